@@ -1,0 +1,1 @@
+"""musls_description: what a multi-UAV slung-load system is."""

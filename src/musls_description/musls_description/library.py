@@ -1,0 +1,98 @@
+"""Shipped and user-written systems: find by name, expand the short forms, build, save.
+
+A system file may shorten what repeats: `drones` and `cables` may be one mapping that holds for
+all, and a mapping may start `from: NAME`, a file in `systems/parts/`, whose keys it then
+overrides.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from musls_description.errors import ConfigError
+from musls_description.names import near_names
+from musls_description.schema import build, parse_yaml, read_text, read_yaml
+from musls_description.system import SlungLoadSystem
+
+SYSTEMS = Path(__file__).parent / "systems"
+
+
+def system_names() -> list[str]:
+    """Names of the shipped systems."""
+    return sorted(path.stem for path in SYSTEMS.glob("*.yaml"))
+
+
+def system_path(name: str, relative_to: Path | None = None) -> Path:
+    """Find a system by shipped name or by file.
+
+    Args:
+        name: A shipped name, or a path that ends in .yaml.
+        relative_to: Folder from which a relative path counts.
+
+    Raises:
+        ConfigError: Neither; names the near ones.
+    """
+    if name.endswith((".yaml", ".yml")):
+        path = (relative_to or Path()) / name
+        if not path.is_file():
+            raise ConfigError(f"system file {path}: no such file")
+        return path
+    path = SYSTEMS / f"{name}.yaml"
+    if not path.is_file():
+        raise ConfigError(f"unknown system '{name}': {near_names(name, system_names())}")
+    return path
+
+
+def load_system(name: str) -> SlungLoadSystem:
+    """Read a system by shipped name or from a file.
+
+    Raises:
+        ConfigError: Unknown name, bad YAML, or a field that is wrong.
+    """
+    path = system_path(name)
+    text = read_text(path)
+    return build_system(parse_yaml(text, str(path)), str(path), text)
+
+
+def build_system(data: Any, where: str, text: str | None = None) -> SlungLoadSystem:
+    """Build a system from plain data, short forms allowed.
+
+    Args:
+        data: As read from YAML.
+        where: File, for the error.
+        text: YAML text, for the line in the error.
+
+    Raises:
+        ConfigError: Unknown, missing or invalid field.
+    """
+    return build(SlungLoadSystem, expand_system(data, where), where, text)
+
+
+def expand_system(data: Any, where: str) -> Any:
+    """Write out the short forms of a system's data (see the module's text)."""
+    if not isinstance(data, Mapping):
+        return data
+    data = dict(data)
+    load = data.get("load")
+    attachments = load.get("cable_attachments_m") if isinstance(load, Mapping) else None
+    count = len(attachments) if isinstance(attachments, (list, tuple)) else 1
+    for part in ("drones", "cables"):
+        if isinstance(data.get(part), Mapping):
+            data[part] = [data[part]] * count
+        if isinstance(data.get(part), (list, tuple)):
+            # Copies, so that a change to one element is not a change to all.
+            data[part] = [copy.deepcopy(_with_base(item, where)) for item in data[part]]
+    return data
+
+
+def _with_base(item: Any, where: str) -> Any:
+    if not isinstance(item, Mapping) or "from" not in item:
+        return item
+    path = SYSTEMS / "parts" / f"{item['from']}.yaml"
+    if not path.is_file():
+        parts = sorted(p.stem for p in path.parent.glob("*.yaml"))
+        raise ConfigError(f"{where}: unknown part '{item['from']}': {near_names(item['from'], parts)}")
+    return {**read_yaml(path), **{k: v for k, v in item.items() if k != "from"}}

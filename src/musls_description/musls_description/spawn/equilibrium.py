@@ -1,0 +1,150 @@
+"""Start at rest in the air: static equilibrium of load, rigid-link cables and hovering drones.
+
+A link in equilibrium between frictionless pins lies along the mean of the forces at its two
+ends. With F the force of the cable on the load and m_l the mass of a link, link j (from the
+load, j = 1..n) therefore points along F + (j - 1/2) m_l g e_3: the exact shape of the chain, of
+which the catenary is the limit. What remains is to find the pose of the load and the forces F_i
+for which each chain ends at its drone: 6 + 3 n_drones equations (4 to 9 with all rates zero).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+from scipy.spatial.transform import Rotation
+
+from musls_description.errors import ConfigError
+from musls_description.spawn.configuration import (
+    Configuration,
+    chain_from_directions,
+    configuration_from_directions,
+)
+from musls_description.system import Cable, SlungLoadSystem
+from musls_description.tree import cable_azimuth_rad, joint_in_load
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HangingEquilibrium:
+    """A hovering system at rest.
+
+    Attributes:
+        configuration: Pose of all bodies.
+        cable_force_n: Force of each cable on the load, world frame, (n_drones, 3).
+        drone_force_n: Total thrust that each drone needs, world frame, (n_drones, 3).
+        drone_moment_n_m: Moment that each drone's rotors need, drone frame, (n_drones, 3).
+    """
+
+    configuration: Configuration
+    cable_force_n: Array
+    drone_force_n: Array
+    drone_moment_n_m: Array
+
+    @property
+    def load_end_tension_n(self) -> Array:
+        """Tension of each cable at the load, (n_drones,) [N]."""
+        return np.linalg.norm(self.cable_force_n, axis=1)
+
+
+def link_directions(force_on_load_n: Array, cable: Cable, gravity_m_s2: float) -> Array:
+    """Unit directions of a chain's links in equilibrium, from the load upwards, (links, 3)."""
+    weights = (np.arange(cable.links) + 0.5) * cable.link_mass_kg * gravity_m_s2
+    forces = force_on_load_n + np.outer(weights, [0.0, 0.0, 1.0])
+    return forces / np.linalg.norm(forces, axis=1, keepdims=True)
+
+
+def hanging_equilibrium(
+    system: SlungLoadSystem,
+    drone_positions_enu_m: Array,
+    gravity_m_s2: float = 9.80665,
+    load_yaw_rad: float = 0.0,
+) -> HangingEquilibrium:
+    """Find how the load hangs below drones that hover at given places.
+
+    Args:
+        system: The system; the cables must have no joint stiffness.
+        drone_positions_enu_m: Centres of mass, (n_drones, 3).
+        gravity_m_s2: Gravity.
+        load_yaw_rad: Approximate heading of the load: picks one of several solutions, and is
+            kept exactly where nothing else determines it (one cable on the axis).
+
+    Raises:
+        ConfigError: The cables cannot reach, or there is joint stiffness.
+    """
+    if any(cable.joint.stiffness_n_m_rad for cable in system.cables):
+        raise ConfigError("a hovering start needs cables with joint.stiffness_n_m_rad 0 "
+                          "(the chain's equilibrium is solved for free joints); start on the ground")
+    problem = _Problem(system, np.asarray(drone_positions_enu_m, float), gravity_m_s2, load_yaw_rad)
+    solution = least_squares(problem.residual, problem.first_guess(), method="trf", x_scale="jac",
+                             xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300)
+    if np.abs(solution.fun).max() > 1e-8:
+        raise ConfigError(
+            "no hanging equilibrium: the cables do not reach from the load to the drones at "
+            + ", ".join(str(np.round(p, 3).tolist()) for p in problem.drones)
+        )
+    return problem.result(solution.x)
+
+
+class _Problem:
+    """Unknowns: load position, load rotation vector relative to the yaw guess, forces F_i."""
+
+    def __init__(self, system: SlungLoadSystem, drones: Array, gravity: float, yaw: float) -> None:
+        self.system, self.drones, self.g = system, drones, gravity
+        self.yaw = Rotation.from_rotvec([0.0, 0.0, yaw])
+        self.anchors = np.array(system.load.cable_attachments_m)
+        self.starts = [joint_in_load(cable_azimuth_rad(system, i)) for i in range(len(drones))]
+
+    def first_guess(self) -> Array:
+        """Load below the middle of the drones, each cable straight with its share of the weight."""
+        lengths = np.array([c.length_m for c in self.system.cables])
+        center = self.drones.mean(axis=0)
+        spread = np.linalg.norm(self.drones[:, :2] - center[:2], axis=1)
+        reach = np.linalg.norm(self.anchors[:, :2], axis=1)
+        drop = np.sqrt(np.maximum(lengths**2 - (spread - reach) ** 2, (0.3 * lengths) ** 2))
+        position = center - [0.0, 0.0, drop.mean() + self.anchors[:, 2].mean()]
+        along = self.drones - (position + self.yaw.apply(self.anchors))
+        share = self.system.load.mass_kg * self.g / len(self.drones)
+        return np.concatenate([position, np.zeros(3), (along / along[:, 2:] * share).ravel()])
+
+    def _drone(self, i: int, rotation: Array, force: Array) -> tuple[Array, Array, Array, Array]:
+        """Chain directions, end of the chain relative to its start, drone rotation and thrust."""
+        cable, drone = self.system.cables[i], self.system.drones[i]
+        links = link_directions(force, cable, self.g)
+        thrust = force + [0.0, 0.0, (drone.mass_kg + cable.mass_kg) * self.g]
+        directions = np.vstack([links, thrust / np.linalg.norm(thrust)])
+        _, attitude = chain_from_directions(rotation @ self.starts[i], directions)
+        return directions, links.sum(axis=0) * cable.link_length_m, attitude, thrust
+
+    def residual(self, x: Array) -> Array:
+        """Force and moment balance of the load, gaps between chains and drones."""
+        position, forces = x[:3], x[6:].reshape(-1, 3)
+        rotation = (Rotation.from_rotvec(x[3:6]) * self.yaw).as_matrix()
+        arms = self.anchors @ rotation.T
+        weight = np.array([0.0, 0.0, self.system.load.mass_kg * self.g])
+        gaps = []
+        for i, force in enumerate(forces):
+            _, reach, attitude, _ = self._drone(i, rotation, force)
+            hook = self.drones[i] + attitude @ self.system.drones[i].cable_attachment_m
+            gaps.append(position + arms[i] + reach - hook)
+        balance = forces.sum(axis=0) - weight
+        moment = np.cross(arms, forces).sum(axis=0)
+        return np.concatenate([balance, moment, *gaps])
+
+    def result(self, x: Array) -> HangingEquilibrium:
+        """Turn the solved unknowns into the result."""
+        forces = x[6:].reshape(-1, 3)
+        rotation = (Rotation.from_rotvec(x[3:6]) * self.yaw).as_matrix()
+        directions, thrusts, moments = [], [], []
+        for i, force in enumerate(forces):
+            chain, _, attitude, thrust = self._drone(i, rotation, force)
+            directions.append(chain)
+            thrusts.append(thrust)
+            pull = -(force + [0.0, 0.0, self.system.cables[i].mass_kg * self.g])
+            hook = np.array(self.system.drones[i].cable_attachment_m)
+            moments.append(-np.cross(hook, attitude.T @ pull))
+        configuration = configuration_from_directions(self.system, x[:3], rotation, directions)
+        return HangingEquilibrium(configuration, forces, np.array(thrusts), np.array(moments))

@@ -1,0 +1,273 @@
+"""What a multi-UAV slung-load system is: load, drones with rotors, cables made of rigid links.
+
+`SlungLoadSystem` is the only source of truth for masses, inertias, attachment points and links;
+every writer (DART skeleton, SDF, Xacro) reads it. Symbols in brackets are those of the seed paper
+(Merton and Hunter, "Dynamics Modeling of a Multi-UAV Slung Load System Using a Discrete-Link
+Cable Approach", Table I and eq. 1 to 10). Body frames are FLU with the origin in the centre of
+mass, SI units throughout.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import AfterValidator, Field
+
+from musls_description.schema import (
+    Edges,
+    Fraction,
+    Matrix3,
+    NonNegative,
+    Positive,
+    Vector3,
+    spec,
+)
+
+
+def _inertia(matrix: Matrix3) -> Matrix3:
+    """Check that a matrix can be the inertia of a real body (symmetric, positive, triangle rule)."""
+    inertia = np.array(matrix)
+    if not np.allclose(inertia, inertia.T, rtol=1e-9, atol=0.0):
+        raise ValueError("an inertia matrix must be symmetric")
+    a, b, c = np.linalg.eigvalsh(inertia)
+    moments = f"principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m2"
+    if a <= 0.0:
+        raise ValueError(f"an inertia matrix must be positive definite ({moments})")
+    if a + b < c * (1.0 - 1e-9):
+        raise ValueError(f"no rigid body has this inertia: the two smaller {moments} add up to less "
+                         "than the largest (triangle inequality)")
+    return matrix
+
+
+Inertia = Annotated[Matrix3, AfterValidator(_inertia)]
+"""Inertia matrix about the centre of mass, body frame [kg m2]."""
+
+
+@spec
+class Box:
+    """Axis-aligned box in a body frame that touches the ground.
+
+    Attributes:
+        size_m: Edges along x, y, z [m].
+        center_m: Centre in the body frame [m].
+    """
+
+    size_m: Edges
+    center_m: Vector3 = (0.0, 0.0, 0.0)
+
+    @property
+    def bottom_m(self) -> float:
+        """Height of the lower face in the body frame [m]."""
+        return self.center_m[2] - self.size_m[2] / 2.0
+
+
+@spec
+class Load:
+    """The rigid load (root of the tree).
+
+    Attributes:
+        mass_kg: Mass (m_L).
+        inertia_kg_m2: Inertia about the centre of mass in the load frame (J_L), (3, 3).
+        cable_attachments_m: Where the cables pull, one per cable, load frame (L_r_iL).
+        collision: Box that touches the ground.
+        drag_n_s_m: Linear air drag of the body per axis (x, y, z of the load) [N s/m].
+    """
+
+    mass_kg: Positive
+    inertia_kg_m2: Inertia
+    cable_attachments_m: Annotated[tuple[Vector3, ...], Field(min_length=1)]
+    collision: Box
+    drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
+
+
+@spec
+class Rotor:
+    """One rotor: thrust k w^2 along the body z axis, first-order lag of its speed.
+
+    Model and constants of PX4's Gazebo x500 (MulticopterMotorModel). Lag: the speed w follows the
+    commanded speed with a time constant that differs between spinning up and down.
+
+    Attributes:
+        position_m: Hub in the drone frame (FLU).
+        spin: "ccw" or "cw" seen from above; the reaction torque on the body is opposite.
+        thrust_coefficient_n_s2: Thrust per squared speed k [N s2/rad2].
+        moment_ratio_m: Reaction torque per thrust [m].
+        time_constant_up_s: Lag while the speed rises.
+        time_constant_down_s: Lag while the speed falls.
+        speed_min_rad_s: Speed at zero motor command while armed.
+        speed_max_rad_s: Speed at full motor command.
+        drag_n_s2_m_rad: Rotor drag: force -c |w| v_perpendicular to the rotor axis.
+    """
+
+    position_m: Vector3
+    spin: Literal["ccw", "cw"]
+    thrust_coefficient_n_s2: Positive
+    moment_ratio_m: NonNegative
+    time_constant_up_s: Positive
+    time_constant_down_s: Positive
+    speed_min_rad_s: NonNegative
+    speed_max_rad_s: Positive
+    drag_n_s2_m_rad: NonNegative = 0.0
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        if self.speed_min_rad_s >= self.speed_max_rad_s:
+            raise ValueError(
+                f"speed_min_rad_s {self.speed_min_rad_s} must be below "
+                f"speed_max_rad_s {self.speed_max_rad_s}"
+            )
+
+    @property
+    def max_thrust_n(self) -> float:
+        """Thrust at full speed [N]."""
+        return self.thrust_coefficient_n_s2 * self.speed_max_rad_s**2
+
+
+@spec
+class Drone:
+    """One multirotor, rigid with its (massless) rotors.
+
+    Attributes:
+        mass_kg: Mass with rotors and battery (m_i).
+        inertia_kg_m2: Inertia about the centre of mass, drone frame (J_i), (3, 3).
+        cable_attachment_m: Where the cable pulls, drone frame (i_r_i).
+        rotors: At least four.
+        collision: Box that touches the ground (landing gear).
+        drag_n_s_m: Linear air drag of the body per axis (x, y, z of the drone) [N s/m].
+        model: Name of the airframe's Gazebo model, e.g. "x500".
+    """
+
+    mass_kg: Positive
+    inertia_kg_m2: Inertia
+    cable_attachment_m: Vector3
+    rotors: Annotated[tuple[Rotor, ...], Field(min_length=4)]
+    collision: Box
+    drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
+    model: str = "x500"
+
+    @property
+    def max_thrust_n(self) -> float:
+        """Thrust with all rotors at full speed [N]."""
+        return sum(rotor.max_thrust_n for rotor in self.rotors)
+
+
+@spec
+class CableJoint:
+    """Moment of a universal joint about its two axes (eq. 10): -K theta - C theta' - friction.
+
+    Attributes:
+        damping_n_m_s_rad: Viscous damping of each joint C [N m s/rad].
+        bending_damping_n_m2_s: Alternative to the former: damping of the cable's bending, moment
+            per rate of curvature [N m2 s]. A joint stands for one link length h of cable, so
+            C = bending damping / h: the physics stays the same when the number of links changes.
+        stiffness_n_m_rad: Spring towards the straight cable K [N m/rad].
+        friction_n_m: Coulomb friction torque of each axis [N m].
+    """
+
+    damping_n_m_s_rad: NonNegative | None = None
+    bending_damping_n_m2_s: NonNegative | None = None
+    stiffness_n_m_rad: NonNegative = 0.0
+    friction_n_m: NonNegative = 0.0
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        if (self.damping_n_m_s_rad is None) == (self.bending_damping_n_m2_s is None):
+            raise ValueError(
+                "give one of damping_n_m_s_rad (per joint) and bending_damping_n_m2_s (of the cable)"
+            )
+
+
+@spec
+class Cable:
+    """An inextensible cable as a chain of equal rigid cylinders with universal joints (Fig. 2).
+
+    `links` links have links + 1 joints: at the load, between links, at the drone. A link lies
+    along its x axis; the joint axes are its y and z, so the chain does not twist (assumption A3).
+
+    Attributes:
+        mass_kg: Mass of the whole cable (m_ic).
+        length_m: Length (l_ic).
+        radius_m: Radius (r_ic).
+        links: Number of rigid links (n_i).
+        joint: What acts in each joint.
+    """
+
+    mass_kg: Positive
+    length_m: Positive
+    radius_m: Positive
+    links: Annotated[int, Field(ge=1, le=1000)]
+    joint: CableJoint
+
+    @property
+    def link_length_m(self) -> float:
+        """Length of one link (l_ij) [m]."""
+        return self.length_m / self.links
+
+    @property
+    def link_mass_kg(self) -> float:
+        """Mass of one link (m_ij) [kg]."""
+        return self.mass_kg / self.links
+
+    @property
+    def link_inertia_kg_m2(self) -> Vector3:
+        """Principal moments of one link, a solid cylinder along x, about its centre [kg m2]."""
+        m, r, h = self.link_mass_kg, self.radius_m, self.link_length_m
+        across = m * (3.0 * r**2 + h**2) / 12.0
+        return (m * r**2 / 2.0, across, across)
+
+    @property
+    def joint_damping_n_m_s_rad(self) -> float:
+        """Damping of each joint for this number of links [N m s/rad]."""
+        if self.joint.damping_n_m_s_rad is not None:
+            return self.joint.damping_n_m_s_rad
+        return self.joint.bending_damping_n_m2_s / self.link_length_m
+
+
+@spec
+class SlungLoadSystem:
+    """Several drones that carry one load, cable i from load attachment i to drone i.
+
+    Attributes:
+        name: Short name.
+        description: One line for people.
+        load: The load.
+        drones: One per cable.
+        cables: In the order of the load's attachments.
+        ground_friction: Friction coefficient of load and drones on the ground.
+    """
+
+    name: str
+    description: str = ""
+    load: Load
+    drones: tuple[Drone, ...]
+    cables: tuple[Cable, ...]
+    ground_friction: Fraction = 0.8
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one part."""
+        n = len(self.load.cable_attachments_m)
+        for part, count in (("drones", len(self.drones)), ("cables", len(self.cables))):
+            if count != n:
+                raise ValueError(
+                    f"{n} load.cable_attachments_m but {count} {part}: "
+                    "cable i joins attachment i to drone i, so the numbers must be equal"
+                )
+        counts = {len(drone.rotors) for drone in self.drones}
+        if len(counts) > 1:
+            raise ValueError(f"all drones must have the same number of rotors, not {sorted(counts)}")
+
+    @property
+    def n_drones(self) -> int:
+        """Number of drones, which is the number of cables."""
+        return len(self.drones)
+
+    @property
+    def mass_kg(self) -> float:
+        """Mass of everything that flies [kg]."""
+        return self.load.mass_kg + sum(p.mass_kg for p in (*self.drones, *self.cables))
+
+    @property
+    def carried_mass_kg(self) -> float:
+        """Mass of load and cables [kg]."""
+        return self.load.mass_kg + sum(cable.mass_kg for cable in self.cables)

@@ -1,0 +1,138 @@
+"""The system as a tree of bodies rooted at the load: the layout that every writer follows.
+
+Body 0 is the load (free joint). Then, cable by cable, its links from the load upwards and the
+drone at its end; each is the child of one universal joint (eq. 1 to 3; Remark 3). All writers
+take body frames and joint frames from here, so DART and SDF describe the same mechanism.
+
+Frames at zero joint angles: link x points up (load z), link y is horizontal and tangential, so
+that a swing in the vertical plane through the attachment turns only the first joint axis (link
+y) and stays clear of the universal joint's singularity (second axis at +-90 degrees). The drone
+then stands upright and faces the load: its x axis points inwards, z is along the link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.system import Cable, SlungLoadSystem
+
+Array = NDArray[np.float64]
+
+# The joint frame at the drone's end of the cable, seen from the drone: joint x (along the cable)
+# is drone z, joint y is drone -y, joint z is drone x.
+JOINT_IN_DRONE = np.array([[0.0, 0.0, 1.0], [0.0, -1.0, 0.0], [1.0, 0.0, 0.0]])
+
+
+@dataclass(frozen=True)
+class Body:
+    """One rigid body and the joint it hangs on.
+
+    Attributes:
+        name: "load", "cable_1/link_01", "drone_1", ...
+        parent: Index of the parent body, -1 for the load.
+        joint_in_parent_rotation: Joint frame in the parent's frame, (3, 3).
+        joint_in_parent_position_m: Its origin in the parent's frame, (3,).
+        joint_in_child_rotation: The same joint frame at zero angles in this body's frame, (3, 3).
+        joint_in_child_position_m: Its origin in this body's frame, (3,).
+        mass_kg: Mass.
+        com_m: Centre of mass in the body's frame, (3,).
+        inertia_kg_m2: Inertia about the centre of mass, body frame, (3, 3).
+        damping_n_m_s_rad: Viscous damping of both joint axes.
+        stiffness_n_m_rad: Spring of both joint axes.
+        friction_n_m: Coulomb friction torque of both joint axes.
+    """
+
+    name: str
+    parent: int
+    joint_in_parent_rotation: Array
+    joint_in_parent_position_m: Array
+    joint_in_child_rotation: Array
+    joint_in_child_position_m: Array
+    mass_kg: float
+    com_m: Array
+    inertia_kg_m2: Array
+    damping_n_m_s_rad: float = 0.0
+    stiffness_n_m_rad: float = 0.0
+    friction_n_m: float = 0.0
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All bodies in the order of the tree, and where load, cables and drones are in it.
+
+    Attributes:
+        bodies: Parents before children.
+        first_link: Body index of each cable's link at the load, (n_drones,).
+        drone: Body index of each drone, (n_drones,).
+    """
+
+    bodies: tuple[Body, ...]
+    first_link: NDArray[np.int64]
+    drone: NDArray[np.int64]
+
+    @property
+    def n_coordinates(self) -> int:
+        """Degrees of freedom: 6 of the load and 2 of each universal joint."""
+        return 6 + 2 * (len(self.bodies) - 1)
+
+
+def cable_azimuth_rad(system: SlungLoadSystem, index: int) -> float:
+    """Direction from the load's origin to a cable's attachment, about the load z axis [rad].
+
+    0 for an attachment on the axis.
+    """
+    x, y, _ = system.load.cable_attachments_m[index]
+    return float(np.arctan2(y, x)) if np.hypot(x, y) > 1e-6 else 0.0
+
+
+def joint_in_load(azimuth_rad: float) -> Array:
+    """Frame of the joint at the load: x up, y tangential, z inwards, (3, 3)."""
+    c, s = np.cos(azimuth_rad), np.sin(azimuth_rad)
+    up, tangential, inwards = [0.0, 0.0, 1.0], [-s, c, 0.0], [-c, -s, 0.0]
+    return np.array([up, tangential, inwards]).T
+
+
+def build_tree(system: SlungLoadSystem) -> Tree:
+    """Lay a system out as a tree of bodies."""
+    load = system.load
+    zero, identity = np.zeros(3), np.eye(3)
+    bodies = [
+        Body("load", -1, identity, zero, identity, zero, load.mass_kg, zero,
+             np.array(load.inertia_kg_m2))
+    ]
+    first_link, drone_index = [], []
+    for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
+        first_link.append(len(bodies))
+        anchor = np.array(load.cable_attachments_m[i])
+        frame = joint_in_load(cable_azimuth_rad(system, i))
+        parent = 0
+        for j in range(cable.links):
+            bodies.append(_link(f"cable_{i + 1}/link_{j + 1:02d}", parent, frame, anchor, cable))
+            parent = len(bodies) - 1
+            anchor, frame = np.array([cable.link_length_m, 0.0, 0.0]), identity
+        drone_index.append(len(bodies))
+        bodies.append(
+            Body(f"drone_{i + 1}", parent, identity, anchor, JOINT_IN_DRONE,
+                 np.array(drone.cable_attachment_m), drone.mass_kg, zero,
+                 np.array(drone.inertia_kg_m2), **_joint_values(cable))
+        )
+    return Tree(tuple(bodies), np.array(first_link), np.array(drone_index))
+
+
+def _link(name: str, parent: int, frame: Array, anchor: Array, cable: Cable) -> Body:
+    return Body(
+        name, parent, frame, anchor, np.eye(3), np.zeros(3), cable.link_mass_kg,
+        np.array([cable.link_length_m / 2.0, 0.0, 0.0]), np.diag(cable.link_inertia_kg_m2),
+        **_joint_values(cable),
+    )
+
+
+def _joint_values(cable: Cable) -> dict[str, float]:
+    return {
+        "damping_n_m_s_rad": cable.joint_damping_n_m_s_rad,
+        "stiffness_n_m_rad": cable.joint.stiffness_n_m_rad,
+        "friction_n_m": cable.joint.friction_n_m,
+    }

@@ -1,0 +1,136 @@
+"""Spawn geometry: slack on the ground, and static equilibrium in the air."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from musls_description.errors import ConfigError
+from musls_description.library import load_system, system_names
+from musls_description.spawn import ground_spawn, hanging_equilibrium
+from musls_description.spawn.configuration import universal_angles, universal_rotation
+from musls_description.spawn.equilibrium import link_directions
+from musls_description.tree import build_tree
+
+G = 9.80665
+
+
+def forward_kinematics(system, configuration):
+    """World pose of every body, written independently of the spawn code: straight from the tree."""
+    tree = build_tree(system)
+    q = configuration.coordinates
+    poses = [(Rotation.from_rotvec(q[:3]).as_matrix(), q[3:6])]
+    for k, body in enumerate(tree.bodies[1:], start=1):
+        a, b = q[4 + 2 * k : 6 + 2 * k]
+        turn = Rotation.from_euler("YZ", [a, b]).as_matrix()
+        rotation, position = poses[body.parent]
+        joint = position + rotation @ body.joint_in_parent_position_m
+        child = rotation @ body.joint_in_parent_rotation @ turn @ body.joint_in_child_rotation.T
+        poses.append((child, joint - child @ body.joint_in_child_position_m))
+    return tree, poses
+
+
+def formation(system, radius=1.0, height=3.2):
+    n = system.n_drones
+    azimuth = np.arange(n) * 2.0 * np.pi / n
+    radius = radius if n > 1 else 0.0
+    return np.column_stack(
+        [radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, height)]
+    )
+
+
+def test_universal_angles_invert_the_rotation():
+    for direction in np.random.default_rng(1).normal(size=(50, 3)):
+        direction /= np.linalg.norm(direction)
+        assert np.allclose(universal_rotation(universal_angles(direction))[:, 0], direction)
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_ground_spawn_stands_on_the_ground_with_slack_cables(name):
+    system = load_system(name)
+    configuration = ground_spawn(system, (0.5, -0.3), 0.7)
+    tree, poses = forward_kinematics(system, configuration)
+    assert poses[0][1][2] + system.load.collision.bottom_m == pytest.approx(0.0, abs=1e-12)
+    for i, drone in enumerate(system.drones):
+        rotation, position = poses[tree.drone[i]]
+        assert position[2] + drone.collision.bottom_m == pytest.approx(0.0, abs=1e-9)
+        assert np.allclose(rotation[:, 2], [0, 0, 1], atol=1e-9)
+        hook = position + rotation @ drone.cable_attachment_m
+        anchor = poses[0][1] + poses[0][0] @ system.load.cable_attachments_m[i]
+        distance = np.linalg.norm(hook - anchor)
+        assert 0.85 * system.cables[i].length_m < distance < 0.95 * system.cables[i].length_m
+        singular = np.abs(configuration.joint_angles_rad[i][:, 1]).max()
+        assert np.degrees(singular) < 60.0
+        nodes = np.array([poses[k][1] for k in range(tree.first_link[i], tree.drone[i])])
+        assert nodes[:, 2].min() > 0.0
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_equilibrium_puts_drones_where_asked_and_balances_the_load(name):
+    system = load_system(name)
+    drones = formation(system)
+    rest = hanging_equilibrium(system, drones)
+    tree, poses = forward_kinematics(system, rest.configuration)
+    for i in range(system.n_drones):
+        assert np.allclose(poses[tree.drone[i]][1], drones[i], atol=1e-8)
+    weight = np.array([0.0, 0.0, system.load.mass_kg * G])
+    assert np.allclose(rest.cable_force_n.sum(axis=0), weight, atol=1e-8)
+    arms = np.array(system.load.cable_attachments_m) @ poses[0][0].T
+    assert np.allclose(np.cross(arms, rest.cable_force_n).sum(axis=0), 0.0, atol=1e-8)
+    total = system.mass_kg * G
+    assert np.allclose(rest.drone_force_n.sum(axis=0), [0, 0, total], atol=1e-8)
+
+
+def test_three_drone_static_tension_closed_form():
+    """Symmetric trio with massless cables: T = m g / (3 cos(angle)), angle by plain geometry."""
+    system = load_system("x500_trio")
+    sym = tuple(
+        (0.1 * np.cos(a), 0.1 * np.sin(a), 0.03) for a in np.arange(3) * 2.0 * np.pi / 3.0
+    )
+    system = dataclasses.replace(
+        system,
+        load=dataclasses.replace(system.load, cable_attachments_m=sym),
+        drones=tuple(
+            dataclasses.replace(d, cable_attachment_m=(0.0, 0.0, 0.0)) for d in system.drones
+        ),
+        cables=tuple(dataclasses.replace(c, mass_kg=1e-9) for c in system.cables),
+    )
+    rest = hanging_equilibrium(system, formation(system))
+    sine = (1.0 - 0.1) / 2.42
+    expected = 1.66 * G / (3.0 * np.sqrt(1.0 - sine**2))
+    assert np.allclose(rest.load_end_tension_n, expected, rtol=1e-6)
+    drop = 2.42 * np.sqrt(1.0 - sine**2) + 0.03
+    assert rest.configuration.load_position_enu_m == pytest.approx([0, 0, 3.2 - drop], abs=1e-6)
+
+
+def test_link_directions_balance_every_link():
+    """Moments about each link's centre vanish: link along the sum of the forces at its ends."""
+    cable = load_system("x500_trio").cables[0]
+    force = np.array([1.0, -2.0, 0.3])
+    weight = cable.link_mass_kg * G * np.array([0, 0, 1.0])
+    for j, direction in enumerate(link_directions(force, cable, G)):
+        lower, upper = force + j * weight, force + (j + 1) * weight
+        assert np.allclose(np.cross(direction, lower + upper), 0.0, atol=1e-12)
+
+
+def test_chain_tends_to_the_catenary():
+    """Many links: the sag approaches the smooth catenary's, quadratically in the link length."""
+    base = load_system("x500_trio").cables[0]
+    horizontal, rise = 0.5, 0.02 * G / 2.0
+    a = horizontal / (0.02 * G / 2.42)
+    height = a * (np.cosh(np.arcsinh(-rise / horizontal)) - 1.0)
+    errors = []
+    for links in (10, 20, 40):
+        cable = dataclasses.replace(base, links=links)
+        directions = link_directions(np.array([horizontal, 0.0, -rise]), cable, G)
+        nodes = np.cumsum(directions * cable.link_length_m, axis=0)
+        errors.append(abs(nodes[:, 2].min() + height))
+    assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.2)
+    assert errors[1] / errors[2] == pytest.approx(4.0, rel=0.2)
+
+
+def test_out_of_reach_is_said():
+    system = load_system("x500_trio")
+    with pytest.raises(ConfigError, match="do not reach"):
+        hanging_equilibrium(system, formation(system, radius=3.0))

@@ -1,0 +1,157 @@
+"""The shipped systems, the numbers of the paper's Table I, and what validation refuses."""
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+
+from musls_description.errors import ConfigError
+from musls_description.library import SYSTEMS, build_system, load_system, system_names
+from musls_description.schema import build, parse_yaml, read_yaml, to_data, to_yaml
+from musls_description.system import Cable, CableJoint, SlungLoadSystem
+
+
+@pytest.fixture
+def trio_data():
+    return copy.deepcopy(read_yaml(SYSTEMS / "x500_trio.yaml"))
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_description_round_trip(name):
+    system = load_system(name)
+    assert build(SlungLoadSystem, to_data(system), name) == system
+    assert build_system(parse_yaml(to_yaml(system), name), name) == system
+
+
+def test_ships_one_to_six_drones_and_unequal_cables():
+    counts = {load_system(name).n_drones for name in system_names()}
+    assert {1, 2, 3, 4, 6} <= counts
+    unequal = load_system("x500_trio_unequal").cables
+    assert len({c.length_m for c in unequal}) == len({c.links for c in unequal}) == 3
+
+
+def test_trio_is_table_one():
+    trio = load_system("x500_trio")
+    assert trio.load.mass_kg == 1.66
+    assert np.allclose(
+        trio.load.inertia_kg_m2,
+        [
+            [0.0101956, 0.0003278, -0.000108],
+            [0.0003278, 0.013750, -0.0003215],
+            [-0.000108, -0.0003215, 0.020997],
+        ],
+        rtol=0,
+        atol=0,
+    )
+    assert trio.load.cable_attachments_m == (
+        (0.1, 0.0, 0.03),
+        (-0.05, 0.087, 0.03),
+        (-0.05, -0.087, 0.03),
+    )
+    for drone in trio.drones:
+        assert drone.mass_kg == 2.11
+        assert np.array_equal(drone.inertia_kg_m2, np.diag([0.0216667, 0.0216667, 0.04]))
+        assert drone.cable_attachment_m == (0.04, 0.0, 0.0)
+        assert drone.max_thrust_n == pytest.approx(4 * 8.54858e-6 * 1000.0**2)
+    for cable in trio.cables:
+        assert (cable.mass_kg, cable.length_m, cable.radius_m, cable.links) == (
+            0.02, 2.42, 0.0031, 15,
+        )
+        assert cable.joint_damping_n_m_s_rad == 2e-3
+        assert (cable.joint.stiffness_n_m_rad, cable.joint.friction_n_m) == (0.0, 0.0)
+
+
+def test_link_is_a_solid_cylinder():
+    cable = Cable(
+        mass_kg=0.3, length_m=3.0, radius_m=0.1, links=3, joint=CableJoint(damping_n_m_s_rad=0.0)
+    )
+    assert cable.link_inertia_kg_m2 == pytest.approx(
+        (0.1 * 0.01 / 2, 0.1 * (3 * 0.01 + 1) / 12, 0.1 * (3 * 0.01 + 1) / 12)
+    )
+
+
+def test_bending_damping_keeps_the_cable_when_links_change():
+    """A joint stands for one link length: c_j / links is the same for every discretisation."""
+    base = load_system("x500_trio").cables[0]
+    joint = CableJoint(bending_damping_n_m2_s=2e-3 * base.link_length_m)
+    for links in (5, 15, 60):
+        cable = dataclasses.replace(base, links=links, joint=joint)
+        assert cable.joint_damping_n_m_s_rad == pytest.approx(2e-3 * links / 15)
+
+
+def _set(data, path, value):
+    *parents, last = path.split(".")
+    for part in parents:
+        data = data[part]
+    data[last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("load.mass_kg", -1, ["load.mass_kg = -1", "greater than 0"]),
+        ("load.mass_kg", float("nan"), ["load.mass_kg", "finite"]),
+        ("load.mass_kg", "heavy", ["load.mass_kg = 'heavy'", "number"]),
+        ("load.mas_kg", 1, ["unknown key 'load.mas_kg'", "'mass_kg'"]),
+        ("load.inertia_kg_m2", [[1, 0, 0], [0, -1, 0], [0, 0, 3]], ["positive definite"]),
+        ("load.inertia_kg_m2", [[1, 0, 0], [0, 1, 0], [0, 0, 3]], ["triangle"]),
+        ("load.inertia_kg_m2", [[1, 2, 0], [0, 1, 0], [0, 0, 1]], ["symmetric"]),
+        ("load.cable_attachments_m", [], ["load.cable_attachments_m", "at least 1"]),
+        ("load.collision", {"size_m": [1, 1, 0]}, ["size_m", "> 0"]),
+        ("cables.links", 0, ["links = 0", "greater than or equal to 1"]),
+        ("cables.links", 2.5, ["links = 2.5", "integer"]),
+        ("cables.joint", {}, ["damping_n_m_s_rad", "bending_damping_n_m2_s"]),
+        ("cables.from", "roap", ["unknown part 'roap'", "'rope'"]),
+        ("drones", [{"from": "x500"}], ["3 load.cable_attachments_m", "1 drones"]),
+    ],
+)
+def test_bad_values_name_place_value_and_rule(trio_data, path, value, words):
+    _set(trio_data, path, value)
+    text = to_yaml(trio_data)
+    with pytest.raises(ConfigError) as error:
+        build_system(trio_data, "mine.yaml", text)
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.startswith("mine.yaml")
+    for word in words:
+        assert word in message
+
+
+def test_error_names_the_line():
+    text = (SYSTEMS / "x500_trio.yaml").read_text().replace("mass_kg: 1.66", "mass_kg: -1.66")
+    line = 1 + text[: text.index("-1.66")].count("\n")
+    with pytest.raises(ConfigError, match=rf"mine\.yaml, line {line}: load\.mass_kg = -1\.66"):
+        build_system(parse_yaml(text, "mine.yaml"), "mine.yaml", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("a: 1\nb: [1,\n", 3), ("a: 1\nb: 2\na: 3\n", 3), ("a: 1\n b: 2\n", 2)]
+)
+def test_yaml_errors_name_the_line(text, line):
+    with pytest.raises(ConfigError, match=rf"^f\.yaml, line {line}: "):
+        parse_yaml(text, "f.yaml")
+
+
+def test_yaml_reads_exponents_without_a_dot():
+    assert parse_yaml("a: 1e-3", "f.yaml") == {"a": 1e-3}
+
+
+def test_unknown_system_names_the_near_ones():
+    with pytest.raises(ConfigError, match="x500_trio"):
+        load_system("x500_tri")
+
+
+def test_a_part_built_in_python_is_checked_too():
+    with pytest.raises(ConfigError, match="links = 0"):
+        Cable(mass_kg=1, length_m=1, radius_m=0.1, links=0,
+              joint=CableJoint(damping_n_m_s_rad=0.0))
+
+
+def test_lists_of_equal_parts_are_independent():
+    data = read_yaml(SYSTEMS / "x500_trio.yaml")
+    from musls_description.library import expand_system
+
+    expanded = expand_system(data, "x")
+    expanded["cables"][0]["joint"]["damping_n_m_s_rad"] = 9.0
+    assert expanded["cables"][1]["joint"]["damping_n_m_s_rad"] == 0.002

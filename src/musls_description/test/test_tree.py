@@ -1,0 +1,39 @@
+"""The tree of bodies that all writers follow."""
+
+import numpy as np
+import pytest
+
+from musls_description.library import load_system, system_names
+from musls_description.tree import build_tree
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_tree_is_rooted_at_the_load_with_the_masses_of_the_system(name):
+    system = load_system(name)
+    tree = build_tree(system)
+    assert tree.bodies[0].name == "load"
+    assert [b.parent for b in tree.bodies].count(-1) == 1
+    assert all(b.parent < k for k, b in enumerate(tree.bodies))
+    assert sum(b.mass_kg for b in tree.bodies) == pytest.approx(system.mass_kg)
+    assert len({b.name for b in tree.bodies}) == len(tree.bodies)
+    joints = sum(cable.links + 1 for cable in system.cables)
+    assert tree.n_coordinates == 6 + 2 * joints
+
+
+def test_joint_frames_are_rotations():
+    for body in build_tree(load_system("x500_trio_unequal")).bodies:
+        for rotation in (body.joint_in_parent_rotation, body.joint_in_child_rotation):
+            assert np.allclose(rotation @ rotation.T, np.eye(3))
+            assert np.linalg.det(rotation) == pytest.approx(1.0)
+
+
+def test_at_zero_angles_drones_stand_upright_and_face_the_load():
+    system = load_system("x500_trio")
+    tree = build_tree(system)
+    for i, index in enumerate(tree.drone):
+        link, drone = tree.bodies[tree.first_link[i]], tree.bodies[index]
+        rotation = link.joint_in_parent_rotation @ drone.joint_in_child_rotation.T
+        outwards = np.array([*system.load.cable_attachments_m[i][:2], 0.0])
+        outwards /= np.linalg.norm(outwards)
+        assert np.allclose(rotation[:, 2], [0, 0, 1])
+        assert np.allclose(rotation[:, 0], -outwards)
