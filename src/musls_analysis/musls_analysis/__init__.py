@@ -1,0 +1,1 @@
+"""musls_analysis: how well a flight went, real or simulated."""

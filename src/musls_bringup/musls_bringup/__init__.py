@@ -1,0 +1,1 @@
+"""musls_bringup: how everything is started."""

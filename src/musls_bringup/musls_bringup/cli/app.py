@@ -1,0 +1,166 @@
+"""The `musls` command: its subcommands, loaded when named, and one boundary for errors.
+
+A subcommand is a module of this folder with
+
+- `run`: the function; typer makes options from its annotations, its docstring is the help, and an
+  integer it returns is the exit code;
+- `EXAMPLE`: the command line that its `--help` shows;
+- optionally `CONTEXT_SETTINGS` for typer,
+
+and a line in `COMMANDS`. The module imports the standard library, typer and the errors at its top;
+what is slow to import (numba, dartpy, matplotlib) belongs inside `run`, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from musls_description.errors import MuslsError
+
+COMMANDS = {
+    "test": "musls_bringup.cli.test_command",
+}
+"""Module of each subcommand, in the order in which the help lists them."""
+
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+
+EXIT_FAILURE = 1
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+
+def load_command(name: str) -> Any:
+    """Imports a subcommand's module and makes the typer command from it."""
+    module = import_module(COMMANDS[name])
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(
+        name,
+        epilog=f"\b\nExample:\n  {module.EXAMPLE}",
+        context_settings=HELP_OPTIONS | getattr(module, "CONTEXT_SETTINGS", {}),
+    )(module.run)
+    return typer.main.get_command(single)
+
+
+class LazyCommands(Mapping):
+    """The subcommands by name; looking one up imports its module."""
+
+    def __getitem__(self, name: str) -> Any:
+        return load_command(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in COMMANDS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class LazyGroup(TyperGroup):
+    """A command group that imports a subcommand when it is named."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = LazyCommands()
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+        """Finds the subcommand; an unknown one ends with the names that are near."""
+        if args[0] not in COMMANDS:
+            raise MuslsError(f"no such command {args[0]!r}; {near_names(args[0])}")
+        return super().resolve_command(ctx, args)
+
+
+def near_names(name: str) -> str:
+    """Says which commands the user may have meant."""
+    near = get_close_matches(name, COMMANDS, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there are {', '.join(COMMANDS)}"
+
+
+app = typer.Typer(cls=LazyGroup, add_completion=False, rich_markup_mode=None)
+
+
+def print_version(wanted: bool) -> None:
+    """Prints the installed version and ends."""
+    if not wanted:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        installed = version("musls")
+    except PackageNotFoundError:  # built by colcon, package by package
+        installed = version("musls_bringup")
+    typer.echo(f"musls {installed}")
+    raise typer.Exit
+
+
+@app.callback(
+    invoke_without_command=True,
+    context_settings=HELP_OPTIONS,
+    epilog="\b\nExample:\n  musls test",
+)
+def root(
+    ctx: typer.Context,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (in any place).")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Simulates several quadrotors that carry one slung load by flexible cables."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns the exit code."""
+    args, debug = split_debug(sys.argv[1:] if argv is None else argv)
+    command = typer.main.get_command(app)
+    try:
+        status = command.main(args, prog_name="musls", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILURE
+    except (KeyboardInterrupt, typer.Abort):
+        return EXIT_INTERRUPTED
+    except typer.TyperException as error:
+        return report(usage_message(error), debug)
+    except MuslsError as error:
+        return report(str(error), debug)
+    return status if isinstance(status, int) else 0
+
+
+def split_debug(args: Sequence[str]) -> tuple[list[str], bool]:
+    """Takes `--debug` out, wherever it stands before a `--`."""
+    end = args.index("--") if "--" in args else len(args)
+    kept = [arg for arg in args[:end] if arg != "--debug"]
+    return [*kept, *args[end:]], len(kept) < end
+
+
+def usage_message(error: typer.TyperException) -> str:
+    """Puts a usage error and the help that answers it on one line."""
+    message = error.format_message().rstrip(".")
+    ctx = getattr(error, "ctx", None)
+    return f"{message[:1].lower()}{message[1:]} (see {ctx.command_path if ctx else 'musls'} --help)"
+
+
+def report(message: str, debug: bool) -> int:
+    """Prints an error as one line, in debug mode after its traceback."""
+    if debug:
+        traceback.print_exc()
+    print("musls: error:", " ".join(message.split()), file=sys.stderr)
+    return EXIT_BAD_INPUT

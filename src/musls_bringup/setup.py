@@ -1,0 +1,28 @@
+"""Builds musls_bringup for colcon; pip reads the pyproject.toml at the root instead."""
+
+from glob import glob
+
+from setuptools import find_packages, setup
+
+PACKAGE = "musls_bringup"
+
+setup(
+    name=PACKAGE,
+    version="0.1.0",
+    description="How everything is started: the musls command, scenarios, launch files.",
+    author="The musls authors",
+    maintainer="The musls authors",
+    maintainer_email="musls@example.org",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
+    package_data={"": ["*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
+        (f"share/{PACKAGE}", ["package.xml"]),
+        (f"share/{PACKAGE}/launch", glob("launch/*.launch.py")),
+        (f"share/{PACKAGE}/params", glob("params/*.yaml")),
+    ],
+    zip_safe=False,
+    entry_points={"console_scripts": ["musls = musls_bringup.cli:main"]},
+)

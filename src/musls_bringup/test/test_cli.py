@@ -1,0 +1,196 @@
+"""The command line's boundary: one line for bad input, quick help, exit codes."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
+from typing import Annotated
+
+import pytest
+import typer
+
+from musls_bringup.cli import app, main
+from musls_bringup.cli.app import COMMANDS
+from musls_bringup.cli.test_command import absolute_path
+from musls_description.errors import ConfigError, MuslsError
+
+SLOW_TO_IMPORT = {"dartpy", "matplotlib", "numba", "rosbags", "scipy"}
+
+
+def run_python(code, *args, **kwargs):
+    """Runs code in a fresh interpreter, as the console script would."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=60, **kwargs
+    )
+
+
+@pytest.fixture
+def use_command(monkeypatch):
+    """Puts a function in the place of all subcommands, under the name `fly`."""
+
+    def use(function):
+        module = ModuleType("fake_fly")
+        module.run = function
+        module.EXAMPLE = "musls fly circle"
+        monkeypatch.setitem(sys.modules, "fake_fly", module)
+        monkeypatch.setattr(app, "COMMANDS", {"fly": "fake_fly", "list": "fake_fly"})
+
+    return use
+
+
+def error_line(capsys):
+    """Returns the one line on stderr."""
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("musls: error: ")
+    assert captured.err.count("\n") == 1, captured.err
+    return captured.err
+
+
+@pytest.mark.parametrize("error", [MuslsError, ConfigError])
+def test_bad_input_ends_with_one_line(use_command, capsys, error):
+    def fly():
+        raise error("mass_kg of drone_1\nis -1.0")
+
+    use_command(fly)
+    assert main(["fly"]) == 2
+    assert error_line(capsys) == "musls: error: mass_kg of drone_1 is -1.0\n"
+
+
+@pytest.mark.parametrize("args", [["--debug", "fly"], ["fly", "--debug"]])
+def test_debug_shows_the_traceback_in_any_place(use_command, capsys, args):
+    def fly():
+        raise MuslsError("no such system")
+
+    use_command(fly)
+    assert main(args) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" in err and err.endswith("musls: error: no such system\n")
+
+
+def test_debug_after_two_dashes_belongs_to_the_subcommand():
+    assert app.split_debug(["test", "--", "--debug"]) == (["test", "--", "--debug"], False)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["flyy"], ["'flyy'", "fly?"]),
+        (["xyzzy"], ["'xyzzy'", "fly, list"]),
+        (["--colour"], ["--colour", "musls --help"]),
+        (["fly", "--step", "1"], ["--step", "musls fly --help"]),
+        (["fly", "--count", "many"], ["--count", "integer", "musls fly --help"]),
+        (["fly", "circle", "extra"], ["extra", "musls fly --help"]),
+    ],
+)
+def test_usage_errors_are_one_line(use_command, capsys, args, words):
+    def fly(scenario: str = "circle", count: Annotated[int, typer.Option()] = 1):
+        pass
+
+    use_command(fly)
+    assert main(args) == 2
+    line = error_line(capsys)
+    assert all(word in line for word in words), line
+
+
+def test_missing_argument_is_one_line(use_command, capsys):
+    def fly(scenario: Annotated[str, typer.Argument()]):
+        pass
+
+    use_command(fly)
+    assert main(["fly"]) == 2
+    assert "scenario" in error_line(capsys).lower()
+
+
+def test_exit_codes(use_command):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    use_command(lambda: None)
+    assert main(["fly"]) == 0
+    use_command(lambda: 3)
+    assert main(["fly"]) == 3
+    use_command(interrupted)
+    assert main(["fly"]) == 130
+
+
+def test_a_bug_keeps_its_traceback(use_command):
+    def fly():
+        raise ZeroDivisionError
+
+    use_command(fly)
+    with pytest.raises(ZeroDivisionError):
+        main(["fly"])
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+def test_help_shows_an_example(capsys, command, flag):
+    assert main([*command, flag]) == 0
+    captured = capsys.readouterr()
+    assert "Example:\n" in captured.out
+    assert f"musls {' '.join(command)}".strip() in captured.out.partition("Example:")[2]
+    assert captured.err == ""
+
+
+def test_no_argument_prints_the_help(capsys):
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n  {name} " in out for name in COMMANDS)
+
+
+def test_version(capsys):
+    try:
+        expected = version("musls")
+    except PackageNotFoundError:
+        expected = version("musls_bringup")
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"musls {expected}\n"
+
+
+@pytest.mark.parametrize("args", [["--help"], *([name, "--help"] for name in COMMANDS)])
+def test_help_imports_nothing_slow(args):
+    code = (
+        "import sys; from musls_bringup.cli import main; status = main(sys.argv[1:]);"
+        "print(*sys.modules, file=sys.stderr); sys.exit(status)"
+    )
+    result = run_python(code, *args)
+    assert result.returncode == 0, result.stderr
+    assert not SLOW_TO_IMPORT & set(result.stderr.split())
+
+
+def test_a_closed_pipe_is_quiet():
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    code = "import sys; from musls_bringup.cli import main; sys.exit(main(['--help']))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], stdout=write_end, stderr=subprocess.PIPE, timeout=60
+    )
+    os.close(write_end)
+    assert (result.returncode, result.stderr) == (1, b"")
+
+
+def test_test_command_refuses_a_contradiction(capsys):
+    assert main(["test", "--slow", "--all"]) == 2
+    assert "--slow" in error_line(capsys)
+
+
+def test_test_command_hands_its_arguments_to_pytest(monkeypatch):
+    commands = []
+
+    def record(command, **kwargs):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 5)
+
+    monkeypatch.setattr(subprocess, "run", record)
+    assert main(["test", "-x", "-k", "catenary", "--all", "--lf"]) == 5
+    assert commands[0][1:] == ["-m", "pytest", "-rs", "-m", "", "-x", "-k", "catenary", "--lf"]
+
+
+def test_test_files_are_named_from_the_users_folder(tmp_path, monkeypatch):
+    (tmp_path / "test_x.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert absolute_path("test_x.py::test_y") == f"{tmp_path.resolve()}/test_x.py::test_y"
+    assert absolute_path("test_absent.py") == "test_absent.py"
+    assert absolute_path("catenary") == "catenary"

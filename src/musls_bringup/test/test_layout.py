@@ -1,0 +1,136 @@
+"""The workspace keeps its shape: imports point one way, versions and pins agree."""
+
+import ast
+import re
+import sys
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGES = ["musls_description", "musls_control", "musls_sim", "musls_analysis", "musls_bringup"]
+PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+MOST_LINES = 450
+
+# Only what ROS itself provides; these may be absent, so only nodes and launch files import them.
+ROS_ONLY = re.compile(
+    r"(rclpy|ament_index_python|launch|launch_ros|px4_msgs|\w+_(msgs|interfaces))$"
+)
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SOURCES = sorted((ROOT / "src").glob("*/**/*.py"))
+MODULES = [path for path in SOURCES if path.relative_to(ROOT / "src").parts[1] in PACKAGES]
+
+
+def relative(path):
+    return str(path.relative_to(ROOT / "src"))
+
+
+def top_level_imports(path):
+    """Returns the top-level names that a module imports, at its top or inside its functions."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def pins(python):
+    """Returns what constraints.txt pins for a Python version, {name: version}."""
+    found = {}
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        pin = Requirement(line)
+        if pin.marker is None or pin.marker.evaluate({"python_version": python}):
+            name = canonicalize_name(pin.name)
+            assert name not in found, f"{name} is pinned twice for Python {python}"
+            (specifier,) = pin.specifier
+            assert specifier.operator == "==", line
+            found[name] = specifier.version
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_imports_point_one_way(path):
+    package = path.relative_to(ROOT / "src").parts[0]
+    higher = set(PACKAGES[PACKAGES.index(package) + 1 :])
+    assert not top_level_imports(path) & higher
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_only_nodes_and_launch_files_import_ros(path):
+    if "nodes" not in path.parts and not path.name.endswith(".launch.py"):
+        assert not {name for name in top_level_imports(path) if ROS_ONLY.match(name)}
+
+
+def test_no_file_is_too_long():
+    lengths = {relative(path): len(path.read_text().splitlines()) for path in SOURCES}
+    assert not {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_xml_agrees_with_the_project(package):
+    manifest = ElementTree.parse(ROOT / "src" / package / "package.xml")
+    assert manifest.findtext("name") == package
+    assert manifest.findtext("version") == PROJECT["version"]
+    assert manifest.findtext("license") == PROJECT["license"]
+    own = {dep.text for dep in manifest.iter("exec_depend")} & set(PACKAGES)
+    below = PACKAGES.index(package) - 1
+    assert own == (set(PACKAGES[below : below + 1]) if below >= 0 else set())
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_setup_py_agrees_with_the_project(package):
+    setup = ast.parse((ROOT / "src" / package / "setup.py").read_text())
+    (call,) = [
+        node
+        for node in ast.walk(setup)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setup"
+    ]
+    arguments = {keyword.arg: keyword.value for keyword in call.keywords}
+    assert ast.literal_eval(arguments["version"]) == PROJECT["version"]
+    assert ast.literal_eval(arguments["license"]) == PROJECT["license"]
+    if package == "musls_bringup":
+        scripts = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+        assert ast.literal_eval(arguments["entry_points"]) == {"console_scripts": scripts}
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_dependency_is_pinned(python):
+    pinned = pins(python)
+    extras = PROJECT["optional-dependencies"].values()
+    for text in PROJECT["dependencies"] + [dep for extra in extras for dep in extra]:
+        dependency = Requirement(text)
+        if dependency.marker is None or dependency.marker.evaluate({"python_version": python}):
+            version = pinned.get(canonicalize_name(dependency.name))
+            assert version, f"{text} has no pin for Python {python}"
+            assert dependency.specifier.contains(version), f"{text} against {version}"
+
+
+def test_every_installed_dependency_is_pinned():
+    pinned = pins(f"{sys.version_info.major}.{sys.version_info.minor}")
+    todo = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"]
+    seen = set()
+    while todo:
+        dependency = Requirement(todo.pop())
+        name = canonicalize_name(dependency.name)
+        if name in seen or (dependency.marker and not dependency.marker.evaluate({"extra": ""})):
+            continue
+        seen.add(name)
+        try:
+            todo += requires(name) or []
+        except PackageNotFoundError:
+            continue
+    assert not seen - set(pinned)

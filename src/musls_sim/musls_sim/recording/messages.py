@@ -1,0 +1,146 @@
+"""ROS messages from arrays: one small function per message type of the bag.
+
+Arrays keep the workspace's order (quaternions [w, x, y, z]); this is where ROS order begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rosbags.typesys import Stores, get_typestore
+
+Array = NDArray[np.float64]
+
+WORLD = "world"
+
+STORE = get_typestore(Stores.ROS2_JAZZY)
+"""Message definitions and serialiser. Jazzy is the distribution that the workspace targets."""
+
+_LINE_RGBA = (0.1, 0.1, 0.1, 1.0)
+_LINE_WIDTH_MIN_M = 0.01
+"""A rope of a few millimetres would not be seen in RViz."""
+
+
+def _make(msgtype: str, *values: Any, **fields: Any) -> Any:
+    package, name = msgtype.split("/")
+    return STORE.types[f"{package}/msg/{name}"](*values, **fields)
+
+
+def stamp(sec: int, nanosec: int) -> Any:
+    """builtin_interfaces/Time."""
+    return _make("builtin_interfaces/Time", sec, nanosec)
+
+
+def header(time: Any, frame: str) -> Any:
+    """std_msgs/Header."""
+    return _make("std_msgs/Header", time, frame)
+
+
+def vector(xyz: Array) -> Any:
+    """geometry_msgs/Vector3 from (3,)."""
+    return _make("geometry_msgs/Vector3", *xyz)
+
+
+def point(xyz: Array) -> Any:
+    """geometry_msgs/Point from (3,)."""
+    return _make("geometry_msgs/Point", *xyz)
+
+
+def quaternion(wxyz: Array) -> Any:
+    """geometry_msgs/Quaternion from [w, x, y, z]."""
+    w, x, y, z = wxyz
+    return _make("geometry_msgs/Quaternion", x, y, z, w)
+
+
+def clock(time: Any) -> Any:
+    """rosgraph_msgs/Clock."""
+    return _make("rosgraph_msgs/Clock", time)
+
+
+def string(text: str) -> Any:
+    """std_msgs/String."""
+    return _make("std_msgs/String", text)
+
+
+def pose_stamped(time: Any, position_enu_m: Array, orientation: Array) -> Any:
+    """geometry_msgs/PoseStamped of a body in the world, from (3,) and (4,)."""
+    pose = _make("geometry_msgs/Pose", point(position_enu_m), quaternion(orientation))
+    return _make("geometry_msgs/PoseStamped", header(time, WORLD), pose)
+
+
+def twist_stamped(time: Any, velocity_enu_m_s: Array, omega_enu_rad_s: Array) -> Any:
+    """geometry_msgs/TwistStamped of a body, both parts seen in the world frame, from (3,), (3,)."""
+    twist = _make("geometry_msgs/Twist", vector(velocity_enu_m_s), vector(omega_enu_rad_s))
+    return _make("geometry_msgs/TwistStamped", header(time, WORLD), twist)
+
+
+def wrench_stamped(time: Any, frame: str, force_n: Array) -> Any:
+    """geometry_msgs/WrenchStamped without torque, force in `frame`, from (3,)."""
+    wrench = _make("geometry_msgs/Wrench", vector(force_n), vector(np.zeros(3)))
+    return _make("geometry_msgs/WrenchStamped", header(time, frame), wrench)
+
+
+def transforms(
+    time: Any, frames: Sequence[str], positions_enu_m: Array, orientations: Array
+) -> Any:
+    """tf2_msgs/TFMessage from the world to bodies, from (n, 3) and (n, 4)."""
+    return _make("tf2_msgs/TFMessage", [
+        _make(
+            "geometry_msgs/TransformStamped", header(time, WORLD), frame,
+            _make("geometry_msgs/Transform", vector(position), quaternion(orientation)),
+        )
+        for frame, position, orientation in zip(frames, positions_enu_m, orientations, strict=True)
+    ])  # fmt: skip
+
+
+def rotor_speeds(time: Any, frame: str, speed_rad_s: Array) -> Any:
+    """sensor_msgs/JointState with velocities only, names rotor_1 ..., from (n_rotors,)."""
+    names = [f"rotor_{j + 1}" for j in range(len(speed_rad_s))]
+    nothing = np.zeros(0)
+    return _make(
+        "sensor_msgs/JointState", header(time, frame), names, nothing, speed_rad_s, nothing
+    )
+
+
+def line_strip(time: Any, number: int, width_m: float, points_enu_m: Array) -> Any:
+    """visualization_msgs/Marker: a line through points of the world, from (n, 3).
+
+    Args:
+        time: Stamp.
+        number: Marker id within the namespace "cable".
+        width_m: Width of the line, raised to what can be seen.
+        points_enu_m: Points of the line.
+    """
+    kind = STORE.types["visualization_msgs/msg/Marker"]
+    width = max(width_m, _LINE_WIDTH_MIN_M)
+    no_bytes = np.zeros(0, np.uint8)
+    origin = _make("geometry_msgs/Pose", point(np.zeros(3)), quaternion(np.eye(4)[0]))
+    return kind(
+        header=header(time, WORLD),
+        ns="cable",
+        id=number,
+        type=kind.LINE_STRIP,
+        action=kind.ADD,
+        pose=origin,
+        scale=vector(np.array([width, 0.0, 0.0])),
+        color=_make("std_msgs/ColorRGBA", *_LINE_RGBA),
+        lifetime=_make("builtin_interfaces/Duration", 0, 0),
+        frame_locked=False,
+        points=[point(p) for p in points_enu_m],
+        colors=[],
+        texture_resource="",
+        texture=_make("sensor_msgs/CompressedImage", header(stamp(0, 0), ""), "", no_bytes),
+        uv_coordinates=[],
+        text="",
+        mesh_resource="",
+        mesh_file=_make("visualization_msgs/MeshFile", "", no_bytes),
+        mesh_use_embedded_materials=False,
+    )
+
+
+def serialize(message: Any) -> bytes:
+    """CDR bytes of a message (little-endian, with encapsulation header)."""
+    return bytes(STORE.serialize_cdr(message, message.__msgtype__))

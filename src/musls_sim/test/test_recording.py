@@ -1,0 +1,326 @@
+"""A recorded flight, read back by two independent readers, is the flight of the plant."""
+
+import copy
+import struct
+from collections import defaultdict
+from types import SimpleNamespace
+
+import mcap_ros2.decoder
+import numpy as np
+import pytest
+import yaml
+import zstandard
+from mcap.reader import make_reader
+from mcap.records import Chunk
+from mcap.stream_reader import StreamReader
+from rosbags.highlevel import AnyReader
+from scipy.spatial.transform import Rotation
+
+from musls_description.library import load_system
+from musls_description.spawn import hanging_equilibrium
+from musls_sim.plants.dart_plant import DartPlant
+from musls_sim.recording import BagRecorder
+
+STEPS = 200
+BUFFER_S = 0.25  # several full buffers and a rest
+
+
+def build_plant(name):
+    """A plant that hangs from hovering drones, and rotor speeds that keep it there for a while."""
+    system = load_system(name)
+    n = system.n_drones
+    azimuth = np.arange(n) * 2.0 * np.pi / n
+    radius = 1.0 if n > 1 else 0.0
+    drones = np.column_stack(
+        [radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, 3.2)]
+    )  # fmt: skip
+    hanging = hanging_equilibrium(system, drones)
+    speed = []
+    for drone, force, moment in zip(
+        system.drones, hanging.drone_force_n, hanging.drone_moment_n_m, strict=True
+    ):
+        effect = []  # thrust and moments of each rotor for its squared speed
+        for r in drone.rotors:
+            k, (x, y, _) = r.thrust_coefficient_n_s2, r.position_m
+            yaw = -k * r.moment_ratio_m if r.spin == "ccw" else k * r.moment_ratio_m
+            effect.append([k, y * k, -x * k, yaw])
+        wrench = [np.linalg.norm(force), *moment]
+        speed.append(np.sqrt(np.linalg.lstsq(np.transpose(effect), wrench, rcond=None)[0]))
+    return DartPlant(system, hanging.configuration, rotor_speed_rad_s=np.array(speed)), np.array(
+        speed
+    )
+
+
+def fly(name, folder, compress):
+    """Fly with gusts and record; also keep what the plant's state was, by time."""
+    plant, speed = build_plant(name)
+    n = plant.system.n_drones
+    truth, nodes, setpoints, stages = {}, {}, [], []
+    load, drones = np.zeros(7), np.zeros((n, 7))
+    load[3] = drones[:, 3] = 1.0
+    recorder = BagRecorder(
+        folder, plant.system, step_period_s=plant.period_s, buffer_s=BUFFER_S, compress=compress
+    )
+    with recorder:
+        for k in range(STEPS + 1):
+            time = plant.time_s
+            if k % 80 == 0:
+                stages.append((k * 4_000_000, f"stage_{k}"))
+            recorder.record_stage(time, stages[-1][1])
+            if k >= 100 and k % 20 == 0:
+                drones[0, :3] += 0.1
+            if k % 80 == 0:
+                load[2] += 0.2
+            recorder.record_setpoint(time, load[:3], load[3:], drones[:, :3], drones[:, 3:])
+            setpoints.append((k * 4_000_000, np.vstack([load, drones])))
+            if recorder.due(k):
+                recorder.record(time, plant)
+                truth[k * 4_000_000] = copy.deepcopy(plant.state)
+                nodes[k * 4_000_000] = [plant.cable_nodes_enu_m(i) for i in range(n)]
+            plant.step(speed, np.array([10.0 * np.sin(0.05 * k), 5.0, 0.0]))
+    return SimpleNamespace(
+        folder=folder, system=plant.system, truth=truth, nodes=nodes, setpoints=setpoints,
+        stages=stages, recorder=recorder, compression="zstd" if compress else "",
+    )  # fmt: skip
+
+
+def read_with_rosbags(folder):
+    bag = defaultdict(list)
+    with AnyReader([folder]) as reader:
+        types = {c.topic: c.msgtype for c in reader.connections}
+        for connection, time, raw in reader.messages():
+            bag[connection.topic].append((time, reader.deserialize(raw, connection.msgtype)))
+    return types, bag
+
+
+def read_with_mcap(folder):
+    bag = defaultdict(list)
+    (path,) = folder.glob("*.mcap")
+    with path.open("rb") as stream:
+        reader = make_reader(
+            stream, validate_crcs=True, decoder_factories=[mcap_ros2.decoder.DecoderFactory()]
+        )
+        types = {}
+        for schema, channel, message, decoded in reader.iter_decoded_messages():
+            types[channel.topic] = schema.name
+            assert message.publish_time == message.log_time
+            bag[channel.topic].append((message.log_time, decoded))
+    return types, bag
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("x500_solo", False), ("x500_trio_unequal", True), ("x500_hexa", False)],
+    ids=["solo", "trio_unequal_compressed", "hexa"],
+)
+def flight(request, tmp_path_factory):
+    name, compress = request.param
+    return fly(name, tmp_path_factory.mktemp("run") / "bag", compress)
+
+
+@pytest.fixture(scope="module", params=[read_with_rosbags, read_with_mcap])
+def content(request, flight):
+    return request.param(flight.folder)
+
+
+def ns(stamp):
+    return stamp.sec * 10**9 + stamp.nanosec
+
+
+def xyz(v):
+    return [v.x, v.y, v.z]
+
+
+def wxyz(q):
+    return [q.w, q.x, q.y, q.z]
+
+
+def test_topics_and_types(flight, content):
+    types, bag = content
+    n = flight.system.n_drones
+    bodies = ["load", *(f"drone_{i}" for i in range(1, n + 1))]
+    expected = {
+        "/clock": "rosgraph_msgs/msg/Clock",
+        "/tf": "tf2_msgs/msg/TFMessage",
+        "/mission/stage": "std_msgs/msg/String",
+    }
+    for body in bodies:
+        expected[f"/{body}/pose"] = "geometry_msgs/msg/PoseStamped"
+        expected[f"/{body}/setpoint"] = "geometry_msgs/msg/PoseStamped"
+        expected[f"/{body}/twist"] = "geometry_msgs/msg/TwistStamped"
+    for i in range(1, n + 1):
+        expected[f"/drone_{i}/rotors"] = "sensor_msgs/msg/JointState"
+        expected[f"/cable_{i}/tension"] = "geometry_msgs/msg/WrenchStamped"
+        expected[f"/cable_{i}/shape"] = "visualization_msgs/msg/Marker"
+    assert types == expected
+    assert flight.recorder.topics == expected
+    assert set(bag) == set(expected)
+
+
+def test_rates_and_stamps(flight, content):
+    _, bag = content
+    times = list(flight.truth)
+    assert np.diff(times).tolist() == [20_000_000] * (STEPS // 5)
+    for topic, received in bag.items():
+        stamps = [time for time, _ in received]
+        if topic.endswith("/tension"):
+            assert stamps == [t for t in times for _ in range(2)]
+        elif topic.endswith("/shape"):
+            assert stamps == times[::5]
+        elif not topic.endswith(("/setpoint", "/stage")):
+            assert stamps == times
+        for time, m in received:
+            if hasattr(m, "header"):
+                assert ns(m.header.stamp) == time
+    assert [ns(m.clock) for _, m in bag["/clock"]] == times
+
+
+def test_state_is_the_plants_state(flight, content):
+    _, bag = content
+    bodies = ["load", *(f"drone_{i + 1}" for i in range(flight.system.n_drones))]
+    for k, body in enumerate(bodies):
+        for time, m in bag[f"/{body}/pose"]:
+            state = flight.truth[time]
+            assert m.header.frame_id == "world"
+            assert xyz(m.pose.position) == state.position_enu_m[k].tolist()
+            assert wxyz(m.pose.orientation) == state.orientation[k].tolist()
+        for time, m in bag[f"/{body}/twist"]:
+            state = flight.truth[time]
+            assert m.header.frame_id == "world"
+            assert xyz(m.twist.linear) == state.velocity_enu_m_s[k].tolist()
+            w, x, y, z = state.orientation[k]
+            omega = Rotation.from_quat([x, y, z, w]).inv().apply(xyz(m.twist.angular))
+            np.testing.assert_allclose(omega, state.omega_body_rad_s[k], rtol=0, atol=1e-13)
+    for time, m in bag["/tf"]:
+        state = flight.truth[time]
+        assert [t.child_frame_id for t in m.transforms] == bodies
+        for k, t in enumerate(m.transforms):
+            assert (t.header.frame_id, ns(t.header.stamp)) == ("world", time)
+            assert xyz(t.transform.translation) == state.position_enu_m[k].tolist()
+            assert wxyz(t.transform.rotation) == state.orientation[k].tolist()
+    omega = np.array([s.omega_body_rad_s for s in flight.truth.values()])
+    assert np.abs(omega).max() > 0.05, "the flight is too calm to tell the frames apart"
+
+
+def test_cables_and_rotors_are_the_plants(flight, content):
+    _, bag = content
+    for i, cable in enumerate(flight.system.cables):
+        name = f"cable_{i + 1}"
+        for k, (time, m) in enumerate(bag[f"/{name}/tension"]):
+            end = k % 2
+            assert m.header.frame_id == f"{name}/{('load_end', 'drone_end')[end]}"
+            assert xyz(m.wrench.force) == flight.truth[time].cable_force_n[i, end].tolist()
+            assert xyz(m.wrench.torque) == [0.0, 0.0, 0.0]
+        for time, m in bag[f"/{name}/shape"]:
+            assert (m.header.frame_id, m.type, m.id) == ("world", 4, i + 1)
+            assert m.scale.x >= 2.0 * cable.radius_m
+            assert m.color.a == 1.0
+            assert wxyz(m.pose.orientation) == [1.0, 0.0, 0.0, 0.0]
+            assert [xyz(p) for p in m.points] == flight.nodes[time][i].tolist()
+            assert len(m.points) == cable.links + 1
+        for time, m in bag[f"/drone_{i + 1}/rotors"]:
+            assert list(m.name) == ["rotor_1", "rotor_2", "rotor_3", "rotor_4"]
+            assert list(m.velocity) == flight.truth[time].rotor_speed_rad_s[i].tolist()
+            assert len(m.position) == len(m.effort) == 0
+            assert m.header.frame_id == f"drone_{i + 1}"
+
+
+def test_setpoints_and_stages_at_their_changes(flight, content):
+    _, bag = content
+    assert [(time, m.data) for time, m in bag["/mission/stage"]] == flight.stages
+    assert len(flight.stages) == 3
+    bodies = ["load", *(f"drone_{i + 1}" for i in range(flight.system.n_drones))]
+    for k, body in enumerate(bodies):
+        expected, last = [], None
+        for time, poses in flight.setpoints:
+            if last is None or (poses[k] != last).any():
+                last = poses[k]
+                expected.append((time, last.tolist()))
+        received = [
+            (time, xyz(m.pose.position) + wxyz(m.pose.orientation))
+            for time, m in bag[f"/{body}/setpoint"]
+        ]
+        assert received == expected
+        assert len(expected) == {0: 3, 1: 7}.get(k, 1)
+
+
+def test_file_is_in_the_order_of_time(flight):
+    (path,) = flight.folder.glob("*.mcap")
+    with path.open("rb") as stream:
+        reader = make_reader(stream)
+        messages = [(m.log_time, c.topic) for _, c, m in reader.iter_messages(log_time_order=False)]
+        summary = reader.get_summary()
+    times = [time for time, _ in messages]
+    assert times == sorted(times)
+    first = [topic for time, topic in messages if time == 0]
+    assert first[:3] == ["/mission/stage", "/load/setpoint", "/drone_1/setpoint"]
+    assert len(summary.chunk_indexes) >= 4, "several buffers were written"
+    assert summary.statistics.message_count == len(messages)
+    assert summary.statistics.message_start_time == 0
+    assert summary.statistics.message_end_time == STEPS * 4_000_000
+
+
+def test_indexes_point_at_the_messages(flight):
+    """The readers used here scan the chunks; others (Foxglove, rosbag2) seek by these."""
+    (path,) = flight.folder.glob("*.mcap")
+    file = path.read_bytes()
+    with path.open("rb") as stream:
+        summary = make_reader(stream).get_summary()
+    with path.open("rb") as stream:
+        records = list(StreamReader(stream, emit_chunks=True).records)
+    chunks = [r for r in records if isinstance(r, Chunk)]
+    assert len(chunks) == len(summary.chunk_indexes)
+    indexed = defaultdict(int)
+    for index, chunk in zip(summary.chunk_indexes, chunks, strict=True):
+        start, end = index.chunk_start_offset, index.chunk_start_offset + index.chunk_length
+        assert file[start] == 0x06
+        assert index.chunk_length == 9 + int.from_bytes(file[start + 1 : start + 9], "little")
+        assert chunk.compression == index.compression == flight.compression
+        data = zstandard.decompress(chunk.data) if chunk.compression else chunk.data
+        assert index.uncompressed_size == len(data)
+        assert index.compressed_size == len(chunk.data)
+        times = []
+        for channel, offset in index.message_index_offsets.items():
+            assert end <= offset < end + index.message_index_length
+            size = int.from_bytes(file[offset + 1 : offset + 9], "little")
+            entries = np.frombuffer(file[offset + 15 : offset + 9 + size], "<u8").reshape(-1, 2)
+            assert file[offset] == 0x07
+            assert struct.unpack_from("<HI", file, offset + 9) == (channel, entries.nbytes)
+            for time, place in entries.tolist():
+                opcode, _, of_channel, _, log_time = struct.unpack_from("<BQHIQ", data, place)
+                assert (opcode, of_channel, log_time) == (0x05, channel, time)
+                times.append(time)
+            indexed[channel] += len(entries)
+        assert index.message_start_time == chunk.message_start_time == min(times)
+        assert index.message_end_time == chunk.message_end_time == max(times)
+    assert indexed == summary.statistics.channel_message_counts
+
+
+def test_part_of_the_flight_can_be_read(flight):
+    with AnyReader([flight.folder]) as reader:
+        connections = [c for c in reader.connections if c.topic == "/cable_1/shape"]
+        part = reader.messages(connections, start=300_000_000, stop=500_000_000)
+        assert [time for _, time, _ in part] == [300_000_000, 400_000_000]
+
+
+def test_metadata_counts_and_qos(flight, content):
+    _, bag = content
+    info = yaml.safe_load((flight.folder / "metadata.yaml").read_text())
+    info = info["rosbag2_bagfile_information"]
+    counts = {
+        t["topic_metadata"]["name"]: t["message_count"] for t in info["topics_with_message_count"]
+    }
+    assert counts == {topic: len(received) for topic, received in bag.items()}
+    assert info["message_count"] == sum(counts.values()) == flight.recorder.messages
+    assert info["storage_identifier"] == "mcap"
+    assert info["duration"]["nanoseconds"] == STEPS * 4_000_000
+    assert info["starting_time"]["nanoseconds_since_epoch"] == 0
+    assert (flight.folder / info["relative_file_paths"][0]).is_file()
+    for entry in info["topics_with_message_count"]:
+        meta = entry["topic_metadata"]
+        (profile,) = meta["offered_qos_profiles"]
+        latched = meta["name"].endswith(("/setpoint", "/stage"))
+        assert profile["durability"] == ("transient_local" if latched else "volatile")
+        assert profile["reliability"] == "reliable"
+        assert meta["serialization_format"] == "cdr"
+        assert meta["type_description_hash"].startswith("RIHS01_")

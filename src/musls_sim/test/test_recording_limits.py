@@ -1,0 +1,226 @@
+"""What the recorder does when something is wrong, and how much memory it takes."""
+
+import gc
+import resource
+import tracemalloc
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from rosbags.highlevel import AnyReader
+
+from musls_description.errors import ConfigError, MuslsError
+from musls_description.library import load_system
+from musls_sim.plants.interface import PlantState
+from musls_sim.recording import BagRecorder, RecordingError
+
+SYSTEM = load_system("x500_duo")
+
+
+def standing_plant():
+    nodes = [np.zeros((cable.links + 1, 3)) for cable in SYSTEM.cables]
+    return SimpleNamespace(state=PlantState.zeros(SYSTEM), cable_nodes_enu_m=nodes.__getitem__)
+
+
+def make(folder, **options):
+    return BagRecorder(folder, SYSTEM, **{"step_period_s": 0.004, **options})
+
+
+def clock_times(folder):
+    with AnyReader([folder]) as reader:
+        connections = [c for c in reader.connections if c.topic == "/clock"]
+        return [time for _, time, _ in reader.messages(connections)]
+
+
+def test_stamps_do_not_drift(tmp_path):
+    """A week of flight in steps of 4 ms, with time as a float product."""
+    with make(tmp_path / "bag") as recorder:
+        steps = [*range(0, 1000, 5), 1_234_565, 25 * 10**5 + 5, 151_200_000]
+        for step in steps:
+            recorder.record(step * 0.004, standing_plant())
+    assert clock_times(tmp_path / "bag") == [step * 4_000_000 for step in steps]
+
+
+@pytest.mark.parametrize(
+    ("options", "every"),
+    [({}, 5), ({"rate_hz": 250.0, "shape_rate_hz": 50.0}, 1), ({"rate_hz": 62.5,
+     "shape_rate_hz": 12.5}, 4), ({"step_period_s": 0.001}, 20)],
+)  # fmt: skip
+def test_every(tmp_path, options, every):
+    with make(tmp_path / "bag", **options) as recorder:
+        assert recorder.every == every
+        assert [k for k in range(41) if recorder.due(k)] == list(range(0, 41, every))
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [({"rate_hz": 60.0}, "rate_hz is 60"), ({"rate_hz": 500.0}, "rate_hz is 500"),
+     ({"rate_hz": 0.0}, "rate_hz is 0"), ({"rate_hz": -50.0}, "rate_hz is -50"),
+     ({"shape_rate_hz": 20.0}, "shape_rate_hz is 20"), ({"buffer_s": 0.0}, "buffer_s is 0"),
+     ({"rate_hz": float("nan")}, "rate_hz is nan")],
+)  # fmt: skip
+def test_rates_that_do_not_fit(tmp_path, options, name):
+    with pytest.raises(ConfigError, match=name):
+        make(tmp_path / "out" / "bag", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_folder_is_refused_and_kept(tmp_path):
+    (tmp_path / "bag").mkdir()
+    (tmp_path / "bag" / "precious").write_text("data")
+    with pytest.raises(RecordingError, match=f"{tmp_path}/bag: it exists") as error:
+        make(tmp_path / "bag")
+    assert isinstance(error.value, MuslsError)
+    assert "\n" not in str(error.value)
+    assert (tmp_path / "bag" / "precious").read_text() == "data"
+
+
+def test_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordingError, match=f"cannot create bag {tmp_path}/file/bag: Not a dir"):
+        make(tmp_path / "file" / "bag")
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_failed_construction_leaves_nothing(tmp_path, monkeypatch, error):
+    def fail(*_args, **_options):
+        raise error
+
+    monkeypatch.setattr("rosbags.rosbag2.Writer.add_connection", fail)
+    expected = RecordingError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(expected):
+        make(tmp_path / "a" / "b" / "bag")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def file_limit():
+    """Sets the largest size of a file: the disk is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_full_disk_keeps_what_was_written_before(tmp_path, file_limit):
+    plant = standing_plant()
+    recorder = make(tmp_path / "bag", buffer_s=1.0)
+    file_limit(400_000)
+    with pytest.raises(RecordingError, match=f"cannot write bag {tmp_path}/bag: File too large"):
+        for k in range(1000):
+            recorder.record(k * 0.02, plant)
+    file_limit(-1)
+    with pytest.raises(RecordingError, match="is closed"):
+        recorder.record(20.0, plant)
+    recorder.close()
+    times = clock_times(tmp_path / "bag")
+    assert len(times) >= 100
+    assert len(times) % 50 == 0, "whole chunks"
+    assert times == [k * 20_000_000 for k in range(len(times))]
+
+
+def test_full_disk_at_the_end(tmp_path, file_limit):
+    recorder = make(tmp_path / "bag")
+    recorder.record(0.0, standing_plant())
+    file_limit(1000)
+    with pytest.raises(RecordingError, match="File too large"):
+        recorder.close()
+    file_limit(-1)
+    recorder.close()
+
+
+def test_error_in_flight_leaves_a_readable_bag(tmp_path):
+    plant = standing_plant()
+    with pytest.raises(ZeroDivisionError), make(tmp_path / "bag", buffer_s=1.0) as recorder:
+        for k in range(1000):
+            recorder.record(k * 0.02, plant)
+            recorder.record_stage(k * 0.02, f"stage_{k // 100}")
+            if k == 321:
+                raise ZeroDivisionError
+    assert clock_times(tmp_path / "bag") == [k * 20_000_000 for k in range(322)]
+
+
+def test_interrupted_write_leaves_a_readable_bag(tmp_path, monkeypatch):
+    """Ctrl-C in the middle of a chunk: the chunks before stay, the one in work is lost."""
+    plant = standing_plant()
+    recorder = make(tmp_path / "bag", buffer_s=1.0)
+    with pytest.raises(KeyboardInterrupt), recorder:
+        for k in range(120):
+            recorder.record(k * 0.02, plant)
+        storage = recorder._bag._writer.storage
+        write = storage.compressor
+
+        def interrupt(_data):
+            storage.bio.write(b"half a record")
+            storage.compressor = write
+            raise KeyboardInterrupt
+
+        storage.compressor = interrupt
+        recorder.flush()
+    assert clock_times(tmp_path / "bag") == [k * 20_000_000 for k in range(100)]
+
+
+def test_flight_error_counts_more_than_a_failing_close(tmp_path, file_limit):
+    with (
+        pytest.warns(UserWarning, match="cannot write bag"),
+        pytest.raises(ZeroDivisionError),
+        make(tmp_path / "bag") as recorder,
+    ):
+        recorder.record(0.0, standing_plant())
+        file_limit(1000)
+        raise ZeroDivisionError
+
+
+def test_empty_bag_and_second_close(tmp_path):
+    recorder = make(tmp_path / "bag")
+    recorder.close()
+    recorder.close()
+    assert recorder.messages == 0
+    assert clock_times(tmp_path / "bag") == []
+    for call in (recorder.flush, lambda: recorder.record_stage(0.0, "hover"),
+                 lambda: recorder.record(0.0, standing_plant())):  # fmt: skip
+        with pytest.raises(RecordingError, match=f"bag {tmp_path}/bag is closed"):
+            call()
+
+
+def test_setpoints_without_records_are_kept_whole(tmp_path):
+    """The set-points fill their buffer first here; the order of time stays."""
+    plant, quaternion = standing_plant(), np.eye(4)[0]
+    with make(tmp_path / "bag", buffer_s=0.5) as recorder:
+        for k in range(501):
+            recorder.record_setpoint(
+                k * 0.004, np.full(3, k), quaternion, np.zeros((2, 3)), np.tile(quaternion, (2, 1))
+            )
+            if recorder.due(k) and not 100 < k < 400:
+                recorder.record(k * 0.004, plant)
+    with AnyReader([tmp_path / "bag"]) as reader:
+        received = {}
+        for connection, time, _ in reader.messages():
+            received.setdefault(connection.topic, []).append(time)
+    assert received["/load/setpoint"] == [k * 4_000_000 for k in range(501)]
+    assert received["/drone_1/setpoint"] == received["/drone_2/setpoint"] == [0]
+    assert received["/clock"] == [k * 20_000_000 for k in (*range(21), *range(80, 101))]
+
+
+def test_memory_does_not_grow_with_the_flight(tmp_path):
+    plant = standing_plant()
+    with make(tmp_path / "bag", buffer_s=1.0) as recorder:
+
+        def fly(start, end):
+            for k in range(start, end):
+                recorder.record_stage(k * 0.02, f"stage_{k // 50}")
+                recorder.record_setpoint(
+                    k * 0.02, np.full(3, k), np.ones(4), np.zeros((2, 3)), np.ones((2, 4))
+                )
+                recorder.record(k * 0.02, plant)
+            gc.collect()
+            return len(gc.get_objects())
+
+        fly(0, 500)
+        tracemalloc.start()
+        before, memory = fly(500, 1000), tracemalloc.get_traced_memory()[0]
+        after = fly(1000, 6000)
+        grown = tracemalloc.get_traced_memory()[0] - memory
+        tracemalloc.stop()
+    # 100 chunks of 150 kB each: what stays of one is its entry in the summary.
+    assert after - before < 200
+    assert grown < 100 * 1000

@@ -1,0 +1,132 @@
+"""The bytes made in bulk are those of rosbags' serialiser, message by message."""
+
+import numpy as np
+import pytest
+from rosbags.typesys import Stores, get_typestore
+
+from musls_description.library import load_system
+from musls_sim.recording import messages, topics
+from musls_sim.recording.chunk import merge
+from musls_sim.recording.row_buffer import RowBuffer
+from musls_sim.recording.row_template import message_record, probe_row, row_template
+
+STORE = get_typestore(Stores.ROS2_JAZZY)
+
+KINDS = {
+    "state": (topics.state_messages, topics.state_columns),
+    "shape": (topics.shape_messages, topics.shape_columns),
+    "setpoint": (topics.setpoint_messages, topics.setpoint_columns),
+}
+
+
+def make_buffer(kind, system_name, capacity):
+    system = load_system(system_name)
+    build, columns = (part(system) for part in KINDS[kind])
+    names = dict.fromkeys(topic for topic, _ in probe_row(build, columns)[0])
+    channel_of = {topic: k for k, topic in enumerate(names, start=1)}
+    buffer = RowBuffer(row_template(build, columns, channel_of), columns, capacity)
+    return build, columns, channel_of, buffer
+
+
+def expected_row(build, channel_of, stamp_ns, row):
+    time = messages.stamp(stamp_ns // 10**9, stamp_ns % 10**9)
+    return [
+        message_record(
+            channel_of[topic], stamp_ns, bytes(STORE.serialize_cdr(m, m.__msgtype__))
+        )
+        for topic, m in build(time, row)
+    ]  # fmt: skip
+
+
+def fill(buffer, columns, rows, seed):
+    rng = np.random.default_rng(seed)
+    stamps = np.sort(rng.integers(0, 10**12, rows)).tolist()
+    filled = []
+    for stamp in stamps:
+        row = {
+            name: rng.normal(size=shape) * 10.0 ** rng.uniform(-300, 300, shape)
+            for name, shape in columns.items()
+        }
+        buffer.append(stamp, *row.values())
+        filled.append((stamp, row))
+    return filled
+
+
+@pytest.mark.parametrize("system", ["x500_solo", "x500_trio_unequal", "x500_hexa"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_are_those_of_the_serialiser(kind, system):
+    build, columns, channel_of, buffer = make_buffer(kind, system, capacity=5)
+    for seed, rows in enumerate((5, 3)):  # the second time fewer rows: nothing of the first stays
+        filled = fill(buffer, columns, rows, seed)
+        rendered = buffer.render()
+        records = [expected_row(build, channel_of, *item) for item in filled]
+        assert bytes(rendered.data) == b"".join(b"".join(row) for row in records)
+        assert np.diff(rendered.bounds).tolist() == [sum(map(len, row)) for row in records]
+        flat = [record for row in records for record in row]
+        assert rendered.offsets.tolist() == [0, *np.cumsum([len(r) for r in flat])[:-1].tolist()]
+        assert len(rendered.channels) == len(flat)
+
+
+def test_special_numbers_survive():
+    build, columns, channel_of, buffer = make_buffer("setpoint", "x500_solo", capacity=1)
+    row = {name: np.zeros(shape) for name, shape in columns.items()}
+    row["position_enu_m"].ravel()[:5] = np.nan, np.inf, -np.inf, -0.0, 5e-324
+    buffer.append(2**31 * 10**9 - 1, *row.values())
+    expected = expected_row(build, channel_of, 2**31 * 10**9 - 1, row)
+    assert bytes(buffer.render().data) == b"".join(expected)
+
+
+def test_only_wanted_messages_are_kept():
+    build, columns, channel_of, buffer = make_buffer("setpoint", "x500_trio", capacity=3)
+    filled = fill(buffer, columns, 3, seed=7)
+    wanted = np.array([[1, 1, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]], bool)
+    rendered = buffer.render(wanted)
+    records = [expected_row(build, channel_of, *item) for item in filled]
+    kept = [
+        r
+        for row, keep in zip(records, wanted, strict=True)
+        for r, k in zip(row, keep, strict=True)
+        if k
+    ]
+    assert bytes(rendered.data) == b"".join(kept)
+    assert rendered.rows.tolist() == [0, 0, 0, 0, 2, 2]
+    assert rendered.channels.tolist() == [1, 2, 3, 4, 2, 4]
+
+
+def test_merge_sorts_by_time_and_keeps_the_order_of_parts_at_equal_times():
+    _, columns, _, first = make_buffer("setpoint", "x500_solo", capacity=4)
+    _, _, _, second = make_buffer("setpoint", "x500_solo", capacity=4)
+    row = [np.zeros(shape) for shape in columns.values()]
+    for stamp in (30, 10, 20):
+        first.append(stamp, *row)
+    for stamp in (20, 5):
+        second.append(stamp, *[values + 1.0 for values in row])
+    chunk = merge([first.render(), second.render()])
+    size = len(chunk.data) // 10
+    records = [chunk.data[k * size : (k + 1) * size] for k in range(10)]
+    times = [int.from_bytes(r[15:23], "little") for r in records]
+    assert times == [5, 5, 10, 10, 20, 20, 20, 20, 30, 30]
+    from_second = [records[k].count(np.float64(1.0).tobytes()) == 7 for k in (4, 5, 6, 7)]
+    assert from_second == [False, False, True, True]
+    assert (chunk.start_ns, chunk.end_ns) == (5, 30)
+    for channel, entries in chunk.index.items():
+        for time, offset in entries.tolist():
+            record = chunk.data[offset : offset + size]
+            assert int.from_bytes(record[9:11], "little") == channel
+            assert int.from_bytes(record[15:23], "little") == time
+    assert sorted(o for e in chunk.index.values() for o in e[:, 1].tolist()) == [
+        k * size for k in range(10)
+    ]
+
+
+def test_nothing_merges_to_nothing():
+    _, _, _, buffer = make_buffer("shape", "x500_solo", capacity=4)
+    assert merge([buffer.render(), buffer.render()]) is None
+
+
+def test_a_number_that_no_message_holds_is_a_mistake():
+    system = load_system("x500_solo")
+    columns = topics.setpoint_columns(system) | {"forgotten": (2,)}
+    with pytest.raises(AssertionError, match="forgotten"):
+        row_template(topics.setpoint_messages(system), columns,
+                     {"/load/setpoint": 1, "/drone_1/setpoint": 2})  # fmt: skip
