@@ -1,0 +1,171 @@
+"""What an autopilot is: set-points and measurements of all drones in, motor commands out.
+
+The containers hold one contiguous float64 array each (one row per drone); the named fields are
+views into it. A compiled autopilot then receives one array instead of six, which matters at
+250 Hz because every array argument of a compiled call costs Python time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+SETPOINT_COLUMNS = 12
+MEASUREMENT_COLUMNS = 16
+
+
+@dataclass
+class DroneSetpoints:
+    """Trajectory set-points of all drones, world frame ENU.
+
+    A NaN means "not given": the autopilot then leaves that part of the chain out, as PX4 does.
+    Each axis needs at least one of position, velocity and acceleration; x and y go in pairs.
+
+    Attributes:
+        data: The memory behind the views, (n_drones, 12), C-contiguous.
+        position_enu_m: (n_drones, 3).
+        velocity_enu_m_s: (n_drones, 3).
+        acceleration_enu_m_s2: (n_drones, 3).
+        yaw_enu_rad: (n_drones,), from east, counter-clockwise.
+        yaw_rate_enu_rad_s: (n_drones,), counter-clockwise.
+        armed: (n_drones,), 1.0 armed, 0.0 disarmed (assign True and False freely).
+    """
+
+    data: np.ndarray
+    position_enu_m: np.ndarray = field(init=False, repr=False)
+    velocity_enu_m_s: np.ndarray = field(init=False, repr=False)
+    acceleration_enu_m_s2: np.ndarray = field(init=False, repr=False)
+    yaw_enu_rad: np.ndarray = field(init=False, repr=False)
+    yaw_rate_enu_rad_s: np.ndarray = field(init=False, repr=False)
+    armed: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the views."""
+        _check(self.data, (SETPOINT_COLUMNS,), "DroneSetpoints")
+        self.position_enu_m = self.data[:, 0:3]
+        self.velocity_enu_m_s = self.data[:, 3:6]
+        self.acceleration_enu_m_s2 = self.data[:, 6:9]
+        self.yaw_enu_rad = self.data[:, 9]
+        self.yaw_rate_enu_rad_s = self.data[:, 10]
+        self.armed = self.data[:, 11]
+
+    @classmethod
+    def zeros(cls, n_drones: int) -> DroneSetpoints:
+        """Return set-points that are all zero (every part given) and disarmed."""
+        return cls(np.zeros((n_drones, SETPOINT_COLUMNS)))
+
+    @classmethod
+    def unset(cls, n_drones: int) -> DroneSetpoints:
+        """Return disarmed set-points with nothing given but a zero yaw rate."""
+        setpoints = cls(np.full((n_drones, SETPOINT_COLUMNS), np.nan))
+        setpoints.yaw_rate_enu_rad_s[:] = 0.0
+        setpoints.armed[:] = 0.0
+        return setpoints
+
+
+@dataclass
+class DroneMeasurements:
+    """What the estimators and gyros of all drones report.
+
+    Attributes:
+        data: The memory behind the views, (n_drones, 16), C-contiguous.
+        position_enu_m: (n_drones, 3).
+        velocity_enu_m_s: (n_drones, 3).
+        orientation: (n_drones, 4), unit quaternions [w, x, y, z], body FLU to world ENU.
+        omega_body_rad_s: (n_drones, 3), the raw (unfiltered) gyro, FLU.
+        acceleration_enu_m_s2: (n_drones, 3), kinematic: zero at rest and in hover.
+    """
+
+    data: np.ndarray
+    position_enu_m: np.ndarray = field(init=False, repr=False)
+    velocity_enu_m_s: np.ndarray = field(init=False, repr=False)
+    orientation: np.ndarray = field(init=False, repr=False)
+    omega_body_rad_s: np.ndarray = field(init=False, repr=False)
+    acceleration_enu_m_s2: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the views."""
+        _check(self.data, (MEASUREMENT_COLUMNS,), "DroneMeasurements")
+        self.position_enu_m = self.data[:, 0:3]
+        self.velocity_enu_m_s = self.data[:, 3:6]
+        self.orientation = self.data[:, 6:10]
+        self.omega_body_rad_s = self.data[:, 10:13]
+        self.acceleration_enu_m_s2 = self.data[:, 13:16]
+
+    @classmethod
+    def zeros(cls, n_drones: int) -> DroneMeasurements:
+        """Return drones at rest at the origin, level and facing east."""
+        measurements = cls(np.zeros((n_drones, MEASUREMENT_COLUMNS)))
+        measurements.orientation[:, 0] = 1.0
+        return measurements
+
+
+@dataclass
+class MotorCommands:
+    """Motor commands of all drones.
+
+    Attributes:
+        data: The memory behind the views, (n_drones, 2, n_rotors), C-contiguous.
+        throttle: (n_drones, n_rotors), normalised motor command u in [0, 1].
+        omega_cmd_rad_s: (n_drones, n_rotors), rotor speed the ESC is asked for.
+    """
+
+    data: np.ndarray
+    throttle: np.ndarray = field(init=False, repr=False)
+    omega_cmd_rad_s: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the views."""
+        _check(self.data, (2, self.data.shape[-1]), "MotorCommands")
+        self.throttle = self.data[:, 0]
+        self.omega_cmd_rad_s = self.data[:, 1]
+
+    @classmethod
+    def zeros(cls, n_drones: int, n_rotors: int) -> MotorCommands:
+        """Return commands with all motors off."""
+        return cls(np.zeros((n_drones, 2, n_rotors)))
+
+
+class Autopilot(Protocol):
+    """A flight stack for all drones of a system.
+
+    Attributes:
+        rate_hz: How often `step` is to be called, in simulated time.
+        landed: (n_drones,) bool, the land detector's verdict.
+        takeoff_state: (n_drones,) int, PX4's take-off states, 1 disarmed to 5 flight.
+        hover_thrust: (n_drones,), collective thrust command believed to hold the drone in hover.
+    """
+
+    rate_hz: float
+
+    @property
+    def landed(self) -> np.ndarray: ...  # noqa: D102
+
+    @property
+    def takeoff_state(self) -> np.ndarray: ...  # noqa: D102
+
+    @property
+    def hover_thrust(self) -> np.ndarray: ...  # noqa: D102
+
+    def reset(self) -> None:
+        """Go back to the state after power-up."""
+
+    def step(
+        self,
+        time_s: float,
+        setpoint: DroneSetpoints,
+        measurement: DroneMeasurements,
+        out: MotorCommands,
+    ) -> MotorCommands:
+        """Advance by one period 1/rate_hz and write the motor commands into `out`."""
+
+
+def _check(data: np.ndarray, row_shape: tuple[int, ...], name: str) -> None:
+    """Refuse memory that a compiled kernel would misread."""
+    if data.shape[1:] != row_shape or data.dtype != np.float64 or not data.flags.c_contiguous:
+        raise ValueError(
+            f"{name} needs a C-contiguous float64 array of shape "
+            f"{('n_drones', *row_shape)}, got {data.dtype} {data.shape}"
+        )

@@ -1,0 +1,75 @@
+"""The virtual cone: where each drone flies for a pose of the load's set-point (eq. 11).
+
+The tip of the inverted cone is the load's set-point, the drones are spread evenly over its rim
+and each faces the load. The paper's flights: radius 1.0 m, height 2.2962 m.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.schema import Finite, NonNegative, Positive, spec
+
+Array = NDArray[np.float64]
+
+
+@spec
+class Cone:
+    """Formation of the drones in the frame of the load's set-point.
+
+    Attributes:
+        radius_m: Distance of the drones from the load's vertical axis.
+        height_m: Height of the drones above the load's set-point.
+        first_azimuth_rad: Direction of drone 1 in the load's frame, counter-clockwise from its x
+            axis; the others follow evenly spaced.
+    """
+
+    radius_m: NonNegative = 1.0
+    height_m: Positive = 2.2962
+    first_azimuth_rad: Finite = 0.0
+
+    def azimuths_rad(self, n_drones: int) -> Array:
+        """Direction of each drone in the load's frame, (n_drones,)."""
+        return self.first_azimuth_rad + 2.0 * np.pi * np.arange(n_drones) / n_drones
+
+    def offsets_m(self, n_drones: int, radius_m: float | Array | None = None) -> Array:
+        """Place of each drone in the frame of the load's set-point, (n_drones, 3).
+
+        Args:
+            n_drones: Number of drones.
+            radius_m: Another radius than the cone's own, one for all or (n_drones,).
+        """
+        radius = self.radius_m if radius_m is None else radius_m
+        azimuth = self.azimuths_rad(n_drones)
+        return np.column_stack(
+            [
+                radius * np.cos(azimuth),
+                radius * np.sin(azimuth),
+                np.full(n_drones, self.height_m),
+            ]
+        )
+
+
+def drone_poses(
+    load_position_enu_m: Array, load_yaw_rad: Array, offsets_m: Array, azimuths_rad: Array
+) -> tuple[Array, Array]:
+    """World poses of all drones for poses of the load's set-point (eq. 11, level set-points).
+
+    Args:
+        load_position_enu_m: (k, 3).
+        load_yaw_rad: (k,).
+        offsets_m: Drones in the load set-point's frame, (n, 3) or (k, n, 3).
+        azimuths_rad: Direction of each drone in that frame, (n,).
+
+    Returns:
+        Positions (k, n, 3) and yaws (k, n) in (-pi, pi]; each drone faces the load.
+    """
+    cos, sin = np.cos(load_yaw_rad)[:, None], np.sin(load_yaw_rad)[:, None]
+    offsets = np.broadcast_to(offsets_m, (len(load_yaw_rad), *offsets_m.shape[-2:]))
+    x, y, z = np.moveaxis(offsets, -1, 0)
+    position = load_position_enu_m[:, None, :] + np.stack(
+        [cos * x - sin * y, sin * x + cos * y, z], axis=-1
+    )
+    yaw = load_yaw_rad[:, None] + azimuths_rad + np.pi
+    return position, np.pi - np.mod(np.pi - yaw, 2.0 * np.pi)

@@ -1,0 +1,275 @@
+"""A mission: the phases of a flight, compiled into set-points for load and drones.
+
+Phases as in the real flights: spool up, take off with slack cables into the formation, take up
+the tension, lift, the stages with transits between them, lower, slacken, land, disarm. All
+set-points are known beforehand, so they are sampled once at the set-point rate (5 Hz in the real
+flights) and held in between; only the end, landing and disarming, waits for the drones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from musls_control.formation import Cone, drone_poses
+from musls_control.trajectories import AnyTrajectory
+from musls_description.schema import NonNegative, Positive, spec
+
+Array = NDArray[np.float64]
+
+
+@spec
+class MissionSpec:
+    """What is to be flown.
+
+    Attributes:
+        stages: Trajectories of the load's set-point, one after the other.
+        setpoint_rate_hz: How often set-points are updated; they are held in between.
+        spool_up_s: Armed on the ground before take-off (PX4's COM_SPOOLUP_TIME is 1 s of it).
+        take_off_s: Time to rise to `rise_m`; PX4's take-off ramp takes 3 s of it.
+        rise_m: Height above the ground where the drones form up, low enough to leave the cables
+            slack at the distance where they stood.
+        form_up_s: From there into the formation.
+        slack_height_m: Height of the load's set-point at which the cables hang slack while the
+            load stands on the ground.
+        vertical_speed_m_s: For tension, lift, lower and slacken.
+        transit_speed_m_s: Between stages.
+        transit_yaw_rate_rad_s: Between stages.
+        settle_s: Hold after the lift and after each transit.
+        landing_speed_m_s: Descent to the ground at the end (PX4's MPC_LAND_SPEED).
+    """
+
+    stages: Annotated[tuple[AnyTrajectory, ...], Field(min_length=1)]
+    setpoint_rate_hz: Annotated[float, Field(gt=0.0, le=250.0)] = 5.0
+    spool_up_s: Positive = 1.6
+    take_off_s: Positive = 5.0
+    rise_m: Positive = 0.7
+    form_up_s: Positive = 5.0
+    slack_height_m: float = -0.5
+    vertical_speed_m_s: Positive = 0.3
+    transit_speed_m_s: Positive = 0.4
+    transit_yaw_rate_rad_s: Positive = 0.3
+    settle_s: NonNegative = 2.0
+    landing_speed_m_s: Positive = 0.5
+
+
+@dataclass(frozen=True)
+class GroundSpot:
+    """Where load and drones stand before the flight.
+
+    Attributes:
+        load_position_enu_m: (3,).
+        load_yaw_rad: Heading.
+        drone_position_enu_m: (n, 3).
+    """
+
+    load_position_enu_m: Array
+    load_yaw_rad: float
+    drone_position_enu_m: Array
+
+
+@dataclass(frozen=True)
+class FlightPlan:
+    """Set-points of a whole flight, sampled; row k holds from k / rate_hz to the next.
+
+    Attributes:
+        rate_hz: Set-point rate.
+        load_pose: x, y, z [m, ENU], yaw [rad] of the load's set-point, (k, 4).
+        drone_position_enu_m: (k, n, 3).
+        drone_yaw_rad: (k, n).
+        stage: Index into `stage_names`, (k,).
+        stage_names: Phases and stages in the order flown, e.g. "take_off", "circle", "transit".
+        landing_speed_m_s: Descent in the last row, in which the drones come down to their places
+            and are disarmed when they have landed; None for a plan that ends in the air.
+    """
+
+    rate_hz: float
+    load_pose: Array
+    drone_position_enu_m: Array
+    drone_yaw_rad: Array
+    stage: NDArray[np.int64]
+    stage_names: tuple[str, ...]
+    landing_speed_m_s: float | None = None
+
+    @property
+    def duration_s(self) -> float:
+        """Time to the last planned set-point."""
+        return len(self.stage) / self.rate_hz
+
+
+class _Draft:
+    """Rows of a plan while it is being made."""
+
+    def __init__(self, rate_hz: float, cone: Cone, n_drones: int) -> None:
+        self.rate_hz, self.cone, self.n = rate_hz, cone, n_drones
+        self.azimuth = cone.azimuths_rad(n_drones)
+        self.pose: list[Array] = []
+        self.drones: list[Array] = []
+        self.yaw: list[Array] = []
+        self.stage: list[int] = []
+        self.names: list[str] = []
+
+    def times(self, duration_s: float) -> Array:
+        return np.arange(max(1, int(np.ceil(duration_s * self.rate_hz - 1e-9)))) / self.rate_hz
+
+    def add(self, name: str, pose: Array, drones: Array | None = None) -> None:
+        """Append rows of one phase; the drones are in formation unless given, (k, n, 3)."""
+        position, yaw = drone_poses(
+            pose[:, :3], pose[:, 3], self.cone.offsets_m(self.n), self.azimuth
+        )
+        if self.names[-1:] != [name]:
+            self.names.append(name)
+        self.pose.append(pose)
+        self.drones.append(position if drones is None else drones)
+        self.yaw.append(yaw)
+        self.stage += [len(self.names) - 1] * len(pose)
+
+    @property
+    def last(self) -> Array:
+        return self.pose[-1][-1]
+
+    def move(self, name: str, target: Array, speed: float, yaw_rate: float, hold_s: float) -> None:
+        """Append a straight move of the load's set-point and a hold at its end."""
+        start = self.last
+        duration = max(
+            np.linalg.norm(target[:3] - start[:3]) / speed, abs(target[3] - start[3]) / yaw_rate
+        )
+        if duration + hold_s < 1e-9:
+            return
+        share = np.clip(self.times(duration + hold_s) / max(duration, 1e-9), 0.0, 1.0)
+        if duration > 0.0 and hold_s < 1.0 / self.rate_hz:
+            share[-1] = 1.0
+        self.add(name, start + share[:, None] * (target - start))
+
+    def plan(self, landing_speed_m_s: float | None = None) -> FlightPlan:
+        return FlightPlan(
+            self.rate_hz, np.vstack(self.pose), np.vstack(self.drones), np.vstack(self.yaw),
+            np.array(self.stage), tuple(self.names), landing_speed_m_s,
+        )
+
+
+def compile_plan(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:
+    """Sample all set-points of a mission that starts and ends on the ground.
+
+    Args:
+        mission: What is to be flown.
+        cone: Formation.
+        ground: Where load and drones stand.
+    """
+    draft = _Draft(mission.setpoint_rate_hz, cone, len(ground.drone_position_enu_m))
+    _take_off(draft, mission, ground)
+    _stages(draft, mission, ground)
+    resting = draft.last.copy()
+    resting[2] = ground.load_position_enu_m[2]
+    speed, yaw_rate = mission.vertical_speed_m_s, mission.transit_yaw_rate_rad_s
+    if draft.last[2] > resting[2]:
+        draft.move("lower", resting, speed, yaw_rate, 0.0)
+    resting[2] = mission.slack_height_m
+    draft.move("slacken", resting, speed, yaw_rate, 1.0)
+    _land(draft, mission, ground)
+    return draft.plan(mission.landing_speed_m_s)
+
+
+def compile_air_plan(mission: MissionSpec, cone: Cone, load_pose: Array, n_drones: int) -> FlightPlan:
+    """Sample all set-points of a mission that starts and ends hanging in the air.
+
+    Args:
+        mission: What is to be flown; its ground phases are left out.
+        cone: Formation.
+        load_pose: Load's set-point at the start: x, y, z [m], yaw [rad], (4,).
+        n_drones: Number of drones.
+    """
+    draft = _Draft(mission.setpoint_rate_hz, cone, n_drones)
+    draft.add("settle", np.tile(load_pose, (len(draft.times(max(mission.settle_s, 0.2))), 1)))
+    _stages(draft, mission, None)
+    return draft.plan()
+
+
+def _take_off(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
+    slack = np.array([*ground.load_position_enu_m[:2], mission.slack_height_m, ground.load_yaw_rad])
+    times = draft.times(mission.spool_up_s)
+    pose = np.tile(slack, (len(times), 1))
+    standing = np.broadcast_to(ground.drone_position_enu_m, (len(times), draft.n, 3))
+    draft.add("spool_up", pose, standing)
+
+    low = ground.drone_position_enu_m + [0.0, 0.0, mission.rise_m]
+    formation, _ = drone_poses(
+        slack[None, :3], slack[None, 3], draft.cone.offsets_m(draft.n), draft.azimuth
+    )
+    # One step up: PX4's own ramp shapes the take-off, and a slow set-point only delays it.
+    _fly(draft, "take_off", slack, low, low, mission.take_off_s)
+    _fly(draft, "form_up", slack, low, formation[0], mission.form_up_s)
+    draft.add("form_up", np.tile(slack, (len(draft.times(mission.settle_s)), 1)))
+
+
+def _fly(draft: _Draft, name: str, load: Array, start: Array, end: Array, duration_s: float) -> None:
+    """Append a smooth move of the drones, (n, 3) to (n, 3), below a resting load set-point."""
+    times = draft.times(duration_s)
+    share = ((times + 1.0 / draft.rate_hz) / duration_s).clip(0.0, 1.0)
+    share = share**2 * (3.0 - 2.0 * share)
+    drones = start + share[:, None, None] * (end - start)
+    draft.add(name, np.tile(load, (len(times), 1)), drones)
+
+
+def _stages(draft: _Draft, mission: MissionSpec, ground: GroundSpot | None) -> None:
+    for stage in mission.stages:
+        first = stage.pose(np.zeros(1))[0]
+        if ground is not None and draft.last[2] < ground.load_position_enu_m[2] < first[2]:
+            _lift(draft, mission, ground, first[2])
+        if ground is not None and first[2] < ground.load_position_enu_m[2] < draft.last[2]:
+            _set_down(draft, mission, first)
+        # The shorter way round: whole turns of the load are left as they are.
+        last_yaw = draft.last[3]
+        turns = 2.0 * np.pi * np.round((last_yaw - first[3]) / (2.0 * np.pi))
+        first[3] += turns
+        if np.abs(draft.last - first).max() > 1e-9:
+            draft.move("transit", first, mission.transit_speed_m_s,
+                       mission.transit_yaw_rate_rad_s, mission.settle_s)
+        pose = stage.pose(draft.times(stage.duration_s))
+        pose[:, 3] += turns
+        draft.add(stage.kind, pose)
+
+
+def _lift(draft: _Draft, mission: MissionSpec, ground: GroundSpot, height: float) -> None:
+    """Take up the tension, then lift to a height, on the spot."""
+    target = draft.last.copy()
+    target[2] = ground.load_position_enu_m[2]
+    speed, yaw_rate = mission.vertical_speed_m_s, mission.transit_yaw_rate_rad_s
+    draft.move("tension", target, speed, yaw_rate, 0.0)
+    target[2] = height
+    draft.move("lift", target, speed, yaw_rate, mission.settle_s)
+
+
+def _set_down(draft: _Draft, mission: MissionSpec, first: Array) -> None:
+    """Go to the place where the next stage starts on the ground, then set the load down there."""
+    target = first.copy()
+    target[2] = draft.last[2]
+    target[3] += 2.0 * np.pi * np.round((draft.last[3] - first[3]) / (2.0 * np.pi))
+    draft.move("transit", target, mission.transit_speed_m_s, mission.transit_yaw_rate_rad_s,
+               mission.settle_s)
+    target[2] = first[2]
+    draft.move("lower", target, mission.vertical_speed_m_s, mission.transit_yaw_rate_rad_s,
+               mission.settle_s)
+
+
+def _land(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
+    """Spread out, to land clear of the cables, and come down."""
+    last = draft.last
+    start = draft.drones[-1][-1]
+    radius = np.linalg.norm(
+        ground.drone_position_enu_m[:, :2] - ground.load_position_enu_m[:2], axis=1
+    )
+    spots, _ = drone_poses(
+        last[None, :3], last[None, 3], draft.cone.offsets_m(draft.n, radius), draft.azimuth
+    )
+    end = spots[0]
+    end[:, 2] = ground.drone_position_enu_m[:, 2]
+    low = end + [0.0, 0.0, mission.rise_m]
+    _fly(draft, "spread", last, start, low, mission.form_up_s)
+    draft.add("spread", np.tile(last, (len(draft.times(mission.settle_s)), 1)),
+              np.broadcast_to(low, (len(draft.times(mission.settle_s)), draft.n, 3)))
+    draft.add("land", last[None], end[None])

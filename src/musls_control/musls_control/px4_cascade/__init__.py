@@ -1,0 +1,15 @@
+"""PX4's multicopter control chain, for any number of drones in one compiled call."""
+
+from musls_control.px4_cascade.allocation import RotorLayout
+from musls_control.px4_cascade.cascade import Px4Cascade
+from musls_control.px4_cascade.parameters import PX4_PARAMETERS, Px4Parameter, Px4Parameters
+from musls_control.px4_cascade.takeoff import TakeoffState
+
+__all__ = [
+    "PX4_PARAMETERS",
+    "Px4Cascade",
+    "Px4Parameter",
+    "Px4Parameters",
+    "RotorLayout",
+    "TakeoffState",
+]

@@ -1,0 +1,285 @@
+"""Control allocation: effectiveness, normalised mixer, sequential desaturation.
+
+Source: PX4 v1.15 source, control_allocator (ActuatorEffectivenessRotors,
+ControlAllocationPseudoInverse, ControlAllocationSequentialDesaturation with MC_AIRMODE 0).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numba import boolean, float64, int64, void
+
+from musls_control.px4_cascade.compiled import compiled
+from musls_description.errors import ConfigError
+
+MIN_ROTORS = 4
+MAX_ROTORS = 12
+
+# Columns of a drone's mixer, one row per rotor.
+MIX_ROLL, MIX_PITCH, MIX_YAW, MIX_THRUST = 0, 1, 2, 3
+EFFECT_ROLL, EFFECT_PITCH, EFFECT_YAW = 4, 5, 6
+OMEGA_MIN, OMEGA_MAX = 7, 8
+MIXER_COLUMNS = 9
+
+#: A motor that acts on an axis by less than this is not used to desaturate it.
+WEAK_EFFECT = 0.2
+#: Room above full throttle that yaw may use to keep some authority at full thrust.
+YAW_HEADROOM = 0.15
+
+
+@dataclass(frozen=True)
+class RotorLayout:
+    """Rotors as the flight stack believes them to be (PX4's CA_ROTORn_*), and the ESC map.
+
+    The lengths need not match the physical ones: PX4's x500 airframe itself differs from its model.
+
+    Attributes:
+        px_m: Rotor positions forward of the centre of mass, FRD x, one per rotor (CA_ROTORn_PX).
+        py_m: Positions to the right, FRD y (CA_ROTORn_PY).
+        km: Moment over thrust, positive for rotors that turn anti-clockwise seen from above
+            (CA_ROTORn_KM); m.
+        ct: Thrust coefficients (CA_ROTORn_CT); only ratios between rotors matter.
+        omega_min_rad_s: Rotor speed at command 0 while armed.
+        omega_max_rad_s: Rotor speed at command 1.
+    """
+
+    px_m: tuple[float, ...]
+    py_m: tuple[float, ...]
+    km: tuple[float, ...]
+    ct: tuple[float, ...]
+    omega_min_rad_s: float = 150.0
+    omega_max_rad_s: float = 1000.0
+
+    def __post_init__(self) -> None:
+        """Refuse layouts that cannot fly."""
+        for name in ("px_m", "py_m", "km", "ct"):
+            values = tuple(float(v) for v in getattr(self, name))
+            object.__setattr__(self, name, values)
+            if len(values) != len(self.px_m):
+                raise ConfigError(
+                    f"RotorLayout.{name} has {len(values)} rotors, px_m has {len(self.px_m)}"
+                )
+            if not all(math.isfinite(v) for v in values):
+                raise ConfigError(f"RotorLayout.{name} = {values} must be finite")
+        if not MIN_ROTORS <= self.n_rotors <= MAX_ROTORS:
+            raise ConfigError(
+                f"a multicopter needs {MIN_ROTORS} to {MAX_ROTORS} rotors, got {self.n_rotors}"
+            )
+        if not 0.0 <= self.omega_min_rad_s < self.omega_max_rad_s:
+            raise ConfigError(
+                "RotorLayout needs 0 <= omega_min_rad_s < omega_max_rad_s, got "
+                f"{self.omega_min_rad_s:g} and {self.omega_max_rad_s:g}"
+            )
+
+    @property
+    def n_rotors(self) -> int:
+        """Number of rotors."""
+        return len(self.px_m)
+
+    @classmethod
+    def x500(cls) -> RotorLayout:
+        """Return the geometry of PX4's x500 airframe 4001."""
+        return cls(
+            px_m=(0.13, -0.13, 0.13, -0.13),
+            py_m=(0.22, -0.20, -0.22, 0.20),
+            km=(0.05, 0.05, -0.05, -0.05),
+            ct=(6.5, 6.5, 6.5, 6.5),
+        )
+
+    @classmethod
+    def from_body_flu(
+        cls,
+        x_m: Sequence[float],
+        y_m: Sequence[float],
+        spin: Sequence[int],
+        *,
+        km: float = 0.05,
+        ct: float = 6.5,
+        omega_min_rad_s: float = 150.0,
+        omega_max_rad_s: float = 1000.0,
+    ) -> RotorLayout:
+        """Return a layout from rotor positions in the body frame FLU.
+
+        Args:
+            x_m: Positions forward, one per rotor.
+            y_m: Positions to the left.
+            spin: +1 for rotors that turn anti-clockwise seen from above, -1 for the others.
+            km: Moment over thrust of all rotors, m.
+            ct: Thrust coefficient of all rotors.
+            omega_min_rad_s: Rotor speed at command 0 while armed.
+            omega_max_rad_s: Rotor speed at command 1.
+        """
+        return cls(
+            px_m=tuple(x_m),
+            py_m=tuple(-y for y in y_m),
+            km=tuple(km * s for s in spin),
+            ct=(ct,) * len(spin),
+            omega_min_rad_s=omega_min_rad_s,
+            omega_max_rad_s=omega_max_rad_s,
+        )
+
+    def with_parameters(self, parameters: Mapping[str, float]) -> RotorLayout:
+        """Return the layout with the CA_ROTORn_* of a parameter set in place.
+
+        Raises:
+            ConfigError: A parameter of a rotor that the layout does not have.
+        """
+        columns = {"PX": "px_m", "PY": "py_m", "KM": "km", "CT": "ct"}
+        changed = {field: list(getattr(self, field)) for field in columns.values()}
+        for name, value in parameters.items():
+            if not name.startswith("CA_ROTOR"):
+                continue
+            rotor, quantity = name.removeprefix("CA_ROTOR").split("_")
+            if int(rotor) >= self.n_rotors:
+                raise ConfigError(f"PX4 parameter {name}: the drone has {self.n_rotors} rotors")
+            changed[columns[quantity]][int(rotor)] = value
+        return replace(self, **{field: tuple(values) for field, values in changed.items()})
+
+
+def effectiveness(rotors: RotorLayout) -> np.ndarray:
+    """Return the effectiveness matrix (6, n_rotors): moments and forces, FRD, per unit command."""
+    n = rotors.n_rotors
+    axis = np.array([0.0, 0.0, -1.0])
+    position = np.column_stack([rotors.px_m, rotors.py_m, np.zeros(n)])
+    ct, km = np.array(rotors.ct)[:, None], np.array(rotors.km)[:, None]
+    moment = ct * np.cross(position, axis) - ct * km * axis
+    force = ct * axis
+    matrix = np.vstack([moment.T, force.T])
+    matrix[np.abs(matrix).max(axis=1) <= 0.05] = 0.0  # PX4 drops axes it can hardly act on
+    return matrix
+
+
+def build_mixer(rotors: RotorLayout) -> np.ndarray:
+    """Return a drone's mixer (n_rotors, MIXER_COLUMNS).
+
+    The pseudo-inverse of the effectiveness, with columns normalised so that a unit command means
+    the same on every airframe, the scaled effectiveness, and the ESC map.
+
+    Raises:
+        ConfigError: The rotors cannot produce roll, pitch, yaw and thrust independently.
+    """
+    matrix = effectiveness(rotors)
+    controlled = matrix[[0, 1, 2, 5]]
+    if np.linalg.matrix_rank(controlled, tol=1e-6 * np.abs(controlled).max()) < 4:
+        raise ConfigError("these rotors cannot control roll, pitch, yaw and thrust independently")
+    inverse = np.linalg.pinv(matrix)
+    used = np.maximum((np.abs(inverse[:, :2]) > 1e-3).sum(axis=0), 1)
+    roll_pitch = np.sqrt((inverse[:, :2] ** 2).sum(axis=0) / (used / 2.0)).max()
+    yaw = inverse[:, 2].max()
+    thrust_column = np.abs(inverse[:, 5])
+    thrust = thrust_column.sum() / max((thrust_column > 1.2e-7).sum(), 1)
+    scale = np.array([roll_pitch, roll_pitch, yaw, thrust])
+    mix = inverse[:, [0, 1, 2, 5]] / scale
+    mix[np.abs(mix) < 1e-3] = 0.0
+
+    mixer = np.empty((rotors.n_rotors, MIXER_COLUMNS))
+    mixer[:, MIX_ROLL : MIX_THRUST + 1] = mix
+    mixer[:, EFFECT_ROLL : EFFECT_YAW + 1] = matrix[:3].T * scale[:3]
+    mixer[:, OMEGA_MIN] = rotors.omega_min_rad_s
+    mixer[:, OMEGA_MAX] = rotors.omega_max_rad_s
+    return mixer
+
+
+# Explicit signatures: numba would otherwise compile these once per literal column and limit.
+@compiled(float64(float64[::1], float64[:, ::1], int64, float64))
+def desaturation_gain(u, mixer, column, upper):
+    """Return how far to move along a mixer column to bring all motors between 0 and `upper`."""
+    k_min, k_max = 0.0, 0.0
+    for i in range(mixer.shape[0]):
+        effect = mixer[i, column]
+        if abs(effect) < WEAK_EFFECT:
+            continue
+        if u[i] < 0.0:
+            k = -u[i] / effect
+        elif u[i] > upper:
+            k = (upper - u[i]) / effect
+        else:
+            continue
+        k_min, k_max = min(k_min, k), max(k_max, k)
+    return k_min + k_max
+
+
+@compiled(void(float64[::1], float64[:, ::1], int64, float64, boolean))
+def desaturate(u, mixer, column, upper, only_lower):
+    """Move the motors along a mixer column towards the limits: full gain, then half of the rest.
+
+    Args:
+        u: (n_rotors,) motor commands, changed in place.
+        mixer: (n_rotors, MIXER_COLUMNS).
+        column: Mixer column to move along.
+        upper: Upper limit of the commands.
+        only_lower: True leaves the motors alone when it would take more thrust. (The thrust
+            column is negative, so that means a negative gain.)
+    """
+    gain = desaturation_gain(u, mixer, column, upper)
+    if only_lower and gain < 0.0:
+        return
+    for i in range(mixer.shape[0]):
+        u[i] += gain * mixer[i, column]
+    gain = 0.5 * desaturation_gain(u, mixer, column, upper)
+    for i in range(mixer.shape[0]):
+        u[i] += gain * mixer[i, column]
+
+
+@compiled()
+def allocate(u, mixer, torque, thrust_z):
+    """Distribute torque and thrust over the motors; roll and pitch go before yaw.
+
+    Args:
+        u: (n_rotors,) the result, in [0, 1].
+        mixer: (n_rotors, MIXER_COLUMNS).
+        torque: (3,) normalised torque set-point, FRD.
+        thrust_z: Normalised thrust set-point, FRD z (negative upwards).
+    """
+    n_rotors = mixer.shape[0]
+    for i in range(n_rotors):
+        u[i] = (
+            mixer[i, MIX_ROLL] * torque[0]
+            + mixer[i, MIX_PITCH] * torque[1]
+            + mixer[i, MIX_THRUST] * thrust_z
+        )
+    desaturate(u, mixer, MIX_THRUST, 1.0, True)
+    desaturate(u, mixer, MIX_ROLL, 1.0, False)
+    desaturate(u, mixer, MIX_PITCH, 1.0, False)
+    for i in range(n_rotors):
+        u[i] += mixer[i, MIX_YAW] * torque[2]
+    desaturate(u, mixer, MIX_YAW, 1.0 + YAW_HEADROOM, False)
+    desaturate(u, mixer, MIX_THRUST, 1.0, True)
+    for i in range(n_rotors):
+        u[i] = min(max(u[i], 0.0), 1.0)
+
+
+@compiled()
+def unallocated_torque(result, u, mixer, torque):
+    """Write the part of a torque (3,) that motor commands u (n_rotors,) do not produce."""
+    for axis in range(3):
+        produced = 0.0
+        for i in range(mixer.shape[0]):
+            produced += mixer[i, EFFECT_ROLL + axis] * u[i]
+        result[axis] = torque[axis] - produced
+
+
+@compiled()
+def output_motors(u, omega, mixer, armed, thrust_model_factor):
+    """Apply the thrust curve and the ESC map in place; all zero while disarmed.
+
+    Args:
+        u: (n_rotors,) motor commands in, output commands out, both in [0, 1].
+        omega: (n_rotors,) rotor speed commands, rad/s, written.
+        mixer: (n_rotors, MIXER_COLUMNS).
+        armed: 1 when armed.
+        thrust_model_factor: THR_MDL_FAC, share f of thrust = f x^2 + (1 - f) x.
+    """
+    for i in range(mixer.shape[0]):
+        if armed == 0:
+            u[i] = 0.0
+            omega[i] = 0.0
+            continue
+        if thrust_model_factor > 1e-6:
+            half_b = 0.5 * (1.0 - thrust_model_factor) / thrust_model_factor
+            u[i] = -half_b + math.sqrt(half_b * half_b + u[i] / thrust_model_factor)
+        omega[i] = mixer[i, OMEGA_MIN] + u[i] * (mixer[i, OMEGA_MAX] - mixer[i, OMEGA_MIN])

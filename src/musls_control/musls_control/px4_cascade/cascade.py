@@ -1,0 +1,189 @@
+"""`Px4Cascade`: PX4's multicopter control chain for all drones of a system."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from musls_control.autopilot import DroneMeasurements, DroneSetpoints, MotorCommands
+from musls_control.px4_cascade.allocation import RotorLayout, build_mixer
+from musls_control.px4_cascade.gyro_filter import butterworth_coefficients, first_order_alpha
+from musls_control.px4_cascade.initial_state import initial_state
+from musls_control.px4_cascade.kernel import POSITION_DIVIDER, step_drones
+from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
+from musls_control.px4_cascade.parameters import PX4_PARAMETERS, Px4Parameters
+from musls_description.errors import ConfigError
+
+
+class Px4Cascade:
+    """PX4's position, attitude and rate control, allocation, take-off and landing logic.
+
+    Gyro filter, rate control, allocation and attitude control run in every step, position control,
+    hover thrust estimator and land detector in every second one: 250 and 125 Hz at the default
+    step, as in PX4 in lockstep with a simulator.
+
+    Args:
+        rotors: What the flight stack believes about the rotors; one layout for all drones, one per
+            drone, or None for PX4's x500. All drones have the same number of rotors.
+        parameters: PX4 parameters that differ from the defaults; one mapping for all drones or one
+            per drone. CA_ROTORn_PX, _PY, _KM, _CT replace values of `rotors`.
+        n_drones: Number of drones.
+        dt_s: Step, s.
+        ground_height_enu_m: Height of the ground; the hover thrust estimator starts 1 m above it.
+
+    Raises:
+        ConfigError: Unknown or impossible parameters, rotors or numbers.
+    """
+
+    def __init__(
+        self,
+        rotors: RotorLayout | Sequence[RotorLayout] | None = None,
+        *,
+        parameters: Mapping[str, float] | Sequence[Mapping[str, float]] | None = None,
+        n_drones: int = 1,
+        dt_s: float = 0.004,
+        ground_height_enu_m: float = 0.0,
+    ) -> None:
+        if n_drones < 1:
+            raise ConfigError(f"n_drones = {n_drones} must be at least 1")
+        if not 1e-4 <= dt_s <= 0.02:
+            raise ConfigError(f"dt_s = {dt_s:g} must be in [0.0001, 0.02]")
+        if not math.isfinite(ground_height_enu_m):
+            raise ConfigError(f"ground_height_enu_m = {ground_height_enu_m} must be finite")
+        self.dt_s = dt_s
+        self.rate_hz = 1.0 / dt_s
+        self.n_drones = n_drones
+        self.parameters = tuple(
+            Px4Parameters(given)
+            for given in _per_drone(parameters or {}, Mapping, n_drones, "parameters")
+        )
+        layouts = _per_drone(rotors or RotorLayout.x500(), RotorLayout, n_drones, "rotors")
+        self.rotors = tuple(
+            layout.with_parameters(given)
+            for layout, given in zip(layouts, self.parameters, strict=True)
+        )
+        if len({layout.n_rotors for layout in self.rotors}) > 1:
+            raise ConfigError(
+                "all drones need the same number of rotors, got "
+                f"{[layout.n_rotors for layout in self.rotors]}"
+            )
+        self.n_rotors = self.rotors[0].n_rotors
+        self._mixers = np.stack([build_mixer(layout) for layout in self.rotors])
+        self._parameters = np.zeros(n_drones, PARAMETER_DTYPE)
+        for record, given in zip(self._parameters, self.parameters, strict=True):
+            fill_parameter_record(record, given, dt_s, ground_height_enu_m)
+        self._state = np.zeros(n_drones, STATE_DTYPE)
+        self.reset()
+
+    def reset(self, *, in_flight: bool = False) -> None:
+        """Go back to the state after power-up.
+
+        Args:
+            in_flight: True starts hovering instead of on the ground: take-off state flight, not
+                landed, thrust at MPC_THR_HOVER. The set-points must then be armed at once.
+        """
+        self._state[:] = initial_state(self._parameters, in_flight=in_flight)
+
+    def step(
+        self,
+        time_s: float,
+        setpoint: DroneSetpoints,
+        measurement: DroneMeasurements,
+        out: MotorCommands,
+    ) -> MotorCommands:
+        """Advance all drones by one step of `dt_s` and write the motor commands into `out`.
+
+        Args:
+            time_s: Simulated time; for the interface only, the chain counts its own steps.
+            setpoint: Set-points, (n_drones, 12).
+            measurement: Measurements, (n_drones, 16).
+            out: Commands, (n_drones, 2, n_rotors), overwritten.
+
+        Raises:
+            ConfigError: Containers whose shapes do not fit this cascade.
+        """
+        if out.data.shape != (self.n_drones, 2, self.n_rotors) or not (
+            len(setpoint.data) == len(measurement.data) == self.n_drones
+        ):
+            raise ConfigError(
+                f"the cascade has {self.n_drones} drones with {self.n_rotors} rotors, got "
+                f"set-points of {len(setpoint.data)}, measurements of {len(measurement.data)} "
+                f"drones and commands of shape {out.data.shape}"
+            )
+        step_drones(
+            setpoint.data,
+            measurement.data,
+            self._parameters,
+            self._state,
+            self._mixers,
+            out.data,
+        )
+        return out
+
+    @property
+    def state(self) -> np.ndarray:
+        """All internal state, (n_drones,) records of `layout.STATE_DTYPE`, NED/FRD; live."""
+        return self._state
+
+    @property
+    def landed(self) -> np.ndarray:
+        """The land detector's verdict, (n_drones,) bool."""
+        return self._state["land"]["landed"]["state"] != 0
+
+    @property
+    def takeoff_state(self) -> np.ndarray:
+        """Take-off states, (n_drones,) int, see `TakeoffState`; live."""
+        return self._state["takeoff"]["state"]
+
+    @property
+    def hover_thrust(self) -> np.ndarray:
+        """Hover thrust in use by the position controller, (n_drones,), normalised; live."""
+        return self._state["position"]["hover_thrust"]
+
+    @property
+    def hover_thrust_valid(self) -> np.ndarray:
+        """Whether the hover thrust estimate is in use, (n_drones,) bool."""
+        return self._state["hover"]["valid"]["state"] != 0
+
+
+def fill_parameter_record(
+    record: np.void, parameters: Mapping[str, float], dt_s: float, ground_height_enu_m: float = 0.0
+) -> None:
+    """Fill one record of `PARAMETER_DTYPE` with parameters and what follows from them.
+
+    Raises:
+        ConfigError: The gyro cut-off is not below half the sample rate.
+    """
+    for name in PX4_PARAMETERS:
+        record[name] = parameters[name]
+    cutoff = parameters["IMU_GYRO_CUTOFF"]
+    if cutoff >= 0.5 / dt_s:
+        raise ConfigError(
+            f"PX4 parameter IMU_GYRO_CUTOFF = {cutoff:g} must be below half the sample rate, "
+            f"{0.5 / dt_s:g} Hz"
+        )
+    record["dt_s"] = dt_s
+    record["position_dt_s"] = POSITION_DIVIDER * dt_s
+    b0, a1, a2 = butterworth_coefficients(cutoff, 1.0 / dt_s)
+    record["gyro_b0"], record["gyro_a1"], record["gyro_a2"] = b0, a1, a2
+    record["gyro_derivative_alpha"] = first_order_alpha(parameters["IMU_DGYRO_CUTOFF"], dt_s)
+    record["velocity_derivative_alpha"] = first_order_alpha(
+        parameters["MPC_VELD_LP"], POSITION_DIVIDER * dt_s
+    )
+    hover, reach = parameters["MPC_THR_HOVER"], parameters["HTE_THR_RANGE"]
+    # The absolute bounds 0.1 and 0.9 are PX4's; a division by zero hover thrust is out of reach.
+    record["hover_thrust_min"] = min(max(hover - reach, 0.1), 0.8)
+    record["hover_thrust_max"] = min(max(hover + reach, 0.2), 0.9)
+    record["ground_height_m"] = ground_height_enu_m
+
+
+def _per_drone(given, single_type: type, n_drones: int, name: str) -> list:
+    """Repeat a single value for every drone, or check the length of a sequence."""
+    if isinstance(given, single_type):
+        return [given] * n_drones
+    values = list(given)
+    if len(values) != n_drones:
+        raise ConfigError(f"{name} has {len(values)} entries for {n_drones} drones")
+    return values

@@ -1,0 +1,112 @@
+"""Frames, hysteresis and other small pieces of the chain."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from musls_control.px4_cascade import Px4Parameters
+from musls_control.px4_cascade.attitude_control import shortest_rotation
+from musls_control.px4_cascade.cascade import fill_parameter_record
+from musls_control.px4_cascade.frames import (
+    body_flu_frd,
+    orientation_enu_ned,
+    world_enu_ned,
+    wrap_pi,
+    yaw_enu_ned,
+)
+from musls_control.px4_cascade.hover_thrust import fuse_vertical_acceleration
+from musls_control.px4_cascade.hysteresis import update_hysteresis
+from musls_control.px4_cascade.initial_state import initial_state
+from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE, PARAMETER_DTYPE
+from musls_control.px4_cascade.position_control import constrain_horizontal
+from musls_control.px4_cascade.rate_control import integrate_axis
+
+RNG_SEED = 7
+
+
+def test_frame_round_trips():
+    rng = np.random.default_rng(RNG_SEED)
+    for _ in range(50):
+        vector, q = rng.normal(size=3), rng.normal(size=4)
+        q /= np.linalg.norm(q)
+        np.testing.assert_array_equal(world_enu_ned(*world_enu_ned(*vector)), vector)
+        np.testing.assert_array_equal(body_flu_frd(*body_flu_frd(*vector)), vector)
+        np.testing.assert_allclose(orientation_enu_ned(*orientation_enu_ned(*q)), q, atol=1e-15)
+        yaw = rng.uniform(-math.pi, math.pi)
+        assert yaw_enu_ned(yaw_enu_ned(yaw)) == pytest.approx(yaw, abs=1e-14)
+
+
+def test_frames_agree_with_rotation_matrices():
+    """A body vector taken to the world by either convention is the same physical vector."""
+    rng = np.random.default_rng(RNG_SEED)
+    for rotation in Rotation.random(20, random_state=RNG_SEED):
+        body_flu = rng.normal(size=3)
+        w, x, y, z = orientation_enu_ned(*np.roll(rotation.as_quat(), 1))
+        world_ned = Rotation.from_quat([x, y, z, w]).apply(body_flu_frd(*body_flu))
+        np.testing.assert_allclose(world_enu_ned(*world_ned), rotation.apply(body_flu), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("enu", "ned"), [(0.0, math.pi / 2), (math.pi / 2, 0.0), (math.pi, -math.pi / 2)]
+)
+def test_yaw_by_hand(enu, ned):
+    assert yaw_enu_ned(enu) == pytest.approx(ned)
+    assert math.isnan(yaw_enu_ned(math.nan))
+    assert wrap_pi(3 * math.pi) == pytest.approx(-math.pi)
+
+
+def test_hysteresis_rises_late_and_falls_at_once():
+    flag = np.zeros(1, HYSTERESIS_DTYPE)[0]
+    rises = [update_hysteresis(flag, 1, 1.0, 0.008) for _ in range(130)]
+    assert rises.index(1) == 125  # the step 1.0 s after the request
+    assert update_hysteresis(flag, 0, 1.0, 0.008) == 0
+    assert update_hysteresis(flag, 1, 0.0, 0.008) == 1
+
+
+def test_horizontal_speed_limit_prefers_the_position_error():
+    assert constrain_horizontal(1.0, 0.0, 0.0, 1.0, 12.0) == (1.0, 1.0)
+    x, y = constrain_horizontal(3.0, 0.0, 0.0, 9.0, 5.0)
+    assert x == pytest.approx(3.0) and math.hypot(x, y) == pytest.approx(5.0)
+    assert constrain_horizontal(0.0, 9.0, 9.0, 0.0, 5.0) == (0.0, 5.0)
+
+
+def test_shortest_rotation_of_opposite_vectors():
+    for axis in np.eye(3):
+        w, x, y, z = shortest_rotation(*axis, *-axis)
+        turned = Rotation.from_quat([x, y, z, w]).apply(axis)
+        np.testing.assert_allclose(turned, -axis, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("unallocated", "error", "moves"),
+    [(0.0, 0.1, 1), (0.1, 0.1, 0), (0.1, -0.1, -1), (-0.1, 0.1, 1), (-0.1, -0.1, 0)],
+)
+def test_rate_integrator_does_not_push_against_saturation(unallocated, error, moves):
+    integral = integrate_axis(0.0, error, unallocated, 0.2, 0.3, 0.004)
+    assert np.sign(integral) == moves
+
+
+def test_rate_integrator_limits():
+    assert integrate_axis(0.2999, 1.0, 0.0, 10.0, 0.3, 0.1) == 0.3
+    assert integrate_axis(0.1, math.radians(401.0), 0.0, 0.2, 0.3, 0.004) == 0.1  # faded out
+
+
+def test_hover_thrust_filter_opens_when_everything_is_rejected():
+    """A sudden change of weight: after a while of rejections the variance grows by 1001 Q dt^2."""
+    parameters = np.zeros(1, PARAMETER_DTYPE)
+    fill_parameter_record(parameters[0], Px4Parameters(), 0.004)
+    hover = initial_state(parameters, in_flight=True)["hover"][0]
+    hover["variance"] = 1e-6
+    growth = []
+    for _ in range(100):
+        before = hover["variance"].copy()
+        fuse_vertical_acceleration(hover, 100.0, 0.6, 1.0, parameters[0])
+        assert hover["test_ratio"] > 1.0 and hover["hover_thrust"] == 0.6
+        growth.append(hover["variance"] - before)
+    per_step = 0.0036**2 * 0.008**2
+    assert growth[0] == pytest.approx(per_step)
+    assert growth[-1] == pytest.approx(1001.0 * per_step)

@@ -1,0 +1,1 @@
+"""The flight: checks before it, the loop, and what it leaves behind."""

@@ -1,0 +1,45 @@
+"""What the flight stack is told about a drone's airframe."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_control.px4_cascade import Px4Cascade, RotorLayout
+from musls_description.system import Drone
+from musls_sim.flight.trim import hover_throttle
+from musls_sim.scenario import Scenario
+
+
+def rotor_layout(drone: Drone) -> RotorLayout:
+    """Rotor geometry for the control allocation.
+
+    PX4's own x500 airframe (4001) holds other arm lengths than its Gazebo model; a drone of that
+    model is flown with PX4's numbers, any other with its true geometry.
+    """
+    if drone.model == "x500":
+        return RotorLayout.x500()
+    spin = [1.0 if rotor.spin == "ccw" else -1.0 for rotor in drone.rotors]
+    first = drone.rotors[0]
+    return RotorLayout(
+        px_m=tuple(rotor.position_m[0] for rotor in drone.rotors),
+        py_m=tuple(-rotor.position_m[1] for rotor in drone.rotors),
+        km=tuple(s * r.moment_ratio_m for s, r in zip(spin, drone.rotors, strict=True)),
+        ct=tuple(r.thrust_coefficient_n_s2 / first.thrust_coefficient_n_s2 for r in drone.rotors),
+        omega_min_rad_s=first.speed_min_rad_s,
+        omega_max_rad_s=first.speed_max_rad_s,
+    )
+
+
+def build_autopilot(scenario: Scenario) -> Px4Cascade:
+    """Build the flight stack of a scenario with the rotor geometry of its drones.
+
+    Raises:
+        ConfigError: Unknown or impossible PX4 parameters.
+    """
+    parameters, layouts = [], []
+    for drone in scenario.system.drones:
+        weight = drone.mass_kg * scenario.physics.gravity_m_s2
+        hover = round(float(np.clip(hover_throttle(drone, weight), 0.1, 0.8)), 3)
+        parameters.append({"MPC_THR_HOVER": hover, **scenario.autopilot.parameters})
+        layouts.append(rotor_layout(drone))
+    return Px4Cascade(layouts, parameters=parameters, n_drones=len(layouts))

@@ -1,0 +1,99 @@
+"""Checks before a flight: can the cables reach, can the rotors lift, does the load clear the ground."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from musls_control.formation import drone_poses
+from musls_description.errors import ConfigError
+from musls_description.spawn import HangingEquilibrium, hanging_equilibrium
+from musls_sim.scenario import Scenario
+
+MIN_THRUST_MARGIN = 1.1
+"""Largest thrust over hover thrust below which a multirotor cannot be controlled any more."""
+
+
+@dataclass(frozen=True)
+class Hover:
+    """How the system hangs in formation.
+
+    Attributes:
+        equilibrium: Configuration, forces and moments.
+        thrust_margin: Largest over needed thrust of the drone that works hardest.
+        weakest: Number of that drone, from 1.
+        sag_m: How much lower the load hangs than its set-point.
+    """
+
+    equilibrium: HangingEquilibrium
+    thrust_margin: float
+    weakest: int
+    sag_m: float
+
+
+def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
+    """Hang the system below its formation.
+
+    Args:
+        scenario: System, formation and gravity.
+        load_pose: Set-point of the load: x, y, z [m], yaw [rad], (4,).
+
+    Raises:
+        ConfigError: The cables cannot reach from the load to the drones.
+    """
+    system, cone = scenario.system, scenario.formation
+    n = system.n_drones
+    drones, _ = drone_poses(
+        load_pose[None, :3], load_pose[None, 3], cone.offsets_m(n), cone.azimuths_rad(n)
+    )
+    try:
+        equilibrium = hanging_equilibrium(
+            system, drones[0], scenario.physics.gravity_m_s2, float(load_pose[3])
+        )
+    except ConfigError as error:
+        reach = min(c.length_m for c in system.cables)
+        raise ConfigError(
+            f"formation.radius_m = {cone.radius_m:g}, formation.height_m = {cone.height_m:g}: "
+            f"the cables (shortest {reach:g} m) cannot hold the load below the drones; "
+            "choose a smaller radius"
+            if "stiffness" not in str(error)
+            else str(error)
+        ) from None
+    needed = np.linalg.norm(equilibrium.drone_force_n, axis=1)
+    margins = np.array([d.max_thrust_n for d in system.drones]) / needed
+    sag = load_pose[2] - equilibrium.configuration.load_position_enu_m[2]
+    return Hover(equilibrium, float(margins.min()), int(margins.argmin()) + 1, float(sag))
+
+
+def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> None:
+    """Refuse a flight that cannot work.
+
+    Args:
+        scenario: What is to be flown.
+        hover: How the system hangs in formation.
+        force: Fly in spite of too little thrust.
+
+    Raises:
+        ConfigError: Too little thrust, or the load would drag over the ground.
+    """
+    if hover.thrust_margin < MIN_THRUST_MARGIN and not force:
+        raise ConfigError(
+            f"the rotors cannot lift the load: thrust margin {hover.thrust_margin:.2f} (largest "
+            f"over hover thrust of drone_{hover.weakest}), at least {MIN_THRUST_MARGIN} is needed; "
+            "--force flies anyway"
+        )
+    lowest = min(
+        (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
+        for k, stage in enumerate(scenario.mission.stages)
+        if stage.kind != "engage"
+    ) if any(stage.kind != "engage" for stage in scenario.mission.stages) else None
+    if lowest is None or scenario.start == "air":
+        return
+    clearance = lowest[0] - hover.sag_m + scenario.system.load.collision.bottom_m
+    if clearance < 0.0:
+        raise ConfigError(
+            f"mission.stages.{lowest[1]}: the load would touch the ground: lowest set-point "
+            f"{lowest[0]:g} m, and it hangs {hover.sag_m:.2f} m lower than its set-point in this "
+            "formation; raise the stage or formation.height_m"
+        )

@@ -1,0 +1,1 @@
+"""Plants: what moves. They differ in the cable model, not in their interface."""

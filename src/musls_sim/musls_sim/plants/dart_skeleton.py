@@ -1,0 +1,104 @@
+"""Writer of the system's tree as one DART skeleton, and of the world around it."""
+
+from __future__ import annotations
+
+import dartpy
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.system import Box, SlungLoadSystem
+from musls_description.tree import Body, Tree
+
+Array = NDArray[np.float64]
+
+
+def _isometry(rotation: Array, position: Array) -> dartpy.math.Isometry3:
+    transform = dartpy.math.Isometry3()
+    transform.set_rotation(rotation)
+    transform.set_translation(position)
+    return transform
+
+
+def build_skeleton(tree: Tree, *, friction_as_constraint: bool = False) -> dartpy.dynamics.Skeleton:
+    """Make the skeleton: body k of the tree is body node k, its joint's angles follow the load's six.
+
+    Args:
+        tree: The tree of bodies.
+        friction_as_constraint: Hand the joints' Coulomb friction to DART, which solves it exactly
+            as constraints (slow); otherwise the plant applies it regularised.
+    """
+    skeleton = dartpy.dynamics.Skeleton("musls")
+    for k, body in enumerate(tree.bodies):
+        if body.parent < 0:
+            joint, node = skeleton.createFreeJointAndBodyNodePair(None)
+        else:
+            parent = skeleton.getBodyNode(body.parent)
+            joint, node = skeleton.createUniversalJointAndBodyNodePair(parent)
+            _set_universal(joint, body, friction_as_constraint)
+        joint.setName(f"{body.name}/joint")
+        node.setName(body.name)
+        node.setInertia(dartpy.dynamics.Inertia(body.mass_kg, body.com_m, body.inertia_kg_m2))
+        if node.getIndexInSkeleton() != k:
+            raise AssertionError("DART orders the bodies differently from the tree")
+    return skeleton
+
+
+def _set_universal(joint: dartpy.dynamics.UniversalJoint, body: Body, friction: bool) -> None:
+    joint.setAxis1([0.0, 1.0, 0.0])
+    joint.setAxis2([0.0, 0.0, 1.0])
+    joint.setTransformFromParentBodyNode(
+        _isometry(body.joint_in_parent_rotation, body.joint_in_parent_position_m)
+    )
+    joint.setTransformFromChildBodyNode(
+        _isometry(body.joint_in_child_rotation, body.joint_in_child_position_m)
+    )
+    for axis in range(2):
+        joint.setDampingCoefficient(axis, body.damping_n_m_s_rad)
+        joint.setSpringStiffness(axis, body.stiffness_n_m_rad)
+        if friction:
+            joint.setCoulombFriction(axis, body.friction_n_m)
+
+
+def _add_box(node: dartpy.dynamics.BodyNode, box: Box, friction: float) -> None:
+    shape = node.createShapeNode(dartpy.dynamics.BoxShape(list(box.size_m)))
+    shape.setRelativeTransform(_isometry(np.eye(3), np.array(box.center_m)))
+    shape.createCollisionAspect()
+    shape.createDynamicsAspect()
+    shape.getDynamicsAspect().setFrictionCoeff(friction)
+
+
+def add_ground_contact(
+    world: dartpy.simulation.World,
+    skeleton: dartpy.dynamics.Skeleton,
+    tree: Tree,
+    system: SlungLoadSystem,
+    height_m: float,
+) -> None:
+    """Add a flat ground that load and drones touch with their collision boxes."""
+    ground = dartpy.dynamics.Skeleton("ground")
+    _, node = ground.createWeldJointAndBodyNodePair(None)
+    plane = node.createShapeNode(dartpy.dynamics.PlaneShape([0.0, 0.0, 1.0], height_m))
+    plane.createCollisionAspect()
+    plane.createDynamicsAspect()
+    plane.getDynamicsAspect().setFrictionCoeff(system.ground_friction)
+    ground.setMobile(False)
+    world.addSkeleton(ground)
+    _add_box(skeleton.getBodyNode(0), system.load.collision, system.ground_friction)
+    for index, drone in zip(tree.drone, system.drones, strict=True):
+        _add_box(skeleton.getBodyNode(int(index)), drone.collision, system.ground_friction)
+    # Of DART's collision detectors only ODE's handles boxes on an infinite plane well.
+    world.getConstraintSolver().setCollisionDetector(dartpy.collision.OdeCollisionDetector())
+
+
+def build_world(
+    skeleton: dartpy.dynamics.Skeleton, step_s: float, gravity_m_s2: float
+) -> dartpy.simulation.World:
+    """Make a world that steps the skeleton and never puts a resting one to sleep."""
+    world = dartpy.simulation.World()
+    world.setTimeStep(step_s)
+    world.setGravity([0.0, 0.0, -gravity_m_s2])
+    world.addSkeleton(skeleton)
+    options = world.getDeactivationOptions()
+    options.mEnabled = False
+    world.setDeactivationOptions(options)
+    return world

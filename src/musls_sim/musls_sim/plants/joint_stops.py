@@ -1,0 +1,64 @@
+"""Soft stops that keep the cable joints away from the universal joint's singularity.
+
+With the link along x and the axes y, then z, a universal joint is singular when the second angle
+reaches +-90 degrees: the first axis is then along the link. A slack cable that folds sharply
+sideways gets there, and one that passes has infinite joint rates. A real cable does not fold by
+90 degrees within a link's length either. Beyond `STOP_RAD` a spring and a damper therefore hold
+the second axis back. Both go into DART's joint, which integrates them implicitly, and only while
+the joint is at the stop.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from dartpy.dynamics import Skeleton
+from numba import njit
+from numpy.typing import NDArray
+
+from musls_description.tree import Tree
+
+Array = NDArray[np.float64]
+
+STOP_RAD = np.radians(60.0)
+STIFFNESS_N_M_RAD = 5.0
+DAMPING_N_M_S_RAD = 0.01
+
+
+@njit(cache=True)
+def _changes(positions, side):
+    """Whether any second axis has reached or left its stop (`side` holds the last state)."""
+    for k in range(side.shape[0]):
+        b = positions[7 + 2 * k]
+        now = 1 if b > STOP_RAD else (-1 if b < -STOP_RAD else 0)
+        if now != side[k]:
+            return True
+    return False
+
+
+class JointStops:
+    """Stops of the second axes of all joints of one skeleton."""
+
+    def __init__(self, skeleton: Skeleton, tree: Tree) -> None:
+        """Find the joints; none is at its stop yet."""
+        self._joints = [skeleton.getJoint(k) for k in range(1, len(tree.bodies))]
+        self._bodies = tree.bodies[1:]
+        self._side = np.zeros(len(self._joints), np.int64)
+
+    def apply(self, positions: Array) -> None:
+        """Set the springs for the coming step.
+
+        Args:
+            positions: All coordinates, the load's six first, (n_dofs,).
+        """
+        if not _changes(positions, self._side):
+            return
+        angles = positions[7::2]
+        side = np.where(np.abs(angles) > STOP_RAD, np.sign(angles), 0.0).astype(np.int64)
+        for k in np.flatnonzero(side != self._side):
+            joint, body, at_stop = self._joints[k], self._bodies[k], bool(side[k])
+            joint.setRestPosition(1, float(side[k] * STOP_RAD))
+            joint.setSpringStiffness(1, STIFFNESS_N_M_RAD if at_stop else body.stiffness_n_m_rad)
+            joint.setDampingCoefficient(
+                1, body.damping_n_m_s_rad + (DAMPING_N_M_S_RAD if at_stop else 0.0)
+            )
+        self._side = side

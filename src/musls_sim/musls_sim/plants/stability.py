@@ -1,0 +1,79 @@
+"""Largest stable time step of a taut chain of rigid links under DART's integrator.
+
+A chain of L thin rods (mass m, length h) under tension T between fixed ends has transverse modes
+y_j ~ sin(k pi j / L). With s = sin(k pi / 2 L) the consistent mass, stiffness and joint damping are
+
+    M = m (1 - 2 s^2 / 3),   K = 4 T s^2 / h,   C = 16 c s^4 / h^2.
+
+DART integrates semi-implicitly, joint damping implicitly and tension explicitly; such a step is
+stable if dt^2 K / M <= 4 + 2 dt C / M, hence dt <= (C + sqrt(C^2 + 4 K M)) / K. The undamped limit
+for the top mode (s = 1) is 2 / omega with omega = 2 sqrt(3) sqrt(T / mu) / h.
+
+The rule serves twice: before a run it chooses the step for the tensions of ordinary flight, and
+during the run it tells when a jerk (a cable snapping taut, the load touching the ground) calls for
+a finer step for a moment.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.system import Cable, SlungLoadSystem
+
+Array = NDArray[np.float64]
+
+TENSION_MARGIN = 3.0
+"""Tension over the static share of the load for which a step must hold (manoeuvres)."""
+
+JOINT_TURN_PER_STEP_RAD = 0.25
+"""Largest turn of a joint within a step: the velocity terms are integrated explicitly."""
+
+REFINEMENTS = 6
+"""How often a step may be halved where a jerk asks for it."""
+
+CONTROL_PERIOD_S = 0.004
+"""Period of the autopilot and sensors, PX4's 250 Hz; the largest step that is ever chosen."""
+
+
+def _modes(cable: Cable) -> tuple[Array, Array, Array]:
+    """s^2, mass M and damping C of all transverse modes, each (links,)."""
+    k = np.arange(1, cable.links + 1)
+    s2 = np.sin(k * np.pi / (2.0 * cable.links)) ** 2
+    mass = cable.link_mass_kg * (1.0 - 2.0 * s2 / 3.0)
+    damping = 16.0 * cable.joint_damping_n_m_s_rad * s2**2 / cable.link_length_m**2
+    return s2, mass, damping
+
+
+def largest_stable_step_s(cable: Cable, tension_n: float) -> float:
+    """Largest stable time step of one cable at a tension [s]."""
+    s2, mass, damping = _modes(cable)
+    stiffness = 4.0 * tension_n * s2 / cable.link_length_m
+    steps = (damping + np.sqrt(damping**2 + 4.0 * stiffness * mass)) / stiffness
+    return float(steps.min())
+
+
+def largest_stable_tension_n(cable: Cable, step_s: float) -> float:
+    """Largest tension that a step holds for one cable, the inverse of `largest_stable_step_s` [N].
+
+    dt^2 K / M <= 4 + 2 dt C / M solved for the tension, for the worst mode.
+    """
+    s2, mass, damping = _modes(cable)
+    limits = (4.0 * mass + 2.0 * step_s * damping) * cable.link_length_m / (4.0 * step_s**2 * s2)
+    return float(limits.min())
+
+
+def design_tension_n(system: SlungLoadSystem, gravity_m_s2: float) -> float:
+    """Tension for which the step is chosen: the static share times `TENSION_MARGIN` [N]."""
+    return TENSION_MARGIN * system.carried_mass_kg * gravity_m_s2 / system.n_drones
+
+
+def stable_step_s(system: SlungLoadSystem, gravity_m_s2: float) -> float:
+    """Largest stable step over all cables of a system at the design tension [s]."""
+    tension = design_tension_n(system, gravity_m_s2)
+    return min(largest_stable_step_s(cable, tension) for cable in system.cables)
+
+
+def substeps(step_s: float) -> int:
+    """Number of equal physics steps in a control period, each at most `step_s` long."""
+    return max(1, int(np.ceil(CONTROL_PERIOD_S / step_s - 1e-9)))

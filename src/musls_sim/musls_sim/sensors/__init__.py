@@ -1,0 +1,1 @@
+"""What the drones know of their state: truth, or motion capture fused with the IMU."""

@@ -1,0 +1,292 @@
+"""State estimation of the drones: ground truth, or motion capture fused with the IMU.
+
+The second stands for what PX4 does with motion capture: between the camera's samples the IMU is
+integrated; a sample that arrives late is compared with the state predicted for the time when it
+was taken, and the difference corrects the present state (EKF2's delayed fusion with an output
+predictor) by the stationary gains of a Kalman filter.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.linalg import solve_discrete_are
+
+from musls_control.autopilot import DroneMeasurements
+from musls_description.schema import Fraction, NonNegative, spec
+from musls_sim.plants.interface import PlantState
+
+Array = NDArray[np.float64]
+
+
+@spec
+class TruthSpec:
+    """Ground truth: the drones know their state exactly.
+
+    Attributes:
+        kind: "truth".
+    """
+
+    kind: Literal["truth"] = "truth"
+
+
+@spec
+class MotionCaptureSpec:
+    """Motion capture and IMU, noise white and Gaussian (standard deviations).
+
+    Attributes:
+        kind: "mocap".
+        rate_hz: Samples per second.
+        latency_s: From taking a sample until the drone has it.
+        position_noise_m: Per axis.
+        attitude_noise_rad: Per axis.
+        dropout_fraction: Share of samples that get lost, at random.
+        gyro_noise_rad_s: Per axis and 4 ms sample.
+        accelerometer_noise_m_s2: Per axis and 4 ms sample.
+    """
+
+    kind: Literal["mocap"] = "mocap"
+    rate_hz: Annotated[float, Field(gt=0.0, le=250.0)] = 100.0
+    latency_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.02
+    position_noise_m: NonNegative = 0.0005
+    attitude_noise_rad: NonNegative = 0.002
+    dropout_fraction: Fraction = 0.0
+    gyro_noise_rad_s: NonNegative = 0.002
+    accelerometer_noise_m_s2: NonNegative = 0.02
+
+
+AnyEstimation = Annotated[TruthSpec | MotionCaptureSpec, Field(discriminator="kind")]
+
+
+class Estimator(Protocol):
+    """Turns the plant's state into what the autopilots are told."""
+
+    measurement: DroneMeasurements
+
+    def step(self, state: PlantState) -> None:
+        """Update `measurement`; called once per control period."""
+
+
+class Truth:
+    """Ground truth."""
+
+    def __init__(self, state: PlantState) -> None:
+        """Start with the plant's state."""
+        self.measurement = DroneMeasurements.zeros(len(state.position_enu_m) - 1)
+        self.step(state)
+
+    def step(self, state: PlantState) -> None:
+        """Copy the state."""
+        _copy_truth(
+            state.position_enu_m, state.velocity_enu_m_s, state.orientation,
+            state.omega_body_rad_s, state.acceleration_enu_m_s2, self.measurement.data,
+        )
+
+
+class MotionCapture:
+    """Motion capture fused with the IMU, see the module's text."""
+
+    _BLOCK = 500
+
+    def __init__(
+        self,
+        spec: MotionCaptureSpec,
+        state: PlantState,
+        period_s: float,
+        gravity_m_s2: float,
+        generator: np.random.Generator,
+    ) -> None:
+        """Start at the plant's state.
+
+        Args:
+            spec: Rates and noise.
+            state: The plant's state at time 0.
+            period_s: Control period, time between calls of `step`.
+            gravity_m_s2: Gravity.
+            generator: Source of all noise.
+        """
+        n = len(state.position_enu_m) - 1
+        self.measurement = DroneMeasurements.zeros(n)
+        _copy_truth(
+            state.position_enu_m, state.velocity_enu_m_s, state.orientation,
+            state.omega_body_rad_s, state.acceleration_enu_m_s2, self.measurement.data,
+        )
+        self._spec, self._generator = spec, generator
+        self._samples_per_tick = spec.rate_hz * period_s
+        self._delay = round(spec.latency_s / period_s)
+        self._constants = np.array([
+            period_s, gravity_m_s2, spec.gyro_noise_rad_s, spec.accelerometer_noise_m_s2,
+            spec.position_noise_m, spec.attitude_noise_rad, *_gains(spec, period_s),
+        ])
+        # Rings over the last ticks: predicted states, and samples on their way (valid in column 7).
+        self._history = np.zeros((self._delay + 1, n, 10))
+        self._samples = np.zeros((self._delay + 1, n, 8))
+        self._tick = 0
+        self._block = self._BLOCK
+        self._noise = np.zeros((self._BLOCK, n, 12))
+        self._lost = np.zeros((self._BLOCK, n))
+
+    def step(self, state: PlantState) -> None:
+        """Integrate the IMU, take a sample if one is due, fuse the one that arrives."""
+        if self._block == self._BLOCK:
+            self._generator.standard_normal(out=self._noise)
+            if self._spec.dropout_fraction > 0.0:
+                self._lost[:] = self._generator.random(self._lost.shape)
+            self._block = 0
+        tick = self._tick
+        sampled = int((tick + 1) * self._samples_per_tick) > int(tick * self._samples_per_tick)
+        lost = self._lost[self._block] < self._spec.dropout_fraction
+        _fuse(
+            state.position_enu_m, state.orientation, state.omega_body_rad_s,
+            state.acceleration_enu_m_s2, self._noise[self._block], lost, sampled, tick,
+            self._constants, self._history, self._samples, self.measurement.data,
+        )
+        self._tick += 1
+        self._block += 1
+
+
+def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, float]:
+    """Stationary Kalman gains of a sample on position, velocity and attitude.
+
+    The process noise is the IMU's, with a floor: a filter that trusts a perfect IMU completely
+    would never forget the errors of its start.
+    """
+    interval = max(1.0 / spec.rate_hz, period_s)
+    accelerometer = max(spec.accelerometer_noise_m_s2, 0.02) * np.sqrt(period_s)
+    gyro = max(spec.gyro_noise_rad_s, 0.002) * np.sqrt(period_s)
+    position = max(spec.position_noise_m, 1e-4)
+    attitude = max(spec.attitude_noise_rad, 1e-4)
+
+    transition = np.array([[1.0, interval], [0.0, 1.0]])
+    # Tilt errors leak gravity into the velocity: they dominate the accelerometer's own noise.
+    velocity_noise = (accelerometer**2 + (9.8 * 0.01) ** 2 * period_s) * interval
+    process = velocity_noise * np.array(
+        [[interval**2 / 3.0, interval / 2.0], [interval / 2.0, 1.0]]
+    )
+    measure = np.array([[1.0, 0.0]])
+    p = solve_discrete_are(transition.T, measure.T, process, np.array([[position**2]]))
+    gain = p @ measure.T / (p[0, 0] + position**2)
+    turn = gyro**2 * interval
+    variance = turn / 2.0 + np.sqrt(turn**2 / 4.0 + turn * attitude**2)
+    return float(gain[0, 0]), float(gain[1, 0]), float(variance / (variance + attitude**2))
+
+
+@njit(cache=True)
+def _copy_truth(position, velocity, orientation, omega, acceleration, out):
+    for i in range(out.shape[0]):
+        for k in range(3):
+            out[i, k] = position[i + 1, k]
+            out[i, 3 + k] = velocity[i + 1, k]
+            out[i, 10 + k] = omega[i + 1, k]
+            out[i, 13 + k] = acceleration[i + 1, k]
+        for k in range(4):
+            out[i, 6 + k] = orientation[i + 1, k]
+
+
+@njit(cache=True)
+def _multiply(a, b, out):
+    """Quaternion product a b; `out` must be neither of them."""
+    out[0] = a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3]
+    out[1] = a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2]
+    out[2] = a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1]
+    out[3] = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]
+
+
+@njit(cache=True)
+def _turn(q, x, y, z, work):
+    """Turn a quaternion by a rotation vector in the body frame, in place."""
+    angle = np.sqrt(x * x + y * y + z * z)
+    s = np.sin(0.5 * angle) / angle if angle > 1e-9 else 0.5
+    work[0], work[1], work[2], work[3] = np.cos(0.5 * angle), s * x, s * y, s * z
+    _multiply(q, work[:4], work[4:])
+    norm = np.sqrt(work[4] ** 2 + work[5] ** 2 + work[6] ** 2 + work[7] ** 2)
+    for k in range(4):
+        q[k] = work[4 + k] / norm
+
+
+@njit(cache=True)
+def _rotate(q, x, y, z, sign):
+    """Rotate a vector from body to world (sign 1) or from world to body (sign -1)."""
+    w, a, b, c = q[0], sign * q[1], sign * q[2], sign * q[3]
+    tx, ty, tz = 2.0 * (b * z - c * y), 2.0 * (c * x - a * z), 2.0 * (a * y - b * x)
+    return (
+        x + w * tx + b * tz - c * ty,
+        y + w * ty + c * tx - a * tz,
+        z + w * tz + a * ty - b * tx,
+    )
+
+
+@njit(cache=True)
+def _predict(i, position, orientation, omega, acceleration, noise, constants, est, work):
+    """Integrate one drone's IMU over a period."""
+    dt, g = constants[0], constants[1]
+    e = est[i]
+    a = acceleration[i + 1]
+    fx, fy, fz = _rotate(orientation[i + 1], a[0], a[1], a[2] + g, -1.0)
+    sigma = constants[3]
+    fx += sigma * noise[i, 3]
+    fy += sigma * noise[i, 4]
+    fz += sigma * noise[i, 5]
+    for k in range(3):
+        e[10 + k] = omega[i + 1, k] + constants[2] * noise[i, k]
+    _turn(e[6:10], e[10] * dt, e[11] * dt, e[12] * dt, work)
+    ax, ay, az = _rotate(e[6:10], fx, fy, fz, 1.0)
+    e[13], e[14], e[15] = ax, ay, az - g
+    for k in range(3):
+        # The mean acceleration over the step, as the physics integrates (velocity first).
+        e[3 + k] += e[13 + k] * dt
+        e[k] += e[3 + k] * dt
+
+
+@njit(cache=True)
+def _correct(i, history, then, z, constants, work):
+    """Correct a drone's predictions from a sample's time on by the error at that time."""
+    ring, dt = history.shape[0], constants[0]
+    old = history[then, i]
+    ex, ey, ez = z[0] - old[0], z[1] - old[1], z[2] - old[2]
+    work[0], work[1], work[2], work[3] = old[6], -old[7], -old[8], -old[9]
+    _multiply(work[:4], z[3:7], work[4:])
+    turn = constants[8] * (2.0 if work[4] >= 0.0 else -2.0)
+    rx, ry, rz = turn * work[5], turn * work[6], turn * work[7]
+    for d in range(ring):
+        h = history[(then + d) % ring, i]
+        shift = constants[6] + constants[7] * d * dt
+        h[0] += shift * ex
+        h[1] += shift * ey
+        h[2] += shift * ez
+        h[3] += constants[7] * ex
+        h[4] += constants[7] * ey
+        h[5] += constants[7] * ez
+        _turn(h[6:10], rx, ry, rz, work)
+
+
+@njit(cache=True)
+def _fuse(
+    position, orientation, omega, acceleration, noise, lost, sampled, tick, constants, history,
+    samples, est,
+):
+    work = np.empty(8)
+    ring = history.shape[0]
+    now, then = tick % ring, (tick + 1) % ring  # the oldest entry is one latency old
+    for i in range(est.shape[0]):
+        _predict(i, position, orientation, omega, acceleration, noise, constants, est, work)
+        for k in range(10):
+            history[now, i, k] = est[i, k]
+        z = samples[now, i]
+        z[7] = 1.0 if sampled and not lost[i] else 0.0
+        if z[7] > 0.0:
+            for k in range(3):
+                z[k] = position[i + 1, k] + constants[4] * noise[i, 6 + k]
+            for k in range(4):
+                z[3 + k] = orientation[i + 1, k]
+            s = constants[5]
+            _turn(z[3:7], s * noise[i, 9], s * noise[i, 10], s * noise[i, 11], work)
+        if samples[then, i, 7] > 0.0:
+            _correct(i, history, then, samples[then, i], constants, work)
+            for k in range(10):
+                est[i, k] = history[now, i, k]
+            samples[then, i, 7] = 0.0

@@ -1,0 +1,67 @@
+"""Systems, starts and sums that several plant tests need."""
+
+import dataclasses
+
+import numpy as np
+
+from musls_description.library import load_system
+from musls_description.spawn import hanging_equilibrium
+from musls_sim.flight.trim import trim_speeds_rad_s
+from musls_sim.plants.dart_plant import DartPlant
+
+G = 9.80665
+STILL = np.zeros(3)
+
+
+def formation(system, radius=1.0, height=3.2):
+    """Drone positions evenly on a circle, (n, 3)."""
+    n = system.n_drones
+    azimuth = np.arange(n) * 2.0 * np.pi / n
+    radius = radius if n > 1 else 0.0
+    return np.column_stack(
+        [radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, height)]
+    )
+
+
+def hovering_plant(system, **options):
+    """A plant at rest in the air and the rotor speeds that hold it."""
+    rest = hanging_equilibrium(system, formation(system))
+    speeds = trim_speeds_rad_s(system, rest)
+    plant = DartPlant(system, rest.configuration, rotor_speed_rad_s=speeds, **options)
+    return plant, speeds, rest
+
+
+def with_cables(system, joint=None, **changes):
+    """The system with all cables (and their joints) changed."""
+
+    def change(cable):
+        new_joint = dataclasses.replace(cable.joint, **(joint or {}))
+        return dataclasses.replace(cable, joint=new_joint, **changes)
+
+    return dataclasses.replace(system, cables=tuple(change(c) for c in system.cables))
+
+
+def trio(joint=None, **changes):
+    """The paper's system with changed cables."""
+    return with_cables(load_system("x500_trio"), joint, **changes)
+
+
+def momenta(plant):
+    """Total linear momentum and angular momentum about the centre of mass, from DART's bodies."""
+    bodies = plant.skeleton.getBodyNodes()
+    mass = np.array([b.getMass() for b in bodies])
+    com = np.array([b.getCOM() for b in bodies])
+    velocity = np.array([b.getCOMLinearVelocity() for b in bodies])
+    center = mass @ com / mass.sum()
+    linear = mass @ velocity
+    angular = np.cross(com - center, mass[:, None] * velocity).sum(axis=0)
+    for b in bodies:
+        rotation = b.getWorldTransform().matrix()[:3, :3]
+        inertia = rotation @ b.getInertia().getMoment() @ rotation.T
+        angular += inertia @ b.getAngularVelocity()
+    return linear, angular
+
+
+def energy(plant):
+    """Kinetic plus potential energy [J]."""
+    return plant.skeleton.computeKineticEnergy() + plant.skeleton.computePotentialEnergy()

@@ -1,0 +1,89 @@
+"""Our own kinematics and generalised forces against DART's poses and Jacobians."""
+
+import numpy as np
+import pytest
+from plant_helpers import hovering_plant
+
+from musls_description.library import load_system, system_names
+from musls_sim.plants.forces import generalised_forces, rotor_table, spin_rotors
+from musls_sim.plants.kinematics import body_motion, rotation_to_quaternion
+
+
+def random_state(plant, seed=0):
+    rng = np.random.default_rng(seed)
+    n = plant.skeleton.getNumDofs()
+    q, dq = 0.5 * rng.normal(size=n), rng.normal(size=n)
+    plant.skeleton.setPositions(q)
+    plant.skeleton.setVelocities(dq)
+    body_motion(q, dq, plant._parents, plant._joints, plant._motion)
+    return rng
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_motion_of_every_body_equals_darts(name):
+    plant, _, _ = hovering_plant(load_system(name))
+    random_state(plant)
+    for body, motion in zip(plant.skeleton.getBodyNodes(), plant._motion, strict=True):
+        transform = body.getWorldTransform().matrix()
+        assert np.allclose(motion[:9].reshape(3, 3), transform[:3, :3], atol=1e-12)
+        assert np.allclose(motion[9:12], transform[:3, 3], atol=1e-12)
+        assert np.allclose(motion[12:15], body.getAngularVelocity(), atol=1e-11)
+        assert np.allclose(motion[15:18], body.getLinearVelocity(), atol=1e-11)
+
+
+def test_generalised_forces_equal_the_jacobian_transpose():
+    plant, speeds, _ = hovering_plant(load_system("x500_trio_unequal"), ground_height_enu_m=None)
+    rng = random_state(plant)
+    speed = rng.uniform(300, 900, size=speeds.shape)
+    drag = rng.uniform(0.0, 1.0, size=plant._drag.shape)
+    wind = rng.normal(size=3)
+    generalised_forces(
+        plant._motion, plant._parents, plant._joints, plant._drone_of, plant._link_length,
+        drag, speed, plant._rotors, wind, np.nan, plant._wrench, plant._tau,
+    )
+    expected = np.zeros_like(plant._tau)
+    for row, index in enumerate(plant._selected):
+        body, motion = plant.skeleton.getBodyNode(int(index)), plant._motion[index]
+        rotation, omega, velocity = motion[:9].reshape(3, 3), motion[12:15], motion[15:18]
+        force = -rotation @ (drag[row] * (rotation.T @ (velocity - wind)))
+        moment = np.zeros(3)
+        for column, w in zip(plant._rotors[row - 1], speed[row - 1], strict=True) if row else ():
+            hub, axis = rotation @ column[:3], rotation[:, 2]
+            air = velocity + np.cross(omega, hub) - wind
+            push = column[3] * w**2 * axis - column[7] * w * (air - axis * (air @ axis))
+            force = force + push
+            moment += np.cross(hub, push) + column[4] * w**2 * axis
+        jacobian = plant.skeleton.getWorldJacobian(body)
+        expected += jacobian.T @ np.concatenate([moment, force])
+    assert np.abs(expected).max() > 1.0
+    assert np.allclose(plant._tau, expected, atol=1e-11)
+
+
+def test_rotor_constants_and_signs():
+    """x500: k = 8.54858e-6, reaction torque 0.016 m times the thrust, against the spin."""
+    table = rotor_table(load_system("x500_trio"))
+    assert table.shape == (3, 4, 8)
+    assert np.allclose(table[..., 3], 8.54858e-6)
+    assert np.allclose(table[0, :, 4] / table[0, :, 3], [-0.016, -0.016, 0.016, 0.016])
+
+
+def test_rotor_lag_is_the_exact_exponential():
+    rotors = rotor_table(load_system("x500_trio"))[:1]
+    speed, command = np.zeros((1, 4)), np.full((1, 4), 800.0)
+    for _ in range(5):
+        spin_rotors(speed, command, rotors, 0.004)
+    assert np.allclose(speed, 800.0 * (1.0 - np.exp(-0.02 / 0.0125)))
+    top = speed.copy()
+    for _ in range(5):
+        spin_rotors(speed, np.zeros((1, 4)), rotors, 0.004)
+    assert np.allclose(speed, top * np.exp(-0.02 / 0.025))
+
+
+def test_quaternions_of_random_rotations():
+    from scipy.spatial.transform import Rotation
+
+    out = np.empty(4)
+    for rotation in Rotation.random(200, random_state=3):
+        rotation_to_quaternion(rotation.as_matrix().ravel(), out)
+        expected = rotation.as_quat(canonical=True, scalar_first=True)
+        assert np.allclose(out, expected, atol=1e-12)
