@@ -17,7 +17,6 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -25,8 +24,11 @@ import typer
 from typer.core import TyperGroup
 
 from musls_description.errors import MuslsError
+from musls_description.names import near_names
 
 COMMANDS = {
+    "fly": "musls_bringup.cli.fly",
+    "list": "musls_bringup.cli.list_command",
     "test": "musls_bringup.cli.test_command",
 }
 """Module of each subcommand, in the order in which the help lists them."""
@@ -76,16 +78,8 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
         """Finds the subcommand; an unknown one ends with the names that are near."""
         if args[0] not in COMMANDS:
-            raise MuslsError(f"no such command {args[0]!r}; {near_names(args[0])}")
+            raise MuslsError(f"no such command {args[0]!r}; {near_names(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
-
-
-def near_names(name: str) -> str:
-    """Says which commands the user may have meant."""
-    near = get_close_matches(name, COMMANDS, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"there are {', '.join(COMMANDS)}"
 
 
 app = typer.Typer(cls=LazyGroup, add_completion=False, rich_markup_mode=None)
@@ -108,7 +102,7 @@ def print_version(wanted: bool) -> None:
 @app.callback(
     invoke_without_command=True,
     context_settings=HELP_OPTIONS,
-    epilog="\b\nExample:\n  musls test",
+    epilog="\b\nExample:\n  musls fly circle",
 )
 def root(
     ctx: typer.Context,

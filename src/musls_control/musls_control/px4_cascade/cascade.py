@@ -10,7 +10,7 @@ import numpy as np
 from musls_control.autopilot import DroneMeasurements, DroneSetpoints, MotorCommands
 from musls_control.px4_cascade.allocation import RotorLayout, build_mixer
 from musls_control.px4_cascade.gyro_filter import butterworth_coefficients, first_order_alpha
-from musls_control.px4_cascade.initial_state import initial_state
+from musls_control.px4_cascade.initial_state import initial_state, trim_state
 from musls_control.px4_cascade.kernel import POSITION_DIVIDER, step_drones
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS, Px4Parameters
@@ -85,6 +85,16 @@ class Px4Cascade:
                 landed, thrust at MPC_THR_HOVER. The set-points must then be armed at once.
         """
         self._state[:] = initial_state(self._parameters, in_flight=in_flight)
+
+    def trim(self, throttle: np.ndarray, thrust_direction_enu: np.ndarray) -> None:
+        """Start in flight and in equilibrium: all integrators as after a long hover.
+
+        Args:
+            throttle: Motor commands that hold the drones, (n_drones, n_rotors).
+            thrust_direction_enu: Unit vectors of their thrust, (n_drones, 3).
+        """
+        self.reset(in_flight=True)
+        trim_state(self._state, self._parameters, self._mixers, throttle, thrust_direction_enu)
 
     def step(
         self,

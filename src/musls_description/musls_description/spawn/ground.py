@@ -13,7 +13,7 @@ from musls_description.tree import cable_azimuth_rad
 Array = NDArray[np.float64]
 
 SLACK_RATIO = 0.9
-"""Distance of the cable's ends over its length: the cable bows sideways by about 0.2 lengths."""
+"""Distance of the cable's ends over its length."""
 
 
 def ground_spawn(
@@ -22,10 +22,10 @@ def ground_spawn(
     load_yaw_rad: float = 0.0,
     ground_height_enu_m: float = 0.0,
 ) -> Configuration:
-    """Put load and drones on the ground with each cable in a flat arc between them.
+    """Put load and drones on the ground with each cable in a flat S between them.
 
-    The arc lies on the side, not upright, so nothing falls far when the run starts. Its ends make
-    about 45 degrees with the straight line, far from the joints' singularity at 90 degrees.
+    The S lies on its side, not upright, so nothing falls far when the run starts. It turns by less
+    than 45 degrees from the straight line, far from the joints' singularity at 90 degrees.
 
     Args:
         system: The system.
@@ -43,7 +43,7 @@ def ground_spawn(
         start = position[2] + system.load.cable_attachments_m[i][2]
         drone = system.drones[i]
         end = ground_height_enu_m - drone.collision.bottom_m + drone.cable_attachment_m[2]
-        links = _arc(system.cables[i].links, azimuth, (end - start) / system.cables[i].length_m)
+        links = _bow(system.cables[i].links, azimuth, (end - start) / system.cables[i].length_m)
         directions.append(np.vstack([links, [0.0, 0.0, 1.0]]))
     return configuration_from_directions(system, position, rotation, directions)
 
@@ -54,22 +54,22 @@ def ground_radius_m(system: SlungLoadSystem, index: int) -> float:
     rise = (drone.cable_attachment_m[2] - drone.collision.bottom_m) - (
         system.load.cable_attachments_m[index][2] - system.load.collision.bottom_m
     )
-    links = _arc(cable.links, 0.0, rise / cable.length_m)
+    links = _bow(cable.links, 0.0, rise / cable.length_m)
     return float(np.hypot(*(links[:, :2].sum(axis=0) * cable.link_length_m)))
 
 
-def _arc(links: int, azimuth_rad: float, slope: float) -> Array:
-    """Unit directions of the links of a sideways arc along an azimuth, (links, 3).
+def _bow(links: int, azimuth_rad: float, slope: float) -> Array:
+    """Unit directions of the links of a cable that lies in a bow along an azimuth, (links, 3).
 
     `slope` is the rise over the length of the cable, the same for every link.
     """
     flat = np.sqrt(1.0 - slope**2)
-    places = (np.arange(links) + 0.5) / links - 0.5
-
-    def chord(angle: float) -> float:
-        return float(np.mean(np.cos(angle * places)))
-
-    # One link cannot bend; two links need a larger turn than an arc for the same slack.
-    turn = brentq(lambda a: chord(a) - SLACK_RATIO, 0.0, np.pi) if links > 1 else 0.0
-    heading = azimuth_rad + turn * places
+    place = np.linspace(0.0, 1.0, links)
+    # An S leaves load and drone straight along the azimuth: the drone, which a chain without
+    # twist turns with its last link, then faces the load. Fewer links only make a simple arc.
+    shape = np.sin(2.0 * np.pi * place) if links > 3 else place - 0.5
+    bend = 0.0
+    if links > 1:
+        bend = brentq(lambda a: float(np.mean(np.cos(a * shape))) - SLACK_RATIO, 0.0, 2.0)
+    heading = azimuth_rad + bend * shape
     return np.column_stack([flat * np.cos(heading), flat * np.sin(heading), np.full(links, slope)])

@@ -15,7 +15,7 @@ from musls_description.spawn import ground_spawn
 from musls_sim.flight.airframe import build_autopilot
 from musls_sim.flight.checks import Hover, check_hover, hover_in_formation
 from musls_sim.flight.pilot import Pilot
-from musls_sim.flight.trim import trim_speeds_rad_s
+from musls_sim.flight.trim import trim_speeds_rad_s, trim_throttle
 from musls_sim.plants.dart_plant import DartPlant
 from musls_sim.recording import BagRecorder
 from musls_sim.scenario import Scenario
@@ -98,9 +98,15 @@ class Flight:
         )
         self.pilot = Pilot(self.plan, self.autopilot, self.recorder, period)
         if in_air:
-            self.autopilot.reset(in_flight=True)
+            thrust = self.hover.equilibrium.drone_force_n
+            self.autopilot.trim(
+                trim_throttle(scenario.system, self.plant.state.rotor_speed_rad_s),
+                thrust / np.linalg.norm(thrust, axis=1, keepdims=True),
+            )
         self.tick = 0
         self.max_tension_n = np.zeros(scenario.system.n_drones)
+        self._clock = _Clock(period, self)
+        self._loop = self._steps()
 
     def _build_plant(self, in_air: bool) -> DartPlant:
         scenario = self.scenario
@@ -134,33 +140,36 @@ class Flight:
         Raises:
             SimulationDiverged: The physics failed; the bag holds the flight up to there.
         """
-        plant, pilot = self.plant, self.pilot
-        clock = _Clock(plant.period_s, progress, self, realtime)
-        steps = (
-            *((lambda tick: self.wind.step(),) if not self.wind.steady else ()),
-            *self._steps(clock),
-        )
+        self._clock.begin(progress, realtime=realtime)
         interrupted = False
-        clock.start()
         try:
             with self.recorder:
-                while not pilot.finished:
-                    tick = self.tick
-                    for step in steps:
-                        step(tick)
-                    self.tick = tick + 1
+                while not self.pilot.finished:
+                    self.advance(1)
         except KeyboardInterrupt:
             interrupted = True
-        wall = clock.elapsed_s
+        wall = self.elapsed_s
         return FlightResult(
-            plant.time_s, wall, self.tick, clock.plant_s / max(self.tick, 1) * 1e6,
-            self.max_tension_n, pilot.landed, interrupted,
+            self.plant.time_s, wall, self.tick, self._clock.plant_s / max(self.tick, 1) * 1e6,
+            self.max_tension_n, self.pilot.landed, interrupted,
         )
 
-    def _steps(self, clock: _Clock) -> tuple[Callable[[int], None], ...]:
+    def advance(self, periods: int) -> None:
+        """Fly a number of control periods (the recorder is left open)."""
+        for tick in range(self.tick, self.tick + periods):
+            for step in self._loop:
+                step(tick)
+            self.tick = tick + 1
+
+    @property
+    def elapsed_s(self) -> float:
+        """Wall time since the flight began."""
+        return self._clock.elapsed_s
+
+    def _steps(self) -> tuple[Callable[[int], None], ...]:
         """The loop's steps in their order, each a function of the tick."""
         plant, pilot, estimator, autopilot = self.plant, self.pilot, self.estimator, self.autopilot
-        command, wind, recorder = self.command, self.wind, self.recorder
+        command, wind, recorder, clock = self.command, self.wind, self.recorder, self._clock
         setpoint, measurement, state = pilot.setpoint, estimator.measurement, plant.state
         period, every = plant.period_s, recorder.every
         speeds, peak, largest = command.omega_cmd_rad_s, state.tension_peak_n, self.max_tension_n
@@ -181,7 +190,8 @@ class Flight:
         def estimate(tick: int) -> None:
             estimator.step(state)
 
-        return pilot.step, record, control, move, estimate, clock.step
+        gusts = () if wind.steady else (lambda tick: wind.step(),)
+        return (pilot.step, record, control, *gusts, move, estimate, clock.step)
 
 
 class _Clock:
@@ -190,16 +200,14 @@ class _Clock:
     _REPORT_S = 0.1
     _LOOK_EVERY = 10
 
-    def __init__(
-        self, period_s: float, progress: Progress | None, flight: Flight, realtime: bool
-    ) -> None:
-        self._period_s, self._progress, self._flight = period_s, progress, flight
-        self._realtime = realtime
+    def __init__(self, period_s: float, flight: Flight) -> None:
+        self._period_s, self._flight = period_s, flight
         self.plant_s = 0.0
-        self.start()
+        self.begin(None, realtime=False)
 
-    def start(self) -> None:
+    def begin(self, progress: Progress | None, *, realtime: bool) -> None:
         """Begin to count."""
+        self._progress, self._realtime = progress, realtime
         self._begin = perf_counter()
         self._next_report = self._REPORT_S
 

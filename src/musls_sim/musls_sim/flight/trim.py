@@ -30,6 +30,14 @@ def trim_speeds_rad_s(system: SlungLoadSystem, equilibrium: HangingEquilibrium) 
     return speeds
 
 
+def trim_throttle(system: SlungLoadSystem, speed_rad_s: Array) -> Array:
+    """Motor commands u in [0, 1] that give rotor speeds, (n_drones, n_rotors)."""
+    limits = np.array(
+        [[(r.speed_min_rad_s, r.speed_max_rad_s) for r in d.rotors] for d in system.drones]
+    )
+    return (speed_rad_s - limits[..., 0]) / (limits[..., 1] - limits[..., 0])
+
+
 def hover_throttle(drone: Drone, thrust_n: float) -> float:
     """Motor command u in [0, 1] at which all rotors together give a thrust."""
     share = thrust_n / drone.max_thrust_n

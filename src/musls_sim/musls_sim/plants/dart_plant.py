@@ -98,11 +98,6 @@ class DartPlant:
             add_ground_contact(self.world, self.skeleton, tree, system, ground_height_enu_m)
         self._friction = None if exact_friction else RegularisedFriction.of(self.skeleton, tree)
         self._stops = JointStops(self.skeleton, tree)
-        self._ends = [
-            self.skeleton.getBodyNode(int(k))
-            for pair in zip(tree.first_link, tree.drone, strict=True)
-            for k in pair
-        ]
 
         self._ground = np.nan if ground_height_enu_m is None else ground_height_enu_m
         self._parents = np.array([body.parent for body in tree.bodies])
@@ -120,6 +115,11 @@ class DartPlant:
         self._wrench = np.zeros((len(tree.bodies), 6))
         self._tau = np.zeros(tree.n_coordinates)
         self._end_wrench = np.zeros((system.n_drones, 2, 6))
+        ends = np.column_stack([tree.first_link, tree.drone]).ravel()
+        self._end_reads = [
+            (row, self.skeleton.getBodyNode(int(k)).getBodyForce)
+            for row, k in zip(self._end_wrench.reshape(-1, 6), ends, strict=True)
+        ]
 
         self.state = PlantState.zeros(system)
         if rotor_speed_rad_s is not None:
@@ -218,23 +218,18 @@ class DartPlant:
 
     def _read_tension(self) -> None:
         # Before the motion is read: DART's forces belong to the configuration before the step.
-        wrench = self._end_wrench
-        for k, node in enumerate(self._ends):
-            wrench[k >> 1, k & 1] = node.getBodyForce()
+        for row, body_force in self._end_reads:
+            row[:] = body_force()
         cable_forces(
-            wrench, self._motion, self._wrench, self.tree.first_link, self.tree.drone,
+            self._end_wrench, self._motion, self._wrench, self.tree.first_link, self.tree.drone,
             self.state.cable_force_n, self.state.tension_peak_n,
         )
 
     def _collect(self, dt: float) -> None:
-        state = self.state
         worst, speed = fastest_body(self._motion)
         if speed > SPEED_LIMIT_M_S:
             raise SimulationDiverged(self._diagnosis(worst, speed))
-        collect_state(
-            self._motion, self._selected, dt, state.position_enu_m, state.orientation,
-            state.velocity_enu_m_s, state.omega_body_rad_s, state.acceleration_enu_m_s2,
-        )
+        collect_state(self._motion, self._selected, dt, self.state.motion)
 
     def _diagnosis(self, worst: int, speed: float) -> str:
         what = "is not finite" if not np.isfinite(speed) else f"moves at {speed:.3g} m/s"

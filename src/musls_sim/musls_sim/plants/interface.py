@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.autopilot import MEASUREMENT_COLUMNS
 from musls_description.errors import MuslsError
 from musls_description.system import SlungLoadSystem
 
@@ -22,12 +23,11 @@ class SimulationDiverged(MuslsError):
 class PlantState:
     """State after the last step. Row 0 is the load, row i drone i. The plant writes in place.
 
+    The motion of all bodies is one contiguous array with the columns of `DroneMeasurements`; the
+    named fields are views into it.
+
     Attributes:
-        position_enu_m: Centres of mass, world, (1 + n, 3).
-        orientation: Quaternions [w, x, y, z], body FLU to world, (1 + n, 4).
-        velocity_enu_m_s: World, (1 + n, 3).
-        omega_body_rad_s: Body frame, (1 + n, 3).
-        acceleration_enu_m_s2: Mean over the last step, world, (1 + n, 3).
+        motion: Memory behind the views, (1 + n, 16).
         rotor_speed_rad_s: (n, n_rotors).
         cable_force_n: Force in each cable at the load and at the drone, in the frame of the link
             there: x is the tension (negative: the chain pushes), y and z the force across,
@@ -35,11 +35,7 @@ class PlantState:
         tension_peak_n: Largest tension of each cable within the last step, either end, (n,).
     """
 
-    position_enu_m: Array
-    orientation: Array
-    velocity_enu_m_s: Array
-    omega_body_rad_s: Array
-    acceleration_enu_m_s2: Array
+    motion: Array
     rotor_speed_rad_s: Array
     cable_force_n: Array
     tension_peak_n: Array
@@ -48,13 +44,35 @@ class PlantState:
     def zeros(cls, system: SlungLoadSystem) -> PlantState:
         """State with everything zero and upright."""
         n = system.n_drones
-        orientation = np.zeros((1 + n, 4))
-        orientation[:, 0] = 1.0
-        vectors = [np.zeros((1 + n, 3)) for _ in range(4)]
-        return cls(
-            vectors[0], orientation, vectors[1], vectors[2], vectors[3],
-            np.zeros((n, len(system.drones[0].rotors))), np.zeros((n, 2, 3)), np.zeros(n),
-        )
+        motion = np.zeros((1 + n, MEASUREMENT_COLUMNS))
+        motion[:, 6] = 1.0
+        rotors = np.zeros((n, len(system.drones[0].rotors)))
+        return cls(motion, rotors, np.zeros((n, 2, 3)), np.zeros(n))
+
+    @property
+    def position_enu_m(self) -> Array:
+        """Centres of mass, world, (1 + n, 3)."""
+        return self.motion[:, 0:3]
+
+    @property
+    def velocity_enu_m_s(self) -> Array:
+        """World, (1 + n, 3)."""
+        return self.motion[:, 3:6]
+
+    @property
+    def orientation(self) -> Array:
+        """Quaternions [w, x, y, z], body FLU to world, (1 + n, 4)."""
+        return self.motion[:, 6:10]
+
+    @property
+    def omega_body_rad_s(self) -> Array:
+        """Body frame, (1 + n, 3)."""
+        return self.motion[:, 10:13]
+
+    @property
+    def acceleration_enu_m_s2(self) -> Array:
+        """Mean over the last step, world, (1 + n, 3)."""
+        return self.motion[:, 13:16]
 
     @property
     def tension_n(self) -> Array:

@@ -157,32 +157,27 @@ def rotation_to_quaternion(r, out):
 
 
 @njit(cache=True)
-def collect_state(motion, selected, dt, position, quaternion, velocity, omega, acceleration):
-    """Write the motion of selected bodies (load, drones) into the plant's state arrays.
+def collect_state(motion, selected, dt, state):
+    """Write the motion of selected bodies (load, drones) into the plant's state.
 
     Args:
         motion: From `body_motion`.
         selected: Body indices, (n,).
         dt: Time since the last call, for the mean acceleration; 0 at the start (acceleration 0).
-        position: World, (n, 3).
-        quaternion: Body to world, (n, 4), sign kept continuous in time.
-        velocity: World, (n, 3).
-        omega: Body frame, (n, 3).
-        acceleration: Mean over the last dt, world, (n, 3).
+        state: `PlantState.motion`: position, velocity, quaternion (sign kept continuous in time),
+            body rate, acceleration; overwritten, (n, 16).
     """
     q = np.empty(4)
     for i in range(selected.shape[0]):
-        m = motion[selected[i]]
+        m, s = motion[selected[i]], state[i]
         rotation_to_quaternion(m, q)
-        dot = 0.0
-        for k in range(4):
-            dot += q[k] * quaternion[i, k]
+        dot = q[0] * s[6] + q[1] * s[7] + q[2] * s[8] + q[3] * s[9]
         sign = -1.0 if dot < 0.0 else 1.0
         for k in range(4):
-            quaternion[i, k] = sign * q[k]
+            s[6 + k] = sign * q[k]
         for k in range(3):
             v = m[VELOCITY + k]
-            acceleration[i, k] = (v - velocity[i, k]) / dt if dt > 0.0 else 0.0
-            position[i, k] = m[POSITION + k]
-            velocity[i, k] = v
-            omega[i, k] = m[k] * m[OMEGA] + m[3 + k] * m[OMEGA + 1] + m[6 + k] * m[OMEGA + 2]
+            s[13 + k] = (v - s[3 + k]) / dt if dt > 0.0 else 0.0
+            s[k] = m[POSITION + k]
+            s[3 + k] = v
+            s[10 + k] = m[k] * m[OMEGA] + m[3 + k] * m[OMEGA + 1] + m[6 + k] * m[OMEGA + 2]

@@ -81,10 +81,7 @@ class Truth:
 
     def step(self, state: PlantState) -> None:
         """Copy the state."""
-        _copy_truth(
-            state.position_enu_m, state.velocity_enu_m_s, state.orientation,
-            state.omega_body_rad_s, state.acceleration_enu_m_s2, self.measurement.data,
-        )
+        self.measurement.data[:] = state.motion[1:]
 
 
 class MotionCapture:
@@ -111,16 +108,14 @@ class MotionCapture:
         """
         n = len(state.position_enu_m) - 1
         self.measurement = DroneMeasurements.zeros(n)
-        _copy_truth(
-            state.position_enu_m, state.velocity_enu_m_s, state.orientation,
-            state.omega_body_rad_s, state.acceleration_enu_m_s2, self.measurement.data,
-        )
-        self._spec, self._generator = spec, generator
+        self.measurement.data[:] = state.motion[1:]
+        self._generator = generator
         self._samples_per_tick = spec.rate_hz * period_s
         self._delay = round(spec.latency_s / period_s)
         self._constants = np.array([
             period_s, gravity_m_s2, spec.gyro_noise_rad_s, spec.accelerometer_noise_m_s2,
             spec.position_noise_m, spec.attitude_noise_rad, *_gains(spec, period_s),
+            spec.dropout_fraction,
         ])
         # Rings over the last ticks: predicted states, and samples on their way (valid in column 7).
         self._history = np.zeros((self._delay + 1, n, 10))
@@ -128,24 +123,23 @@ class MotionCapture:
         self._tick = 0
         self._block = self._BLOCK
         self._noise = np.zeros((self._BLOCK, n, 12))
-        self._lost = np.zeros((self._BLOCK, n))
+        self._chance = np.ones((self._BLOCK, n))
+        self._lossy = spec.dropout_fraction > 0.0
 
     def step(self, state: PlantState) -> None:
         """Integrate the IMU, take a sample if one is due, fuse the one that arrives."""
         if self._block == self._BLOCK:
             self._generator.standard_normal(out=self._noise)
-            if self._spec.dropout_fraction > 0.0:
-                self._lost[:] = self._generator.random(self._lost.shape)
+            if self._lossy:
+                self._chance[:] = self._generator.random(self._chance.shape)
             self._block = 0
         tick = self._tick
         sampled = int((tick + 1) * self._samples_per_tick) > int(tick * self._samples_per_tick)
-        lost = self._lost[self._block] < self._spec.dropout_fraction
         _fuse(
-            state.position_enu_m, state.orientation, state.omega_body_rad_s,
-            state.acceleration_enu_m_s2, self._noise[self._block], lost, sampled, tick,
-            self._constants, self._history, self._samples, self.measurement.data,
+            state.motion, self._noise, self._chance, self._block, sampled, tick, self._constants,
+            self._history, self._samples, self.measurement.data,
         )
-        self._tick += 1
+        self._tick = tick + 1
         self._block += 1
 
 
@@ -173,18 +167,6 @@ def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, floa
     turn = gyro**2 * interval
     variance = turn / 2.0 + np.sqrt(turn**2 / 4.0 + turn * attitude**2)
     return float(gain[0, 0]), float(gain[1, 0]), float(variance / (variance + attitude**2))
-
-
-@njit(cache=True)
-def _copy_truth(position, velocity, orientation, omega, acceleration, out):
-    for i in range(out.shape[0]):
-        for k in range(3):
-            out[i, k] = position[i + 1, k]
-            out[i, 3 + k] = velocity[i + 1, k]
-            out[i, 10 + k] = omega[i + 1, k]
-            out[i, 13 + k] = acceleration[i + 1, k]
-        for k in range(4):
-            out[i, 6 + k] = orientation[i + 1, k]
 
 
 @njit(cache=True)
@@ -221,18 +203,15 @@ def _rotate(q, x, y, z, sign):
 
 
 @njit(cache=True)
-def _predict(i, position, orientation, omega, acceleration, noise, constants, est, work):
+def _predict(truth, noise, constants, e, work):
     """Integrate one drone's IMU over a period."""
     dt, g = constants[0], constants[1]
-    e = est[i]
-    a = acceleration[i + 1]
-    fx, fy, fz = _rotate(orientation[i + 1], a[0], a[1], a[2] + g, -1.0)
-    sigma = constants[3]
-    fx += sigma * noise[i, 3]
-    fy += sigma * noise[i, 4]
-    fz += sigma * noise[i, 5]
+    fx, fy, fz = _rotate(truth[6:10], truth[13], truth[14], truth[15] + g, -1.0)
+    fx += constants[3] * noise[3]
+    fy += constants[3] * noise[4]
+    fz += constants[3] * noise[5]
     for k in range(3):
-        e[10 + k] = omega[i + 1, k] + constants[2] * noise[i, k]
+        e[10 + k] = truth[10 + k] + constants[2] * noise[k]
     _turn(e[6:10], e[10] * dt, e[11] * dt, e[12] * dt, work)
     ax, ay, az = _rotate(e[6:10], fx, fy, fz, 1.0)
     e[13], e[14], e[15] = ax, ay, az - g
@@ -240,6 +219,17 @@ def _predict(i, position, orientation, omega, acceleration, noise, constants, es
         # The mean acceleration over the step, as the physics integrates (velocity first).
         e[3 + k] += e[13 + k] * dt
         e[k] += e[3 + k] * dt
+
+
+@njit(cache=True)
+def _sample(truth, noise, constants, z, work):
+    """Take one motion-capture sample of a drone's pose."""
+    for k in range(3):
+        z[k] = truth[k] + constants[4] * noise[6 + k]
+    for k in range(4):
+        z[3 + k] = truth[6 + k]
+    s = constants[5]
+    _turn(z[3:7], s * noise[9], s * noise[10], s * noise[11], work)
 
 
 @njit(cache=True)
@@ -265,28 +255,21 @@ def _correct(i, history, then, z, constants, work):
 
 
 @njit(cache=True)
-def _fuse(
-    position, orientation, omega, acceleration, noise, lost, sampled, tick, constants, history,
-    samples, est,
-):
+def _fuse(motion, noise, chance, block, sampled, tick, constants, history, samples, est):
+    """Advance the estimates of all drones by one period."""
     work = np.empty(8)
     ring = history.shape[0]
     now, then = tick % ring, (tick + 1) % ring  # the oldest entry is one latency old
     for i in range(est.shape[0]):
-        _predict(i, position, orientation, omega, acceleration, noise, constants, est, work)
+        truth, n, e, z = motion[i + 1], noise[block, i], est[i], samples[now, i]
+        _predict(truth, n, constants, e, work)
         for k in range(10):
-            history[now, i, k] = est[i, k]
-        z = samples[now, i]
-        z[7] = 1.0 if sampled and not lost[i] else 0.0
+            history[now, i, k] = e[k]
+        z[7] = 1.0 if sampled and chance[block, i] >= constants[9] else 0.0
         if z[7] > 0.0:
-            for k in range(3):
-                z[k] = position[i + 1, k] + constants[4] * noise[i, 6 + k]
-            for k in range(4):
-                z[3 + k] = orientation[i + 1, k]
-            s = constants[5]
-            _turn(z[3:7], s * noise[i, 9], s * noise[i, 10], s * noise[i, 11], work)
+            _sample(truth, n, constants, z, work)
         if samples[then, i, 7] > 0.0:
             _correct(i, history, then, samples[then, i], constants, work)
             for k in range(10):
-                est[i, k] = history[now, i, k]
+                e[k] = history[now, i, k]
             samples[then, i, 7] = 0.0

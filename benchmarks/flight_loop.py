@@ -1,0 +1,78 @@
+"""Cost of the whole flight loop against the bare DART step, in one process.
+
+The full loop is mission, formation, autopilot at 250 Hz, motion-capture estimate, plant with
+tensions, and recording at 50 Hz, on the paper's circle in flight. It is timed in turns with the
+same skeleton stepped alone, so that a noisy machine slows both; the ratio is the figure to quote.
+
+    .venv/bin/python benchmarks/flight_loop.py
+    .venv/bin/python benchmarks/flight_loop.py --links 15 --drones 3 --rounds 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from musls_bringup.scenarios import SCENARIOS
+from musls_sim.flight.flight import Flight
+from musls_sim.scenario import load_scenario
+
+CASES = {1: ("solo", []), 3: ("circle", []), 6: ("hexa", [])}
+TURN = 125  # control periods per turn, half a second of flight
+
+
+def measure(drones: int, links: int, rounds: int, folder: Path) -> dict[str, np.ndarray]:
+    """Time loop, plant and bare step in turns; microseconds per 4 ms, (rounds,) each."""
+    name, settings = CASES[drones]
+    overrides = [
+        *settings,
+        "start=air",
+        f"system.cables.links={links}",
+        "physics.step_size_s=0.004",
+    ]
+    flight = Flight(load_scenario(SCENARIOS / f"{name}.yaml", overrides), folder)
+    times: dict[str, list[float]] = {"loop": [], "plant": [], "bare": []}
+    with flight.recorder:
+        flight.advance(2 * TURN)
+        for _ in range(rounds):
+            plant = flight._clock.plant_s
+            begin = perf_counter()
+            flight.advance(TURN)
+            times["loop"].append((perf_counter() - begin) / TURN)
+            times["plant"].append((flight._clock.plant_s - plant) / TURN)
+            times["bare"].append(flight.plant.bare_step_us(repetitions=3) * 1e-6)
+    return {key: 1e6 * np.array(values) for key, values in times.items()}
+
+
+def main() -> None:
+    """Print a table over drones and links."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--drones", type=int, nargs="*", default=[1, 3, 6], choices=CASES)
+    parser.add_argument("--links", type=int, nargs="*", default=[5, 15, 29, 60])
+    parser.add_argument("--rounds", type=int, default=30)
+    given = parser.parse_args()
+    print("step 4 ms; medians [10 %, 90 %] over", given.rounds, "turns of", TURN, "periods")
+    print("drones links   loop us              bare DART us         loop/bare           x real time")
+    with tempfile.TemporaryDirectory() as folder:
+        for drones in given.drones:
+            for links in given.links:
+                bag = Path(folder) / f"{drones}_{links}"
+                t = measure(drones, links, given.rounds, bag)
+                cells = [_spread(t["loop"], 1), _spread(t["bare"], 1),
+                         _spread(t["loop"] / t["bare"], 2)]
+                factor = 4000.0 / np.median(t["loop"])
+                print(f"{drones:6d} {links:5d}   {cells[0]:20s} {cells[1]:20s} {cells[2]:20s}"
+                      f"{factor:6.1f}", flush=True)
+
+
+def _spread(values: np.ndarray, digits: int) -> str:
+    low, middle, high = np.percentile(values, [10, 50, 90])
+    return f"{middle:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Tension of each cable over time, with slack marked."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from musls_analysis.figures import stages, style
+from musls_analysis.recording import Recording
+from musls_analysis.tension import slack_intervals
+
+_SLACK = "#cf222e"
+
+
+def tensions_figure(recording: Recording, slack_threshold_n: float) -> Figure:
+    """Draw one panel per cable, same scale.
+
+    Args:
+        recording: The flight; cables without tension are left out.
+        slack_threshold_n: Slack is a tension at the load below it.
+    """
+    cables = {n: c for n, c in recording.cables.items() if len(c.time_s)}
+    figure = style.new_figure(0.8 + stages.LABEL_HEIGHT_IN + 0.82 * len(cables))
+    axes = figure.subplots(len(cables), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    handles = style.body_handles(cables)
+    handles.append(Line2D([], [], color=style.FAINT, lw=1.2, label="at the drone"))
+    handles.append(Patch(color=_SLACK, label=f"slack (below {slack_threshold_n:g} N)"))
+    top_in = style.legend_on_top(figure, handles) + stages.LABEL_HEIGHT_IN
+    style.margins(figure, 0.6, 0.38, 0.4, top_in, hspace=0.18)
+    stages.shade_stages(recording, axes)
+    style.hide_time(axes[:-1])
+    highest = max(float(c.tension_n.max()) for c in cables.values())
+    for ax, (name, cable) in zip(axes, cables.items(), strict=True):
+        ax.plot(cable.time_s, cable.tension_n[:, 1], color=style.FAINT, lw=0.8)
+        ax.plot(cable.time_s, cable.tension_n[:, 0], color=style.colour(name), lw=1.1)
+        slack = [(a, b - a) for a, b in slack_intervals(cable, slack_threshold_n)]
+        ax.broken_barh(
+            slack, (0.0, 0.055), transform=ax.get_xaxis_transform(), color=_SLACK, linewidth=0,
+            zorder=3,
+        )  # fmt: skip
+        ax.set_ylabel(f"{style.label(name)} [N]")
+        ax.locator_params(axis="y", nbins=4)
+    axes[0].set_ylim(-0.09 * highest, 1.06 * highest)
+    axes[-1].set_xlabel("time [s]")
+    stages.name_stages(recording, axes[0])
+    return figure

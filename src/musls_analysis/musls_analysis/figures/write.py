@@ -1,0 +1,96 @@
+"""Draws all figures that a recording has data for and writes them as PNG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+
+from musls_analysis.figures.paths_3d import paths_3d_figure
+from musls_analysis.figures.pose import PoseFigure
+from musls_analysis.figures.rotors import rotors_figure
+from musls_analysis.figures.stage_errors import stage_errors_figure
+from musls_analysis.figures.style import label, save, styled
+from musls_analysis.figures.tensions import tensions_figure
+from musls_analysis.figures.top_view import top_view_figure
+from musls_analysis.figures.written import WrittenFigure
+from musls_analysis.recording import Recording
+
+
+class _Plan(NamedTuple):
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], Figure]
+    narrow: bool = False
+
+
+def write_figures(
+    recording: Recording, summary: Mapping[str, Any], folder: Path, part: slice = slice(None)
+) -> list[WrittenFigure]:
+    """Draw the figures of a flight.
+
+    Args:
+        recording: The flight.
+        summary: Its numbers, from `musls_analysis.summary.summarise`.
+        folder: Where the PNG files go; made if missing.
+        part: Which of the figures to draw.
+
+    Returns:
+        The figures drawn, in the order of a report.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with styled():
+        for plan in list(_plans(recording, summary))[part]:
+            path = folder / f"{plan.name}.png"
+            save(plan.draw(), path)
+            written.append(WrittenFigure(path, plan.title, plan.caption, plan.narrow))
+    return written
+
+
+def _plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[_Plan]:
+    held = " Dashed: set-point, held until the next one." if recording.setpoints else ""
+    yield _Plan(
+        "paths_3d", "Flight in space",
+        "Paths of load and drones, equal scale on all axes. Grey: the cables at five moments of "
+        f"the longest main stage, with the load (square) and the drones (dots).{held}",
+        lambda: paths_3d_figure(recording), narrow=True,
+    )  # fmt: skip
+    yield _Plan(
+        "top_view", "Seen from above",
+        f"The same flight in the horizontal plane, equal scale.{held}",
+        lambda: top_view_figure(recording), narrow=True,
+    )  # fmt: skip
+    if any(summary["errors"].values()):
+        yield _Plan(
+            "stage_errors", "Errors per stage",
+            "Distance (eq. 12) and angle (eq. 13) to the set-point in each stage: mean (dot) and "
+            "greatest value (end of the line), logarithmic scale.",
+            lambda: stage_errors_figure(summary),
+        )  # fmt: skip
+    pose = PoseFigure(recording)
+    for body in recording.bodies:
+        yield _Plan(
+            f"pose_{body}", f"Position and attitude, {label(body)}",
+            f"{label(body).capitalize()} in the world frame (ENU); attitude as yaw, pitch, roll, "
+            f"unwrapped. Bands: mission stages.{held}",
+            lambda body=body: pose.draw(body),
+        )  # fmt: skip
+    if summary["cables"]:
+        limit = summary["slack_threshold_n"]
+        yield _Plan(
+            "tensions", "Cable tension",
+            "Tension in each cable at the load (colour) and at the drone (grey). Red at the foot: "
+            f"the cable is slack, tension at the load below {limit:g} N.",
+            lambda: tensions_figure(recording, limit),
+        )  # fmt: skip
+    if recording.rotors:
+        yield _Plan(
+            "rotors", "Rotor speeds",
+            "Mean speed of each drone's rotors, and the band from the slowest to the fastest: "
+            "the wider the band, the harder the autopilot works on attitude.",
+            lambda: rotors_figure(recording),
+        )  # fmt: skip

@@ -1,0 +1,20 @@
+"""Fixtures of this folder; the helper module beside it is made importable."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from made_up_flight import flight, flight_messages, write_bag
+
+
+@pytest.fixture(scope="session")
+def made_up_flight():
+    return flight(rate_hz=10.0)
+
+
+@pytest.fixture(scope="session")
+def flight_bag(made_up_flight, tmp_path_factory):
+    return write_bag(tmp_path_factory.mktemp("bags") / "flight", flight_messages(made_up_flight))

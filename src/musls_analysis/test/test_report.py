@@ -1,0 +1,164 @@
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from musls_analysis.bag import read_bag
+from musls_analysis.figures.worker import FigureWorkers
+from musls_analysis.figures.write import write_figures
+from musls_analysis.recording import PoseTrack, Recording, Stage
+from musls_analysis.report import Flown, number, write_report
+from musls_analysis.summary import summarise
+from musls_description.library import load_system
+
+SPEED = {"sim_time_s": 75.0, "real_time_factor": 25.73, "steps": 18750, "links_per_cable": [15] * 3}
+
+
+@pytest.fixture(scope="module")
+def recording(flight_bag):
+    return read_bag(flight_bag)
+
+
+@pytest.fixture(scope="module")
+def report(recording, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report") / "new"
+    flown = Flown(
+        "A <circle>", "Once around.", load_system("x500_trio"), "mission: {radius_m: 1.5}", 42,
+        "./musls fly scenario.yaml --out again",
+    )  # fmt: skip
+    summary = summarise(recording) | SPEED
+    return folder, summary, write_report(recording, summary, folder, flown).read_text("utf-8")
+
+
+def test_summary_is_json_and_agrees_with_the_flight(recording, made_up_flight):
+    f, summary = made_up_flight, summarise(recording, slack_threshold_n=0.5)
+    assert json.loads(json.dumps(summary)) == summary
+    k = (f.time_s >= 15.0) & (f.time_s < 60.0)
+    held = np.arange(len(f.time_s)) // 10 * 10
+    for body in f.actual:
+        away = np.linalg.norm(f.actual[body][0] - f.wanted[body][0][held], axis=1)[k]
+        entry = summary["errors"][body]["circle"]
+        assert entry["translational_error_m"] == pytest.approx(away.mean())
+        assert entry["translational_error_max_m"] == pytest.approx(away.max())
+    for i, cable in enumerate(summary["cables"].values()):
+        assert cable["max_tension_n"] == pytest.approx(f.tension[i].max())
+        assert cable["slack_fraction"] == pytest.approx((f.tension[i][:, 0] < 0.5).mean())
+        assert cable["stages"]["circle"]["slack_fraction"] == 0.0
+        assert cable["stages"]["spool_up"]["slack_fraction"] == 1.0
+
+
+def test_tension_of_every_step_overrides_the_recorded(recording):
+    summary = summarise(recording, max_tension_n=[11.0, 12.0, 13.0])
+    assert [c["max_tension_n"] for c in summary["cables"].values()] == [11.0, 12.0, 13.0]
+
+
+def test_report_shows_the_numbers(report):
+    _, summary, html = report
+    circle = summary["errors"]["load"]["circle"]
+    assert f">{1000 * circle['translational_error_m']:.1f}</td>" in html
+    assert f">{circle['geodesic_error_deg']:.2f}</td>" in html
+    assert f"<b>{summary['cables']['cable_2']['max_tension_n']:.2f}</b>" in html
+    again = "./musls fly scenario.yaml --out again"
+    facts = ("25.7 ×", "18\u202f750", "<td>42</td>", "1.66 kg", "15 rigid links", "radius_m: 1.5")
+    for text in (*facts, again):
+        assert text in html
+    for stage in summary["stages"]:
+        assert f"<tr><th>{stage['name'].replace('_', ' ')}</th>" in html
+
+
+def test_report_is_self_contained_and_escapes_text(report):
+    _, _, html = report
+    assert not re.search(r"https?://|<script|<link|@import|url\(", html)
+    sources = re.findall(r'src="([^"]{0,40})', html)
+    assert len(sources) == 9 and all(s.startswith("data:image/png;base64,") for s in sources)
+    assert "A &lt;circle&gt;" in html and "<circle>" not in html
+    assert len(html) < 5_000_000
+
+
+def test_figures_are_pictures_with_ink(report):
+    folder, _, _ = report
+    files = sorted((folder / "figures").glob("*.png"))
+    assert [p.stem for p in files] == [
+        "paths_3d", "pose_drone_1", "pose_drone_2", "pose_drone_3", "pose_load", "rotors",
+        "stage_errors", "tensions", "top_view",
+    ]  # fmt: skip
+    for path in files:
+        picture = np.asarray(Image.open(path).convert("L"))
+        assert 0.01 < (picture < 200).mean() < 0.5, path
+
+
+def test_every_pose_figure_shows_its_own_body(report):
+    folder, _, _ = report
+    for body, rgb in (("load", (0xD5, 0x5E, 0)), ("drone_1", (0, 0x72, 0xB2))):
+        picture = np.asarray(Image.open(folder / "figures" / f"pose_{body}.png").convert("RGB"))
+        assert np.all(picture == rgb, axis=-1).sum() > 1000
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_workers_draw_the_same_pictures_even_if_one_dies(report, recording, tmp_path, kill):
+    folder, summary, html = report
+    with FigureWorkers(2) as workers:
+        if kill:
+            workers._processes[1].kill()
+        path = write_report(recording, summary, tmp_path, workers=workers)
+    assert re.findall('data:[^"]*', path.read_text("utf-8")) == re.findall('data:[^"]*', html)
+    for picture in (folder / "figures").iterdir():
+        assert (tmp_path / "figures" / picture.name).read_bytes() == picture.read_bytes()
+
+
+def test_with_workers_this_process_does_not_import_matplotlib(flight_bag, tmp_path):
+    """What the workers are for; also tells that they did the drawing."""
+    code = (
+        "import sys; from pathlib import Path; from musls_analysis.bag import read_bag;"
+        "from musls_analysis.figures.worker import FigureWorkers;"
+        "from musls_analysis.report import write_report;"
+        "from musls_analysis.summary import summarise;"
+        f"r = read_bag(Path({str(flight_bag)!r})); w = FigureWorkers();"
+        f"write_report(r, summarise(r), Path({str(tmp_path)!r}), workers=w); w.close();"
+        "print('matplotlib' in sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.strip() == "False"
+    assert len(list((tmp_path / "figures").iterdir())) == 9
+
+
+def test_unused_workers_end():
+    with FigureWorkers(1) as workers:
+        (process,) = workers._processes
+    assert process.returncode is not None
+
+
+def test_a_bare_recording_still_gives_a_report(tmp_path):
+    """No set-points, cables, rotors or further knowledge; the report leaves them out."""
+    t = np.arange(100) / 50.0
+    track = PoseTrack(t, np.column_stack([t, t, t]), np.tile([1.0, 0, 0, 0], (100, 1)))
+    recording = Recording({"load": track, "drone_1": track}, stages=(Stage("flight", 0.0, 1.98),))
+    html = write_report(recording, summarise(recording), tmp_path).read_text("utf-8")
+    assert "Errors against" not in html and "Cable tension" not in html
+    assert len(list((tmp_path / "figures").iterdir())) == 4
+
+
+def test_errors_of_zero_can_be_drawn(tmp_path):
+    """A flight without any error has no place on a logarithmic axis."""
+    t = np.arange(100) / 50.0
+    track = PoseTrack(t, np.zeros((100, 3)), np.tile([1.0, 0, 0, 0], (100, 1)))
+    recording = Recording({"load": track}, {"load": track}, stages=(Stage("flight", 0.0, 1.98),))
+    names = [f.path.stem for f in write_figures(recording, summarise(recording), tmp_path)]
+    assert names == ["paths_3d", "top_view", "stage_errors", "pose_load"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(25.73, "25.7"), (0.004, "0.004"), (1234.5, "1234"), (18750, "18\u202f750"), (0.0, "0"),
+     (15, "15"), (0.00001234, "0.000012"), (999.6, "1000"), (100.0, "100")],
+)  # fmt: skip
+def test_numbers_for_people(value, text):
+    assert number(value) == text

@@ -1,0 +1,147 @@
+"""`musls fly`: fly a scenario."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from musls_sim.flight.flight import Flight
+
+EXAMPLE = "musls fly circle --set system.cables.links=29 --seed 3"
+
+
+def run(
+    scenario: Annotated[
+        str,
+        typer.Argument(help="Shipped scenario (musls list scenarios), YAML file or result folder."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Output folder.", show_default="runs/SCENARIO_DATE_TIME")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; repeat."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all noise.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older result.")] = False,
+    realtime: Annotated[
+        bool, typer.Option("--realtime", help="Fly no faster than real time.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Fly even if the rotors cannot lift the load.")
+    ] = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write figures and report.html.")
+    ] = True,
+) -> int:
+    """Flies a scenario in the embedded simulator and reports on it."""
+    from musls_bringup.fly import FlyOptions, find_scenario, fly
+    from musls_bringup.results import check_folder, default_folder
+
+    overrides = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
+    chosen = find_scenario(scenario, overrides)
+    folder = out or default_folder(chosen.name)
+    check_folder(folder, overwrite=overwrite)
+    options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        summary = _with_progress(chosen.name, lambda p, s: fly(chosen, folder, options, p, s))
+    _conclude(summary, folder, report)
+    return 130 if summary["interrupted"] else 0
+
+
+def _warn(message: Any, *_: Any) -> None:
+    print("musls: warning:", message, file=sys.stderr)
+
+
+def _with_progress(name: str, work: Any) -> Any:
+    """Run `work(progress, say)` below a progress bar."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[state]}"),
+        console=console,
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(name, total=1.0, state="preparing (compiles on first use)")
+
+        def progress(flight: Flight) -> None:
+            now, planned = flight.plant.time_s, flight.pilot.planned_s
+            factor = now / max(flight.elapsed_s, 1e-9)
+            left = max(planned - now, 0.0) / max(factor, 1e-9)
+            state = (
+                f"{now:6.1f} / {planned:.0f} s  {factor:5.1f}x real time  {left:3.0f} s left"
+                f"  [cyan]{flight.pilot.stage.replace('_', ' ')}"
+            )
+            bar.update(task, completed=min(now / planned, 1.0), state=state)
+
+        def say(text: str) -> None:
+            bar.update(task, completed=1.0, state=text)
+
+        return work(progress, say)
+
+
+MANY_DRONES = 4
+"""With more drones than this the table gives their mean instead of a column each."""
+
+
+def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Any:
+    """Mean translational (12) and geodesic (13) errors to the set-point, per stage and body.
+
+    Take-off, transits and landing are left to the report.
+    """
+    from rich.table import Table
+
+    from musls_control.phases import PHASES
+
+    groups = {body.replace("_", " "): [body] for body in errors}
+    if len(errors) > MANY_DRONES:
+        groups = {"load": ["load"], "drones (mean)": [b for b in errors if b != "load"]}
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("error to set-point")
+    for name in groups:
+        table.add_column(name, justify="right")
+    names = list(dict.fromkeys(stage for body in errors.values() for stage in body))
+    flown = [name for name in names if name not in PHASES and name.rsplit("_", 1)[0] not in PHASES]
+    for stage in flown or names:
+        cells = []
+        for bodies in groups.values():
+            entries = [errors[body][stage] for body in bodies if stage in errors[body]]
+            if not entries:
+                cells.append("-")
+                continue
+            distance = sum(e["translational_error_m"] for e in entries) / len(entries)
+            angle = sum(e["geodesic_error_deg"] for e in entries) / len(entries)
+            cells.append(f"{1e3 * distance:.0f} mm {angle:4.1f}\N{DEGREE SIGN}")
+        table.add_row(stage.replace("_", " "), *cells)
+    return table
+
+
+def _conclude(summary: dict[str, Any], folder: Path, report: bool) -> None:
+    """Print what the flight came to."""
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(_error_table(summary["errors"]))
+    tension = max(entry["max_tension_n"] for entry in summary["cables"].values())
+    console.print(
+        f"{summary['sim_time_s']:.1f} s flown in {summary['wall_time_s']:.2f} s: "
+        f"[bold]{summary['real_time_factor']:.1f}x real time[/bold] at steps of "
+        f"{1e3 * summary['step_size_s']:g} ms; largest tension {tension:.1f} N; "
+        f"thrust margin {summary['thrust_margin']:.2f}"
+    )
+    if summary["interrupted"]:
+        console.print("[yellow]interrupted: what was flown is kept")
+    elif summary["landed"] is False and summary["ends_on_ground"]:
+        console.print("[yellow]the drones were not found landed at the end")
+    console.print(f"results in [bold]{folder}[/bold]" + (": open report.html" if report else ""))

@@ -1,0 +1,54 @@
+"""`musls list`: what is shipped."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from musls_description.errors import ConfigError
+from musls_description.names import near_names
+
+EXAMPLE = "musls list systems"
+
+KINDS = ("systems", "scenarios", "cable-models", "trajectories")
+
+
+def run(
+    what: Annotated[str, typer.Argument(help="systems, scenarios, cable-models or trajectories.")],
+) -> None:
+    """Lists what is shipped."""
+    if what not in KINDS:
+        raise ConfigError(f"nothing to list called '{what}': {near_names(what, KINDS)}")
+    rows = {
+        "systems": _systems,
+        "scenarios": _scenarios,
+        "cable-models": _cable_models,
+        "trajectories": _trajectories,
+    }[what]()
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        typer.echo(f"{name:{width}}  {text}")
+
+
+def _systems() -> list[tuple[str, str]]:
+    from musls_description.library import load_system, system_names
+
+    return [(name, load_system(name).description) for name in system_names()]
+
+
+def _scenarios() -> list[tuple[str, str]]:
+    from musls_bringup.scenarios import SCENARIOS
+    from musls_description.schema import read_yaml
+
+    return [(p.stem, read_yaml(p).get("description", "")) for p in sorted(SCENARIOS.glob("*.yaml"))]
+
+
+def _cable_models() -> list[tuple[str, str]]:
+    return [("rigid_links", "chain of rigid links with universal joints (the seed paper's), in DART")]
+
+
+def _trajectories() -> list[tuple[str, str]]:
+    from musls_control.trajectories import TRAJECTORIES
+
+    return [(name, (kind.__doc__ or "").splitlines()[0]) for name, kind in TRAJECTORIES.items()]

@@ -1,0 +1,137 @@
+"""Fly a scenario and write everything that comes of it into one folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from musls_analysis.bag import read_bag
+from musls_analysis.figures.worker import FigureWorkers
+from musls_analysis.report import Flown, write_report
+from musls_analysis.summary import summarise
+from musls_bringup.results import result_folder
+from musls_bringup.scenarios import SCENARIOS
+from musls_description.schema import to_yaml
+from musls_sim.flight.flight import Flight, FlightResult
+from musls_sim.scenario import Scenario, load_scenario, scenario_path
+
+SLACK_SHARE = 0.05
+"""A cable counts as slack while its tension at the load is below this share of its static load."""
+
+
+@dataclass(frozen=True)
+class FlyOptions:
+    """How to fly.
+
+    Attributes:
+        overwrite: Replace an older result.
+        realtime: Not faster than real time.
+        force: Fly in spite of too little thrust.
+        report: Write figures and report.
+        command: What the user typed, for the report.
+    """
+
+    overwrite: bool = False
+    realtime: bool = False
+    force: bool = False
+    report: bool = True
+    command: str = ""
+
+
+def find_scenario(name: str, overrides: list[str]) -> Scenario:
+    """Read a shipped scenario, a file or the scenario of a result folder, with overrides.
+
+    Raises:
+        ConfigError: Unknown scenario, or something in it is wrong.
+    """
+    return load_scenario(scenario_path(name, SCENARIOS), overrides)
+
+
+def fly(
+    scenario: Scenario,
+    out: Path,
+    options: FlyOptions,
+    progress: Callable[[Flight], None] | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Fly and write bag, scenario, summary, figures and report.
+
+    Args:
+        scenario: What to fly.
+        out: Folder for the results.
+        options: How.
+        progress: Called during the flight.
+        say: Told what is being done after the flight.
+
+    Returns:
+        The content of summary.json.
+
+    Raises:
+        MuslsError: The scenario cannot work, the physics failed or the folder cannot be written;
+            nothing is left behind.
+    """
+    drawing = FigureWorkers() if options.report else nullcontext()
+    with result_folder(out, overwrite=options.overwrite) as work, drawing as workers:
+        flight = Flight(scenario, work / "bag", force=options.force)
+        resolved = to_yaml(scenario)
+        (work / "scenario.yaml").write_text(resolved, encoding="utf-8")
+        result = flight.run(progress, realtime=options.realtime)
+        say("reading the bag")
+        recording = read_bag(work / "bag")
+        summary = {
+            "scenario": scenario.name,
+            **_speed(flight, result),
+            **summarise(
+                recording,
+                slack_threshold_n=_slack_threshold_n(scenario),
+                max_tension_n=result.max_tension_n.tolist(),
+            ),
+        }
+        text = json.dumps(summary, indent=2, allow_nan=False)
+        (work / "summary.json").write_text(text + "\n", encoding="utf-8")
+        if options.report:
+            say("drawing the report")
+            flown = Flown(
+                title=f"Flight {scenario.name}",
+                description=scenario.description,
+                system=scenario.system,
+                scenario_text=resolved,
+                seed=scenario.seed,
+                command=f"./musls fly {out / 'scenario.yaml'}",
+            )
+            write_report(recording, summary, work, flown, workers)
+    return summary
+
+
+def _slack_threshold_n(scenario: Scenario) -> float:
+    system = scenario.system
+    weight = system.load.mass_kg * scenario.physics.gravity_m_s2
+    return SLACK_SHARE * weight / system.n_drones
+
+
+def _speed(flight: Flight, result: FlightResult) -> dict[str, Any]:
+    """The flight's part of summary.json."""
+    plant = flight.plant
+    return {
+        "sim_time_s": result.sim_time_s,
+        "wall_time_s": result.wall_time_s,
+        "real_time_factor": result.sim_time_s / max(result.wall_time_s, 1e-9),
+        "step_size_s": plant.physics_step_s,
+        "steps": result.steps * plant.substeps,
+        "refined_periods": plant.refined_periods,
+        "loop_step_us": result.wall_time_s / max(result.steps, 1) * 1e6,
+        "plant_step_us": result.plant_step_us,
+        "bare_dart_step_us": plant.bare_step_us(),
+        "links_per_cable": [cable.links for cable in flight.scenario.system.cables],
+        "n_drones": flight.scenario.system.n_drones,
+        "thrust_margin": flight.hover.thrust_margin,
+        "sag_m": flight.hover.sag_m,
+        "ends_on_ground": flight.scenario.start == "ground",
+        "landed": result.landed,
+        "interrupted": result.interrupted,
+        "seed": flight.scenario.seed,
+    }

@@ -1,0 +1,62 @@
+"""Result folders: made whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from musls_description.errors import MuslsError
+
+MARK = "scenario.yaml"
+"""A file that every result folder holds; only folders with it are ever overwritten."""
+
+
+class ResultError(MuslsError):
+    """A result folder cannot be written."""
+
+
+def default_folder(name: str) -> Path:
+    """`runs/NAME_DATE_TIME` below the present folder."""
+    return Path("runs") / f"{name}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+
+
+def check_folder(out: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that must not be written.
+
+    Raises:
+        ResultError: It exists and `overwrite` is not given, or is no result of musls.
+    """
+    if not out.exists() and not out.is_symlink():
+        return
+    if not overwrite:
+        raise ResultError(f"output folder {out} exists; --overwrite replaces it")
+    if not (out / MARK).is_file():
+        raise ResultError(f"{out} is not a result of musls (no {MARK} in it): not overwritten")
+
+
+@contextmanager
+def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Give a temporary folder that becomes `out` when the block ends without an error.
+
+    Raises:
+        ResultError: `out` exists (see `check_folder`), or cannot be written.
+    """
+    check_folder(out, overwrite=overwrite)
+    work = out.parent / f".{out.name}.partial-{os.getpid()}"
+    try:
+        work.mkdir(parents=True)
+    except OSError as error:
+        raise ResultError(f"output folder {out} cannot be made: {error.strerror}") from None
+    try:
+        yield work
+        if out.exists():
+            shutil.rmtree(out)
+        work.rename(out)
+    except OSError as error:
+        raise ResultError(f"output folder {out} cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

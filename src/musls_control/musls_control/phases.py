@@ -1,0 +1,19 @@
+"""Names of the phases that every mission has around its stages."""
+
+PHASES = frozenset(
+    {
+        "settle",
+        "spool_up",
+        "take_off",
+        "form_up",
+        "tension",
+        "lift",
+        "transit",
+        "lower",
+        "slacken",
+        "spread",
+        "land",
+        "disarmed",
+    }
+)
+"""Phases on the way to and from what a mission is about; its stages have other names."""
