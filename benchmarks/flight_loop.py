@@ -56,17 +56,25 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30)
     given = parser.parse_args()
     print("step 4 ms; medians [10 %, 90 %] over", given.rounds, "turns of", TURN, "periods")
-    print("drones links   loop us              bare DART us         loop/bare           x real time")
+    print(
+        "drones links   loop us              bare DART us         loop/bare           x real time"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for drones in given.drones:
             for links in given.links:
                 bag = Path(folder) / f"{drones}_{links}"
                 t = measure(drones, links, given.rounds, bag)
-                cells = [_spread(t["loop"], 1), _spread(t["bare"], 1),
-                         _spread(t["loop"] / t["bare"], 2)]
+                cells = [
+                    _spread(t["loop"], 1),
+                    _spread(t["bare"], 1),
+                    _spread(t["loop"] / t["bare"], 2),
+                ]
                 factor = 4000.0 / np.median(t["loop"])
-                print(f"{drones:6d} {links:5d}   {cells[0]:20s} {cells[1]:20s} {cells[2]:20s}"
-                      f"{factor:6.1f}", flush=True)
+                print(
+                    f"{drones:6d} {links:5d}   {cells[0]:20s} {cells[1]:20s} {cells[2]:20s}"
+                    f"{factor:6.1f}",
+                    flush=True,
+                )
 
 
 def _spread(values: np.ndarray, digits: int) -> str:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from musls_control.phases import PHASES
-
 from musls_description.errors import ConfigError
 
 LOAD = "load"
 """Name of the load among the bodies."""
+
+
 @dataclass(frozen=True)
 class PoseTrack:
     """Poses over time.

@@ -147,8 +147,13 @@ class _Draft:
 
     def plan(self, landing_speed_m_s: float | None = None) -> FlightPlan:
         return FlightPlan(
-            self.rate_hz, np.vstack(self.pose), np.vstack(self.drones), np.vstack(self.yaw),
-            np.array(self.stage), tuple(self.names), landing_speed_m_s,
+            self.rate_hz,
+            np.vstack(self.pose),
+            np.vstack(self.drones),
+            np.vstack(self.yaw),
+            np.array(self.stage),
+            tuple(self.names),
+            landing_speed_m_s,
         )
 
 
@@ -174,7 +179,9 @@ def compile_plan(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> Flight
     return draft.plan(mission.landing_speed_m_s)
 
 
-def compile_air_plan(mission: MissionSpec, cone: Cone, load_pose: Array, n_drones: int) -> FlightPlan:
+def compile_air_plan(
+    mission: MissionSpec, cone: Cone, load_pose: Array, n_drones: int
+) -> FlightPlan:
     """Sample all set-points of a mission that starts and ends hanging in the air.
 
     Args:
@@ -206,7 +213,9 @@ def _take_off(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
     draft.add("form_up", np.tile(slack, (len(draft.times(mission.settle_s)), 1)))
 
 
-def _fly(draft: _Draft, name: str, load: Array, start: Array, end: Array, duration_s: float) -> None:
+def _fly(
+    draft: _Draft, name: str, load: Array, start: Array, end: Array, duration_s: float
+) -> None:
     """Append a smooth move of the drones, (n, 3) to (n, 3), below a resting load set-point."""
     times = draft.times(duration_s)
     share = ((times + 1.0 / draft.rate_hz) / duration_s).clip(0.0, 1.0)
@@ -227,8 +236,13 @@ def _stages(draft: _Draft, mission: MissionSpec, ground: GroundSpot | None) -> N
         turns = 2.0 * np.pi * np.round((last_yaw - first[3]) / (2.0 * np.pi))
         first[3] += turns
         if np.abs(draft.last - first).max() > 1e-9:
-            draft.move("transit", first, mission.transit_speed_m_s,
-                       mission.transit_yaw_rate_rad_s, mission.settle_s)
+            draft.move(
+                "transit",
+                first,
+                mission.transit_speed_m_s,
+                mission.transit_yaw_rate_rad_s,
+                mission.settle_s,
+            )
         pose = stage.pose(draft.times(stage.duration_s))
         pose[:, 3] += turns
         draft.add(stage.kind, pose)
@@ -249,11 +263,21 @@ def _set_down(draft: _Draft, mission: MissionSpec, first: Array) -> None:
     target = first.copy()
     target[2] = draft.last[2]
     target[3] += 2.0 * np.pi * np.round((draft.last[3] - first[3]) / (2.0 * np.pi))
-    draft.move("transit", target, mission.transit_speed_m_s, mission.transit_yaw_rate_rad_s,
-               mission.settle_s)
+    draft.move(
+        "transit",
+        target,
+        mission.transit_speed_m_s,
+        mission.transit_yaw_rate_rad_s,
+        mission.settle_s,
+    )
     target[2] = first[2]
-    draft.move("lower", target, mission.vertical_speed_m_s, mission.transit_yaw_rate_rad_s,
-               mission.settle_s)
+    draft.move(
+        "lower",
+        target,
+        mission.vertical_speed_m_s,
+        mission.transit_yaw_rate_rad_s,
+        mission.settle_s,
+    )
 
 
 def _land(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
@@ -270,6 +294,9 @@ def _land(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
     end[:, 2] = ground.drone_position_enu_m[:, 2]
     low = end + [0.0, 0.0, mission.rise_m]
     _fly(draft, "spread", last, start, low, mission.form_up_s)
-    draft.add("spread", np.tile(last, (len(draft.times(mission.settle_s)), 1)),
-              np.broadcast_to(low, (len(draft.times(mission.settle_s)), draft.n, 3)))
+    draft.add(
+        "spread",
+        np.tile(last, (len(draft.times(mission.settle_s)), 1)),
+        np.broadcast_to(low, (len(draft.times(mission.settle_s)), draft.n, 3)),
+    )
     draft.add("land", last[None], end[None])

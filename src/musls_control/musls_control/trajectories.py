@@ -164,8 +164,9 @@ class Engage(_Periodic):
         lower_start = self.period_s - self.lower_s
         stepped = t >= self.rest_s
         down = np.clip((t - lower_start) / self.lower_s, 0.0, 1.0)
-        z = np.where(stepped, self.height_m + down * (self.rest_height_m - self.height_m),
-                     self.rest_height_m)
+        z = np.where(
+            stepped, self.height_m + down * (self.rest_height_m - self.height_m), self.rest_height_m
+        )
         turned = np.clip((t - turn_start) / max(self.yaw_return_s, 1e-9), 0.0, 1.0)
         yaw = np.where(stepped, self.yaw_rad * (1.0 - turned), 0.0)
         x, y = np.full_like(t, self.center_m[0]), np.full_like(t, self.center_m[1])

@@ -94,5 +94,7 @@ def _with_base(item: Any, where: str) -> Any:
     path = SYSTEMS / "parts" / f"{item['from']}.yaml"
     if not path.is_file():
         parts = sorted(p.stem for p in path.parent.glob("*.yaml"))
-        raise ConfigError(f"{where}: unknown part '{item['from']}': {near_names(item['from'], parts)}")
+        raise ConfigError(
+            f"{where}: unknown part '{item['from']}': {near_names(item['from'], parts)}"
+        )
     return {**read_yaml(path), **{k: v for k, v in item.items() if k != "from"}}

@@ -81,7 +81,7 @@ def describe(
         where: File, or name of the class.
         line_of: Line number of a path of keys in the file, None where unknown.
     """
-    # A union reports one error per alternative; the longest path is the alternative that was meant.
+    # A union reports one error per alternative; the longest path is the one that was meant.
     first = max(error.errors(), key=lambda e: len(e["loc"]))
     path = _keys_of_input(first["loc"], data)
     line = line_of(path)
@@ -92,10 +92,11 @@ def describe(
         names = _field_names(root, first["loc"][:-1])
         return f"{place}: unknown key '{field}': {near_names(str(path[-1]), names)}"
     if kind in ("missing", "missing_argument", "missing_keyword_only_argument"):
-        return f"{place}: {'.'.join(str(p) for p in (*path, first['loc'][-1]))} is missing"
+        return f"{place}: {'.'.join(map(str, (*path, first['loc'][-1])))} is missing"
     if kind == "union_tag_invalid":
         tags = [tag.strip("' ") for tag in first["ctx"]["expected_tags"].split(",")]
-        return f"{place}: {field}.kind = '{first['ctx']['tag']}': {near_names(first['ctx']['tag'], tags)}"
+        tag = first["ctx"]["tag"]
+        return f"{place}: {field}.kind = '{tag}': {near_names(tag, tags)}"
     text = first["msg"].removeprefix("Value error, ")
     text = text[:1].lower() + text[1:]
     if isinstance(shown, Mapping) or dataclasses.is_dataclass(shown) or type(shown) is ArgsKwargs:
@@ -112,9 +113,9 @@ def _keys_of_input(location: Sequence, data: Any) -> tuple:
     """Keep of an error's location only what the user wrote: keys and indices, not type names."""
     kept = []
     for part in location:
-        if isinstance(data, Mapping) and part in data:
-            data = data[part]
-        elif isinstance(data, (list, tuple)) and isinstance(part, int) and part < len(data):
+        in_mapping = isinstance(data, Mapping) and part in data
+        in_list = isinstance(data, (list, tuple)) and isinstance(part, int) and part < len(data)
+        if in_mapping or in_list:
             data = data[part]
         elif dataclasses.is_dataclass(data) and hasattr(data, str(part)):
             data = getattr(data, part)
@@ -174,7 +175,9 @@ def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict:
             )
         seen[key] = True
     loader.flatten_mapping(node)
-    return {loader.construct_object(k, True): loader.construct_object(v, True) for k, v in node.value}
+    return {
+        loader.construct_object(k, True): loader.construct_object(v, True) for k, v in node.value
+    }
 
 
 _StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
@@ -203,7 +206,7 @@ def parse_yaml(text: str, where: str) -> Any:
         ConfigError: The text is no YAML, or gives a key twice; names file and line.
     """
     try:
-        return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (derived from SafeLoader)
+        return yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
@@ -284,7 +287,7 @@ def _adapter(cls: type[T]) -> TypeAdapter[T]:
 
 
 def to_data(value: Any) -> Any:
-    """Turn a specification into plain mappings, lists and scalars (YAML-ready; inverse of `build`)."""
+    """Turn a specification into plain mappings, lists and scalars: the inverse of `build`."""
     if dataclasses.is_dataclass(value):
         return {f.name: to_data(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Enum):

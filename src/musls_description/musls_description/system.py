@@ -26,7 +26,7 @@ from musls_description.schema import (
 
 
 def _inertia(matrix: Matrix3) -> Matrix3:
-    """Check that a matrix can be the inertia of a real body (symmetric, positive, triangle rule)."""
+    """Check that a real body can have this inertia: symmetric, positive, triangle rule."""
     inertia = np.array(matrix)
     if not np.allclose(inertia, inertia.T, rtol=1e-9, atol=0.0):
         raise ValueError("an inertia matrix must be symmetric")
@@ -35,8 +35,10 @@ def _inertia(matrix: Matrix3) -> Matrix3:
     if a <= 0.0:
         raise ValueError(f"an inertia matrix must be positive definite ({moments})")
     if a + b < c * (1.0 - 1e-9):
-        raise ValueError(f"no rigid body has this inertia: the two smaller {moments} add up to less "
-                         "than the largest (triangle inequality)")
+        raise ValueError(
+            f"no rigid body has this inertia: the two smaller {moments} add up to less "
+            "than the largest (triangle inequality)"
+        )
     return matrix
 
 
@@ -174,7 +176,8 @@ class CableJoint:
         """Check what concerns more than one field."""
         if (self.damping_n_m_s_rad is None) == (self.bending_damping_n_m2_s is None):
             raise ValueError(
-                "give one of damping_n_m_s_rad (per joint) and bending_damping_n_m2_s (of the cable)"
+                "give one of damping_n_m_s_rad (of each joint) and "
+                "bending_damping_n_m2_s (of the cable)"
             )
 
 
@@ -255,7 +258,9 @@ class SlungLoadSystem:
                 )
         counts = {len(drone.rotors) for drone in self.drones}
         if len(counts) > 1:
-            raise ValueError(f"all drones must have the same number of rotors, not {sorted(counts)}")
+            raise ValueError(
+                f"all drones must have the same number of rotors, not {sorted(counts)}"
+            )
 
     @property
     def n_drones(self) -> int:

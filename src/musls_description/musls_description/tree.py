@@ -100,8 +100,17 @@ def build_tree(system: SlungLoadSystem) -> Tree:
     load = system.load
     zero, identity = np.zeros(3), np.eye(3)
     bodies = [
-        Body("load", -1, identity, zero, identity, zero, load.mass_kg, zero,
-             np.array(load.inertia_kg_m2))
+        Body(
+            "load",
+            -1,
+            identity,
+            zero,
+            identity,
+            zero,
+            load.mass_kg,
+            zero,
+            np.array(load.inertia_kg_m2),
+        )
     ]
     first_link, drone_index = [], []
     for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
@@ -115,17 +124,33 @@ def build_tree(system: SlungLoadSystem) -> Tree:
             anchor, frame = np.array([cable.link_length_m, 0.0, 0.0]), identity
         drone_index.append(len(bodies))
         bodies.append(
-            Body(f"drone_{i + 1}", parent, identity, anchor, JOINT_IN_DRONE,
-                 np.array(drone.cable_attachment_m), drone.mass_kg, zero,
-                 np.array(drone.inertia_kg_m2), **_joint_values(cable))
+            Body(
+                f"drone_{i + 1}",
+                parent,
+                identity,
+                anchor,
+                JOINT_IN_DRONE,
+                np.array(drone.cable_attachment_m),
+                drone.mass_kg,
+                zero,
+                np.array(drone.inertia_kg_m2),
+                **_joint_values(cable),
+            )
         )
     return Tree(tuple(bodies), np.array(first_link), np.array(drone_index))
 
 
 def _link(name: str, parent: int, frame: Array, anchor: Array, cable: Cable) -> Body:
     return Body(
-        name, parent, frame, anchor, np.eye(3), np.zeros(3), cable.link_mass_kg,
-        np.array([cable.link_length_m / 2.0, 0.0, 0.0]), np.diag(cable.link_inertia_kg_m2),
+        name,
+        parent,
+        frame,
+        anchor,
+        np.eye(3),
+        np.zeros(3),
+        cable.link_mass_kg,
+        np.array([cable.link_length_m / 2.0, 0.0, 0.0]),
+        np.diag(cable.link_inertia_kg_m2),
         **_joint_values(cable),
     )
 

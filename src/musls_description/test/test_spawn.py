@@ -35,9 +35,7 @@ def formation(system, radius=1.0, height=3.2):
     n = system.n_drones
     azimuth = np.arange(n) * 2.0 * np.pi / n
     radius = radius if n > 1 else 0.0
-    return np.column_stack(
-        [radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, height)]
-    )
+    return np.column_stack([radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, height)])
 
 
 def test_universal_angles_invert_the_rotation():
@@ -85,9 +83,7 @@ def test_equilibrium_puts_drones_where_asked_and_balances_the_load(name):
 def test_three_drone_static_tension_closed_form():
     """Symmetric trio with massless cables: T = m g / (3 cos(angle)), angle by plain geometry."""
     system = load_system("x500_trio")
-    sym = tuple(
-        (0.1 * np.cos(a), 0.1 * np.sin(a), 0.03) for a in np.arange(3) * 2.0 * np.pi / 3.0
-    )
+    sym = tuple((0.1 * np.cos(a), 0.1 * np.sin(a), 0.03) for a in np.arange(3) * 2.0 * np.pi / 3.0)
     system = dataclasses.replace(
         system,
         load=dataclasses.replace(system.load, cable_attachments_m=sym),

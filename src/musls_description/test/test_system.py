@@ -56,7 +56,10 @@ def test_trio_is_table_one():
         assert drone.max_thrust_n == pytest.approx(4 * 8.54858e-6 * 1000.0**2)
     for cable in trio.cables:
         assert (cable.mass_kg, cable.length_m, cable.radius_m, cable.links) == (
-            0.02, 2.42, 0.0031, 15,
+            0.02,
+            2.42,
+            0.0031,
+            15,
         )
         assert cable.joint_damping_n_m_s_rad == 2e-3
         assert (cable.joint.stiffness_n_m_rad, cable.joint.friction_n_m) == (0.0, 0.0)
@@ -144,8 +147,7 @@ def test_unknown_system_names_the_near_ones():
 
 def test_a_part_built_in_python_is_checked_too():
     with pytest.raises(ConfigError, match="links = 0"):
-        Cable(mass_kg=1, length_m=1, radius_m=0.1, links=0,
-              joint=CableJoint(damping_n_m_s_rad=0.0))
+        Cable(mass_kg=1, length_m=1, radius_m=0.1, links=0, joint=CableJoint(damping_n_m_s_rad=0.0))
 
 
 def test_lists_of_equal_parts_are_independent():

@@ -18,9 +18,7 @@ def formation(system, radius=1.0, height=3.2):
     n = system.n_drones
     azimuth = np.arange(n) * 2.0 * np.pi / n
     radius = radius if n > 1 else 0.0
-    return np.column_stack(
-        [radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, height)]
-    )
+    return np.column_stack([radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, height)])
 
 
 def hovering_plant(system, **options):

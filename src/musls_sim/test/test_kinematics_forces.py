@@ -38,8 +38,18 @@ def test_generalised_forces_equal_the_jacobian_transpose():
     drag = rng.uniform(0.0, 1.0, size=plant._drag.shape)
     wind = rng.normal(size=3)
     generalised_forces(
-        plant._motion, plant._parents, plant._joints, plant._drone_of, plant._link_length,
-        drag, speed, plant._rotors, wind, np.nan, plant._wrench, plant._tau,
+        plant._motion,
+        plant._parents,
+        plant._joints,
+        plant._drone_of,
+        plant._link_length,
+        drag,
+        speed,
+        plant._rotors,
+        wind,
+        np.nan,
+        plant._wrench,
+        plant._tau,
     )
     expected = np.zeros_like(plant._tau)
     for row, index in enumerate(plant._selected):

@@ -64,7 +64,11 @@ def locked_chain(links, damping=0.0, mass=1.0):
     """Skeleton and world of one hanging 1 m chain: the load fixed, a mote instead of the drone."""
     solo = load_system("x500_solo")
     cable = dataclasses.replace(
-        solo.cables[0], mass_kg=mass, length_m=1.0, radius_m=1e-4, links=links,
+        solo.cables[0],
+        mass_kg=mass,
+        length_m=1.0,
+        radius_m=1e-4,
+        links=links,
         joint=dataclasses.replace(solo.cables[0].joint, damping_n_m_s_rad=damping),
     )
     tiny = tuple(tuple(1e-12 * (i == j) for j in range(3)) for i in range(3))
@@ -175,7 +179,7 @@ def test_cables_in_free_fall_are_slack():
 def test_hover_thrust_lifts_exactly_the_weight():
     """One drone whose rotors carry all: vertical acceleration (thrust - weight) / mass."""
     system = load_system("x500_solo")
-    plant, speeds, rest = hovering_plant(system)
+    plant, speeds, _ = hovering_plant(system)
     assert 4 * 8.54858e-6 * speeds[0, 0] ** 2 == pytest.approx(system.mass_kg * G, rel=1e-9)
     faster = speeds * np.sqrt(1.1)
     plant.state.rotor_speed_rad_s[:] = faster

@@ -28,7 +28,9 @@ def run(
         typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; repeat."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all noise.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older result.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an older result.")
+    ] = False,
     realtime: Annotated[
         bool, typer.Option("--realtime", help="Fly no faster than real time.")
     ] = False,

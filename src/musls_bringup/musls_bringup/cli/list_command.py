@@ -45,7 +45,9 @@ def _scenarios() -> list[tuple[str, str]]:
 
 
 def _cable_models() -> list[tuple[str, str]]:
-    return [("rigid_links", "chain of rigid links with universal joints (the seed paper's), in DART")]
+    return [
+        ("rigid_links", "chain of rigid links with universal joints (the seed paper's), in DART")
+    ]
 
 
 def _trajectories() -> list[tuple[str, str]]:

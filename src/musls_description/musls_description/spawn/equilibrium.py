@@ -76,11 +76,21 @@ def hanging_equilibrium(
         ConfigError: The cables cannot reach, or there is joint stiffness.
     """
     if any(cable.joint.stiffness_n_m_rad for cable in system.cables):
-        raise ConfigError("a hovering start needs cables with joint.stiffness_n_m_rad 0 "
-                          "(the chain's equilibrium is solved for free joints); start on the ground")
+        raise ConfigError(
+            "a hovering start needs cables with joint.stiffness_n_m_rad 0 "
+            "(the chain's equilibrium is solved for free joints); start on the ground"
+        )
     problem = _Problem(system, np.asarray(drone_positions_enu_m, float), gravity_m_s2, load_yaw_rad)
-    solution = least_squares(problem.residual, problem.first_guess(), method="trf", x_scale="jac",
-                             xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300)
+    solution = least_squares(
+        problem.residual,
+        problem.first_guess(),
+        method="trf",
+        x_scale="jac",
+        xtol=1e-15,
+        ftol=1e-15,
+        gtol=1e-15,
+        max_nfev=300,
+    )
     if np.abs(solution.fun).max() > 1e-8:
         raise ConfigError(
             "no hanging equilibrium: the cables do not reach from the load to the drones at "

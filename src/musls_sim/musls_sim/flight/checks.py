@@ -1,4 +1,4 @@
-"""Checks before a flight: can the cables reach, can the rotors lift, does the load clear the ground."""
+"""Checks before a flight: do the cables reach, can the rotors lift, is the load off the ground."""
 
 from __future__ import annotations
 
@@ -83,11 +83,15 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
             f"over hover thrust of drone_{hover.weakest}), at least {MIN_THRUST_MARGIN} is needed; "
             "--force flies anyway"
         )
-    lowest = min(
-        (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
-        for k, stage in enumerate(scenario.mission.stages)
-        if stage.kind != "engage"
-    ) if any(stage.kind != "engage" for stage in scenario.mission.stages) else None
+    lowest = (
+        min(
+            (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
+            for k, stage in enumerate(scenario.mission.stages)
+            if stage.kind != "engage"
+        )
+        if any(stage.kind != "engage" for stage in scenario.mission.stages)
+        else None
+    )
     if lowest is None or scenario.start == "air":
         return
     clearance = lowest[0] - hover.sag_m + scenario.system.load.collision.bottom_m

@@ -13,13 +13,13 @@ from musls_control.autopilot import MotorCommands
 from musls_control.mission import FlightPlan, GroundSpot, compile_air_plan, compile_plan
 from musls_description.spawn import ground_spawn
 from musls_sim.flight.airframe import build_autopilot
-from musls_sim.flight.checks import Hover, check_hover, hover_in_formation
+from musls_sim.flight.checks import check_hover, hover_in_formation
 from musls_sim.flight.pilot import Pilot
 from musls_sim.flight.trim import trim_speeds_rad_s, trim_throttle
 from musls_sim.plants.dart_plant import DartPlant
 from musls_sim.recording import BagRecorder
 from musls_sim.scenario import Scenario
-from musls_sim.sensors.estimation import Estimator, MotionCapture, TruthSpec, Truth
+from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
 from musls_sim.wind import Wind
 
 Progress = Callable[["Flight"], None]
@@ -86,15 +86,23 @@ class Flight:
         self.estimator: Estimator = (
             Truth(self.plant.state)
             if isinstance(scenario.estimation, TruthSpec)
-            else MotionCapture(scenario.estimation, self.plant.state, period,
-                               scenario.physics.gravity_m_s2, noise[1])
+            else MotionCapture(
+                scenario.estimation,
+                self.plant.state,
+                period,
+                scenario.physics.gravity_m_s2,
+                noise[1],
+            )
         )
         self.command = MotorCommands.zeros(
             scenario.system.n_drones, len(scenario.system.drones[0].rotors)
         )
         self.recorder = BagRecorder(
-            bag, scenario.system, rate_hz=scenario.recording.rate_hz,
-            shape_rate_hz=scenario.recording.shape_rate_hz, step_period_s=period,
+            bag,
+            scenario.system,
+            rate_hz=scenario.recording.rate_hz,
+            shape_rate_hz=scenario.recording.shape_rate_hz,
+            step_period_s=period,
         )
         self.pilot = Pilot(self.plan, self.autopilot, self.recorder, period)
         if in_air:
@@ -150,8 +158,13 @@ class Flight:
             interrupted = True
         wall = self.elapsed_s
         return FlightResult(
-            self.plant.time_s, wall, self.tick, self._clock.plant_s / max(self.tick, 1) * 1e6,
-            self.max_tension_n, self.pilot.landed, interrupted,
+            self.plant.time_s,
+            wall,
+            self.tick,
+            self._clock.plant_s / max(self.tick, 1) * 1e6,
+            self.max_tension_n,
+            self.pilot.landed,
+            interrupted,
         )
 
     def advance(self, periods: int) -> None:
@@ -228,4 +241,3 @@ class _Clock:
             ahead = tick * self._period_s - elapsed
             if ahead > 0.0:
                 sleep(ahead)
-

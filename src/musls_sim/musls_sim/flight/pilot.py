@@ -23,8 +23,12 @@ class SetpointLog(Protocol):
     """Where set-points and stages are written down."""
 
     def record_setpoint(
-        self, time_s: float, load_position: Array, load_quaternion: Array,
-        drone_positions: Array, drone_quaternions: Array,
+        self,
+        time_s: float,
+        load_position: Array,
+        load_quaternion: Array,
+        drone_positions: Array,
+        drone_quaternions: Array,
     ) -> None:
         """Note new set-points."""
 
@@ -49,7 +53,11 @@ class Pilot:
     """
 
     def __init__(
-        self, plan: FlightPlan, autopilot: Autopilot, log: SetpointLog, period_s: float,
+        self,
+        plan: FlightPlan,
+        autopilot: Autopilot,
+        log: SetpointLog,
+        period_s: float,
     ) -> None:
         """Prepare all set-points.
 
@@ -105,8 +113,11 @@ class Pilot:
         plan, row = self._plan, self._row
         self.setpoint.data[:] = self._rows[row]
         self._log.record_setpoint(
-            time_s, plan.load_pose[row, :3], self._load_quaternion[row],
-            plan.drone_position_enu_m[row], self._drone_quaternion[row],
+            time_s,
+            plan.load_pose[row, :3],
+            self._load_quaternion[row],
+            plan.drone_position_enu_m[row],
+            self._drone_quaternion[row],
         )
         self._enter(time_s, plan.stage_names[plan.stage[row]])
 

@@ -21,9 +21,7 @@ def trim_speeds_rad_s(system: SlungLoadSystem, equilibrium: HangingEquilibrium) 
     speeds = np.empty((system.n_drones, len(system.drones[0].rotors)))
     for i, rotors in enumerate(rotor_table(system)):
         place, thrust, torque = rotors[:, :3], rotors[:, 3], rotors[:, 4]
-        effect = np.stack(
-            [thrust, place[:, 1] * thrust, -place[:, 0] * thrust, torque]
-        )
+        effect = np.stack([thrust, place[:, 1] * thrust, -place[:, 0] * thrust, torque])
         wanted = [np.linalg.norm(equilibrium.drone_force_n[i]), *equilibrium.drone_moment_n_m[i]]
         squared = np.linalg.lstsq(effect, np.array(wanted), rcond=None)[0]
         speeds[i] = np.sqrt(np.maximum(squared, 0.0))

@@ -163,9 +163,18 @@ class DartPlant:
         for _ in range(levels.substeps[level]):
             spin_rotors(state.rotor_speed_rad_s, rotor_command_rad_s, self._rotors, step_s)
             generalised_forces(
-                self._motion, self._parents, self._joints, self._drone_of, self._link_length,
-                self._drag, state.rotor_speed_rad_s, self._rotors, wind_enu_m_s, self._ground,
-                self._wrench, self._tau,
+                self._motion,
+                self._parents,
+                self._joints,
+                self._drone_of,
+                self._link_length,
+                self._drag,
+                state.rotor_speed_rad_s,
+                self._rotors,
+                wind_enu_m_s,
+                self._ground,
+                self._wrench,
+                self._tau,
             )
             skeleton.setCommands(self._tau)
             self._stops.apply(self._positions)
@@ -221,8 +230,13 @@ class DartPlant:
         for row, body_force in self._end_reads:
             row[:] = body_force()
         cable_forces(
-            self._end_wrench, self._motion, self._wrench, self.tree.first_link, self.tree.drone,
-            self.state.cable_force_n, self.state.tension_peak_n,
+            self._end_wrench,
+            self._motion,
+            self._wrench,
+            self.tree.first_link,
+            self.tree.drone,
+            self.state.cable_force_n,
+            self.state.tension_peak_n,
         )
 
     def _collect(self, dt: float) -> None:
@@ -237,10 +251,14 @@ class DartPlant:
         if self.physics_step_s > limit:
             cure = f"choose physics.step_size_s: auto (estimated largest stable step {limit:.2g} s)"
         else:
-            cure = (f"choose a smaller physics.step_size_s (now {self.physics_step_s:g} s), more "
-                    "joint damping or fewer links per cable")
-        return (f"simulation diverged at {self.time_s:.3f} s: {self.tree.bodies[worst].name} "
-                f"{what}; {cure}")
+            cure = (
+                f"choose a smaller physics.step_size_s (now {self.physics_step_s:g} s), more "
+                "joint damping or fewer links per cable"
+            )
+        return (
+            f"simulation diverged at {self.time_s:.3f} s: {self.tree.bodies[worst].name} "
+            f"{what}; {cure}"
+        )
 
 
 class _Levels:
@@ -254,7 +272,9 @@ class _Levels:
         rate_rad_s: Largest joint rate for a step.
     """
 
-    def __init__(self, system: SlungLoadSystem, period_s: float, substeps: int, refine: bool) -> None:
+    def __init__(
+        self, system: SlungLoadSystem, period_s: float, substeps: int, refine: bool
+    ) -> None:
         self.last = REFINEMENTS if refine else 0
         self.substeps = [substeps * 2**level for level in range(self.last + 1)]
         self.step_s = [period_s / n for n in self.substeps]

@@ -20,7 +20,7 @@ def _isometry(rotation: Array, position: Array) -> dartpy.math.Isometry3:
 
 
 def build_skeleton(tree: Tree, *, friction_as_constraint: bool = False) -> dartpy.dynamics.Skeleton:
-    """Make the skeleton: body k of the tree is body node k, its joint's angles follow the load's six.
+    """Make the skeleton: body k of the tree is body node k, coordinates in the same order.
 
     Args:
         tree: The tree of bodies.

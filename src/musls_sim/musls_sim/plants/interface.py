@@ -15,7 +15,7 @@ from musls_description.system import SlungLoadSystem
 Array = NDArray[np.float64]
 
 
-class SimulationDiverged(MuslsError):
+class SimulationDiverged(MuslsError):  # noqa: N818 (the name says what happened)
     """The state became non-finite or left all physical bounds."""
 
 

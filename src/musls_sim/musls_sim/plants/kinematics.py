@@ -37,7 +37,7 @@ def joint_table(tree: Tree) -> Array:
 
 @njit(cache=True)
 def _load_motion(q, dq, out):
-    """Free joint of DART: rotation vector and position; angular and linear velocity, world frame."""
+    """Free joint of DART: rotation vector, position; angular and linear velocity, world frame."""
     rx, ry, rz = q[0], q[1], q[2]
     angle2 = rx * rx + ry * ry + rz * rz
     angle = np.sqrt(angle2)

@@ -112,11 +112,18 @@ class MotionCapture:
         self._generator = generator
         self._samples_per_tick = spec.rate_hz * period_s
         self._delay = round(spec.latency_s / period_s)
-        self._constants = np.array([
-            period_s, gravity_m_s2, spec.gyro_noise_rad_s, spec.accelerometer_noise_m_s2,
-            spec.position_noise_m, spec.attitude_noise_rad, *_gains(spec, period_s),
-            spec.dropout_fraction,
-        ])
+        self._constants = np.array(
+            [
+                period_s,
+                gravity_m_s2,
+                spec.gyro_noise_rad_s,
+                spec.accelerometer_noise_m_s2,
+                spec.position_noise_m,
+                spec.attitude_noise_rad,
+                *_gains(spec, period_s),
+                spec.dropout_fraction,
+            ]
+        )
         # Rings over the last ticks: predicted states, and samples on their way (valid in column 7).
         self._history = np.zeros((self._delay + 1, n, 10))
         self._samples = np.zeros((self._delay + 1, n, 8))
@@ -136,8 +143,16 @@ class MotionCapture:
         tick = self._tick
         sampled = int((tick + 1) * self._samples_per_tick) > int(tick * self._samples_per_tick)
         _fuse(
-            state.motion, self._noise, self._chance, self._block, sampled, tick, self._constants,
-            self._history, self._samples, self.measurement.data,
+            state.motion,
+            self._noise,
+            self._chance,
+            self._block,
+            sampled,
+            tick,
+            self._constants,
+            self._history,
+            self._samples,
+            self.measurement.data,
         )
         self._tick = tick + 1
         self._block += 1
