@@ -144,8 +144,8 @@ class Engage(_Periodic):
     height_m: Positive = 0.5
     yaw_rad: Finite = 1.7
     rest_s: NonNegative = 3.0
-    yaw_hold_s: NonNegative = 6.75
-    yaw_return_s: NonNegative = 8.85
+    yaw_hold_s: NonNegative = 6.6
+    yaw_return_s: NonNegative = 9.0
     hold_s: NonNegative = 6.9
     lower_s: Positive = 4.0
     center_m: Point2 = (0.0, 0.0)

@@ -17,13 +17,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.system import Cable, SlungLoadSystem
+from musls_description.system import Cable, Drone, SlungLoadSystem
 
 Array = NDArray[np.float64]
 
 # The joint frame at the drone's end of the cable, seen from the drone: joint x (along the cable)
 # is drone z, joint y is drone -y, joint z is drone x.
 JOINT_IN_DRONE = np.array([[0.0, 0.0, 1.0], [0.0, -1.0, 0.0], [1.0, 0.0, 0.0]])
+
+# With three axes the joint frame is turned by a quarter about x: z is then tangential, so that the
+# tilt between a lying cable and a standing drone falls on the last axis. The singularity is at 90
+# degrees of the middle one.
+QUARTER_TURN = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,11 @@ class Body:
         mass_kg: Mass.
         com_m: Centre of mass in the body's frame, (3,).
         inertia_kg_m2: Inertia about the centre of mass, body frame, (3, 3).
-        damping_n_m_s_rad: Viscous damping of both joint axes.
-        stiffness_n_m_rad: Spring of both joint axes.
-        friction_n_m: Coulomb friction torque of both joint axes.
+        damping_n_m_s_rad: Viscous damping of the joint axes.
+        stiffness_n_m_rad: Spring of the joint axes y and z.
+        friction_n_m: Coulomb friction torque of the joint axes.
+        axes: Axes of the joint in the order in which they turn: "yz" is a universal joint, "xyz"
+            turns about the cable's axis too, "" is the load's free joint.
     """
 
     name: str
@@ -57,6 +64,7 @@ class Body:
     damping_n_m_s_rad: float = 0.0
     stiffness_n_m_rad: float = 0.0
     friction_n_m: float = 0.0
+    axes: str = "yz"
 
 
 @dataclass(frozen=True)
@@ -75,8 +83,14 @@ class Tree:
 
     @property
     def n_coordinates(self) -> int:
-        """Degrees of freedom: 6 of the load and 2 of each universal joint."""
-        return 6 + 2 * (len(self.bodies) - 1)
+        """Degrees of freedom: 6 of the load, one for each axis of each joint."""
+        return 6 + sum(len(body.axes) for body in self.bodies)
+
+    @property
+    def first_coordinate(self) -> NDArray[np.int64]:
+        """Index of each body's first coordinate, (n_bodies,); the load's six come first."""
+        sizes = [6, *(len(body.axes) for body in self.bodies[1:])]
+        return np.concatenate([[0], np.cumsum(sizes)[:-1]])
 
 
 def cable_azimuth_rad(system: SlungLoadSystem, index: int) -> float:
@@ -110,6 +124,7 @@ def build_tree(system: SlungLoadSystem) -> Tree:
             load.mass_kg,
             zero,
             np.array(load.inertia_kg_m2),
+            axes="",
         )
     ]
     first_link, drone_index = [], []
@@ -123,20 +138,7 @@ def build_tree(system: SlungLoadSystem) -> Tree:
             parent = len(bodies) - 1
             anchor, frame = np.array([cable.link_length_m, 0.0, 0.0]), identity
         drone_index.append(len(bodies))
-        bodies.append(
-            Body(
-                f"drone_{i + 1}",
-                parent,
-                identity,
-                anchor,
-                JOINT_IN_DRONE,
-                np.array(drone.cable_attachment_m),
-                drone.mass_kg,
-                zero,
-                np.array(drone.inertia_kg_m2),
-                **_joint_values(cable),
-            )
-        )
+        bodies.append(_drone(f"drone_{i + 1}", parent, anchor, drone, cable))
     return Tree(tuple(bodies), np.array(first_link), np.array(drone_index))
 
 
@@ -151,6 +153,23 @@ def _link(name: str, parent: int, frame: Array, anchor: Array, cable: Cable) -> 
         cable.link_mass_kg,
         np.array([cable.link_length_m / 2.0, 0.0, 0.0]),
         np.diag(cable.link_inertia_kg_m2),
+        **_joint_values(cable),
+    )
+
+
+def _drone(name: str, parent: int, anchor: Array, drone: Drone, cable: Cable) -> Body:
+    turn = QUARTER_TURN if cable.twist == "free" else np.eye(3)
+    return Body(
+        name,
+        parent,
+        turn,
+        anchor,
+        JOINT_IN_DRONE @ turn,
+        np.array(drone.cable_attachment_m),
+        drone.mass_kg,
+        np.zeros(3),
+        np.array(drone.inertia_kg_m2),
+        axes="xyz" if cable.twist == "free" else "yz",
         **_joint_values(cable),
     )
 

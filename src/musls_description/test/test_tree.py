@@ -16,8 +16,9 @@ def test_tree_is_rooted_at_the_load_with_the_masses_of_the_system(name):
     assert all(b.parent < k for k, b in enumerate(tree.bodies))
     assert sum(b.mass_kg for b in tree.bodies) == pytest.approx(system.mass_kg)
     assert len({b.name for b in tree.bodies}) == len(tree.bodies)
-    joints = sum(cable.links + 1 for cable in system.cables)
-    assert tree.n_coordinates == 6 + 2 * joints
+    axes = sum(2 * (c.links + 1) + (c.twist == "free") for c in system.cables)
+    assert tree.n_coordinates == 6 + axes
+    assert tree.first_coordinate[-1] + len(tree.bodies[-1].axes) == tree.n_coordinates
 
 
 def test_joint_frames_are_rotations():

@@ -15,7 +15,7 @@ def random_state(plant, seed=0):
     q, dq = 0.5 * rng.normal(size=n), rng.normal(size=n)
     plant.skeleton.setPositions(q)
     plant.skeleton.setVelocities(dq)
-    body_motion(q, dq, plant._parents, plant._joints, plant._motion)
+    body_motion(q, dq, plant._parents, plant._first, plant._joints, plant._motion)
     return rng
 
 
@@ -40,6 +40,7 @@ def test_generalised_forces_equal_the_jacobian_transpose():
     generalised_forces(
         plant._motion,
         plant._parents,
+        plant._first,
         plant._joints,
         plant._drone_of,
         plant._link_length,

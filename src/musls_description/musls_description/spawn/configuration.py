@@ -1,4 +1,4 @@
-"""A configuration of the whole tree: pose of the load and the two angles of every joint."""
+"""A configuration of the whole tree: pose of the load and the angles of every joint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from musls_description.system import SlungLoadSystem
-from musls_description.tree import JOINT_IN_DRONE, cable_azimuth_rad, joint_in_load
+from musls_description.tree import (
+    JOINT_IN_DRONE,
+    QUARTER_TURN,
+    cable_azimuth_rad,
+    joint_in_load,
+)
 
 Array = NDArray[np.float64]
 
@@ -22,8 +27,8 @@ class Configuration:
     Attributes:
         load_position_enu_m: (3,).
         load_rotation: Load frame to world, (3, 3).
-        joint_angles_rad: Per cable (links + 1, 2): angles about the joint's y and z axes, from
-            the load to the drone.
+        joint_angles_rad: Per cable: angles about the axes of its joints, from the load to the
+            drone, (2 links + 2,), or one more where the cable is free to twist.
     """
 
     load_position_enu_m: Array
@@ -34,8 +39,7 @@ class Configuration:
     def coordinates(self) -> Array:
         """All coordinates in the order of the tree: rotation vector, position, joint angles."""
         rotation = Rotation.from_matrix(self.load_rotation).as_rotvec()
-        angles = [cable.ravel() for cable in self.joint_angles_rad]
-        return np.concatenate([rotation, self.load_position_enu_m, *angles])
+        return np.concatenate([rotation, self.load_position_enu_m, *self.joint_angles_rad])
 
 
 def universal_angles(direction: Array) -> Array:
@@ -50,23 +54,41 @@ def universal_rotation(angles_rad: Array) -> Array:
     return np.array([[ca * cb, -ca * sb, sa], [sb, cb, 0.0], [-sa * cb, sa * sb, ca]])
 
 
-def chain_from_directions(start_rotation: Array, directions: Array) -> tuple[Array, Array]:
+def level_rotation(z_axis: Array, yaw_rad: float) -> Array:
+    """Rotation with a given z axis whose x axis, seen from above, points along a yaw, (3, 3)."""
+    x = np.array([np.cos(yaw_rad), np.sin(yaw_rad), 0.0])
+    y = np.cross(z_axis, x)
+    y /= np.linalg.norm(y)
+    return np.column_stack([np.cross(y, z_axis), y, z_axis])
+
+
+def chain_from_directions(
+    start_rotation: Array, directions: Array, drone_yaw_rad: float | None = None
+) -> tuple[Array, Array]:
     """Joint angles of one cable from the world directions of its links and the drone's z axis.
 
     Args:
         start_rotation: Frame of the first joint in the world, (3, 3).
         directions: Unit vectors of the links from the load upwards, then the drone's z, (n + 1, 3).
+        drone_yaw_rad: Yaw of the drone on a cable that is free to twist; None for one that is
+            not: the drone's yaw then follows from the chain.
 
     Returns:
-        Angles (n + 1, 2) and the drone's rotation (3, 3). The drone's yaw follows: universal
-        joints do not twist.
+        Angles (2 n + 2,), or one more with free twist, and the drone's rotation (3, 3).
     """
     rotation = start_rotation
-    angles = np.empty((len(directions), 2))
-    for j, direction in enumerate(directions):
-        angles[j] = universal_angles(rotation.T @ direction)
-        rotation = rotation @ universal_rotation(angles[j])
-    return angles, rotation @ JOINT_IN_DRONE.T
+    angles = []
+    locked = drone_yaw_rad is None
+    for direction in directions if locked else directions[:-1]:
+        pair = universal_angles(rotation.T @ direction)
+        rotation = rotation @ universal_rotation(pair)
+        angles += [*pair]
+    if locked:
+        return np.array(angles), rotation @ JOINT_IN_DRONE.T
+    drone = level_rotation(directions[-1], drone_yaw_rad)
+    relative = (rotation @ QUARTER_TURN).T @ drone @ JOINT_IN_DRONE @ QUARTER_TURN
+    angles += [*Rotation.from_matrix(relative).as_euler("XYZ")]
+    return np.array(angles), drone
 
 
 def configuration_from_directions(
@@ -74,6 +96,7 @@ def configuration_from_directions(
     load_position_enu_m: Array,
     load_rotation: Array,
     directions: Sequence[Array],
+    drone_yaws_rad: Array,
 ) -> Configuration:
     """Configuration in which the links (and the drones' z axes) point in given directions.
 
@@ -82,9 +105,11 @@ def configuration_from_directions(
         load_position_enu_m: (3,).
         load_rotation: Load frame to world, (3, 3).
         directions: Per cable (links + 1, 3) as for `chain_from_directions`.
+        drone_yaws_rad: Yaws of the drones, (n_drones,); only free cables follow them.
     """
     angles = []
     for i, chain in enumerate(directions):
         start = load_rotation @ joint_in_load(cable_azimuth_rad(system, i))
-        angles.append(chain_from_directions(start, chain)[0])
+        yaw = drone_yaws_rad[i] if system.cables[i].twist == "free" else None
+        angles.append(chain_from_directions(start, chain, yaw)[0])
     return Configuration(np.asarray(load_position_enu_m, float), load_rotation, tuple(angles))

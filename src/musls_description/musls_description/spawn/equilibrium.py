@@ -62,6 +62,7 @@ def hanging_equilibrium(
     drone_positions_enu_m: Array,
     gravity_m_s2: float = 9.80665,
     load_yaw_rad: float = 0.0,
+    drone_yaws_rad: Array | None = None,
 ) -> HangingEquilibrium:
     """Find how the load hangs below drones that hover at given places.
 
@@ -71,6 +72,8 @@ def hanging_equilibrium(
         gravity_m_s2: Gravity.
         load_yaw_rad: Approximate heading of the load: picks one of several solutions, and is
             kept exactly where nothing else determines it (one cable on the axis).
+        drone_yaws_rad: Yaws of drones on cables that are free to twist, (n_drones,); by default
+            they face the load.
 
     Raises:
         ConfigError: The cables cannot reach, or there is joint stiffness.
@@ -80,7 +83,12 @@ def hanging_equilibrium(
             "a hovering start needs cables with joint.stiffness_n_m_rad 0 "
             "(the chain's equilibrium is solved for free joints); start on the ground"
         )
-    problem = _Problem(system, np.asarray(drone_positions_enu_m, float), gravity_m_s2, load_yaw_rad)
+    if drone_yaws_rad is None:
+        azimuths = [cable_azimuth_rad(system, i) for i in range(system.n_drones)]
+        drone_yaws_rad = load_yaw_rad + np.array(azimuths) + np.pi
+    problem = _Problem(
+        system, np.asarray(drone_positions_enu_m, float), gravity_m_s2, load_yaw_rad, drone_yaws_rad
+    )
     solution = least_squares(
         problem.residual,
         problem.first_guess(),
@@ -102,8 +110,15 @@ def hanging_equilibrium(
 class _Problem:
     """Unknowns: load position, load rotation vector relative to the yaw guess, forces F_i."""
 
-    def __init__(self, system: SlungLoadSystem, drones: Array, gravity: float, yaw: float) -> None:
-        self.system, self.drones, self.g = system, drones, gravity
+    def __init__(
+        self,
+        system: SlungLoadSystem,
+        drones: Array,
+        gravity: float,
+        yaw: float,
+        drone_yaws: Array,
+    ) -> None:
+        self.system, self.drones, self.g, self.drone_yaws = system, drones, gravity, drone_yaws
         self.yaw = Rotation.from_rotvec([0.0, 0.0, yaw])
         self.anchors = np.array(system.load.cable_attachments_m)
         self.starts = [joint_in_load(cable_azimuth_rad(system, i)) for i in range(len(drones))]
@@ -126,7 +141,8 @@ class _Problem:
         links = link_directions(force, cable, self.g)
         thrust = force + [0.0, 0.0, (drone.mass_kg + cable.mass_kg) * self.g]
         directions = np.vstack([links, thrust / np.linalg.norm(thrust)])
-        _, attitude = chain_from_directions(rotation @ self.starts[i], directions)
+        yaw = self.drone_yaws[i] if cable.twist == "free" else None
+        _, attitude = chain_from_directions(rotation @ self.starts[i], directions, yaw)
         return directions, links.sum(axis=0) * cable.link_length_m, attitude, thrust
 
     def residual(self, x: Array) -> Array:
@@ -156,5 +172,7 @@ class _Problem:
             pull = -(force + [0.0, 0.0, self.system.cables[i].mass_kg * self.g])
             hook = np.array(self.system.drones[i].cable_attachment_m)
             moments.append(-np.cross(hook, attitude.T @ pull))
-        configuration = configuration_from_directions(self.system, x[:3], rotation, directions)
+        configuration = configuration_from_directions(
+            self.system, x[:3], rotation, directions, self.drone_yaws
+        )
         return HangingEquilibrium(configuration, forces, np.array(thrusts), np.array(moments))

@@ -37,7 +37,7 @@ def ground_spawn(
     rotation = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     height = ground_height_enu_m - system.load.collision.bottom_m
     position = np.array([*load_position_enu_m, height])
-    directions = []
+    directions, yaws = [], []
     for i in range(system.n_drones):
         azimuth = load_yaw_rad + cable_azimuth_rad(system, i)
         start = position[2] + system.load.cable_attachments_m[i][2]
@@ -45,7 +45,8 @@ def ground_spawn(
         end = ground_height_enu_m - drone.collision.bottom_m + drone.cable_attachment_m[2]
         links = _bow(system.cables[i].links, azimuth, (end - start) / system.cables[i].length_m)
         directions.append(np.vstack([links, [0.0, 0.0, 1.0]]))
-    return configuration_from_directions(system, position, rotation, directions)
+        yaws.append(azimuth + np.pi)
+    return configuration_from_directions(system, position, rotation, directions, np.array(yaws))
 
 
 def ground_radius_m(system: SlungLoadSystem, index: int) -> float:

@@ -44,12 +44,12 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     """
     system, cone = scenario.system, scenario.formation
     n = system.n_drones
-    drones, _ = drone_poses(
+    drones, yaws = drone_poses(
         load_pose[None, :3], load_pose[None, 3], cone.offsets_m(n), cone.azimuths_rad(n)
     )
     try:
         equilibrium = hanging_equilibrium(
-            system, drones[0], scenario.physics.gravity_m_s2, float(load_pose[3])
+            system, drones[0], scenario.physics.gravity_m_s2, float(load_pose[3]), yaws[0]
         )
     except ConfigError as error:
         reach = min(c.length_m for c in system.cables)

@@ -101,6 +101,7 @@ class DartPlant:
 
         self._ground = np.nan if ground_height_enu_m is None else ground_height_enu_m
         self._parents = np.array([body.parent for body in tree.bodies])
+        self._first = np.append(tree.first_coordinate, tree.n_coordinates)
         self._joints = joint_table(tree)
         self._rotors = rotor_table(system)
         self._drag = np.array([system.load.drag_n_s_m, *(d.drag_n_s_m for d in system.drones)])
@@ -165,6 +166,7 @@ class DartPlant:
             generalised_forces(
                 self._motion,
                 self._parents,
+                self._first,
                 self._joints,
                 self._drone_of,
                 self._link_length,
@@ -223,7 +225,14 @@ class DartPlant:
     def _read_motion(self) -> None:
         self._positions = self.skeleton.getPositions()
         self._velocities = self.skeleton.getVelocities()
-        body_motion(self._positions, self._velocities, self._parents, self._joints, self._motion)
+        body_motion(
+            self._positions,
+            self._velocities,
+            self._parents,
+            self._first,
+            self._joints,
+            self._motion,
+        )
 
     def _read_tension(self) -> None:
         # Before the motion is read: DART's forces belong to the configuration before the step.

@@ -33,8 +33,13 @@ def build_skeleton(tree: Tree, *, friction_as_constraint: bool = False) -> dartp
             joint, node = skeleton.createFreeJointAndBodyNodePair(None)
         else:
             parent = skeleton.getBodyNode(body.parent)
-            joint, node = skeleton.createUniversalJointAndBodyNodePair(parent)
-            _set_universal(joint, body, friction_as_constraint)
+            if body.axes == "yz":
+                joint, node = skeleton.createUniversalJointAndBodyNodePair(parent)
+                joint.setAxis1([0.0, 1.0, 0.0])
+                joint.setAxis2([0.0, 0.0, 1.0])
+            else:  # DART's Euler joint turns about x, y, z
+                joint, node = skeleton.createEulerJointAndBodyNodePair(parent)
+            _set_joint(joint, body, friction_as_constraint)
         joint.setName(f"{body.name}/joint")
         node.setName(body.name)
         node.setInertia(dartpy.dynamics.Inertia(body.mass_kg, body.com_m, body.inertia_kg_m2))
@@ -43,20 +48,19 @@ def build_skeleton(tree: Tree, *, friction_as_constraint: bool = False) -> dartp
     return skeleton
 
 
-def _set_universal(joint: dartpy.dynamics.UniversalJoint, body: Body, friction: bool) -> None:
-    joint.setAxis1([0.0, 1.0, 0.0])
-    joint.setAxis2([0.0, 0.0, 1.0])
+def _set_joint(joint: dartpy.dynamics.Joint, body: Body, friction: bool) -> None:
     joint.setTransformFromParentBodyNode(
         _isometry(body.joint_in_parent_rotation, body.joint_in_parent_position_m)
     )
     joint.setTransformFromChildBodyNode(
         _isometry(body.joint_in_child_rotation, body.joint_in_child_position_m)
     )
-    for axis in range(2):
-        joint.setDampingCoefficient(axis, body.damping_n_m_s_rad)
-        joint.setSpringStiffness(axis, body.stiffness_n_m_rad)
+    for k, axis in enumerate(body.axes):
+        joint.setDampingCoefficient(k, body.damping_n_m_s_rad)
+        if axis != "x":  # a rope resists bending, not turning about itself
+            joint.setSpringStiffness(k, body.stiffness_n_m_rad)
         if friction:
-            joint.setCoulombFriction(axis, body.friction_n_m)
+            joint.setCoulombFriction(k, body.friction_n_m)
 
 
 def _add_box(node: dartpy.dynamics.BodyNode, box: Box, friction: float) -> None:

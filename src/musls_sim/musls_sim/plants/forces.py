@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.kinematics import AXIS_1, AXIS_2, OMEGA, POSITION, VELOCITY
+from musls_sim.plants.kinematics import AXIS_X, AXIS_Y, AXIS_Z, OMEGA, POSITION, VELOCITY
 
 Array = NDArray[np.float64]
 
@@ -124,13 +124,26 @@ def _add_ground(m, ground, length, w):
 
 @njit(cache=True)
 def generalised_forces(
-    motion, parents, joints, drone_of, link_length, drag, speed, rotors, wind, ground, wrench, tau
+    motion,
+    parents,
+    first,
+    joints,
+    drone_of,
+    link_length,
+    drag,
+    speed,
+    rotors,
+    wind,
+    ground,
+    wrench,
+    tau,
 ):
     """Sum all outside wrenches into generalised forces.
 
     Args:
-        motion: From `body_motion`, (n_bodies, 24).
+        motion: From `body_motion`, (n_bodies, 27).
         parents: Parent of each body, (n_bodies,).
+        first: First coordinate of each body, then their number, (n_bodies + 1,).
         joints: From `joint_table`, (n_bodies, 24).
         drone_of: Drone (from 0) of each body, -1 for links, -2 for the load, (n_bodies,).
         link_length: Length of cable for which a body stands, 0 for load and drones, (n_bodies,).
@@ -163,9 +176,11 @@ def generalised_forces(
         nx = w[3] - (jy * w[2] - jz * w[1])
         ny = w[4] - (jz * w[0] - jx * w[2])
         nz = w[5] - (jx * w[1] - jy * w[0])
-        d = 4 + 2 * k
-        tau[d] = m[AXIS_1] * nx + m[AXIS_1 + 1] * ny + m[AXIS_1 + 2] * nz
-        tau[d + 1] = m[AXIS_2] * nx + m[AXIS_2 + 1] * ny + m[AXIS_2 + 2] * nz
+        last = first[k + 1] - 1
+        tau[last] = m[AXIS_Z] * nx + m[AXIS_Z + 1] * ny + m[AXIS_Z + 2] * nz
+        tau[last - 1] = m[AXIS_Y] * nx + m[AXIS_Y + 1] * ny + m[AXIS_Y + 2] * nz
+        if last - 2 == first[k]:
+            tau[last - 2] = m[AXIS_X] * nx + m[AXIS_X + 1] * ny + m[AXIS_X + 2] * nz
         up, u = motion[parents[k]], wrench[parents[k]]
         ax = m[POSITION] + jx - up[POSITION]
         ay = m[POSITION + 1] + jy - up[POSITION + 1]

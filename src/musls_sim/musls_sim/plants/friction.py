@@ -26,13 +26,10 @@ class RegularisedFriction:
 
     def __init__(self, skeleton: Skeleton, tree: Tree) -> None:
         """Collect the axes with friction."""
-        values = np.array([[b.friction_n_m, b.damping_n_m_s_rad] for b in tree.bodies[1:]])
-        self._friction, self._damping = np.repeat(values, 2, axis=0).T
-        self._set = [
-            (skeleton.getJoint(k).setDampingCoefficient, axis)
-            for k in range(1, len(tree.bodies))
-            for axis in range(2)
-        ]
+        axes = [(k, axis) for k, body in enumerate(tree.bodies) for axis in range(len(body.axes))]
+        self._friction = np.array([tree.bodies[k].friction_n_m for k, _ in axes])
+        self._damping = np.array([tree.bodies[k].damping_n_m_s_rad for k, _ in axes])
+        self._set = [(skeleton.getJoint(k).setDampingCoefficient, axis) for k, axis in axes]
 
     @classmethod
     def of(cls, skeleton: Skeleton, tree: Tree) -> RegularisedFriction | None:

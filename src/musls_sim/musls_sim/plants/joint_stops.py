@@ -1,7 +1,8 @@
 """Soft stops that keep the cable joints away from the universal joint's singularity.
 
 With the link along x and the axes y, then z, a universal joint is singular when the second angle
-reaches +-90 degrees: the first axis is then along the link. A slack cable that folds sharply
+reaches +-90 degrees: the first axis is then along the link (a joint with the axes x, y, z likewise
+at the second). A slack cable that folds sharply
 sideways gets there, and one that passes has infinite joint rates. A real cable does not fold by
 90 degrees within a link's length either. Beyond `STOP_RAD` a spring and a damper therefore hold
 the second axis back. Both go into DART's joint, which integrates them implicitly, and only while
@@ -25,10 +26,10 @@ DAMPING_N_M_S_RAD = 0.01
 
 
 @njit(cache=True)
-def _changes(positions, side):
+def _changes(positions, second, side):
     """Whether any second axis has reached or left its stop (`side` holds the last state)."""
     for k in range(side.shape[0]):
-        b = positions[7 + 2 * k]
+        b = positions[second[k]]
         now = 1 if b > STOP_RAD else (-1 if b < -STOP_RAD else 0)
         if now != side[k]:
             return True
@@ -42,6 +43,7 @@ class JointStops:
         """Find the joints; none is at its stop yet."""
         self._joints = [skeleton.getJoint(k) for k in range(1, len(tree.bodies))]
         self._bodies = tree.bodies[1:]
+        self._second = tree.first_coordinate[1:] + 1
         self._side = np.zeros(len(self._joints), np.int64)
 
     def apply(self, positions: Array) -> None:
@@ -50,9 +52,9 @@ class JointStops:
         Args:
             positions: All coordinates, the load's six first, (n_dofs,).
         """
-        if not _changes(positions, self._side):
+        if not _changes(positions, self._second, self._side):
             return
-        angles = positions[7::2]
+        angles = positions[self._second]
         side = np.where(np.abs(angles) > STOP_RAD, np.sign(angles), 0.0).astype(np.int64)
         for k in np.flatnonzero(side != self._side):
             joint, body, at_stop = self._joints[k], self._bodies[k], bool(side[k])

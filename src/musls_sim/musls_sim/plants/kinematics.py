@@ -19,9 +19,9 @@ _ROTATION_IN_PARENT, _POSITION_IN_PARENT, _ROTATION_IN_CHILD, _POSITION_IN_CHILD
 _COLUMNS = 24
 
 # Columns of a row of body motion: rotation (9), position, angular velocity, velocity (world), and
-# the world directions of the two joint axes.
-ROTATION, POSITION, OMEGA, VELOCITY, AXIS_1, AXIS_2 = 0, 9, 12, 15, 18, 21
-MOTION_COLUMNS = 24
+# the world directions of the joint axes z, y and x.
+ROTATION, POSITION, OMEGA, VELOCITY, AXIS_Z, AXIS_Y, AXIS_X = 0, 9, 12, 15, 18, 21, 24
+MOTION_COLUMNS = 27
 
 
 def joint_table(tree: Tree) -> Array:
@@ -61,28 +61,39 @@ def _load_motion(q, dq, out):
 
 
 @njit(cache=True)
-def _child_motion(up, joint, a, b, da, db, out):
-    """Motion of a body from its parent's motion and its universal joint's angles and rates."""
+def _child_motion(up, joint, q, dq, out):
+    """Motion of a body from its parent's motion and its joint's angles and rates.
+
+    Two angles are those of a universal joint, Ry Rz; three those of Rx Ry Rz.
+    """
+    twist = q.shape[0] - 2  # index of the y axis; 1 if the joint turns about x first
+    a, b, da, db = q[twist], q[twist + 1], dq[twist], dq[twist + 1]
     ca, sa, cb, sb = np.cos(a), np.sin(a), np.cos(b), np.sin(b)
+    ct, st, dt = 1.0, 0.0, 0.0
+    if twist:
+        ct, st, dt = np.cos(q[0]), np.sin(q[0]), dq[0]
     for i in range(3):
         r0, r1, r2 = up[3 * i], up[3 * i + 1], up[3 * i + 2]
-        # Joint frame in the world (columns x, y, z), then Ry(a), then Rz(b).
+        # Joint frame in the world (columns x, y, z), then Rx, Ry(a), Rz(b).
         x = r0 * joint[0] + r1 * joint[3] + r2 * joint[6]
-        y = r0 * joint[1] + r1 * joint[4] + r2 * joint[7]
-        z = r0 * joint[2] + r1 * joint[5] + r2 * joint[8]
+        y0 = r0 * joint[1] + r1 * joint[4] + r2 * joint[7]
+        z0 = r0 * joint[2] + r1 * joint[5] + r2 * joint[8]
+        y = ct * y0 + st * z0
+        z = ct * z0 - st * y0
         xa = ca * x - sa * z
         za = sa * x + ca * z
         xb = cb * xa + sb * y
         yb = cb * y - sb * xa
-        out[AXIS_1 + i] = y
-        out[AXIS_2 + i] = za
+        out[AXIS_X + i] = x
+        out[AXIS_Y + i] = y
+        out[AXIS_Z + i] = za
         # Child frame = joint frame times the transpose of the joint frame seen from the child.
         out[3 * i] = xb * joint[12] + yb * joint[13] + za * joint[14]
         out[3 * i + 1] = xb * joint[15] + yb * joint[16] + za * joint[17]
         out[3 * i + 2] = xb * joint[18] + yb * joint[19] + za * joint[20]
         # From the parent's origin to the joint, and from the joint to the child's origin.
         out[POSITION + i] = r0 * joint[9] + r1 * joint[10] + r2 * joint[11]
-        out[OMEGA + i] = up[OMEGA + i] + da * y + db * za
+        out[OMEGA + i] = up[OMEGA + i] + dt * x + da * y + db * za
     px, py, pz = out[POSITION], out[POSITION + 1], out[POSITION + 2]
     wx, wy, wz = up[OMEGA], up[OMEGA + 1], up[OMEGA + 2]
     vx = up[VELOCITY] + wy * pz - wz * py
@@ -102,20 +113,21 @@ def _child_motion(up, joint, a, b, da, db, out):
 
 
 @njit(cache=True)
-def body_motion(q, dq, parents, joints, motion):
+def body_motion(q, dq, parents, first, joints, motion):
     """Compute the motion of all bodies.
 
     Args:
         q: Coordinates in DART's order, (n_dofs,).
         dq: Their rates (world angular and linear velocity for the load), (n_dofs,).
         parents: Parent of each body, (n_bodies,).
+        first: First coordinate of each body, then their number, (n_bodies + 1,).
         joints: From `joint_table`, (n_bodies, 24).
-        motion: Result, (n_bodies, 24), see the column constants.
+        motion: Result, (n_bodies, 27), see the column constants.
     """
     _load_motion(q, dq, motion[0])
     for k in range(1, parents.shape[0]):
-        d = 4 + 2 * k
-        _child_motion(motion[parents[k]], joints[k], q[d], q[d + 1], dq[d], dq[d + 1], motion[k])
+        d, e = first[k], first[k + 1]
+        _child_motion(motion[parents[k]], joints[k], q[d:e], dq[d:e], motion[k])
 
 
 @njit(cache=True)
