@@ -32,18 +32,24 @@ from musls_sim.plants.stability import CONTROL_PERIOD_S
 from musls_sim.sensors.estimation import AnyEstimation, MotionCaptureSpec
 from musls_sim.wind import WindSpec
 
+MIN_STEP_S = 1e-6
+"""Smallest physics step that may be asked for; smaller ones would never end."""
 
-def _divides_period(step_s: float) -> float:
-    ratio = CONTROL_PERIOD_S / step_s
-    if abs(ratio - round(ratio)) > 1e-6:
+
+def _divides_period(step_s: float | str) -> float | str:
+    if step_s == "auto":
+        return step_s
+    allowed = MIN_STEP_S <= step_s <= CONTROL_PERIOD_S
+    ratio = CONTROL_PERIOD_S / step_s if allowed else 0.0
+    if not allowed or abs(ratio - round(ratio)) > 1e-6:
         raise ValueError(
             f"the step must divide the control period {CONTROL_PERIOD_S:g} s: "
-            "0.004, 0.002, 0.001, 0.0005, ... or auto"
+            f"0.004, 0.002, 0.001, 0.0005, ... down to {MIN_STEP_S:g}, or auto"
         )
     return step_s
 
 
-Step = Annotated[float, Field(gt=0.0, le=CONTROL_PERIOD_S), AfterValidator(_divides_period)]
+Step = Annotated[float | Literal["auto"], AfterValidator(_divides_period)]
 
 
 @spec
@@ -70,7 +76,7 @@ class PhysicsSpec:
         exact_friction: Joint friction as exact constraints (slow) instead of regularised.
     """
 
-    step_size_s: Literal["auto"] | Step = "auto"
+    step_size_s: Step = "auto"
     gravity_m_s2: NonNegative = 9.80665
     exact_friction: bool = False
 

@@ -8,6 +8,7 @@ touch the ground by DART's contacts.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from time import perf_counter
 
 import numpy as np
@@ -138,9 +139,23 @@ class DartPlant:
 
     def step(self, rotor_command_rad_s: Array, wind_enu_m_s: Array) -> None:
         """Advance one control period, see `interface.Plant.step`."""
+
+        def act(step_s: float, elapsed_s: float) -> None:
+            self._apply_forces(step_s, rotor_command_rad_s, wind_enu_m_s)
+            self.skeleton.setCommands(self._tau)
+
+        self._step(act)
+
+    def _step(self, act: Callable[[float, float], None]) -> None:
+        """Advance one control period.
+
+        Args:
+            act: Sets the skeleton's commands for a step, given its length and the time since the
+                beginning of the period.
+        """
         before = self._positions, self._velocities, self.state.rotor_speed_rad_s.copy()
         level = self._level
-        while not self._advance(level, rotor_command_rad_s, wind_enu_m_s):
+        while not self._advance(level, act):
             # Too coarse for what happened: the period again, with steps half as long.
             level += 1
             self.skeleton.setPositions(before[0])
@@ -152,36 +167,19 @@ class DartPlant:
         self.steps += 1
         self._collect(self.period_s)
 
-    def _advance(self, level: int, rotor_command_rad_s: Array, wind_enu_m_s: Array) -> bool:
+    def _advance(self, level: int, act: Callable[[float, float], None]) -> bool:
         """Advance one period at a level of refinement; False if that is too coarse."""
-        state, skeleton, levels = self.state, self.skeleton, self._levels
-        peak = state.tension_peak_n
+        levels, peak = self._levels, self.state.tension_peak_n
         peak[:] = 0.0
         step_s = levels.step_s[level]
         if step_s != self._step_s:
             self._step_s = step_s
             self.world.setTimeStep(step_s)
-        for _ in range(levels.substeps[level]):
-            spin_rotors(state.rotor_speed_rad_s, rotor_command_rad_s, self._rotors, step_s)
-            generalised_forces(
-                self._motion,
-                self._parents,
-                self._first,
-                self._joints,
-                self._drone_of,
-                self._link_length,
-                self._drag,
-                state.rotor_speed_rad_s,
-                self._rotors,
-                wind_enu_m_s,
-                self._ground,
-                self._wrench,
-                self._tau,
-            )
-            skeleton.setCommands(self._tau)
+        for k in range(levels.substeps[level]):
             self._stops.apply(self._positions)
             if self._friction is not None:
                 self._friction.apply(self._velocities)
+            act(step_s, k * step_s)
             self.world.step()
             self._read_tension()
             self._read_motion()
@@ -190,6 +188,26 @@ class DartPlant:
             ):
                 return False
         return True
+
+    def _apply_forces(self, step_s: float, rotor_command_rad_s: Array, wind_enu_m_s: Array) -> None:
+        """Spin the rotors and sum all outside forces into `_tau`."""
+        speed = self.state.rotor_speed_rad_s
+        spin_rotors(speed, rotor_command_rad_s, self._rotors, step_s)
+        generalised_forces(
+            self._motion,
+            self._parents,
+            self._first,
+            self._joints,
+            self._drone_of,
+            self._link_length,
+            self._drag,
+            speed,
+            self._rotors,
+            wind_enu_m_s,
+            self._ground,
+            self._wrench,
+            self._tau,
+        )
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
