@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 from musls_description.errors import MuslsError
 
-MARK = "scenario.yaml"
+MARK = "summary.json"
 """A file that every result folder holds; only folders with it are ever overwritten."""
 
 
@@ -46,17 +46,20 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
         ResultError: `out` exists (see `check_folder`), or cannot be written.
     """
     check_folder(out, overwrite=overwrite)
+    out = Path(os.path.realpath(out))  # "." and links: the folder itself is replaced
     work = out.parent / f".{out.name}.partial-{os.getpid()}"
+    made = [parent for parent in work.parents if not parent.exists()]
     try:
         work.mkdir(parents=True)
-    except OSError as error:
-        raise ResultError(f"output folder {out} cannot be made: {error.strerror}") from None
-    try:
         yield work
-        if out.exists():
+        if overwrite and out.exists():
             shutil.rmtree(out)
         work.rename(out)
     except OSError as error:
-        raise ResultError(f"output folder {out} cannot be written: {error.strerror}") from error
+        reason = error.strerror or error
+        raise ResultError(f"output folder {out} cannot be written: {reason}") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
+        for parent in made:
+            with suppress(OSError):  # not empty: it holds the result
+                parent.rmdir()

@@ -59,7 +59,9 @@ def test_ground_spawn_stands_on_the_ground_with_slack_cables(name):
         anchor = poses[0][1] + poses[0][0] @ system.load.cable_attachments_m[i]
         distance = np.linalg.norm(hook - anchor)
         assert 0.85 * system.cables[i].length_m < distance < 0.95 * system.cables[i].length_m
-        singular = np.abs(configuration.joint_angles_rad[i][: 2 * system.cables[i].links][1::2]).max()
+        singular = np.abs(
+            configuration.joint_angles_rad[i][: 2 * system.cables[i].links][1::2]
+        ).max()
         assert np.degrees(singular) < 60.0
         nodes = np.array([poses[k][1] for k in range(tree.first_link[i], tree.drone[i])])
         assert nodes[:, 2].min() > 0.0

@@ -1,7 +1,11 @@
 """Where a run starts: on the ground with slack cables, or hanging at rest in the air."""
 
 from musls_description.spawn.configuration import Configuration, configuration_from_directions
-from musls_description.spawn.equilibrium import HangingEquilibrium, hanging_equilibrium
+from musls_description.spawn.equilibrium import (
+    HangingEquilibrium,
+    hanging_equilibrium,
+    slung_between,
+)
 from musls_description.spawn.ground import ground_spawn
 
 __all__ = [
@@ -10,4 +14,5 @@ __all__ = [
     "configuration_from_directions",
     "ground_spawn",
     "hanging_equilibrium",
+    "slung_between",
 ]

@@ -21,6 +21,7 @@ from musls_description.spawn.configuration import (
     Configuration,
     chain_from_directions,
     configuration_from_directions,
+    level_rotation,
 )
 from musls_description.system import Cable, SlungLoadSystem
 from musls_description.tree import cable_azimuth_rad, joint_in_load
@@ -176,3 +177,58 @@ class _Problem:
             self.system, x[:3], rotation, directions, self.drone_yaws
         )
         return HangingEquilibrium(configuration, forces, np.array(thrusts), np.array(moments))
+
+
+def slung_between(
+    system: SlungLoadSystem,
+    load_position_enu_m: Array,
+    load_rotation: Array,
+    drone_positions_enu_m: Array,
+    drone_yaws_rad: Array,
+    gravity_m_s2: float = 9.80665,
+) -> Configuration:
+    """Hang slack cables between a load that is held and level drones.
+
+    Args:
+        system: The system.
+        load_position_enu_m: (3,).
+        load_rotation: Load frame to world, (3, 3).
+        drone_positions_enu_m: Centres of mass, (n_drones, 3).
+        drone_yaws_rad: (n_drones,).
+        gravity_m_s2: Gravity.
+
+    Raises:
+        ConfigError: A cable is too short.
+    """
+    directions = []
+    for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
+        attitude = level_rotation(np.array([0.0, 0.0, 1.0]), drone_yaws_rad[i])
+        hook = drone_positions_enu_m[i] + attitude @ drone.cable_attachment_m
+        anchor = load_position_enu_m + load_rotation @ system.load.cable_attachments_m[i]
+        links = _slack_chain(cable, hook - anchor, gravity_m_s2)
+        if links is None:
+            raise ConfigError(
+                f"cable_{i + 1} of {cable.length_m:g} m does not reach over "
+                f"{np.linalg.norm(hook - anchor):.3f} m"
+            )
+        directions.append(np.vstack([links, [0.0, 0.0, 1.0]]))
+    return configuration_from_directions(
+        system, load_position_enu_m, load_rotation, directions, drone_yaws_rad
+    )
+
+
+def _slack_chain(cable: Cable, span: Array, gravity_m_s2: float) -> Array | None:
+    """Directions of the links of a chain that hangs over a span, (links, 3); None if too short."""
+    weight = cable.mass_kg * gravity_m_s2
+
+    def gap(force: Array) -> Array:
+        links = link_directions(force * weight, cable, gravity_m_s2)
+        return links.sum(axis=0) * cable.link_length_m - span
+
+    along = span[:2] / max(np.linalg.norm(span[:2]), 1e-9)
+    for pull, lift in ((0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4)):
+        guess = np.array([*(pull * along), lift])
+        solution = least_squares(gap, guess, xtol=1e-14, ftol=1e-14, gtol=1e-14)
+        if np.abs(solution.fun).max() < 1e-6:
+            return link_directions(solution.x * weight, cable, gravity_m_s2)
+    return None

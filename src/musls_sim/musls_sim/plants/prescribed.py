@@ -106,6 +106,11 @@ class PrescribedPlant(DartPlant):
         self.audit = EnergyAudit()
         self.audit.start_j = self.audit.energy_j = self._energy()
 
+    @property
+    def load_motion(self) -> Array:
+        """Rotation (row by row), position, angular velocity and velocity of the load, (18,)."""
+        return self._motion[0, :18]
+
     def follow(self, path: DronePath, guide: LoadGuide | None = None) -> None:
         """Advance one control period along a path.
 

@@ -1,0 +1,81 @@
+"""Replay: of our own flight, where the load is known, and of the real flights."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from musls_bringup.cli import main
+
+FLIGHTS = Path(__file__).resolve().parents[4] / "shared" / "flights"
+
+SWAY = """
+description: sway in the air
+system: x500_trio_swivel
+start: air
+estimation: {kind: truth}
+mission:
+  setpoint_rate_hz: 50
+  stages: [{kind: shm, amplitude_m: 0.3, omega_rad_s: 1.2, repetitions: 1}]
+"""
+
+
+@pytest.fixture(scope="module")
+def flown(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("replay")
+    scenario = folder / "sway.yaml"
+    scenario.write_text(SWAY)
+    assert main(["fly", str(scenario), "--out", str(folder / "flight"), "--no-report"]) == 0
+    return folder / "flight"
+
+
+def replayed(recording, out, *options):
+    assert main(["replay", str(recording), "--out", str(out), *options]) == 0
+    return json.loads((out / "summary.json").read_text())
+
+
+def test_replay_of_our_own_flight_predicts_its_load(flown, tmp_path):
+    """Same cables, same drone motion: what is left is smoothing and the lead-in."""
+    numbers = replayed(flown, tmp_path / "out", "--step", "0.004", "--lead-in", "1.5")
+    assert numbers["prescribed_position_miss_m"] < 1e-3
+    assert numbers["prescribed_attitude_miss_deg"] < 0.1
+    assert abs(numbers["energy_audit_relative_error"]) < 0.01
+    assert numbers["translational_error_m"] < 5e-3
+    assert numbers["geodesic_error_deg"] < 1.5
+    rows = (tmp_path / "out" / "load.csv").read_text().splitlines()
+    assert rows[0].startswith("t_s,predicted_x_m") and len(rows) > 100
+    assert (tmp_path / "out" / "load.png").stat().st_size > 10_000
+
+
+def test_a_wrong_reference_point_shows(flown, tmp_path):
+    numbers = replayed(flown, tmp_path / "out", "--step", "0.004", "--offset", "drones=0,0,0.05")
+    assert numbers["mean_difference_m"][2] == pytest.approx(-0.05, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--offset", "load=1"], "BODY=X,Y,Z"),
+        (["--system", "x500_trio"], "twist: free"),
+        (["--system", "x500_solo"], "twist: free"),
+        (["--step", "0.003"], "must divide"),
+    ],
+)
+def test_bad_input_is_one_line(flown, tmp_path, capsys, options, words):
+    assert main(["replay", str(flown), "--out", str(tmp_path / "out"), *options]) == 2
+    error = capsys.readouterr().err.strip()
+    assert error.count("\n") == 0 and words in error
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("flight", "limit_m"), [("shm", 0.07), ("circle", 0.05)])
+def test_real_flights_are_predicted(flight, limit_m, tmp_path):
+    """The cable model alone, recorded load origin 7 cm below the load's centre of mass."""
+    recording = FLIGHTS / f"flight_2136_{flight}.csv"
+    if not recording.is_file():
+        pytest.skip("shared/flights is not beside the checkout")
+    numbers = replayed(recording, tmp_path / "out", "--offset", "load=0,0,-0.07")
+    assert numbers["prescribed_position_miss_m"] < 1e-3
+    assert abs(numbers["energy_audit_relative_error"]) < 0.01
+    assert numbers["translational_error_m"] < limit_m
