@@ -7,6 +7,7 @@ resolved scenario, system written out, is saved beside every result and can be f
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +21,7 @@ from musls_description.library import expand_system, system_path
 from musls_description.names import near_names
 from musls_description.schema import (
     Finite,
-    NonNegative,
+    Positive,
     build,
     parse_yaml,
     read_text,
@@ -74,11 +75,13 @@ class PhysicsSpec:
         step_size_s: Time step that divides 4 ms, or "auto" for the largest stable one.
         gravity_m_s2: Gravity.
         exact_friction: Joint friction as exact constraints (slow) instead of regularised.
+        refine: Halve the step for the moments in which a jerk asks for it.
     """
 
     step_size_s: Step = "auto"
-    gravity_m_s2: NonNegative = 9.80665
+    gravity_m_s2: Positive = 9.80665
     exact_friction: bool = False
+    refine: bool = True
 
 
 @spec
@@ -158,20 +161,21 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
     data.setdefault("name", path.stem)
     # An override of the system itself comes first: others may reach into the new system.
     overrides = sorted(overrides, key=lambda o: not o.startswith("system="))
+    folder = path.parent
     for override in overrides:
         if override.startswith("system="):
-            data["system"] = override.removeprefix("system=")
-    data["system"] = _system_data(data.get("system"), path)
+            data["system"], folder = override.removeprefix("system="), Path()
+    data["system"] = _system_data(data.get("system"), path, folder)
     for override in overrides:
         if not override.startswith("system="):
             _apply(data, override)
     return build(Scenario, data, str(path), text)
 
 
-def _system_data(system: Any, scenario: Path) -> Any:
-    """Data of a scenario's system, which is a shipped name, a file or written out."""
+def _system_data(system: Any, scenario: Path, folder: Path) -> Any:
+    """Data of a scenario's system: a shipped name, a file in a folder, or written out."""
     if isinstance(system, str):
-        path = system_path(system, relative_to=scenario.parent)
+        path = system_path(system, relative_to=folder)
         return expand_system(read_yaml(path), str(path))
     return expand_system(system, str(scenario))
 
@@ -217,14 +221,17 @@ def scenario_path(name: str, shipped: Path) -> Path:
     Raises:
         ConfigError: Neither; names the near ones.
     """
+    names = sorted(p.stem for p in shipped.glob("*.yaml"))
+    if name in names:
+        return shipped / f"{name}.yaml"
     path = Path(name)
+    # os.path says no where Path would raise: names too long, folders that may not be read.
     if path.suffix in (".yaml", ".yml"):
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise ConfigError(f"scenario file {path}: no such file")
         return path
-    if (path / "scenario.yaml").is_file():
+    if os.path.isfile(path / "scenario.yaml"):
         return path / "scenario.yaml"
-    names = sorted(p.stem for p in shipped.glob("*.yaml"))
-    if name not in names:
-        raise ConfigError(f"unknown scenario '{name}': {near_names(name, names)}")
-    return shipped / f"{name}.yaml"
+    if name and os.path.isdir(path):
+        raise ConfigError(f"{path}: a folder without scenario.yaml is no result of musls")
+    raise ConfigError(f"unknown scenario '{name}': {near_names(name, names)}")

@@ -83,17 +83,15 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
             f"over hover thrust of drone_{hover.weakest}), at least {MIN_THRUST_MARGIN} is needed; "
             "--force flies anyway"
         )
-    lowest = (
-        min(
-            (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
-            for k, stage in enumerate(scenario.mission.stages)
-            if stage.kind != "engage"
-        )
-        if any(stage.kind != "engage" for stage in scenario.mission.stages)
-        else None
-    )
-    if lowest is None or scenario.start == "air":
+    # An engagement sets the load down on purpose, which needs a flight from the ground.
+    heights = [
+        (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
+        for k, stage in enumerate(scenario.mission.stages)
+        if stage.kind != "engage" or scenario.start == "air"
+    ]
+    if not heights:
         return
+    lowest = min(heights)
     clearance = lowest[0] - hover.sag_m + scenario.system.load.collision.bottom_m
     if clearance < 0.0:
         raise ConfigError(

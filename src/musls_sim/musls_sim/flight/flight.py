@@ -126,6 +126,7 @@ class Flight:
             physics_step_s=None if step == "auto" else step,
             gravity_m_s2=scenario.physics.gravity_m_s2,
             exact_friction=scenario.physics.exact_friction,
+            refine=scenario.physics.refine,
             rotor_speed_rad_s=trim_speeds_rad_s(scenario.system, equilibrium) if in_air else None,
         )
 

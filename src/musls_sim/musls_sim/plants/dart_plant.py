@@ -101,6 +101,20 @@ class DartPlant:
         self._stops = JointStops(self.skeleton, tree)
 
         self._ground = np.nan if ground_height_enu_m is None else ground_height_enu_m
+        self._build_tables()
+
+        self.state = PlantState.zeros(system)
+        if rotor_speed_rad_s is not None:
+            self.state.rotor_speed_rad_s[:] = rotor_speed_rad_s
+        self.steps = 0
+        self._step_s = self.physics_step_s
+        self.skeleton.setPositions(start.coordinates)
+        self._read_motion()
+        self._collect(0.0)
+
+    def _build_tables(self) -> None:
+        """Constants and work space of the compiled functions."""
+        system, tree = self.system, self.tree
         self._parents = np.array([body.parent for body in tree.bodies])
         self._first = np.append(tree.first_coordinate, tree.n_coordinates)
         self._joints = joint_table(tree)
@@ -122,15 +136,6 @@ class DartPlant:
             (row, self.skeleton.getBodyNode(int(k)).getBodyForce)
             for row, k in zip(self._end_wrench.reshape(-1, 6), ends, strict=True)
         ]
-
-        self.state = PlantState.zeros(system)
-        if rotor_speed_rad_s is not None:
-            self.state.rotor_speed_rad_s[:] = rotor_speed_rad_s
-        self.steps = 0
-        self._step_s = self.physics_step_s
-        self.skeleton.setPositions(start.coordinates)
-        self._read_motion()
-        self._collect(0.0)
 
     @property
     def time_s(self) -> float:
