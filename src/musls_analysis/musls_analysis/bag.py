@@ -7,14 +7,13 @@ stamp and log time of the load's poses places it on the same clock.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from musls_analysis.cdr import CdrStack, decode, decode_columns
+from musls_analysis.raw_bag import Log, read_messages
 from musls_analysis.recording import (
     LOAD,
     CableTrack,
@@ -38,13 +37,6 @@ _TYPES = {
 _TOPIC = re.compile(r"/(load|drone_\d+|cable_\d+|mission)/(\w+)")
 
 
-class _Log(NamedTuple):
-    """Messages of one topic: log times [ns] and CDR bytes."""
-
-    time_ns: list[int]
-    data: list[bytes]
-
-
 def read_bag(path: Path) -> Recording:
     """Read a bag with the topics of this project.
 
@@ -54,7 +46,19 @@ def read_bag(path: Path) -> Recording:
     Raises:
         ConfigError: No bag, damaged, empty, or without the poses of the load and of a drone.
     """
-    logs = _read_logs(path)
+    return recording_of_logs(path, read_messages(path, lambda t: keys_of_topics(path, t)))
+
+
+def recording_of_logs(path: Path, logs: Mapping[tuple[str, str], Log]) -> Recording:
+    """Make a recording of the messages of a bag.
+
+    Args:
+        path: Bag, for messages.
+        logs: Messages by name and kind.
+
+    Raises:
+        ConfigError: The poses of the load or of a drone are missing, or a message is damaged.
+    """
     names = sorted({n for n, _ in logs}, key=lambda n: (len(n), n))
     drones = [n for n in names if n.startswith("drone_")]
     for name in [LOAD, *(drones or ["drone_1"])]:
@@ -74,40 +78,25 @@ def read_bag(path: Path) -> Recording:
     return Recording(poses, setpoints, cables, rotors, stages, str(path))
 
 
-def _read_logs(path: Path) -> dict[tuple[str, str], _Log]:
-    """Messages by name and kind of topic, e.g. ("load", "pose"), in the order of time."""
-    from rosbags.rosbag2 import Reader
+def keys_of_topics(path: Path, topics: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Name and kind, e.g. ("load", "pose"), of each topic of this project.
 
-    if not (path / "metadata.yaml").is_file():
-        what = "no metadata.yaml in it" if path.is_dir() else "no such folder"
-        raise ConfigError(f"{path}: not a rosbag2 bag ({what})")
-    logs: dict[tuple[str, str], _Log] = defaultdict(lambda: _Log([], []))
-    try:
-        with Reader(path) as reader:
-            if reader.message_count == 0:
-                raise ConfigError(f"{path}: the bag is empty")
-            keys = {}
-            for connection in reader.connections:
-                match = _TOPIC.fullmatch(connection.topic)
-                if not match or match[2] not in _TYPES:
-                    continue
-                if connection.msgtype != _TYPES[match[2]]:
-                    raise ConfigError(
-                        f"{path}: {connection.topic} has type {connection.msgtype}, "
-                        f"must be {_TYPES[match[2]]}"
-                    )
-                keys[connection.topic] = (match[1], match[2])
-            chosen = [c for c in reader.connections if c.topic in keys]
-            for connection, time_ns, data in reader.messages(chosen) if chosen else ():
-                log = logs[keys[connection.topic]]
-                log.time_ns.append(time_ns)
-                log.data.append(data)
-    except ConfigError:
-        raise
-    except Exception as error:  # what rosbags, struct, zstd and sqlite3 raise has no common base
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ConfigError(f"{path}: the bag is damaged: {reason}") from error
-    return dict(logs)
+    Args:
+        path: Bag, for messages.
+        topics: Message type by topic.
+
+    Raises:
+        ConfigError: One of them has another type.
+    """
+    keys = {}
+    for topic, msgtype in topics.items():
+        match = _TOPIC.fullmatch(topic)
+        if not match or match[2] not in _TYPES:
+            continue
+        if msgtype != _TYPES[match[2]]:
+            raise ConfigError(f"{path}: {topic} has type {msgtype}, must be {_TYPES[match[2]]}")
+        keys[topic] = (match[1], match[2])
+    return keys
 
 
 def _decoded(path: Path, name: str, kind: str, logs: dict, decoder: Callable) -> object:

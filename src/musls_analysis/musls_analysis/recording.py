@@ -59,6 +59,13 @@ class PoseTrack:
         orientation[index < 0] = np.nan
         return PoseTrack(time_s, position, orientation)
 
+    def changes(self) -> PoseTrack:
+        """The first pose and those that differ from the one before, e.g. of a held set-point."""
+        values = np.column_stack([self.position_enu_m, self.orientation_wxyz])
+        keep = np.ones(len(values), bool)
+        keep[1:] = np.any(values[1:] != values[:-1], axis=1)
+        return PoseTrack(self.time_s[keep], self.position_enu_m[keep], self.orientation_wxyz[keep])
+
 
 @dataclass(frozen=True)
 class CableTrack:
@@ -121,6 +128,7 @@ class Recording:
         rotors: Rotor speeds by drone.
         stages: In time order, without gaps.
         source: Where it came from, for people.
+        warnings: What was dropped or repaired while reading, one line each.
     """
 
     bodies: Mapping[str, PoseTrack]
@@ -129,6 +137,7 @@ class Recording:
     rotors: Mapping[str, RotorTrack] = field(default_factory=dict)
     stages: Sequence[Stage] = ()
     source: str = ""
+    warnings: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Check that there is something to look at."""

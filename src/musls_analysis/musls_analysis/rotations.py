@@ -44,3 +44,92 @@ def roll_pitch_yaw(q: np.ndarray) -> np.ndarray:
 def wrapped(angle_rad: np.ndarray) -> np.ndarray:
     """Angles brought to [-pi, pi)."""
     return (angle_rad + np.pi) % (2.0 * np.pi) - np.pi
+
+
+def from_roll_pitch_yaw(angles_rad: np.ndarray) -> np.ndarray:
+    """Inverse of `roll_pitch_yaw`: extrinsic x-y-z angles to quaternions.
+
+    Args:
+        angles_rad: Roll, pitch, yaw [rad] (..., 3).
+
+    Returns:
+        Unit quaternions body to world (..., 4).
+    """
+    (cr, cp, cy), (sr, sp, sy) = (
+        np.moveaxis(f(0.5 * np.asarray(angles_rad)), -1, 0) for f in (np.cos, np.sin)
+    )
+    return np.stack(
+        [
+            cr * cp * cy + sr * sp * sy,
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+        ],
+        axis=-1,
+    )
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Rotation b followed by a, elementwise over the rows (..., 4)."""
+    return relative(b, a * np.array([1.0, -1.0, -1.0, -1.0]))
+
+
+def rotate(q: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Turn vectors by unit quaternions.
+
+    Args:
+        q: Quaternions body to world (..., 4).
+        vector: Vectors in the body's frame (..., 3).
+
+    Returns:
+        The vectors in the world frame (..., 3).
+    """
+    t = 2.0 * np.cross(q[..., 1:], vector)
+    return vector + q[..., :1] * t + np.cross(q[..., 1:], t)
+
+
+def slerp(a: np.ndarray, b: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Turn at constant rate from a to b, the shorter way round.
+
+    Args:
+        a: Unit quaternions (n, 4).
+        b: Unit quaternions (n, 4).
+        share: 0 at a, 1 at b (n,).
+
+    Returns:
+        Unit quaternions (n, 4).
+    """
+    cosine = np.sum(a * b, axis=-1)
+    b = np.where(cosine[:, None] < 0.0, -b, b)
+    # atan2 of difference and sum keeps its digits where the arc cosine of the product does not.
+    half = np.arctan2(np.linalg.norm(b - a, axis=-1), np.linalg.norm(b + a, axis=-1))
+    sine = np.sin(2.0 * half)
+    near = sine < 1e-9  # then linear is exact
+    safe = np.where(near, 1.0, sine)
+    weight_a = np.where(near, 1.0 - share, np.sin((1.0 - share) * 2.0 * half) / safe)
+    weight_b = np.where(near, share, np.sin(share * 2.0 * half) / safe)
+    q = weight_a[:, None] * a + weight_b[:, None] * b
+    return q / np.linalg.norm(q, axis=-1, keepdims=True)
+
+
+def chordal_mean(q: np.ndarray) -> np.ndarray:
+    """Mean rotations: least sum of squared chordal distances to the samples.
+
+    It is the eigenvector to the greatest eigenvalue of the sum of q q^T (Markley et al. 2007,
+    "Averaging quaternions"), the same as projecting the mean rotation matrix onto SO(3), and does
+    not depend on the quaternions' signs.
+
+    Args:
+        q: Samples (n, m, 4); those with NaN do not count.
+
+    Returns:
+        Means over the first axis, w >= 0 (m, 4); NaN without samples, or where they are so
+        spread (half of them upside down) that no rotation is nearest.
+    """
+    finite = np.isfinite(q).all(axis=-1, keepdims=True)
+    q = np.where(finite, q, 0.0)
+    values, vectors = np.linalg.eigh(np.einsum("nmi,nmj->mij", q, q))
+    mean = vectors[:, :, -1]
+    mean = np.where(mean[:, :1] < 0.0, -mean, mean)
+    ambiguous = values[:, -1] - values[:, -2] < 1e-9
+    return np.where(ambiguous[:, None], np.nan, mean)

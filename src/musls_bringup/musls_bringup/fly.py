@@ -75,7 +75,7 @@ def fly(
             nothing is left behind.
     """
     drawing = FigureWorkers() if options.report else nullcontext()
-    with result_folder(out, overwrite=options.overwrite) as work, drawing as workers:
+    with drawing as workers, result_folder(out, overwrite=options.overwrite) as work:
         flight = Flight(scenario, work / "bag", force=options.force)
         resolved = to_yaml(scenario)
         (work / "scenario.yaml").write_text(resolved, encoding="utf-8")

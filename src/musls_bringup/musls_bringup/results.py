@@ -30,11 +30,11 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
     Raises:
         ResultError: It exists and `overwrite` is not given, or is no result of musls.
     """
-    if not out.exists() and not out.is_symlink():
+    if not os.path.lexists(out):
         return
     if not overwrite:
         raise ResultError(f"output folder {out} exists; --overwrite replaces it")
-    if not (out / MARK).is_file():
+    if not os.path.isfile(out / MARK):
         raise ResultError(f"{out} is not a result of musls (no {MARK} in it): not overwritten")
 
 

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from musls_control.formation import Cone, drone_poses
 from musls_control.trajectories import AnyTrajectory
-from musls_description.schema import NonNegative, Positive, spec
+from musls_description.schema import Finite, NonNegative, Positive, spec
 
 Array = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class MissionSpec:
     take_off_s: Positive = 5.0
     rise_m: Positive = 0.7
     form_up_s: Positive = 5.0
-    slack_height_m: float = -0.5
+    slack_height_m: Finite = -0.5
     vertical_speed_m_s: Positive = 0.3
     transit_speed_m_s: Positive = 0.4
     transit_yaw_rate_rad_s: Positive = 0.3
@@ -140,9 +140,9 @@ class _Draft:
         )
         if duration + hold_s < 1e-9:
             return
-        share = np.clip(self.times(duration + hold_s) / max(duration, 1e-9), 0.0, 1.0)
-        if duration > 0.0 and hold_s < 1.0 / self.rate_hz:
-            share[-1] = 1.0
+        # The first row already moves: the last one of the move is then its end, without a jump.
+        times = self.times(duration + hold_s) + 1.0 / self.rate_hz
+        share = np.clip(times / max(duration, 1e-9), 0.0, 1.0)
         self.add(name, start + share[:, None] * (target - start))
 
     def plan(self, landing_speed_m_s: float | None = None) -> FlightPlan:

@@ -1,5 +1,6 @@
 """The load's set-point over time: shape, speed, timing, and the set-points of a real flight."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -173,15 +174,16 @@ def test_circles_yaw_is_continuous_over_repetitions():
 def test_the_real_flights_circle():
     """Radius 1.5 m, 0.2 rad/s, height 1.0 m, x axis outwards, as default."""
     log = recorded_flight("circle")
-    circle = Circle()
-    # 5 Hz, so every logged set-point is the one of a multiple of 0.2 s.
     angle = np.unwrap(log["load_des_yaw"])
-    times = (angle - angle[0] % 0.04) / 0.2
-    wanted = circle.pose(times + (angle[0] % 0.04) / 0.2)
-    for k, name in enumerate("xyz"):
-        assert np.allclose(log[f"load_des_{name}"], wanted[:, k], rtol=0, atol=1e-4)
-    elapsed = log["t"] - log["t"][0]
-    assert np.polyfit(elapsed, angle, 1)[0] == pytest.approx(0.3 / 1.5, abs=1e-3)
+    wanted = Circle().pose(angle / 0.2)
+    logged = np.column_stack([log[f"load_des_{name}"] for name in "xyz"])
+    # Updated at 5 Hz: a multiple of 0.04 rad between any two rows, 0.2 rad/s on the whole. In two
+    # rows the yaw is up to 7 mrad off that of position and of all other rows.
+    updates = (angle - angle[0]) / 0.04
+    regular = np.abs(updates - np.round(updates)) < 1e-3
+    assert np.sum(~regular) <= 2
+    assert np.allclose(logged[regular], wanted[regular, :3], rtol=0, atol=1e-5)
+    assert np.polyfit(log["t"], angle, 1)[0] == pytest.approx(0.2, abs=1e-3)
 
 
 # ----------------------------------------------------------------------------------------- shm
@@ -288,7 +290,7 @@ def test_engage_steps_once_per_repetition_and_nowhere_else():
 
 @settings(max_examples=50, deadline=None)
 @given(
-    rest=st.floats(0.0, 5.0),
+    rest=st.floats(0.01, 5.0),
     hold=st.floats(0.0, 5.0),
     turn=st.floats(0.0, 5.0),
     stay=st.floats(0.0, 5.0),
@@ -407,7 +409,7 @@ def test_waypoints_start_and_end_at_the_first_and_last(points, speed, repetition
     assert np.allclose(first, points[0][:4])
     assert np.allclose(last, points[-1][:4])
     tour = [np.array(p[:3]) for p in points] * repetitions
-    way = sum(np.linalg.norm(b - a) for a, b in zip(tour, tour[1:], strict=False))
+    way = sum(np.linalg.norm(b - a) for a, b in pairwise(tour))
     holds = repetitions * sum(p[4] for p in points)
     # A knot takes at least a moment, that of pauses and of turns on the spot.
     slack = 2e-3 * len(tour)

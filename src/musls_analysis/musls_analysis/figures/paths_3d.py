@@ -9,7 +9,7 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection
 from musls_analysis.figures import paths, style
 from musls_analysis.recording import LOAD, Recording
 
-_ELEVATION_DEG, _AZIMUTH_DEG = 24.0, -56.0
+ELEVATION_DEG, AZIMUTH_DEG = 24.0, -56.0
 """From where one looks."""
 
 
@@ -26,9 +26,9 @@ def paths_3d_figure(recording: Recording) -> Figure:
     low, high = paths.bounds_enu_m(recording)
     low[2] = min(low[2], 0.0)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-    ax.set_box_aspect(high - low, zoom=_zoom(high - low))
-    ax.view_init(elev=_ELEVATION_DEG, azim=_AZIMUTH_DEG)
-    _dress(ax, high - low)
+    ax.set_box_aspect(high - low, zoom=zoom(high - low))
+    ax.view_init(elev=ELEVATION_DEG, azim=AZIMUTH_DEG)
+    dress(ax, high - low)
     for track in recording.setpoints.values():
         ax.plot(*track.position_enu_m.T, **style.SETPOINT_LINE | {"linewidth": 0.75})
     for body, track in recording.bodies.items():
@@ -37,17 +37,18 @@ def paths_3d_figure(recording: Recording) -> Figure:
     return figure
 
 
-def _zoom(size: np.ndarray) -> float:
+def zoom(size: np.ndarray) -> float:
     """Fill the figure with the box (3,), whose diagonal matplotlib keeps at one length."""
     x, y, z = size / np.linalg.norm(size)
-    elevation, azimuth = np.radians([_ELEVATION_DEG, -_AZIMUTH_DEG])
+    elevation, azimuth = np.radians([ELEVATION_DEG, -AZIMUTH_DEG])
     width = x * np.sin(azimuth) + y * np.cos(azimuth)
     depth = x * np.cos(azimuth) + y * np.sin(azimuth)
     height = z * np.cos(elevation) + depth * np.sin(elevation)
     return min(0.78 / height, 0.9 / width)  # found by eye; room for ticks and labels
 
 
-def _dress(ax, size: np.ndarray) -> None:
+def dress(ax, size: np.ndarray) -> None:
+    """Colours, labels and ticks of spatial axes whose box has a size (3,)."""
     for axis, name, extent in zip((ax.xaxis, ax.yaxis, ax.zaxis), "xyz", size, strict=True):
         axis.pane.set(facecolor="#fafbfc", edgecolor=style.GRID)
         axis._axinfo["grid"].update(color=style.GRID, linewidth=0.6)

@@ -28,7 +28,10 @@ from musls_description.names import near_names
 
 COMMANDS = {
     "fly": "musls_bringup.cli.fly",
+    "compare": "musls_bringup.cli.compare",
+    "replay": "musls_bringup.cli.replay",
     "list": "musls_bringup.cli.list_command",
+    "sweep": "musls_bringup.cli.sweep",
     "test": "musls_bringup.cli.test_command",
 }
 """Module of each subcommand, in the order in which the help lists them."""

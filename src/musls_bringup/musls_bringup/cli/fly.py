@@ -73,6 +73,7 @@ def _with_progress(name: str, work: Any) -> Any:
         TextColumn("{task.fields[state]}"),
         console=console,
         transient=True,
+        disable=not console.is_terminal,  # a file or a pipe would get an empty line
     )
     with bar:
         task = bar.add_task(name, total=1.0, state="preparing (compiles on first use)")
@@ -132,6 +133,7 @@ def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Any:
 def _conclude(summary: dict[str, Any], folder: Path, report: bool) -> None:
     """Print what the flight came to."""
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(_error_table(summary["errors"]))
@@ -146,4 +148,6 @@ def _conclude(summary: dict[str, Any], folder: Path, report: bool) -> None:
         console.print("[yellow]interrupted: what was flown is kept")
     elif summary["landed"] is False and summary["ends_on_ground"]:
         console.print("[yellow]the drones were not found landed at the end")
-    console.print(f"results in [bold]{folder}[/bold]" + (": open report.html" if report else ""))
+    console.print(
+        f"results in [bold]{escape(str(folder))}[/bold]" + (": open report.html" if report else "")
+    )

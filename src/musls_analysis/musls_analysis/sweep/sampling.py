@@ -1,0 +1,63 @@
+"""From parameters to points: grid, random draws, Latin hypercube."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_analysis.sweep.spec import Grid, LatinHypercube, Parameter, SweepSpec
+
+Point = dict[str, Any]
+
+
+def points(sweep: SweepSpec) -> list[Point]:
+    """Values of all parameters, a mapping per point; random draws depend on the seed alone."""
+    keys = list(sweep.parameters)
+    parameters = list(sweep.parameters.values())
+    if isinstance(sweep.sampling, Grid):
+        rows = itertools.product(*map(_grid_values, parameters))
+        return [dict(zip(keys, row, strict=True)) for row in rows]
+    unit = _unit_cube(sweep.sampling, len(keys))
+    columns = [_stretch(p, u) for p, u in zip(parameters, unit.T, strict=True)]
+    return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _unit_cube(sampling: Any, dimensions: int) -> NDArray[np.float64]:
+    """Draws in [0, 1), (runs, dimensions)."""
+    rng = np.random.default_rng(sampling.seed)
+    if isinstance(sampling, LatinHypercube):
+        from scipy.stats import qmc
+
+        return qmc.LatinHypercube(dimensions, rng=rng).random(sampling.runs)
+    return rng.random((sampling.runs, dimensions))
+
+
+def _grid_values(parameter: Parameter) -> list[Any]:
+    if parameter.values is not None:
+        return list(parameter.values)
+    place = np.geomspace if parameter.log else np.linspace
+    values = place(parameter.min, parameter.max, parameter.count)
+    if parameter.integer:
+        return list(dict.fromkeys(int(v) for v in np.rint(values)))
+    return values.tolist()
+
+
+def _stretch(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
+    """Values of a parameter for draws in [0, 1), (runs,)."""
+    if parameter.values is not None:
+        return [parameter.values[int(u * len(parameter.values))] for u in unit]
+    low, high = parameter.min, parameter.max
+    if parameter.integer:  # every whole number gets an equal share (of the logarithm, if log)
+        low, high = np.ceil(low) - 0.5, np.floor(high) + 0.5
+        if parameter.log:
+            low = max(low, 0.5)
+    if parameter.log:
+        values = low * (high / low) ** unit
+    else:
+        values = low + (high - low) * unit
+    if parameter.integer:
+        return [int(v) for v in np.rint(values)]
+    return values.tolist()

@@ -1,0 +1,204 @@
+"""A flight with known error, lag and gaps comes back as such."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+from made_up_recordings import flight
+
+from musls_analysis.compare import CompareOptions, compare_stage
+from musls_analysis.comparison_files import TABLE_COLUMNS, table_rows, write_comparison
+from musls_analysis.cycles import CutStage, cut, cut_at
+from musls_analysis.mean_cycle import MeanCycle
+from musls_analysis.recording import PoseTrack, Recording
+from musls_control.trajectories import Circle, Shm
+from musls_description.errors import ConfigError
+
+KINDS = ("circle", "shm", "engage")
+
+
+def compare(kind, sim, real=None, **options):
+    real = real or flight(kind)
+    sims = sim if isinstance(sim, list) else [sim]
+    cuts = [cut(s, kind) for s in sims]
+    return compare_stage(kind, cut(real, kind), cuts, CompareOptions(**options))
+
+
+def without(recording, start_s, end_s):
+    """The recording with a hole in its measurements."""
+    bodies = {}
+    for body, track in recording.bodies.items():
+        keep = (track.time_s < start_s) | (track.time_s > end_s)
+        bodies[body] = PoseTrack(
+            track.time_s[keep], track.position_enu_m[keep], track.orientation_wxyz[keep]
+        )
+    return Recording(bodies, recording.setpoints, stages=recording.stages, source="with a hole")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("euler_mean", [False, True])
+def test_equal_flights_have_no_error(kind, euler_mean):
+    """Started at another time and sampled at another rate."""
+    found = compare(kind, flight(kind, start_s=130.03, rate_hz=43.0), euler_mean=euler_mean)
+    for errors in found.errors.values():
+        bound = {"circle": 2e-4, "shm": 2e-3, "engage": 2e-2}[kind]  # what sampling leaves
+        assert errors.translational_error_m < bound
+        assert errors.geodesic_error_deg < 1.0 if kind == "engage" else 0.05
+        assert errors.overlap > 0.99
+    assert found.real_cycles == found.sim_cycles == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_known_shift_and_turn_come_back(kind):
+    """3, 4, 12 cm are 13 cm; the turn is a yaw of 5 degrees."""
+    found = compare(kind, flight(kind, shift_m=(0.03, 0.04, 0.12), turn_rad=math.radians(5.0)))
+    for errors in found.errors.values():
+        assert errors.translational_error_m == pytest.approx(0.13, abs=2e-4)
+        assert errors.geodesic_error_deg == pytest.approx(5.0, abs=0.02)
+    assert found.lag_s == 0.0
+
+
+@pytest.mark.parametrize("delay_s", [0.2, -0.13])
+def test_a_known_lag_comes_back(delay_s):
+    """sin(w (t - d)) - sin(w t) = -2 sin(w d / 2) cos(w t - w d / 2); the mean |cos| is 2 / pi."""
+    found = compare("shm", flight("shm", delay_s=delay_s, repetitions=3))
+    expected = 2.0 * math.sin(0.5 * Shm().omega_rad_s * abs(delay_s)) * 2.0 / math.pi
+    assert found.lag_s == pytest.approx(delay_s, abs=0.0051)
+    for errors in found.errors.values():
+        assert errors.translational_error_m == pytest.approx(expected, rel=0.01)
+        assert errors.lagged_translational_error_m < 0.01
+        assert errors.lagged_geodesic_error_deg < 0.01
+
+
+def test_a_lag_on_a_circle_turns_bodies_too():
+    """Chord and angle at 0.2 rad/s over 0.3 s: 0.06 rad."""
+    found = compare("circle", flight("circle", delay_s=0.3))
+    load = found.errors["load"]
+    assert found.lag_s == pytest.approx(0.3, abs=0.011)
+    assert load.translational_error_m == pytest.approx(2 * 1.5 * math.sin(0.03), abs=1e-3)
+    assert load.geodesic_error_deg == pytest.approx(math.degrees(0.06), abs=0.05)
+    assert load.lagged_geodesic_error_deg < 0.05
+
+
+def test_a_lag_of_a_motion_that_ends():
+    found = compare("engage", flight("engage", delay_s=0.3))
+    assert found.lag_s == pytest.approx(0.3, abs=0.021)
+    load = found.errors["load"]
+    assert load.lagged_translational_error_m < 0.2 * load.translational_error_m
+
+
+def test_the_lag_is_bounded_and_says_so():
+    found = compare("shm", flight("shm", delay_s=0.4), lag_limit_s=0.1)
+    assert found.lag_s == pytest.approx(0.1)
+    assert "at its limit" in found.warnings[-1]
+    none = compare("shm", flight("shm", delay_s=0.4), lag_limit_s=0.0)
+    assert none.lag_s == 0.0
+    for errors in none.errors.values():
+        assert errors.lagged_translational_error_m == errors.translational_error_m
+
+
+def test_gaps_stay_open():
+    """A hole of 6 s in one cycle of two leaves that cycle's part to the other one."""
+    shift = (0.0, 0.0, 0.1)
+    real = flight("circle", repetitions=1)
+    found = compare("circle", flight("circle", shift_m=shift), without(real, 12.0, 18.0))
+    for errors in found.errors.values():
+        assert errors.translational_error_m == pytest.approx(0.1, abs=1e-4)
+        assert errors.overlap == pytest.approx(1.0 - 6.0 / Circle().period_s, abs=0.004)
+    assert "with a hole: 1 gap not bridged" in found.warnings
+    assert any("81 % of the cycle of 'circle' compared" in line for line in found.warnings)
+    both = compare("circle", flight("circle", shift_m=shift), without(flight("circle"), 12.0, 18.0))
+    assert both.errors["load"].overlap == 1.0
+    assert set(both.real["load"].samples) == {1, 2}
+
+
+def test_too_little_overlap_is_an_error():
+    real = without(flight("circle", repetitions=1), 10.0, 30.0)
+    with pytest.raises(
+        ConfigError, match=r"with a hole: only 3. % of a cycle of 'circle' has poses"
+    ):
+        compare("circle", flight("circle"), real)
+
+
+def test_runs_are_pooled_with_confidence():
+    """Shifts of 0, 2, 4 cm in x: mean 2 cm; s = 2 cm; two cycles of each run count."""
+    runs = [flight("circle", shift_m=(x, 0.0, 0.0)) for x in (0.0, 0.02, 0.04)]
+    found = compare("circle", runs)
+    assert found.sim_cycles == 6
+    assert found.errors["load"].translational_error_m == pytest.approx(0.02, abs=1e-4)
+    deviation = np.std([0.0, 0.0, 0.02, 0.02, 0.04, 0.04], ddof=1)
+    expected = 1.959964 * deviation / math.sqrt(6)
+    np.testing.assert_allclose(found.sim["load"].position_ci_m[:, 0], expected, rtol=0.02)
+
+
+def test_offsets_are_in_the_body_s_own_frame():
+    """The load's x axis points outwards, so 0.1 m along it is a wider circle."""
+    found = compare("circle", flight("circle"), offsets_m={"load": (0.1, 0.0, 0.0)})
+    assert found.errors["load"].translational_error_m == pytest.approx(0.1, abs=1e-4)
+    assert found.errors["drone_1"].translational_error_m < 1e-3
+    radius = np.hypot(*found.sim["load"].position_enu_m[:, :2].T)
+    np.testing.assert_allclose(radius, 1.6, atol=1e-3)
+
+
+def fewer(recording, *bodies):
+    kept = {body: recording.bodies[body] for body in bodies}
+    return Recording(kept, recording.setpoints, stages=recording.stages, source="fewer")
+
+
+def test_missing_bodies_are_named():
+    full, part = flight("shm"), fewer(flight("shm"), "load", "drone_1")
+    with pytest.raises(ConfigError, match="fewer: no body 'drone_2' in it; it has load, drone_1"):
+        compare("shm", part, full)
+    with pytest.raises(ConfigError, match="fewer: no body 'drone_2' in it, which made-up shm has"):
+        compare("shm", full, part)
+    found = compare("shm", full, part, bodies=("load",))
+    assert list(found.errors) == ["load"]
+    with pytest.raises(ConfigError, match="no body 'lode'"):
+        compare("shm", full, offsets_m={"lode": (0, 0, 1)})
+
+
+def test_periods_must_agree():
+    real = flight("shm")
+    cycles = cut(real, "shm").cycles
+    for factor, error in ((1.05, False), (1.5, True)):
+        longer = tuple(type(c)(c.start_s, c.start_s + factor * Shm().period_s) for c in cycles[:1])
+        sim = CutStage(real, longer, periodic=True)
+        if error:
+            with pytest.raises(ConfigError, match=r"the set-point's period in 'shm' is 4.712 s"):
+                compare_stage("shm", cut(real, "shm"), [sim])
+        else:
+            found = compare_stage("shm", cut(real, "shm"), [sim])
+            assert any("period" in line for line in found.warnings)
+
+
+def test_motions_that_do_not_repeat_are_cut_to_the_shortest():
+    recording = flight("engage")
+    sim = cut_at(recording, [(10.0, 14.0)])
+    found = compare_stage("engage", cut(recording, "engage"), [sim])
+    assert found.period_s == pytest.approx(4.0)
+    assert "of which the first 4.0 s are compared" in found.warnings[0]
+
+
+def test_everything_is_written(tmp_path):
+    found = compare("shm", flight("shm", shift_m=(0.0, 0.0, 0.05)))
+    write_comparison([found], {"real": "a"}, tmp_path)
+    with (tmp_path / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["body"] for row in rows] == ["load", "drone_1", "drone_2", "drone_3"]
+    assert tuple(rows[0]) == TABLE_COLUMNS == tuple(table_rows([found])[0])
+    assert float(rows[0]["translational_error_mm"]) == pytest.approx(50.0, abs=0.1)
+    summary = json.loads((tmp_path / "comparison.json").read_text())
+    assert summary["real"] == "a"
+    assert summary["stages"]["shm"]["errors"]["load"]["overlap"] == 1.0
+    with (tmp_path / "mean_shm.csv").open() as file:
+        means = list(csv.DictReader(file))
+    assert len(means) == 2 * 4 * 500 and means[0]["source"] == "real"
+    figures = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    bodies = ("drone_1", "drone_2", "drone_3", "load")
+    assert figures == sorted(
+        ["shm_errors.png", "shm_paths_3d.png", *(f"shm_pose_{b}.png" for b in bodies)]
+    )
+    assert all((tmp_path / "figures" / name).stat().st_size > 10_000 for name in figures)
+    assert all(isinstance(mean, MeanCycle) for mean in found.real.values())

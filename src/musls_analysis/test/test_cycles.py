@@ -1,0 +1,172 @@
+"""Flights are cut where the set-point says."""
+
+import numpy as np
+import pytest
+from made_up_recordings import flight
+
+from musls_analysis.cycles import Cycle, cut, cut_at, stage_windows
+from musls_analysis.recording import PoseTrack, Recording, Stage
+from musls_analysis.setpoint_phase import circle_phase, oscillation_phase
+from musls_control.trajectories import Circle, Engage, Shm
+from musls_description.errors import ConfigError
+
+PERIODS_S = {"circle": Circle().period_s, "shm": Shm().period_s}
+ENGAGE_S = Engage().period_s - Engage().rest_s - Engage().lower_s
+
+
+def whole(recording, start_s=-np.inf, end_s=np.inf):
+    """The recording without stages, from a start to an end."""
+
+    def part(track):
+        keep = (track.time_s >= start_s) & (track.time_s <= end_s)
+        return PoseTrack(
+            track.time_s[keep], track.position_enu_m[keep], track.orientation_wxyz[keep]
+        )
+
+    bodies = {b: part(k) for b, k in recording.bodies.items()}
+    time_s = bodies["load"].time_s
+    held = {b: k.held_at(time_s).changes() for b, k in recording.setpoints.items()}
+    return Recording(bodies, held, stages=(Stage("flight", time_s[0], time_s[-1]),), source="part")
+
+
+@pytest.mark.parametrize("kind", ["circle", "shm"])
+@pytest.mark.parametrize("start_s", [0.0, 7.0, 300.1])
+def test_periodic_stages_are_cut_at_phase_zero(kind, start_s):
+    found = cut(flight(kind, repetitions=3, start_s=start_s), kind)
+    assert found.periodic and found.warnings == ()
+    assert found.period_s == pytest.approx(PERIODS_S[kind], rel=1e-4)
+    starts = [cycle.start_s for cycle in found.cycles]
+    assert starts == pytest.approx(start_s + PERIODS_S[kind] * np.arange(3), abs=5e-3)
+
+
+def test_first_cycles_can_be_left_out():
+    found = cut(flight("shm", repetitions=4), "shm", skip=3)
+    (cycle,) = found.cycles
+    assert cycle.start_s == pytest.approx(7.0 + 3 * PERIODS_S["shm"], abs=5e-3)
+    with pytest.raises(ConfigError, match="no complete cycle of stage 'shm'"):
+        cut(flight("shm", repetitions=4), "shm", skip=4)
+
+
+def test_an_excerpt_is_cut_where_it_passes_phase_zero():
+    """Four periods that begin anywhere hold three whole ones."""
+    recording = whole(flight("shm", repetitions=7), 11.5, 11.5 + 4 * PERIODS_S["shm"])
+    found = cut(recording, "shm")
+    expected = 7.0 + PERIODS_S["shm"] * np.arange(2, 5)
+    assert [c.start_s for c in found.cycles] == pytest.approx(expected, abs=0.02)
+
+
+def test_a_circle_that_lacks_a_little_counts():
+    period_s = PERIODS_S["circle"]
+    recording = whole(flight("circle", repetitions=2), 7.3, 6.9 + period_s)
+    (cycle,) = cut(recording, "circle").cycles
+    assert cycle.start_s == pytest.approx(7.0, abs=0.02)
+    with pytest.raises(ConfigError, match="no complete cycle"):
+        cut(whole(recording, 7.3, 0.8 * period_s), "circle")
+
+
+def test_a_set_point_seen_late_by_a_slow_logger():
+    """At 7 Hz a change is seen up to 1/7 s late; the phase is late by the mean of that."""
+    found = cut(whole(flight("shm", repetitions=5, rate_hz=7.0), 7.05, 22.0), "shm")
+    assert found.cycles[0].start_s == pytest.approx(7.0 + 0.5 / 7.0, abs=0.03)
+
+
+def test_engagements_begin_at_the_step_and_end_where_it_goes_down():
+    found = cut(flight("engage", repetitions=2), "engage")
+    assert not found.periodic and found.warnings == ()
+    starts = 7.0 + Engage().rest_s + Engage().period_s * np.arange(2)
+    assert [c.start_s for c in found.cycles] == pytest.approx(starts, abs=0.21)
+    assert found.period_s == pytest.approx(ENGAGE_S, abs=0.41)
+
+
+def test_an_engagement_without_its_step_begins_with_the_recording():
+    found = cut(whole(flight("engage", repetitions=1), 10.3, 30.0), "engage")
+    assert found.cycles[0].start_s == pytest.approx(10.3)
+    assert "the step of the set-point is not in the recording" in found.warnings[0]
+
+
+def test_the_engagement_of_flight_logs_is_found_by_its_name():
+    stages = tuple(Stage(n, i, i + 1) for i, n in enumerate(["tension_engage", "yaw_engage"]))
+    recording = Recording(flight("shm").bodies, stages=stages, source="log")
+    assert stage_windows(recording, "engage") == [stages[1]]
+    assert stage_windows(recording, "tension_engage") == [stages[0]]
+
+
+def test_a_stage_that_comes_again_counts_too():
+    stages = tuple(Stage(n, i, i + 1.0) for i, n in enumerate(["shm", "hold", "shm_2"]))
+    recording = Recording(flight("shm").bodies, stages=stages)
+    assert [s.name for s in stage_windows(recording, "shm")] == ["shm", "shm_2"]
+
+
+def test_other_stages_are_one_cycle():
+    found = cut(flight("shm"), "lift")
+    assert found.cycles == (Cycle(5.0, 7.0),) and not found.periodic
+
+
+def test_given_times_are_taken():
+    found = cut_at(flight("shm"), [(6.0, 8.0), (8.0, 9.5)])
+    assert found.cycles == (Cycle(6.0, 7.5), Cycle(8.0, 9.5))
+    for span in ((1.0, 8.0), (8.0, 8.0), (8.0, 99.0)):
+        with pytest.raises(
+            ConfigError, match=r"made-up shm: no cycle .* the recording is from 5 to"
+        ):
+            cut_at(flight("shm"), [span])
+
+
+@pytest.mark.parametrize(
+    ("kind", "stage", "message"),
+    [
+        ("shm", "circle", "made-up shm: no stage 'circle'; it has lift, shm, lower"),
+        ("shm", "engage", "no stage 'engage'"),
+    ],
+)
+def test_a_missing_stage_is_named(kind, stage, message):
+    with pytest.raises(ConfigError, match=message):
+        cut(flight(kind), stage)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stage", "message"),
+    [
+        ("shm", "circle", "do not go round a circle"),
+        ("circle", "shm", "no harmonic motion"),
+        ("circle", "engage", "no complete cycle|step"),
+        ("engage", "circle", "circle|fewer than 6"),
+        ("circle", "hold", "no rule how to cut 'hold'"),
+    ],
+)
+def test_set_points_that_do_something_else_are_an_error(kind, stage, message):
+    recording = whole(flight(kind), 7.0, 36.0)
+    if stage == "engage":
+        assert "not in the recording" in cut(recording, stage).warnings[0]
+        return
+    with pytest.raises(ConfigError, match=message):
+        cut(recording, stage)
+
+
+def test_without_set_points_the_times_must_be_given():
+    recording = Recording(flight("shm").bodies, stages=flight("shm").stages, source="tf")
+    with pytest.raises(ConfigError, match="tf: no set-points of the load to cut 'shm' by"):
+        cut(recording, "shm")
+
+
+@pytest.mark.parametrize("rate", [0.3, 2.0, 7.0])
+@pytest.mark.parametrize("phase", [-2.0, 0.0, 1.0, 3.0])
+def test_phase_of_an_oscillation(rate, phase):
+    t = 50.0 + np.arange(0, 4 * 2 * np.pi / rate, 0.17)
+    s = np.sin(rate * (t - 50.0) + phase)
+    position = np.outer(s, [0.6, 0.8, 0.0]) + [3.0, 1.0, 2.0]
+    track = PoseTrack(t, position, np.tile([1.0, 0, 0, 0], (len(t), 1)))
+    found = oscillation_phase(track, "x")
+    assert found.period_s == pytest.approx(2 * np.pi / rate, rel=1e-6)
+    cycles = (found.origin_s - (50.0 - phase / rate)) / found.period_s
+    assert cycles == pytest.approx(round(cycles), abs=1e-5)
+
+
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_phase_of_a_circle_either_way_round(direction):
+    t = np.arange(0.0, 40.0, 0.3)
+    angle = direction * 0.2 * (t - 5.0)
+    position = np.column_stack([2 + 1.5 * np.cos(angle), 1.5 * np.sin(angle), np.ones_like(t)])
+    found = circle_phase(PoseTrack(t, position, np.tile([1.0, 0, 0, 0], (len(t), 1))), "x")
+    assert found.period_s == pytest.approx(2 * np.pi / 0.2)
+    assert np.mod(found.origin_s - 5.0 + 1.0, found.period_s) == pytest.approx(1.0)

@@ -1,0 +1,210 @@
+"""Runs of a sweep: killed and resumed, failing in every way, in processes and on Dask.
+
+The runs are made by `fly` below, which flies nothing and does what the load's mass tells it.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from musls_analysis.sweep.plan import make_plan
+from musls_analysis.sweep.run import How, run_sweep
+from musls_analysis.sweep.spec import load_sweep
+from musls_analysis.sweep.store import Store, SweepError
+from musls_description.errors import ConfigError
+
+FLYER = "test_sweep_run:fly"
+SCENARIO = "system: x500_trio\nmission: {stages: [{kind: engage, height_m: 0.5, yaw_rad: 1.7}]}\n"
+SWEEP = (
+    "scenario: engage.yaml\nparameters: {{system.load.mass_kg: {masses}}}\ntimeout_s: {timeout_s}\n"
+)
+
+FINE, SLOW, MISTAKE, BUG, ABORTS, KILLED, FLOODS, HANGS = 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7
+
+
+def fly(scenario, folder):
+    with Path(os.environ["MUSLS_TEST_COUNT"]).open("a") as count:
+        count.write(f"{scenario.system.load.mass_kg} {scenario.seed}\n")
+    match scenario.system.load.mass_kg:
+        case 1.1:
+            time.sleep(0.25)
+        case 1.2:
+            raise ConfigError("the rotors\ncannot lift")
+        case 1.3:
+            raise ZeroDivisionError("a bug")
+        case 1.4:
+            os.write(2, b"ODE INTERNAL ERROR 1\n")
+            os.abort()
+        case 1.5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        case 1.6:
+            for _ in range(2000):
+                os.write(1, b"nan " * 1024)
+        case 1.7:
+            time.sleep(60)
+    return {"real_time_factor": 10.0 + scenario.seed}
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """Gives (plan, store, count of runs made) for masses and repetitions."""
+    monkeypatch.setenv("MUSLS_TEST_COUNT", str(tmp_path / "count"))
+    (tmp_path / "count").touch()
+    (tmp_path / "engage.yaml").write_text(SCENARIO)
+
+    def make(masses, more="", timeout_s=30):
+        path = tmp_path / "study.yaml"
+        path.write_text(SWEEP.format(masses=list(masses), timeout_s=timeout_s) + more)
+        plan = make_plan(load_sweep(path), tmp_path / "engage.yaml")
+        made = lambda: (tmp_path / "count").read_text().splitlines()  # noqa: E731
+        return plan, Store(tmp_path / "out"), made
+
+    return make
+
+
+def run(plan, store, **how):
+    tallies = []
+    with store.opened("name: study\n"):
+        tally = run_sweep(
+            plan, store, How(FLYER, **how), lambda t: tallies.append((t.finished, t.failed, t.left))
+        )
+    return tally, tallies
+
+
+def test_failing_runs_are_recorded_with_their_reason_and_cost_nothing_else(study):
+    masses = [FINE, MISTAKE, BUG, ABORTS, KILLED, FLOODS, HANGS]
+    plan, store, made = study(masses, timeout_s=3)
+    tally, tallies = run(plan, store, workers=2)
+    assert (tally.finished, tally.failed, tally.left) == (2, 5, 0)
+    assert tallies[0] == (0, 0, 7) and len(tallies) == 8 and len(made()) == 7
+    records = {r.point["system.load.mass_kg"]: store.record(r.id) for r in plan.runs}
+    reasons = {mass: record["reason"] for mass, record in records.items()}
+    assert reasons[FINE] is None and reasons[FLOODS] is None
+    assert reasons[MISTAKE] == "the rotors cannot lift"
+    assert reasons[BUG] == "ZeroDivisionError: a bug"
+    assert reasons[ABORTS] == "the process died of SIGABRT: ODE INTERNAL ERROR 1"
+    assert reasons[KILLED] == "the process died of SIGKILL"
+    assert reasons[HANGS] == "took longer than 3 s"
+    logs = {mass: store.folder / "logs" / f"{r['id']}.log" for mass, r in records.items()}
+    assert not logs[FINE].exists()
+    assert "Traceback" in logs[BUG].read_text()
+    flood = logs[FLOODS].read_text()
+    assert 60_000 < len(flood) < 70_000 and "bytes left out" in flood
+    assert not store.scratch.exists()
+
+
+def test_finished_runs_are_not_made_again_and_failed_ones_only_if_asked(study):
+    plan, store, made = study([FINE, MISTAKE], "repetitions: 2\n")
+    run(plan, store)
+    assert len(made()) == 4
+    tally, _ = run(plan, store)
+    assert len(made()) == 4 and (tally.before, tally.finished, tally.failed) == (4, 2, 2)
+    tally, _ = run(plan, store, retry_failed=True)
+    assert len(made()) == 6 and (tally.before, tally.finished, tally.failed) == (2, 2, 2)
+
+
+def test_an_old_folder_takes_new_values_and_mends_damaged_records(study):
+    plan, store, made = study([FINE])
+    run(plan, store)
+    plan, store, made = study([FINE, 1.05, 1.06])
+    assert store.finished([r.id for r in plan.runs]) == {plan.runs[0].id}
+    damaged = store.folder / "runs" / f"{plan.runs[0].id}.json"
+    record = json.loads(damaged.read_text())
+    damaged.write_text('{"id": ')
+    tally, _ = run(plan, store)
+    assert tally.before == 0 and tally.finished == 3 and len(made()) == 4
+
+    mended = json.loads(damaged.read_text())
+    assert {**mended, "wall_s": 0.0} == {**record, "wall_s": 0.0}
+    assert mended["id"] == damaged.stem and mended["status"] == "finished"
+    assert mended["summary"] == {"real_time_factor": 10.0}
+    assert mended["settings"]["system"]["load"]["mass_kg"] == FINE
+
+
+KILLABLE = """
+import sys
+from pathlib import Path
+from musls_analysis.sweep.plan import make_plan
+from musls_analysis.sweep.run import How, run_sweep
+from musls_analysis.sweep.spec import load_sweep
+from musls_analysis.sweep.store import Store
+folder = Path(sys.argv[1])
+plan = make_plan(load_sweep(folder / "study.yaml"), folder / "engage.yaml")
+store = Store(folder / "out")
+with store.opened("name: study"):
+    run_sweep(plan, store, How("test_sweep_run:fly", 2), lambda tally: None)
+"""
+
+
+def test_killed_in_the_middle_and_resumed_loses_and_repeats_nothing(study, tmp_path):
+    plan, store, made = study([SLOW], "repetitions: 12\n")
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    sweep = subprocess.Popen(
+        [sys.executable, "-c", KILLABLE, str(tmp_path)], env={**os.environ, "PYTHONPATH": path}
+    )
+    deadline = time.monotonic() + 60.0
+    ids = [run.id for run in plan.runs]
+    while len(store.finished(ids)) < 4:
+        assert time.monotonic() < deadline and sweep.poll() is None
+        time.sleep(0.02)
+    sweep.send_signal(signal.SIGKILL)
+    sweep.wait()
+    time.sleep(0.6)  # a worker that lived on would finish its run
+    done, begun = store.finished(ids), made()
+    assert 4 <= len(done) < 12 and len(begun) <= len(done) + 2
+    assert len(list((store.folder / "runs").glob("*.json"))) == len(done)
+
+    tally, _ = run(plan, store, workers=2)
+    assert (tally.before, tally.finished, tally.left) == (len(done), 12, 0)
+    again = made()[len(begun) :]
+    assert len(again) == len(set(again)) == 12 - len(done)
+    finished_seeds = {store.record(i)["settings"]["seed"] for i in done}
+    assert not {int(line.split()[1]) for line in again} & finished_seeds
+    assert not store.scratch.exists()
+
+
+def test_two_sweeps_do_not_share_a_folder(study):
+    plan, store, _ = study([FINE])
+    with store.opened("x"), pytest.raises(SweepError, match="another sweep is running"):
+        run(plan, store)
+
+
+def test_a_foreign_or_older_folder_is_refused(tmp_path):
+    (tmp_path / "mine").mkdir()
+    Store(tmp_path / "mine").check(resume=False)
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(SweepError, match="is not a sweep's folder"):
+        Store(tmp_path / "mine").check(resume=True)
+    with Store(tmp_path / "old").opened("x"):
+        pass
+    Store(tmp_path / "old").check(resume=True)
+    with pytest.raises(SweepError, match="--resume continues it"):
+        Store(tmp_path / "old").check(resume=False)
+
+
+def test_runs_on_a_dask_cluster(study):
+    distributed = pytest.importorskip("dask.distributed")
+    plan, store, made = study([FINE, MISTAKE, ABORTS], "repetitions: 2\n")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None,
+        protocol="tcp",
+    ) as cluster:  # fmt: skip
+        tally, _ = run(plan, store, scheduler=cluster.scheduler_address)
+    assert (tally.finished, tally.failed, len(made())) == (2, 4, 6)
+    reasons = {store.record(r.id)["reason"] for r in plan.runs}
+    assert "the process died of SIGABRT: ODE INTERNAL ERROR 1" in reasons
+
+
+def test_no_dask_scheduler_is_one_line(study, monkeypatch):
+    pytest.importorskip("dask.distributed")
+    monkeypatch.setattr("musls_analysis.sweep.execute._CONNECT_S", 0.5)
+    plan, store, _ = study([FINE])
+    with pytest.raises(SweepError) as caught:
+        run(plan, store, scheduler="tcp://127.0.0.1:9")
+    assert "tcp://127.0.0.1:9" in str(caught.value) and "\n" not in str(caught.value)

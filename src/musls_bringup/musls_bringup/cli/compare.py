@@ -1,0 +1,214 @@
+"""`musls compare`: simulated flights against a real one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from musls_description.errors import ConfigError
+
+if TYPE_CHECKING:
+    from musls_analysis.compare import CompareOptions, StageComparison
+    from musls_analysis.cycles import CutStage
+    from musls_analysis.recording import Recording
+
+EXAMPLE = "musls compare real_flight.csv runs/shm --stage shm --skip-sim 2"
+
+Spans = list[str] | None
+
+# The command line, one line each below.
+_Real = Annotated[
+    Path, typer.Argument(help="Real flight: bag, flight log or CSV excerpt.", metavar="REAL")
+]
+_Sims = Annotated[
+    list[Path], typer.Argument(help="Simulated flights: result folders or bags.", metavar="SIM...")
+]
+_Stages = Annotated[
+    list[str],
+    typer.Option(metavar="NAME", help="Stage: circle, shm, engage, ...; repeat for several."),
+]
+_LagLimit = Annotated[
+    float, typer.Option(metavar="S", help="Greatest lag looked for, either way [s].")
+]
+_EulerMean = Annotated[
+    bool, typer.Option("--euler-mean", help="Average roll, pitch, yaw one by one, as the paper.")
+]
+_Offsets = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="BODY=X,Y,Z",
+        help="Compare this point of a simulated body, in its frame, from its origin [m]; repeat.",
+    ),
+]
+_Frames = Annotated[
+    list[str] | None,
+    typer.Option(metavar="BODY=FRAME,...", help="TF frames of the real bag, if not guessed."),
+]
+_Bodies = Annotated[
+    str | None, typer.Option(metavar="BODY,...", help="Bodies to compare.", show_default="all")
+]
+_SkipReal = Annotated[int, typer.Option(metavar="N", min=0, help="First real cycles to leave out.")]
+_SkipSim = Annotated[
+    int, typer.Option(metavar="N", min=0, help="First cycles of each simulation to leave out.")
+]
+_RealCycles = Annotated[
+    Spans, typer.Option(metavar="START:END", help="Times of a real cycle [s]; repeat.")
+]
+_SimCycles = Annotated[
+    Spans, typer.Option(metavar="START:END", help="Times of a simulated cycle [s]; repeat.")
+]
+_Out = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Output folder.", show_default="runs/compare_DATE_TIME"),
+]
+
+
+def run(
+    real: _Real,
+    sims: _Sims,
+    stage: _Stages,
+    lag_limit: _LagLimit = 0.5,
+    euler_mean: _EulerMean = False,
+    offset: _Offsets = None,
+    frames: _Frames = None,
+    bodies: _Bodies = None,
+    skip_real: _SkipReal = 0,
+    skip_sim: _SkipSim = 0,
+    real_cycle: _RealCycles = None,
+    sim_cycle: _SimCycles = None,
+    out: _Out = None,
+) -> None:
+    """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
+    from musls_analysis.compare import CompareOptions, compare_stage
+    from musls_analysis.comparison_files import write_comparison
+    from musls_bringup.results import ResultError, default_folder, result_folder
+
+    folder = out or default_folder("compare")
+    if folder.exists():
+        raise ResultError(f"output folder {folder} exists")
+    if not 0.0 <= lag_limit < float("inf"):
+        raise ConfigError(f"--lag-limit is {lag_limit:g}, must be 0 or more")
+    options = CompareOptions(
+        lag_limit_s=lag_limit,
+        euler_mean=euler_mean,
+        offsets_m={body: _vector(text) for body, text in _pairs(offset, "--offset")},
+        bodies=tuple(part.strip() for part in bodies.split(",")) if bodies else (),
+    )
+    recordings = _read(real, sims, frames)
+    comparisons = []
+    for name in dict.fromkeys(stage):
+        real_cut = _cut(recordings[0], name, skip_real, real_cycle)
+        sim_cuts = [_cut(recording, name, skip_sim, sim_cycle) for recording in recordings[1:]]
+        comparisons.append(compare_stage(name, real_cut, sim_cuts, options))
+        _warn(comparisons[-1].warnings)
+    about = _about(recordings, options)
+    with result_folder(folder, overwrite=False) as work:
+        write_comparison(comparisons, about, work)
+    _conclude(comparisons, about, folder)
+
+
+def _read(real: Path, sims: list[Path], frames: list[str] | None) -> list[Recording]:
+    """The real recording and the simulated ones."""
+    from musls_analysis.readers import ReadOptions, read_recording
+
+    named = [part for text in frames or () for part in text.split(",")]
+    recordings = [read_recording(real, ReadOptions(frames=dict(_pairs(named, "--frames"))))]
+    recordings += [read_recording(sim) for sim in sims]
+    for recording in recordings:
+        _warn(f"{recording.source}: {line}" for line in recording.warnings)
+    return recordings
+
+
+def _about(recordings: list[Recording], options: CompareOptions) -> dict[str, Any]:
+    """What was compared and how."""
+    return {
+        "real": recordings[0].source,
+        "sims": [recording.source for recording in recordings[1:]],
+        "compared_points": _points(options.offsets_m),
+        "rotations_averaged": (
+            "roll, pitch, yaw one by one" if options.euler_mean else "on SO(3), chordal"
+        ),
+        "lag_limit_s": options.lag_limit_s,
+        "reading_warnings": {r.source: list(r.warnings) for r in recordings if r.warnings},
+    }
+
+
+def _cut(recording: Recording, stage: str, skip: int, spans: Spans) -> CutStage:
+    from musls_analysis.cycles import cut, cut_at
+
+    if not spans:
+        return cut(recording, stage, skip)
+    times = []
+    for text in spans:
+        start, _, end = text.partition(":")
+        try:
+            times.append((float(start), float(end)))
+        except ValueError:
+            raise ConfigError(f"cycle '{text}': must be START:END in seconds") from None
+    return cut_at(recording, times)
+
+
+def _pairs(texts: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts or ():
+        body, equals, value = text.partition("=")
+        if not (body.strip() and equals and value.strip()):
+            raise ConfigError(f"{option} '{text}': must be BODY=...")
+        pairs.append((body.strip(), value.strip()))
+    return pairs
+
+
+def _vector(text: str) -> tuple[float, ...]:
+    try:
+        vector = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        vector = ()
+    if len(vector) != 3 or not all(abs(part) < float("inf") for part in vector):
+        raise ConfigError(f"--offset '{text}': must be three numbers x,y,z [m]")
+    return vector
+
+
+def _points(offsets_m: Any) -> str:
+    if not offsets_m:
+        return "body origins as recorded"
+    moved = "; ".join(
+        f"{body} at ({x:g}, {y:g}, {z:g}) m in its frame" for body, (x, y, z) in offsets_m.items()
+    )
+    return f"body origins as recorded, but in the simulation {moved}"
+
+
+def _warn(lines: Any) -> None:
+    for line in lines:
+        print("musls: warning:", line, file=sys.stderr)
+
+
+def _conclude(comparisons: Sequence[StageComparison], about: dict, folder: Path) -> None:
+    """Print the table and where the files are."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=True)
+    for c in comparisons:
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        table.add_column(c.stage)
+        for head in ("trans. (mm)", "geo. (deg)", "at lag: trans. (mm)", "geo. (deg)"):
+            table.add_column(head, justify="right")
+        for body, e in c.errors.items():
+            table.add_row(
+                body.replace("_", " "),
+                f"{1e3 * e.translational_error_m:.1f}", f"{e.geodesic_error_deg:.1f}",
+                f"{1e3 * e.lagged_translational_error_m:.1f}", f"{e.lagged_geodesic_error_deg:.1f}",
+            )  # fmt: skip
+        console.print(table)
+        late = f"sim {abs(c.lag_s):.2f} s {'late' if c.lag_s > 0 else 'early'}"
+        console.print(
+            f"lag: {late if c.lag_s else 'none'}; {c.real_cycles} real and {c.sim_cycles} "
+            f"simulated cycles of {c.period_s:.2f} s\n"
+        )
+    console.print(f"compared points: {about['compared_points']}")
+    console.print(f"rotations averaged: {about['rotations_averaged']}")
+    console.print(f"results in [bold]{folder}[/bold]")

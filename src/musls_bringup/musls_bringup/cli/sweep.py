@@ -1,0 +1,179 @@
+"""`musls sweep`: many runs of a scenario, one table."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from musls_description.errors import ConfigError
+
+if TYPE_CHECKING:
+    from musls_analysis.sweep.plan import Plan
+    from musls_analysis.sweep.run import How, Tally
+    from musls_analysis.sweep.store import Store
+
+EXAMPLE = "musls sweep joint_damping --workers 4"
+
+EXIT_FAILED_RUNS = 1
+
+
+def run(
+    sweep: Annotated[
+        str | None,
+        typer.Argument(help="Shipped sweep, YAML file or folder of a sweep.", show_default=False),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes.", show_default="the sweep's, else one per core"),
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="tcp://HOST:PORT", help="Run on a Dask cluster instead.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the sweep.", show_default="runs/sweep_NAME")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue in an older folder; keeps finished runs.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="With --resume: make failed runs again.")
+    ] = False,
+) -> int:
+    """Runs a parameter study; failed runs are recorded and end it with exit code 1."""
+    if scheduler is not None and workers is not None:
+        raise ConfigError("--workers and --scheduler exclude each other")
+    from musls_analysis.sweep.execute import available_cores
+    from musls_analysis.sweep.plan import make_plan
+    from musls_analysis.sweep.run import How
+    from musls_analysis.sweep.spec import load_sweep
+    from musls_analysis.sweep.store import MARK, Store
+    from musls_bringup.sweeps import FLYER, sweep_path, sweep_scenario_path
+
+    path = sweep_path(sweep)
+    spec = load_sweep(path)
+    older = Path(sweep) if path.name == MARK and Path(sweep).is_dir() else None
+    store = Store(out or older or Path("runs") / f"sweep_{spec.name}")
+    store.check(resume=resume)
+    plan = make_plan(spec, sweep_scenario_path(spec.scenario, path))
+    count = workers or spec.workers or available_cores()
+    how = How(FLYER, count, scheduler, retry_failed)
+    with store.opened(path.read_text(encoding="utf-8")):
+        try:
+            tally = _with_progress(plan, store, how)
+        except KeyboardInterrupt:
+            print("musls: interrupted: --resume continues with the runs left", file=sys.stderr)
+            raise
+        finally:
+            rows, written = _conclude(plan, store)
+    _print(plan, rows, tally, written)
+    return EXIT_FAILED_RUNS if tally.failed else 0
+
+
+def _with_progress(plan: Plan, store: Store, how: How) -> Tally:
+    """Make the runs below a progress bar; on a terminal only."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )  # fmt: skip
+
+    from musls_analysis.sweep.run import run_sweep
+
+    columns = (
+        TextColumn("[bold]{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
+        TextColumn("{task.fields[state]}"), TimeElapsedColumn(),
+    )  # fmt: skip
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(plan.sweep.name, total=len(plan.runs), state="starting")
+
+        def watch(tally: Tally) -> None:
+            state = f"[red]{tally.failed} failed[/red], " if tally.failed else ""
+            state += f"{tally.left} left{_eta(tally, bar.tasks[0].elapsed)}"
+            bar.update(task, completed=tally.total - tally.left, state=state)
+            if tally.last.get("status") == "failed":
+                console.print(f"[red]failed[/red] {tally.last['id']}: ", end="")
+                console.print(tally.last["reason"], markup=False)
+
+        return run_sweep(plan, store, how, watch)
+
+
+def _eta(tally: Tally, elapsed_s: float | None) -> str:
+    """Time left, from the runs made in this session."""
+    made = tally.finished + tally.failed - tally.before
+    if not made or not elapsed_s:
+        return ""
+    left_s = elapsed_s / made * tally.left
+    return f", about {left_s / 60:.0f} min to go" if left_s >= 100 else f", {left_s:.0f} s to go"
+
+
+def _conclude(plan: Plan, store: Store) -> tuple[list[dict[str, Any]], list[Path]]:
+    """Write table and figures of what has been made, after an interruption too."""
+    from musls_analysis.sweep.table import make_rows, write_table
+
+    rows = make_rows(plan, store)
+    if not rows:
+        return rows, []
+    written = write_table(rows, store.folder)
+    from musls_analysis.sweep.draw import write_figures
+
+    return rows, written + write_figures(plan.sweep, rows, store)
+
+
+MOST_ROWS = 30
+"""Points printed at most; the table has them all."""
+
+
+def _print(plan: Plan, rows: list[dict[str, Any]], tally: Tally, written: list[Path]) -> None:
+    """Print the points with the load's errors, and where everything is."""
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(_points_table(plan, rows))
+    duplicates = f", {plan.duplicates} duplicates left out" if plan.duplicates else ""
+    before = f" ({tally.before} from before)" if tally.before else ""
+    console.print(
+        f"{tally.finished} runs finished{before}, {tally.failed} failed{duplicates}; "
+        f"results in [bold]{written[0].parent if written else '-'}[/bold]: "
+        + ", ".join(path.name for path in written)
+    )
+    if not any(path.suffix == ".parquet" for path in written):
+        print("musls: note: no table.parquet: pyarrow is not installed", file=sys.stderr)
+
+
+def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Any:
+    """Mean over the repetitions of each point."""
+    from rich.table import Table
+
+    from musls_analysis.sweep.labels import distinct, metric_text
+
+    columns = [
+        *(m.column for m in plan.sweep.metrics),
+        *(c for c in dict.fromkeys(k for r in rows for k in r) if c.startswith("errors.load.")
+          and not c.endswith(("max_m", "max_deg"))),
+        "refined_periods", "real_time_factor",
+    ]  # fmt: skip
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for key in plan.sweep.parameters:
+        table.add_column(plan.sweep.label(key))
+    for column in columns:
+        text = metric_text(column)
+        table.add_column(f"{text.series} {text.axis}" if "." in column else text.axis)
+    points = distinct([{key: row[key] for key in plan.sweep.parameters} for row in rows])
+    for point in points[:MOST_ROWS]:
+        same = [row for row in rows if all(row[key] == point[key] for key in point)]
+        cells = [f"{v:g}" if isinstance(v, float) else str(v) for v in point.values()]
+        for column in columns:
+            found = [row[column] for row in same if row.get(column) is not None]
+            scale = metric_text(column).scale
+            cells.append(f"{scale * sum(found) / len(found):.4g}" if found else "-")
+        table.add_row(*cells)
+    if len(points) > MOST_ROWS:
+        table.caption = f"{len(points) - MOST_ROWS} more points in table.csv"
+    return table

@@ -1,0 +1,60 @@
+"""The shipped sweeps, one YAML file each, and how a sweep finds and flies things."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from musls_description.errors import ConfigError
+from musls_description.names import near_names
+
+SWEEPS = Path(__file__).parent
+"""Folder of the files."""
+
+FLYER = f"{__name__}:fly_run"
+"""Name by which a worker process finds `fly_run`."""
+
+
+def sweep_names() -> list[str]:
+    """Names of the shipped sweeps."""
+    return sorted(path.stem for path in SWEEPS.glob("*.yaml"))
+
+
+def sweep_path(name: str | None) -> Path:
+    """Find a sweep by shipped name, by file or by the folder of an earlier one.
+
+    Raises:
+        ConfigError: Neither, or no name; names the shipped ones.
+    """
+    if name is None:
+        raise ConfigError(f"which sweep? shipped: {', '.join(sweep_names())}; or a YAML file")
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise ConfigError(f"sweep file {path}: no such file")
+        return path
+    if (path / "sweep.yaml").is_file():
+        return path / "sweep.yaml"
+    if name not in sweep_names():
+        raise ConfigError(f"unknown sweep '{name}': {near_names(name, sweep_names())}")
+    return SWEEPS / f"{name}.yaml"
+
+
+def sweep_scenario_path(name: str, sweep: Path) -> Path:
+    """Find the scenario of a sweep; a relative file counts from the sweep's folder first.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    from musls_bringup.scenarios import SCENARIOS
+    from musls_sim.scenario import scenario_path
+
+    beside = sweep.parent / name
+    return scenario_path(str(beside) if beside.is_file() else name, SCENARIOS)
+
+
+def fly_run(scenario: Any, folder: Path) -> dict[str, Any]:
+    """Fly a run of a sweep as `musls fly` does, without a report."""
+    from musls_bringup.fly import FlyOptions, fly
+
+    return fly(scenario, folder, FlyOptions(report=False))

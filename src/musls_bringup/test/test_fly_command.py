@@ -1,0 +1,619 @@
+"""`musls fly` and `musls list` as typed: what they write, and one line for whatever is wrong."""
+
+import errno
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rosbags.highlevel import AnyReader
+
+from musls_analysis.figures import worker
+from musls_bringup import fly as fly_module
+from musls_bringup.cli import main
+from musls_bringup.results import MARK, ResultError, result_folder
+from musls_bringup.scenarios import SCENARIOS
+from musls_control.trajectories import TRAJECTORIES
+from musls_description.library import system_names
+from musls_sim.flight.flight import Flight
+from musls_sim.plants import dart_plant
+from musls_sim.recording import bag_file
+from musls_sim.scenario import load_scenario
+
+TINY = """\
+description: a test
+system: x500_duo
+start: air
+formation: {radius_m: 1.0, height_m: 2.38}
+mission:
+  settle_s: 0.2
+  stages:
+    - {kind: hold, duration_s: 0.4, position_m: [0, 0, 1]}
+"""
+FLY = ["fly", "tiny.yaml", "--no-report", "--set", "system.cables.links=5"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder with the tiny scenario, in which the user is."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "tiny.yaml").write_text(TINY)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def contents(folder):
+    """All files, folders and links below a folder, with their contents."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else path.is_symlink()
+        for path in folder.rglob("*")
+    }
+
+
+def error_line(capsys):
+    """The one line on stderr, with nothing on stdout."""
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("musls: error: "), captured.err
+    assert captured.err.count("\n") == 1, captured.err
+    return captured.err
+
+
+def refused(here, capsys, *args):
+    """Ends with exit code 2 and one line, and touches nothing; returns the line."""
+    before = contents(here)
+    assert main([str(arg) for arg in args]) == 2
+    line = error_line(capsys)
+    assert contents(here) == before
+    return line
+
+
+def raw_messages(result):
+    with AnyReader([result / "bag"]) as reader:
+        return [(c.topic, time_ns, bytes(data)) for c, time_ns, data in reader.messages()]
+
+
+def summary_of(result):
+    return json.loads((result / "summary.json").read_text())
+
+
+# ---------------------------------------------------------------------------------- a good flight
+
+
+@pytest.fixture(scope="module")
+def flown(tmp_path_factory):
+    """A flight with everything it writes."""
+    folder = tmp_path_factory.mktemp("flown")
+    (folder / "tiny.yaml").write_text(TINY)
+    status = main(
+        ["fly", str(folder / "tiny.yaml"), "--out", str(folder / "new" / "result"), "--seed", "3"]
+    )
+    assert status == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["new", "tiny.yaml"]
+    assert [path.name for path in (folder / "new").iterdir()] == ["result"]
+    return folder / "new" / "result"
+
+
+def test_a_flight_writes_all_its_results(flown):
+    assert sorted(path.name for path in flown.iterdir()) == [
+        "bag", "figures", "report.html", "scenario.yaml", "summary.json",
+    ]  # fmt: skip
+    bag = sorted(path.name for path in (flown / "bag").iterdir())
+    assert bag == ["bag.mcap", "metadata.yaml"]
+    assert (flown / MARK).is_file()
+    figures = {path.stem for path in (flown / "figures").iterdir()}
+    assert {"paths_3d", "pose_load", "pose_drone_2", "tensions", "rotors"} <= figures
+    for path in (flown / "figures").iterdir():
+        assert path.read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_the_summary_holds_what_is_promised(flown):
+    summary = summary_of(flown)
+    assert summary["scenario"] == "tiny"
+    assert summary["sim_time_s"] == pytest.approx(0.6, abs=0.01)
+    assert summary["wall_time_s"] > 0.0
+    assert summary["real_time_factor"] == pytest.approx(
+        summary["sim_time_s"] / summary["wall_time_s"]
+    )
+    assert summary["steps"] * summary["step_size_s"] == pytest.approx(summary["sim_time_s"])
+    # Bare is one step of the skeleton alone, the plant's a control period with all forces.
+    assert 1.0 < summary["bare_dart_step_us"] < 1e4
+    assert 1.0 < summary["plant_step_us"] < 1e5
+    assert summary["links_per_cable"] == [15, 15]
+    assert summary["seed"] == 3
+    assert summary["interrupted"] is False
+    assert 1.1 < summary["thrust_margin"] < 2.0
+    assert [stage["name"] for stage in summary["stages"]] == ["settle", "hold"]
+
+    assert set(summary["errors"]) == {"load", "drone_1", "drone_2"}
+    for body, stages in summary["errors"].items():
+        assert set(stages) == {"settle", "hold"}
+        for entry in stages.values():
+            # It hangs where it should; the drones lean to pull the cables apart.
+            assert 0.0 <= entry["translational_error_m"] < (0.1 if body == "load" else 0.02)
+            assert 0.0 <= entry["geodesic_error_deg"] < 10.0
+            assert entry["translational_error_m"] <= entry["translational_error_max_m"]
+    assert set(summary["cables"]) == {"cable_1", "cable_2"}
+    for cable in summary["cables"].values():
+        # Half of 1.2 kg, a little more for the angle and the cable's own weight.
+        assert 5.9 < cable["max_tension_n"] < 8.0
+        assert 0.0 <= cable["slack_fraction"] < 0.05
+
+
+def test_the_summary_holds_finite_numbers_only(flown):
+    def numbers(value):
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, list):
+            for item in value:
+                yield from numbers(item)
+        elif isinstance(value, (int, float)):
+            yield value
+        else:
+            assert isinstance(value, str)
+
+    found = list(numbers(summary_of(flown)))
+    assert len(found) > 50
+    assert all(math.isfinite(number) for number in found)
+
+
+def test_the_report_stands_alone(flown):
+    html = (flown / "report.html").read_text(encoding="utf-8")
+    assert "data:image/png;base64," in html
+    for attribute in re.findall(r'(?:src|href)="([^"]{0,30})', html):
+        assert attribute.startswith(("data:", "#")), attribute
+    assert "x500_duo" in html
+    assert "partial" not in html
+
+
+def test_the_resolved_scenario_is_beside_the_result(flown, tmp_path):
+    text = (flown / "scenario.yaml").read_text()
+    scenario = load_scenario(flown / "scenario.yaml")
+    assert scenario.name == "tiny" and scenario.seed == 3
+    assert scenario.system.n_drones == 2
+    assert "from:" not in text
+
+
+def test_a_result_can_be_flown_again_from_its_own_folder(flown, here):
+    assert main(["fly", str(flown), "--no-report", "--out", "again"]) == 0
+    assert raw_messages(here / "again") == raw_messages(flown)
+    assert (here / "again" / "scenario.yaml").read_text() == (flown / "scenario.yaml").read_text()
+    again, first = summary_of(here / "again"), summary_of(flown)
+    assert again["errors"] == first["errors"]
+    assert again["cables"] == first["cables"]
+
+
+def test_what_is_printed(here, capsys):
+    assert main([*FLY, "--out", "a[b]"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    lines = captured.out.splitlines()
+    assert "load" in lines[0] and "drone 2" in lines[0]
+    assert any(line.startswith("hold") and " mm " in line for line in lines)
+    assert any("x real time" in line and "thrust margin" in line for line in lines)
+    assert lines[-1] == "results in a[b]"
+
+
+def test_without_a_report_there_are_no_figures(here):
+    assert main([*FLY, "--out", "x"]) == 0
+    assert sorted(path.name for path in (here / "x").iterdir()) == [
+        "bag", "scenario.yaml", "summary.json",
+    ]  # fmt: skip
+
+
+def test_by_default_results_go_to_runs(here):
+    assert main(FLY) == 0
+    (result,) = (here / "runs").iterdir()
+    assert re.fullmatch(r"tiny_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d", result.name)
+    assert summary_of(result)["links_per_cable"] == [5, 5]
+
+
+def test_the_seed_option_wins_and_changes_the_flight(here):
+    assert main([*FLY, "--set", "seed=4", "--seed", "5", "--out", "five"]) == 0
+    assert main([*FLY, "--set", "seed=5", "--out", "also_five"]) == 0
+    assert main([*FLY, "--seed", "6", "--out", "six"]) == 0
+    assert summary_of(here / "five")["seed"] == 5
+    assert raw_messages(here / "five") == raw_messages(here / "also_five")
+    assert raw_messages(here / "five") != raw_messages(here / "six")
+
+
+def test_realtime_is_no_faster_than_time(here):
+    assert main([*FLY, "--realtime", "--out", "x"]) == 0
+    summary = summary_of(here / "x")
+    assert 0.5 < summary["real_time_factor"] <= 1.1
+
+
+def test_progress_is_shown_on_a_terminal_only(here, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes this for a terminal
+    assert main([*FLY, "--realtime", "--out", "x"]) == 0
+    err = capsys.readouterr().err
+    assert "x real time" in err and "s left" in err and "hold" in err
+
+
+def test_a_too_large_step_is_warned_about(here, capsys):
+    settings = ["--set", "physics.step_size_s=0.004", "--set", "system.cables.links=60"]
+    assert main([*FLY, *settings, "--out", "x"]) == 0
+    warning = capsys.readouterr().err
+    assert warning.startswith("musls: warning: physics step 0.004 s is larger")
+    assert warning.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_two_processes_fly_the_same_flight(here):
+    code = "import sys; from musls_bringup.cli import main; sys.exit(main(sys.argv[1:]))"
+    for name, hash_seed in (("a", "1"), ("b", "2")):
+        subprocess.run(
+            [sys.executable, "-c", code, *FLY, "--out", name],
+            check=True,
+            capture_output=True,
+            timeout=300,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "PYTHONHASHSEED": hash_seed,
+            },
+        )
+    assert raw_messages(here / "a") == raw_messages(here / "b")
+
+
+# -------------------------------------------------------------------------------------- bad input
+
+INERTIA = "system.load.inertia_kg_m2"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["misson.settle_s=1"], ["'misson'", "'mission'"]),
+        (["mission.stages.0.duraton_s=1"], ["duraton_s'", "'duration_s'"]),
+        (["a=b"], ["'a'", "mission"]),
+        (["a"], ["--set a", "key.path=value"]),
+        (["mission.stages.kind=hld"], ["'hld'", "'hold'"]),
+        (["system=x500_doo"], ["'x500_doo'", "'x500_duo'"]),
+        (["system=absent.yaml"], ["absent.yaml", "no such file"]),
+        (["system.load.mass_kg=-1"], ["system.load.mass_kg = -1", "greater than 0"]),
+        (["system.drones.mass_kg=0"], ["system.drones.0.mass_kg = 0", "greater than 0"]),
+        ([f"{INERTIA}=[[1,0,0],[0,-1,0],[0,0,1]]"], [INERTIA, "positive definite"]),
+        ([f"{INERTIA}=[[1,0,0],[0,1,0],[0,0,3]]"], [INERTIA, "triangle"]),
+        (["system.cables.links=0"], ["system.cables.0.links = 0", "or equal to 1"]),
+        (["system.load.cable_attachments_m=[[0,0,0]]"], ["1 load.cable_attachments_m", "2 drones"]),
+        (["system.cables=[]"], ["2 load.cable_attachments_m", "0 cables"]),
+        (["formation.radius_m=2.9"], ["formation.radius_m = 2.9", "smaller radius"]),
+        (["system.load.mass_kg=6"], ["thrust margin 0.", "--force"]),
+        (["mission.stages.0.position_m=[0,0,-1]"], ["mission.stages.0", "ground"]),
+        (["physics.step_size_s=0.003"], ["step_size_s = 0.003", "0.004"]),
+        (["autopilot.parameters.MPC_XYP=1"], ["'MPC_XYP'", "MPC_XY_P"]),
+        (["recording.rate_hz=60"], ["rate_hz", "60"]),
+        (["seed=-1"], ["seed = -1"]),
+    ],
+    ids=lambda value: value[0].partition("=")[0] if "=" in value[0] else None,
+)
+def test_bad_settings_are_one_line_and_leave_nothing(here, capsys, settings, words):
+    options = [word for setting in settings for word in ("--set", setting)]
+    # Also with folders above that would have to be made.
+    line = refused(here, capsys, *FLY, *options, "--out", "new/folder/x")
+    assert all(word in line for word in words), line
+
+
+@pytest.mark.xfail(
+    strict=True, raises=ValueError, reason="traceback: numpy refuses so many set-points"
+)
+def test_a_flight_that_would_never_end(here, capsys):
+    refused(here, capsys, *FLY, "--set", "mission.stages.0.duration_s=1e99", "--out", "x")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["fly"], ["scenario", "musls fly --help"]),
+        (["fly", "circl"], ["'circl'", "'circle'"]),
+        (["fly", "Hold"], ["'Hold'", "'hold'"]),
+        (["fly", "xyzzy"], ["'xyzzy'", "circle", "waypoints"]),
+        (["fly", ""], ["circle", "waypoints"]),
+        (["fly", "absent.yaml"], ["absent.yaml", "no such file"]),
+        (["fly", "."], ["scenario.yaml", "folder"]),
+        (["fly", "n" * 300], ["circle", "waypoints"]),
+        (["fly", "tiny.yaml", "hold"], ["hold", "musls fly --help"]),
+        (["fly", "tiny.yaml", "--set"], ["--set", "argument", "--help"]),
+        (["fly", "tiny.yaml", "--seed", "x"], ["--seed", "integer"]),
+        (["fly", "tiny.yaml", "--seed", "1.5"], ["--seed", "integer"]),
+        (["fly", "tiny.yaml", "--seed", "-1"], ["seed = -1", "0"]),
+        (["fly", "tiny.yaml", "--sed", "1"], ["--sed", "--seed"]),
+        (["fly", "tiny.yaml", "--out"], ["--out", "argument", "--help"]),
+        (["list"], ["what", "musls list --help"]),
+        (["list", "system"], ["'system'", "'systems'"]),
+        (["list", "xyzzy"], ["'xyzzy'", "cable-models", "scenarios", "systems", "trajectories"]),
+    ],
+    ids=lambda value: " ".join(value)[:30],
+)
+def test_a_newcomers_mistakes(here, capsys, args, words):
+    line = refused(here, capsys, *args)
+    assert all(word in line for word in words), line
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", ["bad.yaml", "mapping"]),
+        (b"- a\n", ["bad.yaml", "mapping"]),
+        (b"\x85\xff\x00binary", ["bad.yaml", "cannot be read"]),
+        (TINY.replace("stages:", "stages").encode(), ["bad.yaml, line 8"]),
+        (TINY.replace("hold", "hold: ").encode(), ["bad.yaml, line 8"]),
+        (TINY.replace("start: air", "start: [air").encode(), ["bad.yaml, line 4"]),
+        ((TINY + "start: air\n").encode(), ["bad.yaml, line 9", "'start'", "twice"]),
+        (TINY.replace("radius_m", "radus_m").encode(), ["bad.yaml, line 4", "'radius_m'"]),
+        (TINY.replace("0.4", "-0.4").encode(), ["bad.yaml, line 8", "duration_s = -0.4"]),
+        (TINY.replace("x500_duo", "x500_dou").encode(), ["'x500_dou'", "'x500_duo'"]),
+    ],
+)
+def test_bad_files_name_the_line(here, capsys, content, words):
+    (here / "bad.yaml").write_bytes(content)
+    line = refused(here, capsys, "fly", "bad.yaml", "--out", "x")
+    assert all(word in line for word in words), line
+
+
+def test_a_folder_in_place_of_a_file(here, capsys):
+    (here / "folder.yaml").mkdir()
+    assert "folder.yaml" in refused(here, capsys, "fly", "folder.yaml")
+
+
+def test_force_flies_a_load_that_is_too_heavy(here):
+    heavy = ["--set", "system.load.mass_kg=4.5"]
+    assert main([*FLY, *heavy, "--force", "--out", "x"]) == 0
+    assert summary_of(here / "x")["thrust_margin"] < 1.0
+
+
+def test_a_diverged_simulation_is_one_line_and_leaves_nothing(here, capsys, monkeypatch):
+    monkeypatch.setattr(dart_plant, "SPEED_LIMIT_M_S", 1e-9)
+    line = refused(here, capsys, *FLY, "--out", "new/x")
+    assert "simulation diverged at 0.0" in line and "step_size_s" in line
+
+
+# ---------------------------------------------------------------------------------- where it goes
+
+
+@pytest.fixture
+def result(here):
+    """An older result."""
+    assert main([*FLY, "--out", "old", "--seed", "1"]) == 0
+    (here / "old" / "notes.txt").write_text("keep")
+    return here / "old"
+
+
+def test_a_folder_that_exists_is_refused(result, here, capsys):
+    capsys.readouterr()
+    line = refused(here, capsys, *FLY, "--out", "old")
+    assert "old exists" in line and "--overwrite" in line
+
+
+def test_overwrite_replaces_a_result(result):
+    assert main([*FLY, "--out", "old", "--seed", "2", "--overwrite"]) == 0
+    assert summary_of(result)["seed"] == 2
+    assert sorted(path.name for path in result.iterdir()) == [
+        "bag", "scenario.yaml", "summary.json",
+    ]  # fmt: skip
+    assert [path.name for path in result.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_overwrite_makes_a_new_folder_too(here):
+    assert main([*FLY, "--out", "new", "--overwrite"]) == 0
+    assert summary_of(here / "new")
+
+
+def test_a_result_may_be_flown_again_in_its_place(result):
+    assert main(["fly", "old", "--no-report", "--out", "old", "--overwrite"]) == 0
+    assert summary_of(result)["seed"] == 1
+
+
+def test_overwrite_from_within_the_folder(result, monkeypatch):
+    monkeypatch.chdir(result)
+    again = ["fly", "scenario.yaml", "--no-report", "--out", ".", "--overwrite"]
+    assert main([*again, "--seed", "2"]) == 0
+    assert summary_of(result)["seed"] == 2
+
+
+def test_overwrite_through_a_link_replaces_what_it_points_to(result, here):
+    (here / "link").symlink_to("old")
+    assert main([*FLY, "--out", "link", "--seed", "2", "--overwrite"]) == 0
+    assert summary_of(result)["seed"] == 2
+    assert (here / "link").is_symlink()
+
+
+def test_a_flight_that_fails_leaves_the_older_result(result, here, capsys, monkeypatch):
+    monkeypatch.setattr(dart_plant, "SPEED_LIMIT_M_S", 1e-9)
+    capsys.readouterr()
+    assert "diverged" in refused(here, capsys, *FLY, "--out", "old", "--overwrite")
+
+
+def test_overwrite_touches_nothing_but_results(here, capsys):
+    (here / "thesis").mkdir()
+    (here / "thesis" / "chapter_1.tex").write_text("years of work")
+    (here / "file").write_text("a file")
+    (here / "empty").mkdir()
+    (here / "nowhere").symlink_to("absent")
+    for out in ("thesis", "file", "empty", "nowhere", ".", ".."):
+        line = refused(here, capsys, *FLY, "--out", out)
+        assert "exists" in line
+        line = refused(here, capsys, *FLY, "--out", out, "--overwrite")
+        assert "not a result of musls" in line, out
+
+
+@pytest.mark.parametrize("out", ["tiny.yaml/x", "tiny.yaml/x/y", "/proc/x", "n" * 300])
+def test_a_folder_that_cannot_be_made(here, capsys, out):
+    """Root may write anywhere: a file in the place of a folder stands for one that may not."""
+    assert out.split("/")[-1] in refused(here, capsys, *FLY, "--out", out)
+
+
+def test_a_folder_that_appears_during_the_flight_is_not_deleted(here, capsys, monkeypatch):
+    run = Flight.run
+
+    def slow_run(self, *args, **options):
+        (here / "x").mkdir()
+        (here / "x" / "other.txt").write_text("another run was faster")
+        return run(self, *args, **options)
+
+    monkeypatch.setattr(Flight, "run", slow_run)
+    assert main([*FLY, "--out", "x"]) == 2
+    assert "x cannot be written" in error_line(capsys)
+    assert (here / "x" / "other.txt").read_text() == "another run was faster"
+    assert sorted(path.name for path in here.iterdir()) == ["tiny.yaml", "x"]
+
+
+def test_a_bug_leaves_nothing_but_its_traceback(here, monkeypatch):
+    before = contents(here)
+
+    def broken(*args, **options):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(fly_module, "summarise", broken)
+    with pytest.raises(ZeroDivisionError):
+        main([*FLY, "--out", "new/x"])
+    assert contents(here) == before
+
+
+def test_result_folder_keeps_other_files_of_the_parents_it_made(tmp_path):
+    with pytest.raises(ResultError), result_folder(tmp_path / "a" / "b" / "x", overwrite=False):
+        (tmp_path / "a" / "other.txt").write_text("of somebody else")
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    assert contents(tmp_path) == {"a": False, "a/other.txt": b"of somebody else"}
+
+
+# ------------------------------------------------------------------------------------- disk full
+
+
+def no_space(*args, **options):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("name", ["scenario.yaml", "summary.json", "report.html"])
+def test_a_full_disk_while_a_text_is_written(here, capsys, monkeypatch, name):
+    write = Path.write_text
+    monkeypatch.setattr(
+        Path, "write_text",
+        lambda self, *args, **o: no_space() if self.name == name else write(self, *args, **o),
+    )  # fmt: skip
+    args = [word for word in FLY if word != "--no-report" or name != "report.html"]
+    line = refused(here, capsys, *args, "--out", "new/x")
+    assert "new/x cannot be written: No space left on device" in line
+
+
+@pytest.mark.parametrize(
+    ("where", "method"),
+    [
+        (bag_file._ChunkStorage, "_append"),  # messages
+        (bag_file._ChunkWriter, "close"),  # index and metadata
+        (bag_file._ChunkWriter, "open"),
+    ],
+)
+def test_a_full_disk_while_the_bag_is_written(here, capsys, monkeypatch, where, method):
+    monkeypatch.setattr(where, method, no_space)
+    line = refused(here, capsys, *FLY, "--out", "new/x")
+    assert "bag" in line and "No space left on device" in line
+
+
+@pytest.mark.parametrize("method", ["mkdir", "rename"])
+def test_a_full_disk_where_the_folder_is_made(here, capsys, monkeypatch, method):
+    monkeypatch.setattr(Path, method, no_space)
+    line = refused(here, capsys, *FLY, "--out", "new/x")
+    assert "new/x cannot be written: No space left on device" in line
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_really_full(here):
+    """Files may not grow beyond 50 kB: whatever writes first finds no room."""
+    code = (
+        "import resource, sys; from musls_bringup.cli import main;"
+        "assert main([*sys.argv[1:], '--out', 'first']) == 0;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
+        "sys.exit(main([*sys.argv[1:], '--out', 'new/second']))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *FLY],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert re.fullmatch(r"musls: error: .*bag.*: File too large\n", ended.stderr)
+    assert sorted(path.name for path in here.iterdir()) == ["first", "tiny.yaml"]
+
+
+# ---------------------------------------------------------------------------------------- Ctrl-C
+
+
+def test_ctrl_c_in_flight_keeps_what_was_flown(here, capsys, monkeypatch):
+    advance = Flight.advance
+
+    def interrupted(self, periods):
+        advance(self, periods)
+        if self.tick == 80:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Flight, "advance", interrupted)
+    assert main([*FLY, "--out", "x"]) == 130
+    assert "interrupted: what was flown is kept" in capsys.readouterr().out
+    summary = summary_of(here / "x")
+    assert summary["interrupted"] is True and summary["landed"] is False
+    assert summary["sim_time_s"] == pytest.approx(0.32)
+    last = max(time_ns for _, time_ns, _ in raw_messages(here / "x"))
+    assert last == pytest.approx(0.3e9, abs=0.021e9)
+
+
+def test_ctrl_c_while_reporting_leaves_nothing(here, capsys, monkeypatch):
+    before = contents(here)
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fly_module, "read_bag", interrupted)
+    assert main([*FLY, "--out", "x"]) == 130
+    assert contents(here) == before
+
+
+@pytest.mark.parametrize("setting", ["seed=0", "system.load.mass_kg=6", "formation.radius_m=2.9"])
+def test_no_process_is_left_behind(here, monkeypatch, setting):
+    """The processes that draw are started before the flight; they end with it, also if it fails."""
+    started = []
+
+    class Started(subprocess.Popen):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            started.append(self)
+
+    monkeypatch.setattr(worker.subprocess, "Popen", Started)
+    monkeypatch.setattr(fly_module, "write_report", lambda *args: None)
+    args = [word for word in FLY if word != "--no-report"]
+    main([*args, "--set", setting, "--out", "x"])
+    assert len(started) == 2
+    assert all(process.poll() is not None for process in started)
+
+
+# ------------------------------------------------------------------------------------------ lists
+
+
+def listed(capsys, kind):
+    assert main(["list", kind]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    rows = [line.split(maxsplit=1) for line in captured.out.splitlines()]
+    assert all(len(row) == 2 for row in rows), "each has a description"
+    return [name for name, _ in rows]
+
+
+def test_lists_name_what_is_shipped(capsys):
+    assert listed(capsys, "systems") == system_names()
+    assert listed(capsys, "scenarios") == sorted(path.stem for path in SCENARIOS.glob("*.yaml"))
+    assert listed(capsys, "trajectories") == list(TRAJECTORIES)
+    assert "rigid_links" in listed(capsys, "cable-models")
+
+
+def test_what_is_listed_can_be_used(capsys):
+    for name in listed(capsys, "scenarios"):
+        assert load_scenario(SCENARIOS / f"{name}.yaml").name == name

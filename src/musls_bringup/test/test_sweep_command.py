@@ -1,0 +1,85 @@
+"""`musls sweep`: shipped sweeps, a small real one, errors in one line."""
+
+import csv
+
+import pytest
+
+from musls_analysis.sweep.plan import make_plan
+from musls_analysis.sweep.spec import load_sweep
+from musls_bringup.cli import main
+from musls_bringup.sweeps import sweep_names, sweep_path, sweep_scenario_path
+
+SMALL = """
+scenario: hold
+set: {start: air, mission.stages.0.duration_s: 1.0, recording.shape_rate_hz: 10}
+parameters: {system.cables.links: [2, 3]}
+metrics: [{name: low_m, signal: load.z_m, stage: hold, reduce: min}]
+figures: [{kind: overlay, stage: hold, signals: [load.z_m]}]
+"""
+
+
+@pytest.mark.parametrize("name", sweep_names())
+def test_shipped_sweeps_are_sound(name):
+    path = sweep_path(name)
+    sweep = load_sweep(path)
+    assert sweep.name == name and sweep.description
+    plan = make_plan(sweep, sweep_scenario_path(sweep.scenario, path))
+    assert plan.runs and not plan.duplicates
+
+
+def test_a_small_sweep_flies_and_resumes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(SMALL)
+    assert main(["sweep", "small.yaml", "--workers", "1"]) == 0
+    folder = tmp_path / "runs" / "sweep_small"
+    with (folder / "table.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["status"] for row in rows] == ["finished"] * 2
+    assert all(0.0 < float(row["low_m"]) < 3.0 for row in rows)
+    assert all(float(row["errors.load.hold.translational_error_m"]) < 0.5 for row in rows)
+    assert (folder / "figures" / "overlay_hold.png").is_file()
+    assert not (folder / "flights").exists()
+    capsys.readouterr()
+
+    before = {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()}
+    assert main(["sweep", "small.yaml"]) == 2
+    assert "--resume continues it" in capsys.readouterr().err
+    assert main(["sweep", "small.yaml", "--resume"]) == 0
+    assert "2 runs finished (2 from before), 0 failed" in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()} == before
+
+
+def test_kept_bags_are_ordinary_results_and_failed_runs_give_exit_code_1(tmp_path, capsys):
+    path = tmp_path / "heavy.yaml"
+    path.write_text(
+        "scenario: hold\nkeep: bag\nset: {start: air, mission.stages.0.duration_s: 0.5}\n"
+        "parameters: {system.load.mass_kg: [1.0, 50.0]}\n"
+    )
+    assert main(["sweep", str(path), "--out", str(tmp_path / "out"), "--workers", "1"]) == 1
+    captured = capsys.readouterr()
+    assert "the rotors cannot lift the load" in captured.err
+    assert "1 runs finished, 1 failed" in captured.out
+    (flown,) = (tmp_path / "out" / "flights").iterdir()
+    assert {"bag", "scenario.yaml", "summary.json"} <= {p.name for p in flown.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], ["which sweep?", "joint_damping", "run_speed"]),
+        (["joint_dampin"], ["'joint_dampin'", "did you mean 'joint_damping'"]),
+        (["none.yaml"], ["none.yaml", "no such file"]),
+        (["bad.yaml"], ["linkz", "links"]),
+        (["lost.yaml"], ["'enage'", "'engage'"]),
+        (["run_speed", "--workers", "2", "--scheduler", "tcp://a:1"], ["exclude each other"]),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, args, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.yaml").write_text("scenario: hold\nparameters: {system.cables.linkz: [2]}\n")
+    (tmp_path / "lost.yaml").write_text("scenario: enage\nparameters: {seed: [2]}\n")
+    assert main(["sweep", *args]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and err.startswith("musls: error: "), err
+    assert all(word in err for word in words), err
+    assert not (tmp_path / "runs").exists()
