@@ -38,7 +38,7 @@ from musls_sim.plants.stability import (
     stable_step_s,
     substeps,
 )
-from musls_sim.plants.tension import cable_forces, too_coarse
+from musls_sim.plants.tension import OK, RUNAWAY, cable_forces, judge_step
 
 Array = NDArray[np.float64]
 
@@ -183,22 +183,30 @@ class DartPlant:
         for k in range(levels.substeps[level]):
             self._stops.apply(self._positions)
             if self._friction is not None:
-                self._friction.apply(self._velocities)
+                self._friction.apply(self._velocities, self._stops.extra_damping)
             act(step_s, k * step_s)
             self.world.step()
             self._read_tension()
             self._read_motion()
-            if level < levels.last and too_coarse(
-                peak, levels.tension_n[level], self._velocities, levels.rate_rad_s[level]
-            ):
-                return False
+            verdict = judge_step(
+                peak,
+                levels.tension_n[level],
+                self._velocities,
+                levels.rate_rad_s[level],
+                SPEED_LIMIT_M_S,
+            )
+            if verdict != OK:
+                if level < levels.last:
+                    return False
+                if verdict == RUNAWAY:  # before DART is asked to step it once more
+                    raise SimulationDiverged(self._diagnosis(*fastest_body(self._motion)))
         return True
 
     def _apply_forces(self, step_s: float, rotor_command_rad_s: Array, wind_enu_m_s: Array) -> None:
         """Spin the rotors and sum all outside forces into `_tau`."""
         speed = self.state.rotor_speed_rad_s
         spin_rotors(speed, rotor_command_rad_s, self._rotors, step_s)
-        generalised_forces(
+        finite = generalised_forces(
             self._motion,
             self._parents,
             self._first,
@@ -213,6 +221,10 @@ class DartPlant:
             self._wrench,
             self._tau,
         )
+        if not finite:  # DART would go on with the forces of the step before
+            raise SimulationDiverged(
+                f"forces are not finite at {self.time_s:.3f} s: check rotor commands and wind"
+            )
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""

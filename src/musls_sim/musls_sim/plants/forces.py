@@ -154,6 +154,9 @@ def generalised_forces(
         ground: Height of the ground, NaN for none [m].
         wrench: Work space: force, moment about the body's origin, world, (n_bodies, 6).
         tau: Result, (n_dofs,).
+
+    Returns:
+        Whether the load's part of the result, which everything adds up to, is finite.
     """
     wrench[:] = 0.0
     for k in range(parents.shape[0] - 1, -1, -1):
@@ -194,3 +197,4 @@ def generalised_forces(
     for i in range(3):
         tau[i] = wrench[0, 3 + i]
         tau[3 + i] = wrench[0, i]
+    return np.isfinite(tau[:6].sum())

@@ -3,8 +3,9 @@
 DART's own joint friction is a constraint per axis, solved exactly in an LCP that grows with the
 number of joints (the seed paper measured that it halves the speed). Here each axis gets the
 torque -tau_f w / sqrt(w^2 + w_s^2), which tends to Coulomb's law for rates above w_s and creeps at
-w_s tau / tau_f when it sticks. It enters as additional joint damping tau_f / sqrt(w^2 + w_s^2)
-with w from the beginning of the step; DART integrates damping implicitly, so any step is stable.
+w_s r / sqrt(1 - r^2), r = tau / tau_f, when it sticks. It enters as additional joint damping
+tau_f / sqrt(w^2 + w_s^2) with w from the beginning of the step; DART integrates damping implicitly,
+so any step is stable.
 """
 
 from __future__ import annotations
@@ -38,13 +39,18 @@ class RegularisedFriction:
             return None
         return cls(skeleton, tree)
 
-    def apply(self, rates_rad_s: Array) -> None:
+    def apply(self, rates_rad_s: Array, extra_damping_n_m_s_rad: Array | float = 0.0) -> None:
         """Set the effective damping for the coming step.
 
         Args:
             rates_rad_s: Rates of all coordinates, the load's six first, (n_dofs,).
+            extra_damping_n_m_s_rad: Damping of the joint stops, (n_dofs - 6,).
         """
         rates = rates_rad_s[6:]
-        damping = self._damping + self._friction / np.sqrt(rates**2 + STICK_RATE_RAD_S**2)
+        damping = (
+            self._damping
+            + extra_damping_n_m_s_rad
+            + self._friction / np.sqrt(rates**2 + STICK_RATE_RAD_S**2)
+        )
         for (set_damping, axis), value in zip(self._set, damping.tolist(), strict=True):
             set_damping(axis, value)

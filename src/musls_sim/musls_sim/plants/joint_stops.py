@@ -37,7 +37,11 @@ def _changes(positions, second, side):
 
 
 class JointStops:
-    """Stops of the second axes of all joints of one skeleton."""
+    """Stops of the second axes of all joints of one skeleton.
+
+    Attributes:
+        extra_damping: Damping that the stops add now, all axes, (n_dofs - 6,) [N m s/rad].
+    """
 
     def __init__(self, skeleton: Skeleton, tree: Tree) -> None:
         """Find the joints; none is at its stop yet."""
@@ -45,6 +49,7 @@ class JointStops:
         self._bodies = tree.bodies[1:]
         self._second = tree.first_coordinate[1:] + 1
         self._side = np.zeros(len(self._joints), np.int64)
+        self.extra_damping = np.zeros(tree.n_coordinates - 6)
 
     def apply(self, positions: Array) -> None:
         """Set the springs for the coming step.
@@ -60,7 +65,7 @@ class JointStops:
             joint, body, at_stop = self._joints[k], self._bodies[k], bool(side[k])
             joint.setRestPosition(1, float(side[k] * STOP_RAD))
             joint.setSpringStiffness(1, STIFFNESS_N_M_RAD if at_stop else body.stiffness_n_m_rad)
-            joint.setDampingCoefficient(
-                1, body.damping_n_m_s_rad + (DAMPING_N_M_S_RAD if at_stop else 0.0)
-            )
+            extra = DAMPING_N_M_S_RAD if at_stop else 0.0
+            joint.setDampingCoefficient(1, body.damping_n_m_s_rad + extra)
+            self.extra_damping[self._second[k] - 6] = extra
         self._side = side
