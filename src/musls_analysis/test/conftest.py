@@ -1,12 +1,6 @@
-"""Fixtures of this folder; the helper module beside it is made importable."""
-
-import sys
-from pathlib import Path
+"""Fixtures of this folder."""
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from made_up_flight import flight, flight_messages, write_bag
 
 

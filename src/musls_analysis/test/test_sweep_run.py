@@ -188,6 +188,7 @@ def test_a_foreign_or_older_folder_is_refused(tmp_path):
         Store(tmp_path / "old").check(resume=False)
 
 
+@pytest.mark.slow
 def test_runs_on_a_dask_cluster(study):
     distributed = pytest.importorskip("dask.distributed")
     plan, store, made = study([FINE, MISTAKE, ABORTS], "repetitions: 2\n")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from musls_description.errors import MuslsError
 
-MARK = "summary.json"
-"""A file that every result folder holds; only folders with it are ever overwritten."""
+MARKS = ("summary.json", "comparison.json")
+"""Every result folder holds one of these files; only such folders are ever overwritten."""
 
 
 class ResultError(MuslsError):
@@ -34,8 +34,10 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
         return
     if not overwrite:
         raise ResultError(f"output folder {out} exists; --overwrite replaces it")
-    if not os.path.isfile(out / MARK):
-        raise ResultError(f"{out} is not a result of musls (no {MARK} in it): not overwritten")
+    if not any(os.path.isfile(out / mark) for mark in MARKS):
+        raise ResultError(
+            f"{out} is not a result of musls (no {' or '.join(MARKS)} in it): not overwritten"
+        )
 
 
 @contextmanager

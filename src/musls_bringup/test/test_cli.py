@@ -76,7 +76,7 @@ def test_debug_after_two_dashes_belongs_to_the_subcommand():
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["flyy"], ["'flyy'", "fly?"]),
+        (["flyy"], ["'flyy'", "'fly'?"]),
         (["xyzzy"], ["'xyzzy'", "fly, list"]),
         (["--colour"], ["--colour", "musls --help"]),
         (["fly", "--step", "1"], ["--step", "musls fly --help"]),

@@ -49,6 +49,7 @@ def test_a_small_sweep_flies_and_resumes(tmp_path, monkeypatch, capsys):
     assert {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()} == before
 
 
+@pytest.mark.slow
 def test_kept_bags_are_ordinary_results_and_failed_runs_give_exit_code_1(tmp_path, capsys):
     path = tmp_path / "heavy.yaml"
     path.write_text(

@@ -116,10 +116,11 @@ def group_text(sweep: SweepSpec, group: Mapping[str, Any]) -> str:
     for key, value in group.items():
         text = ParameterText(sweep, key)
         unit = text.axis.removeprefix(text.name).strip(" []")
-        times = "\N{MULTIPLICATION SIGN}" if text.exponent and value else ""
-        shown = f"{text.value(value)}{times}{unit if value or not text.exponent else ''}"
-        if not text.exponent and unit:
-            shown = f"{text.value(value)} {unit}"
+        shown = text.value(value)
+        if text.exponent and value:
+            shown += f"\N{MULTIPLICATION SIGN}{unit}"
+        elif _is_number(value) and unit and not text.exponent:
+            shown += f" {unit}"
         parts.append(f"{text.name} {shown}")
     return ", ".join(parts)
 

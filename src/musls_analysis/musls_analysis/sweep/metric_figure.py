@@ -82,7 +82,7 @@ def metric_figure(sweep: SweepSpec, figure: MetricFigure, rows: Rows) -> Figure:
     count = len(figure.panels)
     columns = min(count, 2)
     lines = -(-count // columns)
-    drawn = style.new_figure(0.75 + 2.35 * lines, style.WIDTH_IN if columns > 1 else 4.6)
+    drawn = style.new_figure(0.85 + 2.4 * lines, style.WIDTH_IN if columns > 1 else 4.6)
     axes = np.atleast_1d(drawn.subplots(lines, columns)).ravel()
     handles: dict[str, Line2D] = {}
     for ax, panel in zip(axes, figure.panels, strict=False):
@@ -97,10 +97,13 @@ def metric_figure(sweep: SweepSpec, figure: MetricFigure, rows: Rows) -> Figure:
             name = ", ".join(names)
             if name:
                 handles.setdefault(name, Line2D([], [], lw=1.3, ms=3.5, label=name, **look))
-        ax.set_ylabel(labels.metric_text(panel[0]).axis)
+        text = labels.metric_text(panel[0])
+        ax.set_ylabel(text.axis)
+        if len(panel) == 1 and not text.axis.startswith(text.series):
+            ax.set_title(text.series)
         ax.set_yscale("log" if figure.log else "linear")
-    style_top = _legend(drawn, handles, rows)
-    style.margins(drawn, 0.62, 0.15, 0.48, style_top, wspace=0.27, hspace=0.2)
+    top = _legend(drawn, handles, rows)
+    style.margins(drawn, 0.62, 0.15, 0.48, top + 0.15, wspace=0.27, hspace=0.25)
     for k, ax in enumerate(axes[:count]):
         _finish(ax, axis, rows, named=k + columns >= count)
     for ax in axes[count:]:
@@ -138,7 +141,7 @@ def _legend(drawn: Figure, handles: dict[str, Line2D], rows: Rows) -> float:
     shown = list(handles.values())
     if any(row["status"] == FAILED for row in rows):
         shown.append(Line2D([], [], **_FAILED, label="failed runs, of all there"))
-    return style.legend_on_top(drawn, shown) if shown else 0.2
+    return style.legend_on_top(drawn, shown) if shown else 0.15
 
 
 def _finish(ax: Axes, axis: _Axis, rows: Rows, *, named: bool) -> None:

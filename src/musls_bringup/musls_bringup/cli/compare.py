@@ -81,15 +81,15 @@ def run(
     real_cycle: _RealCycles = None,
     sim_cycle: _SimCycles = None,
     out: _Out = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older result.")] = False,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
     from musls_analysis.compare import CompareOptions, compare_stage
     from musls_analysis.comparison_files import write_comparison
-    from musls_bringup.results import ResultError, default_folder, result_folder
+    from musls_bringup.results import check_folder, default_folder, result_folder
 
     folder = out or default_folder("compare")
-    if folder.exists():
-        raise ResultError(f"output folder {folder} exists")
+    check_folder(folder, overwrite=overwrite)
     if not 0.0 <= lag_limit < float("inf"):
         raise ConfigError(f"--lag-limit is {lag_limit:g}, must be 0 or more")
     options = CompareOptions(
@@ -106,7 +106,7 @@ def run(
         comparisons.append(compare_stage(name, real_cut, sim_cuts, options))
         _warn(comparisons[-1].warnings)
     about = _about(recordings, options)
-    with result_folder(folder, overwrite=False) as work:
+    with result_folder(folder, overwrite=overwrite) as work:
         write_comparison(comparisons, about, work)
     _conclude(comparisons, about, folder)
 

@@ -5,8 +5,7 @@ import json
 import pytest
 from made_up_recordings import excerpt_lines, flight, tf_messages, write_bag, write_lines
 
-# A test of the package above, which is not there when colcon tests this package alone.
-main = pytest.importorskip("musls_bringup.cli").main
+from musls_bringup.cli import main
 
 FRAMES = {"load": "load", "drone_1": "drone1", "drone_2": "drone2", "drone_3": "drone3"}
 
