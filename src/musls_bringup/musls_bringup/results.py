@@ -21,7 +21,9 @@ class ResultError(MuslsError):
 
 def default_folder(name: str) -> Path:
     """`runs/NAME_DATE_TIME` below the present folder."""
-    return Path("runs") / f"{name}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    # Milliseconds, because runs are started side by side.
+    now = datetime.now()
+    return Path("runs") / f"{name}_{now:%Y-%m-%d_%H-%M-%S}-{now.microsecond // 1000:03d}"
 
 
 def check_folder(out: Path, *, overwrite: bool) -> None:

@@ -17,9 +17,12 @@ from pydantic import Field
 
 from musls_control.formation import Cone, drone_poses
 from musls_control.trajectories import AnyTrajectory
+from musls_description.errors import ConfigError
 from musls_description.schema import Finite, NonNegative, Positive, spec
 
 Array = NDArray[np.float64]
+
+LONGEST_STAGE_S = 86400.0
 
 
 @spec
@@ -225,7 +228,12 @@ def _fly(
 
 
 def _stages(draft: _Draft, mission: MissionSpec, ground: GroundSpot | None) -> None:
-    for stage in mission.stages:
+    for k, stage in enumerate(mission.stages):
+        if stage.duration_s > LONGEST_STAGE_S:
+            raise ConfigError(
+                f"mission.stages.{k}: lasts {stage.duration_s:g} s, at most {LONGEST_STAGE_S:g} s "
+                "(a day) are possible"
+            )
         first = stage.pose(np.zeros(1))[0]
         if ground is not None and draft.last[2] < ground.load_position_enu_m[2] < first[2]:
             _lift(draft, mission, ground, first[2])

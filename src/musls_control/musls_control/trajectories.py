@@ -261,12 +261,14 @@ class Waypoints(_Periodic):
         kind: "waypoints".
         points: At least one.
         speed_m_s: Speed between points.
+        yaw_rate_rad_s: Largest turn rate between points.
         repetitions: Times through the list (from the last point back to the first).
     """
 
     kind: Literal["waypoints"] = "waypoints"
     points: Annotated[tuple[Waypoint, ...], Field(min_length=1)]
     speed_m_s: Positive = 0.5
+    yaw_rate_rad_s: Positive = 0.5
     repetitions: Repetitions = 1
 
     def _knots(self) -> tuple[Array, Array]:
@@ -275,7 +277,9 @@ class Waypoints(_Periodic):
         for point in self.points * self.repetitions:
             pose = np.array([*point.position_m, point.yaw_rad])
             if poses:
-                now += max(np.linalg.norm(pose[:3] - poses[-1][:3]) / self.speed_m_s, 1e-3)
+                move = np.abs(pose - poses[-1])
+                turn_s = move[3] / self.yaw_rate_rad_s
+                now += max(np.linalg.norm(move[:3]) / self.speed_m_s, turn_s, 1e-3)
             times += [now, now + max(point.hold_s, 1e-6)]
             poses += [pose, pose]
             now = times[-1]

@@ -404,16 +404,19 @@ def test_a_single_waypoint_is_a_hold():
 )
 def test_waypoints_start_and_end_at_the_first_and_last(points, speed, repetitions):
     listed = [Waypoint(position_m=p[:3], yaw_rad=p[3], hold_s=p[4]) for p in points]
-    flight = Waypoints(points=listed, speed_m_s=speed, repetitions=repetitions)
+    flight = Waypoints(points=listed, speed_m_s=speed, yaw_rate_rad_s=0.7, repetitions=repetitions)
     first, last = pose(flight, 0.0, flight.duration_s)
     assert np.allclose(first, points[0][:4])
     assert np.allclose(last, points[-1][:4])
-    tour = [np.array(p[:3]) for p in points] * repetitions
-    way = sum(np.linalg.norm(b - a) for a, b in pairwise(tour))
+    tour = [np.array(p[:4]) for p in points] * repetitions
+    way_s = sum(
+        max(np.linalg.norm(b[:3] - a[:3]) / speed, abs(b[3] - a[3]) / 0.7)
+        for a, b in pairwise(tour)
+    )
     holds = repetitions * sum(p[4] for p in points)
     # A knot takes at least a moment, that of pauses and of turns on the spot.
     slack = 2e-3 * len(tour)
-    assert way / speed + holds <= flight.duration_s + 1e-9 <= way / speed + holds + slack
+    assert way_s + holds <= flight.duration_s + 1e-9 <= way_s + holds + slack
     assert flight.period_s == pytest.approx(flight.duration_s / repetitions)
 
 

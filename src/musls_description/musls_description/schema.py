@@ -82,13 +82,15 @@ def describe(
         line_of: Line number of a path of keys in the file, None where unknown.
     """
     # A union reports one error per alternative; the longest path is the one that was meant.
-    first = max(error.errors(), key=lambda e: len(e["loc"]))
+    # Of equals an unknown key says most: the missing one is probably just misspelt.
+    unknown = ("unexpected_keyword_argument", "extra_forbidden")
+    first = max(error.errors(), key=lambda e: (len(e["loc"]), e["type"] in unknown))
     path = _keys_of_input(first["loc"], data)
     line = line_of(path)
     place = where if line is None else f"{where}, line {line}"
     field = ".".join(str(part) for part in path)
     kind, shown = first["type"], first["input"]
-    if kind in ("unexpected_keyword_argument", "extra_forbidden"):
+    if kind in unknown:
         names = _field_names(root, first["loc"][:-1])
         return f"{place}: unknown key '{field}': {near_names(str(path[-1]), names)}"
     if kind in ("missing", "missing_argument", "missing_keyword_only_argument"):

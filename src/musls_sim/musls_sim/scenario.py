@@ -127,7 +127,7 @@ class Scenario:
         seed: Seed of all noise; the same seed gives the same run bit for bit.
     """
 
-    name: str
+    name: Annotated[str, Field(pattern=r"^[\w.+-]+$")]
     description: str = ""
     system: SlungLoadSystem
     start: Literal["ground", "air"] = "ground"

@@ -462,9 +462,6 @@ def test_a_flight_that_starts_in_the_air_stays_there(tmp_path, estimation, limit
     assert worst < limit_m
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the plant knows no tension before its first step: 0 N, slack, at time 0"
-)
 def test_a_hanging_load_pulls_from_the_first_record_on(tmp_path):
     run = fly_for(flight(tmp_path, "hold", TRUTH), 0.1)
     weight = run.scenario.system.load.mass_kg * 9.80665

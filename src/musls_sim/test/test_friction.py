@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from musls_description.library import load_system
 from musls_description.tree import build_tree
 from musls_sim.plants.dart_skeleton import build_skeleton, build_world
-from musls_sim.plants.friction import STICK_RATE_RAD_S, RegularisedFriction
+from musls_sim.plants.friction import CHANGE, STICK_RATE_RAD_S, RegularisedFriction
 from musls_sim.plants.joint_stops import DAMPING_N_M_S_RAD, STIFFNESS_N_M_RAD, STOP_RAD, JointStops
 
 G = 9.81
@@ -283,4 +283,4 @@ class TestStops:
         damping = rod.joint.getDampingCoefficient(1)
         friction = 1e-3 / np.hypot(rate, STICK_RATE_RAD_S)
         expected = BASE["damping_n_m_s_rad"] + DAMPING_N_M_S_RAD + friction
-        assert damping == pytest.approx(expected, rel=1e-3)
+        assert damping == pytest.approx(expected, rel=CHANGE)

@@ -222,7 +222,6 @@ def test_numbers_survive_the_resolved_file_exactly(tmp_path_factory, seed, mass,
             "misson:",
             3,
             ["'misson'", "'mission'"],
-            marks=pytest.mark.xfail(strict=True, reason="says only that mission is missing"),
         ),
         ("formation:", "formatoin:", 7, ["'formatoin'", "'formation'"]),
         ("radius_m", "radus_m", 6, ["mission.stages.1.radus_m", "'radius_m'"]),
@@ -463,9 +462,10 @@ def test_from_the_air_too_the_load_must_not_touch_the_ground(tiny, stage):
         check(load_scenario(tiny, ["start=air", f"mission.stages=[{stage}]"]))
 
 
-def test_a_formation_that_is_too_low_is_refused_for_the_ground(tiny):
-    scenario = load_scenario(tiny, ["formation.height_m=1.2"])
-    with pytest.raises(ConfigError, match=r"ground.*formation\.height_m"):
+@pytest.mark.parametrize(("height_m", "where"), [(1.2, "below"), (3.6, "above")])
+def test_a_formation_that_does_not_fit_the_cables_names_the_height_that_does(tiny, height_m, where):
+    scenario = load_scenario(tiny, [f"formation.height_m={height_m}"])
+    with pytest.raises(ConfigError, match=rf"height_m = {height_m}.*{where}.*about 2\.29 fits"):
         check(scenario)
 
 

@@ -81,7 +81,9 @@ def run(
     real_cycle: _RealCycles = None,
     sim_cycle: _SimCycles = None,
     out: _Out = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older result.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an older result.")
+    ] = False,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
     from musls_analysis.compare import CompareOptions, compare_stage

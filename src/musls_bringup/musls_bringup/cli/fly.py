@@ -98,14 +98,21 @@ MANY_DRONES = 4
 """With more drones than this the table gives their mean instead of a column each."""
 
 
+def _flown_stages(errors: dict[str, dict[str, Any]]) -> list[str]:
+    """Stages that the mission is about; all of them if the flight did not get that far."""
+    from musls_control.phases import PHASES
+
+    names = list(dict.fromkeys(stage for body in errors.values() for stage in body))
+    flown = [name for name in names if name not in PHASES and name.rsplit("_", 1)[0] not in PHASES]
+    return flown or names
+
+
 def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Any:
     """Mean translational (12) and geodesic (13) errors to the set-point, per stage and body.
 
     Take-off, transits and landing are left to the report.
     """
     from rich.table import Table
-
-    from musls_control.phases import PHASES
 
     groups = {body.replace("_", " "): [body] for body in errors}
     if len(errors) > MANY_DRONES:
@@ -114,9 +121,7 @@ def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Any:
     table.add_column("error to set-point")
     for name in groups:
         table.add_column(name, justify="right")
-    names = list(dict.fromkeys(stage for body in errors.values() for stage in body))
-    flown = [name for name in names if name not in PHASES and name.rsplit("_", 1)[0] not in PHASES]
-    for stage in flown or names:
+    for stage in _flown_stages(errors):
         cells = []
         for bodies in groups.values():
             entries = [errors[body][stage] for body in bodies if stage in errors[body]]
@@ -137,11 +142,20 @@ def _conclude(summary: dict[str, Any], folder: Path, report: bool) -> None:
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(_error_table(summary["errors"]))
-    tension = max(entry["max_tension_n"] for entry in summary["cables"].values())
+    flown = _flown_stages(summary["errors"])
+    tension = max(
+        (
+            cable["stages"][stage]["max_tension_n"]
+            for cable in summary["cables"].values()
+            for stage in flown
+            if stage in cable["stages"]
+        ),
+        default=0.0,
+    )
     console.print(
         f"{summary['sim_time_s']:.1f} s flown in {summary['wall_time_s']:.2f} s: "
         f"[bold]{summary['real_time_factor']:.1f}x real time[/bold] at steps of "
-        f"{1e3 * summary['step_size_s']:g} ms; largest tension {tension:.1f} N; "
+        f"{1e3 * summary['step_size_s']:g} ms; largest tension in flight {tension:.1f} N; "
         f"thrust margin {summary['thrust_margin']:.2f}"
     )
     if summary["interrupted"]:

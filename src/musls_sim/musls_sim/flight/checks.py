@@ -11,6 +11,9 @@ from musls_description.errors import ConfigError
 from musls_description.spawn import HangingEquilibrium, hanging_equilibrium
 from musls_sim.scenario import Scenario
 
+MAX_SAG_M = 0.5
+"""Distance of the hanging load from its set-point beyond which the formation does not fit."""
+
 MIN_THRUST_MARGIN = 1.1
 """Largest thrust over hover thrust below which a multirotor cannot be controlled any more."""
 
@@ -75,13 +78,21 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
         force: Fly in spite of too little thrust.
 
     Raises:
-        ConfigError: Too little thrust, or the load would drag over the ground.
+        ConfigError: Too little thrust, a formation that does not fit the cables, or the load would
+            drag over the ground.
     """
     if hover.thrust_margin < MIN_THRUST_MARGIN and not force:
         raise ConfigError(
             f"the rotors cannot lift the load: thrust margin {hover.thrust_margin:.2f} (largest "
             f"over hover thrust of drone_{hover.weakest}), at least {MIN_THRUST_MARGIN} is needed; "
             "--force flies anyway"
+        )
+    if abs(hover.sag_m) > MAX_SAG_M:
+        where = "below" if hover.sag_m > 0.0 else "above"
+        fitting = scenario.formation.height_m + hover.sag_m
+        raise ConfigError(
+            f"formation.height_m = {scenario.formation.height_m:g}: the load would hang "
+            f"{abs(hover.sag_m):.2f} m {where} its set-point; about {fitting:.2f} fits these cables"
         )
     # An engagement sets the load down on purpose, which needs a flight from the ground.
     heights = [

@@ -17,6 +17,13 @@ from musls_sim.flight.checks import check_hover, hover_in_formation
 from musls_sim.flight.pilot import Pilot
 from musls_sim.flight.trim import trim_speeds_rad_s, trim_throttle
 from musls_sim.plants.dart_plant import DartPlant
+from musls_sim.plants.stability import (
+    CONTROL_PERIOD_S,
+    ENGAGEMENT_MARGIN,
+    TENSION_MARGIN,
+    stable_step_s,
+    substeps,
+)
 from musls_sim.recording import BagRecorder
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
@@ -123,12 +130,20 @@ class Flight:
         return DartPlant(
             scenario.system,
             equilibrium.configuration if in_air else ground_spawn(scenario.system),
-            physics_step_s=None if step == "auto" else step,
+            physics_step_s=self._auto_step_s() if step == "auto" else step,
             gravity_m_s2=scenario.physics.gravity_m_s2,
             exact_friction=scenario.physics.exact_friction,
             refine=scenario.physics.refine,
             rotor_speed_rad_s=trim_speeds_rad_s(scenario.system, equilibrium) if in_air else None,
         )
+
+    def _auto_step_s(self) -> float:
+        """Largest step that is an integer part of the period and holds the mission's tensions."""
+        scenario = self.scenario
+        jerks = any(stage.kind == "engage" for stage in scenario.mission.stages)
+        margin = ENGAGEMENT_MARGIN if jerks else TENSION_MARGIN
+        limit = stable_step_s(scenario.system, scenario.physics.gravity_m_s2, margin)
+        return CONTROL_PERIOD_S / substeps(limit)
 
     def _plan(self, first: np.ndarray, in_air: bool) -> FlightPlan:
         scenario, state = self.scenario, self.plant.state

@@ -46,6 +46,11 @@ SPEED_LIMIT_M_S = 100.0
 """No body of a slung-load system gets that fast; beyond it the integration has failed."""
 
 
+CALM_PERIODS = 25
+"""Control periods without a jerk (0.1 s) after which a refined step is doubled again: the waves
+that a jerk sends along the cables are to be followed too."""
+
+
 class DartPlant:
     """Rigid-link chains in DART, see `interface.Plant`."""
 
@@ -88,7 +93,7 @@ class DartPlant:
         self.substeps = substeps(limit if physics_step_s is None else physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
         self._levels = _Levels(system, self.period_s, self.substeps, refine)
-        self._level = 0
+        self._level = self._calm = 0
         self.refined_periods = 0
 
         tree = build_tree(system)
@@ -98,7 +103,7 @@ class DartPlant:
         if ground_height_enu_m is not None:
             add_ground_contact(self.world, self.skeleton, tree, system, ground_height_enu_m)
         self._friction = None if exact_friction else RegularisedFriction.of(self.skeleton, tree)
-        self._stops = JointStops(self.skeleton, tree)
+        self._stops = JointStops(self.skeleton, tree, sets_damping=self._friction is None)
 
         self._ground = np.nan if ground_height_enu_m is None else ground_height_enu_m
         self._build_tables()
@@ -110,6 +115,7 @@ class DartPlant:
         self._step_s = self.physics_step_s
         self.skeleton.setPositions(start.coordinates)
         self._read_motion()
+        self._read_first_tension()
         self._collect(0.0)
 
     def _build_tables(self) -> None:
@@ -168,9 +174,17 @@ class DartPlant:
             self.state.rotor_speed_rad_s[:] = before[2]
             self._read_motion()
         self.refined_periods += level > 0
-        self._level = max(level - 1, 0)
+        self._settle(level)
         self.steps += 1
         self._collect(self.period_s)
+
+    def _settle(self, level: int) -> None:
+        """Choose the level to begin the next period with: coarser only after a calm while."""
+        self._calm = self._calm + 1 if level <= self._level else 0
+        self._level = max(level, self._level)
+        if self._calm >= CALM_PERIODS:
+            self._calm = 0
+            self._level = max(self._level - 1, 0)
 
     def _advance(self, level: int, act: Callable[[float, float], None]) -> bool:
         """Advance one period at a level of refinement; False if that is too coarse."""
@@ -268,6 +282,14 @@ class DartPlant:
             self._joints,
             self._motion,
         )
+
+    def _read_first_tension(self) -> None:
+        """Tension in the start configuration (without what the ground carries)."""
+        still = np.zeros(3)
+        self._apply_forces(0.0, self.state.rotor_speed_rad_s, still)
+        self.skeleton.setCommands(self._tau)
+        self.skeleton.computeForwardDynamics()
+        self._read_tension()
 
     def _read_tension(self) -> None:
         # Before the motion is read: DART's forces belong to the configuration before the step.

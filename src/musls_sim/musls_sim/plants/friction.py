@@ -18,6 +18,9 @@ from musls_description.tree import Tree
 
 Array = NDArray[np.float64]
 
+CHANGE = 0.01
+"""Relative change of an axis' damping from which it is handed to DART: each call costs time."""
+
 STICK_RATE_RAD_S = 0.02
 """Rate w_s below which a joint counts as stuck (creep)."""
 
@@ -30,6 +33,7 @@ class RegularisedFriction:
         axes = [(k, axis) for k, body in enumerate(tree.bodies) for axis in range(len(body.axes))]
         self._friction = np.array([tree.bodies[k].friction_n_m for k, _ in axes])
         self._damping = np.array([tree.bodies[k].damping_n_m_s_rad for k, _ in axes])
+        self._in_force = np.zeros(len(axes))
         self._set = [(skeleton.getJoint(k).setDampingCoefficient, axis) for k, axis in axes]
 
     @classmethod
@@ -52,5 +56,8 @@ class RegularisedFriction:
             + extra_damping_n_m_s_rad
             + self._friction / np.sqrt(rates**2 + STICK_RATE_RAD_S**2)
         )
-        for (set_damping, axis), value in zip(self._set, damping.tolist(), strict=True):
-            set_damping(axis, value)
+        changed = np.abs(damping - self._in_force) > CHANGE * self._in_force
+        for k in np.flatnonzero(changed):
+            set_damping, axis = self._set[k]
+            set_damping(axis, damping[k])
+        self._in_force[changed] = damping[changed]

@@ -43,8 +43,16 @@ class JointStops:
         extra_damping: Damping that the stops add now, all axes, (n_dofs - 6,) [N m s/rad].
     """
 
-    def __init__(self, skeleton: Skeleton, tree: Tree) -> None:
-        """Find the joints; none is at its stop yet."""
+    def __init__(self, skeleton: Skeleton, tree: Tree, *, sets_damping: bool = True) -> None:
+        """Find the joints; none is at its stop yet.
+
+        Args:
+            skeleton: The skeleton.
+            tree: Its tree.
+            sets_damping: Hand the damping to DART here; else joint friction does, which computes
+                the damping of every axis anyway.
+        """
+        self._sets_damping = sets_damping
         self._joints = [skeleton.getJoint(k) for k in range(1, len(tree.bodies))]
         self._bodies = tree.bodies[1:]
         self._second = tree.first_coordinate[1:] + 1
@@ -66,6 +74,7 @@ class JointStops:
             joint.setRestPosition(1, float(side[k] * STOP_RAD))
             joint.setSpringStiffness(1, STIFFNESS_N_M_RAD if at_stop else body.stiffness_n_m_rad)
             extra = DAMPING_N_M_S_RAD if at_stop else 0.0
-            joint.setDampingCoefficient(1, body.damping_n_m_s_rad + extra)
+            if self._sets_damping:
+                joint.setDampingCoefficient(1, body.damping_n_m_s_rad + extra)
             self.extra_damping[self._second[k] - 6] = extra
         self._side = side

@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 TENSION_MARGIN = 3.0
 """Tension over the static share of the load for which a step must hold (manoeuvres)."""
 
+ENGAGEMENT_MARGIN = 10.0
+"""The same for missions in which slack cables are jerked taut."""
+
 JOINT_TURN_PER_STEP_RAD = 0.25
 """Largest turn of a joint within a step: the velocity terms are integrated explicitly."""
 
@@ -63,14 +66,18 @@ def largest_stable_tension_n(cable: Cable, step_s: float) -> float:
     return float(limits.min())
 
 
-def design_tension_n(system: SlungLoadSystem, gravity_m_s2: float) -> float:
-    """Tension for which the step is chosen: the static share times `TENSION_MARGIN` [N]."""
-    return TENSION_MARGIN * system.carried_mass_kg * gravity_m_s2 / system.n_drones
+def design_tension_n(
+    system: SlungLoadSystem, gravity_m_s2: float, margin: float = TENSION_MARGIN
+) -> float:
+    """Tension for which the step is chosen: the static share times a margin [N]."""
+    return margin * system.carried_mass_kg * gravity_m_s2 / system.n_drones
 
 
-def stable_step_s(system: SlungLoadSystem, gravity_m_s2: float) -> float:
+def stable_step_s(
+    system: SlungLoadSystem, gravity_m_s2: float, margin: float = TENSION_MARGIN
+) -> float:
     """Largest stable step over all cables of a system at the design tension [s]."""
-    tension = design_tension_n(system, gravity_m_s2)
+    tension = design_tension_n(system, gravity_m_s2, margin)
     return min(largest_stable_step_s(cable, tension) for cable in system.cables)
 
 
