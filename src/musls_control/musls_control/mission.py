@@ -49,14 +49,14 @@ class MissionSpec:
     stages: Annotated[tuple[AnyTrajectory, ...], Field(min_length=1)]
     setpoint_rate_hz: Annotated[float, Field(gt=0.0, le=250.0)] = 5.0
     spool_up_s: Positive = 1.6
-    take_off_s: Positive = 5.0
+    take_off_s: Positive = 4.6
     rise_m: Positive = 0.7
-    form_up_s: Positive = 5.0
+    form_up_s: Positive = 4.0
     slack_height_m: Finite = -0.5
     vertical_speed_m_s: Positive = 0.3
     transit_speed_m_s: Positive = 0.4
     transit_yaw_rate_rad_s: Positive = 0.3
-    settle_s: NonNegative = 2.0
+    settle_s: NonNegative = 1.5
     landing_speed_m_s: Positive = 0.5
 
 

@@ -16,7 +16,7 @@ DISARM_AFTER_S = 2.0
 """Time landed before a drone is disarmed, PX4's COM_DISARM_LAND."""
 
 LANDING_TIMEOUT_S = 20.0
-AFTER_DISARM_S = 1.0
+AFTER_DISARM_S = 0.4
 
 
 class SetpointLog(Protocol):
