@@ -3,6 +3,7 @@
 import gc
 import resource
 import tracemalloc
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -93,22 +94,27 @@ def test_failed_construction_leaves_nothing(tmp_path, monkeypatch, error):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.fixture
-def file_limit():
-    """Sets the largest size of a file: the disk is full."""
+@contextmanager
+def file_limit(size):
+    """Limits the size of files, as a full disk does.
+
+    Not a moment longer than needed: the limit holds for the log that pytest writes, too.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_full_disk_keeps_what_was_written_before(tmp_path, file_limit):
+def test_full_disk_keeps_what_was_written_before(tmp_path):
     plant = standing_plant()
     recorder = make(tmp_path / "bag", buffer_s=1.0)
-    file_limit(400_000)
-    with pytest.raises(RecordingError, match=f"cannot write bag {tmp_path}/bag: File too large"):
+    message = f"cannot write bag {tmp_path}/bag: File too large"
+    with file_limit(400_000), pytest.raises(RecordingError, match=message):
         for k in range(1000):
             recorder.record(k * 0.02, plant)
-    file_limit(-1)
     with pytest.raises(RecordingError, match="is closed"):
         recorder.record(20.0, plant)
     recorder.close()
@@ -118,13 +124,11 @@ def test_full_disk_keeps_what_was_written_before(tmp_path, file_limit):
     assert times == [k * 20_000_000 for k in range(len(times))]
 
 
-def test_full_disk_at_the_end(tmp_path, file_limit):
+def test_full_disk_at_the_end(tmp_path):
     recorder = make(tmp_path / "bag")
     recorder.record(0.0, standing_plant())
-    file_limit(1000)
-    with pytest.raises(RecordingError, match="File too large"):
+    with file_limit(1000), pytest.raises(RecordingError, match="File too large"):
         recorder.close()
-    file_limit(-1)
     recorder.close()
 
 
@@ -159,14 +163,15 @@ def test_interrupted_write_leaves_a_readable_bag(tmp_path, monkeypatch):
     assert clock_times(tmp_path / "bag") == [k * 20_000_000 for k in range(100)]
 
 
-def test_flight_error_counts_more_than_a_failing_close(tmp_path, file_limit):
+def test_flight_error_counts_more_than_a_failing_close(tmp_path):
     with (
         pytest.warns(UserWarning, match="cannot write bag"),
         pytest.raises(ZeroDivisionError),
+        ExitStack() as limits,
         make(tmp_path / "bag") as recorder,
     ):
         recorder.record(0.0, standing_plant())
-        file_limit(1000)
+        limits.enter_context(file_limit(1000))
         raise ZeroDivisionError
 
 
