@@ -129,10 +129,3 @@ def test_uncontrollable_layout_is_refused():
     in_a_row = RotorLayout(layout.px_m, (0.0,) * 4, layout.km, layout.ct)
     with pytest.raises(ConfigError, match="independently"):
         Px4Cascade(in_a_row)
-
-
-def test_layout_from_body_flu():
-    layout = RotorLayout.from_body_flu(
-        (0.13, -0.13, 0.13, -0.13), (-0.22, 0.20, 0.22, -0.20), (1, 1, -1, -1)
-    )
-    assert layout == RotorLayout.x500()

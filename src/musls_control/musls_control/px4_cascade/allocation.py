@@ -7,7 +7,7 @@ ControlAllocationPseudoInverse, ControlAllocationSequentialDesaturation with MC_
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,38 +88,6 @@ class RotorLayout:
             py_m=(0.22, -0.20, -0.22, 0.20),
             km=(0.05, 0.05, -0.05, -0.05),
             ct=(6.5, 6.5, 6.5, 6.5),
-        )
-
-    @classmethod
-    def from_body_flu(
-        cls,
-        x_m: Sequence[float],
-        y_m: Sequence[float],
-        spin: Sequence[int],
-        *,
-        km: float = 0.05,
-        ct: float = 6.5,
-        omega_min_rad_s: float = 150.0,
-        omega_max_rad_s: float = 1000.0,
-    ) -> RotorLayout:
-        """Return a layout from rotor positions in the body frame FLU.
-
-        Args:
-            x_m: Positions forward, one per rotor.
-            y_m: Positions to the left.
-            spin: +1 for rotors that turn anti-clockwise seen from above, -1 for the others.
-            km: Moment over thrust of all rotors, m.
-            ct: Thrust coefficient of all rotors.
-            omega_min_rad_s: Rotor speed at command 0 while armed.
-            omega_max_rad_s: Rotor speed at command 1.
-        """
-        return cls(
-            px_m=tuple(x_m),
-            py_m=tuple(-y for y in y_m),
-            km=tuple(km * s for s in spin),
-            ct=(ct,) * len(spin),
-            omega_min_rad_s=omega_min_rad_s,
-            omega_max_rad_s=omega_max_rad_s,
         )
 
     def with_parameters(self, parameters: Mapping[str, float]) -> RotorLayout:
