@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from musls_analysis.recording import LOAD, PoseTrack, Recording, Stage
-from musls_analysis.rotations import roll_pitch_yaw, wrapped
 from musls_analysis.setpoint_phase import Phase, circle_phase, oscillation_phase
 from musls_description.errors import ConfigError
 
@@ -196,12 +195,4 @@ def _cut_steps(recording: Recording, window: Stage, setpoint: PoseTrack) -> CutS
         end_s = min(float(t[later[0]]) if len(later) else np.inf, window.end_s)
         if end_s > t[k]:
             cycles.append(Cycle(float(t[k]), end_s))
-    if not all(_step_turns(held, k) for k in starts):
-        warnings.append(f"{recording.source}: the engagement's step does not turn the set-point")
     return CutStage(recording, tuple(cycles), periodic=False, warnings=tuple(warnings))
-
-
-def _step_turns(held: PoseTrack, k: int) -> bool:
-    """Whether the yaw changes with a step, as far as the recording shows it."""
-    yaw = roll_pitch_yaw(held.orientation_wxyz[max(k - 1, 0) : k + 1])[:, 2]
-    return len(yaw) < 2 or bool(abs(wrapped(yaw[1] - yaw[0])) > 0.1)

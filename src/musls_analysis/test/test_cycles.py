@@ -11,7 +11,7 @@ from musls_control.trajectories import Circle, Engage, Shm
 from musls_description.errors import ConfigError
 
 PERIODS_S = {"circle": Circle().period_s, "shm": Shm().period_s}
-ENGAGE_S = Engage().period_s - Engage().rest_s - Engage().lower_s
+ENGAGE_S = Engage().period_s - Engage().turn_s - Engage().rest_s - Engage().lower_s
 
 
 def whole(recording, start_s=-np.inf, end_s=np.inf):
@@ -73,14 +73,15 @@ def test_a_set_point_seen_late_by_a_slow_logger():
 def test_engagements_begin_at_the_step_and_end_where_it_goes_down():
     found = cut(flight("engage", repetitions=2), "engage")
     assert not found.periodic and found.warnings == ()
-    starts = 7.0 + Engage().rest_s + Engage().period_s * np.arange(2)
+    step_s = Engage().turn_s + Engage().rest_s
+    starts = 7.0 + step_s + Engage().period_s * np.arange(2)
     assert [c.start_s for c in found.cycles] == pytest.approx(starts, abs=0.21)
     assert found.period_s == pytest.approx(ENGAGE_S, abs=0.41)
 
 
 def test_an_engagement_without_its_step_begins_with_the_recording():
-    found = cut(whole(flight("engage", repetitions=1), 10.3, 30.0), "engage")
-    assert found.cycles[0].start_s == pytest.approx(10.3)
+    found = cut(whole(flight("engage", repetitions=1), 16.3, 36.0), "engage")
+    assert found.cycles[0].start_s == pytest.approx(16.3)
     assert "the step of the set-point is not in the recording" in found.warnings[0]
 
 

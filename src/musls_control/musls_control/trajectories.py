@@ -119,19 +119,21 @@ class Shm(_Periodic):
 
 @spec
 class Engage(_Periodic):
-    """Tension engagement: from slack cables a step up and in yaw, hold, turn back, set down.
+    """Tension engagement: turn round the load with slack cables, step up, turn back, set down.
 
-    One repetition, times as in the real flights: rest, step to `height_m` and `yaw_rad`, hold the
-    yaw, turn it back to zero at a constant rate, hold, go down, until the next one starts.
+    One repetition, times as in the real flights: turn the formation to `yaw_rad` round the load on
+    the ground, rest, step up to `height_m`, hold the yaw, turn it back to zero at a constant rate
+    (the load turns with it, swinging about the vertical), hold, go down, until the next one starts.
 
     Attributes:
         kind: "engage".
         rest_height_m: Height of the set-point at rest; the load stands on the ground, so a height
             below it means slack.
         height_m: Height after the step (the load's set-point rises through the ground by 0.5 m).
-        yaw_rad: Yaw after the step.
+        yaw_rad: Yaw of the formation at the step.
+        turn_s: Time for the turn to `yaw_rad`; 0 turns within the step, as one jerk more.
         rest_s: Time at rest before the step.
-        yaw_hold_s: Time at the stepped yaw.
+        yaw_hold_s: Time at that yaw after the step.
         yaw_return_s: Time for the yaw to go back to zero.
         hold_s: Time at yaw zero before going down.
         lower_s: Time to go down to `rest_height_m`.
@@ -143,6 +145,7 @@ class Engage(_Periodic):
     rest_height_m: Finite = -0.5
     height_m: Positive = 0.5
     yaw_rad: Finite = 1.7
+    turn_s: NonNegative = 6.0
     rest_s: NonNegative = 3.0
     yaw_hold_s: NonNegative = 6.6
     yaw_return_s: NonNegative = 9.0
@@ -154,21 +157,24 @@ class Engage(_Periodic):
     @property
     def period_s(self) -> float:
         """Time of one cycle."""
-        return self.rest_s + self.yaw_hold_s + self.yaw_return_s + self.hold_s + self.lower_s
+        step = self.turn_s + self.rest_s
+        return step + self.yaw_hold_s + self.yaw_return_s + self.hold_s + self.lower_s
 
     def pose(self, time_s: Array) -> Array:
         """Poses at times, see `Trajectory.pose`."""
         t = np.mod(time_s, self.period_s)
         t = np.where((time_s > 0.0) & (t == 0.0), self.period_s, t)
-        turn_start = self.rest_s + self.yaw_hold_s
+        step = self.turn_s + self.rest_s
         lower_start = self.period_s - self.lower_s
-        stepped = t >= self.rest_s
+        stepped = t >= step
         down = np.clip((t - lower_start) / self.lower_s, 0.0, 1.0)
         z = np.where(
             stepped, self.height_m + down * (self.rest_height_m - self.height_m), self.rest_height_m
         )
-        turned = np.clip((t - turn_start) / max(self.yaw_return_s, 1e-9), 0.0, 1.0)
-        yaw = np.where(stepped, self.yaw_rad * (1.0 - turned), 0.0)
+        # Before the step to the formation's yaw (within the step if no time is given), then back.
+        there = np.clip(t / self.turn_s, 0.0, 1.0) if self.turn_s > 0.0 else stepped
+        back = np.clip((t - step - self.yaw_hold_s) / max(self.yaw_return_s, 1e-9), 0.0, 1.0)
+        yaw = self.yaw_rad * (there - back)
         x, y = np.full_like(t, self.center_m[0]), np.full_like(t, self.center_m[1])
         return np.column_stack([x, y, z, yaw])
 

@@ -166,9 +166,10 @@ def test_an_engagement_starts_on_the_ground_with_slack_cables():
     assert names[names.index("engage") - 1] == "form_up"
     assert not {"tension", "lift"} & set(names[: names.index("engage")])
     engage = rows(plan, "engage")
-    assert np.allclose(plan.load_pose[engage[:15]], [0.0, 0.0, -0.5, 0.0])
-    assert np.allclose(plan.load_pose[engage[15]], [0.0, 0.0, 0.5, 1.7])
-    # The drones turn with the set-point at once.
+    assert np.allclose(plan.load_pose[engage[0]], [0.0, 0.0, -0.5, 0.0])
+    assert np.allclose(plan.load_pose[engage[30:45]], [0.0, 0.0, -0.5, 1.7])
+    assert np.allclose(plan.load_pose[engage[45]], [0.0, 0.0, 0.5, 1.7])
+    # The drones turn with the set-point.
     position, _ = in_formation(plan, engage)
     assert np.allclose(plan.drone_position_enu_m[engage], position)
 
@@ -299,7 +300,9 @@ def test_an_engagement_jumps_only_at_its_steps():
     assert len(steps) == 3
     jumps = load[engage[0] - 1 : engage[-1]][steps]
     assert jumps == pytest.approx([1.0, 1.0, 1.0], abs=0.06)  # the last rest is cut by sampling
-    assert turn[engage[0] - 1 : engage[-1]][steps] == pytest.approx([1.7] * 3)
+    # The turn is made before, with slack cables, and not faster than on the way back.
+    assert turn[engage[0] - 1 : engage[-1]][steps] == pytest.approx([0.0] * 3, abs=1e-9)
+    assert turn[engage[0] - 1 : engage[-1]].max() == pytest.approx(1.7 / 6.0 * 0.2, rel=1e-6)
 
 
 def test_form_up_and_spread_stay_above_the_ground_and_apart():

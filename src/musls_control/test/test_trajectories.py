@@ -241,8 +241,21 @@ def test_the_real_flights_shm():
 # -------------------------------------------------------------------------------------- engage
 
 
-def test_engage_steps_up_and_round_at_once():
+def test_engage_turns_with_slack_cables_and_then_steps_up():
     engage = Engage()
+    step = engage.turn_s + engage.rest_s
+    start, turning, turned, before, after = pose(
+        engage, 0.0, 0.5 * engage.turn_s, engage.turn_s, step - 1e-6, step
+    )
+    assert start == pytest.approx([0.0, 0.0, -0.5, 0.0])
+    assert turning == pytest.approx([0.0, 0.0, -0.5, 0.85])
+    assert turned == pytest.approx([0.0, 0.0, -0.5, 1.7])
+    assert before == pytest.approx([0.0, 0.0, -0.5, 1.7])
+    assert after == pytest.approx([0.0, 0.0, 0.5, 1.7])
+
+
+def test_engage_without_time_to_turn_steps_up_and_round_at_once():
+    engage = Engage(turn_s=0.0)
     before, after = pose(engage, engage.rest_s - 1e-6, engage.rest_s)
     assert before == pytest.approx([0.0, 0.0, -0.5, 0.0])
     assert after == pytest.approx([0.0, 0.0, 0.5, 1.7])
@@ -253,6 +266,7 @@ def test_engages_time_line():
         rest_height_m=-0.4,
         height_m=0.6,
         yaw_rad=-1.0,
+        turn_s=2.0,
         rest_s=1.0,
         yaw_hold_s=2.0,
         yaw_return_s=4.0,
@@ -260,18 +274,20 @@ def test_engages_time_line():
         lower_s=5.0,
         center_m=(1.0, 2.0),
     )
-    assert engage.period_s == engage.duration_s == 15.0
+    assert engage.period_s == engage.duration_s == 17.0
     heights_and_yaws = {
         0.0: (-0.4, 0.0),
-        0.999: (-0.4, 0.0),
-        1.0: (0.6, -1.0),
-        3.0: (0.6, -1.0),  # held until here, then turned back at a constant rate
-        4.0: (0.6, -0.75),
-        5.0: (0.6, -0.5),
-        7.0: (0.6, 0.0),
-        10.0: (0.6, 0.0),  # held until here, then down at a constant speed
-        11.0: (0.4, 0.0),
-        15.0: (-0.4, 0.0),
+        1.0: (-0.4, -0.5),
+        2.0: (-0.4, -1.0),
+        2.999: (-0.4, -1.0),
+        3.0: (0.6, -1.0),
+        5.0: (0.6, -1.0),  # held until here, then turned back at a constant rate
+        6.0: (0.6, -0.75),
+        7.0: (0.6, -0.5),
+        9.0: (0.6, 0.0),
+        12.0: (0.6, 0.0),  # held until here, then down at a constant speed
+        13.0: (0.4, 0.0),
+        17.0: (-0.4, 0.0),
     }
     poses = pose(engage, *heights_and_yaws)
     assert np.allclose(poses[:, :2], [1.0, 2.0])
@@ -283,13 +299,14 @@ def test_engage_steps_once_per_repetition_and_nowhere_else():
     times, poses = over(engage, 1e-3)
     jumps = np.abs(np.diff(poses, axis=0)).max(axis=1) > 0.01
     starts = times[1:][jumps]
-    assert starts == pytest.approx([3.0, engage.period_s + 3.0], abs=2e-3)
+    assert starts == pytest.approx([9.0, engage.period_s + 9.0], abs=2e-3)
     assert poses[0] == pytest.approx([0.3, -0.4, -0.5, 0.0])
     assert poses[-1] == pytest.approx([0.3, -0.4, -0.5, 0.0])
 
 
 @settings(max_examples=50, deadline=None)
 @given(
+    there=st.floats(0.0, 5.0),
     rest=st.floats(0.01, 5.0),
     hold=st.floats(0.0, 5.0),
     turn=st.floats(0.0, 5.0),
@@ -297,8 +314,11 @@ def test_engage_steps_once_per_repetition_and_nowhere_else():
     lower=st.floats(0.1, 5.0),
     repetitions=st.integers(1, 4),
 )
-def test_engages_parts_add_up_whatever_their_length(rest, hold, turn, stay, lower, repetitions):
+def test_engages_parts_add_up_whatever_their_length(
+    there, rest, hold, turn, stay, lower, repetitions
+):
     engage = Engage(
+        turn_s=there,
         rest_s=rest,
         yaw_hold_s=hold,
         yaw_return_s=turn,
@@ -306,7 +326,8 @@ def test_engages_parts_add_up_whatever_their_length(rest, hold, turn, stay, lowe
         lower_s=lower,
         repetitions=repetitions,
     )
-    assert engage.duration_s == pytest.approx(repetitions * (rest + hold + turn + stay + lower))
+    period = there + rest + hold + turn + stay + lower
+    assert engage.duration_s == pytest.approx(repetitions * period)
     poses = engage.pose(np.linspace(0.0, engage.duration_s, 1000))
     assert np.isfinite(poses).all()
     assert poses[:, 2].min() >= -0.5 - 1e-9 and poses[:, 2].max() <= 0.5 + 1e-9
@@ -316,12 +337,12 @@ def test_engages_parts_add_up_whatever_their_length(rest, hold, turn, stay, lowe
 
 
 def test_the_real_flights_engagement():
-    """Logged set-points from the step on, 5 Hz: at once 0.5 m and 1.7 rad, hold, turn back."""
+    """Logged set-points from the step on, 5 Hz: at once 0.5 m, at 1.7 rad, hold, turn back."""
     log = recorded_flight("engage")
     engage = Engage()
     since_step = 0.2 * np.floor((log["t"] - 152.858 + 0.02) / 0.2)
     assert since_step[-1] < engage.yaw_hold_s + engage.yaw_return_s + engage.hold_s
-    wanted = engage.pose(engage.rest_s + since_step)
+    wanted = engage.pose(engage.turn_s + engage.rest_s + since_step)
     for k, name in enumerate(("x", "y", "z")):
         assert np.allclose(log[f"load_des_{name}"], wanted[:, k], rtol=0, atol=1e-9)
     # One row of the log, 162.457, is 1.7 mrad off the line through all others.

@@ -187,7 +187,7 @@ class Cable:
 
     `links` links have links + 1 joints: at the load, between links, at the drone. A link lies
     along its x axis; the joint axes are its y and z, so the chain does not twist (assumption A3).
-    `twist: free` lets it turn about its own axis at the drone, as a rope or a swivel does.
+    `twist: free` lets it turn about its own axis at the load, as a rope or a swivel does.
 
     Attributes:
         mass_kg: Mass of the whole cable (m_ic).
@@ -195,8 +195,8 @@ class Cable:
         radius_m: Radius (r_ic).
         links: Number of rigid links (n_i).
         joint: What acts in each joint.
-        twist: "locked" as in the paper, "free" for a third axis (along the cable) in the joint at
-            the drone.
+        twist: "locked" as in the paper, "free" for a third axis (the load's vertical) in the joint
+            at the load.
     """
 
     mass_kg: Positive

@@ -1,7 +1,8 @@
 """The system as a tree of bodies rooted at the load: the layout that every writer follows.
 
 Body 0 is the load (free joint). Then, cable by cable, its links from the load upwards and the
-drone at its end; each is the child of one universal joint (eq. 1 to 3; Remark 3). All writers
+drone at its end; each is the child of one universal joint (eq. 1 to 3; Remark 3), but for the first
+link of a cable that is free to twist, whose joint turns about three axes. All writers
 take body frames and joint frames from here, so DART and SDF describe the same mechanism.
 
 Frames at zero joint angles: link x points up (load z), link y is horizontal and tangential, so
@@ -25,9 +26,10 @@ Array = NDArray[np.float64]
 # is drone z, joint y is drone -y, joint z is drone x.
 JOINT_IN_DRONE = np.array([[0.0, 0.0, 1.0], [0.0, -1.0, 0.0], [1.0, 0.0, 0.0]])
 
-# With three axes the joint frame is turned by a quarter about x: z is then tangential, so that the
-# tilt between a lying cable and a standing drone falls on the last axis. The singularity is at 90
-# degrees of the middle one.
+# A cable that is free to twist has a third axis in its joint at the load, and there the joint frame
+# is turned by a quarter about x, so that z is tangential: the first axis (up) then takes the way of
+# the cable round the load, the last one its tilt, and the middle one, whose 90 degrees are singular,
+# stays near zero wherever the drone goes, as long as it looks about where its cable points.
 QUARTER_TURN = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 
 
@@ -134,7 +136,9 @@ def build_tree(system: SlungLoadSystem) -> Tree:
         frame = joint_in_load(cable_azimuth_rad(system, i))
         parent = 0
         for j in range(cable.links):
-            bodies.append(_link(f"cable_{i + 1}/link_{j + 1:02d}", parent, frame, anchor, cable))
+            twists = j == 0 and cable.twist == "free"
+            name = f"cable_{i + 1}/link_{j + 1:02d}"
+            bodies.append(_link(name, parent, frame, anchor, cable, twists))
             parent = len(bodies) - 1
             anchor, frame = np.array([cable.link_length_m, 0.0, 0.0]), identity
         drone_index.append(len(bodies))
@@ -142,34 +146,34 @@ def build_tree(system: SlungLoadSystem) -> Tree:
     return Tree(tuple(bodies), np.array(first_link), np.array(drone_index))
 
 
-def _link(name: str, parent: int, frame: Array, anchor: Array, cable: Cable) -> Body:
+def _link(name: str, parent: int, frame: Array, anchor: Array, cable: Cable, twists: bool) -> Body:
+    turn = QUARTER_TURN if twists else np.eye(3)
     return Body(
         name,
         parent,
-        frame,
+        frame @ turn,
         anchor,
-        np.eye(3),
+        turn,
         np.zeros(3),
         cable.link_mass_kg,
         np.array([cable.link_length_m / 2.0, 0.0, 0.0]),
         np.diag(cable.link_inertia_kg_m2),
+        axes="xyz" if twists else "yz",
         **_joint_values(cable),
     )
 
 
 def _drone(name: str, parent: int, anchor: Array, drone: Drone, cable: Cable) -> Body:
-    turn = QUARTER_TURN if cable.twist == "free" else np.eye(3)
     return Body(
         name,
         parent,
-        turn,
+        np.eye(3),
         anchor,
-        JOINT_IN_DRONE @ turn,
+        JOINT_IN_DRONE,
         np.array(drone.cable_attachment_m),
         drone.mass_kg,
         np.zeros(3),
         np.array(drone.inertia_kg_m2),
-        axes="xyz" if cable.twist == "free" else "yz",
         **_joint_values(cable),
     )
 

@@ -216,9 +216,9 @@ def test_no_difference_is_left_in_the_limit(case):
 def test_difference_at_the_working_step(case):
     """4 ms, within 2 s of unstabilised flight.
 
-    Measured: 6.4, 2.6, 6.2 and 4.3 mm in the swings (systems in their order), where the bodies
-    travel by 2.3 m; 9.5, 9.4, 13.8 and 8.7 mm in the manoeuvres; at most 0.8 degrees.
+    Measured: at most 6.7 mm in the swings, in which the bodies travel by 2.3 m; at most 13.8 mm in
+    the manoeuvres (6 m), 20.5 mm with cables that are free to twist; at most 0.9 degrees.
     """
     mujoco, dart = records(case)
-    assert distance_mm(dart[PERIOD_S], mujoco) < 18.0
+    assert distance_mm(dart[PERIOD_S], mujoco) < 26.0
     assert turn_deg(dart[PERIOD_S], mujoco) < 1.1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import (
     JOINT_IN_DRONE,
@@ -62,33 +63,76 @@ def level_rotation(z_axis: Array, yaw_rad: float) -> Array:
     return np.column_stack([np.cross(y, z_axis), y, z_axis])
 
 
+def universal_chain(rotation: Array, directions: Array) -> tuple[list[float], Array]:
+    """Angles of universal joints that point one body after the other in given directions.
+
+    Args:
+        rotation: Frame of the first joint in the world, (3, 3).
+        directions: World directions of the bodies' x axes, (k, 3).
+
+    Returns:
+        Angles (2 k) and the last body's frame, (3, 3).
+    """
+    angles: list[float] = []
+    for direction in directions:
+        pair = universal_angles(rotation.T @ direction)
+        rotation = rotation @ universal_rotation(pair)
+        angles += [*pair]
+    return angles, rotation
+
+
 def chain_from_directions(
     start_rotation: Array, directions: Array, drone_yaw_rad: float | None = None
 ) -> tuple[Array, Array]:
     """Joint angles of one cable from the world directions of its links and the drone's z axis.
 
     Args:
-        start_rotation: Frame of the first joint in the world, (3, 3).
+        start_rotation: Frame of the first joint in the world at zero angles, (3, 3).
         directions: Unit vectors of the links from the load upwards, then the drone's z, (n + 1, 3).
         drone_yaw_rad: Yaw of the drone on a cable that is free to twist; None for one that is
             not: the drone's yaw then follows from the chain.
 
     Returns:
         Angles (2 n + 2,), or one more with free twist, and the drone's rotation (3, 3).
+
+    Raises:
+        ConfigError: No twist of the cable lets the drone look there (a drone that stands upright
+            on a lying cable can only look along it).
     """
-    rotation = start_rotation
-    angles = []
-    locked = drone_yaw_rad is None
-    for direction in directions if locked else directions[:-1]:
-        pair = universal_angles(rotation.T @ direction)
-        rotation = rotation @ universal_rotation(pair)
-        angles += [*pair]
-    if locked:
+    if drone_yaw_rad is None:
+        angles, rotation = universal_chain(start_rotation, directions)
         return np.array(angles), rotation @ JOINT_IN_DRONE.T
-    drone = level_rotation(directions[-1], drone_yaw_rad)
-    relative = (rotation @ QUARTER_TURN).T @ drone @ JOINT_IN_DRONE @ QUARTER_TURN
-    angles += [*Rotation.from_matrix(relative).as_euler("XYZ")]
-    return np.array(angles), drone
+    _, straight = universal_chain(start_rotation, directions[:1])
+    wanted = level_rotation(directions[-1], drone_yaw_rad)
+
+    def twisted(twist_rad: float) -> tuple[Array, list[float], Array]:
+        first = straight @ Rotation.from_rotvec([twist_rad, 0.0, 0.0]).as_matrix()
+        angles, rotation = universal_chain(first, directions[1:])
+        return first, angles, rotation @ JOINT_IN_DRONE.T
+
+    def yaw_error(twist_rad: float) -> float:
+        x, y, _ = wanted.T @ twisted(twist_rad)[2][:, 0]
+        return float(np.arctan2(y, x))
+
+    first, angles, drone = twisted(_solve_twist(yaw_error))
+    relative = QUARTER_TURN.T @ start_rotation.T @ first @ QUARTER_TURN
+    return np.array([*Rotation.from_matrix(relative).as_euler("XYZ"), *angles]), drone
+
+
+def _solve_twist(yaw_error: Callable[[float], float]) -> float:
+    """Twist at which the drone's yaw is right: it goes about one to one into the yaw."""
+    twist, error, slope = 0.0, yaw_error(0.0), 1.0
+    for _ in range(50):
+        if abs(error) < 1e-12:
+            return twist
+        step = np.clip(-error / slope, -1.0, 1.0)
+        new_error = yaw_error(twist + step)
+        # The secant, kept away from the turning points that a strongly bent joint makes.
+        slope = np.clip((new_error - error) / step, 0.2, 5.0)
+        twist, error = twist + step, new_error
+    raise ConfigError(
+        f"the cable cannot twist so that its drone looks where it should (off by {error:.3g} rad)"
+    )
 
 
 def configuration_from_directions(

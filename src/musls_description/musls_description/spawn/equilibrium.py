@@ -142,8 +142,10 @@ class _Problem:
         links = link_directions(force, cable, self.g)
         thrust = force + [0.0, 0.0, (drone.mass_kg + cable.mass_kg) * self.g]
         directions = np.vstack([links, thrust / np.linalg.norm(thrust)])
-        yaw = self.drone_yaws[i] if cable.twist == "free" else None
-        _, attitude = chain_from_directions(rotation @ self.starts[i], directions, yaw)
+        if cable.twist == "free":
+            attitude = level_rotation(directions[-1], self.drone_yaws[i])
+        else:
+            _, attitude = chain_from_directions(rotation @ self.starts[i], directions)
         return directions, links.sum(axis=0) * cable.link_length_m, attitude, thrust
 
     def residual(self, x: Array) -> Array:
