@@ -97,7 +97,7 @@ def run(
     options = CompareOptions(
         lag_limit_s=lag_limit,
         euler_mean=euler_mean,
-        offsets_m={body: _vector(text) for body, text in _pairs(offset, "--offset")},
+        offsets_m=offsets_m(offset),
         bodies=tuple(part.strip() for part in bodies.split(",")) if bodies else (),
     )
     recordings = _read(real, sims, frames)
@@ -162,6 +162,15 @@ def _pairs(texts: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
             raise ConfigError(f"{option} '{text}': must be BODY=...")
         pairs.append((body.strip(), value.strip()))
     return pairs
+
+
+def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, ...]]:
+    """Points by body from texts BODY=X,Y,Z.
+
+    Raises:
+        ConfigError: A text is no such thing.
+    """
+    return {body: _vector(text) for body, text in _pairs(texts, "--offset")}
 
 
 def _vector(text: str) -> tuple[float, ...]:

@@ -1,0 +1,68 @@
+"""`musls reproduce`: which recordings it takes, and its table of flights with a known answer."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from musls_analysis.paper import TABLE_III
+from musls_bringup.cli import main
+from musls_bringup.fly import FlyOptions, find_scenario, fly
+from musls_bringup.reproduce import real_cycles
+from musls_description.errors import ConfigError
+
+FLIGHTS = Path(__file__).parents[4] / "shared" / "flights"
+
+
+@pytest.mark.skipif(not FLIGHTS.is_dir(), reason="needs ../shared/flights")
+def test_the_excerpts_hold_one_circle_three_swings_and_one_engagement():
+    counts = {stage: len(cut.cycles) for stage, cut in real_cycles(FLIGHTS).items()}
+    assert counts == {"circle": 1, "shm": 3, "engage": 1}
+
+
+@pytest.mark.skipif(not FLIGHTS.is_dir(), reason="needs ../shared/flights")
+def test_a_stage_without_or_with_two_files_is_named(tmp_path):
+    shutil.copy(FLIGHTS / "flight_2136_circle.csv", tmp_path / "a_circle.csv")
+    with pytest.raises(ConfigError, match=r"one file \*_shm\.csv, there is none"):
+        real_cycles(tmp_path)
+    shutil.copy(FLIGHTS / "flight_2136_circle.csv", tmp_path / "b_circle.csv")
+    with pytest.raises(ConfigError, match=r"there is a_circle\.csv, b_circle\.csv"):
+        real_cycles(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--system", "x500_trioo"], "x500_trio"),
+        (["--set", "mission.risem=1"], "rise_m"),
+        (["--offset", "load=1,2"], "three numbers"),
+        (["--system", "x500_trio", "--system", "x500_trio"], "once"),
+    ],
+)
+@pytest.mark.skipif(not FLIGHTS.is_dir(), reason="needs ../shared/flights")
+def test_bad_input_ends_before_anything_is_flown(words, text, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["reproduce", str(FLIGHTS), "--out", str(out), *words]) == 2
+    error = capsys.readouterr().err
+    assert text in error and error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_simulated_flight_taken_for_the_real_one_is_met(tmp_path, capsys):
+    """Another seed of the same flight: what is left is the noise of sensors and estimation."""
+    fly(find_scenario("paper", ["seed=7"]), tmp_path / "real", FlyOptions(report=False))
+    words = ["reproduce", str(tmp_path / "real"), "--seeds", "2", "--system", "x500_trio"]
+    assert not main([*words, "--out", str(tmp_path / "out")])
+    numbers = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    for stage, bodies in TABLE_III.items():
+        for body in bodies:
+            found = numbers["systems"]["x500_trio"][stage][body]
+            low, high = found["seed_range_mm"]
+            assert 0.0 < found["translational_error_mm"] < 15.0, (stage, body)
+            assert low <= high and found["geodesic_error_deg"] < 3.0, (stage, body)
+    table = (tmp_path / "out" / "table3.md").read_text()
+    assert table in capsys.readouterr().out
+    assert table.count("\n| ") == 13
+    assert (tmp_path / "out" / "x500_trio" / "flights" / "seed_1" / "bag").is_dir()
