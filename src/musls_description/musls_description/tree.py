@@ -1,9 +1,9 @@
 """The system as a tree of bodies rooted at the load: the layout that every writer follows.
 
 Body 0 is the load (free joint). Then, cable by cable, its links from the load upwards and the
-drone at its end; each is the child of one universal joint (eq. 1 to 3; Remark 3), but for the first
-link of a cable that is free to twist, whose joint turns about three axes. All writers
-take body frames and joint frames from here, so DART and SDF describe the same mechanism.
+drone at its end; each is the child of one universal joint (eq. 1 to 3; Remark 3), but for the
+first link of a cable that is free to twist, whose joint turns about three axes. All writers take
+body frames and joint frames from here, so DART and SDF describe the same mechanism.
 
 Frames at zero joint angles: link x points up (load z), link y is horizontal and tangential, so
 that a swing in the vertical plane through the attachment turns only the first joint axis (link
@@ -27,8 +27,8 @@ Array = NDArray[np.float64]
 JOINT_IN_DRONE = np.array([[0.0, 0.0, 1.0], [0.0, -1.0, 0.0], [1.0, 0.0, 0.0]])
 
 # A cable that is free to twist has a third axis in its joint at the load, and there the joint frame
-# is turned by a quarter about x, so that z is tangential: the first axis (up) then takes the way of
-# the cable round the load, the last one its tilt, and the middle one, whose 90 degrees are singular,
+# is turned by a quarter about x, so that z is tangential: the first axis (up) then takes the way
+# of the cable round the load, the last one its tilt, and the middle one, singular at 90 degrees,
 # stays near zero wherever the drone goes, as long as it looks about where its cable points.
 QUARTER_TURN = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 

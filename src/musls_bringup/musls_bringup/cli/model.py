@@ -1,0 +1,141 @@
+"""`musls model`: a system as Gazebo, Xacro or URDF text."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from musls_description.errors import ConfigError, MuslsError
+from musls_description.names import near_names
+
+if TYPE_CHECKING:
+    from musls_description.spawn import Configuration
+    from musls_description.system import SlungLoadSystem
+
+EXAMPLE = "musls model x500_trio --format world --out worlds"
+
+FORMATS = {
+    "world": ".sdf",
+    "sdf": "",
+    "sdf-1.9": "-1.9.sdf",
+    "xacro": ".urdf.xacro",
+    "urdf": ".urdf",
+}
+"""What follows the system's name in the file's name; `sdf` is a folder for each model."""
+
+FILE_SUFFIXES = (".sdf", ".world", ".xacro", ".urdf")
+"""An --out that ends so is a file."""
+
+AT_ZERO_ANGLES = ("xacro", "urdf")
+SPAWNS = ("ground", "hover")
+LOAD_HEIGHT_M = 1.0
+
+
+def run(
+    system: Annotated[str, typer.Argument(help="Shipped system (musls list systems) or file.")],
+    format: Annotated[
+        str, typer.Option(help="world, sdf (separate models), sdf-1.9, xacro or urdf.")
+    ] = "world",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder or file; - for the terminal.", show_default="-")
+    ] = None,
+    spawn: Annotated[
+        str | None, typer.Option(help="ground or hover.", show_default="ground")
+    ] = None,
+    radius: Annotated[float, typer.Option(help="Of the hovering drones' circle [m].")] = 1.0,
+    drones: Annotated[
+        str | None,
+        typer.Option(
+            help="motors (with sensors), rigid (one body each) or include (PX4's own model).",
+            show_default="motors; rigid in sdf-1.9",
+        ),
+    ] = None,
+    world: Annotated[str, typer.Option(help="Name of the world, as PX4_GZ_WORLD.")] = "musls",
+    step: Annotated[float, typer.Option(help="Physics step of the world [s].")] = 0.004,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace older files.")] = False,
+) -> None:
+    """Writes a system's models for Gazebo (SDF) and ROS (Xacro, URDF)."""
+    from musls_description.library import load_system
+
+    if format not in FORMATS:
+        raise ConfigError(f"unknown --format '{format}': {near_names(format, FORMATS)}")
+    if format in AT_ZERO_ANGLES:
+        for option, value in (("--spawn", spawn), ("--drones", drones)):
+            if value is not None:
+                raise ConfigError(f"{option} has no meaning for --format {format}")
+    if spawn is not None and spawn not in SPAWNS:
+        raise ConfigError(f"unknown --spawn '{spawn}': {near_names(spawn, SPAWNS)}")
+    chosen = load_system(system)
+    terminal = out is None or str(out) == "-"
+    if format == "sdf" and terminal:
+        raise ConfigError("--format sdf writes a folder for each model: give --out FOLDER")
+    place = {} if format in AT_ZERO_ANGLES else {"spawn": _spawn(chosen, spawn, radius)}
+    style = {} if drones is None else {"drones": drones}
+    files = _texts(chosen, format, place | style, {"name": world, "step_s": step})
+    if terminal:
+        print(*files.values(), end="")
+        return
+    for path in _write(files, out, overwrite=overwrite):
+        typer.echo(path)
+
+
+def _texts(
+    system: SlungLoadSystem, format: str, common: dict[str, Any], of_world: dict[str, Any]
+) -> dict[str, str]:
+    """Text of each file by its path below the output folder."""
+    from musls_description import models
+
+    if format == "sdf":
+        return models.model_files(system, **common)
+    writer, options = {
+        "world": (models.world_sdf, common | of_world),
+        "sdf-1.9": (models.single_model_sdf, common | of_world),
+        "xacro": (models.xacro_text, {}),
+        "urdf": (models.urdf_text, {}),
+    }[format]
+    # A system's name is free text.
+    name = re.sub(r"[^\w.+-]", "_", system.name)
+    return {name + FORMATS[format]: writer(system, **options)}
+
+
+def _spawn(system: SlungLoadSystem, kind: str | None, radius_m: float) -> Configuration:
+    """On the ground, or hanging at rest below drones on a circle, the load 1 m high."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from musls_control.formation import Cone
+    from musls_description.spawn import ground_spawn, hanging_equilibrium
+
+    if kind != "hover":
+        return ground_spawn(system)
+    places = Cone(radius_m=radius_m).offsets_m(system.n_drones)
+    rest = hanging_equilibrium(system, places).configuration
+    x, y, _ = rest.load_position_enu_m
+    return replace(rest, load_position_enu_m=np.array([x, y, LOAD_HEIGHT_M]))
+
+
+def _write(files: dict[str, str], out: Path, *, overwrite: bool) -> list[Path]:
+    """Write files below a folder, or the only one to a file, each whole or not at all."""
+    targets = {out / name: text for name, text in files.items()}
+    if out.suffix in FILE_SUFFIXES and len(files) == 1:
+        targets = dict(zip([out], files.values(), strict=True))
+    older = next((path for path in targets if os.path.lexists(path)), None)
+    if older and not overwrite:
+        raise MuslsError(f"{older} exists; --overwrite replaces it")
+    try:
+        for path, text in targets.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+            try:
+                partial.write_text(text, encoding="utf-8")
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise MuslsError(f"{path} cannot be written: {error.strerror or error}") from None
+    return list(targets)

@@ -1,0 +1,316 @@
+"""The SDF text, read again by a reader of its own, against the tree of bodies."""
+
+import dataclasses
+import re
+import shutil
+import subprocess
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from model_helpers import SPAWNS, make_spawn, sdf_names, stiff_system, tree_poses
+from sdf_reader import SdfScene
+
+from musls_description import models
+from musls_description.errors import ConfigError
+from musls_description.library import load_system, system_names
+from musls_description.models.mechanism import PIVOT_SHARE
+from musls_description.models.xml_text import number
+from musls_description.spawn import ground_spawn
+
+WRITERS = {"world": models.world_sdf, "sdf-1.9": models.single_model_sdf}
+
+
+def read(system, spawn, writer="world", **options):
+    """The scene, with names as in a world of joined models."""
+    scene = SdfScene(WRITERS[writer](system, spawn, **({"drones": "rigid"} | options)))
+    outer = "" if writer == "world" else f"{system.name}::"
+    scene.links = {name.removeprefix(outer): link for name, link in scene.links.items()}
+    scene.joints = {
+        name.removeprefix(outer): joint._replace(
+            parent=joint.parent.removeprefix(outer), child=joint.child.removeprefix(outer)
+        )
+        for name, joint in scene.joints.items()
+    }
+    return scene
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("spawn_kind", SPAWNS)
+@pytest.mark.parametrize("name", system_names())
+def test_bodies_are_the_trees_at_the_spawn(name, spawn_kind, writer):
+    system = load_system(name)
+    spawn = make_spawn(system, spawn_kind)
+    scene = read(system, spawn, writer)
+    tree, poses, _ = tree_poses(system, spawn)
+    names = sdf_names(system)
+    for body, sdf_name, (rotation, position) in zip(tree.bodies, names, poses, strict=True):
+        link = scene.links[sdf_name]
+        assert np.allclose(link.position_m, position, rtol=0.0, atol=1e-12)
+        assert np.allclose(link.rotation, rotation, rtol=0.0, atol=1e-12)
+        assert link.mass_kg == body.mass_kg
+        assert np.array_equal(link.com_m, body.com_m)
+        assert np.array_equal(link.inertia_kg_m2, body.inertia_kg_m2)
+    pivots = set(scene.links) - set(names)
+    assert pivots == {
+        f"cable_{i}::pivot" for i, c in enumerate(system.cables, 1) if c.twist == "free"
+    }
+    mass = sum(link.mass_kg for link in scene.links.values())
+    assert mass == pytest.approx(system.mass_kg, rel=1e-9)
+
+
+@pytest.mark.parametrize("spawn_kind", SPAWNS)
+@pytest.mark.parametrize("name", system_names())
+def test_joints_turn_about_the_trees_axes(name, spawn_kind):
+    """World axes at the spawn: the first of a universal joint is the parent's y of the joint's
+    frame, the second the child's z; where there are three, x comes before on a pivot.
+    """
+    system = load_system(name)
+    spawn = make_spawn(system, spawn_kind)
+    scene = read(system, spawn)
+    tree, poses, joints = tree_poses(system, spawn)
+    names = sdf_names(system)
+    held_by = {joint.child: joint for joint in scene.joints.values()}
+    assert len(held_by) == len(scene.joints) == len(scene.links) - 1
+    for k, body in enumerate(tree.bodies[1:], start=1):
+        frame, place = joints[k]
+        joint = held_by[names[k]]
+        second = poses[k][0] @ body.joint_in_child_rotation[:, 2]
+        first = frame[:, 1]
+        chain = [joint]
+        if body.axes == "xyz":
+            pivot = held_by[joint.parent]
+            assert (pivot.kind, len(pivot.axes)) == ("revolute", 1)
+            assert np.allclose(pivot.rotation @ pivot.axes[0], frame[:, 0], atol=1e-12)
+            # The y axis has gone with the turn about x; it is square to x and to the second axis.
+            first = np.cross(second, frame[:, 0])
+            first /= np.linalg.norm(first)
+            chain.append(pivot)
+        assert joint.kind == "universal"
+        in_world = [joint.rotation @ axis for axis in joint.axes]
+        assert abs(in_world[0] @ first) == pytest.approx(1.0, abs=1e-12)
+        assert np.allclose(in_world[1], second, atol=1e-12)
+        assert chain[-1].parent == names[body.parent]
+        for part in chain:
+            assert np.allclose(part.position_m, place, rtol=0.0, atol=1e-12)
+            assert all(d["damping"] == body.damping_n_m_s_rad for d in part.dynamics)
+            assert all(d["friction"] == body.friction_n_m for d in part.dynamics)
+
+
+def test_springs_rest_where_the_cable_is_straight():
+    system = stiff_system("x500_trio")
+    spawn = ground_spawn(system)
+    tree, names = tree_poses(system, spawn)[0], sdf_names(system)
+    angles = spawn.coordinates
+    held_by = {joint.child: joint for joint in read(system, spawn).joints.values()}
+    for k in range(1, len(tree.bodies)):
+        rest = [d["spring_reference"] for d in held_by[names[k]].dynamics]
+        first = tree.first_coordinate[k]
+        assert rest == pytest.approx(list(-angles[first : first + 2]), abs=1e-15)
+        assert {d["spring_stiffness"] for d in held_by[names[k]].dynamics} == {0.03}
+    swivel = stiff_system("x500_trio_swivel")
+    joints = read(swivel, ground_spawn(swivel)).joints
+    pivots = [joint for joint in joints.values() if joint.kind == "revolute"]
+    assert len(pivots) == 3
+    assert not any("spring_stiffness" in joint.dynamics[0] for joint in pivots)
+
+
+def test_pivot_weighs_a_millionth_of_what_it_carries():
+    system = load_system("x500_trio_swivel")
+    scene = read(system, ground_spawn(system))
+    link, pivot = scene.links["cable_2::link_01"], scene.links["cable_2::pivot"]
+    assert pivot.mass_kg == pytest.approx(PIVOT_SHARE * link.mass_kg)
+    assert np.allclose(pivot.inertia_kg_m2, PIVOT_SHARE * link.inertia_kg_m2.max() * np.eye(3))
+
+
+def test_world_is_what_px4_and_gazebo_expect():
+    system = load_system("x500_trio")
+    text = models.world_sdf(system, ground_spawn(system), name="trio", step_s=0.002)
+    scene = SdfScene(text)
+    assert scene.root.get("version") == "1.10"
+    assert scene.world.get("name") == "trio"
+    assert scene.world.findtext("physics/max_step_size") == "0.002"
+    top = [model.get("name") for model in scene.world.findall("model")]
+    assert sorted(top) == sorted(
+        ["ground", "load", *(f"{part}_{i}" for part in ("cable", "x500") for i in (1, 2, 3))]
+    )
+    assert not scene.world.findall("model/model")
+    assert {j.get("name") for j in scene.world.findall("joint")} == {
+        f"{pair}_{i}" for i in (1, 2, 3) for pair in ("load_to_cable", f"cable_{i}_to_x500")
+    }
+    assert "<limit" not in text
+    for i in (1, 2, 3):
+        base = scene.world.find(f"model[@name='x500_{i}']/link[@name='base_link']")
+        assert [s.get("name") for s in base.findall("sensor")] == [
+            "imu_sensor",
+            "magnetometer_sensor",
+            "air_pressure_sensor",
+            "navsat_sensor",
+        ]
+
+
+def test_older_gazebo_gets_one_model_and_no_plugins():
+    system = load_system("x500_duo")
+    scene = SdfScene(models.single_model_sdf(system, ground_spawn(system)))
+    assert scene.root.get("version") == "1.9"
+    assert [m.get("name") for m in scene.world.findall("model")] == ["ground", "x500_duo"]
+    assert not list(scene.world.iter("plugin"))
+    assert not scene.world.findall("joint")
+
+
+def test_included_drones_stand_where_written_ones_do():
+    system = load_system("x500_trio")
+    spawn = make_spawn(system, "hover")
+    world, written = (
+        ElementTree.fromstring(models.world_sdf(system, spawn, drones=drones)).find("world")
+        for drones in ("include", "motors")
+    )
+    for i, include in enumerate(world.findall("include"), start=1):
+        assert include.findtext("uri") == "model://x500"
+        assert include.findtext("name") == f"x500_{i}"
+        same, other = include.find("pose"), written.find(f"model[@name='x500_{i}']/pose")
+        assert (same.text, same.attrib) == (other.text, other.attrib)
+    assert i == 3
+
+
+def test_separate_models_are_those_of_the_world_without_a_place():
+    system = load_system("x500_duo")
+    spawn = ground_spawn(system)
+    files = models.model_files(system, spawn)
+    names = ["load", "cable_1", "x500_1", "cable_2", "x500_2"]
+    assert list(files) == [f"{n}/model.{end}" for n in names for end in ("sdf", "config")]
+    world = models.world_sdf(system, spawn)
+    for name in names:
+        inside = re.search(rf'<model name="{name}">.*?</model>', world, re.S)[0]
+        inside = re.sub(r"\s*<pose [^/]*</pose>", "", inside, count=1)
+        alone = re.search(r"<model .*</model>", files[f"{name}/model.sdf"], re.S)[0]
+        assert [line.strip() for line in alone.splitlines()] == [
+            line.strip() for line in inside.splitlines()
+        ]
+        assert f"<name>{name}</name>" in files[f"{name}/model.config"]
+    without = models.model_files(system, spawn, drones="include")
+    assert not any(path.startswith("x500") for path in without)
+
+
+def test_text_is_the_same_in_every_run():
+    system = load_system("x500_trio_swivel")
+    first, second = (models.world_sdf(system, make_spawn(system, "hover")) for _ in range(2))
+    assert first == second
+
+
+def test_numbers_read_back_exactly():
+    values = [*np.random.default_rng(5).normal(size=200), 0.1, 1e-300, -1e22, 5.0, -0.0, 123456.0]
+    assert [float(number(v)) for v in values] == values
+    assert (number(5.0), number(-0.0), number(0.1)) == ("5", "0", "0.1")
+    with pytest.raises(ConfigError, match="nan"):
+        number(np.nan)
+
+
+def odd_joint(system):
+    """The tree with a joint that no writer knows."""
+    from musls_description.tree import build_tree
+
+    tree = build_tree(system)
+    bodies = list(tree.bodies)
+    bodies[4] = dataclasses.replace(bodies[4], axes="zx")
+    return dataclasses.replace(tree, bodies=tuple(bodies))
+
+
+def test_unsupported_joint_is_one_clear_line(monkeypatch):
+    system = load_system("x500_trio")
+    spawn = ground_spawn(system)
+    tree = odd_joint(system)
+    monkeypatch.setattr("musls_description.models.mechanism.build_tree", lambda _: tree)
+    with pytest.raises(ConfigError, match=r"cable_1/link_04.*'zx'") as error:
+        models.world_sdf(system, spawn)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"name": "my world"}, "world name 'my world'"),
+        ({"name": "a::b"}, "world name 'a::b'"),
+        ({"step_s": 0.0}, "0 s: must be > 0"),
+        ({"drones": "motor"}, "did you mean 'motors'"),
+        ({"gravity_m_s2": np.inf}, "number -inf"),
+    ],
+)
+def test_bad_options_are_said(options, words):
+    system = load_system("x500_solo")
+    with pytest.raises(ConfigError, match=words):
+        models.world_sdf(system, ground_spawn(system), **options)
+
+
+@pytest.mark.parametrize("model", ["cable", "my drone", "a::b", ""])
+def test_bad_airframe_names_are_said(model):
+    system = load_system("x500_solo")
+    drone = dataclasses.replace(system.drones[0], model=model)
+    with pytest.raises(ConfigError, match=r"drones\.0\.model"):
+        models.world_sdf(dataclasses.replace(system, drones=(drone,)), ground_spawn(system))
+
+
+# --------------------------------------------------------------------------- Gazebo's own checker
+
+
+# The checker takes most of a second for each file.
+MOSTLY_SLOW = [
+    pytest.param(name, marks=() if name == "x500_trio_swivel" else pytest.mark.slow)
+    for name in system_names()
+]
+
+
+@pytest.fixture(scope="module")
+def checker():
+    """Debian's `ign sdf --check`, which is libsdformat 12: it reads SDF up to 1.9."""
+    if shutil.which("ign") is None:
+        pytest.skip("`ign` is not installed (Debian: ignition-tools and libsdformat-dev)")
+    commands = subprocess.run(["ign", "--commands"], capture_output=True, text=True, timeout=60)
+    if "sdf" not in commands.stdout.split():
+        pytest.skip("`ign` has no `sdf` command (Debian: libsdformat-dev)")
+
+    def check(path):
+        run = subprocess.run(
+            ["ign", "sdf", "--check", path], capture_output=True, text=True, timeout=60
+        )
+        complaints = [
+            line for line in run.stderr.splitlines() if "Error" in line or "Warning" in line
+        ]
+        return run.stdout.strip(), complaints
+
+    return check
+
+
+@pytest.mark.gazebo_physics
+@pytest.mark.parametrize("name", MOSTLY_SLOW)
+def test_gazebos_checker_accepts_the_single_model(name, checker, tmp_path):
+    system = load_system(name)
+    for kind in ("ground", "hover"):
+        for drones in ("rigid", "motors"):
+            path = tmp_path / f"{kind}_{drones}.sdf"
+            path.write_text(
+                models.single_model_sdf(system, make_spawn(system, kind), drones=drones)
+            )
+            assert checker(path) == ("Valid.", [])
+
+
+@pytest.mark.gazebo_physics
+@pytest.mark.parametrize("name", MOSTLY_SLOW)
+def test_gazebos_checker_accepts_the_separate_models(name, checker, tmp_path):
+    system = load_system(name)
+    for path, text in models.model_files(system, ground_spawn(system)).items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+        if path.endswith(".sdf"):
+            assert checker(tmp_path / path) == ("Valid.", [])
+
+
+@pytest.mark.gazebo_physics
+def test_gazebos_checker_finds_a_mistake(checker, tmp_path):
+    system = load_system("x500_solo")
+    text = models.single_model_sdf(system, ground_spawn(system))
+    path = tmp_path / "wrong.sdf"
+    path.write_text(text.replace("<child>link_03</child>", "<child>link_99</child>"))
+    said, complaints = checker(path)
+    assert said != "Valid."
+    assert complaints or "link_99" in said
