@@ -1,0 +1,142 @@
+"""Draws polygons, lines and text at once with matplotlib's Agg renderer, without its artists.
+
+A frame takes some hundred shapes; an artist for each would take most of the time. Coordinates are
+picture points of the layout, x to the right, y downwards, whatever the scale of the picture.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.colors import to_rgba
+from matplotlib.font_manager import FontProperties
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D, Bbox
+
+Colour = str | tuple | np.ndarray
+_POINTS_PER_PX = 0.72
+_FAMILY = "DejaVu Sans"
+
+
+class Canvas:
+    """A picture to draw on.
+
+    Attributes:
+        width_px: Width of the layout.
+        height_px: Height of the layout.
+        scale: Pixels per layout point.
+        bottom_px: Lines and polygons are cut off below; None for nowhere.
+    """
+
+    bottom_px: float | None = None
+
+    def __init__(self, width_px: int, height_px: int, scale: float = 1.0) -> None:
+        """Make a white picture of `scale` times the layout's size."""
+        self.width_px, self.height_px, self.scale = width_px, height_px, scale
+        size = round(width_px * scale), round(height_px * scale)
+        self._renderer = RendererAgg(*size, 100.0 * scale)  # 100 dots an inch: 1 px is 0.72 points
+        self._flip = Affine2D().scale(scale, -scale).translate(0.0, size[1])
+        self._fonts: dict[tuple, FontProperties] = {}
+        self._background = None
+        self.rectangle(0, 0, width_px, height_px, "white")
+
+    def polygon(
+        self,
+        points: np.ndarray,
+        fill: Colour | None,
+        edge: Colour | None = None,
+        width: float = 1.0,
+        alpha: float = 1.0,
+    ) -> None:
+        """Fill a closed polygon (n, 2), and draw its edge."""
+        if not np.isfinite(points).all():
+            return
+        closed = np.concatenate([points, points[:1]])
+        codes = np.full(len(closed), Path.LINETO, Path.code_type)
+        codes[0], codes[-1] = Path.MOVETO, Path.CLOSEPOLY
+        face = to_rgba(fill, alpha) if fill is not None else None
+        self._draw(Path(closed, codes), face, edge, width, alpha)
+
+    def line(
+        self,
+        points: np.ndarray,
+        colour: Colour,
+        width: float = 1.0,
+        alpha: float = 1.0,
+        dash: tuple[float, float] | None = None,
+        cap: Literal["round", "butt"] = "round",
+    ) -> None:
+        """Draw a polyline (n, 2); NaN interrupts it."""
+        if len(points) > 1:
+            self._draw(Path(points), None, colour, width, alpha, dash, cap)
+
+    def rectangle(
+        self, x: float, y: float, width: float, height: float, fill: Colour, alpha: float = 1.0
+    ) -> None:
+        """Fill a rectangle whose upper left corner is at x, y."""
+        corners = [[x, y], [x + width, y], [x + width, y + height], [x, y + height]]
+        self.polygon(np.array(corners, float), fill, alpha=alpha)
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float = 12.0,
+        colour: Colour = "black",
+        bold: bool = False,
+        align: Literal["left", "center", "right"] = "left",
+        alpha: float = 1.0,
+    ) -> float:
+        """Write a line of text with its baseline at y; returns its width [px]."""
+        font = self._font(size, bold)
+        width = self._renderer.get_text_width_height_descent(text, font, False)[0] / self.scale
+        x -= {"left": 0.0, "center": 0.5, "right": 1.0}[align] * width
+        gc = self._renderer.new_gc()
+        gc.set_foreground(to_rgba(colour, alpha), isRGBA=True)
+        gc.set_alpha(alpha)
+        self._renderer.draw_text(gc, x * self.scale, y * self.scale, text, font, 0.0)
+        gc.restore()
+        return width
+
+    def keep_background(self) -> None:
+        """Remember what is drawn now."""
+        self._background = self._renderer.copy_from_bbox(self._renderer.bbox)
+
+    def restore_background(self) -> None:
+        """Go back to what was remembered."""
+        self._renderer.restore_region(self._background)
+
+    def rgb(self) -> np.ndarray:
+        """Copy of the picture (height, width, 3), bytes."""
+        return np.asarray(self._renderer.buffer_rgba())[:, :, :3].copy()
+
+    def _font(self, size: float, bold: bool) -> FontProperties:
+        key = size, bold
+        if key not in self._fonts:
+            weight = "bold" if bold else "normal"
+            self._fonts[key] = FontProperties(
+                family=_FAMILY, size=_POINTS_PER_PX * size, weight=weight
+            )
+        return self._fonts[key]
+
+    def _draw(self, path, face, edge, width, alpha, dash=None, cap="round") -> None:
+        gc = self._renderer.new_gc()
+        if edge is None:
+            gc.set_linewidth(0.0)
+        else:
+            gc.set_foreground(to_rgba(edge, alpha), isRGBA=True)
+            gc.set_linewidth(_POINTS_PER_PX * width)
+            gc.set_joinstyle("round")
+            gc.set_capstyle("butt" if dash else cap)
+            if dash:
+                gc.set_dashes(0.0, [_POINTS_PER_PX * part for part in dash])
+        gc.set_snap(False)
+        if self.bottom_px is not None:
+            height = self.height_px - self.bottom_px  # of what stays white, from below
+            box = np.array([0.0, height, self.width_px, self.bottom_px]) * self.scale
+            gc.set_clip_rectangle(Bbox.from_bounds(*box))
+        self._renderer.draw_path(gc, path, self._flip, face)
+        gc.restore()

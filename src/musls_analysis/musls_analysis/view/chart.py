@@ -1,0 +1,190 @@
+"""The strip below the scene: what goes on over time, with a mark at the present moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from musls_analysis.errors import error_track, translational_error_m
+from musls_analysis.figures.stages import BAND
+from musls_analysis.figures.style import FAINT, GRID, INK, colour, label
+from musls_analysis.recording import Stage
+from musls_analysis.resample import DEFAULT_GAP_LIMIT_S, resample
+from musls_analysis.view.canvas import Canvas
+from musls_analysis.view.subject import Subject, bodies_of
+from musls_analysis.view.tension_scale import has_tension, round_up
+
+_RANGE_SHARE = 99.5
+"""Percentile of the values that the axis holds; shorter peaks are cut off."""
+_TICKS = (1, 2, 5, 10)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of the strip.
+
+    Attributes:
+        name: Body or cable.
+        time_s: Times shown (T,).
+        value: Values (T,), NaN where not known.
+    """
+
+    name: str
+    time_s: np.ndarray
+    value: np.ndarray
+
+
+@dataclass(frozen=True)
+class Strip:
+    """What the strip shows.
+
+    Attributes:
+        title: Quantity and unit.
+        series: Lines.
+        stages: Bands behind them, in the times shown.
+    """
+
+    title: str
+    series: Sequence[Series]
+    stages: Sequence[Stage] = field(default=())
+
+
+def differences(subjects: Sequence[Subject]) -> list[Series]:
+    """Distance of the same body in two subjects, at the samples of the first [m]."""
+    first, second = subjects
+    series = []
+    for body in bodies_of(subjects):
+        track = first.recording.bodies[body]
+        time_s = track.time_s + first.shift_s
+        there = resample(
+            second.recording.bodies[body], time_s - second.shift_s, DEFAULT_GAP_LIMIT_S
+        )
+        places = [
+            subject.origin_enu_m(body, its.position_enu_m, its.orientation_wxyz)
+            for subject, its in ((first, track), (second, there))
+        ]
+        series.append(Series(body, time_s, translational_error_m(*places)))
+    return series
+
+
+def setpoint_errors(subject: Subject) -> list[Series]:
+    """Distance to the held set-point by body [m] (eq. 12)."""
+    recording = subject.recording
+    series = []
+    for body, setpoint in recording.setpoints.items():
+        track = error_track(recording.bodies[body], setpoint)
+        series.append(Series(body, track.time_s + subject.shift_s, track.translational_error_m))
+    return series
+
+
+def tensions(subject: Subject) -> list[Series]:
+    """Tension at the load by cable [N]."""
+    return [
+        Series(name, cable.time_s + subject.shift_s, cable.tension_n[:, 0])
+        for name, cable in subject.recording.cables.items()
+        if len(cable.time_s)
+    ]
+
+
+def strip_of(subjects: Sequence[Subject], stages: Sequence[Stage]) -> Strip | None:
+    """Choose what the strip shows.
+
+    Two recordings: how far apart they are. One: its tensions, else the errors to its set-points,
+    else nothing.
+    """
+    if len(subjects) == 2:
+        series, title = differences(subjects), "distance between the two [m]"
+    elif has_tension(subjects[0]):
+        series, title = tensions(subjects[0]), "tension at the load [N]"
+    else:
+        series, title = setpoint_errors(subjects[0]), "distance to the set-point [m]"
+    return Strip(title, series, stages) if series else None
+
+
+class StripPlot:
+    """Draws a strip into a part of the canvas."""
+
+    def __init__(
+        self, strip: Strip, window_s: tuple[float, float], box: tuple[float, float, float, float]
+    ) -> None:
+        """Lay out.
+
+        Args:
+            strip: What to show.
+            window_s: Times shown.
+            box: Left, top, right, bottom [px].
+        """
+        self.strip, self.window_s, self.box = strip, window_s, box
+        self._inside = [(s.time_s >= window_s[0]) & (s.time_s <= window_s[1]) for s in strip.series]
+        values = np.concatenate(
+            [s.value[m] for s, m in zip(strip.series, self._inside, strict=True)]
+        )
+        values = values[np.isfinite(values)]
+        high = float(np.percentile(values, _RANGE_SHARE)) if values.size else 1.0
+        self.high = round_up(1.08 * max(high, 1e-3))
+
+    def place(self, time_s: np.ndarray, value: np.ndarray) -> np.ndarray:
+        """Picture points (T, 2) of values at times, held within the strip."""
+        left, top, right, bottom = self.box
+        start_s, end_s = self.window_s
+        x = left + (time_s - start_s) / max(end_s - start_s, 1e-9) * (right - left)
+        y = bottom - np.clip(value / self.high, 0.0, 1.0) * (bottom - top)
+        return np.stack([x, y], axis=-1)
+
+    def draw(self, canvas: Canvas) -> None:
+        """Draw all that stays the same."""
+        left, _, right, bottom = self.box
+        self._bands(canvas)
+        for value in _ticks(0.0, self.high, 3):
+            (_, y) = self.place(np.array(self.window_s[0]), np.array(value))
+            canvas.line(np.array([[left, y], [right, y]]), GRID, 0.8)
+            canvas.text(left - 6.0, y + 4.0, f"{value:g}", 11.0, INK, align="right")
+        for time_s in _ticks(*self.window_s, 10):
+            x, _ = self.place(np.array(time_s), np.array(0.0))
+            canvas.line(np.array([[x, bottom], [x, bottom + 3.0]]), INK, 0.8)
+            canvas.text(x, bottom + 15.0, f"{time_s:g}", 11.0, INK, align="center")
+        canvas.text(right, bottom + 29.0, "time [s]", 11.0, INK, align="right")
+        x = left + canvas.text(left, bottom + 29.0, self.strip.title, 11.0, INK, bold=True) + 16.0
+        for series, mask in zip(self.strip.series, self._inside, strict=True):
+            canvas.line(
+                self.place(series.time_s[mask], series.value[mask]), colour(series.name), 1.4
+            )
+            canvas.line(np.array([[x, bottom + 25.0], [x + 14.0, bottom + 25.0]]),
+                        colour(series.name), 2.4)  # fmt: skip
+            x += 18.0 + canvas.text(x + 18.0, bottom + 29.0, label(series.name), 11.0, INK) + 12.0
+
+    def draw_moment(self, canvas: Canvas, time_s: float) -> None:
+        """Mark the present moment."""
+        _, top, _, bottom = self.box
+        x, _ = self.place(np.array(time_s), np.array(0.0))
+        canvas.line(np.array([[x, top], [x, bottom]]), INK, 1.2)
+        for series in self.strip.series:
+            value = np.interp(time_s, series.time_s, series.value, left=np.nan, right=np.nan)
+            if np.isfinite(value):
+                ring = 3.2 * np.stack([np.cos(_RING), np.sin(_RING)], axis=-1)
+                at = self.place(np.array(time_s), np.array(value))
+                canvas.polygon(at + ring, colour(series.name), "white", 1.0)
+
+    def _bands(self, canvas: Canvas) -> None:
+        """A band for every second stage, names where they fit."""
+        _, top, _, bottom = self.box
+        for k, stage in enumerate(self.strip.stages):
+            span = np.clip([stage.start_s, stage.end_s], *self.window_s)
+            x0, x1 = self.place(span, np.zeros(2))[:, 0]
+            if k % 2 and x1 > x0:
+                canvas.rectangle(x0, top, x1 - x0, bottom - top, BAND)
+            name = label(stage.name)
+            if x1 - x0 > 6.2 * len(name):
+                canvas.text(0.5 * (x0 + x1), top - 4.0, name, 10.5, FAINT, align="center")
+
+
+_RING = np.linspace(0.0, 2.0 * np.pi, 14, endpoint=False)
+
+
+def _ticks(low: float, high: float, count: int) -> np.ndarray:
+    """Round values between two."""
+    step = round_up((high - low) / count, _TICKS)
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    return step * np.arange(first, last + 1.0) + 0.0  # no negative zero

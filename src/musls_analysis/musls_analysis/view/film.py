@@ -1,0 +1,184 @@
+"""Files of pictures: PNG of one moment, GIF and MP4 of a span of time; whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from musls_analysis.view.gif import MOST_FRAMES_PER_S, GifWriter
+from musls_analysis.view.picture import HEIGHT_PX, WIDTH_PX, Picture, PictureOptions
+from musls_analysis.view.subject import Subject
+from musls_description.errors import ConfigError, MuslsError
+
+PNG_SCALE, MP4_SCALE = 2.0, 1.5
+MOST_FRAMES = 20_000
+_PALETTE_SAMPLES = 12
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class FilmOptions:
+    """How a film plays.
+
+    Attributes:
+        fps: Frames per second.
+        speed: Shown seconds per second of film.
+    """
+
+    fps: float = 20.0
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for name, value, most in (("fps", self.fps, 120.0), ("speed", self.speed, 1000.0)):
+            if not 0.0 < value <= most:
+                raise ConfigError(f"{name} is {value:g}, must be above 0 and at most {most:g}")
+
+    def times_s(self, window_s: tuple[float, float]) -> np.ndarray:
+        """Shown time of each frame.
+
+        Raises:
+            ConfigError: More frames than a film should have.
+        """
+        start_s, end_s = window_s
+        count = max(round((end_s - start_s) / self.speed * self.fps), 1)
+        if count > MOST_FRAMES:
+            raise ConfigError(
+                f"a film of {count} frames, at most {MOST_FRAMES} are made: choose a --stage, a "
+                "higher --speed or a lower --fps"
+            )
+        return start_s + np.arange(count) * self.speed / self.fps
+
+
+def write_png(
+    subjects: Sequence[Subject],
+    window_s: tuple[float, float],
+    time_s: float,
+    path: Path,
+    options: PictureOptions,
+) -> None:
+    """Write the picture of a moment.
+
+    Raises:
+        ConfigError: The moment is outside the window, or an option out of range.
+        MuslsError: The file cannot be written.
+    """
+    if not window_s[0] - 1e-9 <= time_s <= window_s[1] + 1e-9:
+        raise ConfigError(
+            f"{subjects[0].recording.source}: --png {time_s:g}: must be a time from "
+            f"{window_s[0]:.2f} to {window_s[1]:.2f} s"
+        )
+    picture = Picture(subjects, window_s, options, PNG_SCALE)
+    image = Image.fromarray(picture.draw(time_s))
+    with whole_file(path) as work:
+        image.save(work, "PNG", dpi=(200, 200))
+
+
+def write_gif(
+    subjects: Sequence[Subject],
+    window_s: tuple[float, float],
+    path: Path,
+    options: PictureOptions,
+    film: FilmOptions,
+    progress: Progress,
+) -> None:
+    """Write an animated GIF.
+
+    Raises:
+        ConfigError: An option is out of range.
+        MuslsError: The file cannot be written.
+    """
+    if film.fps > MOST_FRAMES_PER_S:
+        raise ConfigError(f"--fps is {film.fps:g}, a gif has at most {MOST_FRAMES_PER_S:g}")
+    times_s = film.times_s(window_s)
+    picture = Picture(subjects, window_s, options)
+    step = max(len(times_s) // _PALETTE_SAMPLES, 1)
+    samples = [picture.draw(time_s, film.speed) for time_s in times_s[step // 2 :: step]]
+    with whole_file(path) as work, work.open("wb") as file:
+        writer = GifWriter(file, samples or [picture.draw(times_s[0], film.speed)], film.fps)
+        for k, time_s in enumerate(times_s):
+            writer.add(picture.draw(time_s, film.speed))
+            progress((k + 1) / len(times_s))
+        writer.close()
+
+
+def write_mp4(
+    subjects: Sequence[Subject],
+    window_s: tuple[float, float],
+    path: Path,
+    options: PictureOptions,
+    film: FilmOptions,
+    progress: Progress,
+) -> None:
+    """Write an H.264 film through ffmpeg.
+
+    Raises:
+        ConfigError: An option is out of range.
+        MuslsError: No ffmpeg, or the file cannot be written.
+    """
+    program = ffmpeg_program()
+    times_s = film.times_s(window_s)
+    picture = Picture(subjects, window_s, options, MP4_SCALE)
+    size = f"{round(WIDTH_PX * MP4_SCALE)}x{round(HEIGHT_PX * MP4_SCALE)}"
+    with whole_file(path) as work:
+        command = [
+            program, "-loglevel", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size,
+            "-r", f"{film.fps:g}", "-i", "-", "-c:v", "libx264", "-preset", "veryfast", "-crf",
+            "20", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4",
+            str(work.resolve()),
+        ]  # fmt: skip
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            try:
+                for k, time_s in enumerate(times_s):
+                    process.stdin.write(picture.draw(time_s, film.speed).tobytes())
+                    progress((k + 1) / len(times_s))
+            except BrokenPipeError:
+                pass  # ffmpeg has ended, and says why
+            said = process.communicate()[1].decode(errors="replace").strip()
+        if process.returncode:
+            reason = said.splitlines()[-1] if said else f"exit code {process.returncode}"
+            raise MuslsError(f"{path}: ffmpeg failed: {reason}")
+
+
+def ffmpeg_program() -> str:
+    """Path of ffmpeg: of the package imageio-ffmpeg, else on the PATH.
+
+    Raises:
+        MuslsError: Neither is there.
+    """
+    if find_spec("imageio_ffmpeg"):
+        import imageio_ffmpeg
+
+        return imageio_ffmpeg.get_ffmpeg_exe()
+    program = shutil.which("ffmpeg")
+    if program is None:
+        raise MuslsError("--mp4 needs ffmpeg: pip install 'musls[view]'; --gif does without")
+    return program
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary path that becomes `path` when the block ends without an error.
+
+    Raises:
+        MuslsError: It cannot be written.
+    """
+    work = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        yield work
+        work.replace(path)
+    except OSError as error:
+        raise MuslsError(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            work.unlink(missing_ok=True)

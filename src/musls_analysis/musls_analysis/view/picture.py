@@ -1,0 +1,224 @@
+"""One picture of the scene at a moment: ground, bodies, set-points, trails, scales, strip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from musls_analysis.figures.style import FAINT, INK, colour, label
+from musls_analysis.recording import LOAD, Stage
+from musls_analysis.resample import DEFAULT_GAP_LIMIT_S, resample
+from musls_analysis.view import bodies
+from musls_analysis.view.align import stage_at, staged_subject
+from musls_analysis.view.bodies import Look, Piece
+from musls_analysis.view.camera import camera_on
+from musls_analysis.view.canvas import Canvas
+from musls_analysis.view.chart import StripPlot, strip_of
+from musls_analysis.view.ground import draw_grid, draw_shadow
+from musls_analysis.view.legend import draw_names, draw_tension_bar
+from musls_analysis.view.sampled import Sampled, sample
+from musls_analysis.view.subject import Subject
+from musls_analysis.view.tension_scale import has_tension, tension_scale
+
+WIDTH_PX, HEIGHT_PX = 960, 640
+"""Layout; a scale makes larger pictures of it."""
+_SCENE = (60.0, 84.0, 900.0, 470.0)
+_STRIP = (60.0, 512.0, 930.0, 596.0)
+_STRIP_ROOM_PX = 22.0
+"""Above the strip, for the names of the stages."""
+_TRAIL_POINTS, _TRAIL_PIECES = 25, 6
+_CAMERA_SAMPLES = 200
+
+
+@dataclass(frozen=True)
+class PictureOptions:
+    """How pictures look.
+
+    Attributes:
+        azimuth_deg: Where the eye stands, counter-clockwise from east.
+        elevation_deg: Its height above the horizon.
+        zoom: Above 1 comes closer.
+        follow: The camera goes along with the load instead of showing all of the motion.
+        trail_s: Length of the trails.
+    """
+
+    azimuth_deg: float = -62.0
+    elevation_deg: float = 17.0
+    zoom: float = 1.0
+    follow: bool = False
+    trail_s: float = 3.0
+
+
+class Picture:
+    """Draws one moment after the other of one subject, or of two laid over each other.
+
+    Attributes:
+        canvas: What is drawn on.
+        camera: From where, in the present picture.
+    """
+
+    def __init__(
+        self,
+        subjects: Sequence[Subject],
+        window_s: tuple[float, float],
+        options: PictureOptions | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        """Choose the camera and draw what all pictures share.
+
+        Args:
+            subjects: One or two.
+            window_s: Times that the pictures are of, shown in the strip.
+            options: Looks.
+            scale: Pixels per layout point.
+
+        Raises:
+            ConfigError: A camera option is out of range.
+        """
+        self._subjects = list(subjects)
+        self._options = options or PictureOptions()
+        self._shapes = [(s.load_shape(), s.drone_shapes()) for s in subjects]
+        coloured = next((s for s in subjects if has_tension(s)), None)
+        self._scale = tension_scale(coloured, window_s) if coloured else None
+        self._looks = [
+            Look(second=i > 0, scale=self._scale if s is coloured else None)
+            for i, s in enumerate(subjects)
+        ]
+        self._staged = staged_subject(subjects)
+        strip = strip_of(subjects, self._stages())
+        self._strip = StripPlot(strip, window_s, _STRIP) if strip else None
+        self._scene_bottom_px = _STRIP[1] - _STRIP_ROOM_PX if strip else None
+        self._choose_camera(np.linspace(*window_s, _CAMERA_SAMPLES))
+        self.canvas = Canvas(WIDTH_PX, HEIGHT_PX, scale)
+        self._draw_background()
+
+    def draw(self, time_s: float, speed: float = 1.0) -> np.ndarray:
+        """Draw a moment.
+
+        Args:
+            time_s: Time shown.
+            speed: How fast a film plays, to be written down if not 1.
+
+        Returns:
+            Copy of the picture (height, width, 3), bytes.
+        """
+        sampled = [sample(subject, np.array([time_s])) for subject in self._subjects]
+        self.canvas.restore_background()
+        self.canvas.bottom_px = self._scene_bottom_px
+        if self._options.follow:
+            self._follow(sampled[0])
+            draw_grid(self.canvas, self.camera, *self._bounds + self._center)
+        for (load, drones), its in zip(self._shapes, sampled, strict=True):
+            for body, position, q in _poses(its):
+                points = load.corners_m if body == LOAD else drones[body].discs_m.reshape(-1, 3)
+                draw_shadow(self.canvas, self.camera, bodies.world(points, position, q))
+        for look, subject in zip(self._looks, self._subjects, strict=True):
+            self._draw_trails(subject, look, time_s)
+        pieces = list(self._pieces(sampled))
+        for piece in sorted(pieces, key=lambda p: -p.depth_m):  # NaN: not seen, drawn as nothing
+            piece.draw(self.canvas)
+        self.canvas.bottom_px = None
+        self._draw_labels(sampled[0])
+        self._draw_title(time_s, speed)
+        if self._strip:
+            self._strip.draw_moment(self.canvas, time_s)
+        return self.canvas.rgb()
+
+    def _stages(self) -> Sequence[Stage]:
+        if self._staged is None:
+            return ()
+        by = self._staged.shift_s
+        stages = self._staged.recording.stages
+        return [replace(s, start_s=s.start_s + by, end_s=s.end_s + by) for s in stages]
+
+    def _choose_camera(self, time_s: np.ndarray) -> None:
+        points, self._center = [], np.zeros(3)
+        for subject, (_, drones) in zip(self._subjects, self._shapes, strict=True):
+            sampled = sample(subject, time_s)
+            reach = max(shape.radius_m for shape in drones.values())
+            middle = sampled.bodies[LOAD].position_enu_m * [1.0, 1.0, 0.0]
+            for body, track in sampled.bodies.items():
+                at = track.position_enu_m - (middle if self._options.follow else 0.0)
+                at = at[np.isfinite(at).all(axis=1)]
+                points += [at - reach, at + reach] if body != LOAD else [at]
+                points.append(at * [1.0, 1.0, 0.0])  # its shadow
+        everything = np.concatenate(points)
+        self._bounds = np.stack([everything.min(axis=0), everything.max(axis=0)])
+        look = self._options
+        self.camera = self._still = camera_on(
+            everything, _SCENE, HEIGHT_PX, look.azimuth_deg, look.elevation_deg, look.zoom
+        )
+
+    def _follow(self, sampled: Sampled) -> None:
+        position = sampled.bodies[LOAD].position_enu_m[0]
+        if np.isfinite(position).all():
+            self._center = position * [1.0, 1.0, 0.0]
+        self.camera = self._still.moved(self._center)
+
+    def _draw_background(self) -> None:
+        if not self._options.follow:
+            self.canvas.bottom_px = self._scene_bottom_px
+            draw_grid(self.canvas, self.camera, *self._bounds)
+            self.canvas.bottom_px = None
+        if self._scale:
+            draw_tension_bar(self.canvas, self._scale, 690.0, 30.0, 240.0)
+        if len(self._subjects) == 2:
+            draw_names(self.canvas, [s.name for s in self._subjects], 60.0, 66.0)
+        if self._strip:
+            self._strip.draw(self.canvas)
+        self.canvas.keep_background()
+
+    def _pieces(self, sampled: Sequence[Sampled]) -> Iterator[Piece]:
+        for i, (its, look) in enumerate(zip(sampled, self._looks, strict=True)):
+            load, drones = self._shapes[i]
+            for body, position, q in _poses(its):
+                if body == LOAD:
+                    yield from bodies.load_pieces(self.camera, load, position, q, look)
+                else:
+                    shape = drones[body]
+                    yield from bodies.drone_pieces(self.camera, shape, position, q, body, look)
+            yield from bodies.cable_pieces(self.camera, its, 0, look)
+        yield from bodies.setpoint_pieces(self.camera, sampled[0], 0, *self._shapes[0])
+
+    def _draw_trails(self, subject: Subject, look: Look, time_s: float) -> None:
+        if self._options.trail_s <= 0.0:
+            return
+        times = np.linspace(time_s - self._options.trail_s, time_s, _TRAIL_POINTS)
+        for body, track in subject.recording.bodies.items():
+            past = resample(track, times - subject.shift_s, DEFAULT_GAP_LIMIT_S)
+            place = subject.origin_enu_m(body, past.position_enu_m, past.orientation_wxyz)
+            at, _ = self.camera.project(place)
+            each = (_TRAIL_POINTS - 1) // _TRAIL_PIECES
+            for piece in range(_TRAIL_PIECES):
+                part = at[piece * each : (piece + 1) * each + 1]
+                strength = 0.65 * (piece + 1) / _TRAIL_PIECES
+                self.canvas.line(part, look.colour(body), 1.8, strength, cap="butt")
+
+    def _draw_labels(self, sampled: Sampled) -> None:
+        """Numbers of the drones above them, so that lines of the strip can be told."""
+        for body, position, _ in _poses(sampled):
+            if body == LOAD:
+                continue
+            (x, y), _ = self.camera.project(position + [0.0, 0.0, 0.24])
+            if np.isfinite(x):
+                self.canvas.rectangle(x - 25.0, y - 10.5, 50.0, 13.5, "white", 0.55)
+                self.canvas.text(x, y, label(body), 11.5, colour(body), True, "center")
+
+    def _draw_title(self, time_s: float, speed: float) -> None:
+        name = ""
+        if self._staged is not None:
+            stage = stage_at(self._staged.recording, time_s - self._staged.shift_s)
+            name = label(stage.name) if stage else ""
+        name = name or self._subjects[0].name
+        width = self.canvas.text(60.0, 44.0, name, 24.0, INK, bold=True)
+        text = f"t = {time_s:.2f} s" + (f"   {speed:g}× speed" if speed != 1.0 else "")
+        self.canvas.text(60.0 + width + 18.0, 44.0, text, 15.0, FAINT)
+
+
+def _poses(sampled: Sampled) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name, position and quaternion of the bodies that are known at the first time."""
+    for body, track in sampled.bodies.items():
+        if np.isfinite(track.position_enu_m[0]).all():
+            yield body, track.position_enu_m[0], track.orientation_wxyz[0]

@@ -1,0 +1,276 @@
+"""Hands subjects to rerun: a recording for its viewer, with a layout of views.
+
+Entities: `run/...` the first recording, `with/...` the one laid over it, each with `load`,
+`drone_1`, ..., `cable_1`, ..., `setpoint/...`, `trail/...`; the plots `tension/...`, `error/...`,
+`difference/...`; `phase` and `legend`. All lie on the time line `time`, in the first recording's
+seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from musls_analysis.errors import error_track
+from musls_analysis.figures.style import colour, label
+from musls_analysis.recording import LOAD, PoseTrack
+from musls_analysis.resample import DEFAULT_GAP_LIMIT_S, resample
+from musls_analysis.view.align import staged_subject
+from musls_analysis.view.bodies import Look
+from musls_analysis.view.canvas import Canvas
+from musls_analysis.view.chart import Series, differences, setpoint_errors, tensions
+from musls_analysis.view.film import whole_file
+from musls_analysis.view.legend import draw_tension_bar
+from musls_analysis.view.rerun_layout import layout
+from musls_analysis.view.rerun_shapes import log_drone, log_load, rgba
+from musls_analysis.view.sampled import sample
+from musls_analysis.view.subject import Subject
+from musls_analysis.view.tension_scale import has_tension, tension_scale
+from musls_description.errors import MuslsError
+
+if TYPE_CHECKING:
+    import rerun as rr
+
+ROOTS = ("run", "with")
+TIME = "time"
+_TRAIL_S, _TRAIL_STEP_S = 3.0, 0.1
+_CABLE_STEP_S = 0.04
+"""Cables are sampled at most this often: the eye sees no more."""
+
+
+def check_rerun() -> None:
+    """Check that rerun can be imported.
+
+    Raises:
+        MuslsError: It is not installed.
+    """
+    if find_spec("rerun") is None:
+        raise MuslsError(
+            "the viewer needs rerun-sdk: pip install 'musls[view]'; --png and --gif do without"
+        )
+
+
+def save(subjects: Sequence[Subject], path: Path) -> None:
+    """Write a file for rerun's viewer.
+
+    Raises:
+        MuslsError: rerun is missing, or the file cannot be written.
+    """
+    stream = _stream(subjects)
+    # Opened here first: rerun only logs it when it cannot write.
+    with whole_file(path) as work:
+        work.open("wb").close()
+        stream.save(work, default_blueprint=layout(subjects))
+        log(stream, subjects)
+        stream.flush()
+        stream.disconnect()
+
+
+def show(subjects: Sequence[Subject]) -> None:
+    """Open the viewer; it goes on when this process ends.
+
+    Raises:
+        MuslsError: rerun is missing, or there is no display.
+    """
+    stream = _stream(subjects)
+    if sys.platform == "linux" and not any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET")
+    ):
+        raise MuslsError(
+            "no display for the viewer: --web shows it in a browser, --save FILE.rrd, --png T, "
+            "--gif and --mp4 write files"
+        )
+    stream.spawn(default_blueprint=layout(subjects))
+    log(stream, subjects)
+    stream.flush()
+
+
+def serve(subjects: Sequence[Subject], open_browser: bool = True, web_port: int = 0) -> str:
+    """Serve the viewer to browsers on this machine, as long as this process lives.
+
+    Args:
+        subjects: What to show.
+        open_browser: Whether to open one.
+        web_port: Port of the page; 0 takes a free one.
+
+    Returns:
+        Address of the data, which the viewer's page is told by its `url` parameter.
+    """
+    import rerun as rr
+
+    stream = _stream(subjects)
+    uri = stream.serve_grpc(grpc_port=0, default_blueprint=layout(subjects))
+    log(stream, subjects)
+    stream.flush()
+    rr.serve_web_viewer(web_port=web_port, open_browser=open_browser, connect_to=uri)
+    return uri
+
+
+def _stream(subjects: Sequence[Subject]) -> rr.RecordingStream:
+    check_rerun()
+    import rerun as rr
+
+    stream = rr.RecordingStream("musls")
+    stream.send_recording_name(" and ".join(subject.name for subject in subjects))
+    return stream
+
+
+def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
+    """Send everything to a stream.
+
+    Args:
+        stream: Where to.
+        subjects: One or two.
+    """
+    import rerun as rr
+
+    stream.log("/", rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
+    coloured = next((s for s in subjects if has_tension(s)), None)
+    for root, subject in zip(ROOTS, subjects, strict=False):
+        window_s = subject.start_s, subject.end_s
+        scale = tension_scale(coloured, window_s) if coloured is subject else None
+        _log_subject(stream, root, subject, Look(root != ROOTS[0], scale))
+        if scale:
+            canvas = Canvas(320, 56, 2.0)
+            draw_tension_bar(canvas, scale, 64.0, 24.0, 236.0)
+            stream.log("legend", rr.Image(canvas.rgb()), static=True)
+    _log_plots(stream, subjects)
+    _log_phases(stream, subjects)
+
+
+def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
+    import rerun as rr
+
+    load, drones = subject.load_shape(), subject.drone_shapes()
+    recording = subject.recording
+    for part, tracks in (("", recording.bodies), ("setpoint/", recording.setpoints)):
+        if part and look.second:
+            continue  # two sets of outlines would hide more than they show
+        for body, track in tracks.items():
+            path = f"{root}/{part}{body}"
+            stream.set_time(TIME, duration=float(track.time_s[0] + subject.shift_s))
+            rgb = look.colour(body)
+            if body == LOAD:
+                log_load(stream, path, load, rgb, outline=bool(part))
+            else:
+                log_drone(stream, path, drones[body], rgb, outline=bool(part))
+            _send_poses(stream, path, subject, body, track)
+    for body, track in recording.bodies.items():
+        _send_trail(stream, f"{root}/trail/{body}", subject, body, track, look)
+    _send_cables(stream, root, subject, look)
+    stream.set_time(TIME, duration=subject.end_s + 1e-3)
+    stream.log(root, rr.Clear(recursive=True))  # else the last pose would stay for ever
+    stream.reset_time()
+
+
+def _times(time_s: np.ndarray) -> list[Any]:
+    import rerun as rr
+
+    return [rr.TimeColumn(TIME, duration=time_s)]
+
+
+def _send_poses(
+    stream: rr.RecordingStream, path: str, subject: Subject, body: str, track: PoseTrack
+) -> None:
+    import rerun as rr
+
+    q = track.orientation_wxyz
+    columns = rr.Transform3D.columns(
+        translation=subject.origin_enu_m(body, track.position_enu_m, q),
+        quaternion=q[:, [1, 2, 3, 0]],
+    )
+    stream.send_columns(path, _times(track.time_s + subject.shift_s), columns)
+
+
+def _send_trail(
+    stream: rr.RecordingStream, path: str, subject: Subject, body: str, track: PoseTrack, look: Look
+) -> None:
+    """The way of the last seconds, as one line for each moment."""
+    import rerun as rr
+
+    moments = np.arange(track.time_s[0], track.time_s[-1], _TRAIL_STEP_S)
+    past = resample(track, moments, DEFAULT_GAP_LIMIT_S)
+    place = subject.origin_enu_m(body, past.position_enu_m, past.orientation_wxyz)
+    count = round(_TRAIL_S / _TRAIL_STEP_S)
+    strips = [place[max(0, k - count) : k + 1] for k in range(len(moments))]
+    strips = [strip[np.isfinite(strip).all(axis=1)] for strip in strips]
+    columns = rr.LineStrips3D.columns(
+        strips=strips, colors=[rgba(look.colour(body), 0.5)] * len(strips),
+        radii=np.full(len(strips), 0.006),
+    )  # fmt: skip
+    stream.send_columns(path, _times(moments + subject.shift_s), columns)
+
+
+def _send_cables(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
+    import rerun as rr
+
+    load = subject.recording.bodies[LOAD]
+    spacing_s = float(np.median(np.diff(load.time_s))) if len(load.time_s) > 1 else 1.0
+    step_s = max(spacing_s, _CABLE_STEP_S)
+    times = np.append(np.arange(subject.start_s, subject.end_s, step_s), subject.end_s)
+    for name, cable in sample(subject, times).cables.items():
+        known = np.array([np.isfinite(points).all() for points in cable.points_enu_m])
+        strips = [p for p, good in zip(cable.points_enu_m, known, strict=True) if good]
+        if not strips:
+            continue
+        if look.scale is not None:
+            shades = look.scale.colours(cable.tension_n[known])
+        else:
+            shades = np.broadcast_to(look.cable_colour, (len(strips), 3))
+        columns = rr.LineStrips3D.columns(
+            strips=strips, colors=[rgba(shade) for shade in shades],
+            radii=np.full(len(strips), 0.006 if look.second else 0.01),
+        )  # fmt: skip
+        stream.send_columns(f"{root}/{name}", _times(times[known]), columns)
+
+
+def _log_plots(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
+    groups = {
+        "tension": next((tensions(s) for s in subjects if has_tension(s)), []),
+        "error": setpoint_errors(subjects[0]),
+        "angle": _angle_errors(subjects[0]),
+        "difference": differences(subjects) if len(subjects) == 2 else [],
+    }
+    for group, lines in groups.items():
+        for series in lines:
+            _log_series(stream, f"{group}/{series.name}", series)
+
+
+def _angle_errors(subject: Subject) -> list[Series]:
+    """Angle to the held set-point by body [deg] (eq. 13)."""
+    recording = subject.recording
+    series = []
+    for body, setpoint in recording.setpoints.items():
+        track = error_track(recording.bodies[body], setpoint)
+        angle = np.degrees(track.geodesic_error_rad)
+        series.append(Series(body, track.time_s + subject.shift_s, angle))
+    return series
+
+
+def _log_series(stream: rr.RecordingStream, path: str, series: Series) -> None:
+    import rerun as rr
+    from matplotlib.colors import to_rgb
+
+    shade = rgba(np.array(to_rgb(colour(series.name))))
+    stream.log(path, rr.SeriesLines(colors=shade, names=label(series.name)), static=True)
+    known = np.isfinite(series.value)
+    stream.send_columns(
+        path, _times(series.time_s[known]), rr.Scalars.columns(scalars=series.value[known])
+    )
+
+
+def _log_phases(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
+    """The stage that is flown, as a text that changes."""
+    import rerun as rr
+
+    subject = staged_subject(subjects) or subjects[0]
+    for stage in subject.recording.stages:
+        stream.set_time(TIME, duration=stage.start_s + subject.shift_s)
+        stream.log("phase", rr.TextDocument(f"# {label(stage.name)}", media_type="text/markdown"))
+    stream.reset_time()

@@ -1,0 +1,159 @@
+"""What rerun's viewer gets: read back from the file with rerun's own reader."""
+
+import subprocess
+import sys
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from musls_analysis.view import rerun_log
+from musls_analysis.view.rerun_log import save, serve, show
+from musls_analysis.view.sampled import sample
+from musls_analysis.view.subject import open_subject
+from musls_description.errors import MuslsError
+
+pytest.importorskip("rerun", reason="rerun-sdk is not installed: pip install 'musls[view]'")
+
+SHIFT_S = 2.0
+
+
+def chunks(path):
+    """Record batches of a file by entity."""
+    reader = pytest.importorskip("rerun.chunk", reason="this rerun-sdk has no reader").RrdReader
+    found = {}
+    for chunk in reader(path).stream().to_chunks():
+        found.setdefault(chunk.entity_path, []).append(chunk.to_record_batch())
+    return found
+
+
+def column(batches, component):
+    """Times [s] and values of a component of one entity."""
+    rows = []
+    for batch in batches:
+        if component in batch.schema.names and "time" in batch.schema.names:
+            times = batch.column("time").cast("int64").to_pylist()
+            rows += zip(times, batch.column(component).to_pylist(), strict=True)
+    rows.sort(key=lambda row: row[0])
+    return np.array([time for time, _ in rows]) / 1e9, [value for _, value in rows]
+
+
+@pytest.fixture(scope="module")
+def saved(flight_bag, tmp_path_factory):
+    first = open_subject(flight_bag)
+    path = tmp_path_factory.mktemp("rrd") / "both.rrd"
+    save([first, replace(first, shift_s=SHIFT_S)], path)
+    return first, path
+
+
+def test_file_is_sound_and_alone(saved):
+    _, path = saved
+    command = Path(sys.executable).with_name("rerun")
+    subprocess.run([command, "rrd", "verify", path], check=True, capture_output=True)
+    assert [p.name for p in path.parent.iterdir()] == ["both.rrd"]
+
+
+def test_entities(saved):
+    paths = set(chunks(saved[1]))
+    drones = ("drone_1", "drone_2", "drone_3")
+    for root in ("run", "with"):
+        wanted = {f"/{root}/load", f"/{root}/load/box"}
+        wanted |= {f"/{root}/{drone}/{part}" for drone in drones for part in ("frame", "rotors")}
+        wanted |= {f"/{root}/cable_{i}" for i in (1, 2, 3)}
+        wanted |= {f"/{root}/trail/{body}" for body in ("load", *drones)}
+        assert wanted <= paths, wanted - paths
+    assert {"/run/setpoint/load/box", "/run/setpoint/drone_1/outline"} <= paths
+    assert not any(path.startswith("/with/setpoint") for path in paths)
+    for group in ("error", "angle", "difference"):
+        assert {f"/{group}/{body}" for body in ("load", *drones)} <= paths
+    assert {"/tension/cable_1", "/phase", "/legend"} <= paths
+
+
+def test_poses_lie_on_the_time_line_as_recorded(saved):
+    first, path = saved
+    found = chunks(path)
+    for root, shift_s in (("run", 0.0), ("with", SHIFT_S)):
+        for body, track in first.recording.bodies.items():
+            times, places = column(found[f"/{root}/{body}"], "Transform3D:translation")
+            np.testing.assert_allclose(times, track.time_s + shift_s, atol=1e-6)
+            np.testing.assert_allclose(np.squeeze(places), track.position_enu_m, atol=1e-5)
+    _, turns = column(found["/run/drone_2"], "Transform3D:quaternion")
+    wxyz = np.squeeze(turns)[:, [3, 0, 1, 2]]
+    np.testing.assert_allclose(wxyz, first.recording.bodies["drone_2"].orientation_wxyz, atol=1e-6)
+
+
+def test_cables_have_their_shapes_and_colours(saved):
+    first, path = saved
+    batches = chunks(path)["/run/cable_2"]
+    times, strips = column(batches, "LineStrips3D:strips")
+    _, colours = column(batches, "LineStrips3D:colors")
+    cable = sample(first, times).cables["cable_2"]
+    for k in (0, len(times) // 2, len(times) - 1):
+        np.testing.assert_allclose(strips[k][0], cable.points_enu_m[k], atol=1e-5)
+    slack = cable.tension_n < 0.5
+    assert slack.any() and not slack.all()
+    assert len({c[0] for c, s in zip(colours, slack, strict=True) if s}) == 1
+    assert len({c[0] for c, s in zip(colours, slack, strict=True) if not s}) > 10
+
+
+def test_plots(saved):
+    first, path = saved
+    found = chunks(path)
+    times, tensions = column(found["/tension/cable_3"], "Scalars:scalars")
+    cable = first.recording.cables["cable_3"]
+    np.testing.assert_allclose(times, cable.time_s, atol=1e-6)
+    np.testing.assert_allclose(np.squeeze(tensions), cable.tension_n[:, 0])
+    # The second is the first, two seconds later: the difference is the way of two seconds.
+    times, differences = column(found["/difference/load"], "Scalars:scalars")
+    load = first.recording.bodies["load"]
+    by_time = {round(t, 6): p for t, p in zip(load.time_s, load.position_enu_m, strict=True)}
+    way = [np.linalg.norm(by_time[round(t, 6)] - by_time[round(t - SHIFT_S, 6)]) for t in times]
+    np.testing.assert_allclose(np.squeeze(differences), way, atol=1e-9)
+    _, phases = column(found["/phase"], "TextDocument:text")
+    stages = first.recording.stages
+    assert [p[0].removeprefix("# ").replace(" ", "_") for p in phases] == [s.name for s in stages]
+
+
+def test_serving_to_a_browser(flight_bag):
+    """In a process of its own, because rerun's servers end with their process only."""
+    code = """
+import sys
+from pathlib import Path
+from musls_analysis.view.rerun_log import serve
+from musls_analysis.view.subject import open_subject
+print(serve([open_subject(Path(sys.argv[1]))], open_browser=False, web_port=int(sys.argv[2])))
+sys.stdout.flush()
+sys.stdin.read()
+"""
+    port = 19877
+    with subprocess.Popen(
+        [sys.executable, "-c", code, flight_bag, str(port)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout.readline().startswith("rerun+http://")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20) as page:
+            assert b"<html" in page.read().lower()
+        process.stdin.close()
+        process.wait(timeout=20)
+
+
+def test_no_display(flight_bag, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(MuslsError, match=r"no display for the viewer: --web"):
+        show([open_subject(flight_bag)])
+
+
+def test_missing_rerun(flight_bag, tmp_path, monkeypatch):
+    monkeypatch.setattr(rerun_log, "find_spec", lambda name: None)
+    for work in (lambda s: save(s, tmp_path / "a.rrd"), show, serve):
+        with pytest.raises(MuslsError, match=r"needs rerun-sdk: pip install 'musls\[view\]'"):
+            work([open_subject(flight_bag)])
+    assert not list(tmp_path.iterdir())
+
+
+def test_unwritable_file(flight_bag, tmp_path):
+    with pytest.raises(MuslsError, match="cannot be written"):
+        save([open_subject(flight_bag)], tmp_path / "absent" / "a.rrd")

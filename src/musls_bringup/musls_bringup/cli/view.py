@@ -1,0 +1,273 @@
+"""`musls view`: look at a recording, or at two laid over each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from musls_description.errors import ConfigError
+
+if TYPE_CHECKING:
+    from musls_analysis.view.subject import Subject
+
+EXAMPLE = "musls view flight.csv --with runs/circle --gif"
+
+GIF_FPS, MP4_FPS = 20.0, 30.0
+
+# The command line, one line each below.
+_Run = Annotated[
+    Path, typer.Argument(help="Result folder, bag, flight log or CSV excerpt.", metavar="RUN")
+]
+_With = Annotated[
+    Path | None, typer.Option("--with", metavar="OTHER", help="Lay this recording over RUN.")
+]
+_Stage = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Show this stage, and align OTHER by it.")
+]
+_Shift = Annotated[
+    float | None,
+    typer.Option(
+        metavar="S", help="Add to OTHER's times [s].", show_default="so that the stages coincide"
+    ),
+]
+_SkipWith = Annotated[
+    int, typer.Option(metavar="N", min=0, help="First cycles of OTHER to leave out.")
+]
+_Png = Annotated[float | None, typer.Option(metavar="T", help="Write the picture of a time [s].")]
+_Gif = Annotated[bool, typer.Option("--gif", help="Write an animated GIF.")]
+_Mp4 = Annotated[bool, typer.Option("--mp4", help="Write a film (H.264).")]
+_Save = Annotated[
+    Path | None, typer.Option(metavar="FILE.rrd", help="Write a file for rerun's viewer.")
+]
+_Web = Annotated[bool, typer.Option("--web", help="Show it in a browser instead of a window.")]
+_Out = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Picture or film.", show_default="RUN.png, .gif or .mp4"),
+]
+_Fps = Annotated[
+    float | None, typer.Option(help="Frames per second.", show_default="20 for gif, 30 for mp4")
+]
+_Speed = Annotated[float, typer.Option(help="Seconds of flight per second of film.")]
+_Azimuth = Annotated[
+    float, typer.Option(metavar="DEG", help="Where the eye stands, from east to north.")
+]
+_Elevation = Annotated[float, typer.Option(metavar="DEG", help="How high the eye stands.")]
+_Zoom = Annotated[float, typer.Option(help="Above 1 comes closer.")]
+_Follow = Annotated[bool, typer.Option("--follow", help="The eye goes along with the load.")]
+_Trail = Annotated[float, typer.Option(metavar="S", min=0.0, help="Length of the trails [s].")]
+_System = Annotated[
+    str | None,
+    typer.Option(
+        help="Shipped system or file: what load and drones look like.",
+        show_default="the scenario's beside the recording, else x500_trio",
+    ),
+]
+_Offsets = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="BODY=X,Y,Z",
+        help="Recorded point of RUN's body in its own frame, from its centre of mass [m]; "
+        "BODY is load, drone_1, ... or drones; repeat.",
+    ),
+]
+_Frames = Annotated[
+    list[str] | None,
+    typer.Option(metavar="BODY=FRAME,...", help="TF frames of RUN's bag, if not guessed."),
+]
+
+
+def run(
+    recording: _Run,
+    other: _With = None,
+    stage: _Stage = None,
+    shift: _Shift = None,
+    skip_with: _SkipWith = 0,
+    png: _Png = None,
+    gif: _Gif = False,
+    mp4: _Mp4 = False,
+    save: _Save = None,
+    web: _Web = False,
+    out: _Out = None,
+    fps: _Fps = None,
+    speed: _Speed = 1.0,
+    azimuth: _Azimuth = -62.0,
+    elevation: _Elevation = 17.0,
+    zoom: _Zoom = 1.0,
+    follow: _Follow = False,
+    trail: _Trail = 3.0,
+    system: _System = None,
+    offset: _Offsets = None,
+    frames: _Frames = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older file.")] = False,
+) -> None:
+    """Shows load, drones, cables, set-points and tensions in 3-D over time."""
+    kind = _kind(png, gif, mp4, save, web)
+    path = _path(recording, kind, save or out, overwrite)
+    _check_unused(kind, out, fps, speed)
+    if kind in ("viewer", "web", "rrd"):
+        from musls_analysis.view.rerun_log import check_rerun
+
+        check_rerun()  # before the reading, which can take a while
+    subjects = _subjects(recording, other, system, frames, offset, (stage, shift, skip_with))
+    if kind in ("png", "gif", "mp4"):
+        from musls_analysis.view.picture import PictureOptions
+
+        look = PictureOptions(azimuth, elevation, zoom, follow, trail)
+        _write(kind, subjects, stage, path, look, (png, fps, speed))
+        typer.echo(f"picture in {path}" if kind == "png" else f"film in {path}")
+    elif kind == "rrd":
+        from musls_analysis.view import rerun_log
+
+        rerun_log.save(subjects, path)
+        typer.echo(f"written to {path}: open with rerun {path}")
+    else:
+        _show(kind, subjects)
+
+
+def _kind(png: float | None, gif: bool, mp4: bool, save: Path | None, web: bool) -> str:
+    """What is to come out: "viewer", "web", "rrd", "png", "gif" or "mp4"."""
+    asked = {
+        "png": png is not None, "gif": gif, "mp4": mp4, "rrd": save is not None, "web": web,
+    }  # fmt: skip
+    kinds = [kind for kind, wanted in asked.items() if wanted]
+    if len(kinds) > 1:
+        names = " and ".join("--save" if kind == "rrd" else f"--{kind}" for kind in kinds)
+        raise ConfigError(f"{names} exclude each other: choose one")
+    return kinds[0] if kinds else "viewer"
+
+
+def _check_unused(kind: str, out: Path | None, fps: float | None, speed: float) -> None:
+    """Refuse options that would do nothing, before anything is read."""
+    if out and kind not in ("png", "gif", "mp4"):
+        raise ConfigError("--out is for --png, --gif and --mp4")
+    if (fps is not None or speed != 1.0) and kind not in ("gif", "mp4"):
+        raise ConfigError("--fps and --speed are for --gif and --mp4")
+
+
+def _path(recording: Path, kind: str, out: Path | None, overwrite: bool) -> Path | None:
+    """File to write; None for the viewer."""
+    if kind in ("viewer", "web"):
+        return None
+    path = out or Path(f"{recording.resolve().stem}.{kind}")
+    if path.suffix.lower() != f".{kind}":
+        raise ConfigError(f"{path}: must end in .{kind}")
+    _check_file(path, overwrite)
+    return path
+
+
+def _check_file(path: Path, overwrite: bool) -> None:
+    if os.path.isdir(path):
+        raise ConfigError(f"{path} is a folder")
+    if os.path.lexists(path) and not overwrite:
+        raise ConfigError(f"{path} exists; --overwrite replaces it")
+    if not os.path.isdir(path.parent):
+        raise ConfigError(f"{path}: no such folder {path.parent}")
+
+
+def _subjects(
+    recording: Path,
+    other: Path | None,
+    system: str | None,
+    frames: list[str] | None,
+    offset: list[str] | None,
+    timing: tuple[str | None, float | None, int],
+) -> list[Subject]:
+    """The recordings, the second one shifted."""
+    from dataclasses import replace
+
+    from musls_analysis.view.align import aligning_shift_s
+    from musls_analysis.view.subject import open_subject
+
+    stage, shift_s, skip = timing
+    if other is None and (shift_s is not None or skip):
+        raise ConfigError("--shift and --skip-with are for --with OTHER")
+    if shift_s is not None and not abs(shift_s) < float("inf"):
+        raise ConfigError(f"--shift is {shift_s:g}, must be finite")
+    named = dict(_pair(part, "--frames") for text in frames or () for part in text.split(","))
+    offsets = {body: _vector(text) for body, text in (_pair(o, "--offset") for o in offset or ())}
+    subjects = [open_subject(recording, system, named, offsets)]
+    warnings = []
+    if other is not None:
+        second = open_subject(other, system)
+        if shift_s is None:
+            first = subjects[0].recording
+            shift_s, warnings = aligning_shift_s(first, second.recording, stage, skip)
+            typer.echo(f"{second.name} shifted by {shift_s:.3f} s", err=True)
+        subjects.append(replace(second, shift_s=shift_s))
+    for read in (subject.recording for subject in subjects):
+        warnings += [f"{read.source}: {line}" for line in read.warnings]
+    for line in warnings:
+        typer.echo(f"musls: warning: {line}", err=True)
+    return subjects
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    body, equals, value = text.partition("=")
+    if not (body.strip() and equals and value.strip()):
+        raise ConfigError(f"{option} '{text}': must be BODY=...")
+    return body.strip(), value.strip()
+
+
+def _vector(text: str) -> tuple[float, ...]:
+    try:
+        vector = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        vector = ()
+    if len(vector) != 3 or not all(abs(part) < float("inf") for part in vector):
+        raise ConfigError(f"--offset '{text}': must be three numbers x,y,z [m]")
+    return vector
+
+
+def _write(
+    kind: str,
+    subjects: Sequence[Subject],
+    stage: str | None,
+    path: Path,
+    look: Any,
+    timing: tuple[float | None, float | None, float],
+) -> None:
+    """Write a picture or a film."""
+    from musls_analysis.view import film
+    from musls_analysis.view.align import shown_window
+
+    moment_s, fps, speed = timing
+    window_s = shown_window(subjects, stage)
+    if kind == "png":
+        film.write_png(subjects, window_s, moment_s, path, look)
+        return
+    default_fps = GIF_FPS if kind == "gif" else MP4_FPS
+    options = film.FilmOptions(default_fps if fps is None else fps, speed)
+    write = film.write_gif if kind == "gif" else film.write_mp4
+    with _progress(path.name) as progress:
+        write(subjects, window_s, path, look, options, progress)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[float], None]]:
+    """A progress bar that is told shares from 0 to 1."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _show(kind: str, subjects: Sequence[Subject]) -> None:
+    """Open the viewer, or serve it until interrupted."""
+    from musls_analysis.view import rerun_log
+
+    if kind == "viewer":
+        rerun_log.show(subjects)
+        return
+    import threading
+
+    uri = rerun_log.serve(subjects)
+    typer.echo(f"serving {uri} to the browser; Ctrl-C ends it", err=True)
+    threading.Event().wait()

@@ -1,0 +1,73 @@
+"""`musls view` from the command line: files come out, bad input ends with one line and no file."""
+
+import os
+
+import pytest
+from made_up_recordings import excerpt_lines, flight, write_lines
+from PIL import Image
+
+from musls_bringup.cli import main
+
+
+@pytest.fixture
+def csv(tmp_path, monkeypatch):
+    """A folder, which is entered, with one excerpt in it."""
+    monkeypatch.chdir(tmp_path)
+    return str(write_lines(tmp_path / "real.csv", excerpt_lines(flight("shm", rate_hz=10.0))))
+
+
+def test_png_of_a_csv_beside_it(csv, capsys):
+    assert main(["view", csv, "--png", "9"]) == 0
+    assert capsys.readouterr().out == "picture in real.png\n"
+    with Image.open("real.png") as image:
+        assert image.size == (1920, 1280)
+
+
+def test_two_recordings_as_a_gif(csv, tmp_path, capsys):
+    late = write_lines(tmp_path / "late.csv", excerpt_lines(flight("shm", start_s=40.0)))
+    args = ["view", csv, "--with", str(late), "--stage", "shm", "--gif", "--speed", "8"]
+    assert main([*args, "--fps", "5", "--out", "both.gif"]) == 0
+    captured = capsys.readouterr()
+    assert "late shifted by -33.0" in captured.err and captured.out == "film in both.gif\n"
+    with Image.open("both.gif") as image:
+        assert image.size == (960, 640) and image.n_frames > 3
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--png", "900"], ["--png 900", "must be a time from"]),
+        (["--png", "nan"], ["--png nan", "must be a time from"]),
+        (["--png", "9", "--gif"], ["--png and --gif", "choose one"]),
+        (["--png", "9", "--out", "a.jpg"], ["a.jpg", "must end in .png"]),
+        (["--png", "9", "--out", "absent/a.png"], ["absent/a.png", "no such folder"]),
+        (["--png", "9", "--out", "old.png"], ["old.png exists", "--overwrite"]),
+        (["--png", "9", "--fps", "3"], ["--fps and --speed"]),
+        (["--png", "9", "--shift", "3"], ["--shift and --skip-with are for --with"]),
+        (["--png", "9", "--system", "x500_tri"], ["x500_tri", "x500_trio"]),
+        (["--png", "9", "--system", "x500_duo"], ["3 drones recorded", "x500_duo has 2"]),
+        (["--png", "9", "--offset", "load=1,2"], ["--offset '1,2'", "three numbers"]),
+        (["--png", "9", "--offset", "cargo=1,2,3"], ["no body 'cargo'"]),
+        (["--png", "9", "--with", "absent.csv"], ["absent.csv", "no such file"]),
+        (["--gif", "--fps", "0"], ["fps is 0"]),
+        (["--gif", "--stage", "square", "--with", "real.csv"], ["no rule how to cut 'square'"]),
+        (["--save", "a.txt"], ["a.txt", "must end in .rrd"]),
+        (["--out", "a.png"], ["--out is for"]),
+    ],
+)
+def test_bad_input_is_one_line_and_no_file(csv, args, words, capsys):
+    open("old.png", "w").close()
+    assert main(["view", csv, *args]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("musls: error: ") and captured.err.count("\n") == 1
+    assert all(word in captured.err for word in words), captured.err
+    assert sorted(os.listdir()) == ["old.png", "real.csv"]
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "\0\1\2"])
+def test_foreign_files(csv, content, capsys):
+    with open("foreign.txt", "w") as file:
+        file.write(content)
+    assert main(["view", "foreign.txt", "--gif"]) == 2
+    assert "foreign.txt" in capsys.readouterr().err
+    assert sorted(os.listdir()) == ["foreign.txt", "real.csv"]
