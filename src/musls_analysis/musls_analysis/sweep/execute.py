@@ -103,7 +103,7 @@ def _connect(scheduler: str) -> tuple[Any, Any]:
     try:
         from dask.distributed import Client, as_completed
     except ImportError:
-        raise SweepError("--scheduler needs Dask: pip install distributed") from None
+        raise SweepError("--scheduler needs Dask: pip install 'musls[sweep]'") from None
     try:
         client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
