@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -588,6 +589,24 @@ def test_ctrl_c_while_reporting_leaves_nothing(here, capsys, monkeypatch):
 
     monkeypatch.setattr(fly_module, "read_bag", interrupted)
     assert main([*FLY, "--out", "x"]) == 130
+    assert contents(here) == before
+
+
+def test_sigterm_leaves_nothing(here):
+    """A process that is asked to end, by a time limit or a shutdown, takes its folder with it."""
+    before = contents(here)
+    code = "import sys; from musls_bringup.cli import main; sys.exit(main())"
+    flying = subprocess.Popen(
+        [sys.executable, "-c", code, *FLY, "--out", "x", "--realtime"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60.0
+    while not list(here.glob(".x.partial-*/bag")):
+        assert flying.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    flying.terminate()
+    assert flying.wait(30) == 143
     assert contents(here) == before
 
 

@@ -6,6 +6,7 @@ A subcommand is a module of this folder with
   integer it returns is the exit code;
 - `EXAMPLE`: the command line that its `--help` shows;
 - optionally `CONTEXT_SETTINGS` for typer,
+- or `app`, a typer group with subcommands of its own,
 
 and a line in `COMMANDS`. The module imports the standard library, typer and the errors at its top;
 what is slow to import (numba, dartpy, matplotlib) belongs inside `run`, so that `--help` is quick.
@@ -14,6 +15,7 @@ what is slow to import (numba, dartpy, matplotlib) belongs inside `run`, so that
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,8 +32,12 @@ COMMANDS = {
     "fly": "musls_bringup.cli.fly",
     "compare": "musls_bringup.cli.compare",
     "replay": "musls_bringup.cli.replay",
-    "list": "musls_bringup.cli.list_command",
     "sweep": "musls_bringup.cli.sweep",
+    "view": "musls_bringup.cli.view",
+    "reproduce": "musls_bringup.cli.reproduce",
+    "model": "musls_bringup.cli.model",
+    "ros": "musls_bringup.cli.ros",
+    "list": "musls_bringup.cli.list_command",
     "test": "musls_bringup.cli.test_command",
 }
 """Module of each subcommand, in the order in which the help lists them."""
@@ -41,11 +47,14 @@ HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 EXIT_FAILURE = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
 
 
 def load_command(name: str) -> Any:
     """Imports a subcommand's module and makes the typer command from it."""
     module = import_module(COMMANDS[name])
+    if hasattr(module, "app"):
+        return typer.main.get_command(module.app)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(
         name,
@@ -124,6 +133,8 @@ def root(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code."""
+    if argv is None:  # a process of its own: end in order, so that nothing half-written stays
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(EXIT_TERMINATED))
     args, debug = split_debug(sys.argv[1:] if argv is None else argv)
     command = typer.main.get_command(app)
     try:
