@@ -44,7 +44,7 @@ def measure(drones: int, links: int, rounds: int, folder: Path) -> dict[str, np.
             flight.advance(TURN)
             times["loop"].append((perf_counter() - begin) / TURN)
             times["plant"].append((flight._clock.plant_s - plant) / TURN)
-            times["bare"].append(flight.plant.bare_step_us(repetitions=3) * 1e-6)
+            times["bare"].append(flight.plant.bare_step_us(repetitions=15) * 1e-6)
     return {key: 1e6 * np.array(values) for key, values in times.items()}
 
 

@@ -596,11 +596,9 @@ def test_sigterm_leaves_nothing(here):
     """A process that is asked to end, by a time limit or a shutdown, takes its folder with it."""
     before = contents(here)
     code = "import sys; from musls_bringup.cli import main; sys.exit(main())"
-    flying = subprocess.Popen(
-        [sys.executable, "-c", code, *FLY, "--out", "x", "--realtime"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.DEVNULL,
-    )
+    words = [sys.executable, "-c", code, *FLY, "--out", "x", "--realtime"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    flying = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60.0
     while not list(here.glob(".x.partial-*/bag")):
         assert flying.poll() is None and time.monotonic() < deadline

@@ -39,6 +39,16 @@ def with_cables(system, joint=None, **changes):
     return dataclasses.replace(system, cables=tuple(change(c) for c in system.cables))
 
 
+def without_rotor_drag(system):
+    """Rotor drag depends on the motion: without it, the rotors' forces are a function of time."""
+
+    def bare(drone):
+        rotors = tuple(dataclasses.replace(r, drag_n_s2_m_rad=0.0) for r in drone.rotors)
+        return dataclasses.replace(drone, rotors=rotors)
+
+    return dataclasses.replace(system, drones=tuple(bare(d) for d in system.drones))
+
+
 def trio(joint=None, **changes):
     """The paper's system with changed cables."""
     return with_cables(load_system("x500_trio"), joint, **changes)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from plant_helpers import STILL, formation, with_cables
+from plant_helpers import STILL, formation, with_cables, without_rotor_drag
 
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
@@ -53,18 +53,6 @@ class Record(NamedTuple):
     position_m: np.ndarray  # (samples, n_bodies, 3)
     rotation: np.ndarray  # (samples, n_bodies, 3, 3)
     cable_force_n: np.ndarray  # (samples, n_drones, 2, 3)
-
-
-def system_without_rotor_drag(name, **changes):
-    """Rotor drag depends on the velocity within a step: left out to keep the input the same."""
-
-    def bare(drone):
-        rotors = tuple(dataclasses.replace(r, drag_n_s2_m_rad=0.0) for r in drone.rotors)
-        return dataclasses.replace(drone, rotors=rotors)
-
-    system = load_system(name)
-    system = dataclasses.replace(system, drones=tuple(bare(d) for d in system.drones))
-    return with_cables(system, **changes)
 
 
 def start_rates(tree, flight):
@@ -133,7 +121,7 @@ def fly_mujoco(system, rest, trim, flight):
 def records(case):
     """MuJoCo's record and DART's for each step."""
     (name, changes), flight = SYSTEMS[case[0]], case[1]
-    system = system_without_rotor_drag(name, **changes)
+    system = without_rotor_drag(with_cables(load_system(name), **changes))
     rest = hanging_equilibrium(system, formation(system))
     trim = trim_speeds_rad_s(system, rest)
     dart = {h: fly_dart(system, rest, trim, flight, h) for h in (PERIOD_S, *STEPS_S)}
