@@ -59,6 +59,14 @@ def test_a_wrong_reference_point_shows(flown, tmp_path):
         (["--system", "x500_trio"], "twist: free"),
         (["--system", "x500_solo"], "twist: free"),
         (["--step", "0.003"], "must divide"),
+        (["--offset", "drone_9=0,0,0"], "offset of 'drone_9'"),
+        (["--fit", "dampin"], "did you mean 'damping'"),
+        (["--fit", "damping", "--bounds", "damping=1"], "NAME=LOW,HIGH"),
+        (["--bounds", "damping=1,2"], "those of a --fit"),
+        (["--fit", "damping", "--cable-model", "rod", "--cable-model", "chain"], "takes one"),
+        (["--cable-model", "chian"], "did you mean 'chain'"),
+        (["--cable-model", "chain:0"], "from 1 to 1000"),
+        (["--with-fit", "pyproject.toml"], "not the fit.json"),
     ],
 )
 def test_bad_input_is_one_line(flown, tmp_path, capsys, options, words):
@@ -79,3 +87,44 @@ def test_real_flights_are_predicted(flight, limit_m, tmp_path):
     assert numbers["prescribed_position_miss_m"] < 1e-3
     assert abs(numbers["energy_audit_relative_error"]) < 0.01
     assert numbers["translational_error_m"] < limit_m
+
+
+def test_fit_then_replay_another_way_with_it(flown, tmp_path, capsys):
+    """The wrong reference point of above is found, and carried over by --with-fit."""
+    wrong = ["--step", "0.004", "--lead-in", "1.5", "--offset", "load=0,0,0.05"]
+    fitted = replayed(flown, tmp_path / "fit", *wrong, "--fit", "load_origin_z", "--workers", "1")
+    assert "load_origin_z" in capsys.readouterr().out
+    found = json.loads((tmp_path / "fit" / "fit.json").read_text())
+    assert found["parameters"]["load_origin_z"]["value"] == pytest.approx(0.0, abs=5e-3)
+    assert found["after"]["translational_error_m"] < 0.01
+    assert found["before"]["translational_error_m"] > 0.04
+    system = str(tmp_path / "fit" / "system.yaml")
+    carried = [*wrong, "--with-fit", str(tmp_path / "fit"), "--system", system]
+    again = replayed(flown, tmp_path / "again", *carried)
+    assert again["translational_error_m"] == pytest.approx(
+        fitted["translational_error_m"], rel=1e-6
+    )
+
+
+def test_cable_models_side_by_side(flown, tmp_path, capsys):
+    models = ["chain:3", "rod", "spring"]
+    options = [word for model in models for word in ("--cable-model", model)]
+    numbers = replayed(flown, tmp_path / "out", "--step", "0.004", *options)
+    assert list(numbers) == models
+    assert all(n["translational_error_m"] < 0.02 for n in numbers.values())
+    assert all(abs(n["energy_audit_relative_error"]) < 0.01 for n in numbers.values())
+    assert (tmp_path / "out" / "chain_3" / "load.csv").is_file()
+    out = capsys.readouterr().out
+    assert all(model in out for model in models)
+
+
+@pytest.mark.slow
+def test_the_real_engagement_is_met_within_a_millimetre(tmp_path):
+    """Cables snap taut, the load leaves the ground: 1 mm, 0.1 degrees, 1 % all the same."""
+    recording = FLIGHTS / "flight_2136_engage.csv"
+    if not recording.is_file():
+        pytest.skip("shared/flights is not beside the checkout")
+    numbers = replayed(recording, tmp_path / "out", "--lead-in", "0.5", "--step", "0.004")
+    assert numbers["prescribed_position_miss_m"] < 1e-3
+    assert numbers["prescribed_attitude_miss_deg"] < 0.1
+    assert abs(numbers["energy_audit_relative_error"]) < 0.01

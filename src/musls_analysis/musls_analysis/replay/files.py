@@ -32,10 +32,11 @@ def summary(replay: Replay, result: ReplayResult) -> dict[str, Any]:
         "max_tension_n": result.tension_n.max(axis=(0, 2)).tolist(),
         "compared_from_s": float(result.load.time_s[0]),
         "compared_to_s": float(result.load.time_s[-1]),
-        "jumps_left_out": {name: path.jumps for name, path in replay.paths.items()},
-        "path_residual_m": {name: path.residual_m for name, path in replay.paths.items()},
+        "jumps_left_out": {name: path.jumps for name, path in replay.recorded.paths.items()},
+        "path_residual_m": {name: path.residual_m for name, path in replay.recorded.paths.items()},
         "path_residual_deg": {
-            name: float(np.degrees(path.residual_rad)) for name, path in replay.paths.items()
+            name: float(np.degrees(path.residual_rad))
+            for name, path in replay.recorded.paths.items()
         },
     }
 
@@ -49,7 +50,7 @@ def write(replay: Replay, result: ReplayResult, folder: Path) -> dict[str, Any]:
     columns = [_columns(result.load), _columns(result.measured)]
     _table(folder / "load.csv", names, [result.load.time_s[:, None], *columns])
     names, columns = ["t_s"], [result.load.time_s[:, None]]
-    for i, drone in enumerate(replay.drones):
+    for i, drone in enumerate(replay.recorded.drones):
         names += [f"{drone}_force_{axis}_n" for axis in "xyz"]
         names += [f"{drone}_power_w", f"{drone}_load_end_tension_n", f"{drone}_drone_end_tension_n"]
         power = result.end_power_w[:, i : i + 1]

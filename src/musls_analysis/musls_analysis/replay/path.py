@@ -8,11 +8,12 @@ their neighbours are left out first and counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator, make_smoothing_spline
+from scipy.spatial.transform import Rotation
 
 from musls_analysis.recording import PoseTrack
 from musls_description.errors import ConfigError
@@ -69,6 +70,24 @@ class SmoothPath:
         return weights @ self.position_enu_m[k - 1 : k + 3], weights @ self.orientation_wxyz[
             k - 1 : k + 3
         ]
+
+    def of_body(self, offset_m: Array, tilt: Rotation, delay_s: float) -> SmoothPath:
+        """Path of a body's centre of mass, given what this is the path of.
+
+        Args:
+            offset_m: The recorded point from the centre of mass, in the body's frame, (3,).
+            tilt: From the body's frame to the recorded one.
+            delay_s: How much too late the poses are stamped.
+        """
+        turn = Rotation.from_quat(self.orientation_wxyz, scalar_first=True) * tilt.inv()
+        position = self.position_enu_m - turn.apply(offset_m)
+        orientation = _continuous(turn.as_quat(scalar_first=True))
+        return replace(
+            self,
+            start_s=self.start_s - delay_s,
+            position_enu_m=position,
+            orientation_wxyz=orientation,
+        )
 
     def velocity_at(self, time_s: float) -> Array:
         """Velocity (3,) at a time [m/s]."""

@@ -45,8 +45,12 @@ def _scenarios() -> list[tuple[str, str]]:
 
 
 def _cable_models() -> list[tuple[str, str]]:
+    from musls_analysis.replay.cable_models import CABLE_MODELS
+
+    flown = "what musls fly flies: rigid links with universal joints (the seed paper's), in DART"
     return [
-        ("rigid_links", "chain of rigid links with universal joints (the seed paper's), in DART")
+        ("rigid_links", flown),
+        *((name, f"replay: {text}") for name, text in CABLE_MODELS.items()),
     ]
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from musls_description.errors import ConfigError
 
-EXAMPLE = "musls replay flight_2136_shm.csv --offset load=0,0,-0.07"
+if TYPE_CHECKING:
+    from musls_analysis.replay import Replay
+    from musls_analysis.replay.parameters import Setup
+
+EXAMPLE = "musls replay flight_2136_shm.csv --offset load=0,0,-0.07 --fit damping,load_com"
 
 
 def run(
@@ -17,6 +23,14 @@ def run(
     system: Annotated[
         str, typer.Option(help="Shipped system or file; cables free to twist are needed.")
     ] = "x500_trio_swivel",
+    cable_model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="musls list cable-models; repeat to compare several.",
+            show_default="chain",
+        ),
+    ] = None,
     offset: Annotated[
         list[str] | None,
         typer.Option(
@@ -25,10 +39,28 @@ def run(
             "BODY is load, drone_1, ... or drones.",
         ),
     ] = None,
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...", help="Estimate parameters (docs/replay.md), then replay with them."
+        ),
+    ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=LOW,HIGH", help="Bounds of a fitted parameter."),
+    ] = None,
+    with_fit: Annotated[
+        Path | None,
+        typer.Option(help="fit.json (or its folder) of an earlier --fit to start from."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes of a fit.", show_default="number of processors"),
+    ] = None,
     lead_in: Annotated[
         float, typer.Option(min=0.0, help="Time in which the load is drawn along [s].")
     ] = 2.0,
-    step: Annotated[float, typer.Option(help="Physics step [s].")] = 0.001,
+    step: Annotated[float, typer.Option(help="Physics step [s]; fits take 0.004.")] = 0.001,
     out: Annotated[
         Path | None, typer.Option(help="Output folder.", show_default="runs/replay_..._DATE_TIME")
     ] = None,
@@ -38,13 +70,20 @@ def run(
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
     from musls_analysis.readers import read_recording
-    from musls_analysis.replay import Replay, ReplaySpec, files
+    from musls_analysis.replay import Replay, ReplaySpec
+    from musls_analysis.replay.fit_files import apply, read_values
+    from musls_analysis.replay.parameters import Setup
     from musls_bringup.results import check_folder, default_folder, result_folder
     from musls_description.library import load_system
 
     folder = out or default_folder(f"replay_{recording.stem}")
     check_folder(folder, overwrite=overwrite)
     chosen = load_system(system)
+    models = _models(cable_model or ["chain"], chosen)
+    if fit is not None and len(models) > 1:
+        raise ConfigError("--fit takes one --cable-model")
+    if bounds and fit is None:
+        raise ConfigError("--bounds are those of a --fit")
     if any(cable.twist == "locked" for cable in chosen.cables):
         raise ConfigError(
             f"system {chosen.name}: replay needs cables with twist: free, since the recorded yaws "
@@ -52,12 +91,92 @@ def run(
         )
     offsets = dict(_offset(text) for text in offset or [])
     spec = ReplaySpec(lead_in_s=lead_in, physics_step_s=_step(step), offsets_m=offsets)
+    setup = Setup(chosen, spec)
+    if with_fit is not None:
+        setup = apply(setup, read_values(with_fit), str(with_fit))
     read = read_recording(recording)
     for warning in read.warnings:
         typer.echo(f"musls: warning: {warning}", err=True)
-    replay = Replay(read, spec)
+    replay = Replay(read, setup.spec)
     with result_folder(folder, overwrite=overwrite) as work:
-        numbers = files.write(replay, replay.run(chosen, _progress), work)
+        if fit is not None:
+            limits = dict(_bounds(text) for text in bounds or [])
+            setup = _fitted(
+                replay, setup, fit.split(","), limits, models[0], workers or _processors(), work
+            )
+        if len(models) == 1:
+            _conclude(_replayed(replay, setup, models[0], work))
+        else:
+            _compare(replay, setup, models, work)
+    typer.echo(f"results in {folder}")
+
+
+def _processors() -> int:
+    return os.cpu_count() or 1
+
+
+def _fitted(
+    replay: Replay,
+    setup: Setup,
+    names: list[str],
+    limits: dict[str, tuple[float, float]],
+    model: str,
+    workers: int,
+    work: Path,
+) -> Setup:
+    """Fit, write and print; the setup with what was found."""
+    from musls_analysis.replay import fit_files
+    from musls_analysis.replay.fit import FitSpec, fit
+
+    result = fit(replay, setup.system, FitSpec(names, limits, model, workers), _say)
+    found = fit_files.write(result, replay.recorded.source, work)
+    _table(("parameter", "value", "+-", "unit", "start", "bounds", ""), fit_files.table(found))
+    for group in found["hard_to_tell_apart"]:
+        typer.echo(f"musls: warning: hard to tell apart: {', '.join(group)}", err=True)
+    if not result.converged:
+        typer.echo("musls: warning: the fit has not converged", err=True)
+    before, after = found["before"], found["after"]
+    typer.echo(
+        f"fitted to {found['samples']} poses in {found['replays']} replays: "
+        f"{1e3 * before['translational_error_m']:.1f} mm, {before['geodesic_error_deg']:.1f} deg "
+        f"before, {1e3 * after['translational_error_m']:.1f} mm, "
+        f"{after['geodesic_error_deg']:.1f} deg after"
+    )
+    return result.setup
+
+
+def _replayed(replay: Replay, setup: Setup, model: str, work: Path) -> dict[str, Any]:
+    from musls_analysis.replay import files
+
+    result = replay.run(setup.system, _progress, spec=setup.spec, cable_model=model)
+    return files.write(replay, result, work)
+
+
+def _compare(replay: Replay, setup: Setup, models: list[str], work: Path) -> None:
+    """One folder and one row of a table for each model."""
+    import json
+
+    found = {}
+    for model in models:
+        folder = work / model.replace(":", "_")
+        folder.mkdir()
+        found[model] = _replayed(replay, setup, model, folder)
+    (work / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    rows = [
+        (
+            model,
+            f"{1e3 * n['translational_error_m']:.1f} mm",
+            f"{1e3 * n['translational_error_without_mean_m']:.1f} mm",
+            f"{n['geodesic_error_deg']:.1f} deg",
+            f"{max(n['max_tension_n']):.1f} N",
+            f"{100 * n['energy_audit_relative_error']:.2f} %",
+        )
+        for model, n in found.items()
+    ]
+    _table(("cable model", "load error", "without constant", "attitude", "tension", "audit"), rows)
+
+
+def _conclude(numbers: dict[str, Any]) -> None:
     typer.echo(
         f"load predicted within {1e3 * numbers['translational_error_m']:.1f} mm and "
         f"{numbers['geodesic_error_deg']:.1f} deg (mean over "
@@ -65,11 +184,28 @@ def run(
         f"part {1e3 * numbers['translational_error_without_mean_m']:.1f} mm"
     )
     typer.echo(
-        f"drones met their path within {1e3 * numbers['prescribed_position_miss_m']:.2f} mm and "
-        f"{numbers['prescribed_attitude_miss_deg']:.3f} deg; energy audit "
+        f"drones met their path within {1e3 * numbers['prescribed_position_miss_m']:.3f} mm and "
+        f"{numbers['prescribed_attitude_miss_deg']:.4f} deg; energy audit "
         f"{100 * numbers['energy_audit_relative_error']:.2f} %"
     )
-    typer.echo(f"results in {folder}")
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())
+
+
+def _models(names: list[str], system: Any) -> list[str]:
+    """The cable models asked for, each once and known."""
+    from musls_analysis.replay.cable_models import with_links
+
+    for name in names:
+        with_links(system, name)
+    if len(set(names)) < len(names):
+        raise ConfigError(f"--cable-model given twice: {', '.join(names)}")
+    return names
 
 
 def _step(step_s: float) -> float:
@@ -81,21 +217,37 @@ def _step(step_s: float) -> float:
     return step_s
 
 
-def _offset(text: str) -> tuple[str, tuple[float, float, float]]:
-    body, equals, numbers = text.partition("=")
+def _numbers(text: str, count: int, expected: str) -> tuple[str, tuple[float, ...]]:
+    """NAME=NUMBER,NUMBER,..."""
+    from math import isfinite
+
+    name, equals, numbers = text.partition("=")
     try:
-        x, y, z = (float(number) for number in numbers.split(","))
+        values = tuple(float(number) for number in numbers.split(","))
     except ValueError:
-        equals = ""
-    if not equals:
-        raise ConfigError(f"--offset {text}: expected BODY=X,Y,Z, such as load=0,0,-0.07")
-    return body, (x, y, z)
+        values = ()
+    if not equals or len(values) != count or not all(map(isfinite, values)):
+        raise ConfigError(expected)
+    return name, values
+
+
+def _offset(text: str) -> tuple[str, tuple[float, float, float]]:
+    return _numbers(text, 3, f"--offset {text}: expected BODY=X,Y,Z, such as load=0,0,-0.07")
+
+
+def _bounds(text: str) -> tuple[str, tuple[float, float]]:
+    return _numbers(text, 2, f"--bounds {text}: expected NAME=LOW,HIGH, such as damping=1e-4,0.01")
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\rfitting: {text}\x1b[K", end="", file=sys.stderr)
 
 
 def _progress(share: float) -> None:
-    import sys
-
     if sys.stderr.isatty():
         print(
-            f"\rreplaying {100 * share:3.0f} %", end="" if share < 0.99 else "\r", file=sys.stderr
+            f"\rreplaying {100 * share:3.0f} %\x1b[K",
+            end="" if share < 0.99 else "\r",
+            file=sys.stderr,
         )

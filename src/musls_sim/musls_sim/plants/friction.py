@@ -43,6 +43,11 @@ class RegularisedFriction:
             return None
         return cls(skeleton, tree)
 
+    @property
+    def damping_n_m_s_rad(self) -> Array:
+        """Damping of all axes that DART has now, friction included, (n_dofs - 6,)."""
+        return self._in_force
+
     def apply(self, rates_rad_s: Array, extra_damping_n_m_s_rad: Array | float = 0.0) -> None:
         """Set the effective damping for the coming step.
 

@@ -67,43 +67,82 @@ def factorise(inertia, parent):
 
 
 @njit(cache=True)
-def end_compliance(factor, parent, jacobian):
-    """J A^-1 J^T = (L^-T J^T)^T (L^-T J^T), (m, m).
+def half_solve(factor, parent, rows):
+    """Solve with the first factor: L^-T r of each row r; for J, the half H of J A^-1 J^T = H H^T.
 
     Args:
         factor: From `factorise`, (n, n).
         parent: From `parent_coordinates`, (n,).
-        jacobian: J, (m, n).
+        rows: (m, n).
     """
-    half = jacobian.copy()
+    half = rows.copy()
     for row in range(half.shape[0]):
         x = half[row]
         for k in range(x.shape[0] - 1, -1, -1):
-            x[k] /= factor[k, k]
             if x[k] != 0.0:
+                x[k] /= factor[k, k]
                 i = parent[k]
                 while i >= 0:
                     x[i] -= factor[k, i] * x[k]
                     i = parent[i]
-    return half @ half.T
+    return half
+
+
+@njit(cache=True)
+def other_half_solve(factor, parent, half):
+    """Solve with the second factor: L^-1 y, (n,), which for y = L^-T b is A^-1 b.
+
+    Args:
+        factor: From `factorise`, (n, n).
+        parent: From `parent_coordinates`, (n,).
+        half: y, (n,).
+    """
+    x = half.copy()
+    for k in range(x.shape[0]):
+        i = parent[k]
+        while i >= 0:
+            x[k] -= factor[k, i] * x[i]
+            i = parent[i]
+        x[k] /= factor[k, k]
+    return x
+
+
+@njit(cache=True)
+def quadratic(a, matrix, b):
+    """a^T M b, in this thread: BLAS would start others for a matrix of this size."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        row = 0.0
+        for j in range(b.shape[0]):
+            row += matrix[i, j] * b[j]
+        total += a[i] * row
+    return total
 
 
 @njit(cache=True)
 def _spatial_inertia(m, table, out):
     """Spatial inertia of one body about the world's origin, (6, 6)."""
     mass = table[0]
-    rotation = m[:9].copy().reshape(3, 3)
-    c = rotation @ table[1:4] + m[POSITION : POSITION + 3]
-    turned = rotation @ table[4:13].copy().reshape(3, 3) @ rotation.T
-    square = c @ c
+    c, turned = np.empty(3), np.empty((3, 3))
+    for i in range(3):
+        c[i] = m[POSITION + i]
+        for k in range(3):
+            c[i] += m[3 * i + k] * table[1 + k]
+            turned[i, k] = 0.0
+            for j in range(3):
+                turned[i, k] += m[3 * i + j] * table[4 + 3 * j + k]
+    square = c[0] * c[0] + c[1] * c[1] + c[2] * c[2]
+    out[:] = 0.0
     for i in range(3):
         for j in range(3):
-            out[i, j] = turned[i, j] - mass * c[i] * c[j]
-            out[3 + i, 3 + j] = mass if i == j else 0.0
+            for k in range(3):
+                out[i, j] += turned[i, k] * m[3 * j + k]
+            out[i, j] -= mass * c[i] * c[j]
         out[i, i] += mass * square
-    cross = np.array([[0.0, -c[2], c[1]], [c[2], 0.0, -c[0]], [-c[1], c[0], 0.0]])
-    out[:3, 3:] = mass * cross
-    out[3:, :3] = -mass * cross
+        out[3 + i, 3 + i] = mass
+    x, y, z = mass * c[0], mass * c[1], mass * c[2]
+    out[0, 4], out[0, 5], out[1, 3], out[1, 5], out[2, 3], out[2, 4] = -z, y, z, -x, -y, x
+    out[4, 0], out[5, 0], out[3, 1], out[5, 1], out[3, 2], out[4, 2] = -z, y, z, -x, -y, x
 
 
 @njit(cache=True)
@@ -148,15 +187,23 @@ def joint_space_inertia(motion, parents, first, joints, masses, parent, extra):
     for k in range(bodies):
         _spatial_inertia(motion[k], masses[k], composite[k])
     axes = _motion_axes(motion, parents, first, joints)
-    inertia = np.zeros((first[-1], first[-1]))
+    inertia, force = np.zeros((first[-1], first[-1])), np.empty(6)
     for k in range(bodies - 1, -1, -1):  # tips first: composite[k] then holds all beyond k
         for column in range(first[k], first[k + 1]):
-            force = composite[k] @ axes[column]
+            for i in range(6):
+                force[i] = 0.0
+                for j in range(6):
+                    force[i] += composite[k, i, j] * axes[column, j]
             row = column
             while row >= 0:
-                inertia[row, column] = inertia[column, row] = axes[row] @ force
+                product = 0.0
+                for i in range(6):
+                    product += axes[row, i] * force[i]
+                inertia[row, column] = inertia[column, row] = product
                 row = parent[row]
             inertia[column, column] += extra[column]
         if k > 0:
-            composite[parents[k]] += composite[k]
+            for i in range(6):
+                for j in range(6):
+                    composite[parents[k], i, j] += composite[k, i, j]
     return inertia

@@ -1,0 +1,111 @@
+"""Cable models that a replay can compare, by name.
+
+Only the cables differ: the drones' motion, the load and the comparison are the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from musls_analysis.replay.motion import Motion, ReplaySpec
+from musls_description.errors import ConfigError
+from musls_description.names import near_names
+from musls_description.spawn import hanging_equilibrium, slung_between
+from musls_description.spawn.configuration import Configuration
+from musls_description.system import SlungLoadSystem
+from musls_sim.plants.prescribed import DrivenPlant, PrescribedPlant
+from musls_sim.plants.spring_cables import SpringCablePlant
+
+Array = NDArray[np.float64]
+
+CHAIN = "chain"
+
+CABLE_MODELS = {
+    CHAIN: "rigid links with universal joints, as many as the system has (the seed paper's)",
+    "chain:N": "the same with N links and the joints' damping as given (a bending damping scales)",
+    "rod": "one rigid link: a rigid bar between two joints, chain:1",
+    "spring": "massless spring and damper that only pulls; replay from the air only",
+}
+
+
+def with_links(system: SlungLoadSystem, model: str) -> SlungLoadSystem:
+    """The system with as many links per cable as a model asks for.
+
+    Raises:
+        ConfigError: There is no such model.
+    """
+    if model in (CHAIN, "spring"):
+        return system
+    name, colon, number = model.partition(":")
+    links = 1 if model == "rod" else None
+    if name == CHAIN and colon:
+        if not number.isdecimal() or not 1 <= int(number) <= 1000:
+            raise ConfigError(f"cable model '{model}': links must be a number from 1 to 1000")
+        links = int(number)
+    if links is None:
+        raise ConfigError(f"unknown cable model '{model}': {near_names(model, CABLE_MODELS)}")
+    cables = tuple(dataclasses.replace(cable, links=links) for cable in system.cables)
+    return dataclasses.replace(system, cables=cables)
+
+
+def plant_at_start(
+    model: str, system: SlungLoadSystem, motion: Motion, spec: ReplaySpec
+) -> tuple[DrivenPlant, Array]:
+    """The load at rest below the drones' first poses, or lying below slack cables.
+
+    Args:
+        model: Name of the cable model.
+        system: As the model wants it (`with_links`).
+        motion: The recorded motion.
+        spec: How to replay.
+
+    Returns:
+        The plant, and the drones' attitudes in it, quaternions (n, 4).
+
+    Raises:
+        ConfigError: The model cannot lie on the ground, or the cables do not reach.
+    """
+    position, orientation = motion.drones_at(0.0)
+    load, load_orientation = motion.load_at(0.0)
+    yaw, yaws = float(_yaw(load_orientation)), _yaw(orientation)
+    reach = min(cable.length_m for cable in system.cables)
+    options = {"physics_step_s": spec.physics_step_s, "gravity_m_s2": spec.gravity_m_s2}
+    if np.linalg.norm(position - load, axis=1).max() < 0.95 * reach:  # slack: it lies
+        if model == "spring":
+            raise ConfigError(
+                "cable model 'spring' knows no ground, and this recording starts with slack cables"
+            )
+        ground = load[2] + system.load.collision.bottom_m
+        turn = Rotation.from_rotvec([0.0, 0.0, yaw]).as_matrix()
+        start = slung_between(system, load, turn, position, yaws, spec.gravity_m_s2)
+        plant = PrescribedPlant(system, start, ground_height_enu_m=ground, **options)
+        return plant, plant.state.orientation[1:].copy()
+    start = _hanging(system, position, spec.gravity_m_s2, yaw, yaws)
+    if model == "spring":
+        at = start.load_position_enu_m, start.load_rotation
+        return SpringCablePlant(system, *at, (position, orientation), **options), orientation
+    plant = PrescribedPlant(system, start, ground_height_enu_m=None, **options)
+    return plant, plant.state.orientation[1:].copy()
+
+
+def _hanging(
+    system: SlungLoadSystem, position: Array, gravity: float, yaw: float, yaws: Array
+) -> Configuration:
+    """Equilibrium without joint stiffness, which the lead-in has time to bend."""
+    joints = (dataclasses.replace(c.joint, stiffness_n_m_rad=0.0) for c in system.cables)
+    cables = tuple(
+        dataclasses.replace(cable, joint=joint)
+        for cable, joint in zip(system.cables, joints, strict=True)
+    )
+    limp = dataclasses.replace(system, cables=cables)
+    return hanging_equilibrium(limp, position, gravity, yaw, yaws).configuration
+
+
+def _yaw(quaternion: Array) -> Array:
+    """Yaw of quaternions [w, x, y, z], (...) [rad]."""
+    w, x, y, z = np.moveaxis(quaternion, -1, 0)
+    return np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))

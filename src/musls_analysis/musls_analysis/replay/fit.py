@@ -1,0 +1,294 @@
+"""Estimate physical parameters from one recording by replaying it with many of them.
+
+Bounded non-linear least squares (trust region reflective) on the difference between predicted and
+recorded load at the recorded samples: position, and attitude times a length that makes both
+comparable. Derivatives are forward differences, replays in worker processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+from scipy.optimize import least_squares
+from scipy.spatial.transform import Rotation, Slerp
+
+from musls_analysis.recording import LOAD, PoseTrack
+from musls_analysis.replay.cable_models import CHAIN
+from musls_analysis.replay.parameters import Parameter, Setup, parameters, put_all
+from musls_analysis.replay.replay import Replay, ReplayResult
+from musls_analysis.replay.statistics import Uncertainty, uncertainty
+from musls_description.errors import ConfigError
+from musls_description.system import SlungLoadSystem
+from musls_sim.plants.stability import CONTROL_PERIOD_S
+
+Array = NDArray[np.float64]
+
+ATTITUDE_ARM_M = 0.1
+"""Length by which attitude errors [rad] count as distances: about the load's half size."""
+
+DIFFERENCE = 0.1
+"""Step of the finite differences in units of a parameter's scale."""
+
+MOST_ROUNDS = 20
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class FitSpec:
+    """What to fit.
+
+    Attributes:
+        names: Parameters or groups of them, see `parameters.GROUPS`.
+        bounds: Bounds that differ from the parameters' own, by name.
+        cable_model: Model of the cables.
+        workers: Processes.
+    """
+
+    names: Sequence[str]
+    bounds: Mapping[str, tuple[float, float]]
+    cable_model: str = CHAIN
+    workers: int = 1
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a fit came to.
+
+    Attributes:
+        parameters: What was fitted, with the bounds that held.
+        start: Values at the beginning, (p,).
+        value: Estimates, (p,).
+        at_bound: "lower", "upper" or "" for each.
+        uncertainty: Deviations in the parameters' units; a parameter at its bound counts as known.
+        before: Replay with the starting values, at the step of the fit.
+        after: With the estimates.
+        setup: The fitted system, and how to replay with it.
+        replays: How many were run.
+        converged: False if the rounds were used up first.
+        samples: Recorded poses of the load that were compared.
+    """
+
+    parameters: tuple[Parameter, ...]
+    start: Array
+    value: Array
+    at_bound: tuple[str, ...]
+    uncertainty: Uncertainty
+    before: ReplayResult
+    after: ReplayResult
+    setup: Setup
+    replays: int
+    converged: bool
+    samples: int
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Estimates by name."""
+        names = [parameter.name for parameter in self.parameters]
+        return dict(zip(names, map(float, self.value), strict=True))
+
+
+def fit(
+    replay: Replay,
+    system: SlungLoadSystem,
+    spec: FitSpec,
+    progress: Callable[[str], None] | None = None,
+) -> FitResult:
+    """Fit parameters to a recording.
+
+    Args:
+        replay: The recording; its physics step is not used, fits take the control period.
+        system: Where the fit starts.
+        spec: What to fit.
+        progress: Told what is being done.
+
+    Raises:
+        ConfigError: Unknown parameter, bad bounds, too few samples, or a replay that failed.
+    """
+    setup = Setup(system, replace(replay.spec, physics_step_s=CONTROL_PERIOD_S))
+    chosen = _with_bounds(parameters(spec.names, setup), spec.bounds)
+    start = np.array([_inside(p, p.read(setup)) for p in chosen])
+    problem = _Problem(replay, setup, tuple(p.name for p in chosen), spec.cable_model)
+    if problem.samples.size * 6 <= 2 * len(chosen):
+        raise ConfigError(
+            f"{replay.recorded.source}: {problem.samples.size} samples of the load after the "
+            f"lead-in are too few for {len(chosen)} parameters"
+        )
+    with _Team(problem, min(spec.workers, len(chosen))) as team:
+        solver = _Solver(team, chosen, progress or (lambda text: None))
+        x = np.array([p.to_scale(v) for p, v in zip(chosen, start, strict=True)])
+        before = problem.replayed(dict(zip(problem.names, start, strict=True)))
+        found = least_squares(
+            solver.residual, x, solver.jacobian,
+            bounds=([p.to_scale(p.lower) for p in chosen], [p.to_scale(p.upper) for p in chosen]),
+            x_scale=[p.scale for p in chosen], method="trf",
+            ftol=TOLERANCE, xtol=TOLERANCE, gtol=1e-10, max_nfev=MOST_ROUNDS,
+        )  # fmt: skip
+        value = solver.values(found.x)
+        after = problem.replayed(dict(zip(problem.names, value, strict=True)))
+    free = found.active_mask == 0
+    fitted = put_all(
+        Setup(system, replay.spec), dict(zip(problem.names, map(float, value), strict=True))
+    )
+    return FitResult(
+        tuple(chosen), start, value,
+        tuple({-1: "lower", 0: "", 1: "upper"}[int(side)] for side in found.active_mask),
+        _in_units(found.jac, found.fun, chosen, value, free),
+        before, after, fitted, solver.replays + 2, found.status > 0, problem.samples.size,
+    )  # fmt: skip
+
+
+def _with_bounds(
+    chosen: Sequence[Parameter], bounds: Mapping[str, tuple[float, float]]
+) -> list[Parameter]:
+    names = [p.name for p in chosen]
+    for name, (lower, upper) in bounds.items():
+        if name not in names:
+            raise ConfigError(f"bounds of '{name}', which is not fitted: {', '.join(names)}")
+        if not lower < upper:
+            raise ConfigError(f"bounds of '{name}': {lower:g} must be below {upper:g}")
+        if chosen[names.index(name)].log and lower <= 0.0:
+            raise ConfigError(f"bounds of '{name}': {lower:g} must be > 0 (logarithmic scale)")
+    return [
+        replace(p, lower=bounds[p.name][0], upper=bounds[p.name][1]) if p.name in bounds else p
+        for p in chosen
+    ]
+
+
+def _inside(parameter: Parameter, value: float) -> float:
+    """A start strictly within the bounds; far from an end, where a logarithm would be flat."""
+    lower, upper = parameter.to_scale(parameter.lower), parameter.to_scale(parameter.upper)
+    if not parameter.lower < value < parameter.upper:
+        return parameter.from_scale((lower + upper) / 2.0)
+    return value
+
+
+def _in_units(
+    jacobian: Array, residual: Array, chosen: Sequence[Parameter], value: Array, free: Array
+) -> Uncertainty:
+    """Uncertainty of the free parameters, in their units, spread over all."""
+    p = len(chosen)
+    indices = np.flatnonzero(free)
+    std, correlation = np.full(p, np.nan), np.full((p, p), np.nan)
+    if indices.size == 0:
+        return Uncertainty(std, correlation, float("nan"), ())
+    of_free = uncertainty(
+        jacobian[:, indices].reshape(-1, 6, indices.size), residual.reshape(-1, 6)
+    )
+    slope = np.array([v if q.log else 1.0 for q, v in zip(chosen, value, strict=True)])
+    std[indices] = of_free.std * slope[indices]
+    correlation[np.ix_(indices, indices)] = of_free.correlation
+    alike = tuple(tuple(int(indices[i]) for i in group) for group in of_free.alike)
+    return Uncertainty(std, correlation, of_free.effective_samples, alike)
+
+
+class _Problem:
+    """Residuals for given values; goes to the worker processes."""
+
+    def __init__(self, replay: Replay, setup: Setup, names: tuple[str, ...], model: str) -> None:
+        self.replay, self.setup, self.names, self.model = replay, setup, names, model
+        recorded, spec = replay.recorded, setup.spec
+        margin = 0.35 if "load_delay" in names else 0.05
+        paths = recorded.paths.values()
+        first = max(path.start_s for path in paths) + max(spec.lead_in_s - 0.5, 0.5) + margin
+        last = min(path.end_s for path in paths) - margin
+        times = recorded.load_time_s
+        self.samples = times[(times >= first) & (times <= last)]
+        poses = [recorded.paths[LOAD].at(time) for time in self.samples]
+        self.position = np.array([position for position, _ in poses]).reshape(-1, 3)
+        quaternions = np.array([quaternion for _, quaternion in poses]).reshape(-1, 4)
+        self.attitude = Rotation.from_quat(quaternions, scalar_first=True)
+
+    def replayed(self, values: Mapping[str, float]) -> ReplayResult:
+        setup = put_all(self.setup, values)
+        return self.replay.run(setup.system, spec=setup.spec, cable_model=self.model)
+
+    def residual(self, values: Sequence[float]) -> Array:
+        """Position and weighted attitude errors, (6 k,) [m]."""
+        track = self.replayed(dict(zip(self.names, values, strict=True))).load
+        position, attitude = _at(track, self.samples)
+        turn = (self.attitude.inv() * attitude).as_rotvec()
+        return np.hstack([position - self.position, ATTITUDE_ARM_M * turn]).ravel()
+
+
+def _at(track: PoseTrack, time_s: Array) -> tuple[Array, Rotation]:
+    turns = Rotation.from_quat(track.orientation_wxyz, scalar_first=True)
+    inside = np.clip(time_s, track.time_s[0], track.time_s[-1])
+    return CubicSpline(track.time_s, track.position_enu_m)(time_s), Slerp(track.time_s, turns)(
+        inside
+    )
+
+
+_problem: _Problem | None = None
+
+
+def _prepare(problem: _Problem) -> None:
+    global _problem
+    _problem = problem
+
+
+def _residual_in_worker(values: Array) -> Array:
+    return _problem.residual(values)
+
+
+class _Team(AbstractContextManager):
+    """Evaluates many residuals at once."""
+
+    def __init__(self, problem: _Problem, workers: int) -> None:
+        self._problem = problem
+        self._pool = None
+        if workers > 1:
+            self._pool = ProcessPoolExecutor(
+                workers, get_context("spawn"), initializer=_prepare, initargs=(problem,)
+            )
+
+    def residuals(self, values: Sequence[Array]) -> list[Array]:
+        if self._pool is None:
+            return [self._problem.residual(v) for v in values]
+        return list(self._pool.map(_residual_in_worker, values))
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
+class _Solver:
+    """What scipy asks for, on the scale of the fit."""
+
+    def __init__(
+        self, team: _Team, chosen: Sequence[Parameter], progress: Callable[[str], None]
+    ) -> None:
+        self._team, self._chosen, self._progress = team, chosen, progress
+        self.replays = 0
+        self._last: tuple[Array, Array] | None = None
+
+    def values(self, x: Array) -> Array:
+        return np.array([p.from_scale(at) for p, at in zip(self._chosen, x, strict=True)])
+
+    def residual(self, x: Array) -> Array:
+        (residual,) = self._evaluate([x])
+        self._last = x.copy(), residual
+        return residual
+
+    def jacobian(self, x: Array) -> Array:
+        """Forward differences, away from a bound that is near."""
+        here = self._last[1] if self._last and np.array_equal(self._last[0], x) else None
+        here = self.residual(x) if here is None else here
+        steps = []
+        for p, at in zip(self._chosen, x, strict=True):
+            step = DIFFERENCE * p.scale
+            steps.append(step if at + step < p.to_scale(p.upper) else -step)
+        there = self._evaluate([x + np.eye(len(x))[k] * step for k, step in enumerate(steps)])
+        error = np.sqrt(np.mean(np.sum(here.reshape(-1, 6)[:, :3] ** 2, axis=1)))
+        self._progress(f"{self.replays} replays, position error {1e3 * error:.1f} mm rms")
+        return np.column_stack([(r - here) / step for r, step in zip(there, steps, strict=True)])
+
+    def _evaluate(self, points: Sequence[Array]) -> list[Array]:
+        self.replays += len(points)
+        return self._team.residuals([self.values(x) for x in points])

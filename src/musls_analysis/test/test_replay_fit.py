@@ -1,0 +1,202 @@
+"""Fits: statistics against Monte Carlo, known parameters come back, what is wrong is said."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from musls_analysis.recording import PoseTrack, Recording
+from musls_analysis.replay import Replay, ReplaySpec
+from musls_analysis.replay.cable_models import with_links
+from musls_analysis.replay.fit import FitSpec, fit
+from musls_analysis.replay.parameters import GROUPS, Setup, parameters, put_all
+from musls_analysis.replay.statistics import correlation_time, uncertainty
+from musls_description.errors import ConfigError
+from musls_description.library import load_system
+
+SPEC = ReplaySpec(lead_in_s=1.0, physics_step_s=0.004)
+NOISE_M, NOISE_RAD = 0.002, 0.005
+TRUTH = {"length": 2.45, "load_origin_x": 0.01, "load_origin_z": -0.05, "load_tilt_y": 0.03}
+
+
+@pytest.fixture(scope="module")
+def system():
+    return with_links(load_system("x500_trio_swivel"), "chain:2")
+
+
+def swaying_drones(time_s):
+    """Three drones that sway together, off the load's resonance, facing the middle."""
+    tracks = {}
+    for i, azimuth in enumerate(np.arange(3) * 2.0 * np.pi / 3.0):
+        place = np.array([np.cos(azimuth), np.sin(azimuth), 3.2])
+        sway = np.column_stack([
+            0.08 * np.sin(1.1 * time_s), 0.05 * np.sin(3.0 * time_s), 0.05 * np.sin(0.9 * time_s),
+        ])  # fmt: skip
+        facing = Rotation.from_euler("z", azimuth + np.pi).as_quat(scalar_first=True)
+        tracks[f"drone_{i + 1}"] = PoseTrack(time_s, place + sway, np.tile(facing, (len(sway), 1)))
+    return tracks
+
+
+@pytest.fixture(scope="module")
+def truth(system):
+    """What motion capture would see without noise, of a system that differs from the start."""
+    time = np.arange(0.0, 7.0, 0.02)
+    hanging = np.tile([0.0, 0.0, 0.95], (len(time), 1)), np.tile([1.0, 0, 0, 0], (len(time), 1))
+    drones = swaying_drones(time)
+    setup = put_all(Setup(system, SPEC), TRUTH)
+    made_up = Recording({"load": PoseTrack(time, *hanging), **drones})
+    load = Replay(made_up, setup.spec).run(setup.system).load
+    return Recording({"load": load, **drones}, source="made up")
+
+
+@pytest.fixture(scope="module")
+def replay(truth):
+    """Ready to be replayed; smoothing is the slow part of that."""
+    return Replay(truth, SPEC)
+
+
+def noisy(recording, seed):
+    """Independent noise on every pose."""
+    random = np.random.default_rng(seed)
+    bodies = {}
+    for name, track in recording.bodies.items():
+        turn = Rotation.from_rotvec(NOISE_RAD * random.normal(size=(len(track.time_s), 3)))
+        orientation = Rotation.from_quat(track.orientation_wxyz, scalar_first=True) * turn
+        position = track.position_enu_m + NOISE_M * random.normal(size=(len(track.time_s), 3))
+        bodies[name] = PoseTrack(track.time_s, position, orientation.as_quat(scalar_first=True))
+    return replace(recording, bodies=bodies)
+
+
+def deviations(result):
+    """Errors of the estimates in standard deviations."""
+    true = np.array([TRUTH[name] for name in result.values])
+    return (result.value - true) / result.uncertainty.std
+
+
+def test_known_parameters_come_back(truth, system):
+    result = fit(Replay(noisy(truth, 1), SPEC), system, FitSpec(list(TRUTH), {}))
+    assert result.converged and result.at_bound == ("",) * 4
+    assert np.abs(deviations(result)).max() < 4.0
+    assert np.all(result.uncertainty.std < [0.005, 0.005, 0.005, 0.025])
+    for name, tolerance in zip(TRUTH, (0.01, 0.01, 0.01, 0.03), strict=True):
+        assert result.values[name] == pytest.approx(TRUTH[name], abs=tolerance)
+    # What is left is how exactly noisy poses tell the load's state when it is let go.
+    assert result.after.translational_error_m < 0.5 * result.before.translational_error_m
+
+
+@pytest.mark.slow
+def test_stated_deviations_cover_the_truth(truth, system):
+    """Twelve noises, four parameters: the errors scatter as the stated deviations say."""
+    names = FitSpec(list(TRUTH), {})
+    scatter = [
+        deviations(fit(Replay(noisy(truth, seed), SPEC), system, names)) for seed in range(12)
+    ]
+    assert 0.5 < np.sqrt(np.mean(np.square(scatter))) < 1.6
+    assert np.mean(np.abs(scatter) < 2.0) > 0.8
+
+
+def test_a_bound_that_is_hit_is_said(replay, system):
+    spec = FitSpec(["load_origin_z"], {"load_origin_z": (-0.03, 0.03)})
+    result = fit(replay, system, spec)
+    assert result.at_bound == ("lower",)
+    assert result.value[0] == pytest.approx(-0.03, abs=1e-4)
+    assert np.isnan(result.uncertainty.std[0])
+
+
+@pytest.mark.slow
+def test_parameters_with_the_same_effect_are_named(replay, system):
+    """Only the sum of attachment and recorded origin tells where the cable's end is."""
+    names = ["attachment_z", "drone_origin_z", "load_tilt_y"]
+    result = fit(replay, system, FitSpec(names, {}))
+    assert (0, 1) in result.uncertainty.alike
+    assert result.uncertainty.std[0] > 10.0 * 0.005
+    assert result.uncertainty.std[2] < 0.05
+
+
+@pytest.mark.slow
+def test_worker_processes_find_the_same(replay, system):
+    names = ["load_origin_z", "load_tilt_y"]
+    alone, team = (fit(replay, system, FitSpec(names, {}, workers=workers)) for workers in (1, 2))
+    assert np.allclose(alone.value, team.value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_is_put_in_is_read_back(group, system):
+    """Also: a value changes the setup, and the present value leaves it alone."""
+    setup = Setup(system, SPEC)
+    for parameter in parameters([group], setup):
+        value = parameter.read(setup) * 1.07 + (parameter.scale if not parameter.log else 1e-4)
+        changed = parameter.put(setup, value)
+        assert changed != setup, parameter.name
+        if not parameter.name.startswith(("load_com", "load_inertia")):  # they count from here
+            assert parameter.read(changed) == pytest.approx(value, rel=1e-12), parameter.name
+        assert parameter.lower < parameter.upper
+        assert parameter.from_scale(parameter.to_scale(value)) == pytest.approx(value)
+
+
+def test_a_shifted_centre_of_mass_leaves_the_rest_in_place(system):
+    """Attachments, box and recorded point keep their places on the load."""
+    start = Setup(system, replace(SPEC, offsets_m={"load": (0.01, 0.0, -0.07)}))
+    moved = put_all(start, {"load_com_z": 0.02})
+    shift = np.array(moved.system.load.cable_attachments_m) - system.load.cable_attachments_m
+    assert np.allclose(shift, [0.0, 0.0, -0.02])
+    assert np.allclose(moved.spec.offset_m("load"), [0.01, 0.0, -0.09])
+    assert moved.system.load.collision.center_m == pytest.approx((0.0, 0.0, -0.02))
+
+
+@pytest.mark.parametrize(
+    ("names", "bounds", "words"),
+    [
+        (["dampin"], {}, "did you mean 'damping'"),
+        (["length", "length"], {}, "given twice"),
+        (["length"], {"damping": (1e-4, 1e-3)}, "not fitted"),
+        (["length"], {"length": (3.0, 2.0)}, "must be below"),
+        (["damping"], {"damping": (0.0, 1e-3)}, "must be > 0"),
+    ],
+)
+def test_bad_fits_are_refused(replay, system, names, bounds, words):
+    with pytest.raises(ConfigError, match=words):
+        fit(replay, system, FitSpec(names, bounds))
+
+
+def autoregressive(random, n, rho):
+    """Noise of unit variance whose neighbours are correlated by rho."""
+    series = np.empty(n)
+    series[0] = random.normal()
+    for k in range(1, n):
+        series[k] = rho * series[k - 1] + np.sqrt(1.0 - rho**2) * random.normal()
+    return series
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
+def test_correlation_time(rho):
+    """(1 + rho) / (1 - rho) for a first-order process."""
+    series = autoregressive(np.random.default_rng(3), 40_000, rho)
+    assert correlation_time(series) == pytest.approx((1.0 + rho) / (1.0 - rho), rel=0.15)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.7])
+def test_deviations_of_a_linear_fit_cover_the_truth(rho):
+    """Channels of different noise, correlated in time; nominal coverage of 2 sigma is 95 %."""
+    random = np.random.default_rng(0)
+    k, sigma = 400, np.array([1.0, 1.0, 3.0])
+    slow = np.sin(np.linspace(0.0, 3.0, k))
+    jacobian = np.ones((k, 3, 2))
+    jacobian[:, :, 1] = slow[:, None] * [1.0, 2.0, 0.5]
+    inside = []
+    for _ in range(200):
+        noise = sigma * np.column_stack([autoregressive(random, k, rho) for _ in range(3)])
+        flat = jacobian.reshape(-1, 2)
+        estimate = np.linalg.lstsq(flat, noise.ravel(), rcond=None)[0]
+        residual = noise - (flat @ estimate).reshape(k, 3)
+        inside.append(np.abs(estimate) < 2.0 * uncertainty(jacobian, residual).std)
+    assert 0.88 < np.mean(inside) < 0.99
+
+
+def test_a_parameter_without_effect_has_no_deviation():
+    random = np.random.default_rng(1)
+    jacobian = random.normal(size=(50, 6, 3))
+    jacobian[:, :, 1] = 0.0
+    found = uncertainty(jacobian, random.normal(size=(50, 6)))
+    assert np.isinf(found.std[1]) and np.all(np.isfinite(found.std[[0, 2]]))
