@@ -422,17 +422,18 @@ def test_a_bug_in_a_step_is_not_hidden_and_leaves_a_readable_bag(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("override", "word"),
+    ("name", "override", "word"),
     [
-        ("system.load.mass_kg=6", "margin"),
-        ("formation.radius_m=2.7", "smaller radius"),
-        ("autopilot.parameters.MPC_XY=1", "MPC_XY_P"),
-        ("system.cables.joint.stiffness_n_m_rad=0.1", "stiffness"),
+        ("hold", "system.load.mass_kg=6", "margin"),
+        ("hold", "formation.radius_m=2.7", "smaller radius"),
+        ("hold", "autopilot.parameters.MPC_XY=1", "MPC_XY_P"),
+        ("hold", "system.cables.joint.stiffness_n_m_rad=0.1", "stiffness"),
+        ("circle", "system.cables.links=3", "more links"),  # a stop would kick the drones
     ],
 )
-def test_a_flight_that_cannot_work_makes_no_bag(tmp_path, override, word):
+def test_a_flight_that_cannot_work_makes_no_bag(tmp_path, name, override, word):
     with pytest.raises(ConfigError, match=word) as error:
-        flight(tmp_path, "hold", override)
+        flight(tmp_path, name, override)
     assert "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
 

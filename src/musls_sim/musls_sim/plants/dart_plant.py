@@ -22,6 +22,7 @@ from musls_sim.plants.forces import generalised_forces, rotor_table, spin_rotors
 from musls_sim.plants.friction import RegularisedFriction
 from musls_sim.plants.interface import PlantState, SimulationDiverged
 from musls_sim.plants.joint_stops import JointStops
+from musls_sim.plants.judge import JERK, MADE_ENERGY_J, OK, RUNAWAY, EnergyCheck, judge_step
 from musls_sim.plants.kinematics import (
     MOTION_COLUMNS,
     POSITION,
@@ -38,7 +39,7 @@ from musls_sim.plants.stability import (
     stable_step_s,
     substeps,
 )
-from musls_sim.plants.tension import OK, RUNAWAY, cable_forces, judge_step
+from musls_sim.plants.tension import cable_forces
 
 Array = NDArray[np.float64]
 
@@ -78,6 +79,9 @@ class DartPlant:
             refine: Halve the step (repeatedly) for a period in which a cable's tension or a
                 joint's rate turns out too large for it; else the step is always the same.
             rotor_speed_rad_s: Rotor speeds at time 0, (n_drones, n_rotors); default at rest.
+
+        Raises:
+            ConfigError: A cable joint of the start is beyond its stop.
         """
         self.system = system
         self.gravity_m_s2 = gravity_m_s2
@@ -113,6 +117,7 @@ class DartPlant:
             self.state.rotor_speed_rad_s[:] = rotor_speed_rad_s
         self.steps = 0
         self._step_s = self.physics_step_s
+        self._stops.check_start(start.coordinates)
         self.skeleton.setPositions(start.coordinates)
         self._read_motion()
         self._read_first_tension()
@@ -124,6 +129,9 @@ class DartPlant:
         self._parents = np.array([body.parent for body in tree.bodies])
         self._first = np.append(tree.first_coordinate, tree.n_coordinates)
         self._joints = joint_table(tree)
+        self._energy_check = EnergyCheck(
+            tree, self.gravity_m_s2, (self._parents, self._first, self._joints)
+        )
         self._rotors = rotor_table(system)
         self._drag = np.array([system.load.drag_n_s_m, *(d.drag_n_s_m for d in system.drones)])
         self._selected = np.concatenate([[0], tree.drone])
@@ -199,6 +207,7 @@ class DartPlant:
             if self._friction is not None:
                 self._friction.apply(self._velocities, self._stops.extra_damping)
             act(step_s, k * step_s)
+            before = self._positions, self._velocities
             self.world.step()
             self._read_tension()
             self._read_motion()
@@ -206,9 +215,14 @@ class DartPlant:
                 peak,
                 levels.tension_n[level],
                 self._velocities,
+                before[1],
                 levels.rate_rad_s[level],
                 SPEED_LIMIT_M_S,
             )
+            if verdict == JERK:
+                after = self._motion, self._velocities, self._tau
+                if self._energy_check.made_j(before, *after, step_s) <= MADE_ENERGY_J:
+                    continue
             if verdict != OK:
                 if level < levels.last:
                     return False

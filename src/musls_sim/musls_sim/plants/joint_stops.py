@@ -16,6 +16,7 @@ from dartpy.dynamics import Skeleton
 from numba import njit
 from numpy.typing import NDArray
 
+from musls_description.errors import ConfigError
 from musls_description.tree import Tree
 
 Array = NDArray[np.float64]
@@ -23,6 +24,9 @@ Array = NDArray[np.float64]
 STOP_RAD = np.radians(60.0)
 STIFFNESS_N_M_RAD = 5.0
 DAMPING_N_M_S_RAD = 0.01
+
+START_SLACK_RAD = np.radians(5.0)
+"""How far beyond a stop a flight may start."""
 
 
 @njit(cache=True)
@@ -58,6 +62,25 @@ class JointStops:
         self._second = tree.first_coordinate[1:] + 1
         self._side = np.zeros(len(self._joints), np.int64)
         self.extra_damping = np.zeros(tree.n_coordinates - 6)
+
+    def check_start(self, positions: Array) -> None:
+        """Refuse a start at rest in which a stop would kick the cable.
+
+        Args:
+            positions: All coordinates, the load's six first, (n_dofs,).
+
+        Raises:
+            ConfigError: A second axis is well beyond its stop.
+        """
+        angles = np.abs(positions[self._second])
+        worst = int(angles.argmax())
+        if angles[worst] > STOP_RAD + START_SLACK_RAD:
+            raise ConfigError(
+                f"{self._bodies[worst].name}: at the start the joint below it is bent sideways by "
+                f"{np.degrees(angles[worst]):.0f} degrees, its stop is at "
+                f"{np.degrees(STOP_RAD):.0f}: slack cables with so few links cannot be laid out, "
+                "choose more links per cable (or start in the air)"
+            )
 
     def apply(self, positions: Array) -> None:
         """Set the springs for the coming step.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 
@@ -36,36 +35,3 @@ def cable_forces(end_wrench, motion, wrench, first_links, drones, force, peak):
             for k in range(3):
                 force[i, end, k] = -(link[k] * fx + link[3 + k] * fy + link[6 + k] * fz)
             peak[i] = max(peak[i], force[i, end, 0])
-
-
-OK, TOO_COARSE, RUNAWAY = 0, 1, 2
-
-
-@njit(cache=True)
-def judge_step(peak, tension_limit, rates, rate_limit, speed_limit):
-    """Whether a step was too long for the tension or the joint rates it met, or ran away.
-
-    Args:
-        peak: Largest tension of each cable, (n,) [N].
-        tension_limit: Largest tension that the step holds, per cable, (n,) [N].
-        rates: Rates of all coordinates, the load's six first, (n_dofs,).
-        rate_limit: Largest joint rate for the step [rad/s].
-        speed_limit: Speed of the load beyond which nothing is physical; joint rates count as
-            running away at twenty times as many rad/s [m/s].
-
-    Returns:
-        OK, TOO_COARSE or RUNAWAY (also for anything that is not finite).
-    """
-    verdict = OK
-    for k in range(rates.shape[0]):
-        rate = np.abs(rates[k])
-        if not rate <= (speed_limit if k < 6 else 20.0 * speed_limit):
-            return RUNAWAY
-        if k >= 6 and rate > rate_limit:
-            verdict = TOO_COARSE
-    for i in range(peak.shape[0]):
-        if not np.isfinite(peak[i]):
-            return RUNAWAY
-        if peak[i] > tension_limit[i]:
-            verdict = TOO_COARSE
-    return verdict
