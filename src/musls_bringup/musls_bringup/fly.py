@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import nullcontext
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from musls_bringup.results import result_folder
 from musls_bringup.scenarios import SCENARIOS
 from musls_description.schema import to_yaml
 from musls_sim.flight.flight import Flight, FlightResult
+from musls_sim.px4.errors import Px4Error
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
 
 SLACK_SHARE = 0.05
@@ -71,39 +74,83 @@ def fly(
         The content of summary.json.
 
     Raises:
-        MuslsError: The scenario cannot work, the physics failed or the folder cannot be written;
-            nothing is left behind.
+        MuslsError: The scenario cannot work, the physics or a real autopilot failed or the folder
+            cannot be written; nothing is left behind but the consoles of failed PX4s, beside `out`.
     """
     drawing = FigureWorkers() if options.report else nullcontext()
     with drawing as workers, result_folder(out, overwrite=options.overwrite) as work:
-        flight = Flight(scenario, work / "bag", force=options.force)
-        resolved = to_yaml(scenario)
-        (work / "scenario.yaml").write_text(resolved, encoding="utf-8")
-        result = flight.run(progress, realtime=options.realtime)
-        say("reading the bag")
-        recording = read_bag(work / "bag")
-        summary = {
-            "scenario": scenario.name,
-            **_speed(flight, result),
-            **summarise(
-                recording,
-                slack_threshold_n=_slack_threshold_n(scenario),
-                max_tension_n=result.max_tension_n.tolist(),
-            ),
-        }
-        text = json.dumps(summary, indent=2, allow_nan=False)
-        (work / "summary.json").write_text(text + "\n", encoding="utf-8")
-        if options.report:
-            say("drawing the report")
-            flown = Flown(
-                title=f"Flight {scenario.name}",
-                description=scenario.description,
-                system=scenario.system,
-                scenario_text=resolved,
-                seed=scenario.seed,
-                command=f"./musls fly {out / 'scenario.yaml'}",
-            )
-            write_report(recording, summary, work, flown, workers)
+        logs = Path(f"{os.path.realpath(out)}.px4-logs")  # outlives a flight that PX4 fails
+        flight = Flight(scenario, work / "bag", force=options.force, autopilot_logs=logs)
+        (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
+        with _consoles(logs, work) if scenario.autopilot.kind == "px4" else nullcontext():
+            result = flight.run(progress, realtime=options.realtime)
+        return write_results(
+            scenario, work, out, _speed(flight, result), result.max_tension_n.tolist(), workers, say
+        )
+
+
+@contextmanager
+def _consoles(logs: Path, work: Path) -> Iterator[None]:
+    """What real PX4s printed joins the results, or stays where the error of a failed one says."""
+    try:
+        yield
+    except Px4Error:
+        raise
+    except BaseException:
+        shutil.rmtree(logs, ignore_errors=True)
+        raise
+    shutil.move(logs, work / "px4")
+
+
+def write_results(
+    scenario: Scenario,
+    work: Path,
+    out: Path,
+    speed: Mapping[str, Any],
+    max_tension_n: Sequence[float],
+    workers: FigureWorkers | None,
+    say: Callable[[str], None],
+    command: str = "",
+) -> dict[str, Any]:
+    """Write summary, figures and report beside a finished bag.
+
+    Args:
+        scenario: What was flown.
+        work: Folder with `bag`.
+        out: Folder that it will become.
+        speed: The flight's own part of the summary.
+        max_tension_n: Largest tension of each cable over all steps, (n,).
+        workers: Draw the figures; None leaves figures and report out.
+        say: Told what is being done.
+        command: What flies it again, for the report.
+
+    Returns:
+        The content of summary.json.
+    """
+    say("reading the bag")
+    recording = read_bag(work / "bag")
+    summary = {
+        "scenario": scenario.name,
+        **speed,
+        **summarise(
+            recording,
+            slack_threshold_n=_slack_threshold_n(scenario),
+            max_tension_n=max_tension_n,
+        ),
+    }
+    text = json.dumps(summary, indent=2, allow_nan=False)
+    (work / "summary.json").write_text(text + "\n", encoding="utf-8")
+    if workers is not None:
+        say("drawing the report")
+        flown = Flown(
+            title=f"Flight {scenario.name}",
+            description=scenario.description,
+            system=scenario.system,
+            scenario_text=to_yaml(scenario),
+            seed=scenario.seed,
+            command=command or f"./musls fly {out / 'scenario.yaml'}",
+        )
+        write_report(recording, summary, work, flown, workers)
     return summary
 
 

@@ -152,6 +152,12 @@ class Autopilot(Protocol):
     def reset(self) -> None:
         """Go back to the state after power-up."""
 
+    def start(self, setpoint: DroneSetpoints, measurement: DroneMeasurements) -> None:
+        """Get ready to fly, while the drones stand still; called once before the first step."""
+
+    def close(self) -> None:
+        """End what `start` started; called once after the last step, whatever happened."""
+
     def step(
         self,
         time_s: float,

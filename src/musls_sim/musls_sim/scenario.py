@@ -30,6 +30,7 @@ from musls_description.schema import (
 )
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.stability import CONTROL_PERIOD_S
+from musls_sim.px4.sensors import Px4SensorSpec
 from musls_sim.sensors.estimation import AnyEstimation, MotionCaptureSpec
 from musls_sim.wind import WindSpec
 
@@ -58,13 +59,15 @@ class AutopilotSpec:
     """Flight stack of the drones.
 
     Attributes:
-        kind: "builtin" is the PX4-equivalent cascade.
+        kind: "builtin" is the PX4-equivalent cascade, "px4" a real PX4 SITL per drone.
         parameters: PX4 parameters by their PX4 names that differ from PX4's x500 defaults.
             MPC_THR_HOVER defaults to the throttle that carries the drone alone, as a pilot sets it.
+        sensors: What a real PX4 measures; the built-in autopilot goes by `estimation` instead.
     """
 
-    kind: Literal["builtin"] = "builtin"
+    kind: Literal["builtin", "px4"] = "builtin"
     parameters: dict[str, Finite] = Field(default_factory=dict)
+    sensors: Px4SensorSpec = Field(default_factory=Px4SensorSpec)
 
 
 @spec
@@ -119,7 +122,7 @@ class Scenario:
         formation: Places of the drones around the load.
         mission: What is flown.
         autopilot: Who flies.
-        estimation: What the drones know of their state.
+        estimation: What the drones know of their state; a real PX4 estimates it by itself.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
         wind: Moving air.
         physics: How it is stepped.

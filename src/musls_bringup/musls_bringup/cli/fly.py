@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,14 @@ import typer
 
 if TYPE_CHECKING:
     from musls_sim.flight.flight import Flight
+
+
+class AutopilotKind(str, Enum):
+    """Flight stacks that `--autopilot` offers."""
+
+    BUILTIN = "builtin"
+    PX4 = "px4"
+
 
 EXAMPLE = "musls fly circle --set system.cables.links=29 --seed 3"
 
@@ -28,6 +37,10 @@ def run(
         typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; repeat."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all noise.")] = None,
+    autopilot: Annotated[
+        AutopilotKind | None,
+        typer.Option(help="builtin, or px4: a real PX4 SITL per drone.", show_default="scenario's"),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an older result.")
     ] = False,
@@ -46,6 +59,8 @@ def run(
     from musls_bringup.results import check_folder, default_folder
 
     overrides = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
+    if autopilot is not None:
+        overrides.append(f"autopilot.kind={autopilot.value}")
     chosen = find_scenario(scenario, overrides)
     folder = out or default_folder(chosen.name)
     check_folder(folder, overwrite=overwrite)
@@ -53,7 +68,7 @@ def run(
     with warnings.catch_warnings():
         warnings.showwarning = _warn
         summary = _with_progress(chosen.name, lambda p, s: fly(chosen, folder, options, p, s))
-    _conclude(summary, folder, report)
+    conclude(summary, folder, report)
     return 130 if summary["interrupted"] else 0
 
 
@@ -135,7 +150,7 @@ def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Any:
     return table
 
 
-def _conclude(summary: dict[str, Any], folder: Path, report: bool) -> None:
+def conclude(summary: dict[str, Any], folder: Path, report: bool) -> None:
     """Print what the flight came to."""
     from rich.console import Console
     from rich.markup import escape

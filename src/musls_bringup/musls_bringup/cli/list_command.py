@@ -11,24 +11,25 @@ from musls_description.names import near_names
 
 EXAMPLE = "musls list systems"
 
-KINDS = ("systems", "scenarios", "cable-models", "trajectories")
-
 
 def run(
-    what: Annotated[str, typer.Argument(help="systems, scenarios, cable-models or trajectories.")],
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            help="systems, scenarios, cable-models or trajectories.", show_default="all of them"
+        ),
+    ] = None,
 ) -> None:
     """Lists what is shipped."""
-    if what not in KINDS:
+    if what is not None and what not in KINDS:
         raise ConfigError(f"nothing to list called '{what}': {near_names(what, KINDS)}")
-    rows = {
-        "systems": _systems,
-        "scenarios": _scenarios,
-        "cable-models": _cable_models,
-        "trajectories": _trajectories,
-    }[what]()
-    width = max(len(name) for name, _ in rows)
-    for name, text in rows:
-        typer.echo(f"{name:{width}}  {text}")
+    for kind in KINDS if what is None else (what,):
+        rows = KINDS[kind]()
+        width = max(len(name) for name, _ in rows)
+        if what is None:
+            typer.echo(f"{kind}:")
+        for name, text in rows:
+            typer.echo(f"{'' if what else '  '}{name:{width}}  {text}")
 
 
 def _systems() -> list[tuple[str, str]]:
@@ -58,3 +59,11 @@ def _trajectories() -> list[tuple[str, str]]:
     from musls_control.trajectories import TRAJECTORIES
 
     return [(name, (kind.__doc__ or "").splitlines()[0]) for name, kind in TRAJECTORIES.items()]
+
+
+KINDS = {
+    "systems": _systems,
+    "scenarios": _scenarios,
+    "cable-models": _cable_models,
+    "trajectories": _trajectories,
+}

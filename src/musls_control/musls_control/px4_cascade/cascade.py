@@ -86,6 +86,12 @@ class Px4Cascade:
         """
         self._state[:] = initial_state(self._parameters, in_flight=in_flight)
 
+    def start(self, setpoint: DroneSetpoints, measurement: DroneMeasurements) -> None:
+        """Nothing to start: the chain is ready as built."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
     def trim(self, throttle: np.ndarray, thrust_direction_enu: np.ndarray) -> None:
         """Start in flight and in equilibrium: all integrators as after a long hover.
 

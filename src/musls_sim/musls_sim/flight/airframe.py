@@ -30,16 +30,25 @@ def rotor_layout(drone: Drone) -> RotorLayout:
     )
 
 
+def hover_parameters(scenario: Scenario) -> list[dict[str, float]]:
+    """PX4 parameters of hover thrust, one mapping per drone.
+
+    MPC_THR_HOVER carries the drone alone, as a pilot sets it: it takes off with slack cables.
+    """
+    parameters = []
+    for drone in scenario.system.drones:
+        weight = drone.mass_kg * scenario.physics.gravity_m_s2
+        hover = round(float(np.clip(hover_throttle(drone, weight), 0.1, 0.8)), 3)
+        parameters.append({"MPC_THR_HOVER": hover})
+    return parameters
+
+
 def build_autopilot(scenario: Scenario) -> Px4Cascade:
-    """Build the flight stack of a scenario with the rotor geometry of its drones.
+    """Build the built-in flight stack of a scenario with the rotor geometry of its drones.
 
     Raises:
         ConfigError: Unknown or impossible PX4 parameters.
     """
-    parameters, layouts = [], []
-    for drone in scenario.system.drones:
-        weight = drone.mass_kg * scenario.physics.gravity_m_s2
-        hover = round(float(np.clip(hover_throttle(drone, weight), 0.1, 0.8)), 3)
-        parameters.append({"MPC_THR_HOVER": hover, **scenario.autopilot.parameters})
-        layouts.append(rotor_layout(drone))
+    layouts = [rotor_layout(drone) for drone in scenario.system.drones]
+    parameters = [own | scenario.autopilot.parameters for own in hover_parameters(scenario)]
     return Px4Cascade(layouts, parameters=parameters, n_drones=len(layouts))

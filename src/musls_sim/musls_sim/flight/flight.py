@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, sleep
@@ -11,22 +12,11 @@ import numpy as np
 
 from musls_control.autopilot import MotorCommands
 from musls_control.mission import FlightPlan, GroundSpot, compile_air_plan, compile_plan
-from musls_description.spawn import ground_spawn
-from musls_sim.flight.airframe import build_autopilot
+from musls_sim.flight.build import build_flight_stack, build_plant
 from musls_sim.flight.checks import check_hover, hover_in_formation
 from musls_sim.flight.pilot import Pilot
-from musls_sim.flight.trim import trim_speeds_rad_s, trim_throttle
-from musls_sim.plants.dart_plant import DartPlant
-from musls_sim.plants.stability import (
-    CONTROL_PERIOD_S,
-    ENGAGEMENT_MARGIN,
-    TENSION_MARGIN,
-    stable_step_s,
-    substeps,
-)
 from musls_sim.recording import BagRecorder
 from musls_sim.scenario import Scenario
-from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
 from musls_sim.wind import Wind
 
 Progress = Callable[["Flight"], None]
@@ -67,16 +57,25 @@ class Flight:
         recorder: The bag.
     """
 
-    def __init__(self, scenario: Scenario, bag: Path, *, force: bool = False) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        bag: Path,
+        *,
+        force: bool = False,
+        autopilot_logs: Path | None = None,
+    ) -> None:
         """Check the scenario and build everything.
 
         Args:
             scenario: What to fly.
             bag: Folder of the bag, must not exist.
             force: Fly in spite of too little thrust.
+            autopilot_logs: Folder for what real autopilots print; default `px4` beside the bag.
 
         Raises:
             ConfigError: The scenario cannot work.
+            Px4Error: A real PX4 is asked for and there is none.
             RecordingError: The bag cannot be written.
         """
         self.scenario = scenario
@@ -84,22 +83,13 @@ class Flight:
         self.hover = hover_in_formation(scenario, first)
         check_hover(scenario, self.hover, force=force)
         in_air = scenario.start == "air"
-        self.autopilot = build_autopilot(scenario)
-        self.plant = self._build_plant(in_air)
+        self.plant = build_plant(scenario, self.hover)
         self.plan = self._plan(first, in_air)
-        noise = np.random.default_rng(scenario.seed).spawn(2)
+        gusts, mocap, sensors = np.random.default_rng(scenario.seed).spawn(3)
         period = self.plant.period_s
-        self.wind = Wind(scenario.wind, period, noise[0])
-        self.estimator: Estimator = (
-            Truth(self.plant.state)
-            if isinstance(scenario.estimation, TruthSpec)
-            else MotionCapture(
-                scenario.estimation,
-                self.plant.state,
-                period,
-                scenario.physics.gravity_m_s2,
-                noise[1],
-            )
+        self.wind = Wind(scenario.wind, period, gusts)
+        self.autopilot, self.estimator = build_flight_stack(
+            scenario, self.hover, self.plant, autopilot_logs or bag.parent / "px4", (mocap, sensors)
         )
         self.command = MotorCommands.zeros(
             scenario.system.n_drones, len(scenario.system.drones[0].rotors)
@@ -112,38 +102,10 @@ class Flight:
             step_period_s=period,
         )
         self.pilot = Pilot(self.plan, self.autopilot, self.recorder, period)
-        if in_air:
-            thrust = self.hover.equilibrium.drone_force_n
-            self.autopilot.trim(
-                trim_throttle(scenario.system, self.plant.state.rotor_speed_rad_s),
-                thrust / np.linalg.norm(thrust, axis=1, keepdims=True),
-            )
         self.tick = 0
         self.max_tension_n = np.zeros(scenario.system.n_drones)
         self._clock = _Clock(period, self)
         self._loop = self._steps()
-
-    def _build_plant(self, in_air: bool) -> DartPlant:
-        scenario = self.scenario
-        step = scenario.physics.step_size_s
-        equilibrium = self.hover.equilibrium
-        return DartPlant(
-            scenario.system,
-            equilibrium.configuration if in_air else ground_spawn(scenario.system),
-            physics_step_s=self._auto_step_s() if step == "auto" else step,
-            gravity_m_s2=scenario.physics.gravity_m_s2,
-            exact_friction=scenario.physics.exact_friction,
-            refine=scenario.physics.refine,
-            rotor_speed_rad_s=trim_speeds_rad_s(scenario.system, equilibrium) if in_air else None,
-        )
-
-    def _auto_step_s(self) -> float:
-        """Largest step that is an integer part of the period and holds the mission's tensions."""
-        scenario = self.scenario
-        jerks = any(stage.kind == "engage" for stage in scenario.mission.stages)
-        margin = ENGAGEMENT_MARGIN if jerks else TENSION_MARGIN
-        limit = stable_step_s(scenario.system, scenario.physics.gravity_m_s2, margin)
-        return CONTROL_PERIOD_S / substeps(limit)
 
     def _plan(self, first: np.ndarray, in_air: bool) -> FlightPlan:
         scenario, state = self.scenario, self.plant.state
@@ -163,15 +125,17 @@ class Flight:
 
         Raises:
             SimulationDiverged: The physics failed; the bag holds the flight up to there.
+            Px4Error: A real autopilot failed; the bag holds the flight up to there.
         """
-        self._clock.begin(progress, realtime=realtime)
         interrupted = False
-        try:
-            with self.recorder:
+        with self.recorder, closing(self.autopilot):
+            self.autopilot.start(self.pilot.setpoint, self.estimator.measurement)
+            self._clock.begin(progress, realtime=realtime)
+            try:
                 while not self.pilot.finished:
                     self.advance(1)
-        except KeyboardInterrupt:
-            interrupted = True
+            except KeyboardInterrupt:
+                interrupted = True
         wall = self.elapsed_s
         return FlightResult(
             self.plant.time_s,

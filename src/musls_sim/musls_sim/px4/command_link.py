@@ -1,0 +1,166 @@
+"""The operator's link to one PX4: mode, arming and set-points out, state and words back."""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pymavlink.dialects.v20 import common as mavlink
+
+Array = NDArray[np.float64]
+
+OFFBOARD = 6
+"""Main mode of PX4's custom modes."""
+
+OPERATOR_SYSTEM = 245
+FORCED = 21196.0
+"""Parameter of the arm command that skips checks: used to disarm only."""
+
+REMEMBERED_TEXTS, REMEMBERED_POSITIONS = 12, 100
+
+_RESULTS = {
+    value: entry.name.removeprefix("MAV_RESULT_").lower().replace("_", " ")
+    for value, entry in mavlink.enums["MAV_RESULT"].items()
+}
+
+
+@dataclass
+class VehicleState:
+    """What PX4 has told about itself.
+
+    Attributes:
+        heard: Whether any heartbeat has come.
+        armed: By its last heartbeat.
+        main_mode: PX4's main mode, by its last heartbeat.
+        landed_state: MAV_LANDED_STATE.
+        answer: Result of the last command, in words.
+    """
+
+    heard: bool = False
+    armed: bool = False
+    main_mode: int = 0
+    landed_state: int = mavlink.MAV_LANDED_STATE_UNDEFINED
+    answer: str = "no answer"
+
+
+class CommandLink:
+    """Connection to one PX4's API port.
+
+    Attributes:
+        state: What PX4 has told about itself.
+        texts: Its latest status texts, oldest first.
+        positions_ned_m: Its latest estimates of its place in its local frame, (3,) each.
+    """
+
+    def __init__(self, api: socket.socket, port: int, system_id: int) -> None:
+        """Use a bound socket.
+
+        Args:
+            api: Where PX4 sends to.
+            port: PX4's own port on this machine.
+            system_id: Of the vehicle.
+        """
+        api.setblocking(False)
+        self._api, self._address, self._system = api, ("127.0.0.1", port), system_id
+        self._mavlink = mavlink.MAVLink(None, srcSystem=OPERATOR_SYSTEM, srcComponent=190)
+        self._mavlink.robust_parsing = True
+        self.state = VehicleState()
+        self.texts: deque[str] = deque(maxlen=REMEMBERED_TEXTS)
+        self.positions_ned_m: deque[Array] = deque(maxlen=REMEMBERED_POSITIONS)
+
+    def poll(self) -> None:
+        """Read what has come."""
+        while True:
+            try:
+                data = self._api.recv(65535)
+            except (BlockingIOError, ConnectionRefusedError):
+                return
+            for message in self._mavlink.parse_buffer(data) or ():
+                if message.get_srcSystem() == self._system:
+                    self._take(message)
+
+    def _take(self, message: mavlink.MAVLink_message) -> None:
+        state, kind = self.state, message.get_type()
+        if kind == "HEARTBEAT" and message.autopilot == mavlink.MAV_AUTOPILOT_PX4:
+            state.heard = True
+            state.armed = bool(message.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED)
+            state.main_mode = message.custom_mode >> 16 & 0xFF
+        elif kind == "LOCAL_POSITION_NED":
+            self.positions_ned_m.append(np.array([message.x, message.y, message.z]))
+        elif kind == "EXTENDED_SYS_STATE":
+            state.landed_state = message.landed_state
+        elif kind == "STATUSTEXT":
+            text = message.text.strip()
+            if text and text not in self.texts:
+                self.texts.append(text)
+        elif kind == "COMMAND_ACK":
+            state.answer = _RESULTS.get(message.result, str(message.result))
+
+    def send_heartbeat(self) -> None:
+        """Tell PX4 that an operator is there."""
+        self._send(
+            mavlink.MAVLink_heartbeat_message(
+                mavlink.MAV_TYPE_GCS, mavlink.MAV_AUTOPILOT_INVALID, 0, 0, 0, 3
+            )
+        )
+
+    def send_setpoint(
+        self,
+        time_ms: int,
+        position: Array,
+        velocity: Array,
+        acceleration: Array,
+        yaw_rad: float,
+        yaw_rate_rad_s: float,
+    ) -> None:
+        """Send a set-point in PX4's local frame, NED; NaN leaves a part out.
+
+        Args:
+            time_ms: PX4's time.
+            position: (3,) [m].
+            velocity: (3,) [m/s].
+            acceleration: (3,) [m/s2].
+            yaw_rad: From north, clockwise.
+            yaw_rate_rad_s: Clockwise.
+        """
+        values = np.array([*position, *velocity, *acceleration, yaw_rad, yaw_rate_rad_s])
+        bits = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 2048])
+        left_out = np.isnan(values)
+        self._send(
+            mavlink.MAVLink_set_position_target_local_ned_message(
+                time_ms,
+                self._system,
+                1,
+                mavlink.MAV_FRAME_LOCAL_NED,
+                int(bits[left_out].sum()),
+                *np.where(left_out, 0.0, values).tolist(),
+            )
+        )
+
+    def ask_offboard(self) -> None:
+        """Ask for offboard mode."""
+        self._command(
+            mavlink.MAV_CMD_DO_SET_MODE, mavlink.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED, OFFBOARD
+        )
+
+    def ask_arm(self) -> None:
+        """Ask to arm, with all of PX4's checks."""
+        self._command(mavlink.MAV_CMD_COMPONENT_ARM_DISARM, 1)
+
+    def disarm(self) -> None:
+        """Switch the motors off, in flight too."""
+        self._command(mavlink.MAV_CMD_COMPONENT_ARM_DISARM, 0, FORCED)
+
+    def _command(self, command: int, *parameters: float) -> None:
+        padded = [*parameters, *[0.0] * (7 - len(parameters))]
+        self._send(mavlink.MAVLink_command_long_message(self._system, 1, command, 0, *padded))
+
+    def _send(self, message: mavlink.MAVLink_message) -> None:
+        data = message.pack(self._mavlink)
+        self._mavlink.seq = (self._mavlink.seq + 1) % 256
+        with suppress(ConnectionRefusedError, BlockingIOError):  # PX4 is not there yet, or no more
+            self._api.sendto(data, self._address)

@@ -1,0 +1,312 @@
+"""`Px4Sitl`: real PX4s as the autopilot of all drones, stepped together in lockstep."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import NoReturn
+
+import numpy as np
+from pymavlink.dialects.v20 import common as mavlink
+
+from musls_control.autopilot import DroneMeasurements, DroneSetpoints, MotorCommands
+from musls_control.px4_cascade import RotorLayout
+from musls_control.px4_cascade.takeoff import TakeoffState
+from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
+from musls_description.errors import ConfigError
+from musls_sim.px4.airframe import airframe_script
+from musls_sim.px4.command_link import OFFBOARD
+from musls_sim.px4.errors import Px4Error
+from musls_sim.px4.install import Px4Install
+from musls_sim.px4.instances import claim_instances
+from musls_sim.px4.sensors import Sensors
+from musls_sim.px4.start_up import StartUp
+from musls_sim.px4.vehicle import Vehicle
+
+RATE_HZ = 250.0
+PERIOD_US = 4000
+FIRST_TIME_US = 1_000_000
+
+ANSWER_LIMIT_S = 10.0
+"""Wall-clock time for an answer to a frame of sensors; usual is a fraction of a millisecond."""
+
+CONNECT_LIMIT_S = 30.0
+
+RESEND_EVERY = 50
+"""Cycles after which an unchanged set-point is sent again: PX4 leaves offboard mode without."""
+
+HEARTBEAT_EVERY = 250
+LISTEN_EVERY = 5
+
+LAST_WORDS_CYCLES = 125
+"""Half a second, in which PX4 tells why it gave up."""
+
+GROUND_SETPOINT_BELOW_M = 0.3
+"""PX4 takes off as soon as the set-point is above its estimated height. So that the estimate's
+noise alone does not do it, the set-point is this much below the ground while the plan is there."""
+
+_TAKEOFF_STATES = {
+    mavlink.MAV_LANDED_STATE_TAKEOFF: TakeoffState.RAMPUP,
+    mavlink.MAV_LANDED_STATE_IN_AIR: TakeoffState.FLIGHT,
+    mavlink.MAV_LANDED_STATE_LANDING: TakeoffState.FLIGHT,
+}
+
+
+class Px4Sitl:
+    """One PX4 SITL per drone, see `musls_control.autopilot.Autopilot`.
+
+    Attributes:
+        rate_hz: 250, the rate of the sensor frames.
+    """
+
+    rate_hz = RATE_HZ
+
+    def __init__(
+        self,
+        install: Px4Install,
+        layouts: Sequence[RotorLayout],
+        defaults: Sequence[Mapping[str, float]],
+        chosen: Mapping[str, float],
+        sensors: Sensors,
+        *,
+        log_folder: Path,
+        answer_limit_s: float = ANSWER_LIMIT_S,
+    ) -> None:
+        """Prepare; `start` starts the processes.
+
+        Args:
+            install: Where PX4 is.
+            layouts: Rotors as PX4 is to believe them to be, one per drone.
+            defaults: PX4 parameters of the airframe that differ from PX4's, one per drone.
+            chosen: PX4 parameters that the user set, for all drones.
+            sensors: What PX4 measures.
+            log_folder: Where PX4's consoles are kept; made when needed.
+            answer_limit_s: Wall-clock time after which PX4 counts as hung.
+        """
+        self._install, self._layouts = install, tuple(layouts)
+        self._airframes = [
+            airframe_script(layout, own, chosen)
+            for layout, own in zip(layouts, defaults, strict=True)
+        ]
+        self._chosen, self._sensors = dict(chosen), sensors
+        self._log_folder, self._answer_limit_s = log_folder, answer_limit_s
+        self._omega_min = np.array([layout.omega_min_rad_s for layout in layouts])
+        self._omega_span = np.array([layout.omega_max_rad_s for layout in layouts])
+        self._omega_span -= self._omega_min
+        self._hover_thrust = np.array([{**own, **chosen}["MPC_THR_HOVER"] for own in defaults])
+        self._folder: Path | None = None
+        self._power_up()
+
+    @property
+    def landed(self) -> np.ndarray:
+        """The land detectors' verdicts, (n_drones,) bool."""
+        return np.array(
+            [
+                v.commands.state.landed_state == mavlink.MAV_LANDED_STATE_ON_GROUND
+                for v in self._vehicles
+            ]
+        )
+
+    @property
+    def takeoff_state(self) -> np.ndarray:
+        """Take-off states as far as PX4 tells them by MAVLink, (n_drones,) int."""
+        return np.array(
+            [
+                _TAKEOFF_STATES.get(v.commands.state.landed_state, TakeoffState.READY)
+                if v.hil.armed
+                else TakeoffState.DISARMED
+                for v in self._vehicles
+            ]
+        )
+
+    @property
+    def hover_thrust(self) -> np.ndarray:
+        """MPC_THR_HOVER, (n_drones,); PX4 does not tell its estimate by MAVLink."""
+        return self._hover_thrust
+
+    def reset(self) -> None:
+        """End the processes; `start` starts new ones."""
+        self.close()
+        self._power_up()
+
+    def start(self, setpoint: DroneSetpoints, measurement: DroneMeasurements) -> None:
+        """Start all PX4s and bring them up to armed, while the drones stand still.
+
+        Args:
+            setpoint: First set-points, (n_drones, 12).
+            measurement: True state of the drones, (n_drones, 16).
+
+        Raises:
+            Px4Error: One did not start, failed its checks or refused.
+            ConfigError: A chosen parameter does not exist.
+        """
+        try:
+            self._launch()
+            self._ground_enu_m = measurement.position_enu_m[:, 2].copy()
+            start_up = StartUp(
+                self._vehicles,
+                lambda: self._cycle(measurement),
+                lambda: self._guide(setpoint),
+                1.0 / RATE_HZ,
+            )
+            start_up.boot()
+            self._check_parameters()
+            self._offset_ned_m = start_up.survey(world_enu_ned(measurement.position_enu_m))
+            start_up.arm()
+        except BaseException:
+            self.close()
+            raise
+
+    def step(
+        self,
+        time_s: float,
+        setpoint: DroneSetpoints,
+        measurement: DroneMeasurements,
+        out: MotorCommands,
+    ) -> MotorCommands:
+        """Advance all PX4s by 4 ms and write their motor commands into `out`.
+
+        Args:
+            time_s: Mission time, for messages.
+            setpoint: Set-points, (n_drones, 12).
+            measurement: True state of the drones, (n_drones, 16).
+            out: Commands, (n_drones, 2, n_rotors), overwritten.
+
+        Raises:
+            Px4Error: One died, stopped answering, disarmed or left offboard mode.
+        """
+        self._guide(setpoint)
+        self._cycle(measurement)
+        if self._ordered_armed:
+            self._supervise(time_s, np.isnan(setpoint.position_enu_m[:, 2]), measurement)
+        rotors = out.throttle.shape[1]
+        for i, vehicle in enumerate(self._vehicles):
+            out.throttle[i] = vehicle.hil.controls[:rotors]
+            running = self._omega_min[i] + self._omega_span[i] * out.throttle[i]
+            out.omega_cmd_rad_s[i] = running if vehicle.hil.armed else 0.0
+        return out
+
+    def close(self) -> None:
+        """End all PX4s and remove their working folders; may be called at any time, repeatedly."""
+        for vehicle in self._vehicles:
+            vehicle.ask_to_end()
+        for vehicle in self._vehicles:
+            vehicle.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _power_up(self) -> None:
+        """State before `start`."""
+        n = len(self._layouts)
+        self._vehicles: list[Vehicle] = []
+        self._offset_ned_m = np.zeros((n, 3))
+        self._ground_enu_m = np.zeros(n)
+        self._sent = np.full((n, 11), np.nan)
+        self._time_us, self._cycles, self._sent_at = FIRST_TIME_US, 0, -RESEND_EVERY
+        self._was_in_air = np.zeros(n, dtype=bool)
+        self._ordered_armed = True
+
+    def _launch(self) -> None:
+        """Start the processes and wait until all are connected."""
+        try:
+            self._folder = Path(mkdtemp(prefix="musls-px4-"))
+            self._log_folder.mkdir(parents=True, exist_ok=True)
+            for old in self._log_folder.glob("drone_*.*"):
+                old.unlink()
+            for i, instance in enumerate(claim_instances(len(self._layouts))):
+                root = self._folder / str(instance.number)
+                log = self._log_folder / f"drone_{i + 1}.log"
+                self._vehicles.append(Vehicle(i, instance, self._install, root, log))
+            for vehicle, airframe in zip(self._vehicles, self._airframes, strict=True):
+                vehicle.start(airframe)
+        except OSError as error:
+            raise Px4Error(f"PX4's working folder cannot be made: {error}") from error
+        for vehicle in self._vehicles:
+            vehicle.connect(CONNECT_LIMIT_S)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that this PX4 does not know; without them it would fly on."""
+        for vehicle in self._vehicles:
+            for line in vehicle.complaints():
+                for name in self._chosen:
+                    if "not found" in line and name in line.replace(".", " ").split():
+                        raise ConfigError(
+                            f"autopilot.parameters.{name}: this PX4 has no such parameter "
+                            f'({vehicle.name}: "{line}")'
+                        )
+
+    def _cycle(self, measurement: DroneMeasurements) -> None:
+        """One frame of sensors to all, then the answers of all."""
+        self._time_us += PERIOD_US
+        self._cycles += 1
+        sample = self._sensors.sample(measurement)
+        for vehicle in self._vehicles:
+            vehicle.send(self._time_us, sample)
+        for vehicle in self._vehicles:
+            # Before PX4's outputs run there are no answers: none must be waited for.
+            answering = vehicle.hil.answering
+            patience = self._answer_limit_s if answering else 1.0 / RATE_HZ
+            if not vehicle.receive(self._time_us, patience) and answering:
+                vehicle.fail(f"stopped answering: nothing for {patience:g} s")
+        if self._cycles % LISTEN_EVERY == 0:
+            for vehicle in self._vehicles:
+                vehicle.commands.poll()
+        if self._cycles % HEARTBEAT_EVERY == 0:
+            for vehicle in self._vehicles:
+                vehicle.commands.send_heartbeat()
+
+    def _guide(self, setpoint: DroneSetpoints) -> None:
+        """Hand changed set-points on, unchanged ones now and then."""
+        ordered = bool(setpoint.armed.all())
+        if self._ordered_armed and not ordered:
+            for vehicle in self._vehicles:
+                vehicle.commands.disarm()
+            self._ordered_armed = False
+        rows = setpoint.data[:, :11]
+        if self._cycles - self._sent_at < RESEND_EVERY and np.array_equal(
+            rows, self._sent, equal_nan=True
+        ):
+            return
+        self._sent[:] = rows
+        self._sent_at = self._cycles
+        position = setpoint.position_enu_m.copy()
+        waiting = ~self._was_in_air & (position[:, 2] < self._ground_enu_m + 1e-3)
+        position[waiting, 2] -= GROUND_SETPOINT_BELOW_M
+        place = world_enu_ned(position) + self._offset_ned_m
+        velocity = world_enu_ned(setpoint.velocity_enu_m_s)
+        acceleration = world_enu_ned(setpoint.acceleration_enu_m_s2)
+        yaw = yaw_enu_ned(setpoint.yaw_enu_rad)
+        for i, vehicle in enumerate(self._vehicles):
+            vehicle.commands.send_setpoint(
+                self._time_us // 1000,
+                place[i],
+                velocity[i],
+                acceleration[i],
+                yaw[i],
+                -setpoint.yaw_rate_enu_rad_s[i],
+            )
+
+    def _supervise(
+        self, time_s: float, sinking: np.ndarray, measurement: DroneMeasurements
+    ) -> None:
+        """End the flight if a PX4 stops flying it; after a landing PX4 disarms by itself."""
+        for i, vehicle in enumerate(self._vehicles):
+            state = vehicle.commands.state
+            in_air = state.landed_state in _TAKEOFF_STATES
+            self._was_in_air[i] |= in_air
+            down = self._was_in_air[i] and sinking[i] and not in_air
+            if not vehicle.hil.armed and not down:
+                self._give_up(vehicle, f"disarmed at {time_s:.2f} s of the flight", measurement)
+            if state.main_mode != OFFBOARD:
+                self._give_up(
+                    vehicle, f"left offboard mode at {time_s:.2f} s of the flight", measurement
+                )
+
+    def _give_up(self, vehicle: Vehicle, what: str, measurement: DroneMeasurements) -> NoReturn:
+        """Fail, but let PX4 say why: its words wait for its clock, which only frames move."""
+        for _ in range(LAST_WORDS_CYCLES):
+            self._cycle(measurement)
+        vehicle.fail(what)

@@ -1,0 +1,48 @@
+"""A stand-in PX4 installation, and flights with it."""
+
+import sys
+from pathlib import Path
+
+from musls_sim.flight.flight import Flight
+from musls_sim.scenario import load_scenario
+
+SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
+PEER = Path(__file__).with_name("scripted_px4.py")
+
+HOP = (
+    "autopilot.kind=px4",
+    "mission.stages=[{kind: hold, duration_s: 2, position_m: [0, 0, 0.5]}]",
+    "mission.settle_s=0.5",
+    "mission.form_up_s=3",
+)
+"""A short flight from the ground to the ground, by PX4."""
+
+HURRY = (
+    "mission.stages=[{kind: hold, duration_s: 0.5, position_m: [0, 0, 0.3]}]",
+    "mission.take_off_s=3",
+    "mission.form_up_s=2",
+    "mission.settle_s=0.3",
+    "mission.vertical_speed_m_s=1",
+    "mission.landing_speed_m_s=0.8",
+)
+"""As short as it gets."""
+
+
+def install_peer(folder):
+    """Lay out an installation as PX4's packages do, with the scripted peer for a binary."""
+    binary = folder / "bin" / "px4"
+    binary.parent.mkdir(parents=True)
+    binary.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{PEER}" "$@"\n')
+    binary.chmod(0o755)
+    scripts = folder / "etc" / "init.d-posix"
+    (scripts / "airframes").mkdir(parents=True)
+    (scripts / "airframes" / "4001_gz_x500").write_text("#!/bin/sh\n")
+    for name in ("rcS", "px4-rc.mavlink", "px4-rc.simulator"):
+        (scripts / name).write_text("#!/bin/sh\n")
+    (folder / "etc" / "init.d").mkdir()
+    return binary
+
+
+def px4_flight(folder, name="solo", *overrides):
+    scenario = load_scenario(SHIPPED / f"{name}.yaml", [*HOP, *overrides])
+    return Flight(scenario, folder / "bag", autopilot_logs=folder / "logs")

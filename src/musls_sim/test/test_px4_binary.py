@@ -1,0 +1,114 @@
+"""Flights with the real PX4, where one is installed."""
+
+import os
+import signal
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from px4_helpers import HOP, HURRY, SHIPPED, px4_flight
+
+from musls_description.errors import ConfigError
+from musls_sim.flight.flight import Flight
+from musls_sim.px4.errors import Px4Error
+from musls_sim.px4.install import find_px4
+from musls_sim.scenario import load_scenario
+
+try:
+    find_px4()
+    MISSING = ""
+except Px4Error as error:
+    MISSING = str(error)
+
+pytestmark = [pytest.mark.px4, pytest.mark.skipif(bool(MISSING), reason=MISSING or "-")]
+
+
+def path_of(run):
+    """Positions of load and drones at each control period, (k, 1 + n, 3), and the stages."""
+    places, stages = [], []
+
+    def watch(tick):
+        places.append(run.plant.state.position_enu_m.copy())
+        stages.append(run.pilot.stage)
+
+    run._loop = (*run._loop, watch)
+    result = run.run()
+    assert result.landed
+    return np.array(places), np.array(stages)
+
+
+@pytest.mark.slow
+def test_three_px4s_fly_as_the_built_in_autopilot_does(tmp_path):
+    real, stages = path_of(px4_flight(tmp_path, "circle"))
+    builtin = load_scenario(SHIPPED / "circle.yaml", [*HOP, "autopilot.kind=builtin"])
+    ours, our_stages = path_of(Flight(builtin, tmp_path / "builtin"))
+    assert real[stages == "hold", 0, 2].max() > 0.25  # the load is off the ground
+    for stage in ("lift", "hold"):
+        n = min((stages == stage).sum(), (our_stages == stage).sum())
+        apart = real[stages == stage][:n] - ours[our_stages == stage][:n]
+        rms = np.sqrt((apart**2).sum(axis=2).mean(axis=0))
+        assert (rms < 0.15).all(), f"{stage}: {rms}"  # satellite navigation against motion capture
+
+
+def test_a_failed_preflight_check_is_told(tmp_path):
+    run = px4_flight(tmp_path, "solo", "autopilot.parameters.SYS_HAS_NUM_DIST=1")
+    with pytest.raises(Px4Error, match=r"refused to arm for 15 s .*it said: .*Preflight Fail"):
+        run.run()
+
+
+def test_a_parameter_that_this_px4_does_not_know(tmp_path):
+    run = px4_flight(tmp_path, "solo", "autopilot.parameters.NO_SUCH_THING=3")
+    with pytest.raises(ConfigError, match=r"autopilot\.parameters\.NO_SUCH_THING: this PX4 has no"):
+        run.run()
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (signal.SIGKILL, r"closed the simulator link \(killed by SIGKILL\)"),
+        (signal.SIGSTOP, "stopped answering: nothing for 1 s"),
+    ],
+)
+def test_a_px4_that_is_lost_in_flight(tmp_path, number, words):
+    run = px4_flight(tmp_path)
+    run.autopilot._answer_limit_s = 1.0
+    lost = []
+
+    def lose(flight):
+        if flight.pilot.stage == "form_up" and not lost:
+            lost.append(flight.autopilot._vehicles[0]._process._process.pid)
+            os.kill(lost[0], number)
+
+    with pytest.raises(Px4Error, match=words):
+        run.run(lose)
+    assert not os.path.exists(f"/proc/{lost[0]}")
+
+
+def test_a_long_wait_before_take_off(tmp_path):
+    """PX4 by itself would disarm after 10 s (COM_DISARM_PRFLT)."""
+    assert px4_flight(tmp_path, "solo", *HURRY, "mission.spool_up_s=13").run().landed
+
+
+def test_a_px4_that_disarms_says_why(tmp_path):
+    late = ("mission.spool_up_s=8", "autopilot.parameters.COM_DISARM_PRFLT=2")
+    run = px4_flight(tmp_path, "solo", *HURRY, *late)
+    with pytest.raises(Px4Error, match=r"disarmed at .*it said: .*auto preflight disarming"):
+        run.run()
+
+
+def _fly(folder):
+    path_of(px4_flight(folder))
+
+
+@pytest.mark.slow
+def test_two_runs_side_by_side(tmp_path):
+    context = get_context("spawn")
+    runs = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        runs.append(context.Process(target=_fly, args=(tmp_path / name,)))
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert [run.exitcode for run in runs] == [0, 0]
