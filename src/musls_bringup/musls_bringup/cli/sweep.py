@@ -136,12 +136,13 @@ def _print(plan: Plan, rows: list[dict[str, Any]], tally: Tally, written: list[P
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(_points_table(plan, rows))
+    folder = written[0].parent if written else None
     duplicates = f", {plan.duplicates} duplicates left out" if plan.duplicates else ""
     before = f" ({tally.before} from before)" if tally.before else ""
     console.print(
         f"{tally.finished} runs finished{before}, {tally.failed} failed{duplicates}; "
-        f"results in [bold]{written[0].parent if written else '-'}[/bold]: "
-        + ", ".join(path.name for path in written)
+        f"results in [bold]{folder or '-'}[/bold]: "
+        + ", ".join(str(path.relative_to(folder)) for path in written)
     )
     if not any(path.suffix == ".parquet" for path in written):
         print("musls: note: no table.parquet: pyarrow is not installed", file=sys.stderr)
