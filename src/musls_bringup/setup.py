@@ -22,6 +22,7 @@ setup(
         (f"share/{PACKAGE}", ["package.xml"]),
         (f"share/{PACKAGE}/launch", glob("launch/*.launch.py")),
         (f"share/{PACKAGE}/params", glob("params/*.yaml")),
+        (f"share/{PACKAGE}/layouts", glob("layouts/*")),
     ],
     zip_safe=False,
     entry_points={"console_scripts": ["musls = musls_bringup.cli:main"]},

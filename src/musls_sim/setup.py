@@ -20,4 +20,10 @@ setup(
         (f"share/{PACKAGE}", ["package.xml"]),
     ],
     zip_safe=False,
+    entry_points={  # for `ros2 run`
+        "console_scripts": [
+            f"{name} = {PACKAGE}.nodes.{name}:main"
+            for name in ("embedded_sim", "gazebo_state", "player", "recorder")
+        ]
+    },
 )

@@ -193,7 +193,7 @@ class BagRecorder:
         chunk = merge([
             self._render_stages(),
             self._setpoint.render(self._changed_setpoints()),
-            self._state.render(derived={"omega_enu_rad_s": _omega_enu(self._state)}),
+            self._state.render(derived={"omega_enu_rad_s": omega_enu(self._state)}),
             self._shape.render(),
         ])  # fmt: skip
         if chunk is None:
@@ -253,7 +253,7 @@ class BagRecorder:
         return (history[1:] != history[:-1]).any(axis=2)
 
 
-def _omega_enu(state: RowBuffer) -> Array:
+def omega_enu(state: RowBuffer) -> Array:
     """Angular velocities in the world from those in the body frames, (rows, 3 + 3 n)."""
     omega = state.columns["omega_enu_rad_s"][: state.rows]  # as recorded: body frames
     q = state.columns["orientation"][: state.rows]

@@ -23,6 +23,7 @@ STAMP_COLUMNS = {"stamp_ns": np.dtype("<u8"), "sec": np.dtype("<i4"), "nanosec":
 
 _MESSAGE_OPCODE = 0x05
 _RECORD_HEAD = struct.Struct("<BQHIQQ")
+RECORD_HEAD_SIZE = _RECORD_HEAD.size
 _SIZE_COUNTS_FROM = 9
 """A record's size does not count its opcode and the size itself."""
 

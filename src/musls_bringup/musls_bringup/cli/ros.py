@@ -1,0 +1,79 @@
+"""`musls ros`: ROS 2 without a ROS installation."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="ros",
+    help="Sets up ROS 2 and flies scenarios through its graph of nodes.",
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    epilog="\b\nExample:\n  musls ros fly circle",
+)
+
+
+@app.command("setup", epilog="\b\nExample:\n  ./musls ros setup")
+def setup() -> None:
+    """Builds the message packages that the ROS 2 wheels lack (./musls installs the wheels)."""
+    from musls_bringup.ros.interfaces import px4_interface
+    from musls_bringup.ros.workspace import set_up
+
+    built = set_up(lambda text: typer.echo(text, err=True))
+    release = px4_interface().px4_release
+    typer.echo(f"built: {', '.join(built)} (PX4 {release})" if built else "ROS 2 is set up")
+
+
+@app.command("fly", epilog="\b\nExample:\n  musls ros fly circle --realtime")
+def fly(
+    scenario: Annotated[
+        str,
+        typer.Argument(help="Shipped scenario (musls list scenarios), YAML file or result folder."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Output folder.", show_default="runs/SCENARIO_DATE_TIME")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; repeat."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an older result.")
+    ] = False,
+    realtime: Annotated[
+        bool, typer.Option("--realtime", help="Fly in real time instead of in lockstep.")
+    ] = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write figures and report.html.")
+    ] = True,
+) -> int:
+    """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
+    from musls_bringup.cli.fly import conclude
+    from musls_bringup.fly import FlyOptions, find_scenario
+    from musls_bringup.results import check_folder, default_folder
+    from musls_bringup.ros.fly import fly_through_graph
+
+    chosen = find_scenario(scenario, settings or [])
+    folder = out or default_folder(f"{chosen.name}_ros")
+    check_folder(folder, overwrite=overwrite)
+    options = FlyOptions(overwrite=overwrite, realtime=realtime, report=report)
+    summary = fly_through_graph(chosen, folder, options, _progress, _say)
+    conclude(summary, folder, report)
+    return 130 if summary["interrupted"] else 0
+
+
+def _progress(sim_s: float, wall_s: float, stage: str) -> None:
+    if sys.stderr.isatty():
+        factor = sim_s / max(wall_s, 1e-9)
+        text = f"{sim_s:6.1f} s flown  {factor:4.1f}x real time  {stage.replace('_', ' ')}"
+        print(f"\r{text:<60}", end="", file=sys.stderr, flush=True)
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text:<60}", end="\r", file=sys.stderr, flush=True)

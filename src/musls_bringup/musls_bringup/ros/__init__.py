@@ -1,0 +1,1 @@
+"""ROS 2 without a ROS installation: message packages, the graph of nodes, flights through it."""

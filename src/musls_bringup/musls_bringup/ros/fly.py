@@ -1,0 +1,173 @@
+"""Flies a scenario through the ROS graph, with the same results as `musls fly`."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from musls_analysis.figures.worker import FigureWorkers
+from musls_bringup.fly import FlyOptions, write_results
+from musls_bringup.results import result_folder
+from musls_bringup.ros import graph
+from musls_bringup.ros.workspace import check_ros
+from musls_description.schema import to_yaml
+from musls_sim.scenario import Scenario
+
+START_S = 180.0
+"""Real time in which the first stage must begin; the first run compiles the control laws."""
+
+Progress = Callable[[float, float, str], None]
+"""Told simulated time, real time since the first stage, stage."""
+
+
+def fly_through_graph(
+    scenario: Scenario,
+    out: Path,
+    options: FlyOptions,
+    progress: Progress = lambda *_: None,
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Fly with one process per node and write what `musls fly` writes.
+
+    Args:
+        scenario: What to fly.
+        out: Folder for the results.
+        options: How.
+        progress: Called a few times a second.
+        say: Told what is being done after the flight.
+
+    Returns:
+        The content of summary.json.
+
+    Raises:
+        MuslsError: ROS 2 is not set up, a node failed or the folder cannot be written; nothing is
+            left behind.
+    """
+    check_ros()
+    drawing = FigureWorkers() if options.report else nullcontext()
+    with drawing as workers, result_folder(out, overwrite=options.overwrite) as work:
+        file = work / "scenario.yaml"
+        file.write_text(to_yaml(scenario), encoding="utf-8")
+        statistics = work / "simulator.json"
+        with graph.Graph(work / "logs") as nodes:
+            nodes.start(
+                graph.simulator(file, realtime=options.realtime, statistics_file=str(statistics))
+            )
+            nodes.start(graph.offboard(scenario.system.n_drones))
+            lines = _lines(
+                nodes.start(graph.recorder(file, work / "bag", stop_when_done=True), read=True)
+            )
+            flight = _Flight(nodes, lines, progress)
+            interrupted = flight.run(graph.formation(file, autostart=True, start_with_listeners=1))
+            if nodes.stop("embedded_sim") or not statistics.is_file():
+                raise graph.NodeFailed(f"node embedded_sim: {nodes.last_line('embedded_sim')}")
+        numbers = json.loads(statistics.read_text(encoding="utf-8"))
+        statistics.unlink()
+        speed = {**_speed(scenario, numbers, flight), "interrupted": interrupted}
+        return write_results(
+            scenario, work, out, speed, numbers["max_tension_n"], workers, say,
+            command=f"./musls ros fly {out / 'scenario.yaml'}",
+        )  # fmt: skip
+
+
+class _Flight:
+    """Follows the recorder's lines from start to end.
+
+    Attributes:
+        sim_s: Simulated time flown.
+        wall_s: Real time that took.
+    """
+
+    def __init__(
+        self, nodes: graph.Graph, lines: queue.SimpleQueue[str | None], progress: Progress
+    ) -> None:
+        self._nodes, self._lines, self._progress = nodes, lines, progress
+        self._begin: tuple[float, float] | None = None
+        self.sim_s = self.wall_s = 0.0
+
+    def run(self, formation: graph.NodeSpec) -> bool:
+        """Start the formation when all is recorded, wait for the end; whether interrupted.
+
+        Raises:
+            KeyboardInterrupt: Before anything was flown.
+        """
+        try:
+            self._wait(formation)
+        except KeyboardInterrupt:
+            if self._begin is None:
+                raise
+            self._nodes.stop("recorder")
+            return True
+        return False
+
+    def _wait(self, formation: graph.NodeSpec) -> None:
+        give_up = time.monotonic() + START_S
+        others = ["embedded_sim", "offboard"]
+        while True:
+            try:
+                line = self._lines.get(timeout=0.2)
+            except queue.Empty:
+                self._nodes.check(others)
+                if self._begin is None and time.monotonic() > give_up:
+                    line = self._nodes.last_line("offboard")
+                    raise graph.NodeFailed(f"no stage within {START_S:.0f} s: {line}") from None
+                continue
+            if line is None:
+                self._nodes.check(others)
+                raise graph.NodeFailed(f"node recorder: {self._nodes.last_line('recorder')}")
+            word, *rest = line.split()
+            if word == "recording":
+                self._nodes.start(formation)
+                others.append("formation")
+            elif word == "progress":
+                self._note(float(rest[0]), rest[1])
+            elif word == "done":
+                return
+
+    def _note(self, time_s: float, stage: str) -> None:
+        now = time.monotonic()
+        self._begin = self._begin or (time_s, now)
+        self.sim_s, self.wall_s = time_s - self._begin[0], now - self._begin[1]
+        self._progress(self.sim_s, self.wall_s, stage)
+
+
+def _lines(stream: Any) -> queue.SimpleQueue[str | None]:
+    """Lines of a stream as they come, None at its end."""
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in stream:
+            lines.put(line.strip())
+        lines.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
+
+
+def _speed(scenario: Scenario, numbers: dict[str, Any], flight: _Flight) -> dict[str, Any]:
+    """The flight's part of summary.json; times count from the mission's first stage."""
+    return {
+        "through": "ros",
+        "sim_time_s": flight.sim_s,
+        "wall_time_s": flight.wall_s,
+        "real_time_factor": flight.sim_s / max(flight.wall_s, 1e-9),
+        "step_size_s": numbers["step_size_s"],
+        "steps": numbers["steps"],
+        "refined_periods": numbers["refined_periods"],
+        "plant_step_us": numbers["plant_step_us"],
+        "bare_dart_step_us": numbers["bare_dart_step_us"],
+        "links_per_cable": [cable.links for cable in scenario.system.cables],
+        "n_drones": scenario.system.n_drones,
+        "thrust_margin": numbers["thrust_margin"],
+        "sag_m": numbers["sag_m"],
+        "ends_on_ground": scenario.start == "ground",
+        "landed": numbers["landed"],
+        "lost_answers": numbers["lost_answers"],
+        "seed": scenario.seed,
+    }

@@ -1,0 +1,192 @@
+"""The nodes of a flight as data: `musls ros fly` starts them as processes, launch by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from musls_description.errors import MuslsError
+
+STOP_S = 15.0
+"""Time that a node gets to end after SIGINT before it is killed."""
+
+
+class NodeFailed(MuslsError):  # noqa: N818 (the name says what happened)
+    """A node ended before the flight was over."""
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One node.
+
+    Attributes:
+        package: ROS package.
+        executable: Entry point for `ros2 run`; for ours also the name of the module.
+        parameters: ROS parameters.
+        arguments: Further words of the command line.
+    """
+
+    package: str
+    executable: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> list[str]:
+        """Command line of one of our nodes that needs no ROS installation."""
+        pairs = [f"{name}:={_text(value)}" for name, value in self.parameters.items()]
+        module = f"{self.package}.nodes.{self.executable}"
+        given = [word for pair in pairs for word in ("-p", pair)]
+        return [sys.executable, "-m", module, *(["--ros-args", *given] if given else [])]
+
+
+def simulator(scenario_file: Path, **parameters: Any) -> NodeSpec:
+    """The embedded simulator; further parameters as in the node."""
+    return NodeSpec(
+        "musls_sim", "embedded_sim", {"scenario_file": str(scenario_file), **parameters}
+    )
+
+
+def offboard(n_drones: int, *, use_sim_time: bool = True, **parameters: Any) -> NodeSpec:
+    """One offboard node for drones 1 to n."""
+    drones = list(range(1, n_drones + 1))
+    return NodeSpec(
+        "musls_control",
+        "offboard",
+        {"use_sim_time": use_sim_time, "drones": drones, **parameters},
+    )
+
+
+def formation(scenario_file: Path, *, use_sim_time: bool = True, **parameters: Any) -> NodeSpec:
+    """The formation with the scenario's mission."""
+    return NodeSpec(
+        "musls_control",
+        "formation",
+        {"use_sim_time": use_sim_time, "mission_file": str(scenario_file), **parameters},
+    )
+
+
+def recorder(scenario_file: Path, bag: Path, **parameters: Any) -> NodeSpec:
+    """The recorder of a bag."""
+    return NodeSpec(
+        "musls_sim",
+        "recorder",
+        {"scenario_file": str(scenario_file), "bag": str(bag), **parameters},
+    )
+
+
+def rviz(layout: Path) -> NodeSpec:
+    """RViz with a layout; comes with ROS installations only."""
+    return NodeSpec("rviz2", "rviz2", {"use_sim_time": True}, ("-d", str(layout)))
+
+
+class Graph:
+    """Processes of nodes; a context manager that ends what it started.
+
+    Attributes:
+        environment: Of the processes.
+        logs: Folder of what they print.
+    """
+
+    def __init__(self, logs: Path) -> None:
+        """Nothing runs yet.
+
+        Args:
+            logs: Folder for one log per node; made if missing.
+        """
+        logs.mkdir(parents=True, exist_ok=True)
+        self.logs = logs
+        self.environment = {
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+        }
+        self._processes: dict[str, subprocess.Popen] = {}
+
+    def start(self, node: NodeSpec, *, name: str = "", read: bool = False) -> IO[str] | None:
+        """Start a node in a session of its own, so that Ctrl-C reaches us only.
+
+        Args:
+            node: Which.
+            name: Of its log, default the executable.
+            read: Return its standard output instead of logging it.
+        """
+        name = name or node.executable
+        with (self.logs / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                node.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if read else log,
+                stderr=log,
+                env=self.environment,
+                start_new_session=True,
+                text=read or None,
+            )
+        self._processes[name] = process
+        return process.stdout
+
+    def running(self, name: str) -> bool:
+        """Whether a node has not ended yet."""
+        return self._processes[name].poll() is None
+
+    def pid(self, name: str) -> int:
+        """Process id of a node."""
+        return self._processes[name].pid
+
+    def check(self, names: Sequence[str] | None = None) -> None:
+        """Raise if a node has ended that should not.
+
+        Raises:
+            NodeFailed: With the last line of its log.
+        """
+        for name in names or list(self._processes):
+            if not self.running(name):
+                code = self._processes[name].returncode
+                raise NodeFailed(f"node {name} ended with code {code}: {self.last_line(name)}")
+
+    def log(self, name: str) -> str:
+        """What a node has printed so far."""
+        return (self.logs / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+
+    def last_line(self, name: str) -> str:
+        """The end of a node's log."""
+        lines = [line for line in self.log(name).split("\n") if line.strip()]
+        return lines[-1].removeprefix("musls: error: ") if lines else "it printed nothing"
+
+    def stop(self, name: str, how: int = signal.SIGINT) -> int:
+        """End a node and return its exit code; negative if it had to be killed."""
+        self._processes[name].send_signal(how)
+        return self._wait(name)
+
+    def _wait(self, name: str) -> int:
+        process = self._processes[name]
+        try:
+            return process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all nodes."""
+        for process in self._processes.values():
+            process.send_signal(signal.SIGINT)
+        for name, process in self._processes.items():
+            self._wait(name)
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def _text(value: Any) -> str:
+    """A parameter's value as `-p` reads it (YAML)."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)

@@ -1,0 +1,114 @@
+"""What the launch files start, as data, so that it can be tested without `launch`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from musls_bringup.fly import find_scenario
+from musls_bringup.results import default_folder
+from musls_bringup.ros import graph
+from musls_description.errors import ConfigError
+from musls_description.schema import to_yaml
+from musls_sim.scenario import Scenario
+
+ARGUMENTS = {
+    "sim": ("embedded", "embedded, or gazebo if Gazebo, PX4, agent and bridge run already."),
+    "scenario": ("circle", "Shipped scenario, YAML file or result folder."),
+    "record": ("false", "Record a bag."),
+    "out": ("", "Folder of the bag and the scenario; default runs/SCENARIO_ros_DATE_TIME."),
+    "realtime": ("true", "Real time, or false: in lockstep as fast as possible."),
+    "autostart": ("true", "Start when all drones are ready; false waits for /formation/start."),
+    "params": ("", "Parameter file of the nodes; default the shipped one."),
+    "rviz": ("false", "Show the flight in RViz."),
+}
+"""Arguments of fly.launch.py: default and description."""
+
+
+def shared_file(folder: str, name: str) -> Path:
+    """A file that colcon installs into share, or of the source tree.
+
+    Args:
+        folder: launch, params or layouts.
+        name: Of the file.
+
+    Raises:
+        ConfigError: It is not there (a pip installation has none of them).
+    """
+    package = Path(__file__).parents[1]
+    shares = [prefix / "share" / "musls_bringup" for prefix in package.parents]
+    for place in (*shares, package.parent):
+        if (place / folder / name).is_file():
+            return place / folder / name
+    raise ConfigError(
+        f"{folder}/{name} of musls_bringup is not installed: colcon build installs it"
+    )
+
+
+def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
+    """Nodes of fly.launch.py.
+
+    Args:
+        given: Value of every argument.
+
+    Raises:
+        ConfigError: An argument is wrong.
+    """
+    if given["sim"] not in ("embedded", "gazebo"):
+        raise ConfigError(f"sim:={given['sim']}: must be embedded or gazebo")
+    record, realtime, autostart, rviz = (
+        _truth(name, given[name]) for name in ("record", "realtime", "autostart", "rviz")
+    )
+    scenario = find_scenario(given["scenario"], [])
+    folder = _folder(scenario, Path(given["out"]) if given["out"] else None, keep=record)
+    file = folder / "scenario.yaml"
+    file.write_text(to_yaml(scenario), encoding="utf-8")
+    bag = graph.recorder(file, folder / "bag", stop_when_done=True)
+    nodes = [
+        graph.simulator(file, realtime=realtime),
+        graph.offboard(scenario.system.n_drones),
+        graph.formation(file, autostart=autostart, start_with_listeners=int(record)),
+        *([bag] if record else []),
+    ]
+    if given["sim"] == "gazebo":
+        nodes = _for_gazebo(nodes, scenario, folder)
+    if rviz:
+        nodes.append(graph.rviz(shared_file("layouts", "musls.rviz")))
+    return nodes
+
+
+def _folder(scenario: Scenario, out: Path | None, *, keep: bool) -> Path:
+    """A new folder for scenario and bag, temporary if nothing is recorded."""
+    if not keep and out is None:
+        return Path(tempfile.mkdtemp(prefix="musls_launch_"))
+    folder = (out or default_folder(f"{scenario.name}_ros")).absolute()
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise ConfigError(f"out:={folder}: {error.strerror}") from error
+    return folder
+
+
+def _for_gazebo(
+    nodes: list[graph.NodeSpec], scenario: Scenario, folder: Path
+) -> list[graph.NodeSpec]:
+    """The same nodes with Gazebo's state in place of the simulator."""
+    from musls_bringup.gazebo_run import node_parameters
+
+    gazebo = {
+        name.lstrip("/"): entry["ros__parameters"]
+        for name, entry in node_parameters(scenario, folder).items()
+    }
+    state = graph.NodeSpec("musls_sim", "gazebo_state")
+    return [
+        replace(node, parameters={**gazebo.get(node.executable, {}), **node.parameters})
+        for node in [state, *nodes[1:]]
+    ]
+
+
+def _truth(name: str, value: str) -> bool:
+    if value not in ("true", "false"):
+        raise ConfigError(f"{name}:={value}: must be true or false")
+    return value == "true"

@@ -1,0 +1,188 @@
+"""Flights through the ROS graph, their bags, and how they end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ros_probe import needs_ros, own_domain
+from rosbags.rosbag2 import Reader
+
+from musls_analysis.readers import read_recording
+from musls_bringup.cli import main
+from musls_bringup.fly import FlyOptions, find_scenario, fly
+from musls_bringup.ros import graph
+from musls_bringup.ros.fly import fly_through_graph
+from musls_description.errors import MuslsError
+
+pytestmark = [needs_ros(), pytest.mark.timeout(400)]
+
+SHORT_CIRCLE = ["mission.stages.0.radius_m=0.8", "mission.transit_speed_m_s=0.6"]
+IN_AIR = ["system.cables.links=3", "mission.stages.0.duration_s=2"]
+
+
+@pytest.fixture(scope="module")
+def flown(tmp_path_factory):
+    """One scenario flown through the graph and in process: folders and summaries."""
+    folder = tmp_path_factory.mktemp("flown")
+    scenario, options = find_scenario("circle", SHORT_CIRCLE), FlyOptions(report=False)
+    with own_domain():
+        through = fly_through_graph(scenario, folder / "ros", options)
+    inside = fly(scenario, folder / "inside", options)
+    return folder, through, inside
+
+
+def load_path(recording, time_s):
+    track = recording.bodies["load"]
+    return np.column_stack(
+        [np.interp(time_s, track.time_s, track.position_enu_m[:, k]) for k in range(3)]
+    )
+
+
+def test_a_flight_through_the_graph_is_the_flight_in_process(flown):
+    folder, through, inside = flown
+    assert [s["name"] for s in through["stages"]] == [s["name"] for s in inside["stages"]]
+    assert through["real_time_factor"] > 1.0
+    assert through["landed"] and not through["interrupted"]
+    assert through["lost_answers"] == [0, 0, 0]
+    ros, here = (read_recording(folder / name) for name in ("ros", "inside"))
+    shift = ros.stages[0].start_s - here.stages[0].start_s
+    time_s = np.arange(0.0, here.stages[-2].end_s - 0.1, 0.02)
+    apart = load_path(ros, time_s + shift) - load_path(here, time_s)
+    assert np.sqrt((apart**2).sum(axis=1).mean()) < 0.02
+    middle_s = np.arange(0.1, time_s[-1], 0.2)  # of the set-points' periods
+    spans = {stage.name: stage for stage in here.stages}
+    in_formation = (middle_s > spans["tension"].start_s) & (middle_s < spans["spread"].start_s)
+    for body in here.setpoints:
+        ours = here.setpoints[body].held_at(middle_s).position_enu_m
+        theirs = ros.setpoints[body].held_at(middle_s + shift).position_enu_m
+        assert ours[in_formation] == pytest.approx(theirs[in_formation], abs=1e-6)
+        # Until the node planned, the cables had fallen and pulled the drones on by 3 mm.
+        assert ours == pytest.approx(theirs, abs=0.005)
+    assert np.diff(ros.bodies["load"].time_s).max() < 0.0201  # nothing lost
+
+
+def test_the_bag_is_compared_and_viewed_like_any_other(flown, tmp_path, capsys):
+    folder, _, _ = flown
+    bags = [str(folder / name / "bag") for name in ("inside", "ros")]
+    assert main(["compare", *bags, "--stage", "circle", "--out", str(tmp_path / "c")]) == 0
+    assert (tmp_path / "c" / "comparison.json").is_file()
+    picture = tmp_path / "p.png"
+    assert main(["view", bags[1], "--png", "30", "--out", str(picture)]) == 0
+    assert picture.stat().st_size > 10_000
+
+
+def wait_until(condition, within_s):
+    """Returns whether something came true."""
+    end = time.monotonic() + within_s
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
+    return condition()
+
+
+def messages(bag):
+    """Everything in a bag, in an order that does not depend on who came first at one time.
+
+    DDS fills messages up to whole words.
+    """
+    with Reader(bag) as reader:
+        return sorted(
+            (time, c.topic, bytes(data).ljust(-(-len(data) // 4) * 4, b"\0"))
+            for c, time, data in reader.messages()
+        )
+
+
+def test_a_bag_that_is_played_and_recorded_again_is_the_same(nodes, tmp_path):
+    scenario = find_scenario("hold", IN_AIR)
+    fly(scenario, tmp_path / "flown", FlyOptions(report=False))
+    bag, again = tmp_path / "flown" / "bag", tmp_path / "again"
+    nodes.start(graph.recorder(tmp_path / "flown" / "scenario.yaml", again))
+    playing = {"bag": str(bag), "rate": 2.0, "wait_for_listeners": 1}
+    nodes.start(graph.NodeSpec("musls_sim", "player", playing))
+    assert wait_until(lambda: not nodes.running("player"), 60.0)
+    assert "Traceback" not in nodes.log("player")
+    assert nodes.stop("recorder") == 0
+    assert messages(again) == messages(bag)
+
+
+def process_ids(word):
+    """Processes with a word in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                text = (entry / "cmdline").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if word in text and int(entry.name) != os.getpid():
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_flight_leaves_no_process(domain, tmp_path, number, code):
+    out = tmp_path / f"flight_{number.name}"
+    command = [
+        "ros",
+        "fly",
+        "circle",
+        "--set",
+        "system.cables.links=7",
+        "--no-report",
+        "--out",
+        str(out),
+    ]
+    flight = subprocess.Popen(
+        [sys.executable, "-c", "import sys; from musls_bringup.cli import main; sys.exit(main())"]
+        + command,
+        start_new_session=True,
+    )
+    # musls, simulator, recorder, and the formation when all is recorded
+    assert wait_until(lambda: len(process_ids(out.name)) == 4, 90.0)
+    time.sleep(4.0)
+    flight.send_signal(number)
+    assert flight.wait(60.0) == code
+    assert process_ids(out.name) == []
+    if number is signal.SIGINT:
+        assert json.loads((out / "summary.json").read_text())["interrupted"]
+    else:
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_ten_minutes_without_growth_or_loss(nodes, probe, air):
+    statistics = air.with_name("statistics.json")
+    nodes.start(graph.simulator(air, realtime=False, statistics_file=str(statistics)))
+    nodes.start(graph.offboard(3))
+    nodes.start(graph.formation(air, autostart=True))
+    probe.wait_for_flight()
+
+    def resident_mb(name):
+        pages = Path(f"/proc/{nodes.pid(name)}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    names = ("embedded_sim", "offboard", "formation")
+    assert probe.until(lambda: probe.time_s > 60.0, 300.0)
+    early = {name: resident_mb(name) for name in names}
+    begin = time.monotonic()
+    assert probe.until(lambda: probe.time_s > 660.0, 1200.0)
+    assert time.monotonic() - begin < 600.0  # faster than real time
+    growth = {name: resident_mb(name) - early[name] for name in names}
+    assert max(growth.values()) < 5.0, growth
+    assert nodes.stop("embedded_sim") == 0
+    assert json.loads(statistics.read_text())["lost_answers"] == [0, 0, 0]
+
+
+def test_flights_end_with_one_line_when_a_node_fails(domain, tmp_path, monkeypatch):
+    scenario = find_scenario("hold", IN_AIR)
+    bad = graph.offboard(3, heartbeat_s=9.0)
+    monkeypatch.setattr(graph, "offboard", lambda n: bad)
+    with pytest.raises(MuslsError, match=r"node offboard ended with code 2: .*heartbeat_s"):
+        fly_through_graph(scenario, tmp_path / "out", FlyOptions(report=False))
+    assert list(tmp_path.iterdir()) == []

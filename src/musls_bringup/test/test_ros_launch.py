@@ -1,0 +1,129 @@
+"""Launch files, parameters, layouts and entry points name what exists; nothing here needs ROS."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from musls_bringup.fly import find_scenario
+from musls_bringup.ros import graph
+from musls_bringup.ros.launching import ARGUMENTS, launched_nodes, shared_file
+from musls_description.errors import ConfigError
+from musls_sim.recording.received import recorded_topics
+
+SOURCE = Path(__file__).parents[2]
+BRINGUP = SOURCE / "musls_bringup"
+DEFAULTS = {name: default for name, (default, _) in ARGUMENTS.items()}
+NODES = sorted(SOURCE.glob("*/*/nodes/*.py"))
+SHARED = ("stepped_node", "polling", "px4_outputs", "__init__")
+
+
+def module_of(executable):
+    (path,) = [path for path in NODES if path.stem == executable]
+    return path
+
+
+def parameters_of(executable):
+    """Names that a node's module mentions as text."""
+    tree = ast.walk(ast.parse(module_of(executable).read_text()))
+    return {node.value for node in tree if isinstance(node, ast.Constant)} | {"use_sim_time"}
+
+
+def given(tmp_path, **changed):
+    return DEFAULTS | {"out": str(tmp_path / "flight")} | changed
+
+
+@pytest.mark.parametrize("sim", ["embedded", "gazebo"])
+def test_launched_nodes_exist_with_their_parameters(tmp_path, sim):
+    specs = launched_nodes(given(tmp_path, sim=sim, record="true"))
+    names = [spec.executable for spec in specs]
+    first = {"embedded": "embedded_sim", "gazebo": "gazebo_state"}[sim]
+    assert names == [first, "offboard", "formation", "recorder"]
+    for spec in specs:
+        assert module_of(spec.executable).parts[-4] == spec.package
+        assert set(spec.parameters) <= parameters_of(spec.executable)
+    assert (tmp_path / "flight" / "scenario.yaml").is_file()
+
+
+def test_gazebos_drones_begin_where_they_stand(tmp_path):
+    _, offboard, *_ = launched_nodes(given(tmp_path, sim="gazebo"))
+    assert len(offboard.parameters["local_origin_enu_m"]) == 9
+    assert any(offboard.parameters["local_origin_enu_m"])
+
+
+def test_rviz_is_started_with_a_layout(tmp_path):
+    *_, rviz = launched_nodes(given(tmp_path, rviz="true"))
+    assert rviz.executable == "rviz2" and Path(rviz.arguments[1]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"sim": "real"}, "sim:=real: must be embedded or gazebo"),
+        ({"record": "yes"}, "record:=yes: must be true or false"),
+        ({"scenario": "circel"}, "circle"),
+        ({"out": str(SOURCE)}, "exists"),
+    ],
+)
+def test_wrong_arguments_are_named(tmp_path, changed, text):
+    with pytest.raises(ConfigError, match=text):
+        launched_nodes(given(tmp_path, record="true") | changed)
+
+
+def test_parameter_files_name_nodes_and_their_parameters():
+    for node, entry in yaml.safe_load(shared_file("params", "nodes.yaml").read_text()).items():
+        assert set(entry["ros__parameters"]) <= parameters_of(node.lstrip("/")), node
+
+
+@pytest.mark.parametrize("package", ["musls_control", "musls_sim"])
+def test_every_node_is_an_entry_point(package):
+    text = (SOURCE / package / "setup.py").read_text()
+    (names,) = re.findall(r"for name in \(([^)]*)\)", text)
+    expected = [p for p in NODES if p.parts[-4] == package and p.stem not in SHARED]
+    assert re.findall(r'"(\w+)"', names) == [path.stem for path in expected]
+    for path in expected:
+        functions = [n.name for n in ast.parse(path.read_text()).body if hasattr(n, "name")]
+        assert "main" in functions
+
+
+@pytest.mark.parametrize("path", sorted((BRINGUP / "launch").glob("*.py")), ids=lambda p: p.name)
+def test_launch_files_compile_and_describe(path):
+    code = compile(path.read_text(), str(path), "exec")
+    pytest.importorskip("launch_ros", reason="launch is not on the Python package index")
+    scope = {}
+    exec(code, scope)
+    assert scope["generate_launch_description"]().entities
+
+
+def topics_of_hexa():
+    return recorded_topics(find_scenario("hexa", []).system) | {
+        "/load/goal": "geometry_msgs/msg/PoseStamped"
+    }
+
+
+def test_layouts_show_topics_that_exist():
+    rviz = yaml.safe_load(shared_file("layouts", "musls.rviz").read_text())
+    shown = rviz["Visualization Manager"]["Displays"]
+    topics = {entry["Topic"]["Value"] for entry in shown if "Topic" in entry}
+    assert topics and topics <= set(topics_of_hexa())
+    foxglove = json.loads(shared_file("layouts", "musls.foxglove.json").read_text())
+    panels = foxglove["configById"]
+    for panel in panels.values():
+        paths = [path["value"] for path in panel.get("paths", [])] + list(panel.get("topics", []))
+        assert {re.split(r"[.{]", path)[0] for path in paths} <= set(topics_of_hexa())
+
+    def leaves(tree):
+        if isinstance(tree, str):
+            return {tree}
+        return leaves(tree["first"]) | leaves(tree["second"])
+
+    assert leaves(foxglove["layout"]) == set(panels)
+
+
+def test_commands_of_nodes_need_no_installation():
+    spec = graph.simulator(Path("s.yaml"), realtime=False)
+    assert spec.command[1:3] == ["-m", "musls_sim.nodes.embedded_sim"]
+    assert spec.command[-2:] == ["-p", "realtime:=false"]

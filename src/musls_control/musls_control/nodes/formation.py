@@ -1,0 +1,296 @@
+"""Node `formation`: the load's set-point over time becomes set-points of all drones.
+
+Reads where load and drones stand, makes the flight plan of the mission and streams its set-points;
+what happens on the way (pause, goals, abort) is `musls_control.plan_player`'s.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, Transform, Twist
+from rcl_interfaces.msg import SetParametersResult
+from std_msgs.msg import String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+
+from musls_control.mission_file import MissionFile, read_mission_file
+from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp
+from musls_control.plan_player import (
+    FormationSetpoint,
+    GoalSettings,
+    PlanPlayer,
+    PlayState,
+    Refused,
+)
+from musls_description.errors import ConfigError, MuslsError
+
+READY = "idle"
+_GOAL_SETTINGS = {
+    "goal_speed_m_s": (0.05, 2.0, "Speed of the load on the way to a goal or when aborting [m/s]."),
+    "goal_yaw_rate_rad_s": (0.05, 1.5, "Its turning then [rad/s]."),
+    "goal_radius_m": (0.1, 1000.0, "Goals farther from the origin of the world are refused [m]."),
+    "goal_height_m": (0.1, 1000.0, "Goals higher above the world's ground are refused [m]."),
+}
+"""Changeable in flight; the next goal or abort takes them."""
+
+
+class FormationNode(SteppedNode):
+    """See the module's text."""
+
+    def __init__(self) -> None:
+        super().__init__("formation")
+        path = self.value("mission_file", "", "Scenario (resolved) or mission file.", fixed=False)
+        if not path:
+            raise ConfigError("parameter mission_file: which mission? -p mission_file:=FILE.yaml")
+        self._file: MissionFile = read_mission_file(Path(path))
+        self._wanted = self.value("autostart", False, "Start as soon as all drones are ready.")
+        self._listeners = self.count(
+            "start_with_listeners", 0, 0, 10, "Subscribers of /mission/stage to wait for at first."
+        )
+        for name, (low, high, text) in _GOAL_SETTINGS.items():
+            self.number(name, getattr(GoalSettings, name), low, high, text)
+        self._bodies = ["load", *(f"drone_{i + 1}" for i in range(self._file.n_drones))]
+        self._poses: dict[str, np.ndarray] = {}
+        self._phases: dict[str, str] = {}
+        self._player: PlanPlayer | None = None
+        self._shown: FormationSetpoint | None = None
+        self._published: dict[str, tuple[float, ...]] = {}
+        self._stage, self._state = "", ""
+        self._make_topics()
+        self._listen_to_poses()
+        self.add_on_set_parameters_callback(self._on_parameters)
+        self._show_state("idle")
+
+    def _make_topics(self) -> None:
+        for drone in self._bodies[1:]:
+            self.create_subscription(
+                String,
+                f"/{drone}/offboard/phase",
+                lambda m, d=drone: self._phases.__setitem__(d, m.data),
+                LATCHED,
+            )
+        self.create_subscription(PoseStamped, "/load/goal", self._on_goal, 10)
+        self._stream = self.create_publisher(MultiDOFJointTrajectory, "/formation/setpoints", 10)
+        self.publish_alone("/formation/setpoints")
+        self._setpoints = {
+            body: self.create_publisher(PoseStamped, f"/{body}/setpoint", LATCHED)
+            for body in self._bodies
+        }
+        self._stage_out = self.create_publisher(String, "/mission/stage", LATCHED)
+        self._state_out = self.create_publisher(String, "/formation/state", LATCHED)
+        self.create_service(Trigger, "~/start", self._on_start)
+        self.create_service(SetBool, "~/pause", self._on_pause)
+        self.create_service(Trigger, "~/abort", self._on_abort)
+
+    def _listen_to_poses(self) -> None:
+        """Only until the plan is made: in flight they would cost more than all the rest."""
+        self._pose_inputs = [
+            self.create_subscription(
+                PoseStamped, f"/{body}/pose", lambda m, b=body: self._on_pose(b, m), 1
+            )
+            for body in self._bodies
+        ]
+
+    def step(self, time_s: float) -> None:
+        """Make the plan when everybody is there, start it when all fly, stream it."""
+        if self._player is None:
+            if self._wanted and self._everybody_is_ready():
+                self._player = self._make_player()
+            else:
+                return
+        player, phases = self._player, set(self._phases.values())
+        if player.state is PlayState.IDLE:
+            if "failed" in phases:
+                self.get_logger().error("not started: a drone could not be armed")
+                return self._give_up()
+            if phases == {"flying"}:
+                player.start(time_s)
+        elif phases == {"landed"}:
+            player.finish()
+        elif "released" in phases and player.moving:
+            self.get_logger().error("paused: a drone has left offboard mode")
+            player.pause(time_s)
+        if player.state is PlayState.DONE and self._file.lands:
+            self._enter("disarmed")
+            return self._give_up("done")
+        setpoint = player.at(time_s)
+        if player.state is not PlayState.IDLE:  # before the stream, which lets simulated time go on
+            self._show_setpoint(setpoint, time_s)
+        self._send_stream(setpoint, time_s)
+        self._show_state("arming" if player.state is PlayState.IDLE else player.state.value)
+
+    def start_over(self) -> None:
+        """Wait for drones and load of the new simulation.
+
+        The phases stay: the offboard node may have noticed first and told the new ones.
+        """
+        self._give_up()
+        self._stage = ""
+        self._wanted = self.get_parameter("autostart").value
+
+    def _everybody_is_ready(self) -> bool:
+        if self._stage_out.get_subscription_count() < self._listeners:
+            return False
+        phases = [self._phases.get(drone) for drone in self._bodies[1:]]
+        return len(self._poses) == len(self._bodies) and all(p == READY for p in phases)
+
+    def _make_player(self) -> PlanPlayer:
+        places = np.array([self._poses[body][:3] for body in self._bodies])
+        plan = self._file.plan(places[0], float(self._poses["load"][3]), places[1:])
+        for subscription in self._pose_inputs:
+            self.destroy_subscription(subscription)
+        self.get_logger().info(f"{self._file.name}: {plan.duration_s:.0f} s planned")
+        settings = self._goal_settings({})
+        return PlanPlayer(plan, self._file.formation, self._file.mission, settings)
+
+    def _goal_settings(self, changed: dict[str, float]) -> GoalSettings:
+        return GoalSettings(
+            **{name: changed.get(name, self.get_parameter(name).value) for name in _GOAL_SETTINGS}
+        )
+
+    def _give_up(self, state: str = "idle") -> None:
+        """End the stream; the next start makes a new plan."""
+        if self._player is not None:
+            self._listen_to_poses()
+        self._player, self._wanted, self._shown = None, False, None
+        self._published.clear()
+        self._poses.clear()
+        self._show_state(state)
+
+    def _send_stream(self, wanted: FormationSetpoint, time_s: float) -> None:
+        point = MultiDOFJointTrajectoryPoint()
+        for position, velocity, yaw in zip(
+            wanted.drone_position_enu_m,
+            wanted.drone_velocity_enu_m_s,
+            wanted.drone_yaw_rad,
+            strict=True,
+        ):
+            place, move = Transform(), Twist()
+            t, q, v = place.translation, place.rotation, move.linear
+            t.x, t.y, t.z = position.tolist()
+            q.w, q.z = float(np.cos(yaw / 2.0)), float(np.sin(yaw / 2.0))
+            v.x, v.y, v.z = velocity.tolist()
+            point.transforms.append(place)
+            point.velocities.append(move)
+        message = MultiDOFJointTrajectory(joint_names=self._bodies[1:], points=[point])
+        message.header.frame_id = "world"
+        stamp(message.header.stamp, time_s)
+        self._stream.publish(message)
+
+    def _show_setpoint(self, now: FormationSetpoint, time_s: float) -> None:
+        """Publish what has changed."""
+        before = self._shown
+        if before is not None and before.row == now.row:
+            return
+        self._shown = now
+        self._publish_pose("load", now.load_pose[:3], now.load_pose[3], time_s)
+        for k, drone in enumerate(self._bodies[1:]):
+            position, yaw = now.drone_position_enu_m[k], now.drone_yaw_rad[k]
+            if np.isnan(position[2]):  # landing: the ground below
+                position = np.array(
+                    [*position[:2], self._player.plan.drone_position_enu_m[-1, k, 2]]
+                )
+            self._publish_pose(drone, position, yaw, time_s)
+        self._enter(now.stage)
+
+    def _publish_pose(self, body: str, position: np.ndarray, yaw: float, time_s: float) -> None:
+        pose = (*position.tolist(), float(yaw))
+        if self._published.get(body) == pose:
+            return
+        self._published[body] = pose
+        message = PoseStamped()
+        message.header.frame_id = "world"
+        stamp(message.header.stamp, time_s)
+        p, q = message.pose.position, message.pose.orientation
+        p.x, p.y, p.z, _ = pose
+        q.w, q.z = float(np.cos(yaw / 2.0)), float(np.sin(yaw / 2.0))
+        self._setpoints[body].publish(message)
+
+    def _enter(self, stage: str) -> None:
+        if stage != self._stage:
+            self._stage = stage
+            self._stage_out.publish(String(data=stage))
+            self.get_logger().info(f"stage {stage}")
+
+    def _show_state(self, state: str) -> None:
+        if state != self._state:
+            self._state = state
+            self._state_out.publish(String(data=state))
+
+    def _on_pose(self, body: str, message: PoseStamped) -> None:
+        self._poses[body] = _pose_of(message)
+
+    def _on_goal(self, message: PoseStamped) -> None:
+        try:
+            if message.header.frame_id not in ("", "world"):
+                raise Refused(f"goal in frame {message.header.frame_id}: must be world")
+            if self._player is None:
+                raise Refused("no goal accepted: not flying")
+            self._player.go_to(_pose_of(message), self.time_s)
+        except Refused as refusal:
+            self.get_logger().warning(str(refusal))
+
+    def _on_start(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        answer.success = self._player is None
+        self._wanted = True
+        ready = self._everybody_is_ready()
+        answer.message = "starting" if ready else "starts when all drones are ready"
+        if not answer.success:
+            answer.message = f"cannot start: {self._player.state.value}"
+        return answer
+
+    def _on_pause(self, ask: SetBool.Request, answer: SetBool.Response) -> SetBool.Response:
+        return self._ask("pause" if ask.data else "resume", answer)
+
+    def _on_abort(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        return self._ask("abort", answer)
+
+    def _ask(self, what: str, answer: SetBool.Response | Trigger.Response):
+        """Ask the player; its refusal is the answer."""
+        try:
+            if self._player is None:
+                raise Refused(f"cannot {what}: not flying")
+            getattr(self._player, what)(self.time_s)
+            answer.success, answer.message = True, self._player.state.value
+        except Refused as refusal:
+            answer.success, answer.message = False, str(refusal)
+        return answer
+
+    def _on_parameters(self, changed: list) -> SetParametersResult:
+        values = {parameter.name: parameter.value for parameter in changed}
+        try:
+            if "mission_file" in values:
+                self._file = self._chosen_mission(Path(values["mission_file"]))
+        except (MuslsError, Refused) as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        if self._player is not None:
+            self._player.goals = self._goal_settings(values)
+        return SetParametersResult(successful=True)
+
+    def _chosen_mission(self, path: Path) -> MissionFile:
+        """The mission to fly from now on."""
+        if self._player is not None:
+            raise Refused("mission_file: not while a mission is flown")
+        chosen = read_mission_file(path)
+        if chosen.n_drones != self._file.n_drones:
+            raise Refused(f"mission_file: {chosen.n_drones} drones, here are {self._file.n_drones}")
+        return chosen
+
+
+def _pose_of(message: PoseStamped) -> np.ndarray:
+    """x, y, z, yaw of a pose, (4,)."""
+    p, q = message.pose.position, message.pose.orientation
+    yaw = np.arctan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y**2 + q.z**2))
+    return np.array([p.x, p.y, p.z, yaw])
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node."""
+    return run(FormationNode, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,269 @@
+"""Node `offboard`: flies PX4 drones along the formation's set-points in offboard mode.
+
+One node serves any number of drones. It answers each message of `/formation/setpoints` with
+OffboardControlMode and TrajectorySetpoint for every drone; when the formation falls silent it goes
+on by itself with the last place of each drone, so that the drones hover.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+
+import numpy as np
+from px4_msgs.msg import (
+    OffboardControlMode,
+    TrajectorySetpoint,
+    VehicleCommand,
+    VehicleCommandAck,
+    VehicleStatus,
+)
+from rcl_interfaces.msg import SetParametersResult
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from musls_control.nodes.stepped_node import (
+    FROM_PX4,
+    LATCHED,
+    SteppedNode,
+    microseconds,
+    run,
+    steady_clock,
+)
+from musls_control.offboard.session import (
+    Command,
+    OffboardSession,
+    OffboardSettings,
+    Phase,
+    Setpoint,
+)
+from musls_control.offboard.topics import px4_topic, target_system
+from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
+from musls_description.errors import ConfigError
+
+_SETTINGS = {
+    "stream_before_mode_s": (0.0, 10.0, "Stream before offboard mode is asked for [s]."),
+    "retry_s": (0.05, 10.0, "Time between two tries of a command [s]."),
+    "setpoint_timeout_s": (0.05, 5.0, "Silence of the formation after which drones hold [s]."),
+    "status_timeout_s": (0.5, 30.0, "Silence of a vehicle on the ground: it counts as gone [s]."),
+    "heartbeat_s": (0.01, 0.4, "Longest time between heartbeats [s]; PX4 needs 2 Hz."),
+}
+_STREAMED = (
+    Phase.STREAMING,
+    Phase.TAKING_MODE,
+    Phase.ARMING,
+    Phase.FLYING,
+    Phase.HOLDING,
+    Phase.RELEASED,
+    Phase.LANDED,  # others may still fly, and simulated time waits for all
+)
+_NOT_GIVEN = np.full(3, np.nan, np.float32)
+WAITING_HINT_S = 5.0
+
+
+class DroneLink:
+    """Topics and session of one drone."""
+
+    def __init__(self, node: SteppedNode, instance: int, origin_enu_m: np.ndarray) -> None:
+        self.node, self.instance, self.origin_enu_m = node, instance, origin_enu_m
+        self.session = OffboardSession()
+        self._shown: tuple[Phase | None, str] = (None, "")
+        pub, sub = node.create_publisher, node.create_subscription
+        name = f"/drone_{instance}/offboard/phase"
+        self._phase = pub(String, name, LATCHED)
+        topics = {
+            "mode": ("offboard_control_mode", OffboardControlMode),
+            "setpoint": ("trajectory_setpoint", TrajectorySetpoint),
+            "command": ("vehicle_command", VehicleCommand),
+        }
+        self._pub = {
+            key: pub(kind, px4_topic(instance, "in", topic, kind), 10)
+            for key, (topic, kind) in topics.items()
+        }
+        self.status_topic = px4_topic(instance, "out", "vehicle_status", VehicleStatus)
+        ack_topic = px4_topic(instance, "out", "vehicle_command_ack", VehicleCommandAck)
+        sub(VehicleStatus, self.status_topic, self._on_status, FROM_PX4)
+        sub(VehicleCommandAck, ack_topic, self._on_ack, FROM_PX4)
+
+    def step(self, time_s: float) -> None:
+        """Advance the protocol, show the phase, keep the stream alive."""
+        command = self.session.step(time_s)
+        if command is not None:
+            self._send_command(command, time_s)
+        if self.session.phase in _STREAMED and self.session.heartbeat_due(time_s):
+            self.stream(time_s)
+        self._show(self.session.phase, self.session.reason)
+
+    def _show(self, phase: Phase, reason: str) -> None:
+        """Tell what has changed."""
+        if (phase, reason) == self._shown:
+            return
+        if phase is not self._shown[0]:
+            self._phase.publish(String(data=phase.name.lower()))
+        self._shown = (phase, reason)
+        log = self.node.get_logger()
+        (log.error if reason else log.info)(
+            f"drone_{self.instance}: {phase.value} {reason}".rstrip()
+        )
+
+    def stream(self, time_s: float) -> None:
+        """Send set-point and heartbeat; the heartbeat comes last and completes the answer."""
+        wanted, now_us = self.session.setpoint, microseconds(time_s)
+        position = world_enu_ned(wanted.position_enu_m - self.origin_enu_m)
+        velocity = world_enu_ned(wanted.velocity_enu_m_s)
+        self._pub["setpoint"].publish(
+            TrajectorySetpoint(
+                timestamp=now_us,
+                position=position.astype(np.float32),
+                velocity=velocity.astype(np.float32),
+                acceleration=_NOT_GIVEN,
+                jerk=_NOT_GIVEN,
+                yaw=float(yaw_enu_ned(wanted.yaw_enu_rad)),
+                yawspeed=0.0,
+            )
+        )
+        self._pub["mode"].publish(OffboardControlMode(timestamp=now_us, position=True))
+        self.session.sent(time_s)
+
+    def _send_command(self, command: Command, time_s: float) -> None:
+        self._pub["command"].publish(
+            VehicleCommand(
+                timestamp=microseconds(time_s),
+                command=command.number,
+                param1=command.param1,
+                param2=command.param2,
+                target_system=target_system(self.instance),
+                target_component=1,
+                source_system=target_system(self.instance),
+                source_component=1,
+                from_external=True,
+            )
+        )
+
+    def _on_status(self, message: VehicleStatus) -> None:
+        self.session.on_status(self.node.time_s, message.arming_state, message.nav_state)
+
+    def _on_ack(self, message: VehicleCommandAck) -> None:
+        self.session.on_ack(message.command, message.result)
+
+    def start_over(self) -> None:
+        """Forget the vehicle."""
+        self.session = OffboardSession(self.session.settings)
+
+
+class OffboardNode(SteppedNode):
+    """See the module's text."""
+
+    def __init__(self) -> None:
+        super().__init__("offboard")
+        instances = self.value("drones", [1, 2, 3], "PX4 instances, from 1.")
+        if len(set(instances)) != len(instances):
+            raise ConfigError(f"parameter drones = {list(instances)}: an instance stands twice")
+        origins = self.value(
+            "local_origin_enu_m",
+            [0.0] * (3 * len(instances)),
+            "Origin of each drone's local frame in the world: x, y, z of drone 1, 2, ... [m].",
+        )
+        if len(origins) != 3 * len(instances):
+            raise ConfigError(
+                f"parameter local_origin_enu_m has {len(origins)} numbers, must have "
+                f"{3 * len(instances)}: x, y, z of each drone"
+            )
+        for name, (low, high, text) in _SETTINGS.items():
+            self.number(name, getattr(OffboardSettings, name), low, high, text)
+        self.value("auto_arm", True, "Take the mode and arm; false leaves both to the pilot.")
+        places = np.array(origins).reshape(-1, 3)
+        self._links = {
+            f"drone_{i}": DroneLink(self, i, place)
+            for i, place in zip(instances, places, strict=True)
+        }
+        self._apply({})
+        self.add_on_set_parameters_callback(self._on_parameters)
+        self.create_subscription(
+            MultiDOFJointTrajectory, "/formation/setpoints", self._on_setpoints, 10
+        )
+        self.create_service(Trigger, "~/land", self._on_land)
+        self.create_timer(WAITING_HINT_S, self._explain_silence, clock=steady_clock())
+        self.publish_alone(px4_topic(instances[0], "in", "trajectory_setpoint", TrajectorySetpoint))
+
+    def step(self, time_s: float) -> None:
+        """Advance every drone's protocol."""
+        for link in self._links.values():
+            link.step(time_s)
+
+    def start_over(self) -> None:
+        """Begin with all vehicles anew."""
+        for link in self._links.values():
+            link.start_over()
+
+    def _on_land(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        """PX4's own landing of all drones where they are, for when no formation flies them."""
+        for link in self._links.values():
+            link.session.land = True
+        answer.success, answer.message = True, f"landing {', '.join(self._links)}"
+        return answer
+
+    def _on_setpoints(self, message: MultiDOFJointTrajectory) -> None:
+        time_s = message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
+        if not message.points:
+            return
+        point = message.points[0]
+        for name, place, move in zip(
+            message.joint_names, point.transforms, point.velocities, strict=False
+        ):
+            link = self._links.get(name)
+            if link is None:
+                continue
+            p, q, v = place.translation, place.rotation, move.linear
+            yaw = 2.0 * np.arctan2(q.z, q.w)
+            link.session.on_setpoint(
+                time_s, Setpoint(np.array([p.x, p.y, p.z]), np.array([v.x, v.y, v.z]), yaw)
+            )
+            if link.session.phase in _STREAMED:
+                link.stream(time_s)
+
+    def _explain_silence(self) -> None:
+        """Say why a vehicle may not be heard."""
+        if self.time_s == 0.0:
+            self.get_logger().warning("nothing on /clock: does the simulator run?")
+            return
+        for link in self._links.values():
+            if link.session.phase is not Phase.WAITING:
+                continue
+            wanted = link.status_topic
+            base = wanted.rsplit("_v", 1)[0]
+            others = [t for t, _ in self.get_topic_names_and_types() if t.startswith(base)]
+            others = [t for t in others if t != wanted and self.count_publishers(t)]
+            self.get_logger().warning(
+                f"drone_{link.instance}: nothing on {wanted}; "
+                + (
+                    f"there is {others[0]}: PX4 of another release than px4_msgs"
+                    if others
+                    else f"does PX4 instance {link.instance} run (px4 -i {link.instance})?"
+                )
+            )
+
+    def _on_parameters(self, changed: list) -> SetParametersResult:
+        self._apply({p.name: p.value for p in changed})
+        return SetParametersResult(successful=True)
+
+    def _apply(self, changed: dict) -> None:
+        settings = OffboardSettings(
+            **{
+                f.name: changed.get(f.name, self.get_parameter(f.name).value)
+                for f in fields(OffboardSettings)
+                if self.has_parameter(f.name)
+            }
+        )
+        for link in self._links.values():
+            link.session.settings = settings
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node."""
+    return run(OffboardNode, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,252 @@
+"""Node `embedded_sim`: the embedded simulator where PX4 and Gazebo stand on the ROS graph.
+
+Each drone is a PX4 instance i from 1: `/px4_i/fmu/in/*` to it, `/px4_i/fmu/out/*` from it. Load,
+cables and drones are published as in a bag, with /clock and /tf. Time is real time, or with
+`realtime: false` as fast as those who answer each clock message allow (see `lockstep`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from px4_msgs.msg import OffboardControlMode, TrajectorySetpoint, VehicleCommand
+
+from musls_control.nodes.stepped_node import (
+    DUPLICATE_CHECK_S,
+    FROM_PX4,
+    DescribedNode,
+    DuplicateNode,
+    Interrupt,
+    microseconds,
+    run,
+)
+from musls_control.offboard.topics import px4_topic, target_system
+from musls_description.errors import ConfigError
+from musls_sim.embedded_px4.commander import Commander, NavState, TrajectoryInput
+from musls_sim.embedded_px4.lockstep import Lockstep
+from musls_sim.embedded_px4.state_messages import StateMessages
+from musls_sim.embedded_px4.vehicles import EmbeddedVehicles
+from musls_sim.nodes.polling import Poller, message_class, profile_of
+from musls_sim.nodes.px4_outputs import Px4Outputs
+from musls_sim.scenario import load_scenario
+
+PERIODS_PER_WINDOW = 5
+"""Control periods between two states and clock messages: 20 ms."""
+
+WINDOWS_PER_SHAPE = 5
+POLL_S = 0.0001
+GRAPH_CHECK_S = 0.5
+ANY_SYSTEM = 0
+LOSS_ACTIONS = {"hold": NavState.LOITER, "land": NavState.LAND}
+
+
+class EmbeddedSim(DescribedNode):
+    """See the module's text."""
+
+    def __init__(self) -> None:
+        super().__init__("embedded_sim")
+        path = self.value("scenario_file", "", "Scenario (resolved).")
+        if not path:
+            raise ConfigError("parameter scenario_file: which? -p scenario_file:=FILE.yaml")
+        loss = self.value("offboard_loss_action", "hold", "hold or land; PX4's COM_OBL_RC_ACT.")
+        if loss not in LOSS_ACTIONS:
+            raise ConfigError(f"parameter offboard_loss_action = {loss}: must be hold or land")
+        self._realtime = self.value(
+            "realtime", True, "Real time; false: as fast as those who send set-points allow."
+        )
+        self.number("patience_s", 1.0, 0.05, 60.0, "Real time to wait for a set-point [s].")
+        self._statistics = self.value("statistics_file", "", "JSON of the flight's numbers.")
+        self.vehicles = EmbeddedVehicles(load_scenario(Path(path)), LOSS_ACTIONS[loss])
+        system = self.vehicles.scenario.system
+        self.lockstep = Lockstep(system.n_drones)
+        self._lost = [0] * system.n_drones
+        self._state = StateMessages(system, shapes=False)
+        self._shapes = StateMessages(system, shapes=True)
+        self._pub = {
+            topic: self.create_publisher(message_class(kind), topic, profile_of(topic))
+            for topic, kind in [*self._state.topics, *self._shapes.topics]
+        }
+        self._poller = Poller(self)
+        self._drones = [
+            Drone(self, k, commander, self._poller)
+            for k, commander in enumerate(self.vehicles.commanders)
+        ]
+        self._window = 0
+        self._warned: set[str] = set()
+        self._next_graph_check_s = 0.0
+        self._behind_s = self._begin_s = time.perf_counter()
+
+    def run(self, interrupt: Interrupt) -> None:
+        """Fly until interrupted."""
+        while not interrupt.came:
+            self._publish()
+            if self._realtime or not self.lockstep.locked:
+                self._wait_for_real_time()
+            else:
+                self._wait_for_answers()
+            self._note_lost(self.lockstep.close())
+            self._check_graph()
+            if not self._realtime:
+                self.vehicles.advance(PERIODS_PER_WINDOW)
+        if self._statistics:
+            self._write_statistics()
+
+    def _note_lost(self, drones: list[int]) -> None:
+        """Say who did not answer; on the ground that is how flights end."""
+        for drone in drones:
+            if self.vehicles.commanders[drone].armed:
+                self._lost[drone] += 1
+                self.get_logger().warning(
+                    f"drone_{drone + 1}: no set-point for the last clock message: not waited for"
+                )
+
+    def _write_statistics(self) -> None:
+        """Leave the numbers of the flight for whoever started the node."""
+        vehicles = self.vehicles
+        plant = vehicles.plant
+        numbers = {
+            "sim_time_s": vehicles.time_s,
+            "wall_time_s": time.perf_counter() - self._begin_s,
+            "periods": vehicles.tick,
+            "step_size_s": plant.physics_step_s,
+            "steps": vehicles.tick * plant.substeps,
+            "refined_periods": plant.refined_periods,
+            "plant_step_us": vehicles.plant_s / max(vehicles.tick, 1) * 1e6,
+            "bare_dart_step_us": plant.bare_step_us(),
+            "max_tension_n": vehicles.max_tension_n.tolist(),
+            "thrust_margin": vehicles.hover.thrust_margin,
+            "sag_m": vehicles.hover.sag_m,
+            "lost_answers": self._lost,
+            "landed": bool(vehicles.autopilot.landed.all()),
+        }
+        Path(self._statistics).write_text(json.dumps(numbers), encoding="utf-8")
+
+    def _publish(self) -> None:
+        """State, PX4's topics, and last the clock, which asks for the answers."""
+        vehicles, time_s = self.vehicles, self.vehicles.time_s
+        (_, clock), *messages = self._state.render(time_s, vehicles.plant)
+        if self._window % WINDOWS_PER_SHAPE == 0:
+            messages += self._shapes.render(time_s, vehicles.plant)
+        for topic, data in messages:
+            if self._pub[topic].get_subscription_count():
+                self._pub[topic].publish(data)
+        time_us = microseconds(time_s)
+        for k, drone in enumerate(self._drones):
+            drone.outputs.publish(
+                time_us, vehicles.measurement.data[k], vehicles.command.throttle[k], drone.commander
+            )
+        self.lockstep.ask(time_us)
+        self._pub["/clock"].publish(clock)
+        self._window += 1
+
+    def _wait_for_answers(self) -> None:
+        until = time.perf_counter() + self.get_parameter("patience_s").value
+        while not self.lockstep.complete and time.perf_counter() < until:
+            if not self._poller.poll():
+                time.sleep(POLL_S)
+        self._behind_s = time.perf_counter()
+
+    def _wait_for_real_time(self) -> None:
+        """One window of real time; with `realtime` set-points take effect within 4 ms."""
+        period = self.vehicles.plant.period_s
+        now = time.perf_counter()
+        if now - self._behind_s > 1.0:  # too slow a machine: no catching up in a rush
+            self._behind_s = now
+        for _ in range(PERIODS_PER_WINDOW):
+            self._behind_s += period
+            while True:
+                self._poller.poll()
+                left = self._behind_s - time.perf_counter()
+                if left <= 0.0:
+                    break
+                time.sleep(min(left, 0.001))
+            if self._realtime:
+                self.vehicles.advance(1)
+
+    def _check_graph(self) -> None:
+        """Look for a second simulator and for publishers of a wrong type."""
+        now = time.perf_counter()
+        if now < self._next_graph_check_s:
+            return
+        self._next_graph_check_s = now + GRAPH_CHECK_S
+        if now - self._begin_s < DUPLICATE_CHECK_S and self.count_publishers("/clock") > 1:
+            raise DuplicateNode("embedded_sim: another node publishes /clock already")
+        for drone in self._drones:
+            for topic, kind in drone.inputs.items():
+                for info in self.get_publishers_info_by_topic(topic):
+                    if info.topic_type != kind:
+                        self.say_once(
+                            f"{topic}: {info.node_name} publishes {info.topic_type}, not {kind}"
+                        )
+
+    def say_once(self, text: str) -> None:
+        """Report what somebody does wrong."""
+        if text not in self._warned:
+            self._warned.add(text)
+            self.get_logger().error(text)
+
+
+class Drone:
+    """Inputs and outputs of one drone."""
+
+    def __init__(self, node: EmbeddedSim, index: int, commander: Commander, poller: Poller) -> None:
+        self.index, self.commander, self._node = index, commander, node
+        self.instance = index + 1
+        self.outputs = Px4Outputs(node, self.instance)
+        self.inputs = {}
+        for name, kind, take in (
+            ("trajectory_setpoint", TrajectorySetpoint, self._on_trajectory),
+            ("vehicle_command", VehicleCommand, self._on_command),
+            ("offboard_control_mode", OffboardControlMode, self._on_mode),
+        ):
+            topic = px4_topic(self.instance, "in", name, kind)
+            self.inputs[topic] = f"px4_msgs/msg/{kind.__name__}"
+            poller.subscribe(kind, topic, take, FROM_PX4)
+
+    def _on_mode(self, message: OffboardControlMode) -> None:
+        if message.position or message.velocity or message.acceleration:
+            self.commander.heartbeat(self._node.vehicles.time_s)
+            self._node.lockstep.answer(self.index, message.timestamp)
+        else:
+            self._node.say_once(
+                f"drone_{self.instance}: only position, velocity and acceleration can be controlled"
+            )
+
+    def _on_trajectory(self, message: TrajectorySetpoint) -> None:
+        self.commander.trajectory(
+            TrajectoryInput(
+                np.array(message.position, np.float64),
+                np.array(message.velocity, np.float64),
+                np.array(message.acceleration, np.float64),
+                message.yaw,
+                message.yawspeed,
+            )
+        )
+
+    def _on_command(self, message: VehicleCommand) -> None:
+        if message.target_system not in (ANY_SYSTEM, target_system(self.instance)):
+            self._node.get_logger().warning(
+                f"drone_{self.instance}: command {message.command} is for system "
+                f"{message.target_system}, this is {target_system(self.instance)}: ignored"
+            )
+            return
+        time_s = self._node.vehicles.time_s
+        result = self.commander.command(
+            time_s, message.command, message.param1, message.param2, message.param3
+        )
+        self.outputs.acknowledge(
+            microseconds(time_s), message.command, result, message.source_system
+        )
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node until SIGINT or SIGTERM; returns the exit code."""
+    return run(EmbeddedSim, args, EmbeddedSim.run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

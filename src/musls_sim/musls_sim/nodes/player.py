@@ -1,0 +1,94 @@
+"""Node `player`: publishes a recorded bag again, byte for byte; needs no rosbag2."""
+
+from __future__ import annotations
+
+import sys
+import time
+from itertools import groupby
+from pathlib import Path
+
+from rosbags.rosbag2 import Reader, ReaderError
+
+from musls_control.nodes.stepped_node import WAKE_S, DescribedNode, Interrupt, run
+from musls_description.errors import ConfigError
+from musls_sim.nodes.polling import message_class, profile_of
+from musls_sim.recording.received import CLOCK
+
+STEADY_S = 2.0
+"""Time without a new subscriber after which it begins."""
+
+DELIVERY_S = 1.0
+"""Time for the last messages to arrive."""
+
+
+class Player(DescribedNode):
+    """See the module's text."""
+
+    def __init__(self) -> None:
+        super().__init__("player")
+        folder = self.value("bag", "", "Folder with metadata.yaml.")
+        self._rate = self.number("rate", 1.0, 0.01, 100.0, "Seconds of the bag per second.")
+        self._listeners = self.count(
+            "wait_for_listeners", 0, 0, 100, "Subscribers of every topic to wait for."
+        )
+        if not folder:
+            raise ConfigError("parameter bag: which bag? (a folder with metadata.yaml)")
+        try:
+            self._reader = Reader(Path(folder))
+            self._reader.open()
+        except ReaderError as error:
+            raise ConfigError(f"bag {folder}: {error}") from error
+        self._pub = {}
+        for connection in self._reader.connections:
+            if connection.msgcount:
+                self._offer(connection.topic, connection.msgtype)
+
+    def _offer(self, topic: str, msgtype: str) -> None:
+        try:
+            kind = message_class(msgtype)
+        except (ImportError, AttributeError):
+            self.get_logger().warning(f"{topic}: left out, {msgtype} is not installed")
+            return
+        self._pub[topic] = self.create_publisher(kind, topic, profile_of(topic))
+
+    def _wait_for_listeners(self, interrupt: Interrupt) -> None:
+        """Those that are there need a moment to find all topics."""
+        before, since = [], time.perf_counter()
+        while not interrupt.came and time.perf_counter() - since < STEADY_S:
+            counts = [publisher.get_subscription_count() for publisher in self._pub.values()]
+            if counts != before or min(counts, default=0) < self._listeners:
+                before, since = counts, time.perf_counter()
+            _sleep(WAKE_S, interrupt)
+
+    def run(self, interrupt: Interrupt) -> None:
+        """Publish all messages at their times."""
+        self._wait_for_listeners(interrupt)
+        begin, first_ns = time.perf_counter(), None
+        for time_ns, messages in groupby(self._reader.messages(), key=lambda entry: entry[1]):
+            first_ns = time_ns if first_ns is None else first_ns
+            at_s = begin + (time_ns - first_ns) * 1e-9 / self._rate
+            _sleep(at_s - time.perf_counter(), interrupt)
+            if interrupt.came:
+                break
+            # The clock first: what has no stamp belongs to the clock message before it.
+            for connection, _, data in sorted(messages, key=lambda entry: entry[0].topic != CLOCK):
+                if connection.topic in self._pub:
+                    self._pub[connection.topic].publish(bytes(data))
+        _sleep(DELIVERY_S, interrupt)
+        self._reader.close()
+
+
+def _sleep(seconds: float, interrupt: Interrupt) -> None:
+    """Sleep until the time is over or a signal has come."""
+    end = time.perf_counter() + seconds
+    while not interrupt.came and (left := end - time.perf_counter()) > 0.0:
+        time.sleep(min(left, WAKE_S))
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node to the end of the bag, SIGINT or SIGTERM; returns the exit code."""
+    return run(Player, args, Player.run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Takes messages without an executor: at thousands a second rclpy's costs more than the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import (
+    DurabilityPolicy,
+    HistoryPolicy,
+    QoSProfile,
+    ReliabilityPolicy,
+)
+
+from musls_sim.recording.topics import qos
+
+
+class Poller:
+    """Subscriptions whose messages are taken when `poll` is called.
+
+    The node must not be spun by an executor that takes the same messages.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._inputs: list[tuple[Any, bool, Callable]] = []
+
+    def subscribe(self, kind: type, topic: str, take: Callable, profile: QoSProfile) -> None:
+        """Add a subscription; `take` gets messages."""
+        subscription = self._node.create_subscription(kind, topic, _unused, profile)
+        self._inputs.append((subscription, False, lambda message, _: take(message)))
+
+    def subscribe_raw(self, kind: type, topic: str, take: Callable, profile: QoSProfile) -> None:
+        """Add a subscription; `take` gets the bytes and the real time of publishing [ns]."""
+        subscription = self._node.create_subscription(kind, topic, _unused, profile, raw=True)
+        self._inputs.append(
+            (subscription, True, lambda data, info: take(data, info["source_timestamp"]))
+        )
+
+    def poll(self) -> int:
+        """Take everything that is there; returns how many messages."""
+        count = 0
+        for subscription, raw, take in self._inputs:
+            with subscription.handle:
+                while True:
+                    found = subscription.handle.take_message(subscription.msg_type, raw)
+                    if found is None:
+                        break
+                    take(*found)
+                    count += 1
+        return count
+
+
+def message_class(msgtype: str) -> type:
+    """Class of "package/msg/Name"."""
+    package, _, name = msgtype.split("/")
+    return getattr(import_module(f"{package}.msg"), name)
+
+
+def profile_of(topic: str, depth: int | None = None) -> QoSProfile:
+    """Quality of service of one of this project's topics."""
+    wanted = qos(topic)
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth or wanted.depth,
+        reliability=ReliabilityPolicy(wanted.reliability.value),
+        durability=DurabilityPolicy(wanted.durability.value),
+    )
+
+
+def _unused(_: Any) -> None:
+    raise AssertionError("polled subscriptions have no executor")

@@ -1,0 +1,98 @@
+"""Node `recorder`: writes the topics of this project into a bag, in simulated time.
+
+rosbag2 comes with ROS installations only; this needs none. The bag begins with the mission's first
+stage. On standard output it says `recording` when it can begin, `progress TIME STAGE` now and
+then, and `done` when the formation has finished, for whoever started it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from std_msgs.msg import String
+
+from musls_control.nodes.stepped_node import LATCHED, DescribedNode, Interrupt, run
+from musls_description.errors import ConfigError
+from musls_sim.nodes.polling import Poller, message_class, profile_of
+from musls_sim.recording.received import CLOCK, ClockHistory, ReceivedBag, stamp_ns
+from musls_sim.recording.topics import STAGE
+from musls_sim.scenario import load_scenario
+
+QUEUE = 500
+POLL_S = 0.005
+PROGRESS_S = 0.2
+
+
+class Recorder(DescribedNode):
+    """See the module's text."""
+
+    def __init__(self) -> None:
+        super().__init__("recorder")
+        path = self.value("scenario_file", "", "Scenario (resolved): whose topics.")
+        folder = self.value("bag", "", "Folder of the bag; must not exist.")
+        if not path or not folder:
+            raise ConfigError("parameters scenario_file and bag: both are needed")
+        self._stop_when_done = self.value("stop_when_done", False, "End with the mission.")
+        self._bag = ReceivedBag(Path(folder), load_scenario(Path(path)).system)
+        self._poller = Poller(self)
+        self._stage, self._state = "", ""
+        self._clock = ClockHistory()
+        for topic in sorted(self._bag.topics, key=lambda t: (t != CLOCK, t)):
+            kind, depth = message_class(self._bag.topics[topic]), 50 if topic == STAGE else QUEUE
+            take = {CLOCK: self._take_clock, STAGE: self._take_stage}.get(
+                topic, lambda data, _, t=topic: self._bag.add(t, data)
+            )
+            self._poller.subscribe_raw(kind, topic, take, profile_of(topic, depth))
+        self._poller.subscribe(String, "/formation/state", self._on_state, LATCHED)
+
+    def run(self, interrupt: Interrupt) -> None:
+        """Record until the formation is done or interrupted, then finish the bag."""
+        try:
+            done = self._record(interrupt)
+        finally:
+            self._bag.close()
+        if done:
+            print("done", flush=True)
+
+    def _record(self, interrupt: Interrupt) -> bool:
+        """Take messages; whether the formation has finished."""
+        said, next_s = False, 0.0
+        while not interrupt.came:
+            if not self._poller.poll():
+                if self._state == "done" and self._stop_when_done:
+                    return True
+                time.sleep(POLL_S)
+            if not said and self._clock.begun:
+                said = True
+                print("recording", flush=True)
+            if self._stage and time.monotonic() >= next_s:
+                next_s = time.monotonic() + PROGRESS_S
+                print(f"progress {self._clock.newest_ns * 1e-9:.2f} {self._stage}", flush=True)
+        return False
+
+    def _take_clock(self, data: bytes, published_ns: int) -> None:
+        self._clock.note(published_ns, stamp_ns("rosgraph_msgs/msg/Clock", data))
+        self._bag.add(CLOCK, data)
+
+    def _take_stage(self, data: bytes, published_ns: int) -> None:
+        time_ns = self._clock.at(published_ns)
+        if not self._stage:
+            self._bag.begin(time_ns)
+        length = int.from_bytes(data[4:8], "little")
+        self._stage = data[8 : 7 + length].decode()
+        self._bag.add(STAGE, data, time_ns)
+
+    def _on_state(self, message: String) -> None:
+        if self._stage:
+            self._state = message.data
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the node until the end, SIGINT or SIGTERM; returns the exit code."""
+    return run(Recorder, args, Recorder.run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""Writes messages that come as bytes, from a ROS graph, into a bag of this project's topics."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from struct import unpack_from
+
+import numpy as np
+
+from musls_description.system import SlungLoadSystem
+from musls_sim.recording import topics
+from musls_sim.recording.bag_file import BagFile
+from musls_sim.recording.chunk import Chunk
+from musls_sim.recording.messages import string
+from musls_sim.recording.row_template import message_record, probe_row
+
+CLOCK = "/clock"
+NO_STAMP = ("std_msgs/msg/String",)
+_AFTER_ENCAPSULATION = 4
+_FIRST_TRANSFORM = 8
+"""A TFMessage begins with the number of its transforms."""
+
+
+def recorded_topics(system: SlungLoadSystem) -> dict[str, str]:
+    """Topics of a bag and their message types."""
+    kinds = [
+        (topics.state_messages(system), topics.state_columns(system)),
+        (topics.shape_messages(system), topics.shape_columns(system)),
+        (topics.setpoint_messages(system), topics.setpoint_columns(system)),
+    ]
+    probes = [pair for kind in kinds for pair in probe_row(*kind)[0]]
+    probes.append((topics.STAGE, string("")))
+    return {topic: message.__msgtype__ for topic, message in probes}
+
+
+def stamp_ns(msgtype: str, data: bytes) -> int | None:
+    """Time in the header of a message, None if its type has none."""
+    if msgtype in NO_STAMP:
+        return None
+    offset = _FIRST_TRANSFORM if msgtype == "tf2_msgs/msg/TFMessage" else _AFTER_ENCAPSULATION
+    if len(data) < offset + 8:
+        return None
+    sec, nanosec = unpack_from("<iI", data, offset)
+    return sec * 1_000_000_000 + nanosec
+
+
+class ClockHistory:
+    """Simulated time at real times, for messages that have no stamp of their own.
+
+    Attributes:
+        begun: Whether the clock was heard.
+        newest_ns: Simulated time of its last message.
+    """
+
+    def __init__(self, length: int = 2000) -> None:
+        """Start with nothing.
+
+        Args:
+            length: Clock messages to remember.
+        """
+        self._heard: deque[tuple[int, int]] = deque(maxlen=length)
+        self.begun, self.newest_ns = False, 0
+
+    def note(self, published_ns: int, time_ns: int) -> None:
+        """Take note of a clock message: when it was published, and what it said."""
+        self._heard.append((published_ns, time_ns))
+        self.begun, self.newest_ns = True, time_ns
+
+    def at(self, published_ns: int) -> int:
+        """What the clock had said when something was published; its first word before that."""
+        for heard_ns, time_ns in reversed(self._heard):
+            if heard_ns <= published_ns:
+                return time_ns
+        return self._heard[0][1] if self._heard else 0
+
+
+class ReceivedBag:
+    """A bag under construction; messages are put in the order of time, `buffer_s` at a time.
+
+    Of what comes before `begin` only set-points are kept.
+
+    Attributes:
+        topics: Message type of each topic.
+    """
+
+    def __init__(self, folder: Path, system: SlungLoadSystem, buffer_s: float = 5.0) -> None:
+        """Create the bag.
+
+        Args:
+            folder: Must not exist.
+            system: What is recorded.
+            buffer_s: Recorded time kept in memory for sorting.
+
+        Raises:
+            RecordingError: The folder exists or cannot be made.
+        """
+        self.topics = recorded_topics(system)
+        self._channel = {topic: k for k, topic in enumerate(self.topics, start=1)}
+        self._kept = {self._channel[t] for t in self.topics if t.endswith("/setpoint")}
+        self._buffer_ns = round(buffer_s * 1e9)
+        self._waiting: list[tuple[int, int, bytes]] = []
+        self._newest_ns, self._done_ns, self._begun = 0, 0, False
+        self._bag: BagFile | None = BagFile(folder, self.topics)
+
+    def begin(self, time_ns: int) -> None:
+        """Say when the bag begins: what came before and is older is dropped."""
+        self._begun = True
+        self._forget(time_ns)
+
+    def add(self, topic: str, data: bytes, time_ns: int | None = None) -> None:
+        """Take a message.
+
+        Args:
+            topic: One of `topics`.
+            data: CDR with its header.
+            time_ns: Its time; needed if its type has no stamp.
+
+        Raises:
+            RecordingError: The disk does not take the data.
+        """
+        if time_ns is None:
+            time_ns = stamp_ns(self.topics[topic], data)
+        self._newest_ns = max(self._newest_ns, time_ns)
+        self._waiting.append((time_ns, self._channel[topic], data))
+        if self._newest_ns - self._done_ns > 2 * self._buffer_ns:
+            self._done_ns = self._newest_ns - self._buffer_ns
+            if self._begun:
+                self._write(self._done_ns, self._bag)
+            else:
+                self._forget(self._done_ns)
+
+    def _forget(self, until_ns: int) -> None:
+        self._waiting = [w for w in self._waiting if w[0] >= until_ns or w[1] in self._kept]
+
+    def close(self) -> None:
+        """Write the rest and finish the bag; further calls do nothing.
+
+        Raises:
+            RecordingError: The disk does not take it.
+        """
+        if self._bag is None:
+            return
+        bag, self._bag = self._bag, None
+        try:
+            self._write(None, bag)
+        finally:
+            bag.close()
+
+    def _write(self, until_ns: int | None, bag: BagFile) -> None:
+        """Write what is older than a time, or all."""
+        self._waiting.sort(key=lambda entry: entry[0])
+        count = len(self._waiting)
+        if until_ns is not None:
+            count = next(k for k, entry in enumerate(self._waiting) if entry[0] >= until_ns)
+        ready, self._waiting = self._waiting[:count], self._waiting[count:]
+        if ready:
+            bag.write(_chunk(ready))
+
+
+def _chunk(messages: list[tuple[int, int, bytes]]) -> Chunk:
+    """Time, channel and bytes of messages in the order of time, as a chunk."""
+    records = [message_record(channel, time, data) for time, channel, data in messages]
+    offsets = np.cumsum([0, *map(len, records[:-1])]).astype(np.uint64)
+    times = np.array([time for time, _, _ in messages], np.uint64)
+    channels = np.array([channel for _, channel, _ in messages])
+    entries = np.column_stack([times, offsets])
+    index = {int(c): entries[channels == c].astype("<u8") for c in np.unique(channels)}
+    return Chunk(b"".join(records), index, messages[0][0], messages[-1][0])
