@@ -6,8 +6,12 @@ import numpy as np
 
 from musls_control.px4_cascade import Px4Cascade, RotorLayout
 from musls_description.system import Drone
+from musls_sim.flight.checks import Hover
 from musls_sim.flight.trim import hover_throttle
 from musls_sim.scenario import Scenario
+
+HOVER_RANGE, HOVER_MARGIN, MAX_HOVER_RANGE = 0.2, 0.05, 0.4
+"""HTE_THR_RANGE: PX4's default, what is to be left beyond the loaded hover, PX4's maximum."""
 
 
 def rotor_layout(drone: Drone) -> RotorLayout:
@@ -40,6 +44,26 @@ def hover_parameters(scenario: Scenario) -> list[dict[str, float]]:
         weight = drone.mass_kg * scenario.physics.gravity_m_s2
         hover = round(float(np.clip(hover_throttle(drone, weight), 0.1, 0.8)), 3)
         parameters.append({"MPC_THR_HOVER": hover})
+    return parameters
+
+
+def loaded_hover_parameters(scenario: Scenario, hover: Hover) -> list[dict[str, float]]:
+    """The same for a real PX4, which looks for its hover thrust around MPC_THR_HOVER only.
+
+    HTE_THR_RANGE lets it look as far as the drone's share of the load asks.
+
+    Args:
+        scenario: The drones.
+        hover: How the system hangs in formation.
+    """
+    carried_n = np.linalg.norm(hover.equilibrium.drone_force_n, axis=1)
+    parameters = []
+    for drone, own, thrust_n in zip(
+        scenario.system.drones, hover_parameters(scenario), carried_n.tolist(), strict=True
+    ):
+        reach = hover_throttle(drone, thrust_n) + HOVER_MARGIN - own["MPC_THR_HOVER"]
+        reach = round(min(max(HOVER_RANGE, reach), MAX_HOVER_RANGE), 3)
+        parameters.append(own | {"HTE_THR_RANGE": reach})
     return parameters
 
 

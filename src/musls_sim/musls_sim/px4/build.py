@@ -7,16 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from musls_description.errors import ConfigError
-from musls_sim.flight.airframe import hover_parameters, rotor_layout
+from musls_sim.flight.airframe import loaded_hover_parameters, rotor_layout
 from musls_sim.flight.checks import Hover
-from musls_sim.flight.trim import hover_throttle
 from musls_sim.px4.install import find_px4
 from musls_sim.px4.sensors import Sensors
 from musls_sim.px4.sitl import RATE_HZ, Px4Sitl
 from musls_sim.scenario import Scenario
-
-HOVER_RANGE, HOVER_MARGIN, MAX_HOVER_RANGE = 0.2, 0.05, 0.4
-"""HTE_THR_RANGE: PX4's default, what is to be left beyond the loaded hover, PX4's maximum."""
 
 LOGGER_OFF = -1
 """SDLOG_MODE. PX4's own flight log costs time; autopilot.parameters.SDLOG_MODE: 0 writes it."""
@@ -43,28 +39,16 @@ def build_px4(
             "ground; choose start: ground, or the built-in autopilot"
         )
     install = find_px4()
-    system, thrust = scenario.system, np.linalg.norm(hover.equilibrium.drone_force_n, axis=1)
-    defaults = []
-    for drone, own, carried_n in zip(
-        system.drones, hover_parameters(scenario), thrust.tolist(), strict=True
-    ):
-        loaded = hover_throttle(drone, carried_n)
-        reach = loaded + HOVER_MARGIN - own["MPC_THR_HOVER"]
-        defaults.append(
-            own
-            | {
-                # PX4 looks for the hover thrust around MPC_THR_HOVER only: as far as the load asks.
-                "HTE_THR_RANGE": round(min(max(HOVER_RANGE, reach), MAX_HOVER_RANGE), 3),
-                "EKF2_GPS_DELAY": 0.0,  # the simulated receiver has none
-                "SDLOG_MODE": LOGGER_OFF,
-                # How long a mission stands armed before it takes off is the mission's affair.
-                "COM_DISARM_PRFLT": -1.0,
-            }
-        )
+    always = {
+        "EKF2_GPS_DELAY": 0.0,  # the simulated receiver has none
+        "SDLOG_MODE": LOGGER_OFF,
+        # How long a mission stands armed before it takes off is the mission's affair.
+        "COM_DISARM_PRFLT": -1.0,
+    }
     return Px4Sitl(
         install,
-        [rotor_layout(drone) for drone in system.drones],
-        defaults,
+        [rotor_layout(drone) for drone in scenario.system.drones],
+        [own | always for own in loaded_hover_parameters(scenario, hover)],
         scenario.autopilot.parameters,
         Sensors(
             scenario.autopilot.sensors, scenario.physics.gravity_m_s2, 1.0 / RATE_HZ, generator

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Starts one PX4 for each line of px4.list (see musls_bringup/gazebo_run.py) and attaches it to its model in Gazebo.
+# When one ends, all end, with exit code 1: a formation cannot fly on without a drone.
+set -euo pipefail
+
+flight=$1 # folder of the flight
+world=$2  # name of Gazebo's world
+
+prefix=${PX4_PREFIX:-/opt/px4-gazebo}
+logs=$flight/px4
+export XDG_DATA_HOME=$logs # PX4 puts each instance's parameters and flight logs below
+export PX4_GZ_STANDALONE=1 PX4_GZ_WORLD=$world PX4_SYS_AUTOSTART=4001
+mkdir -p "$logs"
+
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null || true; wait' EXIT
+trap 'exit 0' INT TERM # asked to stop: that is no failure
+
+while read -r instance model parameters; do
+    read -ra parameters <<<"$parameters"
+    env "PX4_GZ_MODEL_NAME=$model" "${parameters[@]/#/PX4_PARAM_}" \
+        "$prefix/bin/px4" -d -i "$instance" </dev/null >"$logs/$model.log" 2>&1 &
+    pids+=("$!")
+    echo "PX4 instance $instance flies $model, log $logs/$model.log"
+done <"$flight/px4.list"
+[ "${#pids[@]}" -gt 0 ] || { echo "$flight/px4.list is empty" >&2; exit 1; }
+
+status=0
+wait -n "${pids[@]}" || status=$?
+echo "a PX4 ended with code $status; the last lines of all:" >&2
+tail -n 5 "$logs"/*.log >&2
+exit 1
