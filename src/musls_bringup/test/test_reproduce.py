@@ -53,16 +53,16 @@ def test_bad_input_ends_before_anything_is_flown(words, text, tmp_path, capsys):
 def test_a_simulated_flight_taken_for_the_real_one_is_met(tmp_path, capsys):
     """Another seed of the same flight: what is left is the noise of sensors and estimation."""
     fly(find_scenario("paper", ["seed=7"]), tmp_path / "real", FlyOptions(report=False))
-    words = ["reproduce", str(tmp_path / "real"), "--seeds", "2", "--system", "x500_trio"]
+    words = ["reproduce", str(tmp_path / "real"), "--seeds", "2", "--system", "x500_trio_swivel"]
     assert not main([*words, "--out", str(tmp_path / "out")])
     numbers = json.loads((tmp_path / "out" / "comparison.json").read_text())
     for stage, bodies in TABLE_III.items():
         for body in bodies:
-            found = numbers["systems"]["x500_trio"][stage][body]
+            found = numbers["systems"]["x500_trio_swivel"][stage][body]
             low, high = found["seed_range_mm"]
             assert 0.0 < found["translational_error_mm"] < 15.0, (stage, body)
             assert low <= high and found["geodesic_error_deg"] < 3.0, (stage, body)
     table = (tmp_path / "out" / "table3.md").read_text()
     assert table in capsys.readouterr().out
     assert table.count("\n| ") == 13
-    assert (tmp_path / "out" / "x500_trio" / "flights" / "seed_1" / "bag").is_dir()
+    assert (tmp_path / "out" / "x500_trio_swivel" / "flights" / "seed_1" / "bag").is_dir()
