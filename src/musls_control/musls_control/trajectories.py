@@ -163,7 +163,8 @@ class Engage(_Periodic):
     def pose(self, time_s: Array) -> Array:
         """Poses at times, see `Trajectory.pose`."""
         t = np.mod(time_s, self.period_s)
-        t = np.where((time_s > 0.0) & (t == 0.0), self.period_s, t)
+        # Ends of cycles, rounded up or down, are ends; only the first instant is a beginning.
+        t = np.where((time_s > 0.0) & (t < 1e-9), self.period_s, t)
         step = self.turn_s + self.rest_s
         lower_start = self.period_s - self.lower_s
         stepped = t >= step
