@@ -74,6 +74,7 @@ def deviations(result):
     return (result.value - true) / result.uncertainty.std
 
 
+@pytest.mark.slow
 def test_known_parameters_come_back(truth, system):
     result = fit(Replay(noisy(truth, 1), SPEC), system, FitSpec(list(TRUTH), {}))
     assert result.converged and result.at_bound == ("",) * 4

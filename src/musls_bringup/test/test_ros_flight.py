@@ -97,6 +97,7 @@ def messages(bag):
         )
 
 
+@pytest.mark.slow
 def test_a_bag_that_is_played_and_recorded_again_is_the_same(nodes, tmp_path):
     scenario = find_scenario("hold", IN_AIR)
     fly(scenario, tmp_path / "flown", FlyOptions(report=False))
@@ -124,6 +125,7 @@ def process_ids(word):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_flight_leaves_no_process(domain, tmp_path, number, code):
     out = tmp_path / f"flight_{number.name}"

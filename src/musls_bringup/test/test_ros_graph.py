@@ -38,6 +38,7 @@ def test_drones_hover_when_the_formation_dies_and_can_be_landed(nodes, probe, ai
     assert probe.until(lambda: probe.positions()[1:, 2].max() < before[1:, 2].min() - 0.3)
 
 
+@pytest.mark.slow
 def test_px4s_failsafe_holds_when_the_offboard_node_dies(nodes, probe, air):
     start(nodes, air)
     probe.wait_for_flight()
@@ -51,6 +52,7 @@ def test_px4s_failsafe_holds_when_the_offboard_node_dies(nodes, probe, air):
     assert probe.until(lambda: not any(s.failsafe for s in probe.statuses))
 
 
+@pytest.mark.slow
 def test_a_drone_that_leaves_offboard_mode_stops_the_others(nodes, probe, air):
     from px4_msgs.msg import VehicleCommand
 
@@ -66,6 +68,7 @@ def test_a_drone_that_leaves_offboard_mode_stops_the_others(nodes, probe, air):
     assert [s.nav_state for s in probe.statuses] == [OFFBOARD, LOITER, OFFBOARD]
 
 
+@pytest.mark.slow
 def test_nodes_come_up_in_any_order_survive_a_new_simulator_and_end_clean(nodes, probe, air):
     nodes.start(graph.formation(air, autostart=True))
     probe.spin(2.0)
@@ -85,6 +88,7 @@ def test_nodes_come_up_in_any_order_survive_a_new_simulator_and_end_clean(nodes,
     assert "Traceback" not in "".join(nodes.log(name) for name in names)
 
 
+@pytest.mark.slow
 def test_who_comes_late_is_told_what_was_said_before(nodes, probe, air):
     from geometry_msgs.msg import PoseStamped
     from ros_probe import Probe
@@ -165,6 +169,7 @@ def test_a_command_for_another_system_is_ignored(nodes, probe, ground):
     assert probe.statuses[1].arming_state == 1
 
 
+@pytest.mark.slow
 def test_a_second_node_of_a_kind_ends_with_one_line(nodes, probe, air):
     made = {
         "embedded_sim": graph.simulator(air, realtime=True),
@@ -230,6 +235,7 @@ def test_parameters_have_descriptions_and_ranges_that_are_kept(nodes, probe, air
     assert "heartbeat_s" in nodes.last_line("bad") and "Traceback" not in nodes.log("bad")
 
 
+@pytest.mark.slow
 def test_pause_goal_and_abort_by_ros(nodes, probe, ground):
     from geometry_msgs.msg import PoseStamped
     from std_srvs.srv import SetBool, Trigger
