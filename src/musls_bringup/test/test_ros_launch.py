@@ -5,20 +5,26 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from px4_helpers import install_agent, install_peer
 
 from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
 from musls_bringup.ros.launching import ARGUMENTS, launched_nodes, shared_file
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, MuslsError
+from musls_description.schema import to_yaml
+from musls_sim.flight.build import build_plant
+from musls_sim.flight.checks import hover_in_formation
 from musls_sim.recording.received import recorded_topics
+from musls_sim.scenario import load_scenario
 
 SOURCE = Path(__file__).parents[2]
 BRINGUP = SOURCE / "musls_bringup"
 DEFAULTS = {name: default for name, (default, _) in ARGUMENTS.items()}
 NODES = sorted(SOURCE.glob("*/*/nodes/*.py"))
-SHARED = ("stepped_node", "polling", "px4_outputs", "__init__")
+SHARED = ("stepped_node", "polling", "px4_outputs", "real_px4", "__init__")
 
 
 def module_of(executable):
@@ -52,6 +58,25 @@ def test_gazebos_drones_begin_where_they_stand(tmp_path):
     _, offboard, *_ = launched_nodes(given(tmp_path, sim="gazebo"))
     assert len(offboard.parameters["local_origin_enu_m"]) == 9
     assert any(offboard.parameters["local_origin_enu_m"])
+
+
+def test_with_px4_in_the_embedded_simulator_the_offboard_node_knows_where_drones_stand(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PX4_BIN", str(install_peer(tmp_path / "px4")))
+    monkeypatch.setenv("MICRO_XRCE_AGENT", str(install_agent(tmp_path)))
+    scenario = tmp_path / "px4.yaml"
+    scenario.write_text(to_yaml(find_scenario("circle", ["autopilot.kind=px4"])))
+    simulator, offboard, *_ = launched_nodes(given(tmp_path, scenario=str(scenario)))
+    assert simulator.executable == "embedded_sim"
+    places = np.reshape(offboard.parameters["local_origin_enu_m"], (3, 3))
+    flown = load_scenario(Path(simulator.parameters["scenario_file"]))
+    hover = hover_in_formation(flown, flown.mission.stages[0].pose(np.zeros(1))[0])
+    stand = build_plant(flown, hover).state.position_enu_m[1:]
+    assert np.abs(places - stand).max() < 1e-3
+    monkeypatch.setenv("MICRO_XRCE_AGENT", str(tmp_path / "none"))
+    with pytest.raises(MuslsError, match=r"MICRO_XRCE_AGENT = .*none: no such program"):
+        launched_nodes(given(tmp_path, scenario=str(scenario)))
 
 
 def test_rviz_is_started_with_a_layout(tmp_path):

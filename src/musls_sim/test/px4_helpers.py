@@ -46,3 +46,24 @@ def install_peer(folder):
 def px4_flight(folder, name="solo", *overrides):
     scenario = load_scenario(SHIPPED / f"{name}.yaml", [*HOP, *overrides])
     return Flight(scenario, folder / "bag", autopilot_logs=folder / "logs")
+
+
+def install_agent(folder):
+    """A program in the agent's place: holds its port, brings nothing anywhere."""
+    program = folder / "MicroXRCEAgent"
+    code = (
+        "import socket, sys, time\n"
+        "assert sys.argv[1:3] == ['udp4', '-p'], sys.argv\n"
+        "port = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "port.bind(('', int(sys.argv[3])))\n"
+        "print('running on', sys.argv[3], flush=True)\n"
+        "time.sleep(3600)\n"
+    )
+    program.write_text(f"#!{sys.executable}\n{code}")
+    program.chmod(0o755)
+    return program
+
+
+def children_of(pid):
+    """Process ids of what a process has started and not outlived."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

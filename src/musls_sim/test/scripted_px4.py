@@ -117,10 +117,13 @@ class Peer:
         self.instance = instance
         self.parameters = read_airframe(root)
         self.n_rotors = int(self.parameters["CA_ROTOR_COUNT"])
+        self.system = int(self.parameters.get("MAV_SYS_ID", instance + 1))
         self.cascade = None  # slow to import: only when there is something to fly to
         for name in self.parameters:
             if name.startswith("NO_SUCH"):
                 print(f"ERROR [param] Parameter {name} not found.", flush=True)
+        if self.behaviour == "no_dds":
+            print("ERROR [param] Parameter UXRCE_DDS_SYNCT not found.", flush=True)
         self.setpoint = DroneSetpoints.unset(1)
         self.command = MotorCommands.zeros(1, self.n_rotors)
         self.estimator = Estimator()
@@ -129,7 +132,7 @@ class Peer:
         self.api = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.api.bind(("127.0.0.1", 14580 + instance))
         self.api.setblocking(False)
-        self.to_api = mavlink.MAVLink(None, srcSystem=instance + 1, srcComponent=1)
+        self.to_api = mavlink.MAVLink(None, srcSystem=self.system, srcComponent=1)
         self.from_api = mavlink.MAVLink(None)
 
     def run(self):
@@ -195,11 +198,14 @@ class Peer:
             for message in self.from_api.parse_buffer(data) or ():
                 if message.get_type() == "SET_POSITION_TARGET_LOCAL_NED":
                     self.guide(message)
+                elif message.get_type() == "SET_GPS_GLOBAL_ORIGIN":
+                    place = np.array([message.longitude, message.latitude]) * 1e-7
+                    self.estimator.origin = np.array([*place, message.altitude * 1e-3])
                 elif message.get_type() == "COMMAND_LONG":
                     self.obey(message)
 
     def guide(self, m):
-        assert (m.target_system, m.coordinate_frame) == (self.instance + 1, 1)
+        assert (m.target_system, m.coordinate_frame) == (self.system, 1)
         values = np.array(
             [
                 m.y,
@@ -221,7 +227,7 @@ class Peer:
         self.guided = True
 
     def obey(self, m):
-        accepted = m.target_system == self.instance + 1
+        accepted = m.target_system == self.system
         if m.command == 176:
             accepted &= self.guided and (m.param1, m.param2) == (1.0, 6.0)
             self.offboard |= accepted
@@ -265,7 +271,8 @@ def main(arguments):
         return 7
     if behaviour == "deaf":
         time.sleep(3600)
-    print("INFO instance", options["-i"], flush=True)
+    dds = [os.environ.get(f"PX4_UXRCE_DDS_{name}", "-") for name in ("NS", "PORT")]
+    print("INFO instance", options["-i"], "dds", *dds, flush=True)
     Peer(int(options["-i"]), Path(options["-w"]), behaviour).run()
     return 0
 

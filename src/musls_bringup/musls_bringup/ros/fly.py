@@ -15,6 +15,7 @@ from musls_analysis.figures.worker import FigureWorkers
 from musls_bringup.fly import FlyOptions, write_results
 from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
+from musls_bringup.ros.px4 import check_px4, offboard_of, px4_consoles
 from musls_bringup.ros.workspace import check_ros
 from musls_description.schema import to_yaml
 from musls_sim.scenario import Scenario
@@ -47,19 +48,29 @@ def fly_through_graph(
 
     Raises:
         MuslsError: ROS 2 is not set up, a node failed or the folder cannot be written; nothing is
-            left behind.
+            left behind but the consoles of real PX4s, beside `out`.
     """
     check_ros()
+    check_px4(scenario)
     drawing = FigureWorkers() if options.report else nullcontext()
-    with drawing as workers, result_folder(out, overwrite=options.overwrite) as work:
+    with (
+        drawing as workers,
+        result_folder(out, overwrite=options.overwrite) as work,
+        px4_consoles(out, work) as consoles,
+    ):
         file = work / "scenario.yaml"
         file.write_text(to_yaml(scenario), encoding="utf-8")
         statistics = work / "simulator.json"
         with graph.Graph(work / "logs") as nodes:
             nodes.start(
-                graph.simulator(file, realtime=options.realtime, statistics_file=str(statistics))
+                graph.simulator(
+                    file,
+                    realtime=options.realtime,
+                    statistics_file=str(statistics),
+                    px4_logs=str(consoles),
+                )
             )
-            nodes.start(graph.offboard(scenario.system.n_drones))
+            nodes.start(offboard_of(scenario))
             lines = _lines(
                 nodes.start(graph.recorder(file, work / "bag", stop_when_done=True), read=True)
             )

@@ -10,6 +10,7 @@ from pathlib import Path
 from musls_bringup.fly import find_scenario
 from musls_bringup.results import default_folder
 from musls_bringup.ros import graph
+from musls_bringup.ros.px4 import check_px4, offboard_of
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_sim.scenario import Scenario
@@ -62,13 +63,15 @@ def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
         _truth(name, given[name]) for name in ("record", "realtime", "autostart", "rviz")
     )
     scenario = find_scenario(given["scenario"], [])
+    if given["sim"] == "embedded":
+        check_px4(scenario)
     folder = _folder(scenario, Path(given["out"]) if given["out"] else None, keep=record)
     file = folder / "scenario.yaml"
     file.write_text(to_yaml(scenario), encoding="utf-8")
     bag = graph.recorder(file, folder / "bag", stop_when_done=True)
     nodes = [
         graph.simulator(file, realtime=realtime),
-        graph.offboard(scenario.system.n_drones),
+        offboard_of(scenario),
         graph.formation(file, autostart=autostart, start_with_listeners=int(record)),
         *([bag] if record else []),
     ]

@@ -44,8 +44,8 @@ class EmbeddedVehicles:
         """
         if scenario.autopilot.kind != "builtin":
             raise ConfigError(
-                f"autopilot.kind = {scenario.autopilot.kind}: embedded_sim stands where PX4 stands "
-                "and has the built-in autopilot only; a real PX4 has topics of its own"
+                f"autopilot.kind = {scenario.autopilot.kind}: these vehicles have the built-in "
+                "autopilot only; a real PX4 has topics of its own"
             )
         self.scenario = scenario
         first = scenario.mission.stages[0].pose(np.zeros(1))[0]
@@ -102,3 +102,6 @@ class EmbeddedVehicles:
             np.maximum(self.max_tension_n, state.tension_peak_n, out=self.max_tension_n)
             self._estimator.step(state)
             self.tick += 1
+
+    def close(self) -> None:
+        """Nothing to end here."""

@@ -2,7 +2,8 @@
 
 Each drone is a PX4 instance i from 1: `/px4_i/fmu/in/*` to it, `/px4_i/fmu/out/*` from it. Load,
 cables and drones are published as in a bag, with /clock and /tf. Time is real time, or with
-`realtime: false` as fast as those who answer each clock message allow (see `lockstep`).
+`realtime: false` as fast as those who answer each clock message allow (see `lockstep`). With
+`autopilot.kind: px4` in the scenario real PX4s fly, and their topics are theirs (`real_px4`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from px4_msgs.msg import OffboardControlMode, TrajectorySetpoint, VehicleCommand
@@ -32,7 +34,11 @@ from musls_sim.embedded_px4.state_messages import StateMessages
 from musls_sim.embedded_px4.vehicles import EmbeddedVehicles
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.nodes.px4_outputs import Px4Outputs
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario import Scenario, load_scenario
+
+if TYPE_CHECKING:
+    from musls_sim.nodes.real_px4 import RealDrone
+    from musls_sim.px4.graph_vehicles import Px4Vehicles
 
 PERIODS_PER_WINDOW = 5
 """Control periods between two states and clock messages: 20 ms."""
@@ -60,8 +66,9 @@ class EmbeddedSim(DescribedNode):
         )
         self.number("patience_s", 1.0, 0.05, 60.0, "Real time to wait for a set-point [s].")
         self._statistics = self.value("statistics_file", "", "JSON of the flight's numbers.")
-        self.vehicles = EmbeddedVehicles(load_scenario(Path(path)), LOSS_ACTIONS[loss])
-        system = self.vehicles.scenario.system
+        logs = self.value("px4_logs", "", "Folder for real PX4s' consoles; default px4 beside.")
+        scenario = load_scenario(Path(path))
+        system = scenario.system
         self.lockstep = Lockstep(system.n_drones)
         self._lost = [0] * system.n_drones
         self._state = StateMessages(system, shapes=False)
@@ -71,14 +78,37 @@ class EmbeddedSim(DescribedNode):
             for topic, kind in [*self._state.topics, *self._shapes.topics]
         }
         self._poller = Poller(self)
-        self._drones = [
-            Drone(self, k, commander, self._poller)
-            for k, commander in enumerate(self.vehicles.commanders)
-        ]
+        if scenario.autopilot.kind == "px4":
+            folder = Path(logs) if logs else Path(path).with_name("px4")
+            self.vehicles, self._drones = self._with_px4(scenario, folder.absolute())
+        else:
+            self.vehicles = EmbeddedVehicles(scenario, LOSS_ACTIONS[loss])
+            self._drones = [
+                Drone(self, k, commander, self._poller)
+                for k, commander in enumerate(self.vehicles.commanders)
+            ]
         self._window = 0
         self._warned: set[str] = set()
         self._next_graph_check_s = 0.0
         self._behind_s = self._begin_s = time.perf_counter()
+
+    def _with_px4(self, scenario: Scenario, logs: Path) -> tuple[Px4Vehicles, list[RealDrone]]:
+        """Real PX4s, up and waiting, and what is heard of them."""
+        from musls_sim.nodes.real_px4 import RealDrone
+        from musls_sim.px4.graph_vehicles import Px4Vehicles  # pymavlink is slow to import
+
+        log = self.get_logger()
+        log.info("starting PX4s and agent")
+        vehicles = Px4Vehicles(scenario, logs)
+        errors = ", ".join(f"{error:.3f}" for error in vehicles.origin_error_m)
+        log.info(f"PX4s are up; their local frames miss the drones' places by {errors} m")
+        n = scenario.system.n_drones
+        return vehicles, [RealDrone(self, k, vehicles, self._poller) for k in range(n)]
+
+    def destroy_node(self) -> None:
+        """End what was started."""
+        self.vehicles.close()
+        super().destroy_node()
 
     def run(self, interrupt: Interrupt) -> None:
         """Fly until interrupted."""
@@ -98,7 +128,7 @@ class EmbeddedSim(DescribedNode):
     def _note_lost(self, drones: list[int]) -> None:
         """Say who did not answer; on the ground that is how flights end."""
         for drone in drones:
-            if self.vehicles.commanders[drone].armed:
+            if self._drones[drone].armed:
                 self._lost[drone] += 1
                 self.get_logger().warning(
                     f"drone_{drone + 1}: no set-point for the last clock message: not waited for"
@@ -135,10 +165,8 @@ class EmbeddedSim(DescribedNode):
             if self._pub[topic].get_subscription_count():
                 self._pub[topic].publish(data)
         time_us = microseconds(time_s)
-        for k, drone in enumerate(self._drones):
-            drone.outputs.publish(
-                time_us, vehicles.measurement.data[k], vehicles.command.throttle[k], drone.commander
-            )
+        for drone in self._drones:
+            drone.publish(time_us)
         self.lockstep.ask(time_us)
         self._pub["/clock"].publish(clock)
         self._window += 1
@@ -176,6 +204,7 @@ class EmbeddedSim(DescribedNode):
         if now - self._begin_s < DUPLICATE_CHECK_S and self.count_publishers("/clock") > 1:
             raise DuplicateNode("embedded_sim: another node publishes /clock already")
         for drone in self._drones:
+            drone.check(now - self._begin_s)
             for topic, kind in drone.inputs.items():
                 for info in self.get_publishers_info_by_topic(topic):
                     if info.topic_type != kind:
@@ -206,6 +235,21 @@ class Drone:
             topic = px4_topic(self.instance, "in", name, kind)
             self.inputs[topic] = f"px4_msgs/msg/{kind.__name__}"
             poller.subscribe(kind, topic, take, FROM_PX4)
+
+    @property
+    def armed(self) -> bool:
+        """Whether the motors may turn."""
+        return self.commander.armed
+
+    def publish(self, time_us: int) -> None:
+        """Publish what PX4 would."""
+        vehicles, k = self._node.vehicles, self.index
+        self.outputs.publish(
+            time_us, vehicles.measurement.data[k], vehicles.command.throttle[k], self.commander
+        )
+
+    def check(self, age_s: float) -> None:
+        """Nothing of it can be missing."""
 
     def _on_mode(self, message: OffboardControlMode) -> None:
         if message.position or message.velocity or message.acceleration:

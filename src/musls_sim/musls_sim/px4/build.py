@@ -9,6 +9,7 @@ import numpy as np
 from musls_description.errors import ConfigError
 from musls_sim.flight.airframe import loaded_hover_parameters, rotor_layout
 from musls_sim.flight.checks import Hover
+from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.install import find_px4
 from musls_sim.px4.sensors import Sensors
 from musls_sim.px4.sitl import RATE_HZ, Px4Sitl
@@ -19,7 +20,11 @@ LOGGER_OFF = -1
 
 
 def build_px4(
-    scenario: Scenario, hover: Hover, log_folder: Path, generator: np.random.Generator
+    scenario: Scenario,
+    hover: Hover,
+    log_folder: Path,
+    generator: np.random.Generator,
+    dds: DdsLink | None = None,
 ) -> Px4Sitl:
     """Prepare one PX4 SITL per drone; nothing is started yet.
 
@@ -28,6 +33,7 @@ def build_px4(
         hover: How the system hangs in formation.
         log_folder: Where PX4's consoles are kept.
         generator: Source of the sensors' noise.
+        dds: Link to a ROS graph, from where they are then flown.
 
     Raises:
         ConfigError: The scenario starts in the air, or has drones that PX4 SITL cannot fly.
@@ -54,4 +60,5 @@ def build_px4(
             scenario.autopilot.sensors, scenario.physics.gravity_m_s2, 1.0 / RATE_HZ, generator
         ),
         log_folder=log_folder,
+        dds=dds,
     )

@@ -141,6 +141,17 @@ class CommandLink:
             )
         )
 
+    def set_origin(self, latitude_deg: float, longitude_deg: float, altitude_m: float) -> None:
+        """Say where the local frame is to begin; altitude above mean sea level."""
+        self._send(
+            mavlink.MAVLink_set_gps_global_origin_message(
+                self._system,
+                round(latitude_deg * 1e7),
+                round(longitude_deg * 1e7),
+                round(altitude_m * 1e3),
+            )
+        )
+
     def ask_offboard(self) -> None:
         """Ask for offboard mode."""
         self._command(

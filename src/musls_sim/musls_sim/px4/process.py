@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +21,14 @@ GRACE_S = 1.0
 class Px4Process:
     """A running `px4`, leader of a process group of its own."""
 
-    def __init__(self, install: Px4Install, instance: int, root: Path, console: Path) -> None:
+    def __init__(
+        self,
+        install: Px4Install,
+        instance: int,
+        root: Path,
+        console: Path,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         """Start it.
 
         Args:
@@ -28,12 +36,13 @@ class Px4Process:
             instance: PX4's instance number.
             root: Its working folder, see `airframe.make_root`.
             console: File for what it prints.
+            variables: Of its environment, for its scripts.
 
         Raises:
             Px4Error: It cannot be started.
         """
         command = [
-            *_guard(),
+            *guard(),
             str(install.binary),
             "-d",
             "-i",
@@ -46,6 +55,7 @@ class Px4Process:
         # PX4's own variables would choose another simulator, place or speed.
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PX4_") and k != "R"}
         environment |= {"PX4_SYS_AUTOSTART": str(AUTOSTART_ID), "PX4_SIM_MODEL": SIM_MODEL}
+        environment |= variables or {}
         self._console = console
         with console.open("wb") as output:
             try:
@@ -95,7 +105,7 @@ class Px4Process:
             os.killpg(self._process.pid, number)
 
 
-def _guard() -> list[str]:
+def guard() -> list[str]:
     """What the program is started through.
 
     It dies with this process, whatever ends that. As root PX4 would take real-time priority for

@@ -18,10 +18,11 @@ from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.errors import ConfigError
 from musls_sim.px4.airframe import airframe_script
 from musls_sim.px4.command_link import OFFBOARD
+from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.errors import Px4Error
 from musls_sim.px4.install import Px4Install
 from musls_sim.px4.instances import claim_instances
-from musls_sim.px4.sensors import Sensors
+from musls_sim.px4.sensors import ORIGIN_ALTITUDE_M, Sensors, geodetic_deg
 from musls_sim.px4.start_up import StartUp
 from musls_sim.px4.vehicle import Vehicle
 
@@ -73,6 +74,7 @@ class Px4Sitl:
         *,
         log_folder: Path,
         answer_limit_s: float = ANSWER_LIMIT_S,
+        dds: DdsLink | None = None,
     ) -> None:
         """Prepare; `start` starts the processes.
 
@@ -84,11 +86,12 @@ class Px4Sitl:
             sensors: What PX4 measures.
             log_folder: Where PX4's consoles are kept; made when needed.
             answer_limit_s: Wall-clock time after which PX4 counts as hung.
+            dds: Link to a ROS graph, from where they are then flown (`follow`).
         """
-        self._install, self._layouts = install, tuple(layouts)
+        self._install, self._layouts, self._dds = install, tuple(layouts), dds
         self._airframes = [
-            airframe_script(layout, own, chosen)
-            for layout, own in zip(layouts, defaults, strict=True)
+            airframe_script(layout, own, {**chosen, **(dds.parameters(i) if dds else {})})
+            for i, (layout, own) in enumerate(zip(layouts, defaults, strict=True))
         ]
         self._chosen, self._sensors = dict(chosen), sensors
         self._log_folder, self._answer_limit_s = log_folder, answer_limit_s
@@ -122,6 +125,16 @@ class Px4Sitl:
         )
 
     @property
+    def armed(self) -> np.ndarray:
+        """Whether the motors may turn, (n_drones,) bool."""
+        return np.array([v.hil.armed for v in self._vehicles])
+
+    @property
+    def clock_s(self) -> float:
+        """PX4's time, that of the last frame of sensors."""
+        return self._time_us * 1e-6
+
+    @property
     def hover_thrust(self) -> np.ndarray:
         """MPC_THR_HOVER, (n_drones,); PX4 does not tell its estimate by MAVLink."""
         return self._hover_thrust
@@ -142,22 +155,57 @@ class Px4Sitl:
             Px4Error: One did not start, failed its checks or refused.
             ConfigError: A chosen parameter does not exist.
         """
+        self.boot(measurement)
+        self._ground_enu_m = measurement.position_enu_m[:, 2].copy()
         try:
-            self._launch()
-            self._ground_enu_m = measurement.position_enu_m[:, 2].copy()
-            start_up = StartUp(
-                self._vehicles,
-                lambda: self._cycle(measurement),
-                lambda: self._guide(setpoint),
-                1.0 / RATE_HZ,
-            )
-            start_up.boot()
-            self._check_parameters()
-            self._offset_ned_m = start_up.survey(world_enu_ned(measurement.position_enu_m))
-            start_up.arm()
+            self._start_up(measurement).arm(lambda: self._guide(setpoint))
         except BaseException:
             self.close()
             raise
+
+    def boot(self, measurement: DroneMeasurements) -> np.ndarray:
+        """Start all PX4s and let them find where they are, while the drones stand still.
+
+        With a link to a ROS graph their local frames are told to begin there.
+
+        Args:
+            measurement: True state of the drones, (n_drones, 16).
+
+        Returns:
+            Estimated minus true position, (n_drones, 3), NED [m]; see `StartUp.survey`.
+
+        Raises:
+            Px4Error: One did not start or found no position.
+            ConfigError: A chosen parameter does not exist.
+        """
+        try:
+            self._launch()
+            start_up = self._start_up(measurement)
+            start_up.boot()
+            self._check_parameters()
+            if self._dds:  # whoever guides them knows no survey
+                self._begin_frames(world_enu_ned(measurement.position_enu_m))
+            self._offset_ned_m = start_up.survey(world_enu_ned(measurement.position_enu_m))
+        except BaseException:
+            self.close()
+            raise
+        return self._offset_ned_m
+
+    def _begin_frames(self, place_ned_m: np.ndarray) -> None:
+        """Let each local frame begin at a place instead of at its first noisy fix."""
+        latitude, longitude = geodetic_deg(place_ned_m)
+        for i, vehicle in enumerate(self._vehicles):
+            altitude_m = ORIGIN_ALTITUDE_M - place_ned_m[i, 2]
+            vehicle.commands.set_origin(latitude[i], longitude[i], altitude_m)
+
+    def _start_up(self, measurement: DroneMeasurements) -> StartUp:
+        # PX4's DDS client leaves an agent that does not answer within 1.5 s of PX4's time.
+        return StartUp(
+            self._vehicles,
+            lambda: self._cycle(measurement),
+            1.0 / RATE_HZ,
+            realtime=self._dds is not None,
+        )
 
     def step(
         self,
@@ -181,6 +229,22 @@ class Px4Sitl:
         self._cycle(measurement)
         if self._ordered_armed:
             self._supervise(time_s, np.isnan(setpoint.position_enu_m[:, 2]), measurement)
+        return self._motors(out)
+
+    def follow(self, measurement: DroneMeasurements, out: MotorCommands) -> MotorCommands:
+        """Advance all PX4s by 4 ms; who arms and guides them is their own affair.
+
+        Args:
+            measurement: True state of the drones, (n_drones, 16).
+            out: Commands, (n_drones, 2, n_rotors), overwritten.
+
+        Raises:
+            Px4Error: One died or stopped answering.
+        """
+        self._cycle(measurement)
+        return self._motors(out)
+
+    def _motors(self, out: MotorCommands) -> MotorCommands:
         rotors = out.throttle.shape[1]
         for i, vehicle in enumerate(self._vehicles):
             out.throttle[i] = vehicle.hil.controls[:rotors]
@@ -219,7 +283,7 @@ class Px4Sitl:
             for i, instance in enumerate(claim_instances(len(self._layouts))):
                 root = self._folder / str(instance.number)
                 log = self._log_folder / f"drone_{i + 1}.log"
-                self._vehicles.append(Vehicle(i, instance, self._install, root, log))
+                self._vehicles.append(Vehicle(i, instance, self._install, root, log, self._dds))
             for vehicle, airframe in zip(self._vehicles, self._airframes, strict=True):
                 vehicle.start(airframe)
         except OSError as error:
@@ -237,6 +301,8 @@ class Px4Sitl:
                             f"autopilot.parameters.{name}: this PX4 has no such parameter "
                             f'({vehicle.name}: "{line}")'
                         )
+                if self._dds and "not found" in line and "UXRCE_DDS" in line:
+                    vehicle.fail("has no uxrce_dds_client, which a flight through ROS needs")
 
     def _cycle(self, measurement: DroneMeasurements) -> None:
         """One frame of sensors to all, then the answers of all."""

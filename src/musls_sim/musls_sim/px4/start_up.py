@@ -35,19 +35,20 @@ class StartUp:
         self,
         vehicles: Sequence[Vehicle],
         cycle: Callable[[], None],
-        guide: Callable[[], None],
         period_s: float,
+        *,
+        realtime: bool = False,
     ) -> None:
         """Prepare.
 
         Args:
             vehicles: Connected ones.
             cycle: Sends one frame of sensors to all and takes their answers.
-            guide: Sends the first set-points where due.
             period_s: Simulated time of a cycle.
+            realtime: Go no faster than real time after booting either.
         """
-        self._vehicles, self._cycle, self._guide = vehicles, cycle, guide
-        self._period_s = period_s
+        self._vehicles, self._cycle, self._period_s = vehicles, cycle, period_s
+        self._realtime = realtime
 
     def boot(self) -> None:
         """Run at real-time speed until every PX4 answers and knows where it is.
@@ -88,18 +89,25 @@ class StartUp:
         estimated = [np.mean(v.commands.positions_ned_m, axis=0) for v in self._vehicles]
         return np.array(estimated) - true_ned_m
 
-    def arm(self) -> None:
+    def arm(self, guide: Callable[[], None]) -> None:
         """Into offboard mode, then armed, all together.
+
+        Args:
+            guide: Sends the first set-points where due.
 
         Raises:
             Px4Error: One refused.
         """
-        self._advance_for(1.0, guided=True)  # PX4 takes the mode only when set-points come
-        self._ask("enter offboard mode", lambda v: v.commands.ask_offboard(), _in_offboard)
-        self._ask("arm", lambda v: v.commands.ask_arm(), _is_armed)
+        self._advance_for(1.0, guide)  # PX4 takes the mode only when set-points come
+        self._ask("enter offboard mode", lambda v: v.commands.ask_offboard(), _in_offboard, guide)
+        self._ask("arm", lambda v: v.commands.ask_arm(), _is_armed, guide)
 
     def _ask(
-        self, what: str, ask: Callable[[Vehicle], None], done: Callable[[Vehicle], bool]
+        self,
+        what: str,
+        ask: Callable[[Vehicle], None],
+        done: Callable[[Vehicle], bool],
+        guide: Callable[[], None],
     ) -> None:
         """Ask again and again until all have done it."""
         asked_s = 0.0
@@ -110,14 +118,18 @@ class StartUp:
                         answer = vehicle.commands.state.answer
                         vehicle.fail(f"refused to {what} for {STEP_LIMIT_S:g} s ({answer})")
                     ask(vehicle)
-            self._advance_for(ASK_EVERY_S, guided=True)
+            self._advance_for(ASK_EVERY_S, guide)
             asked_s += ASK_EVERY_S
 
-    def _advance_for(self, duration_s: float, *, guided: bool = False) -> None:
+    def _advance_for(self, duration_s: float, guide: Callable[[], None] | None = None) -> None:
+        next_frame = monotonic()
         for _ in range(round(duration_s / self._period_s)):
-            if guided:
-                self._guide()
+            if guide is not None:
+                guide()
             self._cycle()
+            if self._realtime:
+                next_frame += self._period_s
+                sleep(max(next_frame - monotonic(), 0.0))
 
 
 def _up(vehicle: Vehicle) -> bool:

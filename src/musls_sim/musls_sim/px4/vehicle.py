@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from musls_sim.px4.airframe import make_root
 from musls_sim.px4.command_link import CommandLink
+from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.errors import Px4Error
 from musls_sim.px4.hil_link import HilLink, LinkError
 from musls_sim.px4.install import Px4Install
@@ -35,7 +36,13 @@ class Vehicle:
     """
 
     def __init__(
-        self, index: int, instance: Instance, install: Px4Install, root: Path, log: Path
+        self,
+        index: int,
+        instance: Instance,
+        install: Px4Install,
+        root: Path,
+        log: Path,
+        dds: DdsLink | None = None,
     ) -> None:
         """Prepare; nothing is started.
 
@@ -45,12 +52,13 @@ class Vehicle:
             install: Where PX4 is.
             root: Empty working folder.
             log: File for PX4's console.
+            dds: Its link to a ROS graph.
         """
         self.index, self.name = index, f"drone_{index + 1}"
         self._instance, self._install, self._root, self._log = instance, install, root, log
-        self.commands = CommandLink(
-            instance.api, PX4_API_PORT + instance.number, instance.system_id
-        )
+        self._dds = dds
+        system = dds.system_id(index) if dds else instance.system_id
+        self.commands = CommandLink(instance.api, PX4_API_PORT + instance.number, system)
         self.hil: HilLink | None = None
         self._process: Px4Process | None = None
 
@@ -61,7 +69,10 @@ class Vehicle:
             Px4Error: It cannot be started.
         """
         make_root(self._root, self._install, airframe)
-        self._process = Px4Process(self._install, self._instance.number, self._root, self._log)
+        variables = self._dds.variables(self.index) if self._dds else {}
+        self._process = Px4Process(
+            self._install, self._instance.number, self._root, self._log, variables
+        )
 
     def connect(self, patience_s: float) -> None:
         """Wait until PX4 has connected to the simulator.

@@ -1,0 +1,65 @@
+"""What differs in the graph when real PX4s fly the embedded simulator's drones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from musls_bringup.ros import graph
+from musls_description.errors import MuslsError
+from musls_sim.scenario import Scenario
+
+
+def offboard_of(scenario: Scenario) -> graph.NodeSpec:
+    """The offboard node of a flight in the embedded simulator.
+
+    A real PX4's local frame begins where the drone stands when it starts, the built-in
+    autopilot's at the world's origin.
+    """
+    n = scenario.system.n_drones
+    if scenario.autopilot.kind != "px4":
+        return graph.offboard(n)
+    from musls_bringup.gazebo_run import drone_places_enu_m  # imports `graph` in turn
+
+    places = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
+    return graph.offboard(n, local_origin_enu_m=places)
+
+
+def check_px4(scenario: Scenario) -> None:
+    """See that PX4 and its agent are here, before anything starts.
+
+    Raises:
+        Px4Error: One is missing.
+    """
+    if scenario.autopilot.kind == "px4":
+        from musls_sim.px4.agent import find_agent
+        from musls_sim.px4.install import find_px4
+
+        find_px4()
+        find_agent()
+
+
+@contextmanager
+def px4_consoles(out: Path, work: Path) -> Iterator[Path]:
+    """Gives the folder for what real PX4s and their agent print.
+
+    It joins the results, or stays beside them where the error of a failed flight says.
+
+    Args:
+        out: Folder of the results.
+        work: Folder that it is until they are finished.
+    """
+    logs = Path(f"{os.path.realpath(out)}.px4-logs")
+    shutil.rmtree(logs, ignore_errors=True)  # of an earlier failure
+    try:
+        yield logs
+    except MuslsError:
+        raise
+    except BaseException:
+        shutil.rmtree(logs, ignore_errors=True)
+        raise
+    if logs.is_dir():
+        shutil.move(logs, work / "px4")
