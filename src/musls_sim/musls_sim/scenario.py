@@ -172,7 +172,8 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
     for override in overrides:
         if not override.startswith("system="):
             _apply(data, override)
-    return build(Scenario, data, str(path), text)
+    where = " --set ".join([str(path), *overrides])
+    return build(Scenario, data, where, text)
 
 
 def _system_data(system: Any, scenario: Path, folder: Path) -> Any:
