@@ -97,6 +97,7 @@ def test_stated_deviations_cover_the_truth(truth, system):
     assert np.mean(np.abs(scatter) < 2.0) > 0.7
 
 
+@pytest.mark.slow
 def test_a_bound_that_is_hit_is_said(replay, system):
     spec = FitSpec(["load_origin_z"], {"load_origin_z": (-0.03, 0.03)})
     result = fit(replay, system, spec)

@@ -85,6 +85,7 @@ def odometry(body, t):
     return message
 
 
+@pytest.mark.slow
 def test_gazebos_odometry_becomes_a_bag_that_can_be_analysed(flight, start, probe):
     from nav_msgs.msg import Odometry
     from rosgraph_msgs.msg import Clock

@@ -89,6 +89,7 @@ def test_real_flights_are_predicted(flight, limit_m, tmp_path):
     assert numbers["translational_error_m"] < limit_m
 
 
+@pytest.mark.slow
 def test_fit_then_replay_another_way_with_it(flown, tmp_path, capsys):
     """The wrong reference point of above is found, and carried over by --with-fit."""
     wrong = ["--step", "0.004", "--lead-in", "1.5", "--offset", "load=0,0,0.05"]
@@ -106,6 +107,7 @@ def test_fit_then_replay_another_way_with_it(flown, tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 def test_cable_models_side_by_side(flown, tmp_path, capsys):
     models = ["chain:3", "rod", "spring"]
     options = [word for model in models for word in ("--cable-model", model)]

@@ -44,6 +44,7 @@ def load_path(recording, time_s):
     )
 
 
+@pytest.mark.slow
 def test_a_flight_through_the_graph_is_the_flight_in_process(flown):
     folder, through, inside = flown
     assert [s["name"] for s in through["stages"]] == [s["name"] for s in inside["stages"]]
@@ -67,6 +68,7 @@ def test_a_flight_through_the_graph_is_the_flight_in_process(flown):
     assert np.diff(ros.bodies["load"].time_s).max() < 0.0201  # nothing lost
 
 
+@pytest.mark.slow
 def test_the_bag_is_compared_and_viewed_like_any_other(flown, tmp_path, capsys):
     folder, _, _ = flown
     bags = [str(folder / name / "bag") for name in ("inside", "ros")]

@@ -21,6 +21,7 @@ def start(nodes, file, *, with_formation=True):
         nodes.start(graph.formation(file, autostart=True))
 
 
+@pytest.mark.slow
 def test_drones_hover_when_the_formation_dies_and_can_be_landed(nodes, probe, air):
     from std_srvs.srv import Trigger
 
@@ -132,6 +133,7 @@ def test_what_px4_says_is_where_the_drones_are(nodes, probe, air):
         assert odometry.pose_frame == VehicleOdometry.POSE_FRAME_NED
 
 
+@pytest.mark.slow
 def test_an_instance_that_is_not_there_is_named(nodes, probe, air):
     nodes.start(graph.simulator(air, realtime=True))
     nodes.start(graph.NodeSpec("musls_control", "offboard", {"use_sim_time": True, "drones": [7]}))

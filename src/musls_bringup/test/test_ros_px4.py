@@ -56,6 +56,7 @@ def gone(pid):
     return not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.slow
 def test_time_runs_drones_stand_and_everything_ends(standins, nodes, probe, solo, tmp_path):
     from geometry_msgs.msg import PoseStamped
     from px4_msgs.msg import VehicleStatus
