@@ -62,8 +62,8 @@ def test_the_compared_points_are_stated(capsys, real, sim, tmp_path):
     [
         (["--stage", "circle"], "the load's set-points do not go round a circle evenly"),
         (["--stage", "hover"], "no rule how to cut 'hover'"),
-        (["--stage", "shm", "--offset", "load=1,2"], "must be three numbers x,y,z"),
-        (["--stage", "shm", "--offset", "load"], "must be BODY=..."),
+        (["--stage", "shm", "--offset", "load=1,2"], "must be BODY=X,Y,Z"),
+        (["--stage", "shm", "--offset", "load"], "must be BODY=X,Y,Z"),
         (["--stage", "shm", "--offset", "winch=0,0,1"], "no body 'winch' in it"),
         (["--stage", "shm", "--bodies", "drone_9"], "no body 'drone_9' in it"),
         (["--stage", "shm", "--lag-limit", "-1"], "must be 0 or more"),

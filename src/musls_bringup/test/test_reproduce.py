@@ -36,7 +36,7 @@ def test_a_stage_without_or_with_two_files_is_named(tmp_path):
     [
         (["--system", "x500_trioo"], "x500_trio"),
         (["--set", "mission.risem=1"], "rise_m"),
-        (["--offset", "load=1,2"], "three numbers"),
+        (["--offset", "load=1,2"], "BODY=X,Y,Z"),
         (["--system", "x500_trio", "--system", "x500_trio"], "once"),
     ],
 )

@@ -46,7 +46,7 @@ def test_two_recordings_as_a_gif(csv, tmp_path, capsys):
         (["--png", "9", "--shift", "3"], ["--shift and --skip-with are for --with"]),
         (["--png", "9", "--system", "x500_tri"], ["x500_tri", "x500_trio"]),
         (["--png", "9", "--system", "x500_duo"], ["3 drones recorded", "x500_duo has 2"]),
-        (["--png", "9", "--offset", "load=1,2"], ["--offset '1,2'", "three numbers"]),
+        (["--png", "9", "--offset", "load=1,2"], ["--offset load=1,2", "BODY=X,Y,Z"]),
         (["--png", "9", "--offset", "cargo=1,2,3"], ["no body 'cargo'"]),
         (["--png", "9", "--with", "absent.csv"], ["absent.csv", "no such file"]),
         (["--gif", "--fps", "0"], ["fps is 0"]),

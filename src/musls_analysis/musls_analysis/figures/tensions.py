@@ -25,7 +25,7 @@ def tensions_figure(recording: Recording, slack_threshold_n: float) -> Figure:
     axes = figure.subplots(len(cables), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     handles = style.body_handles(cables)
     handles.append(Line2D([], [], color=style.FAINT, lw=1.2, label="at the drone"))
-    handles.append(Patch(color=_SLACK, label=f"slack (below {slack_threshold_n:g} N)"))
+    handles.append(Patch(color=_SLACK, label=f"slack (below {slack_threshold_n:.2g} N)"))
     top_in = style.legend_on_top(figure, handles) + stages.LABEL_HEIGHT_IN
     style.margins(figure, 0.6, 0.38, 0.4, top_in, hspace=0.18)
     stages.shade_stages(recording, axes)

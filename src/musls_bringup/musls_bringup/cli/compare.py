@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.cli.options import Frames, Overwrite, SimulatedPoints, frames_of, offsets_m
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,17 +38,6 @@ _LagLimit = Annotated[
 _EulerMean = Annotated[
     bool, typer.Option("--euler-mean", help="Average roll, pitch, yaw one by one, as the paper.")
 ]
-_Offsets = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="BODY=X,Y,Z",
-        help="Compare this point of a simulated body, in its frame, from its origin [m]; repeat.",
-    ),
-]
-_Frames = Annotated[
-    list[str] | None,
-    typer.Option(metavar="BODY=FRAME,...", help="TF frames of the real bag, if not guessed."),
-]
 _Bodies = Annotated[
     str | None, typer.Option(metavar="BODY,...", help="Bodies to compare.", show_default="all")
 ]
@@ -73,17 +63,15 @@ def run(
     stage: _Stages,
     lag_limit: _LagLimit = 0.5,
     euler_mean: _EulerMean = False,
-    offset: _Offsets = None,
-    frames: _Frames = None,
+    offset: SimulatedPoints = None,
+    frames: Frames = None,
     bodies: _Bodies = None,
     skip_real: _SkipReal = 0,
     skip_sim: _SkipSim = 0,
     real_cycle: _RealCycles = None,
     sim_cycle: _SimCycles = None,
     out: _Out = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an older result.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
     from musls_analysis.compare import CompareOptions, compare_stage
@@ -117,8 +105,7 @@ def _read(real: Path, sims: list[Path], frames: list[str] | None) -> list[Record
     """The real recording and the simulated ones."""
     from musls_analysis.readers import ReadOptions, read_recording
 
-    named = [part for text in frames or () for part in text.split(",")]
-    recordings = [read_recording(real, ReadOptions(frames=dict(_pairs(named, "--frames"))))]
+    recordings = [read_recording(real, ReadOptions(frames=frames_of(frames)))]
     recordings += [read_recording(sim) for sim in sims]
     for recording in recordings:
         _warn(f"{recording.source}: {line}" for line in recording.warnings)
@@ -152,35 +139,6 @@ def _cut(recording: Recording, stage: str, skip: int, spans: Spans) -> CutStage:
         except ValueError:
             raise ConfigError(f"cycle '{text}': must be START:END in seconds") from None
     return cut_at(recording, times)
-
-
-def _pairs(texts: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
-    pairs = []
-    for text in texts or ():
-        body, equals, value = text.partition("=")
-        if not (body.strip() and equals and value.strip()):
-            raise ConfigError(f"{option} '{text}': must be BODY=...")
-        pairs.append((body.strip(), value.strip()))
-    return pairs
-
-
-def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, ...]]:
-    """Points by body from texts BODY=X,Y,Z.
-
-    Raises:
-        ConfigError: A text is no such thing.
-    """
-    return {body: _vector(text) for body, text in _pairs(texts, "--offset")}
-
-
-def _vector(text: str) -> tuple[float, ...]:
-    try:
-        vector = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        vector = ()
-    if len(vector) != 3 or not all(abs(part) < float("inf") for part in vector):
-        raise ConfigError(f"--offset '{text}': must be three numbers x,y,z [m]")
-    return vector
 
 
 def _points(offsets_m: Any) -> str:

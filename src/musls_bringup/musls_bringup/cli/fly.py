@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.cli.options import FlightFolder, Overwrite, Report, ScenarioName, Settings
+
 if TYPE_CHECKING:
     from musls_sim.flight.flight import Flight
 
@@ -25,34 +27,22 @@ EXAMPLE = "musls fly circle --set system.cables.links=29 --seed 3"
 
 
 def run(
-    scenario: Annotated[
-        str,
-        typer.Argument(help="Shipped scenario (musls list scenarios), YAML file or result folder."),
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Output folder.", show_default="runs/SCENARIO_DATE_TIME")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; repeat."),
-    ] = None,
+    scenario: ScenarioName,
+    out: FlightFolder = None,
+    settings: Settings = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all noise.")] = None,
     autopilot: Annotated[
         AutopilotKind | None,
         typer.Option(help="builtin, or px4: a real PX4 SITL per drone.", show_default="scenario's"),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an older result.")
-    ] = False,
+    overwrite: Overwrite = False,
     realtime: Annotated[
         bool, typer.Option("--realtime", help="Fly no faster than real time.")
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Fly even if the rotors cannot lift the load.")
     ] = False,
-    report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write figures and report.html.")
-    ] = True,
+    report: Report = True,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
     from musls_bringup.fly import FlyOptions, find_scenario, fly

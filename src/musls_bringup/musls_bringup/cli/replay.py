@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.cli.options import Overwrite, RecordedPoints, numbers, offsets_m
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from musls_analysis.replay.parameters import Setup
 
 EXAMPLE = "musls replay flight_2136_shm.csv --offset load=0,0,-0.07 --fit damping,load_com"
+
+BOUNDS = "NAME=LOW,HIGH, such as damping=1e-4,0.01"
 
 
 def run(
@@ -31,14 +33,7 @@ def run(
             show_default="chain",
         ),
     ] = None,
-    offset: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="BODY=X,Y,Z",
-            help="Recorded point of a body in its own frame, from its centre of mass [m]; "
-            "BODY is load, drone_1, ... or drones.",
-        ),
-    ] = None,
+    offset: RecordedPoints = None,
     fit: Annotated[
         str | None,
         typer.Option(
@@ -64,15 +59,14 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Output folder.", show_default="runs/replay_..._DATE_TIME")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an older result.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
     from musls_analysis.readers import read_recording
     from musls_analysis.replay import Replay, ReplaySpec
     from musls_analysis.replay.fit_files import apply, read_values
     from musls_analysis.replay.parameters import Setup
+    from musls_analysis.sweep.execute import available_cores
     from musls_bringup.results import check_folder, default_folder, result_folder
     from musls_description.library import load_system
 
@@ -89,8 +83,7 @@ def run(
             f"system {chosen.name}: replay needs cables with twist: free, since the recorded yaws "
             "of drones and load would tear cables that cannot twist"
         )
-    offsets = dict(_offset(text) for text in offset or [])
-    spec = ReplaySpec(lead_in_s=lead_in, physics_step_s=_step(step), offsets_m=offsets)
+    spec = ReplaySpec(lead_in_s=lead_in, physics_step_s=_step(step), offsets_m=offsets_m(offset))
     setup = Setup(chosen, spec)
     if with_fit is not None:
         setup = apply(setup, read_values(with_fit), str(with_fit))
@@ -100,19 +93,15 @@ def run(
     replay = Replay(read, setup.spec)
     with result_folder(folder, overwrite=overwrite) as work:
         if fit is not None:
-            limits = dict(_bounds(text) for text in bounds or [])
+            limits = dict(numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ())
             setup = _fitted(
-                replay, setup, fit.split(","), limits, models[0], workers or _processors(), work
+                replay, setup, fit.split(","), limits, models[0], workers or available_cores(), work
             )
         if len(models) == 1:
             _conclude(_replayed(replay, setup, models[0], work))
         else:
             _compare(replay, setup, models, work)
     typer.echo(f"results in {folder}")
-
-
-def _processors() -> int:
-    return os.cpu_count() or 1
 
 
 def _fitted(
@@ -215,28 +204,6 @@ def _step(step_s: float) -> float:
     if ratio < 1.0 - 1e-9 or abs(ratio - round(ratio)) > 1e-6:
         raise ConfigError(f"--step = {step_s:g}: must divide 0.004 s (0.004, 0.002, 0.001, ...)")
     return step_s
-
-
-def _numbers(text: str, count: int, expected: str) -> tuple[str, tuple[float, ...]]:
-    """NAME=NUMBER,NUMBER,..."""
-    from math import isfinite
-
-    name, equals, numbers = text.partition("=")
-    try:
-        values = tuple(float(number) for number in numbers.split(","))
-    except ValueError:
-        values = ()
-    if not equals or len(values) != count or not all(map(isfinite, values)):
-        raise ConfigError(expected)
-    return name, values
-
-
-def _offset(text: str) -> tuple[str, tuple[float, float, float]]:
-    return _numbers(text, 3, f"--offset {text}: expected BODY=X,Y,Z, such as load=0,0,-0.07")
-
-
-def _bounds(text: str) -> tuple[str, tuple[float, float]]:
-    return _numbers(text, 2, f"--bounds {text}: expected NAME=LOW,HIGH, such as damping=1e-4,0.01")
 
 
 def _say(text: str) -> None:

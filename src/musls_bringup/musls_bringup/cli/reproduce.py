@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from musls_bringup.cli.options import Overwrite, Settings, SimulatedPoints, offsets_m
+
 EXAMPLE = "musls reproduce flights/ --seeds 5 --system x500_trio_swivel"
 
 _Flights = Annotated[
@@ -24,24 +26,14 @@ _Systems = Annotated[
         show_default="x500_trio, x500_trio_swivel",
     ),
 ]
-_Offsets = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="BODY=X,Y,Z",
-        help="Compare this point of a simulated body, in its frame, from its origin [m]; repeat.",
-    ),
-]
 
 
 def run(
     flights: _Flights,
     system: _Systems = None,
     seeds: Annotated[int, typer.Option(min=1, help="Flights per system.")] = 5,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a scenario key; repeat."),
-    ] = None,
-    offset: _Offsets = None,
+    settings: Settings = None,
+    offset: SimulatedPoints = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes.", show_default="one per core")
     ] = None,
@@ -49,29 +41,26 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="Output folder.", show_default="runs/reproduce_DATE_TIME"),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an older result.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Flies the paper's missions several times and compares them with its real flights."""
     from rich.console import Console
     from rich.progress import Progress
 
     from musls_analysis.sweep.execute import available_cores
-    from musls_bringup.cli.compare import offsets_m
     from musls_bringup.reproduce import TABLE, ReproduceOptions, reproduce, table
     from musls_bringup.results import check_folder, default_folder
 
     folder = out or default_folder("reproduce")
     check_folder(folder, overwrite=overwrite)
     words = ["./musls", "reproduce", str(flights), "--seeds", str(seeds)]
-    for option, values in (("--system", system), ("--set", set_), ("--offset", offset)):
+    for option, values in (("--system", system), ("--set", settings), ("--offset", offset)):
         words += [word for value in values or () for word in (option, value)]
     options = ReproduceOptions(
         systems=system or ["x500_trio", "x500_trio_swivel"],
         seeds=seeds,
         workers=workers or available_cores(),
-        overrides=set_ or [],
+        overrides=settings or [],
         offsets_m=offsets_m(offset),
         command=shlex.join(words),
     )

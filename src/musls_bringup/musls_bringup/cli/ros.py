@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from musls_bringup.cli.options import FlightFolder, Overwrite, Report, ScenarioName, Settings
 
 app = typer.Typer(
     name="ros",
@@ -31,26 +32,14 @@ def setup() -> None:
 
 @app.command("fly", epilog="\b\nExample:\n  musls ros fly circle --realtime")
 def fly(
-    scenario: Annotated[
-        str,
-        typer.Argument(help="Shipped scenario (musls list scenarios), YAML file or result folder."),
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Output folder.", show_default="runs/SCENARIO_DATE_TIME")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; repeat."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an older result.")
-    ] = False,
+    scenario: ScenarioName,
+    out: FlightFolder = None,
+    settings: Settings = None,
+    overwrite: Overwrite = False,
     realtime: Annotated[
         bool, typer.Option("--realtime", help="Fly in real time instead of in lockstep.")
     ] = False,
-    report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write figures and report.html.")
-    ] = True,
+    report: Report = True,
 ) -> int:
     """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
     from musls_bringup.cli.fly import conclude

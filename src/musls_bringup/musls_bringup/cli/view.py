@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.cli.options import Frames, RecordedPoints, frames_of, offsets_m
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -67,18 +68,6 @@ _System = Annotated[
         show_default="the scenario's beside the recording, else x500_trio",
     ),
 ]
-_Offsets = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="BODY=X,Y,Z",
-        help="Recorded point of RUN's body in its own frame, from its centre of mass [m]; "
-        "BODY is load, drone_1, ... or drones; repeat.",
-    ),
-]
-_Frames = Annotated[
-    list[str] | None,
-    typer.Option(metavar="BODY=FRAME,...", help="TF frames of RUN's bag, if not guessed."),
-]
 
 
 def run(
@@ -101,8 +90,8 @@ def run(
     follow: _Follow = False,
     trail: _Trail = 3.0,
     system: _System = None,
-    offset: _Offsets = None,
-    frames: _Frames = None,
+    offset: RecordedPoints = None,
+    frames: Frames = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older file.")] = False,
 ) -> None:
     """Shows load, drones, cables, set-points and tensions in 3-D over time."""
@@ -188,9 +177,7 @@ def _subjects(
         raise ConfigError("--shift and --skip-with are for --with OTHER")
     if shift_s is not None and not abs(shift_s) < float("inf"):
         raise ConfigError(f"--shift is {shift_s:g}, must be finite")
-    named = dict(_pair(part, "--frames") for text in frames or () for part in text.split(","))
-    offsets = {body: _vector(text) for body, text in (_pair(o, "--offset") for o in offset or ())}
-    subjects = [open_subject(recording, system, named, offsets)]
+    subjects = [open_subject(recording, system, frames_of(frames), offsets_m(offset))]
     warnings = []
     if other is not None:
         second = open_subject(other, system)
@@ -204,23 +191,6 @@ def _subjects(
     for line in warnings:
         typer.echo(f"musls: warning: {line}", err=True)
     return subjects
-
-
-def _pair(text: str, option: str) -> tuple[str, str]:
-    body, equals, value = text.partition("=")
-    if not (body.strip() and equals and value.strip()):
-        raise ConfigError(f"{option} '{text}': must be BODY=...")
-    return body.strip(), value.strip()
-
-
-def _vector(text: str) -> tuple[float, ...]:
-    try:
-        vector = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        vector = ()
-    if len(vector) != 3 or not all(abs(part) < float("inf") for part in vector):
-        raise ConfigError(f"--offset '{text}': must be three numbers x,y,z [m]")
-    return vector
 
 
 def _write(

@@ -60,7 +60,7 @@ def check_ros() -> None:
     missing = [package.name for package in missing_packages()]
     if missing:
         names = " and ".join(missing)
-        raise RosSetupError(f"{names} missing or of another version: ./musls ros setup builds it")
+        raise RosSetupError(f"{names} missing or of another version: run ./musls ros setup")
 
 
 def set_up(say: Callable[[str], None] = lambda text: None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -71,7 +72,7 @@ class DescribedNode(Node):
         return self.declare_parameter(name, default, described).value
 
 
-class SteppedNode(DescribedNode):
+class SteppedNode(DescribedNode, ABC):
     """A node that is stepped at a rate: by /clock with `use_sim_time`, else by a timer."""
 
     def __init__(self, name: str, *, rate_hz: float = 50.0) -> None:
@@ -91,9 +92,9 @@ class SteppedNode(DescribedNode):
             self.create_timer(1.0 / rate_hz, self._on_timer)
         self.create_timer(0.25, self._check_duplicate, clock=steady_clock())
 
+    @abstractmethod
     def step(self, time_s: float) -> None:
-        """Do one step; to be overridden."""
-        raise NotImplementedError
+        """Do one step."""
 
     def start_over(self) -> None:
         """Simulated time went back: forget everything that was; to be overridden."""

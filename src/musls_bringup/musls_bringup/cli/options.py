@@ -1,0 +1,99 @@
+"""Options that several commands have, and what reads NAME=VALUE texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from musls_description.errors import ConfigError
+
+ScenarioName = Annotated[
+    str,
+    typer.Argument(help="Shipped scenario (musls list scenarios), YAML file or result folder."),
+]
+FlightFolder = Annotated[
+    Path | None, typer.Option(help="Output folder.", show_default="runs/SCENARIO_DATE_TIME")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; repeat."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an older result.")]
+Report = Annotated[
+    bool, typer.Option("--report/--no-report", help="Write figures and report.html.")
+]
+RecordedPoints = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="BODY=X,Y,Z",
+        help="Recorded point of a body in its own frame, from its centre of mass [m]; "
+        "BODY is load, drone_1, ... or drones; repeat.",
+    ),
+]
+SimulatedPoints = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="BODY=X,Y,Z",
+        help="Compare this point of a simulated body, in its frame, from its origin [m]; repeat.",
+    ),
+]
+Frames = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="BODY=FRAME,...", help="TF frames of the first recording, if not guessed."
+    ),
+]
+
+
+def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, ...]]:
+    """Points by body from texts BODY=X,Y,Z.
+
+    Raises:
+        ConfigError: A text is no such thing.
+    """
+    return dict(
+        numbers(text, 3, "--offset", "BODY=X,Y,Z, such as load=0,0,-0.07") for text in texts or ()
+    )
+
+
+def frames_of(texts: Sequence[str] | None) -> dict[str, str]:
+    """TF frames by body from texts BODY=FRAME,...
+
+    Raises:
+        ConfigError: A text is no such thing.
+    """
+    named = [part for text in texts or () for part in text.split(",")]
+    return dict(_pair(part, "--frames", "BODY=FRAME,...") for part in named)
+
+
+def numbers(text: str, count: int, option: str, form: str) -> tuple[str, tuple[float, ...]]:
+    """Name and numbers of a text NAME=NUMBER,NUMBER,...
+
+    Args:
+        text: The text.
+        count: How many numbers there have to be.
+        option: Its option, for the error.
+        form: What it has to look like, for the error.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    name, value = _pair(text, option, form)
+    try:
+        values = tuple(float(number) for number in value.split(","))
+    except ValueError:
+        values = ()
+    if len(values) != count or not all(map(isfinite, values)):
+        raise ConfigError(f"{option} {text}: must be {form}")
+    return name, values
+
+
+def _pair(text: str, option: str, form: str) -> tuple[str, str]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (name and equals and value):
+        raise ConfigError(f"{option} {text}: must be {form}")
+    return name, value
