@@ -18,8 +18,8 @@ from time import perf_counter
 import numpy as np
 
 from musls_bringup.scenarios import SCENARIOS
-from musls_sim.flight.flight import Flight
 from musls_sim.scenario import load_scenario
+from musls_sim.session.flight import Flight
 
 CASES = {1: ("solo", []), 3: ("circle", []), 6: ("hexa", [])}
 TURN = 125  # control periods per turn, half a second of flight

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_analysis.bag import read_bag
-from musls_analysis.errors import geodesic_error_rad, translational_error_m
-from musls_analysis.recording import PoseTrack, Recording
+from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
+from musls_analysis.recordings.bag import read_bag
+from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_bringup.fly import FlyOptions, find_scenario, fly
 
 KINDS = ("builtin", "px4")

@@ -14,8 +14,8 @@ from made_up_flight import (
     write_bag,
 )
 
-from musls_analysis.bag import read_bag
-from musls_analysis.recording import Stage
+from musls_analysis.recordings.bag import read_bag
+from musls_analysis.recordings.recording import Stage
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_sim.plants.interface import PlantState

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from made_up_recordings import flight
 
-from musls_analysis.compare import CompareOptions, compare_stage
-from musls_analysis.comparison_files import TABLE_COLUMNS, table_rows, write_comparison
-from musls_analysis.cycles import CutStage, cut, cut_at
-from musls_analysis.mean_cycle import MeanCycle
-from musls_analysis.recording import PoseTrack, Recording
+from musls_analysis.comparison.compare import CompareOptions, compare_stage
+from musls_analysis.comparison.comparison_files import TABLE_COLUMNS, table_rows, write_comparison
+from musls_analysis.comparison.cycles import CutStage, cut, cut_at
+from musls_analysis.comparison.mean_cycle import MeanCycle
+from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_control.trajectories import Circle, Shm
 from musls_description.errors import ConfigError
 

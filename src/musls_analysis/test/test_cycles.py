@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from made_up_recordings import flight
 
-from musls_analysis.cycles import Cycle, cut, cut_at, stage_windows
-from musls_analysis.recording import PoseTrack, Recording, Stage
-from musls_analysis.setpoint_phase import circle_phase, oscillation_phase
+from musls_analysis.comparison.cycles import Cycle, cut, cut_at, stage_windows
+from musls_analysis.comparison.setpoint_phase import circle_phase, oscillation_phase
+from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_control.trajectories import Circle, Engage, Shm
 from musls_description.errors import ConfigError
 

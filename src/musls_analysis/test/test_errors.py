@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_analysis.errors import (
+from musls_analysis.comparison.errors import (
     ErrorStatistics,
     error_track,
     geodesic_error_rad,
     stage_errors,
     translational_error_m,
 )
-from musls_analysis.recording import PoseTrack, Recording, Stage
-from musls_analysis.rotations import roll_pitch_yaw, wrapped
+from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
+from musls_description.rotations import roll_pitch_yaw, wrapped
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 

@@ -6,11 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from musls_analysis.errors import geodesic_error_rad
-from musls_analysis.mean_cycle import CONFIDENCE_FACTOR, Slices, mean_cycle, phases, shifted
-from musls_analysis.recording import PoseTrack
-from musls_analysis.resample import gaps, resample
-from musls_analysis.rotations import (
+from musls_analysis.comparison.errors import geodesic_error_rad
+from musls_analysis.comparison.mean_cycle import (
+    CONFIDENCE_FACTOR,
+    Slices,
+    mean_cycle,
+    phases,
+    shifted,
+)
+from musls_analysis.recordings.recording import PoseTrack
+from musls_analysis.recordings.resample import gaps, resample
+from musls_description.rotations import (
     chordal_mean,
     from_roll_pitch_yaw,
     product,

@@ -8,7 +8,7 @@ from made_up_flight import STORE, pose_message
 from made_up_recordings import flight, log_lines, log_rows, tf_message
 from rosbags.rosbag2 import StoragePlugin, Writer
 
-from musls_analysis.readers import read_recording
+from musls_analysis.recordings.readers import read_recording
 
 ROWS = 360_000
 LONGEST_S = 15.0

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from musls_analysis.figures.stages import spread
-from musls_analysis.recording import (
+from musls_analysis.recordings.recording import (
     CableTrack,
     PoseTrack,
     Recording,
@@ -10,7 +10,7 @@ from musls_analysis.recording import (
     main_stages,
     stages_from_changes,
 )
-from musls_analysis.tension import slack_intervals, slack_mask
+from musls_analysis.report.tension import slack_intervals, slack_mask
 from musls_description.errors import ConfigError
 
 

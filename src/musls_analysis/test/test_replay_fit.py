@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_analysis.recording import PoseTrack, Recording
+from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.cable_models import with_links
 from musls_analysis.replay.fit import FitSpec, fit

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from musls_analysis.bag import read_bag
 from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.figures.write import write_figures
-from musls_analysis.recording import PoseTrack, Recording, Stage
-from musls_analysis.report import Flown, number, write_report
-from musls_analysis.summary import summarise
+from musls_analysis.recordings.bag import read_bag
+from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
+from musls_analysis.report.report import Flown, number, write_report
+from musls_analysis.report.summary import summarise
 from musls_description.library import load_system
 
 SPEED = {"sim_time_s": 75.0, "real_time_factor": 25.73, "steps": 18750, "links_per_cable": [15] * 3}
@@ -114,10 +114,10 @@ def test_workers_draw_the_same_pictures_even_if_one_dies(report, recording, tmp_
 def test_with_workers_this_process_does_not_import_matplotlib(flight_bag, tmp_path):
     """What the workers are for; also tells that they did the drawing."""
     code = (
-        "import sys; from pathlib import Path; from musls_analysis.bag import read_bag;"
+        "import sys; from pathlib import Path; from musls_analysis.recordings.bag import read_bag;"
         "from musls_analysis.figures.worker import FigureWorkers;"
-        "from musls_analysis.report import write_report;"
-        "from musls_analysis.summary import summarise;"
+        "from musls_analysis.report.report import write_report;"
+        "from musls_analysis.report.summary import summarise;"
         f"r = read_bag(Path({str(flight_bag)!r})); w = FigureWorkers();"
         f"write_report(r, summarise(r), Path({str(tmp_path)!r}), workers=w); w.close();"
         "print('matplotlib' in sys.modules)"

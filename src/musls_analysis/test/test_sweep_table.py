@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from musls_analysis.bag import read_bag
-from musls_analysis.errors import error_track
-from musls_analysis.summary import summarise
+from musls_analysis.comparison.errors import error_track
+from musls_analysis.recordings.bag import read_bag
+from musls_analysis.report.summary import summarise
 from musls_analysis.sweep.draw import write_figures
 from musls_analysis.sweep.labels import ParameterText, metric_text
 from musls_analysis.sweep.metrics import chosen_metric, usual_metrics

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from made_up_recordings import flight
 
-from musls_analysis.recording import CableTrack, PoseTrack, Recording, Stage
-from musls_analysis.rotations import from_roll_pitch_yaw, rotate
+from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage
 from musls_analysis.view.align import aligning_shift_s, shown_window, stage_at
 from musls_analysis.view.bodies import world
 from musls_analysis.view.camera import camera_on
@@ -17,6 +16,7 @@ from musls_analysis.view.subject import Subject, open_subject
 from musls_analysis.view.tension_scale import SLACK, UNKNOWN, TensionScale, round_up, tension_scale
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
+from musls_description.rotations import from_roll_pitch_yaw, rotate
 
 TRIO = load_system("x500_trio")
 

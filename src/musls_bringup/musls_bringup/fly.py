@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from musls_analysis.bag import read_bag
 from musls_analysis.figures.worker import FigureWorkers
-from musls_analysis.report import Flown, write_report
-from musls_analysis.summary import summarise
+from musls_analysis.recordings.bag import read_bag
+from musls_analysis.report.report import Flown, write_report
+from musls_analysis.report.summary import summarise
 from musls_bringup.results import result_folder
 from musls_bringup.scenarios import SCENARIOS
 from musls_description.schema import to_yaml
-from musls_sim.flight.flight import Flight, FlightResult
 from musls_sim.px4.errors import Px4Error
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
+from musls_sim.session.flight import Flight, FlightResult
 
 SLACK_SHARE = 0.05
 """A cable counts as slack while its tension at the load is below this share of its static load."""

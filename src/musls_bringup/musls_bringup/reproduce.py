@@ -16,12 +16,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from musls_analysis.compare import CompareOptions, StageComparison, compare_stage
-from musls_analysis.comparison_files import SUMMARY, write_comparison
-from musls_analysis.cycles import CutStage, cut
-from musls_analysis.paper import FIRST_CYCLES_DROPPED, TABLE_III
-from musls_analysis.readers import read_recording
-from musls_analysis.recording import Recording
+from musls_analysis.comparison.compare import CompareOptions, StageComparison, compare_stage
+from musls_analysis.comparison.comparison_files import SUMMARY, write_comparison
+from musls_analysis.comparison.cycles import CutStage, cut
+from musls_analysis.comparison.paper import FIRST_CYCLES_DROPPED, TABLE_III
+from musls_analysis.recordings.readers import read_recording
+from musls_analysis.recordings.recording import Recording
 from musls_bringup.fly import FlyOptions, find_scenario, fly
 from musls_bringup.results import result_folder
 from musls_description.errors import ConfigError, MuslsError

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from musls_bringup import gazebo_run
 from musls_bringup.fly import find_scenario
+from musls_bringup.gazebo import run as gazebo_run
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCKER = ROOT / "docker"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from musls_bringup import gazebo_run
+from musls_bringup.gazebo import run as gazebo_run
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
 

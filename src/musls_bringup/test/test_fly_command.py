@@ -24,10 +24,10 @@ from musls_bringup.results import ResultError, result_folder
 from musls_bringup.scenarios import SCENARIOS
 from musls_control.trajectories import TRAJECTORIES
 from musls_description.library import system_names
-from musls_sim.flight.flight import Flight
-from musls_sim.plants import dart_plant
+from musls_sim.plants.rigid_links import dart_plant
 from musls_sim.recording import bag_file
 from musls_sim.scenario import load_scenario
+from musls_sim.session.flight import Flight
 
 TINY = """\
 description: a test

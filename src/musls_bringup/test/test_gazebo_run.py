@@ -8,8 +8,8 @@ import pytest
 import yaml
 from sdf_reader import SdfScene
 
-from musls_bringup import gazebo_run
 from musls_bringup.fly import find_scenario
+from musls_bringup.gazebo import run as gazebo_run
 from musls_bringup.scenarios import SCENARIOS
 from musls_description.errors import ConfigError
 from musls_sim.scenario import load_scenario

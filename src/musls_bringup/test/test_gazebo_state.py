@@ -10,8 +10,8 @@ import yaml
 from ros_probe import Probe, needs_ros, own_domain
 from scipy.spatial.transform import Rotation
 
-from musls_analysis.readers import read_recording
-from musls_bringup import gazebo_run
+from musls_analysis.recordings.readers import read_recording
+from musls_bringup.gazebo import run as gazebo_run
 
 pytestmark = [needs_ros(), pytest.mark.timeout(200)]
 

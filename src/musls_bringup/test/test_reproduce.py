@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from musls_analysis.paper import TABLE_III
+from musls_analysis.comparison.paper import TABLE_III
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, find_scenario, fly
 from musls_bringup.reproduce import real_cycles

@@ -13,7 +13,7 @@ import pytest
 from ros_probe import needs_ros, own_domain
 from rosbags.rosbag2 import Reader
 
-from musls_analysis.readers import read_recording
+from musls_analysis.recordings.readers import read_recording
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, find_scenario, fly
 from musls_bringup.ros import graph

@@ -15,10 +15,10 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.launching import ARGUMENTS, launched_nodes, shared_file
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
-from musls_sim.flight.build import build_plant
-from musls_sim.flight.checks import hover_in_formation
 from musls_sim.recording.received import recorded_topics
 from musls_sim.scenario import load_scenario
+from musls_sim.session.build import build_plant
+from musls_sim.session.checks import hover_in_formation
 
 SOURCE = Path(__file__).parents[2]
 BRINGUP = SOURCE / "musls_bringup"

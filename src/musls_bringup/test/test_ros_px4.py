@@ -117,7 +117,7 @@ def test_without_an_agent_nothing_is_started(standins, monkeypatch, tmp_path, do
 @pytest.mark.slow
 @pytest.mark.skipif(bool(MISSING), reason=MISSING or "-")
 def test_real_px4s_lift_and_land_the_load_through_the_graph(tmp_path, domain):
-    from musls_analysis.readers import read_recording
+    from musls_analysis.recordings.readers import read_recording
 
     out = tmp_path / "out"
     scenario = find_scenario("circle", HOP)

@@ -29,7 +29,7 @@ from musls_description.schema import (
     spec,
 )
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.stability import CONTROL_PERIOD_S
+from musls_sim.plants.rigid_links.stability import CONTROL_PERIOD_S
 from musls_sim.px4.sensors import Px4SensorSpec
 from musls_sim.sensors.estimation import AnyEstimation, MotionCaptureSpec
 from musls_sim.wind import WindSpec

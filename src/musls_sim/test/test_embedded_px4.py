@@ -5,7 +5,7 @@ import pytest
 
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.errors import ConfigError
-from musls_sim.embedded_px4.commander import (
+from musls_sim.px4_stand_in.commander import (
     COMMAND_ARM_DISARM,
     COMMAND_LAND,
     COMMAND_SET_MODE,
@@ -15,9 +15,9 @@ from musls_sim.embedded_px4.commander import (
     Result,
     TrajectoryInput,
 )
-from musls_sim.embedded_px4.lockstep import Lockstep
-from musls_sim.embedded_px4.state_messages import StateMessages
-from musls_sim.embedded_px4.vehicles import EmbeddedVehicles
+from musls_sim.px4_stand_in.lockstep import Lockstep
+from musls_sim.px4_stand_in.state_messages import StateMessages
+from musls_sim.px4_stand_in.vehicles import EmbeddedVehicles
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.messages import pose_stamped, serialize, stamp, string
 from musls_sim.recording.received import ClockHistory, ReceivedBag, stamp_ns

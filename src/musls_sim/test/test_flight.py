@@ -18,11 +18,11 @@ from musls_control.phases import PHASES
 from musls_control.trajectories import Circle
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
-from musls_sim.flight.flight import Flight
-from musls_sim.flight.pilot import Pilot
-from musls_sim.plants import dart_plant
 from musls_sim.plants.interface import SimulationDiverged
+from musls_sim.plants.rigid_links import dart_plant
 from musls_sim.scenario import load_scenario
+from musls_sim.session.flight import Flight
+from musls_sim.session.pilot import Pilot
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))

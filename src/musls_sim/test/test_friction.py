@@ -14,9 +14,14 @@ from scipy.integrate import solve_ivp
 
 from musls_description.library import load_system
 from musls_description.tree import build_tree
-from musls_sim.plants.dart_skeleton import build_skeleton, build_world
-from musls_sim.plants.friction import CHANGE, STICK_RATE_RAD_S, RegularisedFriction
-from musls_sim.plants.joint_stops import DAMPING_N_M_S_RAD, STIFFNESS_N_M_RAD, STOP_RAD, JointStops
+from musls_sim.plants.rigid_links.dart_skeleton import build_skeleton, build_world
+from musls_sim.plants.rigid_links.friction import CHANGE, STICK_RATE_RAD_S, RegularisedFriction
+from musls_sim.plants.rigid_links.joint_stops import (
+    DAMPING_N_M_S_RAD,
+    STIFFNESS_N_M_RAD,
+    STOP_RAD,
+    JointStops,
+)
 
 G = 9.81
 K = G / 2.0

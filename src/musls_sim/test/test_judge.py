@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from plant_helpers import STILL, G, hovering_plant, trio
 
-from musls_sim.plants import dart_plant
-from musls_sim.plants.judge import MADE_ENERGY_J, EnergyCheck, mechanical_energy
+from musls_sim.plants.rigid_links import dart_plant
+from musls_sim.plants.rigid_links.judge import MADE_ENERGY_J, EnergyCheck, mechanical_energy
 
 SINKING_M_S = -0.24
 TILT_RAD = (0.012, -0.008, 0.0)

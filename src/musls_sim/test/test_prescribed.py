@@ -9,8 +9,8 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system, system_names
 from musls_description.spawn import hanging_equilibrium, slung_between
-from musls_sim.plants.cable_ends import advance_coordinates, end_jacobian
-from musls_sim.plants.inertia import (
+from musls_sim.plants.rigid_links.cable_ends import advance_coordinates, end_jacobian
+from musls_sim.plants.rigid_links.inertia import (
     factorise,
     half_solve,
     joint_space_inertia,
@@ -18,7 +18,7 @@ from musls_sim.plants.inertia import (
     other_half_solve,
     parent_coordinates,
 )
-from musls_sim.plants.prescribed import PrescribedPlant
+from musls_sim.plants.rigid_links.prescribed import PrescribedPlant
 from musls_sim.plants.spring_cables import SpringCablePlant
 
 

@@ -16,18 +16,18 @@ from plant_helpers import STILL, G, formation, hovering_plant, trio, with_cables
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_description.tree import build_tree
-from musls_sim.flight.trim import trim_speeds_rad_s
-from musls_sim.plants.dart_plant import CALM_PERIODS, DartPlant
-from musls_sim.plants.dart_skeleton import build_skeleton, build_world
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.plants.judge import JERK, OK, RUNAWAY, TOO_COARSE, judge_step
-from musls_sim.plants.stability import (
+from musls_sim.plants.rigid_links.dart_plant import CALM_PERIODS, DartPlant
+from musls_sim.plants.rigid_links.dart_skeleton import build_skeleton, build_world
+from musls_sim.plants.rigid_links.judge import JERK, OK, RUNAWAY, TOO_COARSE, judge_step
+from musls_sim.plants.rigid_links.stability import (
     design_tension_n,
     largest_stable_step_s,
     largest_stable_tension_n,
     stable_step_s,
     substeps,
 )
+from musls_sim.session.trim import trim_speeds_rad_s
 
 
 def rope(links, damping):

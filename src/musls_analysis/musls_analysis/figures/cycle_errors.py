@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from musls_analysis.compare import StageComparison
-from musls_analysis.errors import geodesic_error_rad, translational_error_m
+from musls_analysis.comparison.compare import StageComparison
+from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.figures import style
 
 

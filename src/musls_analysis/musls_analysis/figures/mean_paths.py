@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from musls_analysis.compare import StageComparison
+from musls_analysis.comparison.compare import StageComparison
 from musls_analysis.figures import style
 from musls_analysis.figures.paths_3d import AZIMUTH_DEG, ELEVATION_DEG, dress, zoom
-from musls_analysis.recording import LOAD
+from musls_analysis.recordings.recording import LOAD
 
 REAL_LINE = {"color": style.INK, "linewidth": 1.1}
 """The real system looks like this in every figure; simulated ones have the body's colour."""

@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from musls_analysis.compare import StageComparison
+from musls_analysis.comparison.compare import StageComparison
+from musls_analysis.comparison.mean_cycle import MeanCycle
 from musls_analysis.figures import style
 from musls_analysis.figures.mean_paths import REAL_LINE, real_handle
-from musls_analysis.mean_cycle import MeanCycle
 
 LABELS = ("x [m]", "y [m]", "z [m]", "roll [deg]", "pitch [deg]", "yaw [deg]")
 _SMALLEST_RANGE = (0.2, 0.2, 0.2, 4.0, 4.0, 4.0)

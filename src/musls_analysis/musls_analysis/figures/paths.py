@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_analysis.recording import Recording, main_stages
+from musls_analysis.recordings.recording import Recording, main_stages
 
 SNAPSHOTS = 5
 """Odd and prime: after whole turns of a periodic flight the moments do not coincide."""

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
 from musls_analysis.figures import paths, style
-from musls_analysis.recording import LOAD, Recording
+from musls_analysis.recordings.recording import LOAD, Recording
 
 ELEVATION_DEG, AZIMUTH_DEG = 24.0, -56.0
 """From where one looks."""

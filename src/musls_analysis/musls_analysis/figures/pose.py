@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from musls_analysis.figures import stages, style
-from musls_analysis.recording import Recording
-from musls_analysis.rotations import roll_pitch_yaw, wrapped
+from musls_analysis.recordings.recording import Recording
+from musls_description.rotations import roll_pitch_yaw, wrapped
 
 _LABELS = ("x [m]", "y [m]", "z [m]", "roll [deg]", "pitch [deg]", "yaw [deg]")
 _SMALLEST_RANGE = (0.4, 0.4, 0.4, 4.0, 4.0, 4.0)

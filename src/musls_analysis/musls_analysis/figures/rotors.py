@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from musls_analysis.figures import stages, style
-from musls_analysis.recording import Recording
+from musls_analysis.recordings.recording import Recording
 
 
 def rotors_figure(recording: Recording) -> Figure:

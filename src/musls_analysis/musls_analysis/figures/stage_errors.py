@@ -26,7 +26,7 @@ def stage_errors_figure(summary: Mapping[str, Any]) -> Figure:
     """Draw translational errors on the left, geodesic errors on the right.
 
     Args:
-        summary: With "errors" and "stages" of `musls_analysis.summary`.
+        summary: With "errors" and "stages" of `musls_analysis.report.summary`.
     """
     errors = summary["errors"]
     names = [s["name"] for s in summary["stages"] if any(s["name"] in e for e in errors.values())]

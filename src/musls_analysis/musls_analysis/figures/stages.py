@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from musls_analysis.figures.style import FAINT, INK, label
-from musls_analysis.recording import Recording
+from musls_analysis.recordings.recording import Recording
 
 LABEL_HEIGHT_IN = 0.47
 """Room that the names need above the axes."""

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from musls_analysis.recording import LOAD
+from musls_analysis.recordings.recording import LOAD
 
 WIDTH_IN = 7.6
 DPI = 130

@@ -7,8 +7,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from musls_analysis.figures import stages, style
-from musls_analysis.recording import Recording
-from musls_analysis.tension import slack_intervals
+from musls_analysis.recordings.recording import Recording
+from musls_analysis.report.tension import slack_intervals
 
 _SLACK = "#cf222e"
 

@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from musls_analysis.figures import paths, style
-from musls_analysis.recording import LOAD, Recording
+from musls_analysis.recordings.recording import LOAD, Recording
 
 
 def top_view_figure(recording: Recording) -> Figure:

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from musls_analysis.figures.written import WrittenFigure
-from musls_analysis.recording import Recording
+from musls_analysis.recordings.recording import Recording
 
 
 class FigureWorkers:

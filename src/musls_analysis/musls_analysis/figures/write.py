@@ -16,7 +16,7 @@ from musls_analysis.figures.style import label, save, styled
 from musls_analysis.figures.tensions import tensions_figure
 from musls_analysis.figures.top_view import top_view_figure
 from musls_analysis.figures.written import WrittenFigure
-from musls_analysis.recording import Recording
+from musls_analysis.recordings.recording import Recording
 
 
 class _Plan(NamedTuple):
@@ -34,7 +34,7 @@ def write_figures(
 
     Args:
         recording: The flight.
-        summary: Its numbers, from `musls_analysis.summary.summarise`.
+        summary: Its numbers, from `musls_analysis.report.summary.summarise`.
         folder: Where the PNG files go; made if missing.
         part: Which of the figures to draw.
 

@@ -17,7 +17,7 @@ from musls_description.names import near_names
 from musls_description.spawn import hanging_equilibrium, slung_between
 from musls_description.spawn.configuration import Configuration
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.prescribed import DrivenPlant, PrescribedPlant
+from musls_sim.plants.rigid_links.prescribed import DrivenPlant, PrescribedPlant
 from musls_sim.plants.spring_cables import SpringCablePlant
 
 Array = NDArray[np.float64]

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from musls_analysis.recording import PoseTrack
+from musls_analysis.recordings.recording import PoseTrack
 from musls_analysis.replay.replay import Replay, ReplayResult
-from musls_analysis.rotations import roll_pitch_yaw
+from musls_description.rotations import roll_pitch_yaw
 
 
 def summary(replay: Replay, result: ReplayResult) -> dict[str, Any]:

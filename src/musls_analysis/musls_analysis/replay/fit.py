@@ -19,14 +19,14 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation, Slerp
 
-from musls_analysis.recording import LOAD, PoseTrack
+from musls_analysis.recordings.recording import LOAD, PoseTrack
 from musls_analysis.replay.cable_models import CHAIN
 from musls_analysis.replay.parameters import Parameter, Setup, parameters, put_all
 from musls_analysis.replay.replay import Replay, ReplayResult
 from musls_analysis.replay.statistics import Uncertainty, uncertainty
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.stability import CONTROL_PERIOD_S
+from musls_sim.plants.rigid_links.stability import CONTROL_PERIOD_S
 
 Array = NDArray[np.float64]
 

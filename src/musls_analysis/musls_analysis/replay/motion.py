@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from musls_analysis.recording import LOAD, Recording
+from musls_analysis.recordings.recording import LOAD, Recording
 from musls_analysis.replay.path import SmoothPath, smooth_path
 from musls_description.errors import ConfigError
-from musls_sim.plants.prescribed import DronePath, Pose
+from musls_sim.plants.rigid_links.prescribed import DronePath, Pose
 
 Array = NDArray[np.float64]
 Vector = tuple[float, float, float]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator, make_smoothing_spline
 from scipy.spatial.transform import Rotation
 
-from musls_analysis.recording import PoseTrack
+from musls_analysis.recordings.recording import PoseTrack
 from musls_description.errors import ConfigError
 
 Array = NDArray[np.float64]

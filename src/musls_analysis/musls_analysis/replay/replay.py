@@ -1,8 +1,8 @@
 """Predict the load of a recording from the motion of its drones: the cable model alone.
 
-The drones are moved along their recorded (smoothed) poses, see `musls_sim.plants.prescribed`.
-A recording starts in the middle of a motion that says nothing about the cables, so the load is
-first drawn along its recorded pose by a soft spring and damper (the lead-in) and then let go;
+The drones are moved along their recorded (smoothed) poses, see
+`musls_sim.plants.rigid_links.prescribed`. A recording starts in the middle of a motion that says
+nothing about the cables, so the load is first drawn along its recorded pose by a soft spring and damper (the lead-in) and then let go;
 only the time after that counts.
 """
 
@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from musls_analysis.errors import geodesic_error_rad, translational_error_m
-from musls_analysis.recording import LOAD, PoseTrack, Recording
+from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
+from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_analysis.replay.cable_models import CHAIN, plant_at_start, with_links
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.energy import EnergyAudit
-from musls_sim.plants.prescribed import DrivenPlant, LoadGuide, Pose
+from musls_sim.plants.rigid_links.prescribed import DrivenPlant, LoadGuide, Pose
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from musls_analysis.recording import Stage, main_stages
+from musls_analysis.recordings.recording import Stage, main_stages
 from musls_analysis.sweep.signals import Series, signal
 from musls_analysis.sweep.spec import Metric
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_analysis.errors import geodesic_error_rad, translational_error_m
-from musls_analysis.recording import Recording
-from musls_analysis.rotations import roll_pitch_yaw, wrapped
+from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
+from musls_analysis.recordings.recording import Recording
+from musls_description.rotations import roll_pitch_yaw, wrapped
 
 Series = Mapping[str, NDArray]
 """Arrays as kept: "load.time_s", "load.pose", "load.setpoint", "cable_1.tension_n", ..."""

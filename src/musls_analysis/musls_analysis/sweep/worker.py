@@ -85,7 +85,7 @@ def _fly(job: Job, folder: Path) -> tuple[dict[str, Any], bytes]:
     summary = fly(build(Scenario, job.settings, f"run {job.id}"), folder)
     series = b""
     if job.series and (folder / "bag").is_dir():
-        from musls_analysis.bag import read_bag
+        from musls_analysis.recordings.bag import read_bag
 
         series = pack(extract(read_bag(folder / "bag"), job.series))
     if job.keep_at is not None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from musls_analysis.cycles import WHOLE_FLIGHT, cut, stage_windows
-from musls_analysis.recording import Recording, Stage, main_stages
+from musls_analysis.comparison.cycles import WHOLE_FLIGHT, cut, stage_windows
+from musls_analysis.recordings.recording import Recording, Stage, main_stages
 from musls_analysis.view.subject import Subject
 from musls_description.errors import ConfigError
 

@@ -13,13 +13,13 @@ import numpy as np
 from matplotlib.colors import to_rgb
 
 from musls_analysis.figures.style import INK, colour
-from musls_analysis.recording import LOAD
-from musls_analysis.rotations import rotate
+from musls_analysis.recordings.recording import LOAD
 from musls_analysis.view.camera import Camera
 from musls_analysis.view.canvas import Canvas
 from musls_analysis.view.sampled import Sampled
 from musls_analysis.view.shapes import BOX_FACES, FACE_NORMALS, DroneShape, LoadShape
 from musls_analysis.view.tension_scale import UNKNOWN, TensionScale
+from musls_description.rotations import rotate
 
 SECOND = "#7b3fb5"
 """Everything of the recording that is laid over the first."""

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from musls_analysis.errors import error_track
+from musls_analysis.comparison.errors import error_track
 from musls_analysis.figures.style import colour, label
-from musls_analysis.recording import LOAD, PoseTrack
-from musls_analysis.resample import DEFAULT_GAP_LIMIT_S, resample
+from musls_analysis.recordings.recording import LOAD, PoseTrack
+from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, resample
 from musls_analysis.view.align import staged_subject
 from musls_analysis.view.bodies import Look
 from musls_analysis.view.canvas import Canvas

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from musls_analysis.recording import LOAD, CableTrack, PoseTrack
-from musls_analysis.resample import DEFAULT_GAP_LIMIT_S, resample
-from musls_analysis.rotations import rotate
+from musls_analysis.recordings.recording import LOAD, CableTrack, PoseTrack
+from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, resample
 from musls_analysis.view.subject import Subject
+from musls_description.rotations import rotate
 
 SLACK_SHARE = 0.97
 """A straight cable whose ends are closer than this share of its length is surely slack."""

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_analysis.raw_bag import STORAGE_SUFFIXES
-from musls_analysis.readers import ReadOptions, read_recording
-from musls_analysis.recording import LOAD, Recording
-from musls_analysis.rotations import rotate
+from musls_analysis.recordings.raw_bag import STORAGE_SUFFIXES
+from musls_analysis.recordings.readers import ReadOptions, read_recording
+from musls_analysis.recordings.recording import LOAD, Recording
 from musls_analysis.view.shapes import DroneShape, LoadShape
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
+from musls_description.rotations import rotate
 from musls_description.system import SlungLoadSystem
 
 DEFAULT_SYSTEM = "x500_trio"

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import to_rgb
 
-from musls_analysis.tension import DEFAULT_SLACK_THRESHOLD_N
+from musls_analysis.report.tension import DEFAULT_SLACK_THRESHOLD_N
 from musls_analysis.view.subject import Subject
 
 UNKNOWN = to_rgb("#57606a")

@@ -13,9 +13,9 @@ from musls_bringup.cli.options import Frames, Overwrite, SimulatedPoints, frames
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
-    from musls_analysis.compare import CompareOptions, StageComparison
-    from musls_analysis.cycles import CutStage
-    from musls_analysis.recording import Recording
+    from musls_analysis.comparison.compare import CompareOptions, StageComparison
+    from musls_analysis.comparison.cycles import CutStage
+    from musls_analysis.recordings.recording import Recording
 
 EXAMPLE = "musls compare real_flight.csv runs/shm --stage shm --skip-sim 2"
 
@@ -74,8 +74,8 @@ def run(
     overwrite: Overwrite = False,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
-    from musls_analysis.compare import CompareOptions, compare_stage
-    from musls_analysis.comparison_files import write_comparison
+    from musls_analysis.comparison.compare import CompareOptions, compare_stage
+    from musls_analysis.comparison.comparison_files import write_comparison
     from musls_bringup.results import check_folder, default_folder, result_folder
 
     folder = out or default_folder("compare")
@@ -103,7 +103,7 @@ def run(
 
 def _read(real: Path, sims: list[Path], frames: list[str] | None) -> list[Recording]:
     """The real recording and the simulated ones."""
-    from musls_analysis.readers import ReadOptions, read_recording
+    from musls_analysis.recordings.readers import ReadOptions, read_recording
 
     recordings = [read_recording(real, ReadOptions(frames=frames_of(frames)))]
     recordings += [read_recording(sim) for sim in sims]
@@ -127,7 +127,7 @@ def _about(recordings: list[Recording], options: CompareOptions) -> dict[str, An
 
 
 def _cut(recording: Recording, stage: str, skip: int, spans: Spans) -> CutStage:
-    from musls_analysis.cycles import cut, cut_at
+    from musls_analysis.comparison.cycles import cut, cut_at
 
     if not spans:
         return cut(recording, stage, skip)

@@ -13,7 +13,7 @@ import typer
 from musls_bringup.cli.options import FlightFolder, Overwrite, Report, ScenarioName, Settings
 
 if TYPE_CHECKING:
-    from musls_sim.flight.flight import Flight
+    from musls_sim.session.flight import Flight
 
 
 class AutopilotKind(str, Enum):

@@ -62,7 +62,7 @@ def run(
     overwrite: Overwrite = False,
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
-    from musls_analysis.readers import read_recording
+    from musls_analysis.recordings.readers import read_recording
     from musls_analysis.replay import Replay, ReplaySpec
     from musls_analysis.replay.fit_files import apply, read_values
     from musls_analysis.replay.parameters import Setup
@@ -198,7 +198,7 @@ def _models(names: list[str], system: Any) -> list[str]:
 
 
 def _step(step_s: float) -> float:
-    from musls_sim.plants.stability import CONTROL_PERIOD_S
+    from musls_sim.plants.rigid_links.stability import CONTROL_PERIOD_S
 
     ratio = CONTROL_PERIOD_S / step_s if step_s > 0.0 else 0.0
     if ratio < 1.0 - 1e-9 or abs(ratio - round(ratio)) > 1e-6:

@@ -98,7 +98,7 @@ def _for_gazebo(
     nodes: list[graph.NodeSpec], scenario: Scenario, folder: Path
 ) -> list[graph.NodeSpec]:
     """The same nodes with Gazebo's state in place of the simulator."""
-    from musls_bringup.gazebo_run import node_parameters
+    from musls_bringup.gazebo.run import node_parameters
 
     gazebo = {
         name.lstrip("/"): entry["ros__parameters"]

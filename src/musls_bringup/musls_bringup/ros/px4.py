@@ -22,7 +22,7 @@ def offboard_of(scenario: Scenario) -> graph.NodeSpec:
     n = scenario.system.n_drones
     if scenario.autopilot.kind != "px4":
         return graph.offboard(n)
-    from musls_bringup.gazebo_run import drone_places_enu_m  # imports `graph` in turn
+    from musls_bringup.gazebo.run import drone_places_enu_m  # imports `graph` in turn
 
     places = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
     return graph.offboard(n, local_origin_enu_m=places)

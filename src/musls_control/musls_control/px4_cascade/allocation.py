@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numba import boolean, float64, int64, void
 
-from musls_control.px4_cascade.compiled import compiled
+from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 
 MIN_ROTORS = 4

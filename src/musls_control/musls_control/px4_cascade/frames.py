@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from musls_control.px4_cascade.compiled import compiled
+from musls_description.compiled import compiled
 
 HALF_SQRT2 = math.sqrt(0.5)
 

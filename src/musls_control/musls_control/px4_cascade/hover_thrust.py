@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from musls_control.px4_cascade.compiled import compiled
 from musls_control.px4_cascade.hysteresis import update_hysteresis
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2
+from musls_description.compiled import compiled
 
 LOW_PASS_TIME_S = 1.0
 NOISE_LEARNING_TIME_S = 2.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numba
 from numba import float64, int64
 
-from musls_control.px4_cascade.compiled import compiled
 from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE
+from musls_description.compiled import compiled
 
 #: Slack for times that are whole multiples of the step but not in binary.
 TIME_TOLERANCE_S = 1e-9

@@ -15,7 +15,6 @@ import numba
 from musls_control.px4_cascade.allocation import allocate, output_motors, unallocated_torque
 from musls_control.px4_cascade.attitude_control import control_attitude
 from musls_control.px4_cascade.attitude_setpoint import set_attitude_from_thrust
-from musls_control.px4_cascade.compiled import compiled
 from musls_control.px4_cascade.frames import (
     body_flu_frd,
     orientation_enu_ned,
@@ -29,6 +28,7 @@ from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.px4_cascade.position_control import change_hover_thrust, run_position_control
 from musls_control.px4_cascade.rate_control import control_rates
 from musls_control.px4_cascade.takeoff import prepare_position_control
+from musls_description.compiled import compiled
 
 POSITION_DIVIDER = 2
 

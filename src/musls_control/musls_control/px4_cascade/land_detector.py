@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
-from musls_control.px4_cascade.compiled import compiled
 from musls_control.px4_cascade.hysteresis import update_hysteresis
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2
+from musls_description.compiled import compiled
 
 DESCENT_SPEED_M_S = 0.3
 FREEFALL_ACCELERATION_M_S2 = 2.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from musls_control.px4_cascade.compiled import compiled
+from musls_description.compiled import compiled
 
 
 @compiled()

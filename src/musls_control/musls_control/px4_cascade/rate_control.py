@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from musls_control.px4_cascade.compiled import compiled
+from musls_description.compiled import compiled
 
 #: Body rate error at which the integrator stops, against bounce-back after flips.
 INTEGRATOR_FADE_RAD_S = math.radians(400.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 
-from musls_control.px4_cascade.compiled import compiled
 from musls_control.px4_cascade.hysteresis import update_hysteresis
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2, THRUST_IDLE
+from musls_description.compiled import compiled
 
 TILT_SLEW_RAD_S = 0.2
 

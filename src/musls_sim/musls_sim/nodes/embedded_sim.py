@@ -28,12 +28,12 @@ from musls_control.nodes.stepped_node import (
 )
 from musls_control.offboard.topics import px4_topic, target_system
 from musls_description.errors import ConfigError
-from musls_sim.embedded_px4.commander import Commander, NavState, TrajectoryInput
-from musls_sim.embedded_px4.lockstep import Lockstep
-from musls_sim.embedded_px4.state_messages import StateMessages
-from musls_sim.embedded_px4.vehicles import EmbeddedVehicles
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.nodes.px4_outputs import Px4Outputs
+from musls_sim.px4_stand_in.commander import Commander, NavState, TrajectoryInput
+from musls_sim.px4_stand_in.lockstep import Lockstep
+from musls_sim.px4_stand_in.state_messages import StateMessages
+from musls_sim.px4_stand_in.vehicles import EmbeddedVehicles
 from musls_sim.scenario import Scenario, load_scenario
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 
 from musls_control.offboard.topics import px4_topic, target_system
 from musls_control.px4_frames import body_flu_frd, orientation_enu_ned, world_enu_ned, yaw_enu_ned
-from musls_sim.embedded_px4.commander import Commander, DisarmReason, NavState
+from musls_sim.px4_stand_in.commander import Commander, DisarmReason, NavState
 
 PX4_WRITER = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,

@@ -14,8 +14,8 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.energy import EnergyAudit
-from musls_sim.plants.prescribed import DronePath, LoadGuide, Pose
-from musls_sim.plants.stability import CONTROL_PERIOD_S, substeps
+from musls_sim.plants.rigid_links.prescribed import DronePath, LoadGuide, Pose
+from musls_sim.plants.rigid_links.stability import CONTROL_PERIOD_S, substeps
 
 Array = NDArray[np.float64]
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from musls_control.autopilot import MotorCommands
 from musls_control.px4_frames import world_enu_ned
-from musls_sim.flight.build import build_plant
-from musls_sim.flight.checks import check_hover, hover_in_formation
 from musls_sim.px4.agent import XrceAgent, find_agent
 from musls_sim.px4.build import build_px4
 from musls_sim.px4.dds_link import DdsLink
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Truth
+from musls_sim.session.build import build_plant
+from musls_sim.session.checks import check_hover, hover_in_formation
 from musls_sim.wind import Wind
 
 

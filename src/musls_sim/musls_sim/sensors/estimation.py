@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy.linalg import solve_discrete_are
 
 from musls_control.autopilot import DroneMeasurements
+from musls_description.compiled import compiled
 from musls_description.schema import Fraction, NonNegative, spec
 from musls_sim.plants.interface import PlantState
 
@@ -184,7 +184,7 @@ def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, floa
     return float(gain[0, 0]), float(gain[1, 0]), float(variance / (variance + attitude**2))
 
 
-@njit(cache=True)
+@compiled()
 def _multiply(a, b, out):
     """Quaternion product a b; `out` must be neither of them."""
     out[0] = a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3]
@@ -193,7 +193,7 @@ def _multiply(a, b, out):
     out[3] = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]
 
 
-@njit(cache=True)
+@compiled()
 def _turn(q, x, y, z, work):
     """Turn a quaternion by a rotation vector in the body frame, in place."""
     angle = np.sqrt(x * x + y * y + z * z)
@@ -205,7 +205,7 @@ def _turn(q, x, y, z, work):
         q[k] = work[4 + k] / norm
 
 
-@njit(cache=True)
+@compiled()
 def _rotate(q, x, y, z, sign):
     """Rotate a vector from body to world (sign 1) or from world to body (sign -1)."""
     w, a, b, c = q[0], sign * q[1], sign * q[2], sign * q[3]
@@ -217,7 +217,7 @@ def _rotate(q, x, y, z, sign):
     )
 
 
-@njit(cache=True)
+@compiled()
 def _predict(truth, noise, constants, e, work):
     """Integrate one drone's IMU over a period."""
     dt, g = constants[0], constants[1]
@@ -236,7 +236,7 @@ def _predict(truth, noise, constants, e, work):
         e[k] += e[3 + k] * dt
 
 
-@njit(cache=True)
+@compiled()
 def _sample(truth, noise, constants, z, work):
     """Take one motion-capture sample of a drone's pose."""
     for k in range(3):
@@ -247,7 +247,7 @@ def _sample(truth, noise, constants, z, work):
     _turn(z[3:7], s * noise[9], s * noise[10], s * noise[11], work)
 
 
-@njit(cache=True)
+@compiled()
 def _correct(i, history, then, z, constants, work):
     """Correct a drone's predictions from a sample's time on by the error at that time."""
     ring, dt = history.shape[0], constants[0]
@@ -269,7 +269,7 @@ def _correct(i, history, then, z, constants, work):
         _turn(h[6:10], rx, ry, rz, work)
 
 
-@njit(cache=True)
+@compiled()
 def _fuse(motion, noise, chance, block, sampled, tick, constants, history, samples, est):
     """Advance the estimates of all drones by one period."""
     work = np.empty(8)

@@ -1,0 +1,1 @@
+"""Comparison: errors, mean cycles, phase and tables of two recordings."""

@@ -1,0 +1,252 @@
+"""Simulated against real: Table III of the seed paper.
+
+Both are cut into cycles by their own set-points and averaged over repetitions and runs; the errors
+are those between the two mean trajectories, eq. 12 and 13, averaged over the cycle. As the paper
+says, a small mismatch in time makes them large where the motion is fast. So they are also given at
+the lag that makes the translational error, averaged over the bodies, smallest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from musls_analysis.comparison.cycles import CutStage, Cycle
+from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
+from musls_analysis.comparison.mean_cycle import (
+    MeanCycle,
+    Slices,
+    mean_cycles,
+    phases,
+    shifted,
+    slices,
+)
+from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S
+from musls_description.errors import ConfigError
+
+SMALLEST_OVERLAP = 0.5
+"""Share of the cycle for which there must be poses of both."""
+FULL_OVERLAP = 0.99
+LAG_STEP_S = 0.01
+_PERIODS_DIFFER_WARNING, _PERIODS_DIFFER_ERROR = 0.02, 0.1
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """How to compare.
+
+    Attributes:
+        lag_limit_s: Greatest shift in time looked at, either way.
+        euler_mean: Average roll, pitch, yaw as the paper does, not rotations.
+        offsets_m: Point of a simulated body that is compared, in its own frame, from its recorded
+            origin; by body. The default is the origins as recorded.
+        bodies: Bodies to compare; all of the real recording by default.
+        gap_limit_s: Longer gaps between samples are not bridged.
+        grid: Phases of a cycle.
+    """
+
+    lag_limit_s: float = 0.5
+    euler_mean: bool = False
+    offsets_m: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    bodies: Sequence[str] = ()
+    gap_limit_s: float = DEFAULT_GAP_LIMIT_S
+    grid: int = 500
+
+
+@dataclass(frozen=True)
+class BodyErrors:
+    """Errors of one body's mean trajectory, over the phases where both are known.
+
+    Attributes:
+        translational_error_m: Mean distance (eq. 12).
+        geodesic_error_deg: Mean angle (eq. 13).
+        lagged_translational_error_m: Mean distance at the stage's lag.
+        lagged_geodesic_error_deg: Mean angle at the stage's lag.
+        overlap: Share of the cycle where both are known.
+    """
+
+    translational_error_m: float
+    geodesic_error_deg: float
+    lagged_translational_error_m: float
+    lagged_geodesic_error_deg: float
+    overlap: float
+
+
+@dataclass(frozen=True)
+class StageComparison:
+    """One stage of a real and a simulated system.
+
+    Attributes:
+        stage: Name.
+        period_s: Length of the real cycle, up to where both were recorded.
+        periodic: Whether the cycle goes on over its end.
+        phase: Grid (M,).
+        real: Mean cycle by body.
+        sim: Mean cycle by body, same phases.
+        errors: By body.
+        lag_s: Positive where the simulation is late.
+        real_cycles: Number of cycles averaged.
+        sim_cycles: Number of cycles averaged, over all runs.
+        warnings: What is doubtful, one line each.
+    """
+
+    stage: str
+    period_s: float
+    periodic: bool
+    phase: np.ndarray
+    real: Mapping[str, MeanCycle]
+    sim: Mapping[str, MeanCycle]
+    errors: Mapping[str, BodyErrors]
+    lag_s: float
+    real_cycles: int
+    sim_cycles: int
+    warnings: Sequence[str]
+
+
+def compare_stage(
+    stage: str, real: CutStage, sims: Sequence[CutStage], options: CompareOptions | None = None
+) -> StageComparison:
+    """Compare the mean trajectories of a stage.
+
+    Args:
+        stage: Name for the result.
+        real: Real recording, cut.
+        sims: Simulated runs, cut.
+        options: How.
+
+    Raises:
+        ConfigError: A body is missing, the cycles differ in length, or too little of them overlaps.
+    """
+    options = options or CompareOptions()
+    bodies = _bodies(real, sims, options)
+    real, *sims, notes = _one_length(stage, real, sims)
+    phase = phases(options.grid, real.periodic)
+    sliced = [
+        {b: slices(cuts, b, phase, options.gap_limit_s, offsets.get(b, (0, 0, 0))) for b in bodies}
+        for cuts, offsets in (([real], {}), (sims, options.offsets_m))
+    ]
+    means = [mean_cycles(part, options.euler_mean) for part in sliced]
+    for which, part in zip((real.recording.source, "simulation"), sliced, strict=True):
+        notes += _gap_notes(which, part)
+    errors, lag_s, more = _errors(stage, means[0], means[1], real, options)
+    return StageComparison(
+        stage, real.period_s, real.periodic, phase, means[0], means[1], errors, lag_s,
+        len(real.cycles), sum(len(sim.cycles) for sim in sims), tuple(notes + more),
+    )  # fmt: skip
+
+
+def _bodies(real: CutStage, sims: Sequence[CutStage], options: CompareOptions) -> list[str]:
+    bodies = list(options.bodies or real.recording.bodies)
+    for recording in (real.recording, *(sim.recording for sim in sims)):
+        for body in [*bodies, *options.offsets_m]:
+            if body not in recording.bodies:
+                has = ", ".join(recording.bodies)
+                raise ConfigError(f"{recording.source}: no body '{body}' in it; it has {has}")
+        if not options.bodies and len(recording.bodies) > len(bodies):
+            extra = next(body for body in recording.bodies if body not in bodies)
+            raise ConfigError(
+                f"{real.recording.source}: no body '{extra}' in it, which {recording.source} has; "
+                "choose with --bodies"
+            )
+    return bodies
+
+
+def _one_length(stage: str, real: CutStage, sims: Sequence[CutStage]) -> tuple:
+    """Cycles of one length: motions that do not repeat are cut to the shortest."""
+    cuts = [real, *sims]
+    notes = [line for cut in cuts for line in cut.warnings]
+    if not real.periodic:
+        length_s = min(cut.period_s for cut in cuts)
+        for cut in cuts:
+            if length_s < (1.0 - _PERIODS_DIFFER_ERROR) * cut.period_s:
+                notes.append(
+                    f"{cut.recording.source}: stage '{stage}' lasts {cut.period_s:.1f} s, of which "
+                    f"the first {length_s:.1f} s are compared"
+                )
+        ends = [[Cycle(c.start_s, c.start_s + length_s) for c in cut.cycles] for cut in cuts]
+        cuts = [replace(cut, cycles=cycles) for cut, cycles in zip(cuts, ends, strict=True)]
+        return *cuts, notes
+    for sim in sims:
+        ratio = sim.period_s / real.period_s
+        if abs(np.log(ratio)) > _PERIODS_DIFFER_WARNING:
+            line = (
+                f"{sim.recording.source}: the set-point's period in '{stage}' is "
+                f"{sim.period_s:.3f} s, the real one's {real.period_s:.3f} s"
+            )
+            if abs(np.log(ratio)) > _PERIODS_DIFFER_ERROR:
+                raise ConfigError(line)
+            notes.append(line)
+    return *cuts, notes
+
+
+def _gap_notes(source: str, bodies: Mapping[str, Slices]) -> list[str]:
+    count = max(body.gaps for body in bodies.values())
+    return [f"{source}: {count} gap{'s' * (count > 1)} not bridged"] if count else []
+
+
+def _errors(
+    stage: str,
+    real: Mapping[str, MeanCycle],
+    sim: Mapping[str, MeanCycle],
+    cut: CutStage,
+    options: CompareOptions,
+) -> tuple[dict[str, BodyErrors], float, list[str]]:
+    """Errors by body, the lag [s], warnings."""
+    plain = _at_lag(real, sim, 0.0, cut)
+    overlap = {body: float(np.isfinite(e[0]).mean()) for body, e in plain.items()}
+    for body, share in overlap.items():
+        if share < SMALLEST_OVERLAP:
+            raise ConfigError(
+                f"{cut.recording.source}: only {100 * share:.0f} % of a cycle of '{stage}' has "
+                f"poses of {body} in both recordings, must be {100 * SMALLEST_OVERLAP:.0f} %"
+            )
+    notes = [
+        f"{body}: {100 * share:.0f} % of the cycle of '{stage}' compared, the rest is not recorded"
+        for body, share in overlap.items()
+        if share < FULL_OVERLAP
+    ]
+    lag_s = _best_lag_s(real, sim, cut, options.lag_limit_s)
+    lagged = _at_lag(real, sim, lag_s, cut)
+    if options.lag_limit_s and abs(lag_s) > options.lag_limit_s - 0.5 * LAG_STEP_S:
+        notes.append(f"the lag of '{stage}' is at its limit, {options.lag_limit_s:g} s")
+    errors = {
+        body: BodyErrors(
+            float(np.nanmean(distance)), float(np.degrees(np.nanmean(angle))),
+            float(np.nanmean(lagged[body][0])), float(np.degrees(np.nanmean(lagged[body][1]))),
+            overlap[body],
+        )
+        for body, (distance, angle) in plain.items()
+    }  # fmt: skip
+    return errors, lag_s, notes
+
+
+def _at_lag(
+    real: Mapping[str, MeanCycle], sim: Mapping[str, MeanCycle], lag_s: float, cut: CutStage
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Distances [m] and angles [rad] (M,) by body, the simulation read `lag_s` later."""
+    result = {}
+    for body, its in sim.items():
+        position, q = its.position_enu_m, its.orientation_wxyz
+        if lag_s:
+            position, q = shifted(its, lag_s / cut.period_s, cut.periodic)
+        distance = translational_error_m(real[body].position_enu_m, position)
+        result[body] = distance, geodesic_error_rad(real[body].orientation_wxyz, q)
+    return result
+
+
+def _best_lag_s(
+    real: Mapping[str, MeanCycle], sim: Mapping[str, MeanCycle], cut: CutStage, limit_s: float
+) -> float:
+    """Lag of the smallest translational error over the phases that exist at every lag."""
+    limit_s = min(limit_s, 0.45 * cut.period_s)
+    steps = int(np.floor(limit_s / LAG_STEP_S + 1e-9))
+    lags = sorted(LAG_STEP_S * np.arange(-steps, steps + 1), key=abs)  # the smallest of equals
+    errors = np.array(
+        [[e[0] for e in _at_lag(real, sim, lag_s, cut).values()] for lag_s in lags]
+    )  # (lags, bodies, M)
+    common = np.isfinite(errors).all(axis=(0, 1))
+    if not common.any():
+        return 0.0
+    return float(lags[int(np.argmin(errors[:, :, common].mean(axis=(1, 2))))])

@@ -1,0 +1,198 @@
+"""Cuts flights into the cycles of a stage, so that repetitions and runs can be laid on one another.
+
+The load's set-point decides: a circle is cut at its angle, a harmonic motion where it passes its
+middle, a tension engagement at its step. Without a rule for it a stage is one cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from musls_analysis.comparison.setpoint_phase import Phase, circle_phase, oscillation_phase
+from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, Stage
+from musls_description.errors import ConfigError
+
+SMALLEST_SHARE = 0.9
+"""A cycle counts if at least this share of it was flown in the stage."""
+ENGAGE_STEP_M = 0.2
+"""A set-point that rises by more at once starts a tension engagement; ramps rise by less."""
+WHOLE_FLIGHT = "flight"
+"""Name of the one stage of a recording that names none."""
+_MISFIT_WARNING = 0.02
+"""Share of the period by which set-points may be off the fitted phase."""
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """One repetition.
+
+    Attributes:
+        start_s: Time of phase 0.
+        end_s: Time of phase 1.
+    """
+
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class CutStage:
+    """The cycles of one stage in one recording.
+
+    Attributes:
+        recording: Where they are.
+        cycles: In time order, of one length.
+        periodic: Whether the motion goes on over the end of a cycle as at its start.
+        warnings: What is doubtful.
+    """
+
+    recording: Recording
+    cycles: Sequence[Cycle]
+    periodic: bool
+    warnings: Sequence[str] = ()
+
+    @property
+    def period_s(self) -> float:
+        """Length of a cycle [s]."""
+        return self.cycles[0].end_s - self.cycles[0].start_s
+
+
+def cut(recording: Recording, stage: str, skip: int = 0) -> CutStage:
+    """Find the cycles of a stage.
+
+    Args:
+        recording: A flight.
+        stage: "circle", "shm", "engage" or the name of another stage; in a recording without
+            stages it says what the whole of it is.
+        skip: First cycles to leave out, while the motion settles.
+
+    Raises:
+        ConfigError: The stage is not in the recording, its set-points do not do what its name
+            says, or no cycle is complete.
+    """
+    windows = stage_windows(recording, stage)
+    kind = stage.rsplit("_", 1)[-1] if stage.endswith("engage") else stage
+    parts = [_cut_window(recording, window, kind) for window in windows]
+    cycles = [cycle for part in parts for cycle in part.cycles][skip:]
+    if not cycles:
+        raise ConfigError(f"{recording.source}: no complete cycle of stage '{stage}'")
+    warnings = tuple(dict.fromkeys(line for part in parts for line in part.warnings))
+    if not parts[0].periodic:
+        cycles = _as_short_as_the_shortest(cycles)
+    return replace(parts[0], cycles=tuple(cycles), warnings=warnings)
+
+
+def cut_at(recording: Recording, spans_s: Sequence[tuple[float, float]]) -> CutStage:
+    """Take cycles whose times are given.
+
+    Args:
+        recording: A flight.
+        spans_s: Start and end of each cycle.
+
+    Raises:
+        ConfigError: A cycle ends before it starts or lies outside the recording.
+    """
+    for start_s, end_s in spans_s:
+        if not recording.start_s - 1e-9 <= start_s < end_s <= recording.end_s + 1e-9:
+            raise ConfigError(
+                f"{recording.source}: no cycle {start_s:g} to {end_s:g} s; the recording is from "
+                f"{recording.start_s:g} to {recording.end_s:g} s"
+            )
+    cycles = _as_short_as_the_shortest([Cycle(*span) for span in spans_s])
+    return CutStage(recording, tuple(cycles), periodic=False)
+
+
+def _as_short_as_the_shortest(cycles: Sequence[Cycle]) -> list[Cycle]:
+    length_s = min(cycle.end_s - cycle.start_s for cycle in cycles)
+    return [Cycle(cycle.start_s, cycle.start_s + length_s) for cycle in cycles]
+
+
+def stage_windows(recording: Recording, stage: str) -> list[Stage]:
+    """Parts of a flight that belong to a stage, "shm_2" to "shm"; the engagement has two names.
+
+    Raises:
+        ConfigError: There is none; the message lists the stages.
+    """
+    names = [s.name for s in recording.stages]
+    if names in ([], [WHOLE_FLIGHT]):
+        return [Stage(WHOLE_FLIGHT, recording.start_s, recording.end_s)]
+    for wanted in (stage, f"yaw_{stage}", f"tension_{stage}"):
+        found = [s for s in recording.stages if _base(s.name) == wanted or s.name == wanted]
+        if found:
+            return found
+    raise ConfigError(f"{recording.source}: no stage '{stage}'; it has {', '.join(names)}")
+
+
+def _base(name: str) -> str:
+    head, _, tail = name.rpartition("_")
+    return head if head and tail.isdigit() else name
+
+
+def _cut_window(recording: Recording, window: Stage, kind: str) -> CutStage:
+    if kind not in ("circle", "shm", "engage"):
+        if window.name == WHOLE_FLIGHT and kind != WHOLE_FLIGHT:
+            raise ConfigError(
+                f"{recording.source}: no stages in it and no rule how to cut '{kind}'; "
+                "rules exist for circle, shm and engage"
+            )
+        return CutStage(recording, (Cycle(window.start_s, window.end_s),), periodic=False)
+    if LOAD not in recording.setpoints:
+        raise ConfigError(
+            f"{recording.source}: no set-points of the load to cut '{kind}' by; give the times"
+        )
+    setpoint = recording.setpoints[LOAD]
+    if kind == "engage":
+        return _cut_steps(recording, window, setpoint)
+    held = setpoint.changes()
+    inside = (held.time_s >= window.start_s) & (held.time_s < window.end_s)
+    inside[0] = False  # since when the first one was held is not known
+    part = PoseTrack(
+        held.time_s[inside], held.position_enu_m[inside], held.orientation_wxyz[inside]
+    )
+    name = f"{recording.source}: stage '{kind}'"
+    phase = (circle_phase if kind == "circle" else oscillation_phase)(part, name)
+    warnings = []
+    if phase.misfit_s > _MISFIT_WARNING * phase.period_s:
+        warnings.append(f"{name}: set-points are {phase.misfit_s:.2f} s (rms) off an even motion")
+    cycles = _whole_periods(phase, window)
+    return CutStage(recording, cycles, periodic=True, warnings=tuple(warnings))
+
+
+def _whole_periods(phase: Phase, window: Stage) -> tuple[Cycle, ...]:
+    """Periods from phase zero to phase zero, all but a little of them in the window."""
+    margin = (1.0 - SMALLEST_SHARE) * phase.period_s
+    first = int(np.ceil((window.start_s - margin - phase.origin_s) / phase.period_s))
+    cycles = []
+    for k in range(first, first + 1 + int((window.duration_s + 2 * margin) / phase.period_s)):
+        start_s = float(phase.origin_s + k * phase.period_s)
+        end_s = start_s + phase.period_s
+        flown = min(end_s, window.end_s) - max(start_s, window.start_s)
+        if flown >= SMALLEST_SHARE * phase.period_s:
+            cycles.append(Cycle(start_s, float(end_s)))
+    return tuple(cycles)
+
+
+def _cut_steps(recording: Recording, window: Stage, setpoint: PoseTrack) -> CutStage:
+    """Engagements: from the step up to where the set-point goes down again."""
+    held = setpoint.changes()
+    t, z = held.time_s, held.position_enu_m[:, 2]
+    inside = (t >= window.start_s - 1e-9) & (t < window.end_s)
+    steps = 1 + np.flatnonzero(np.diff(z) > ENGAGE_STEP_M)
+    starts = [k for k in steps if inside[k]]
+    warnings = []
+    if not starts and window.name == WHOLE_FLIGHT and inside.any():
+        starts = [int(np.flatnonzero(inside)[0])]
+        warnings.append(
+            f"{recording.source}: the step of the set-point is not in the recording; "
+            f"taken at its start, {t[starts[0]]:g} s"
+        )
+    cycles = []
+    for k in starts:
+        later = np.flatnonzero((t > t[k]) & (np.abs(z - z[k]) > 1e-3))
+        end_s = min(float(t[later[0]]) if len(later) else np.inf, window.end_s)
+        if end_s > t[k]:
+            cycles.append(Cycle(float(t[k]), end_s))
+    return CutStage(recording, tuple(cycles), periodic=False, warnings=tuple(warnings))

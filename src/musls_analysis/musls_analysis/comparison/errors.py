@@ -1,0 +1,114 @@
+"""How far a body is from where it should be: eq. 12 and 13 of the seed paper.
+
+A set-point is held until the next one arrives, and each measured pose counts against the set-point
+that was valid then. A mean is that of the samples of a stage, as in the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from musls_analysis.recordings.recording import PoseTrack, Recording
+from musls_description.rotations import relative
+
+
+def translational_error_m(position_a: np.ndarray, position_b: np.ndarray) -> np.ndarray:
+    """Distance of two positions (eq. 12).
+
+    Args:
+        position_a: Positions [m] (..., 3).
+        position_b: Positions in the same frame [m] (..., 3).
+
+    Returns:
+        Distances [m] (...).
+    """
+    return np.linalg.norm(position_b - position_a, axis=-1)
+
+
+def geodesic_error_rad(orientation_a: np.ndarray, orientation_b: np.ndarray) -> np.ndarray:
+    """Angle between two orientations (eq. 13).
+
+    The arc cosine of the trace loses half the digits near 0 and pi; the same angle is twice the
+    arc tangent of the vector part of the relative quaternion over its scalar part, which does not.
+
+    Args:
+        orientation_a: Quaternions wxyz, not zero (..., 4).
+        orientation_b: Quaternions wxyz, not zero (..., 4).
+
+    Returns:
+        Angles from 0 to pi [rad] (...).
+    """
+    q = relative(orientation_a, orientation_b)
+    return 2.0 * np.arctan2(np.linalg.norm(q[..., 1:], axis=-1), np.abs(q[..., 0]))
+
+
+@dataclass(frozen=True)
+class ErrorTrack:
+    """Errors of one body over time; NaN before the first set-point.
+
+    Attributes:
+        time_s: Sample times (T,).
+        translational_error_m: Distance to the set-point (T,).
+        geodesic_error_rad: Angle to the set-point (T,).
+    """
+
+    time_s: np.ndarray
+    translational_error_m: np.ndarray
+    geodesic_error_rad: np.ndarray
+
+
+@dataclass(frozen=True)
+class ErrorStatistics:
+    """Mean, greatest and root-mean-square error of a set of samples.
+
+    Attributes:
+        mean: Mean.
+        max: Greatest.
+        rms: Root of the mean square.
+    """
+
+    mean: float
+    max: float
+    rms: float
+
+    @classmethod
+    def of(cls, errors: np.ndarray) -> ErrorStatistics | None:
+        """Statistics of the errors that are numbers (T,); None when there is none."""
+        errors = errors[np.isfinite(errors)]
+        if errors.size == 0:
+            return None
+        rms = np.sqrt(np.mean(errors**2))
+        return cls(float(errors.mean()), float(errors.max()), float(rms))
+
+
+def error_track(measured: PoseTrack, setpoint: PoseTrack) -> ErrorTrack:
+    """Errors of each measured pose against the set-point held at that time."""
+    held = setpoint.held_at(measured.time_s)
+    return ErrorTrack(
+        measured.time_s,
+        translational_error_m(measured.position_enu_m, held.position_enu_m),
+        geodesic_error_rad(measured.orientation_wxyz, held.orientation_wxyz),
+    )
+
+
+def stage_errors(
+    recording: Recording,
+) -> dict[str, dict[str, tuple[ErrorStatistics, ErrorStatistics]]]:
+    """Errors by body and stage.
+
+    Returns:
+        Per body with set-points, per stage with samples: translational [m], geodesic [rad].
+    """
+    result: dict[str, dict[str, tuple[ErrorStatistics, ErrorStatistics]]] = {}
+    for body, setpoint in recording.setpoints.items():
+        track = error_track(recording.bodies[body], setpoint)
+        result[body] = {}
+        for stage in recording.stages:
+            mask = recording.stage_mask(stage, track.time_s)
+            distance = ErrorStatistics.of(track.translational_error_m[mask])
+            angle = ErrorStatistics.of(track.geodesic_error_rad[mask])
+            if distance and angle:
+                result[body][stage.name] = (distance, angle)
+    return result

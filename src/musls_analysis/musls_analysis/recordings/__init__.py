@@ -1,0 +1,1 @@
+"""Recordings: what was flown, read from bags, logs, tables or memory."""

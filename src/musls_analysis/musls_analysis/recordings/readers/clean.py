@@ -1,0 +1,77 @@
+"""Makes pose tracks fit to compute with; whatever is dropped is counted and said."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_analysis.recordings.recording import PoseTrack
+from musls_description.errors import ConfigError
+
+
+class Notes:
+    """Collects what a reader dropped, as one line per kind."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def count(self, number: int, what: str) -> None:
+        """Note a number of things, with {s} for the plural; nothing if there is none."""
+        if number:
+            self.lines.append(f"{number} {what.format(s='' if number == 1 else 's')}")
+
+
+def cleaned(
+    track: PoseTrack, name: str, source: str, notes: Notes, drop_stale: bool = False
+) -> PoseTrack:
+    """Drop samples that are no poses, bring the rest into the order of time.
+
+    Args:
+        track: Poses as read, times in any order; the quaternions need not be units.
+        name: Body, for messages.
+        source: File, for messages.
+        notes: Takes the counts.
+        drop_stale: Drop samples that repeat the one before in every value.
+
+    Returns:
+        Poses at strictly increasing times.
+
+    Raises:
+        ConfigError: Nothing is left.
+    """
+    n = len(track.time_s)
+    values = np.column_stack([track.time_s, track.position_enu_m, track.orientation_wxyz])
+    norm = np.linalg.norm(values[:, 4:], axis=1)
+    good = np.isfinite(values).all(axis=1) & (norm > 1e-6)
+    notes.count(n - int(good.sum()), f"sample{{s}} of {name} without a finite pose dropped")
+    values = values[good]
+    values[:, 4:] /= norm[good, None]
+    backward = int(np.count_nonzero(np.diff(values[:, 0]) < 0.0))
+    if backward:
+        notes.count(backward, f"step{{s}} back in time in {name}: sorted")
+        values = values[np.argsort(values[:, 0], kind="stable")]
+    again = np.concatenate([np.diff(values[:, 0]) == 0.0, [False]])[: len(values)]  # last counts
+    notes.count(int(again.sum()), f"sample{{s}} of {name} at the time of another dropped")
+    values = values[~again]
+    if drop_stale:
+        stale = repeats(values[:, 1:])
+        notes.count(int(stale.sum()), f"stale sample{{s}} of {name} (repeats the last) dropped")
+        values = values[~stale]
+    if len(values) == 0:
+        raise ConfigError(f"{source}: no usable pose of {name}")
+    return PoseTrack(values[:, 0], values[:, 1:4], values[:, 4:])
+
+
+def repeats(values: np.ndarray) -> np.ndarray:
+    """Which rows equal the row before them in every value.
+
+    Measurements carry noise in their last digits, so that an equal row is an old one.
+
+    Args:
+        values: Rows (T, k).
+
+    Returns:
+        Truth values (T,); the first is False.
+    """
+    same = np.zeros(len(values), bool)
+    same[1:] = np.all(values[1:] == values[:-1], axis=1)
+    return same

@@ -1,0 +1,1 @@
+"""Report: summary, page and tensions of one flight."""

@@ -1,0 +1,197 @@
+"""Writes the report of a flight: one HTML file with everything in it, and its figures beside it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from musls_analysis.figures.worker import FigureWorkers
+from musls_analysis.recordings.recording import Recording, main_stages
+from musls_description.system import SlungLoadSystem
+
+TEMPLATE = Path(__file__).parent / "report.html.j2"
+_GROUP_DIGITS = 10_000
+"""From here on whole numbers get thin spaces between thousands."""
+
+
+@dataclass(frozen=True)
+class Flown:
+    """What a recording does not say about a flight; all of it may be left out.
+
+    Attributes:
+        title: Heading of the report.
+        description: One or two sentences.
+        system: What flew.
+        scenario_text: The resolved scenario as YAML.
+        seed: Seed of the random numbers.
+        command: Command that flies it again.
+    """
+
+    title: str = "Flight"
+    description: str = ""
+    system: SlungLoadSystem | None = None
+    scenario_text: str = ""
+    seed: int | None = None
+    command: str = ""
+
+
+def write_report(
+    recording: Recording,
+    summary: Mapping[str, Any],
+    folder: Path,
+    flown: Flown | None = None,
+    workers: FigureWorkers | None = None,
+) -> Path:
+    """Write report.html and figures/*.png.
+
+    Args:
+        recording: The flight.
+        summary: Keys of `musls_analysis.report.summary.summarise`; the simulator's speed figures
+            (sim_time_s, wall_time_s, real_time_factor, step_size_s, steps, plant_step_us,
+            bare_dart_step_us, links_per_cable) are shown if they are there.
+        folder: Where to write; made if missing.
+        flown: What the recording does not say.
+        workers: Processes to draw the figures, if they were started early to save time.
+
+    Returns:
+        The HTML file.
+    """
+    # Imported here, because they are slow and only reports need them.
+    from jinja2 import Environment, StrictUndefined
+
+    flown = flown or Flown()
+    if workers is None:
+        from musls_analysis.figures.write import write_figures
+    else:
+        write_figures = workers.write_figures
+    figures = write_figures(recording, summary, folder / "figures")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["png"] = _data_uri
+    environment.filters["words"] = lambda name: name.replace("_", " ")
+    html = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        flown=flown,
+        recording=recording,
+        errors=summary["errors"],
+        cables=summary["cables"],
+        slack_threshold_n=summary["slack_threshold_n"],
+        stages=summary["stages"],
+        system_rows=_system_rows(flown.system) if flown.system else [],
+        run_rows=_run_rows(recording, summary, flown),
+        key_numbers=_key_numbers(recording, summary),
+        figures=figures,
+    )
+    path = folder / "report.html"
+    path.write_text(html, encoding="utf-8")
+    return path
+
+
+def _data_uri(path: Path) -> str:
+    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Write a number with a count of significant digits, never in powers of ten.
+
+    Args:
+        value: The number.
+        digits: Significant digits; digits before the point are all kept.
+    """
+    if isinstance(value, int) or abs(value) >= 10**digits:
+        text = f"{value:,.0f}".replace(",", "\u202f")
+        return text if abs(value) >= _GROUP_DIGITS else text.replace("\u202f", "")
+    text = f"{value:.{digits}g}"
+    if "e+" in text:  # rounded up to one digit more
+        return f"{value:.0f}"
+    return text if "e" not in text else f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def _key_numbers(recording: Recording, summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Value, unit and meaning of what one wants to know first."""
+    cards = []
+    main = max(main_stages(recording.stages), key=lambda stage: stage.duration_s).name
+    stage = main.replace("_", " ")
+    load = summary["errors"].get("load", {}).get(main)
+    if load:
+        cards += [
+            (number(1000.0 * load["translational_error_m"]), "mm", f"mean load error, {stage}"),
+            (number(load["geodesic_error_deg"]), "°", f"mean load angle error, {stage}"),
+        ]
+    if summary["cables"]:
+        cables = summary["cables"].values()
+        highest = max(cable["max_tension_n"] for cable in cables)
+        slack = [cable["stages"].get(main, {}).get("slack_fraction") for cable in cables]
+        cards.append((number(highest), "N", "greatest cable tension"))
+        if None not in slack:
+            cards.append((number(100.0 * max(slack)), "%", f"time slack, worst cable, {stage}"))
+    if "real_time_factor" in summary:
+        cards.append((number(summary["real_time_factor"]), "×", "real time"))
+    return cards
+
+
+def _run_rows(
+    recording: Recording, summary: Mapping[str, Any], flown: Flown
+) -> list[tuple[str, str]]:
+    """What is known of the run and its speed."""
+    rows = [("Recorded", f"{number(recording.end_s - recording.start_s)} s")]
+    if flown.seed is not None:
+        rows.append(("Seed", str(flown.seed)))
+    shown = (
+        ("sim_time_s", "Simulated time", 1.0, "s"),
+        ("wall_time_s", "Wall time of the flight", 1.0, "s"),
+        ("real_time_factor", "Real-time factor", 1.0, "×"),
+        ("step_size_s", "Physics step", 1000.0, "ms"),
+        ("steps", "Steps", 1, ""),
+        ("plant_step_us", "Plant step", 1.0, "µs"),
+        ("bare_dart_step_us", "Bare DART step, same run", 1.0, "µs"),
+        ("links_per_cable", "Links per cable", 1, ""),
+    )
+    for key, name, scale, unit in shown:
+        value = summary.get(key)
+        if value is None:
+            continue
+        values = value if isinstance(value, (list, tuple)) else [value]
+        if len(set(values)) == 1:
+            values = values[:1]
+        rows.append((name, ", ".join(number(scale * v) for v in values) + f" {unit}".rstrip()))
+    return rows
+
+
+def _system_rows(system: SlungLoadSystem) -> list[tuple[str, str]]:
+    """The system's main numbers, one row for parts that are all alike."""
+    load = system.load
+    rows = [
+        ("System", f"{system.name}: {system.description}" if system.description else system.name),
+        ("Load", f"{number(load.mass_kg)} kg, {_box(load.collision.size_m)} m"),
+    ]
+    for kind, parts, text in (
+        ("Drone", system.drones, _drone), ("Cable", system.cables, _cable)
+    ):  # fmt: skip
+        if len(set(map(text, parts))) == 1:
+            rows.append((f"{kind}s", f"{len(parts)} × {text(parts[0])}"))
+        else:
+            rows += [(f"{kind} {i}", text(part)) for i, part in enumerate(parts, start=1)]
+    rows.append(("All-up mass", f"{number(system.mass_kg)} kg"))
+    return rows
+
+
+def _box(size_m: tuple[float, ...]) -> str:
+    return " × ".join(number(edge) for edge in size_m)
+
+
+def _drone(drone) -> str:
+    return (
+        f"{drone.model}, {number(drone.mass_kg)} kg, {len(drone.rotors)} rotors, "
+        f"{number(drone.max_thrust_n)} N full thrust"
+    )
+
+
+def _cable(cable) -> str:
+    return (
+        f"{number(cable.length_m)} m, {number(1000.0 * cable.mass_kg)} g, "
+        f"{cable.links} rigid link{'s' if cable.links > 1 else ''}"
+    )

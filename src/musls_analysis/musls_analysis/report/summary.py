@@ -1,0 +1,94 @@
+"""The part of summary.json that follows from the recording.
+
+Keys (stable)::
+
+    errors.<body>.<stage>.translational_error_m      mean distance to the set-point, eq. 12
+                         .translational_error_max_m  greatest
+                         .translational_error_rms_m  root mean square
+                         .geodesic_error_deg         mean angle to the set-point, eq. 13
+                         .geodesic_error_max_deg
+                         .geodesic_error_rms_deg
+    cables.<cable>.max_tension_n         greatest of both ends
+                  .slack_fraction        share of samples with slack at the load end
+                  .stages.<stage>.max_tension_n, .mean_tension_n (load end), .slack_fraction
+    slack_threshold_n
+    stages[]: name, start_s, end_s
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from musls_analysis.comparison.errors import ErrorStatistics, stage_errors
+from musls_analysis.recordings.recording import CableTrack, Recording
+from musls_analysis.report.tension import DEFAULT_SLACK_THRESHOLD_N, slack_mask
+
+
+def summarise(
+    recording: Recording,
+    *,
+    slack_threshold_n: float = DEFAULT_SLACK_THRESHOLD_N,
+    max_tension_n: Sequence[float] | None = None,
+) -> dict[str, Any]:
+    """Condense a recording to numbers that fit into JSON.
+
+    Args:
+        recording: The flight.
+        slack_threshold_n: A cable is slack while its tension at the load is below it.
+        max_tension_n: Greatest tension of each cable if known better than from the recording,
+            e.g. from every step of a simulation.
+
+    Returns:
+        The keys listed in the module's text.
+    """
+    cables = {
+        name: _cable(recording, track, slack_threshold_n)
+        for name, track in recording.cables.items()
+        if len(track.time_s)
+    }
+    if max_tension_n is not None:
+        for entry, tension in zip(cables.values(), max_tension_n, strict=True):
+            entry["max_tension_n"] = float(tension)
+    return {
+        "errors": {
+            body: {stage: _errors(*pair) for stage, pair in stages.items()}
+            for body, stages in stage_errors(recording).items()
+        },
+        "cables": cables,
+        "slack_threshold_n": float(slack_threshold_n),
+        "stages": [
+            {"name": s.name, "start_s": s.start_s, "end_s": s.end_s} for s in recording.stages
+        ],
+    }
+
+
+def _errors(distance: ErrorStatistics, angle: ErrorStatistics) -> Mapping[str, float]:
+    return {
+        "translational_error_m": distance.mean,
+        "translational_error_max_m": distance.max,
+        "translational_error_rms_m": distance.rms,
+        "geodesic_error_deg": float(np.degrees(angle.mean)),
+        "geodesic_error_max_deg": float(np.degrees(angle.max)),
+        "geodesic_error_rms_deg": float(np.degrees(angle.rms)),
+    }
+
+
+def _cable(recording: Recording, cable: CableTrack, slack_threshold_n: float) -> dict[str, Any]:
+    slack = slack_mask(cable, slack_threshold_n)
+    stages = {}
+    for stage in recording.stages:
+        mask = recording.stage_mask(stage, cable.time_s)
+        if mask.any():
+            stages[stage.name] = {
+                "max_tension_n": float(cable.tension_n[mask].max()),
+                "mean_tension_n": float(cable.tension_n[mask, 0].mean()),
+                "slack_fraction": float(slack[mask].mean()),
+            }
+    return {
+        "max_tension_n": float(cable.tension_n.max()),
+        "slack_fraction": float(slack.mean()),
+        "stages": stages,
+    }

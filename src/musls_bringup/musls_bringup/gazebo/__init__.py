@@ -1,0 +1,1 @@
+"""Starting a flight in Gazebo."""

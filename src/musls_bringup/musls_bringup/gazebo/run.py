@@ -1,0 +1,189 @@
+"""Files of a flight in Gazebo with real PX4s: `python -m musls_bringup.gazebo.run circle --out F`.
+
+One scenario becomes everything that the processes of such a flight read (see docs/docker.md):
+
+- `scenario.yaml`: the resolved scenario, for the formation and the recorder;
+- `world.sdf`: the world for Gazebo;
+- `bridge.yaml`: for ros_gz_bridge, Gazebo's odometry as ROS topics;
+- `nodes.yaml`: ROS parameters of the nodes;
+- `px4.list`: a line for each PX4: instance, Gazebo model, its parameters as NAME=VALUE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from musls_bringup.fly import find_scenario
+from musls_bringup.results import result_folder
+from musls_bringup.ros import graph
+from musls_description.errors import ConfigError, MuslsError
+from musls_description.models import world_sdf
+from musls_description.models.mechanism import build_mechanism, drone_name
+from musls_description.schema import to_yaml
+from musls_description.spawn import ground_spawn
+from musls_sim.scenario import Scenario
+from musls_sim.session.airframe import loaded_hover_parameters
+from musls_sim.session.checks import check_hover, hover_in_formation
+
+WORLD = "musls"
+AIRFRAME = "x500"
+"""The only model that a Gazebo airframe of PX4 (4001) describes."""
+
+PX4_PARAMETERS = {
+    "NAV_DLL_ACT": 0,  # airframe 4001 asks for a ground station before it arms
+    "UXRCE_DDS_SYNCT": 0,  # PX4 and ROS both follow Gazebo's clock: nothing to synchronise
+    # PX4's bridge takes the world's odometry, the truth, for visual odometry. With it the local
+    # frame would begin at the world's origin instead of where the drone stands.
+    "EKF2_EV_CTRL": 0,
+    # How long a mission stands armed before it takes off is the mission's affair.
+    "COM_DISARM_PRFLT": -1,
+}
+
+
+def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> dict[str, str]:
+    """Write all files as text.
+
+    Args:
+        scenario: What is to be flown; a real PX4 flies it, whatever its autopilot says.
+        folder: Where the files will be found, with room for the bag.
+        force: Fly in spite of too little thrust.
+
+    Returns:
+        Text by file name.
+
+    Raises:
+        ConfigError: The scenario starts in the air, has drones that PX4's airframe does not
+            describe, or cannot work.
+    """
+    system = scenario.system
+    if scenario.start != "ground":
+        raise ConfigError(
+            f"start = {scenario.start}: a real PX4 finds its attitude standing on the ground; "
+            "choose start: ground"
+        )
+    for i, drone in enumerate(system.drones):
+        if drone.model != AIRFRAME:
+            raise ConfigError(
+                f"system.drones.{i}.model = {drone.model}: PX4 has a Gazebo airframe for "
+                f"{AIRFRAME} only"
+            )
+    spawn, gravity = ground_spawn(system), scenario.physics.gravity_m_s2
+    return {
+        "scenario.yaml": to_yaml(scenario),
+        "world.sdf": world_sdf(system, spawn, name=WORLD, gravity_m_s2=gravity),
+        "bridge.yaml": _yaml(bridge(scenario)),
+        "nodes.yaml": _yaml(node_parameters(scenario, folder)),
+        "px4.list": _px4_list(scenario, force=force),
+    }
+
+
+def bridge(scenario: Scenario) -> list[dict[str, Any]]:
+    """What ros_gz_bridge passes on: the odometry of load and drones."""
+    system = scenario.system
+    models = {"load": "load"}
+    models |= {f"drone_{i + 1}": drone_name(system, i) for i in range(system.n_drones)}
+    return [
+        {
+            "ros_topic_name": f"/{body}/odometry",
+            "gz_topic_name": f"/model/{model}/odometry",
+            "ros_type_name": "nav_msgs/msg/Odometry",
+            "gz_type_name": "gz.msgs.Odometry",
+            "direction": "GZ_TO_ROS",
+        }
+        for body, model in models.items()
+    ]
+
+
+def node_parameters(scenario: Scenario, folder: Path) -> dict[str, Any]:
+    """ROS parameters of every node.
+
+    PX4's local frame begins where the vehicle stands when it starts: at its place in the world.
+    """
+    n, file = scenario.system.n_drones, folder / "scenario.yaml"
+    origins = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
+    nodes = [
+        graph.NodeSpec("musls_sim", "gazebo_state", {"n_drones": n}),
+        graph.offboard(n, local_origin_enu_m=origins),
+        graph.formation(file, autostart=True, start_with_listeners=1),  # the recorder
+        graph.recorder(file, folder / "bag", stop_when_done=True),
+    ]
+    return {f"/{node.executable}": {"ros__parameters": dict(node.parameters)} for node in nodes}
+
+
+def drone_places_enu_m(scenario: Scenario) -> NDArray[np.float64]:
+    """Where the drones stand in the world file, (n_drones, 3)."""
+    system = scenario.system
+    poses: list[tuple[NDArray, NDArray]] = []
+    places = np.zeros((system.n_drones, 3))
+    for link in build_mechanism(system, ground_spawn(system)):
+        position, rotation = poses[link.parent] if link.parent >= 0 else (np.zeros(3), np.eye(3))
+        poses.append((position + rotation @ link.position_m, rotation @ link.rotation))
+        if link.kind == "drone":
+            places[link.index] = poses[-1][0]
+    return places
+
+
+def px4_parameters(scenario: Scenario, *, force: bool = False) -> list[dict[str, float]]:
+    """PX4 parameters that differ from the airframe's, one mapping per drone.
+
+    Raises:
+        ConfigError: The scenario cannot work.
+    """
+    hover = hover_in_formation(scenario, scenario.mission.stages[0].pose(np.zeros(1))[0])
+    check_hover(scenario, hover, force=force)
+    return [
+        PX4_PARAMETERS | own | dict(scenario.autopilot.parameters)
+        for own in loaded_hover_parameters(scenario, hover)
+    ]
+
+
+def _px4_list(scenario: Scenario, *, force: bool) -> str:
+    lines = []
+    for i, parameters in enumerate(px4_parameters(scenario, force=force)):
+        pairs = [f"{name}={_number(value)}" for name, value in parameters.items()]
+        lines.append(" ".join([str(i + 1), drone_name(scenario.system, i), *pairs]))
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    """PX4's shell reads whole numbers for either type of parameter, fractions for floats only."""
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def _yaml(data: Any) -> str:
+    return yaml.safe_dump(data, sort_keys=False)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the files of a flight into a new folder; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="musls_bringup.gazebo.run", description=main.__doc__)
+    parser.add_argument("scenario", help="shipped scenario, file or result folder")
+    parser.add_argument("--out", type=Path, required=True, help="folder, must not exist")
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--force", action="store_true", help="fly in spite of too little thrust")
+    given = parser.parse_args(argv)
+    out = given.out.absolute()
+    try:
+        if os.path.lexists(out):
+            raise MuslsError(f"{out} exists: name another flight or move it away")
+        files = gazebo_files(find_scenario(given.scenario, given.overrides), out, force=given.force)
+        with result_folder(out, overwrite=False) as work:
+            for name, text in files.items():
+                (work / name).write_text(text, encoding="utf-8")
+    except MuslsError as error:
+        print("musls: error:", " ".join(str(error).split()), file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Gazebo: what its world says, as rows of a recording."""

@@ -1,0 +1,208 @@
+"""Where the ends of the cables are, how joint rates move them, and what brings them to a pose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_description.compiled import compiled
+from musls_sim.plants.rigid_links.inertia import factorise, half_solve, other_half_solve
+from musls_sim.plants.rigid_links.kinematics import (
+    AXIS_X,
+    AXIS_Y,
+    AXIS_Z,
+    POSITION,
+    body_motion,
+    rotation_to_quaternion,
+)
+
+MISS = 1e-9
+"""Miss of a pose [m, rad] that is not corrected any more."""
+
+CORRECTIONS = 5
+"""At most as many times; each leaves of the miss about the share by which joints turn in a step."""
+
+
+@compiled()
+def end_wrenches(inertia, parent, jacobian, positions, free, drones, table, pose, dt, wrench):
+    """Wrenches on the drones that bring them to a pose in a step, see `prescribed`.
+
+    Args:
+        inertia: A, (n_dofs, n_dofs).
+        parent: From `inertia.parent_coordinates`, (n_dofs,).
+        jacobian: J of all ends, (6 n, n_dofs).
+        positions: Coordinates before the step, (n_dofs,).
+        free: Velocities after the step without the wrenches, (n_dofs,).
+        drones: Body index of each drone, (n,).
+        table: Motion, parents, first coordinates, joints and masses of the bodies.
+        pose: Positions (n, 3) and quaternions (n, 4).
+        dt: Length of the step [s].
+        wrench: Result: moment about the centre, force, world, (n, 6).
+
+    Returns:
+        Velocities after the step and the wrenches' generalised force, each (n_dofs,).
+    """
+    motion, parents, first, joints, _ = table
+    rows, n = jacobian.shape
+    factor = factorise(inertia, parent)
+    half = half_solve(factor, parent, jacobian)
+    compliance = np.empty((rows, rows))
+    missing, sought = np.empty(rows), np.zeros(rows)
+    velocity_to_pose(motion, drones, pose[0], pose[1], dt, missing)
+    for i in range(rows):
+        for k in range(n):
+            missing[i] -= jacobian[i, k] * free[k]
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(n):
+                total += half[i, k] * half[j, k]
+            compliance[i, j] = compliance[j, i] = dt * total
+    solve = np.linalg.inv(compliance)
+    then, coordinates, ahead = free, np.empty(n), np.empty_like(motion)
+    for _ in range(1 + CORRECTIONS):
+        right = np.zeros(n)
+        for i in range(rows):
+            for j in range(rows):
+                sought[i] += solve[i, j] * missing[j]
+            for k in range(n):
+                right[k] += sought[i] * half[i, k]
+        then = free + dt * other_half_solve(factor, parent, right)
+        advance_coordinates(positions, then, dt, coordinates)
+        body_motion(coordinates, then, parents, first, joints, ahead)
+        velocity_to_pose(ahead, drones, pose[0], pose[1], dt, missing)
+        if np.abs(missing).max() * dt < MISS:
+            break
+    generalised = np.zeros(n)
+    for i in range(rows):
+        wrench[i // 6, i % 6] = sought[i]
+        for k in range(n):
+            generalised[k] += sought[i] * jacobian[i, k]
+    return then, generalised
+
+
+@compiled()
+def _rotation_between(a, b, out):
+    """Rotation vector (world) that turns quaternion a into b."""
+    w = b[0] * a[0] + b[1] * a[1] + b[2] * a[2] + b[3] * a[3]
+    x = -b[0] * a[1] + b[1] * a[0] - b[2] * a[3] + b[3] * a[2]
+    y = -b[0] * a[2] + b[1] * a[3] + b[2] * a[0] - b[3] * a[1]
+    z = -b[0] * a[3] - b[1] * a[2] + b[2] * a[1] + b[3] * a[0]
+    if w < 0.0:
+        w, x, y, z = -w, -x, -y, -z
+    half = np.sqrt(x * x + y * y + z * z)
+    scale = 2.0 * np.arctan2(half, w) / half if half > 1e-12 else 2.0
+    out[0], out[1], out[2] = scale * x, scale * y, scale * z
+
+
+@compiled()
+def velocity_to_pose(motion, drones, position, quaternion, dt, out):
+    """Constant velocities that bring the drones to a pose in a time.
+
+    Args:
+        motion: From `kinematics.body_motion`, (n_bodies, 27).
+        drones: Body index of each drone, (n,).
+        position: Wanted, (n, 3).
+        quaternion: Wanted, unit, (n, 4).
+        dt: The time [s].
+        out: Angular and linear velocity of each drone, world, (6 n,).
+    """
+    turn, present = np.empty(3), np.empty(4)
+    for i in range(drones.shape[0]):
+        m = motion[drones[i]]
+        rotation_to_quaternion(m, present)
+        _rotation_between(present, quaternion[i], turn)
+        for k in range(3):
+            out[6 * i + k] = turn[k] / dt
+            out[6 * i + 3 + k] = (position[i, k] - m[POSITION + k]) / dt
+
+
+@compiled()
+def advance_coordinates(positions, velocities, dt, out):
+    """Coordinates after a step, as DART integrates them: the load turns by exp(omega dt).
+
+    Args:
+        positions: The load's rotation vector and position, then joint angles, (n_dofs,).
+        velocities: The load's angular and linear velocity (world), then joint rates, (n_dofs,).
+        dt: Length of the step [s].
+        out: Result, (n_dofs,).
+    """
+    out[:] = positions + dt * velocities
+    aw, ax, ay, az = _half_turn(positions[:3])
+    bw, bx, by, bz = _half_turn(dt * velocities[:3])
+    w = bw * aw - bx * ax - by * ay - bz * az
+    x = bw * ax + bx * aw + by * az - bz * ay
+    y = bw * ay - bx * az + by * aw + bz * ax
+    z = bw * az + bx * ay - by * ax + bz * aw
+    half = np.sqrt(x * x + y * y + z * z)
+    scale = 2.0 * np.arctan2(half, w) / half if half > 1e-12 else 2.0
+    out[0], out[1], out[2] = scale * x, scale * y, scale * z
+
+
+@compiled()
+def _half_turn(rotation_vector):
+    """Quaternion w, x, y, z of a rotation vector."""
+    angle = np.sqrt(np.sum(rotation_vector**2))
+    scale = np.sin(angle / 2.0) / angle if angle > 1e-12 else 0.5
+    x, y, z = scale * rotation_vector
+    return np.cos(angle / 2.0), x, y, z
+
+
+@compiled()
+def end_jacobians(motion, first, joints, first_links, drones, out):
+    """Jacobians of all drones below each other, see `end_jacobian`, (6 n, n_dofs).
+
+    Args:
+        motion: From `kinematics.body_motion`, (n_bodies, 27).
+        first: First coordinate of each body, then their number, (n_bodies + 1,).
+        joints: From `kinematics.joint_table`, (n_bodies, 24).
+        first_links: Body index of each cable's first link, (n,).
+        drones: Body index of each drone, (n,).
+        out: Result.
+    """
+    for i in range(drones.shape[0]):
+        chain = np.arange(first_links[i], drones[i] + 1)
+        end_jacobian(motion, joints, first, chain, out[6 * i : 6 * i + 6])
+
+
+@compiled()
+def end_jacobian(motion, joints, first, chain, out):
+    """Jacobian of the last body of a chain: angular and linear velocity of its origin, world.
+
+    Args:
+        motion: From `kinematics.body_motion`, (n_bodies, 27).
+        joints: From `kinematics.joint_table`, (n_bodies, 24).
+        first: First coordinate of each body, then their number, (n_bodies + 1,).
+        chain: Bodies from the load's neighbour to the last, (k,).
+        out: Result, (6, n_dofs).
+    """
+    out[:] = 0.0
+    end = motion[chain[-1]]
+    for i in range(3):
+        out[i, i] = 1.0
+        out[3 + i, 3 + i] = 1.0
+    _cross_columns(motion[0], end, out)
+    for k in chain:
+        m, c = motion[k], joints[k]
+        arm = np.empty(3)
+        for i in range(3):
+            hinge = m[POSITION + i] + m[3 * i] * c[21] + m[3 * i + 1] * c[22] + m[3 * i + 2] * c[23]
+            arm[i] = end[POSITION + i] - hinge
+        last = first[k + 1] - 1
+        for back in range(first[k + 1] - first[k]):
+            column = last - back
+            at = AXIS_Z if back == 0 else (AXIS_Y if back == 1 else AXIS_X)
+            ax, ay, az = m[at], m[at + 1], m[at + 2]
+            out[0, column], out[1, column], out[2, column] = ax, ay, az
+            out[3, column] = ay * arm[2] - az * arm[1]
+            out[4, column] = az * arm[0] - ax * arm[2]
+            out[5, column] = ax * arm[1] - ay * arm[0]
+
+
+@compiled()
+def _cross_columns(load, end, out):
+    """Linear velocity of the end by the load's angular velocity: omega x arm."""
+    x = end[POSITION] - load[POSITION]
+    y = end[POSITION + 1] - load[POSITION + 1]
+    z = end[POSITION + 2] - load[POSITION + 2]
+    out[3, 1], out[3, 2] = z, -y
+    out[4, 0], out[4, 2] = -z, x
+    out[5, 0], out[5, 1] = y, -x

@@ -1,0 +1,45 @@
+"""Rotor speeds that hold a drone in equilibrium."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.spawn import HangingEquilibrium
+from musls_description.system import Drone, SlungLoadSystem
+from musls_sim.plants.rigid_links.forces import rotor_table
+
+Array = NDArray[np.float64]
+
+
+def trim_speeds_rad_s(system: SlungLoadSystem, equilibrium: HangingEquilibrium) -> Array:
+    """Rotor speeds whose thrust and moments hold every drone, (n_drones, n_rotors) [rad/s].
+
+    Of the many solutions with more than four rotors, the one with the smallest thrusts. A rotor
+    that would have to pull downwards stands still.
+    """
+    speeds = np.empty((system.n_drones, len(system.drones[0].rotors)))
+    for i, rotors in enumerate(rotor_table(system)):
+        place, thrust, torque = rotors[:, :3], rotors[:, 3], rotors[:, 4]
+        effect = np.stack([thrust, place[:, 1] * thrust, -place[:, 0] * thrust, torque])
+        wanted = [np.linalg.norm(equilibrium.drone_force_n[i]), *equilibrium.drone_moment_n_m[i]]
+        squared = np.linalg.lstsq(effect, np.array(wanted), rcond=None)[0]
+        speeds[i] = np.sqrt(np.maximum(squared, 0.0))
+    return speeds
+
+
+def trim_throttle(system: SlungLoadSystem, speed_rad_s: Array) -> Array:
+    """Motor commands u in [0, 1] that give rotor speeds, (n_drones, n_rotors)."""
+    limits = np.array(
+        [[(r.speed_min_rad_s, r.speed_max_rad_s) for r in d.rotors] for d in system.drones]
+    )
+    return (speed_rad_s - limits[..., 0]) / (limits[..., 1] - limits[..., 0])
+
+
+def hover_throttle(drone: Drone, thrust_n: float) -> float:
+    """Motor command u in [0, 1] at which all rotors together give a thrust."""
+    share = thrust_n / drone.max_thrust_n
+    rotor = drone.rotors[0]
+    speed = rotor.speed_max_rad_s * np.sqrt(share)
+    throttle = (speed - rotor.speed_min_rad_s) / (rotor.speed_max_rad_s - rotor.speed_min_rad_s)
+    return float(np.clip(throttle, 0.0, 1.0))
