@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,27 +81,94 @@ class PlantState:
         return self.cable_force_n[:, :, 0]
 
 
-class Plant(Protocol):
-    """Holds the physics of one system."""
+Pose = tuple[Array, Array]
+"""Positions (n, 3) [m, ENU] and quaternions (n, 4) [w, x, y, z] of all drones."""
 
+
+@dataclass(frozen=True)
+class PrescribedMotion:
+    """Motion that is forced upon the drones, as in a replay of a recorded flight.
+
+    Attributes:
+        pose: Pose of all drones at a time [s].
+        load_wrench: Additional wrench on the load at a time [s]: moment about its centre of mass
+            and force, world, (6,) [N m, N]; None for none.
+    """
+
+    pose: Callable[[float], Pose]
+    load_wrench: Callable[[float], Array] | None = None
+
+
+@dataclass
+class PlantInputs:
+    """What acts on a system from outside during one control period. Row 0 is the load.
+
+    The arrays keep their memory: whoever sets an input writes into them.
+
+    Attributes:
+        rotor_command_rad_s: Commanded rotor speeds, (n_drones, n_rotors).
+        wind_enu_m_s: Air velocity, world, (3,).
+        wrench_body: Moment about the centre of mass and force on each body, in the body's frame:
+            ideal thrust and moment of a controller, (1 + n_drones, 6) [N m, N].
+        wrench_enu: The same in the world frame: pushes and gusts, (1 + n_drones, 6) [N m, N].
+        motion: Prescribed motion of the drones, None for drones that fly.
+    """
+
+    rotor_command_rad_s: Array
+    wind_enu_m_s: Array
+    wrench_body: Array
+    wrench_enu: Array
+    motion: PrescribedMotion | None = None
+
+    @classmethod
+    def zeros(cls, system: SlungLoadSystem) -> PlantInputs:
+        """Inputs with rotors at rest and still air."""
+        n = system.n_drones
+        rotors = np.zeros((n, len(system.drones[0].rotors)))
+        return cls(rotors, np.zeros(3), np.zeros((1 + n, 6)), np.zeros((1 + n, 6)))
+
+
+class Change:
+    """A sudden change of the system itself, such as a motor that fails; see `plants.changes`."""
+
+
+class Plant(Protocol):
+    """Holds the physics of one system with one cable model.
+
+    Attributes:
+        cable_model: Name of the cable model in scenarios.
+        system: What is simulated.
+        state: State after the last step; the memory stays the same.
+        time_s: Simulated time.
+        period_s: Time that one call of `step` advances, the control period.
+        physics_step_s: Time step of the physics; an integer number of them makes a period.
+        substeps: That number.
+        refined_periods: Periods that needed finer steps than that.
+    """
+
+    cable_model: str
     system: SlungLoadSystem
     state: PlantState
     time_s: float
     period_s: float
-    """Time that one call of `step` advances, the control period."""
     physics_step_s: float
-    """Time step of the physics; an integer number of them makes a period."""
+    substeps: int
+    refined_periods: int
 
-    def step(self, rotor_command_rad_s: Array, wind_enu_m_s: Array) -> None:
-        """Advance one period with rotor speeds commanded and wind held.
-
-        Args:
-            rotor_command_rad_s: (n_drones, n_rotors).
-            wind_enu_m_s: Air velocity, world, (3,).
+    def step(self, inputs: PlantInputs) -> None:
+        """Advance one control period with the inputs held.
 
         Raises:
             SimulationDiverged: The state is not physical any more.
+            ConfigError: An input that this cable model does not have.
+        """
+
+    def apply(self, change: Change) -> None:
+        """Change the system between two periods.
+
+        Raises:
+            ConfigError: This cable model cannot do it; names one that can.
         """
 
     def cable_nodes_enu_m(self, index: int) -> Array:
-        """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
+        """Nodes of cable `index` (from 0) from the load to the drone, (nodes, 3)."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from musls_control.autopilot import MotorCommands
 from musls_control.px4_frames import world_enu_ned
+from musls_sim.plants.interface import PlantInputs
 from musls_sim.px4.agent import XrceAgent, find_agent
 from musls_sim.px4.build import build_px4
 from musls_sim.px4.dds_link import DdsLink
@@ -87,7 +88,10 @@ class Px4Vehicles:
             if not self._wind.steady:
                 self._wind.step()
             begin = perf_counter()
-            plant.step(command.omega_cmd_rad_s, self._wind.velocity_enu_m_s)
+            inputs = PlantInputs.zeros(plant.system)
+            inputs.rotor_command_rad_s = command.omega_cmd_rad_s
+            inputs.wind_enu_m_s[:] = self._wind.velocity_enu_m_s
+            plant.step(inputs)
             self.plant_s += perf_counter() - begin
             np.maximum(self.max_tension_n, state.tension_peak_n, out=self.max_tension_n)
             self._truth.step(state)

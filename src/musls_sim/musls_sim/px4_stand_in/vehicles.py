@@ -9,6 +9,7 @@ import numpy as np
 from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_description.errors import ConfigError
+from musls_sim.plants.interface import PlantInputs
 from musls_sim.px4_stand_in.commander import Commander, NavState
 from musls_sim.scenario import Scenario
 from musls_sim.session.airframe import build_autopilot
@@ -97,7 +98,10 @@ class EmbeddedVehicles:
             if not self._wind.steady:
                 self._wind.step()
             begin = perf_counter()
-            plant.step(self.command.omega_cmd_rad_s, self._wind.velocity_enu_m_s)
+            inputs = PlantInputs.zeros(plant.system)
+            inputs.rotor_command_rad_s = self.command.omega_cmd_rad_s
+            inputs.wind_enu_m_s[:] = self._wind.velocity_enu_m_s
+            plant.step(inputs)
             self.plant_s += perf_counter() - begin
             np.maximum(self.max_tension_n, state.tension_peak_n, out=self.max_tension_n)
             self._estimator.step(state)

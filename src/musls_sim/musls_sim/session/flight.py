@@ -12,6 +12,7 @@ import numpy as np
 
 from musls_control.autopilot import MotorCommands
 from musls_control.mission import FlightPlan, GroundSpot, compile_air_plan, compile_plan
+from musls_sim.plants.interface import PlantInputs
 from musls_sim.recording import BagRecorder
 from musls_sim.scenario import Scenario
 from musls_sim.session.build import build_flight_stack, build_plant
@@ -165,7 +166,9 @@ class Flight:
         command, wind, recorder, clock = self.command, self.wind, self.recorder, self._clock
         setpoint, measurement, state = pilot.setpoint, estimator.measurement, plant.state
         period, every = plant.period_s, recorder.every
-        speeds, peak, largest = command.omega_cmd_rad_s, state.tension_peak_n, self.max_tension_n
+        peak, largest = state.tension_peak_n, self.max_tension_n
+        inputs = PlantInputs.zeros(plant.system)
+        inputs.rotor_command_rad_s = command.omega_cmd_rad_s
 
         def record(tick: int) -> None:
             if tick % every == 0:
@@ -176,7 +179,8 @@ class Flight:
 
         def move(tick: int) -> None:
             begin = perf_counter()
-            plant.step(speeds, wind.velocity_enu_m_s)
+            inputs.wind_enu_m_s[:] = wind.velocity_enu_m_s
+            plant.step(inputs)
             np.maximum(largest, peak, out=largest)
             clock.plant_s += perf_counter() - begin
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
-from musls_sim.plants.interface import PlantState, SimulationDiverged
+from musls_sim.plants.interface import PlantInputs, PlantState, SimulationDiverged
 from musls_sim.plants.rigid_links.dart_skeleton import (
     add_ground_contact,
     build_skeleton,
@@ -65,6 +65,8 @@ that a jerk sends along the cables are to be followed too."""
 
 class DartPlant:
     """Rigid-link chains in DART, see `interface.Plant`."""
+
+    cable_model = "rigid_links"
 
     def __init__(
         self,
@@ -167,11 +169,11 @@ class DartPlant:
         """Simulated time, exact multiple of the period."""
         return self.steps * self.period_s
 
-    def step(self, rotor_command_rad_s: Array, wind_enu_m_s: Array) -> None:
+    def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""
 
         def act(step_s: float, elapsed_s: float) -> None:
-            self._apply_forces(step_s, rotor_command_rad_s, wind_enu_m_s)
+            self._apply_forces(step_s, inputs.rotor_command_rad_s, inputs.wind_enu_m_s)
             self.skeleton.setCommands(self._tau)
 
         self._step(act)
