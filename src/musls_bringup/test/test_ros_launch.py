@@ -18,7 +18,7 @@ from musls_description.schema import to_yaml
 from musls_sim.recording.received import recorded_topics
 from musls_sim.scenario import load_scenario
 from musls_sim.session.build import build_plant
-from musls_sim.session.checks import hover_in_formation
+from musls_sim.preflight.checks import hover_in_formation
 
 SOURCE = Path(__file__).parents[2]
 BRINGUP = SOURCE / "musls_bringup"

@@ -27,7 +27,7 @@ from musls_description.models import single_model_sdf, world_sdf
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.plants.rigid_links.kinematics import POSITION
-from musls_sim.session.trim import trim_speeds_rad_s
+from musls_sim.preflight.trim import trim_speeds_rad_s
 
 PERIODS, SAMPLE = 500, 5
 SAME_M, SAME_DEG = 1e-7, 1e-6

@@ -14,8 +14,8 @@ from musls_description.library import load_system, system_names
 from musls_description.schema import to_yaml
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.sensors.estimation import MotionCaptureSpec, TruthSpec
-from musls_sim.session.airframe import build_autopilot
-from musls_sim.session.checks import MIN_THRUST_MARGIN, check_hover, hover_in_formation
+from musls_sim.preflight.airframe import build_autopilot
+from musls_sim.preflight.checks import MIN_THRUST_MARGIN, check_hover, hover_in_formation
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))

@@ -27,7 +27,7 @@ from musls_sim.plants.rigid_links.stability import (
     stable_step_s,
     substeps,
 )
-from musls_sim.session.trim import trim_speeds_rad_s
+from musls_sim.preflight.trim import trim_speeds_rad_s
 
 
 def rope(links, damping):

@@ -12,8 +12,8 @@ from musls_sim.px4.install import find_px4
 from musls_sim.px4.sensors import Sensors
 from musls_sim.px4.sitl import RATE_HZ, Px4Sitl
 from musls_sim.scenario import Scenario
-from musls_sim.session.airframe import loaded_hover_parameters, rotor_layout
-from musls_sim.session.checks import Hover
+from musls_sim.preflight.airframe import loaded_hover_parameters, rotor_layout
+from musls_sim.preflight.checks import Hover
 
 LOGGER_OFF = -1
 """SDLOG_MODE. PX4's own flight log costs time; autopilot.parameters.SDLOG_MODE: 0 writes it."""

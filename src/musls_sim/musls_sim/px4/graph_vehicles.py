@@ -16,7 +16,7 @@ from musls_sim.px4.dds_link import DdsLink
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Truth
 from musls_sim.session.build import build_plant
-from musls_sim.session.checks import check_hover, hover_in_formation
+from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.wind import Wind
 
 

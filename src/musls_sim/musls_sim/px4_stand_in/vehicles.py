@@ -12,10 +12,10 @@ from musls_description.errors import ConfigError
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.px4_stand_in.commander import Commander, NavState
 from musls_sim.scenario import Scenario
-from musls_sim.session.airframe import build_autopilot
+from musls_sim.preflight.airframe import build_autopilot
 from musls_sim.session.build import build_estimator, build_plant
-from musls_sim.session.checks import check_hover, hover_in_formation
-from musls_sim.session.trim import trim_throttle
+from musls_sim.preflight.checks import check_hover, hover_in_formation
+from musls_sim.preflight.trim import trim_throttle
 from musls_sim.wind import Wind
 
 

@@ -18,9 +18,9 @@ from musls_sim.plants.rigid_links.stability import (
 )
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
-from musls_sim.session.airframe import build_autopilot
-from musls_sim.session.checks import Hover
-from musls_sim.session.trim import trim_speeds_rad_s, trim_throttle
+from musls_sim.preflight.airframe import build_autopilot
+from musls_sim.preflight.checks import Hover
+from musls_sim.preflight.trim import trim_speeds_rad_s, trim_throttle
 
 
 def build_plant(scenario: Scenario, hover: Hover) -> DartPlant:

@@ -16,7 +16,7 @@ from musls_sim.plants.interface import PlantInputs
 from musls_sim.recording import BagRecorder
 from musls_sim.scenario import Scenario
 from musls_sim.session.build import build_flight_stack, build_plant
-from musls_sim.session.checks import check_hover, hover_in_formation
+from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.session.pilot import Pilot
 from musls_sim.wind import Wind
 

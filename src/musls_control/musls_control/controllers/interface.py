@@ -1,0 +1,88 @@
+"""What a controller is: reference and estimate in, commands of one level out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.estimate import Estimate
+from musls_control.formation import Cone
+from musls_control.reference import LoadReference
+from musls_description.system import SlungLoadSystem
+
+Array = NDArray[np.float64]
+
+
+class ControlLevel(str, Enum):
+    """What a controller puts out; adapters complete the chain down to the rotors.
+
+    Attributes:
+        DRONE_SETPOINTS: Position and yaw of each drone, (n, 4) [m, rad], or all columns of
+            `DroneSetpoints`, (n, 12); the autopilot flies to them.
+        FORCES: Force of each drone's rotors, world ENU, (n, 3) [N], or with the drone's yaw as
+            fourth column, (n, 4); an attitude controller turns the drones there.
+        THRUST_MOMENT: Thrust along the body's z axis and moment in the body's frame of each
+            drone, (n, 4) [N, N m]; the rotors are mixed for them.
+        ROTOR_SPEEDS: Commanded rotor speeds, (n, n_rotors) [rad/s].
+        IDEAL_THRUST_MOMENT: As THRUST_MOMENT, but acting on the bodies at once, without rotors.
+    """
+
+    DRONE_SETPOINTS = "drone_setpoints"
+    FORCES = "forces"
+    THRUST_MOMENT = "thrust_moment"
+    ROTOR_SPEEDS = "rotor_speeds"
+    IDEAL_THRUST_MOMENT = "ideal_thrust_moment"
+
+
+@dataclass(frozen=True)
+class ControlSetup:
+    """What a controller may know before the flight.
+
+    Attributes:
+        system: Masses, inertias, attachments, cables.
+        formation: Places of the drones around the load.
+        gravity_m_s2: Gravity.
+        period_s: Time between two calls of `Controller.step`.
+    """
+
+    system: SlungLoadSystem
+    formation: Cone
+    gravity_m_s2: float
+    period_s: float
+
+
+class Controller(ABC):
+    """Base of all controllers, ours and users' own.
+
+    A controller flies while the load hangs in the air: from the end of the lift to the beginning
+    of the lowering, and all the time in a flight that starts in the air. Before and after that the
+    formation flies the drones by their set-points.
+
+    Attributes:
+        level: What `step` returns, a `ControlLevel` or its text.
+        setup: What is known of the system.
+    """
+
+    level: ClassVar[ControlLevel | str]
+
+    def __init__(self, setup: ControlSetup) -> None:
+        """Keep the setup; a class of one's own may take parameters after it."""
+        self.setup = setup
+
+    def start(self, time_s: float, estimate: Estimate) -> None:  # noqa: B027 (optional)
+        """Take over; called before the first `step` and again after each pause."""
+
+    @abstractmethod
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Return the commands for the coming control period, see `ControlLevel` for the shapes.
+
+        Args:
+            time_s: Simulated time.
+            reference: What is asked of the load now, with derivatives.
+            estimate: Measured motion of load and drones, and tensions.
+        """

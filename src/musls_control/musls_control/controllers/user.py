@@ -1,0 +1,144 @@
+"""Controllers that users write: checked when they are built, watched while they fly."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
+from musls_control.estimate import Estimate
+from musls_control.reference import LoadReference
+from musls_description.errors import ConfigError, MuslsError
+from musls_description.user_code import check_arguments, describe_error, load_class, place_of
+
+Array = NDArray[np.float64]
+
+
+class ControllerError(MuslsError):
+    """A user's controller failed; the message names file and line."""
+
+
+def build_user_controller(
+    source: str, parameters: Mapping[str, Any], setup: ControlSetup
+) -> Controller:
+    """Load a user's class and make the controller.
+
+    Args:
+        source: "my.py:MyController" or "package.module:MyController".
+        parameters: Arguments of the class after the setup, by name.
+        setup: What is known of the system.
+
+    Raises:
+        ConfigError: No such class, it is no `Controller`, or the parameters do not fit.
+    """
+    found = load_class(source)
+    if not issubclass(found, Controller):
+        raise ConfigError(f"controller.source = {source}: the class must inherit musls.Controller")
+    if inspect.isabstract(found):
+        raise ConfigError(f"controller.source = {source}: the class has no method step")
+    checked = check_arguments(found, parameters, "controller.parameters", skip=1)
+    try:
+        return found(setup, **checked)
+    except MuslsError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"{_file_of(found)}{place_of(error, _file_of(found))}: {describe_error(error)}"
+        ) from error
+
+
+def level_of(controller: Controller) -> ControlLevel:
+    """Level of a controller.
+
+    Raises:
+        ConfigError: It has none, or an unknown one.
+    """
+    level = getattr(controller, "level", None)
+    try:
+        return ControlLevel(level)  # type: ignore[arg-type]
+    except ValueError:
+        known = ", ".join(member.value for member in ControlLevel)
+        raise ConfigError(
+            f"{type(controller).__name__}.level = {level!r}: choose one of {known}"
+        ) from None
+
+
+class WatchedController:
+    """Calls a controller, checks what it returns and measures how long it takes.
+
+    Attributes:
+        calls: Number of calls so far.
+        total_s: Wall time of all calls.
+    """
+
+    def __init__(self, controller: Controller, shapes: tuple[tuple[int, ...], ...]) -> None:
+        """Prepare.
+
+        Args:
+            controller: Who is called.
+            shapes: Shapes that its commands may have.
+        """
+        self._controller, self._shapes = controller, shapes
+        self.calls, self.total_s = 0, 0.0
+
+    def start(self, time_s: float, estimate: Estimate) -> None:
+        """Tell it that it takes over.
+
+        Raises:
+            ControllerError: It failed.
+        """
+        try:
+            self._controller.start(time_s, estimate)
+        except Exception as error:
+            raise self._failed("start", time_s, error) from error
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Ask for the commands.
+
+        Raises:
+            ControllerError: It failed, or returned something of a wrong shape or not finite.
+        """
+        begin = perf_counter()
+        try:
+            commands = np.asarray(self._controller.step(time_s, reference, estimate), np.float64)
+        except Exception as error:
+            raise self._failed("step", time_s, error) from error
+        self.total_s += perf_counter() - begin
+        self.calls += 1
+        if commands.shape not in self._shapes:
+            allowed = " or ".join(map(str, self._shapes))
+            raise ControllerError(
+                f"{self._name}.step at {time_s:.3f} s returned an array of shape "
+                f"{commands.shape}, must be {allowed}"
+            )
+        if commands.shape[-1] != _SETPOINT_COLUMNS and not np.isfinite(commands).all():
+            raise ControllerError(f"{self._name}.step at {time_s:.3f} s returned {commands!r}")
+        return commands
+
+    @property
+    def _name(self) -> str:
+        kind = type(self._controller)
+        return f"{_file_of(kind)}: {kind.__name__}"
+
+    def _failed(self, method: str, time_s: float, error: Exception) -> ControllerError:
+        kind = type(self._controller)
+        place = f"{_file_of(kind)}{place_of(error, _file_of(kind))}"
+        return ControllerError(
+            f"{place}: {kind.__name__}.{method} failed at {time_s:.3f} s: {describe_error(error)}"
+        )
+
+
+_SETPOINT_COLUMNS = 12
+"""Full set-points may hold NaN for what is not given."""
+
+
+def _file_of(kind: type) -> str:
+    try:
+        return inspect.getfile(kind)
+    except (TypeError, OSError):  # defined in a notebook
+        return kind.__module__

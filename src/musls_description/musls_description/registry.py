@@ -1,0 +1,141 @@
+"""Open registries: kinds of trajectories, controllers, plants, events and readers by their names.
+
+What users write themselves is a peer of what the distribution ships. It gets into a registry in
+one of three ways:
+
+- the decorator `REGISTRY.register("name")` in a module that is imported, such as a file that a
+  scenario lists under `extensions`,
+- an entry point of an installed package in the registry's group (`musls.controllers = ...`),
+- an entry of the distribution itself, given as "module:attribute" and imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
+from pydantic_core import PydanticCustomError
+
+from musls_description.errors import ConfigError
+from musls_description.names import near_names
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Things of one sort by name; looking one up imports it if needed."""
+
+    def __init__(self, what: str, group: str, shipped: Mapping[str, str | T]) -> None:
+        """Prepare; nothing is imported yet.
+
+        Args:
+            what: What it holds, in the singular, for messages: "controller".
+            group: Group of entry points that installed packages may use: "musls.controllers".
+            shipped: The distribution's own, as objects or as "module:attribute".
+        """
+        self.what, self.group = what, group
+        self._entries: dict[str, Any] = dict(shipped)
+
+    def register(self, name: str) -> Callable[[Any], Any]:
+        """Make the decorator that enters something under a name.
+
+        Raises:
+            ConfigError: The name is taken by something else.
+        """
+
+        def enter(thing: Any) -> Any:
+            known = self._entries.get(name)
+            if known is not None and not _is_same(known, thing):
+                raise ConfigError(f"{self.what} '{name}' exists already: choose another name")
+            self._entries[name] = thing
+            return thing
+
+        return enter
+
+    def __getitem__(self, name: str) -> T:
+        """The thing of a name.
+
+        Raises:
+            ConfigError: No such name (names the near ones), or it cannot be imported.
+        """
+        entry = self._entries.get(name, self._installed.get(name))
+        if entry is None:
+            raise ConfigError(self.unknown(name))
+        if isinstance(entry, str):
+            module, _, attribute = entry.partition(":")
+            entry = getattr(import_module(module), attribute)
+        elif isinstance(entry, EntryPoint):
+            entry = self._load(entry)
+        self._entries[name] = entry
+        return entry
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries or name in self._installed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._entries, *self._installed]))
+
+    def __len__(self) -> int:
+        return len(dict.fromkeys([*self._entries, *self._installed]))
+
+    def unknown(self, name: object) -> str:
+        """Text for a name that is not known."""
+        return f"unknown {self.what} '{name}': {near_names(str(name), sorted(self))}"
+
+    @cached_property
+    def _installed(self) -> dict[str, EntryPoint]:
+        """Entry points of installed packages; our own names cannot be replaced by them."""
+        return {point.name: point for point in entry_points(group=self.group)}
+
+    def _load(self, point: EntryPoint) -> Any:
+        try:
+            return point.load()
+        except Exception as error:
+            source = point.dist.name if point.dist else point.value
+            raise ConfigError(
+                f"{self.what} '{point.name}' of {source} cannot be imported: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+def _is_same(known: Any, thing: Any) -> bool:
+    """Whether something is entered again under its name, as when its file is loaded twice."""
+    return getattr(known, "__qualname__", known) == getattr(thing, "__qualname__", thing)
+
+
+def any_of(registry: Registry[Any], default_kind: str | None = None) -> Any:
+    """Type of a field that holds any specification of a registry, told apart by its `kind`.
+
+    Args:
+        registry: Classes made with `schema.spec`, by their kind.
+        default_kind: Kind of a mapping that names none.
+    """
+
+    def validate(value: Any) -> Any:
+        if is_dataclass(value) and getattr(value, "kind", None) in registry:
+            return value
+        if isinstance(value, str):
+            value = {"kind": value}
+        if not isinstance(value, Mapping):
+            raise PydanticCustomError(
+                "mapping_expected", "expected a mapping with a kind ({kinds})",
+                {"kinds": ", ".join(sorted(registry))},
+            )  # fmt: skip
+        kind = value.get("kind", default_kind)
+        if kind is None:
+            raise PydanticCustomError(
+                "kind_missing", "kind is missing: choose one of {kinds}",
+                {"kinds": ", ".join(sorted(registry))},
+            )  # fmt: skip
+        if not isinstance(kind, str) or kind not in registry:
+            raise PydanticCustomError(
+                "kind_unknown", "{text}", {"text": registry.unknown(kind)}
+            )
+        return TypeAdapter(registry[kind]).validate_python(dict(value))
+
+    return Annotated[Any, PlainValidator(validate), PlainSerializer(lambda value: value)]

@@ -1,0 +1,126 @@
+"""Python files of users: loaded, with errors that name file and line."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import traceback
+from collections.abc import Mapping
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from musls_description.errors import ConfigError
+from musls_description.names import near_names
+
+
+def load_file(path: str | Path) -> ModuleType:
+    """Run a Python file as a module of its own; the same file is run once only.
+
+    Raises:
+        ConfigError: No such file, or an error in it (names the line).
+    """
+    file = Path(path).resolve()
+    name = f"musls_user_{file.stem}_{abs(hash(str(file))):x}"
+    if name in sys.modules:
+        return sys.modules[name]
+    if not file.is_file():
+        raise ConfigError(f"{path}: no such Python file")
+    found = spec_from_file_location(name, file)
+    if found is None or found.loader is None:
+        raise ConfigError(f"{path}: not a Python file (its name must end in .py)")
+    module = module_from_spec(found)
+    sys.modules[name] = module
+    try:
+        found.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise ConfigError(f"{path}{place_of(error, file)}: {describe_error(error)}") from error
+    return module
+
+
+def load_class(source: str) -> type:
+    """Find a class given as "file.py:Class" or "package.module:Class".
+
+    Raises:
+        ConfigError: No such file, module or class.
+    """
+    place, _, name = source.rpartition(":")
+    if not place or not name:
+        raise ConfigError(f"{source}: expected file.py:Class or package.module:Class")
+    if place.endswith(".py"):
+        module = load_file(place)
+    else:
+        try:
+            module = importlib.import_module(place)
+        except Exception as error:
+            raise ConfigError(f"{place} cannot be imported: {describe_error(error)}") from error
+    found = getattr(module, name, None)
+    if not inspect.isclass(found):
+        classes = [n for n, c in vars(module).items() if _is_own_class(c, module)]
+        raise ConfigError(f"{place} has no class {name}: {near_names(name, sorted(classes))}")
+    return found
+
+
+def check_arguments(
+    function: Any, given: Mapping[str, Any], where: str, *, skip: int = 0
+) -> dict[str, Any]:
+    """Check named arguments against a signature and its annotations.
+
+    Args:
+        function: A function or a class.
+        given: Arguments by name.
+        where: What they are, for the error: "controller.parameters".
+        skip: Leading parameters that others fill.
+
+    Returns:
+        The arguments, converted to the annotated types.
+
+    Raises:
+        ConfigError: An argument is unknown, missing or of a wrong type.
+    """
+    signature = inspect.signature(function)
+    parameters = dict(list(signature.parameters.items())[skip:])
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return dict(given)
+    for name in given:
+        if name not in parameters:
+            raise ConfigError(f"{where}: unknown key '{name}': {near_names(name, [*parameters])}")
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in given]
+    if missing:
+        raise ConfigError(f"{where}: {', '.join(missing)} missing")
+    target = function.__init__ if inspect.isclass(function) else function
+    hints = get_type_hints(target)
+    checked = {}
+    for name, value in given.items():
+        try:
+            checked[name] = TypeAdapter(hints.get(name, Any)).validate_python(value)
+        except ValidationError as error:
+            text = error.errors()[0]["msg"]
+            raise ConfigError(
+                f"{where}.{name} = {value!r}: {text[:1].lower()}{text[1:]}"
+            ) from None
+    return checked
+
+
+def describe_error(error: BaseException) -> str:
+    """Kind and text of an error on one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def place_of(error: BaseException, file: str | Path) -> str:
+    """", line N" of the deepest place of an error within a file; empty if it lies elsewhere."""
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        return f", line {error.lineno}"
+    wanted = str(Path(file).resolve())
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == wanted]
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _is_own_class(thing: Any, module: ModuleType) -> bool:
+    return inspect.isclass(thing) and thing.__module__ == module.__name__

@@ -1,0 +1,156 @@
+"""Guidance: who tells the drones where to be, and when the flight is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.autopilot import Autopilot, DroneSetpoints
+from musls_control.landing import DISARM_AFTER_LANDING_S, LandingTimer
+from musls_control.mission import FlightPlan
+from musls_sim.session.observer import Announcer, Observer
+
+Array = NDArray[np.float64]
+
+LANDING_TIMEOUT_S = 20.0
+AFTER_DISARM_S = 0.4
+
+
+class Guidance(Protocol):
+    """Set-points of all drones over time.
+
+    Attributes:
+        setpoint: What the autopilot is to follow now; the memory stays the same.
+        stage: Name of the present phase or stage.
+        finished: Whether the flight is over.
+        landed: Whether the drones were found landed at the end.
+        planned_s: About how long the flight takes; infinite where nobody knows.
+    """
+
+    setpoint: DroneSetpoints
+    stage: str
+    finished: bool
+    landed: bool
+
+    @property
+    def planned_s(self) -> float: ...  # noqa: D102
+
+    def step(self, tick: int) -> None:
+        """Update the set-points if it is time to."""
+
+
+class FreeGuidance:
+    """No set-points: whoever flies the drones is told where to go in another way."""
+
+    def __init__(self, n_drones: int) -> None:
+        """Prepare for a number of drones."""
+        self.setpoint = DroneSetpoints.unset(n_drones)
+        self.stage, self.finished, self.landed = "", False, False
+        self.planned_s = float("inf")
+
+    def step(self, tick: int) -> None:
+        """Do nothing."""
+
+
+class MissionGuidance:
+    """Plays a flight plan: hands out its set-points, disarms after landing, ends the flight."""
+
+    def __init__(
+        self,
+        plan: FlightPlan,
+        autopilot: Autopilot,
+        observers: Sequence[Observer],
+        period_s: float,
+    ) -> None:
+        """Prepare all set-points.
+
+        Args:
+            plan: What to fly.
+            autopilot: Tells when the drones have landed.
+            observers: Are told every change.
+            period_s: Control period.
+        """
+        rows = len(plan.drone_yaw_rad)
+        self._plan, self._autopilot, self._announce = plan, autopilot, Announcer(observers)
+        self._period_s, self._lands = period_s, plan.landing_speed_m_s is not None
+        self._rows = _setpoint_rows(plan)
+        self._load_quaternion = _yaw_quaternions(plan.load_pose[:, 3])
+        self._drone_quaternion = _yaw_quaternions(plan.drone_yaw_rad)
+        self.setpoint = DroneSetpoints(self._rows[0].copy())
+        self._ticks = np.ceil(np.arange(rows + 1) / plan.rate_hz / period_s - 1e-9).astype(int)
+        self._row, self._next_tick = -1, 0
+        self._landing = LandingTimer()
+        self._disarmed_at_s: float | None = None
+        self.stage, self.finished, self.landed = "", False, False
+
+    @property
+    def planned_s(self) -> float:
+        """About how long the flight takes."""
+        after_landing = DISARM_AFTER_LANDING_S + AFTER_DISARM_S if self._lands else 0.0
+        return self._plan.duration_s + after_landing
+
+    def step(self, tick: int) -> None:
+        """Update the set-points if it is time to."""
+        if tick < self._next_tick:
+            return
+        time_s = tick * self._period_s
+        if self._row + 1 < len(self._rows):
+            self._row += 1
+            self._next_tick = int(self._ticks[self._row + 1])
+            self._hand_out(time_s)
+        elif not self._lands:
+            self.finished = True
+        else:
+            self._next_tick = tick + 1
+            self._wait_for_landing(time_s)
+
+    def _hand_out(self, time_s: float) -> None:
+        plan, row = self._plan, self._row
+        self.setpoint.data[:] = self._rows[row]
+        self._announce.setpoint(
+            time_s,
+            plan.load_pose[row, :3],
+            self._load_quaternion[row],
+            plan.drone_position_enu_m[row],
+            self._drone_quaternion[row],
+        )
+        self._enter(time_s, plan.stage_names[plan.stage[row]])
+
+    def _enter(self, time_s: float, stage: str) -> None:
+        if stage != self.stage:
+            self.stage = stage
+            self._announce.stage(time_s, stage)
+
+    def _wait_for_landing(self, time_s: float) -> None:
+        if self._disarmed_at_s is not None:
+            self.finished = time_s - self._disarmed_at_s >= AFTER_DISARM_S
+            return
+        self.landed = self._landing.update(time_s, bool(self._autopilot.landed.all()))
+        if self.landed or time_s - self._plan.duration_s > LANDING_TIMEOUT_S:
+            self.setpoint.armed[:] = 0.0
+            self._disarmed_at_s = time_s
+            self._enter(time_s, "disarmed")
+
+
+def _setpoint_rows(plan: FlightPlan) -> Array:
+    """Rows of `DroneSetpoints` of a whole plan, (k, n, 12)."""
+    rows, n = plan.drone_yaw_rad.shape
+    setpoints = np.tile(DroneSetpoints.unset(n).data, (rows, 1, 1))
+    setpoints[:, :, 0:3] = plan.drone_position_enu_m
+    setpoints[:, :, 9] = plan.drone_yaw_rad
+    setpoints[:, :, 11] = 1.0
+    if plan.landing_speed_m_s is not None:
+        # As PX4's land mode: hold the place, sink at a speed. A position below the ground alone
+        # would never count as a wish to land.
+        setpoints[-1, :, 2] = np.nan
+        setpoints[-1, :, 5] = -plan.landing_speed_m_s
+    return setpoints
+
+
+def _yaw_quaternions(yaw_rad: Array) -> Array:
+    """Quaternions [w, x, y, z] of turns about the vertical, (..., 4)."""
+    zero = np.zeros_like(yaw_rad)
+    return np.stack([np.cos(yaw_rad / 2.0), zero, zero, np.sin(yaw_rad / 2.0)], axis=-1)

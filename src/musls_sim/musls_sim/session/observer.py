@@ -1,0 +1,89 @@
+"""Observers: what watches a run without having a part in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from musls_sim.session.loop import Loop
+
+Array = NDArray[np.float64]
+
+
+class Observer:
+    """Base of all observers; every method may be left out.
+
+    Attributes:
+        every: Control periods between two calls of `observe`.
+    """
+
+    every: int = 1
+
+    def start(self, loop: Loop) -> None:
+        """The run begins; nothing has moved yet."""
+
+    def observe(self, time_s: float, loop: Loop) -> None:
+        """Look at the state at a time, and at the set-points that hold from then on."""
+
+    def on_setpoint(
+        self,
+        time_s: float,
+        load_position_enu_m: Array,
+        load_orientation_wxyz: Array,
+        drone_position_enu_m: Array,
+        drone_orientation_wxyz: Array,
+    ) -> None:
+        """New set-points hold from now on, (3,), (4,), (n, 3), (n, 4)."""
+
+    def on_stage(self, time_s: float, name: str) -> None:
+        """A phase or stage of the mission begins."""
+
+    def on_event(self, time_s: float, kind: str, what: str) -> None:
+        """Something happened to the system: a motor failed, a cable broke, ..."""
+
+    def close(self) -> None:
+        """The run is over, or has failed."""
+
+
+class Announcer:
+    """Tells all observers."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        """Keep the list; observers that are added later are told too."""
+        self._observers = observers
+
+    def setpoint(self, time_s: float, *poses: Array) -> None:
+        """See `Observer.on_setpoint`."""
+        for observer in self._observers:
+            observer.on_setpoint(time_s, *poses)
+
+    def stage(self, time_s: float, name: str) -> None:
+        """See `Observer.on_stage`."""
+        for observer in self._observers:
+            observer.on_stage(time_s, name)
+
+    def event(self, time_s: float, kind: str, what: str) -> None:
+        """See `Observer.on_event`."""
+        for observer in self._observers:
+            observer.on_event(time_s, kind, what)
+
+
+class Pace(Observer):
+    """Keeps a run from going faster than real time."""
+
+    every = 10
+
+    def start(self, loop: Loop) -> None:
+        """Remember when and where the run begins."""
+        self._begin_s = perf_counter() - loop.time_s
+
+    def observe(self, time_s: float, loop: Loop) -> None:
+        """Wait if the run is ahead of real time."""
+        ahead_s = time_s - (perf_counter() - self._begin_s)
+        if ahead_s > 0.0:
+            sleep(ahead_s)
