@@ -24,7 +24,7 @@ sys.path[:0] = [
 ]
 
 from gazebo_engine import fly, rotor_wrenches  # noqa: E402
-from plant_helpers import STILL, hovering_plant, with_cables, without_rotor_drag  # noqa: E402
+from plant_helpers import advance, hovering_plant, with_cables, without_rotor_drag  # noqa: E402
 
 from musls_description.library import load_system  # noqa: E402
 
@@ -40,11 +40,11 @@ def measure(links: int, rounds: int) -> dict[str, np.ndarray]:
         pushes = rotor_wrenches(system, lambda _, trim=trim: trim, trim, STEP_S, STEPS)
         gazebo = fly(system, rest.configuration, pushes, STEP_S, STEPS)
         times["gazebo"].append(np.median(gazebo.step_us))
-        plant.step(trim, STILL)  # compiles
+        advance(plant, trim)  # compiles
         durations = []
         for _ in range(STEPS // plant.substeps):
             begin = perf_counter()
-            plant.step(trim, STILL)
+            advance(plant, trim)
             durations.append((perf_counter() - begin) / plant.substeps)
         times["plant"].append(1e6 * np.median(durations))
         times["bare"].append(plant.bare_step_us(repetitions=STEPS // 5, batch=5))

@@ -73,7 +73,7 @@ class DroneMeasurements:
         data: The memory behind the views, (n_drones, 16), C-contiguous.
         position_enu_m: (n_drones, 3).
         velocity_enu_m_s: (n_drones, 3).
-        orientation: (n_drones, 4), unit quaternions [w, x, y, z], body FLU to world ENU.
+        orientation_wxyz: (n_drones, 4), unit quaternions [w, x, y, z], body FLU to world ENU.
         omega_body_rad_s: (n_drones, 3), the raw (unfiltered) gyro, FLU.
         acceleration_enu_m_s2: (n_drones, 3), kinematic: zero at rest and in hover.
     """
@@ -81,7 +81,7 @@ class DroneMeasurements:
     data: np.ndarray
     position_enu_m: np.ndarray = field(init=False, repr=False)
     velocity_enu_m_s: np.ndarray = field(init=False, repr=False)
-    orientation: np.ndarray = field(init=False, repr=False)
+    orientation_wxyz: np.ndarray = field(init=False, repr=False)
     omega_body_rad_s: np.ndarray = field(init=False, repr=False)
     acceleration_enu_m_s2: np.ndarray = field(init=False, repr=False)
 
@@ -90,7 +90,7 @@ class DroneMeasurements:
         _check(self.data, (MEASUREMENT_COLUMNS,), "DroneMeasurements")
         self.position_enu_m = self.data[:, 0:3]
         self.velocity_enu_m_s = self.data[:, 3:6]
-        self.orientation = self.data[:, 6:10]
+        self.orientation_wxyz = self.data[:, 6:10]
         self.omega_body_rad_s = self.data[:, 10:13]
         self.acceleration_enu_m_s2 = self.data[:, 13:16]
 
@@ -98,7 +98,7 @@ class DroneMeasurements:
     def zeros(cls, n_drones: int) -> DroneMeasurements:
         """Return drones at rest at the origin, level and facing east."""
         measurements = cls(np.zeros((n_drones, MEASUREMENT_COLUMNS)))
-        measurements.orientation[:, 0] = 1.0
+        measurements.orientation_wxyz[:, 0] = 1.0
         return measurements
 
 

@@ -119,7 +119,7 @@ def random_steps(n: int, steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
         setpoints.yaw_enu_rad[rng.random(n) < 0.3] = np.nan
         setpoints.armed[:] = True
         measurements.data[:] = rng.normal(scale=0.5, size=measurements.data.shape)
-        measurements.orientation[:] = Rotation.random(n, random_state=rng).as_quat()
+        measurements.orientation_wxyz[:] = Rotation.random(n, random_state=rng).as_quat()
         result.append((setpoints.data, measurements.data))
     return result
 

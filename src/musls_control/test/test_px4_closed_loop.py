@@ -105,7 +105,7 @@ class Flight:
     def step(self) -> None:
         x, measured = self.plant, self.measurement
         measured.position_enu_m[0], measured.velocity_enu_m_s[0] = x[P], x[V]
-        measured.orientation[0], measured.omega_body_rad_s[0] = x[Q], x[W]
+        measured.orientation_wxyz[0], measured.omega_body_rad_s[0] = x[Q], x[W]
         measured.acceleration_enu_m_s2[0] = x[A]
         if self.lead is not None:
             weight = DT_S / (LEAD_TIMES_S + DT_S)

@@ -6,11 +6,20 @@ import numpy as np
 
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
+from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 
 G = 9.80665
 STILL = np.zeros(3)
+
+
+def advance(plant, rotor_speed_rad_s, wind_enu_m_s=STILL):
+    """One control period with commanded rotor speeds in a wind."""
+    inputs = PlantInputs.zeros(plant.system)
+    inputs.rotor_command_rad_s[:] = rotor_speed_rad_s
+    inputs.wind_enu_m_s[:] = wind_enu_m_s
+    plant.step(inputs)
 
 
 def formation(system, radius=1.0, height=3.2):

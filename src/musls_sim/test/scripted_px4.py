@@ -79,7 +79,11 @@ class Estimator:
     def imu(self, m):
         """Take a HIL_SENSOR."""
         row = self.measurement
-        q, position, velocity = row.orientation[0], row.position_enu_m[0], row.velocity_enu_m_s[0]
+        q, position, velocity = (
+            row.orientation_wxyz[0],
+            row.position_enu_m[0],
+            row.velocity_enu_m_s[0],
+        )
         if not self.has_heading and m.fields_updated & 0x1C0:
             # Level on the ground: the field's horizontal part gives the heading from north.
             heading = DECLINATION_RAD - np.arctan2(m.ymag, m.xmag)

@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 import pytest
-from plant_helpers import STILL, G, hovering_plant, trio
+from plant_helpers import G, advance, hovering_plant, trio
 from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
@@ -112,7 +112,7 @@ def test_truth_is_the_plants_state():
     plant, speeds, _ = hovering_plant(trio())
     truth = Truth(plant.state)
     for k in range(50):
-        plant.step(speeds * (1.0 + 0.05 * np.sin(0.1 * k)), STILL)
+        advance(plant, speeds * (1.0 + 0.05 * np.sin(0.1 * k)))
         truth.step(plant.state)
         state, measured = plant.state, truth.measurement
         for name in dataclasses.fields(measured):
@@ -121,7 +121,7 @@ def test_truth_is_the_plants_state():
                 assert (values == getattr(state, name.name)[1:]).all(), name.name
     assert np.abs(state.velocity_enu_m_s[1:]).max() > 0.01
     before = truth.measurement.data.copy()
-    plant.step(speeds, STILL)
+    advance(plant, speeds)
     assert (truth.measurement.data == before).all(), "it must be a copy, not a view"
 
 
@@ -147,7 +147,7 @@ def test_perfect_sensors_know_the_dart_plant():
     worst = np.zeros(16)
     for k in range(250):
         sway = 0.03 * np.sin(0.03 * k + np.arange(3.0)[:, None])
-        plant.step(speeds * (1.0 + sway + 0.004 * np.cos(0.05 * k + np.arange(4.0))), STILL)
+        advance(plant, speeds * (1.0 + sway + 0.004 * np.cos(0.05 * k + np.arange(4.0))))
         estimator.step(plant.state)
         gap = np.abs(estimator.measurement.data - plant.state.motion[1:]).max(axis=0)
         worst = np.maximum(worst, gap)

@@ -129,7 +129,7 @@ def test_every_shipped_scenario_flies_its_first_stage_from_the_air(name, tmp_pat
     # In 1 s, nothing has gone further than the set-point could pull it.
     assert np.linalg.norm(run.plant.state.position_enu_m - before, axis=1).max() < 1.0
     assert (run.plant.state.tension_n[:, 0] > 0.5).all()
-    up = 1.0 - 2.0 * (run.plant.state.orientation[:, 1:3] ** 2).sum(axis=1)
+    up = 1.0 - 2.0 * (run.plant.state.orientation_wxyz[:, 1:3] ** 2).sum(axis=1)
     assert (up > np.cos(np.radians(30.0))).all()
 
 
@@ -225,7 +225,7 @@ def test_the_bag_holds_the_plants_state_at_the_recorded_times(tmp_path):
             k = bodies.index(name)
             p, q = message.pose.position, message.pose.orientation
             assert [p.x, p.y, p.z] == state.position_enu_m[k].tolist()
-            assert [q.w, q.x, q.y, q.z] == state.orientation[k].tolist()
+            assert [q.w, q.x, q.y, q.z] == state.orientation_wxyz[k].tolist()
         elif kind == "twist":
             v = message.twist.linear
             assert [v.x, v.y, v.z] == state.velocity_enu_m_s[bodies.index(name)].tolist()
@@ -331,7 +331,7 @@ def test_the_drones_land_and_are_disarmed(hop):
     assert np.abs(state.velocity_enu_m_s).max() < 0.05
     assert (hop.run.pilot.setpoint.armed == 0.0).all()
     assert (state.rotor_speed_rad_s < 1.0).all()
-    tilt = 2.0 * (state.orientation[:, 1:3] ** 2).sum(axis=1)
+    tilt = 2.0 * (state.orientation_wxyz[:, 1:3] ** 2).sum(axis=1)
     assert tilt.max() < 1.0 - np.cos(np.radians(5.0))
 
 

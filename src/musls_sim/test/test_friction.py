@@ -9,7 +9,7 @@ import dataclasses
 import dartpy
 import numpy as np
 import pytest
-from plant_helpers import STILL, energy, hovering_plant, trio
+from plant_helpers import advance, energy, hovering_plant, trio
 from scipy.integrate import solve_ivp
 
 from musls_description.library import load_system
@@ -187,7 +187,7 @@ def pushed(friction, exact):
     plant._read_motion()
     places = []
     for _ in range(125):
-        plant.step(speeds, STILL)
+        advance(plant, speeds)
         places.append(plant._motion[:, 9:12].copy())
     return np.array(places)
 

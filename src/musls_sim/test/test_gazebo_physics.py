@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from gazebo_engine import GazeboMissingError, build, fly, rotor_wrenches
 from model_helpers import SPAWNS, make_spawn, tree_poses
-from plant_helpers import STILL, formation, trio, with_cables, without_rotor_drag
+from plant_helpers import advance, formation, trio, with_cables, without_rotor_drag
 
 from musls_description.library import load_system
 from musls_description.models import single_model_sdf, world_sdf
@@ -110,7 +110,7 @@ def fly_both(
     second_axes = np.append(plant.tree.first_coordinate, plant.tree.n_coordinates)[2:] - 1
     motion, angle = [plant._motion[:, : POSITION + 3].copy()], 0.0
     for k in range(periods):
-        plant.step(rotors(plant.time_s), STILL)
+        advance(plant, rotors(plant.time_s))
         angle = max(angle, np.abs(plant._positions[second_axes]).max())
         if (k + 1) % SAMPLE == 0:
             motion.append(plant._motion[:, : POSITION + 3].copy())

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plant_helpers import STILL, G, hovering_plant, trio
+from plant_helpers import G, advance, hovering_plant, trio
 
 from musls_sim.plants.rigid_links import dart_plant
 from musls_sim.plants.rigid_links.judge import MADE_ENERGY_J, EnergyCheck, mechanical_energy
@@ -32,7 +32,7 @@ def fastest_after_touch_down(links, **options):
     plant, speeds = sinking_plant(links, **options)
     fastest, slowest_load = 0.0, 1.0
     for _ in range(25):
-        plant.step(speeds, STILL)
+        advance(plant, speeds)
         velocity = plant.state.velocity_enu_m_s
         fastest = max(fastest, np.linalg.norm(velocity[1:, :2], axis=1).max())
         slowest_load = min(slowest_load, np.linalg.norm(velocity[0]))

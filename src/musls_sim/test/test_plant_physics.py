@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from plant_helpers import STILL, G, energy, hovering_plant, momenta, trio
+from plant_helpers import G, advance, energy, hovering_plant, momenta, trio
 from scipy.special import jn_zeros
 
 from musls_description.library import load_system, system_names
@@ -36,7 +36,7 @@ def test_free_fall_keeps_momentum():
         command = np.zeros_like(plant.state.rotor_speed_rad_s)
         before = np.concatenate(momenta(plant))
         for _ in range(125):
-            plant.step(command, STILL)
+            advance(plant, command)
         before[2] -= plant.system.mass_kg * G * plant.time_s
         errors.append(np.concatenate(momenta(plant)) - before)
     errors = np.array(errors)
@@ -53,7 +53,7 @@ def test_energy_never_grows_without_input():
     command = np.zeros_like(plant.state.rotor_speed_rad_s)
     energies = [energy(plant)]
     for _ in range(250):
-        plant.step(command, STILL)
+        advance(plant, command)
         energies.append(energy(plant))
     rise = np.diff(energies).max()
     assert rise < 1e-3 * (energies[0] - energies[-1])
@@ -138,13 +138,13 @@ def test_equilibrium_start_rests_and_shows_the_static_tension(name):
     plant, speeds, rest = hovering_plant(load_system(name))
     start = plant.state.position_enu_m.copy()
     nodes = [plant.cable_nodes_enu_m(i) for i in range(plant.system.n_drones)]
-    plant.step(speeds, STILL)
+    advance(plant, speeds)
     assert np.allclose(plant.state.tension_n[:, 0], rest.load_end_tension_n, rtol=2e-3)
     top = [c.mass_kg * G for c in plant.system.cables]
     upper = np.linalg.norm(rest.cable_force_n + np.outer(top, [0, 0, 1]), axis=1)
     assert np.allclose(plant.state.tension_n[:, 1], upper, rtol=2e-3)
     for _ in range(249):
-        plant.step(speeds, STILL)
+        advance(plant, speeds)
     assert np.abs(plant.state.position_enu_m - start).max() < 1e-3
     for i, before in enumerate(nodes):
         assert np.abs(plant.cable_nodes_enu_m(i) - before).max() < 1e-3
@@ -158,7 +158,7 @@ def test_tension_balances_the_load_in_motion():
     for _ in range(100):
         directions = [np.diff(plant.cable_nodes_enu_m(i)[:2], axis=0)[0] for i in range(3)]
         frames = [plant._motion[k][:9].reshape(3, 3).copy() for k in plant.tree.first_link]
-        plant.step(command, STILL)
+        advance(plant, command)
         pull = sum(f @ c for f, c in zip(frames, plant.state.cable_force_n[:, 0], strict=True))
         expected = 1.66 * (plant.state.acceleration_enu_m_s2[0] + [0, 0, G])
         assert np.allclose(pull, expected, atol=1e-6)
@@ -172,7 +172,7 @@ def test_tension_balances_the_load_in_motion():
 def test_cables_in_free_fall_are_slack():
     plant, speeds, _ = hovering_plant(load_system("x500_trio"), ground_height_enu_m=None)
     plant.state.rotor_speed_rad_s[:] = 0.0
-    plant.step(np.zeros_like(speeds), STILL)
+    advance(plant, np.zeros_like(speeds))
     assert np.abs(plant.state.tension_n).max() < 1e-6
 
 
@@ -183,7 +183,7 @@ def test_hover_thrust_lifts_exactly_the_weight():
     assert 4 * 8.54858e-6 * speeds[0, 0] ** 2 == pytest.approx(system.mass_kg * G, rel=1e-9)
     faster = speeds * np.sqrt(1.1)
     plant.state.rotor_speed_rad_s[:] = faster
-    plant.step(faster, STILL)
+    advance(plant, faster)
     assert np.allclose(plant.state.acceleration_enu_m_s2[:, 2], 0.1 * G, rtol=1e-6)
 
 
@@ -192,7 +192,7 @@ def test_reaction_torque_turns_the_drone_against_its_rotors():
     plant, speeds, _ = hovering_plant(system)
     command = speeds * np.array([1.05, 1.05, 0.95, 0.95])  # faster counter-clockwise rotors
     for _ in range(20):
-        plant.step(command, STILL)
+        advance(plant, command)
     assert plant.state.omega_body_rad_s[1, 2] < -0.01
 
 
@@ -203,7 +203,7 @@ def test_ground_holds_load_drones_and_cables(name):
     start = plant.state.position_enu_m.copy()
     off = np.zeros_like(plant.state.rotor_speed_rad_s)
     for _ in range(500):
-        plant.step(off, STILL)
+        advance(plant, off)
     assert np.abs(plant.state.position_enu_m - start).max() < 0.02
     assert np.abs(plant.state.velocity_enu_m_s).max() < 0.01
     for i in range(system.n_drones):
@@ -220,7 +220,7 @@ def test_body_drag_decelerates_exponentially_in_still_air_and_follows_the_wind()
     )
     plant, speeds, _ = hovering_plant(system)
     wind = np.array([1.0, 0.0, 0.0])
-    plant.step(speeds, wind)
+    advance(plant, speeds, wind)
     # Both bodies are pushed by c w / m; the cable couples them only later.
     rotor = 4 * 8.06428e-5 * speeds[0, 0]
     assert plant.state.acceleration_enu_m_s2[0, 0] == pytest.approx(0.5 / 0.5, rel=0.02)

@@ -77,7 +77,7 @@ class Sway:
 
     def __init__(self, plant):
         self.position = plant.state.position_enu_m[1:].copy()
-        self.turn = Rotation.from_quat(plant.state.orientation[1:], scalar_first=True)
+        self.turn = Rotation.from_quat(plant.state.orientation_wxyz[1:], scalar_first=True)
 
     def __call__(self, time_s):
         share = min(time_s / 2.0, 1.0)
@@ -109,7 +109,7 @@ def test_prescribed_motion_is_met_and_the_work_accounted_for(step_s, joint):
         plant.follow(path)
         position, quaternion = path(plant.time_s)
         assert np.abs(plant.state.position_enu_m[1:] - position).max() < 1e-6
-        present = Rotation.from_quat(plant.state.orientation[1:], scalar_first=True)
+        present = Rotation.from_quat(plant.state.orientation_wxyz[1:], scalar_first=True)
         wanted = Rotation.from_quat(quaternion, scalar_first=True)
         assert np.degrees((wanted.inv() * present).magnitude().max()) < 1e-4
         moved = max(moved, np.abs(plant.state.position_enu_m[0, 1]))
@@ -123,7 +123,7 @@ def test_reaction_at_rest_carries_the_weight():
     system = load_system("x500_trio_swivel")
     rest = hanging_equilibrium(system, formation(system))
     plant = PrescribedPlant(system, rest.configuration)
-    held = plant.state.position_enu_m[1:].copy(), plant.state.orientation[1:].copy()
+    held = plant.state.position_enu_m[1:].copy(), plant.state.orientation_wxyz[1:].copy()
     for _ in range(50):
         plant.follow(lambda time_s: held)
     assert np.allclose(plant.end_wrench[:, 3:], rest.drone_force_n, atol=1e-3)
@@ -137,7 +137,7 @@ def test_a_cable_jerked_taut_is_met_and_accounted_for():
     facing = np.arange(3) * 2.0 * np.pi / 3.0 + np.pi
     start = slung_between(system, np.array([0.0, 0.0, 0.05]), np.eye(3), drones, facing)
     plant = PrescribedPlant(system, start, ground_height_enu_m=0.0, physics_step_s=0.004)
-    level = plant.state.orientation[1:].copy()
+    level = plant.state.orientation_wxyz[1:].copy()
 
     def rising(time_s):
         share = min(time_s / 1.0, 1.0)
@@ -189,7 +189,7 @@ def test_load_on_parallel_cables_swings_as_a_pendulum(kind):
     rest = hanging_equilibrium(system, hooks)
     if kind == "rod":
         plant = PrescribedPlant(system, rest.configuration, ground_height_enu_m=None)
-        held = hooks, plant.state.orientation[1:].copy()
+        held = hooks, plant.state.orientation_wxyz[1:].copy()
     else:
         held = hooks, np.tile([1.0, 0.0, 0.0, 0.0], (3, 1))
         start = rest.configuration

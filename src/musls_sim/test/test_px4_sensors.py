@@ -29,7 +29,7 @@ def sensors(spec=SILENT, seed=0):
 
 def facing(yaw_enu_rad):
     truth = DroneMeasurements.zeros(1)
-    truth.orientation[0] = np.cos(yaw_enu_rad / 2), 0.0, 0.0, np.sin(yaw_enu_rad / 2)
+    truth.orientation_wxyz[0] = np.cos(yaw_enu_rad / 2), 0.0, 0.0, np.sin(yaw_enu_rad / 2)
     return truth
 
 
@@ -47,7 +47,7 @@ def test_at_rest_and_in_free_fall():
 )
 def test_a_tilted_accelerometer(axis_flu, turned_to):
     truth = DroneMeasurements.zeros(1)
-    truth.orientation[0] = [np.sqrt(0.5), *(np.sqrt(0.5) * np.array(axis_flu))]
+    truth.orientation_wxyz[0] = [np.sqrt(0.5), *(np.sqrt(0.5) * np.array(axis_flu))]
     force = sensors().sample(truth).specific_force_frd_m_s2[0]
     np.testing.assert_allclose(force, turned_to, atol=1e-12)
 

@@ -13,6 +13,7 @@ import zstandard
 from mcap.reader import make_reader
 from mcap.records import Chunk
 from mcap.stream_reader import StreamReader
+from plant_helpers import advance
 from rosbags.highlevel import AnyReader
 from scipy.spatial.transform import Rotation
 
@@ -77,7 +78,7 @@ def fly(name, folder, compress):
                 recorder.record(time, plant)
                 truth[k * 4_000_000] = copy.deepcopy(plant.state)
                 nodes[k * 4_000_000] = [plant.cable_nodes_enu_m(i) for i in range(n)]
-            plant.step(speed, np.array([10.0 * np.sin(0.05 * k), 5.0, 0.0]))
+            advance(plant, speed, np.array([10.0 * np.sin(0.05 * k), 5.0, 0.0]))
     return SimpleNamespace(
         folder=folder, system=plant.system, truth=truth, nodes=nodes, setpoints=setpoints,
         stages=stages, recorder=recorder, compression="zstd" if compress else "",
@@ -183,12 +184,12 @@ def test_state_is_the_plants_state(flight, content):
             state = flight.truth[time]
             assert m.header.frame_id == "world"
             assert xyz(m.pose.position) == state.position_enu_m[k].tolist()
-            assert wxyz(m.pose.orientation) == state.orientation[k].tolist()
+            assert wxyz(m.pose.orientation) == state.orientation_wxyz[k].tolist()
         for time, m in bag[f"/{body}/twist"]:
             state = flight.truth[time]
             assert m.header.frame_id == "world"
             assert xyz(m.twist.linear) == state.velocity_enu_m_s[k].tolist()
-            w, x, y, z = state.orientation[k]
+            w, x, y, z = state.orientation_wxyz[k]
             omega = Rotation.from_quat([x, y, z, w]).inv().apply(xyz(m.twist.angular))
             np.testing.assert_allclose(omega, state.omega_body_rad_s[k], rtol=0, atol=1e-13)
     for time, m in bag["/tf"]:
@@ -197,7 +198,7 @@ def test_state_is_the_plants_state(flight, content):
         for k, t in enumerate(m.transforms):
             assert (t.header.frame_id, ns(t.header.stamp)) == ("world", time)
             assert xyz(t.transform.translation) == state.position_enu_m[k].tolist()
-            assert wxyz(t.transform.rotation) == state.orientation[k].tolist()
+            assert wxyz(t.transform.rotation) == state.orientation_wxyz[k].tolist()
     omega = np.array([s.omega_body_rad_s for s in flight.truth.values()])
     assert np.abs(omega).max() > 0.05, "the flight is too calm to tell the frames apart"
 

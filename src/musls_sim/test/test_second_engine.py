@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from plant_helpers import STILL, formation, with_cables, without_rotor_drag
+from plant_helpers import advance, formation, with_cables, without_rotor_drag
 
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
@@ -95,7 +95,7 @@ def fly_dart(system, rest, trim, flight, step_s):
     second_axes = plant.tree.first_coordinate[1:] + 1
     motion, force, angle = [], [], 0.0
     for k in range(PERIODS):
-        plant.step(command(trim, k * PERIOD_S, flight), STILL)
+        advance(plant, command(trim, k * PERIOD_S, flight))
         angle = max(angle, np.abs(plant._positions[second_axes]).max())
         if (k + 1) % SAMPLE == 0:
             motion.append(plant._motion[:, : POSITION + 3].copy())

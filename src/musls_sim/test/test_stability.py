@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plant_helpers import STILL, G, formation, hovering_plant, trio, with_cables
+from plant_helpers import G, advance, formation, hovering_plant, trio, with_cables
 
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
@@ -163,7 +163,7 @@ def test_too_long_a_step_ends_with_a_diagnosis(links, step_s, capfd):
     plant, speeds = nudged(links, refine=False, step_s=step_s)
     with pytest.raises(SimulationDiverged) as error:
         for _ in range(1000):
-            plant.step(speeds, STILL)
+            advance(plant, speeds)
             assert_finite(plant)
     message = str(error.value)
     assert f"diverged at {plant.time_s:.3f} s" in message
@@ -184,17 +184,17 @@ def test_diagnosis_of_a_step_that_the_rule_allows_offers_other_cures():
     plant.skeleton.setVelocities(rates)
     with pytest.raises(SimulationDiverged, match=r"choose a smaller physics\.step_size_s"):
         for _ in range(250):
-            plant.step(speeds, STILL)
+            advance(plant, speeds)
 
 
 @pytest.mark.parametrize("what", ["rotor", "wind"])
 def test_input_that_is_not_finite_raises(what, capfd):
     plant, speeds, _ = hovering_plant(trio())
-    command, wind = speeds.copy(), STILL.copy()
+    command, wind = speeds.copy(), np.zeros(3)
     (command[0] if what == "rotor" else wind)[0] = np.nan
     with pytest.raises(SimulationDiverged):
         for _ in range(20):
-            plant.step(command, wind)
+            advance(plant, command, wind)
     assert capfd.readouterr().err.count("\n") < 2000
 
 
@@ -207,7 +207,7 @@ def test_violent_start_ends_with_an_error_too(ground):
     script = textwrap.dedent(
         f"""
         import numpy as np
-        from plant_helpers import STILL, hovering_plant, trio
+        from plant_helpers import advance, hovering_plant, trio
         from musls_sim.plants.interface import SimulationDiverged
         plant, speeds, _ = hovering_plant(trio(links=30), ground_height_enu_m={ground})
         n = plant.skeleton.getNumDofs()
@@ -215,7 +215,7 @@ def test_violent_start_ends_with_an_error_too(ground):
         plant._read_motion()
         try:
             for _ in range(10):
-                plant.step(speeds, STILL)
+                advance(plant, speeds)
         except SimulationDiverged:
             print("diverged")
         """
@@ -265,7 +265,7 @@ def test_cable_that_snaps_taut_needs_refinement(links, damping):
     plant, speeds = slack_plant(links, damping, refine=False)
     with pytest.raises(SimulationDiverged):
         for _ in range(150):
-            plant.step(speeds, STILL)
+            advance(plant, speeds)
     assert 0.2 < plant.time_s < 0.6
 
 
@@ -275,7 +275,7 @@ def test_refinement_flies_through_a_snap(links, damping):
     refined, tension, speed = [], [], []
     for _ in range(125):
         before = plant.refined_periods
-        plant.step(speeds, STILL)
+        advance(plant, speeds)
         assert_finite(plant)
         refined.append(plant.refined_periods > before)
         tension.append(plant.state.tension_peak_n.max())
@@ -330,7 +330,7 @@ def test_thrust_step_stays_within_the_ordinary_step():
     plant, speeds, _ = hovering_plant(trio({"damping_n_m_s_rad": 0.0}, links=30))
     peak = 0.0
     for _ in range(250):
-        plant.step(np.sqrt(1.4) * speeds, STILL)
+        advance(plant, np.sqrt(1.4) * speeds)
         peak = max(peak, plant.state.tension_peak_n.max())
     rest = plant.system.carried_mass_kg * G / 3.0
     assert 1.35 * rest < peak < design_tension_n(plant.system, G)
@@ -342,6 +342,6 @@ def test_refinement_that_is_never_needed_changes_nothing():
     for refine in (False, True):
         plant, speeds, _ = hovering_plant(trio(), refine=refine)
         for _ in range(50):
-            plant.step(1.02 * speeds, STILL)
+            advance(plant, 1.02 * speeds)
         records.append(plant.state.position_enu_m.copy())
     assert (records[0] == records[1]).all()

@@ -83,13 +83,13 @@ def plant_at_start(
         turn = Rotation.from_rotvec([0.0, 0.0, yaw]).as_matrix()
         start = slung_between(system, load, turn, position, yaws, spec.gravity_m_s2)
         plant = PrescribedPlant(system, start, ground_height_enu_m=ground, **options)
-        return plant, plant.state.orientation[1:].copy()
+        return plant, plant.state.orientation_wxyz[1:].copy()
     start = _hanging(system, position, spec.gravity_m_s2, yaw, yaws)
     if model == "spring":
         at = start.load_position_enu_m, start.load_rotation
         return SpringCablePlant(system, *at, (position, orientation), **options), orientation
     plant = PrescribedPlant(system, start, ground_height_enu_m=None, **options)
-    return plant, plant.state.orientation[1:].copy()
+    return plant, plant.state.orientation_wxyz[1:].copy()
 
 
 def _hanging(

@@ -20,13 +20,13 @@ class BodyState:
 
     Attributes:
         position_enu_m: (3,).
-        orientation: Body (FLU) to world, [w, x, y, z].
+        orientation_wxyz: Body (FLU) to world, [w, x, y, z].
         velocity_enu_m_s: (3,).
         omega_enu_rad_s: (3,).
     """
 
     position_enu_m: Array
-    orientation: Array
+    orientation_wxyz: Array
     velocity_enu_m_s: Array
     omega_enu_rad_s: Array
 

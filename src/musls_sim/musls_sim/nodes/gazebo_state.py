@@ -90,7 +90,7 @@ def _pose(state: BodyState, stamp) -> PoseStamped:
     message = PoseStamped()
     message.header.frame_id, message.header.stamp = "world", stamp
     _fill(message.pose.position, state.position_enu_m)
-    _turn(message.pose.orientation, state.orientation)
+    _turn(message.pose.orientation, state.orientation_wxyz)
     return message
 
 
@@ -106,7 +106,7 @@ def _transform(body: str, state: BodyState, stamp) -> TransformStamped:
     message = TransformStamped(child_frame_id=body)
     message.header.frame_id, message.header.stamp = "world", stamp
     _fill(message.transform.translation, state.position_enu_m)
-    _turn(message.transform.rotation, state.orientation)
+    _turn(message.transform.rotation, state.orientation_wxyz)
     return message
 
 

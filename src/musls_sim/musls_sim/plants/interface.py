@@ -61,7 +61,7 @@ class PlantState:
         return self.motion[:, 3:6]
 
     @property
-    def orientation(self) -> Array:
+    def orientation_wxyz(self) -> Array:
         """Quaternions [w, x, y, z], body FLU to world, (1 + n, 4)."""
         return self.motion[:, 6:10]
 

@@ -132,7 +132,7 @@ class Sensors:
         """
         spec, tick = self._spec, self._tick
         self._tick += 1
-        to_body = _world_to_body(truth.orientation)
+        to_body = _world_to_body(truth.orientation_wxyz)
         force = _turned(to_body, truth.acceleration_enu_m_s2 + self._gravity_enu)
         force = body_flu_frd(force) + self._noise(force.shape, spec.accelerometer_noise_m_s2)
         omega = body_flu_frd(truth.omega_body_rad_s)

@@ -45,7 +45,7 @@ class StateMessages:
         else:
             state = plant.state
             buffer.append(
-                round(time_s * 1e9), state.position_enu_m, state.orientation,
+                round(time_s * 1e9), state.position_enu_m, state.orientation_wxyz,
                 state.velocity_enu_m_s, state.omega_body_rad_s, state.rotor_speed_rad_s,
                 state.cable_force_n,
             )  # fmt: skip

@@ -124,7 +124,7 @@ class BagRecorder:
         state = plant.state
         # The rates go into the world frame only when they are written, all at once.
         buffer.append(
-            time_ns, state.position_enu_m, state.orientation, state.velocity_enu_m_s,
+            time_ns, state.position_enu_m, state.orientation_wxyz, state.velocity_enu_m_s,
             state.omega_body_rad_s, state.rotor_speed_rad_s, state.cable_force_n,
         )  # fmt: skip
         if self._until_shape == 0:
@@ -256,7 +256,7 @@ class BagRecorder:
 def omega_enu(state: RowBuffer) -> Array:
     """Angular velocities in the world from those in the body frames, (rows, 3 + 3 n)."""
     omega = state.columns["omega_enu_rad_s"][: state.rows]  # as recorded: body frames
-    q = state.columns["orientation"][: state.rows]
+    q = state.columns["orientation_wxyz"][: state.rows]
     t = 2.0 * np.cross(q[..., 1:], omega)
     world = omega + q[..., :1] * t + np.cross(q[..., 1:], t)
     return world.reshape(len(world), 3 * world.shape[1])

@@ -3,7 +3,7 @@
 Everything is seen in the world frame (ENU): poses, and both parts of a twist, so that the linear
 velocity is the plant's own to the last bit and is the derivative of the pose's position (a
 TwistStamped is expressed in its `frame_id`; only Odometry's twist is in the child frame). The
-body rates are R(orientation)^T times the recorded angular velocity.
+body rates are R(orientation_wxyz)^T times the recorded angular velocity.
 
 `/cable_i/tension` carries two messages per time: the cut at the load (`cable_i/load_end`), then at
 the drone (`cable_i/drone_end`). Each is the force of the upper side on the lower side in the frame
@@ -54,7 +54,7 @@ def state_columns(system: SlungLoadSystem) -> Columns:
     n, rotors = system.n_drones, len(system.drones[0].rotors)
     return {
         "position_enu_m": (1 + n, 3),
-        "orientation": (1 + n, 4),
+        "orientation_wxyz": (1 + n, 4),
         "velocity_enu_m_s": (1 + n, 3),
         "omega_enu_rad_s": (1 + n, 3),
         "rotor_speed_rad_s": (n, rotors),
@@ -67,7 +67,7 @@ def state_messages(system: SlungLoadSystem) -> RowMessages:
     bodies = body_names(system)
 
     def build(time: Any, row: Row) -> Messages:
-        position, orientation = row["position_enu_m"], row["orientation"]
+        position, orientation = row["position_enu_m"], row["orientation_wxyz"]
         out = [
             ("/clock", msg.clock(time)),
             ("/tf", msg.transforms(time, bodies, position, orientation)),
@@ -109,7 +109,7 @@ def shape_messages(system: SlungLoadSystem) -> RowMessages:
 def setpoint_columns(system: SlungLoadSystem) -> Columns:
     """Arrays of a row of set-points, row 0 the load."""
     n = system.n_drones
-    return {"position_enu_m": (1 + n, 3), "orientation": (1 + n, 4)}
+    return {"position_enu_m": (1 + n, 3), "orientation_wxyz": (1 + n, 4)}
 
 
 def setpoint_messages(system: SlungLoadSystem) -> RowMessages:
@@ -117,7 +117,7 @@ def setpoint_messages(system: SlungLoadSystem) -> RowMessages:
     bodies = body_names(system)
 
     def build(time: Any, row: Row) -> Messages:
-        poses = zip(bodies, row["position_enu_m"], row["orientation"], strict=True)
+        poses = zip(bodies, row["position_enu_m"], row["orientation_wxyz"], strict=True)
         return [(f"/{body}/setpoint", msg.pose_stamped(time, p, q)) for body, p, q in poses]
 
     return build
