@@ -1,4 +1,4 @@
-"""What an autopilot is: set-points and measurements of all drones in, motor commands out.
+"""What an autopilot is: set-points of all drones and the estimate in, motor commands out.
 
 The containers hold one contiguous float64 array each (one row per drone); the named fields are
 views into it. A compiled autopilot then receives one array instead of six, which matters at
@@ -12,8 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
+from musls_control.estimate import Estimate
+
 SETPOINT_COLUMNS = 12
-MEASUREMENT_COLUMNS = 16
 
 
 @dataclass
@@ -66,43 +67,6 @@ class DroneSetpoints:
 
 
 @dataclass
-class DroneMeasurements:
-    """What the estimators and gyros of all drones report.
-
-    Attributes:
-        data: The memory behind the views, (n_drones, 16), C-contiguous.
-        position_enu_m: (n_drones, 3).
-        velocity_enu_m_s: (n_drones, 3).
-        orientation_wxyz: (n_drones, 4), unit quaternions [w, x, y, z], body FLU to world ENU.
-        omega_body_rad_s: (n_drones, 3), the raw (unfiltered) gyro, FLU.
-        acceleration_enu_m_s2: (n_drones, 3), kinematic: zero at rest and in hover.
-    """
-
-    data: np.ndarray
-    position_enu_m: np.ndarray = field(init=False, repr=False)
-    velocity_enu_m_s: np.ndarray = field(init=False, repr=False)
-    orientation_wxyz: np.ndarray = field(init=False, repr=False)
-    omega_body_rad_s: np.ndarray = field(init=False, repr=False)
-    acceleration_enu_m_s2: np.ndarray = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Make the views."""
-        _check(self.data, (MEASUREMENT_COLUMNS,), "DroneMeasurements")
-        self.position_enu_m = self.data[:, 0:3]
-        self.velocity_enu_m_s = self.data[:, 3:6]
-        self.orientation_wxyz = self.data[:, 6:10]
-        self.omega_body_rad_s = self.data[:, 10:13]
-        self.acceleration_enu_m_s2 = self.data[:, 13:16]
-
-    @classmethod
-    def zeros(cls, n_drones: int) -> DroneMeasurements:
-        """Return drones at rest at the origin, level and facing east."""
-        measurements = cls(np.zeros((n_drones, MEASUREMENT_COLUMNS)))
-        measurements.orientation_wxyz[:, 0] = 1.0
-        return measurements
-
-
-@dataclass
 class MotorCommands:
     """Motor commands of all drones.
 
@@ -152,7 +116,7 @@ class Autopilot(Protocol):
     def reset(self) -> None:
         """Go back to the state after power-up."""
 
-    def start(self, setpoint: DroneSetpoints, measurement: DroneMeasurements) -> None:
+    def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
         """Get ready to fly, while the drones stand still; called once before the first step."""
 
     def close(self) -> None:
@@ -162,7 +126,7 @@ class Autopilot(Protocol):
         self,
         time_s: float,
         setpoint: DroneSetpoints,
-        measurement: DroneMeasurements,
+        estimate: Estimate,
         out: MotorCommands,
     ) -> MotorCommands:
         """Advance by one period 1/rate_hz and write the motor commands into `out`."""

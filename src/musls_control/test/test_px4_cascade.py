@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_control.autopilot import DroneMeasurements, DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
+from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.px4_cascade import (
     Px4Cascade,
     RotorLayout,
@@ -29,12 +30,12 @@ def hexacopter() -> RotorLayout:
     )
 
 
-def hovering(n: int, **arguments) -> tuple[Px4Cascade, DroneSetpoints, DroneMeasurements]:
+def hovering(n: int, **arguments) -> tuple[Px4Cascade, DroneSetpoints, Estimate]:
     """Return drones in the air, 5 m up, facing east, told to stay."""
     cascade = Px4Cascade(n_drones=n, **arguments)
     cascade.reset(in_flight=True)
-    setpoints, measurements = DroneSetpoints.unset(n), DroneMeasurements.zeros(n)
-    setpoints.position_enu_m[:, 2] = measurements.position_enu_m[:, 2] = 5.0
+    setpoints, measurements = DroneSetpoints.unset(n), Estimate.zeros(n)
+    setpoints.position_enu_m[:, 2] = measurements.drones.position_enu_m[:, 2] = 5.0
     setpoints.position_enu_m[:, :2] = 0.0
     setpoints.yaw_enu_rad[:] = 0.0
     setpoints.armed[:] = True
@@ -89,7 +90,7 @@ def test_impossible_set_points_stop_the_drone():
     out = MotorCommands.zeros(1, 4)
     setpoints.position_enu_m[0] = np.nan
     setpoints.yaw_enu_rad[0] = np.nan
-    measurements.velocity_enu_m_s[0] = (2.0, 0.0, 0.0)
+    measurements.drones.velocity_enu_m_s[0] = (2.0, 0.0, 0.0)
     braking = []
     for _ in range(100):
         cascade.step(0.0, setpoints, measurements, out)
@@ -113,13 +114,14 @@ def random_steps(n: int, steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(RNG_SEED)
     result = []
     for _ in range(steps):
-        setpoints, measurements = DroneSetpoints.zeros(n), DroneMeasurements.zeros(n)
+        setpoints, measurements = DroneSetpoints.zeros(n), Estimate.zeros(n)
         setpoints.data[:] = rng.normal(scale=2.0, size=setpoints.data.shape)
         setpoints.velocity_enu_m_s[rng.random(n) < 0.3] = np.nan
         setpoints.yaw_enu_rad[rng.random(n) < 0.3] = np.nan
         setpoints.armed[:] = True
-        measurements.data[:] = rng.normal(scale=0.5, size=measurements.data.shape)
-        measurements.orientation_wxyz[:] = Rotation.random(n, random_state=rng).as_quat()
+        drones = measurements.drones.data
+        drones[:] = rng.normal(scale=0.5, size=drones.shape)
+        measurements.drones.orientation_wxyz[:] = Rotation.random(n, random_state=rng).as_quat()
         result.append((setpoints.data, measurements.data))
     return result
 
@@ -132,7 +134,7 @@ def run(cascade: Px4Cascade, steps, drones=slice(None)) -> np.ndarray:
         cascade.step(
             0.0,
             DroneSetpoints(np.ascontiguousarray(setpoints[drones])),
-            DroneMeasurements(np.ascontiguousarray(measurements[drones])),
+            Estimate(np.ascontiguousarray(measurements[[0, *(1 + np.arange(len(measurements) - 1)[drones])]])),
             out,
         )
         commands.append(out.data.copy())

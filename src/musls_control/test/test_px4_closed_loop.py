@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from musls_control.autopilot import DroneMeasurements, DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
+from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.px4_cascade import PX4_PARAMETERS, Px4Cascade, TakeoffState
 
 DT_S = 0.004
@@ -92,7 +93,7 @@ class Flight:
     def __post_init__(self) -> None:
         self.autopilot = Px4Cascade(parameters=self.parameters)
         self.setpoint = DroneSetpoints.unset(1)
-        self.measurement = DroneMeasurements.zeros(1)
+        self.estimate = Estimate.zeros(1)
         self.commands = MotorCommands.zeros(1, 4)
         self.plant = np.zeros(20)
         self.plant[6] = self.plant[9] = math.sqrt(0.5)  # nose to the north
@@ -103,7 +104,7 @@ class Flight:
         }  # fmt: skip
 
     def step(self) -> None:
-        x, measured = self.plant, self.measurement
+        x, measured = self.plant, self.estimate.drones
         measured.position_enu_m[0], measured.velocity_enu_m_s[0] = x[P], x[V]
         measured.orientation_wxyz[0], measured.omega_body_rad_s[0] = x[Q], x[W]
         measured.acceleration_enu_m_s2[0] = x[A]
@@ -114,7 +115,7 @@ class Flight:
             measured.velocity_enu_m_s[0] += (self.lead[1] * self.low_passed).sum(axis=1)
         self.history["time"].append(self.time_s)
         self.history["position"].append(x[P].copy())
-        self.autopilot.step(self.time_s, self.setpoint, measured, self.commands)
+        self.autopilot.step(self.time_s, self.setpoint, self.estimate, self.commands)
         self.history["takeoff"].append(int(self.autopilot.takeoff_state[0]))
         self.history["landed"].append(bool(self.autopilot.landed[0]))
         self.history["hover_valid"].append(bool(self.autopilot.hover_thrust_valid[0]))

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from musls_control.autopilot import DroneMeasurements, DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
+from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.px4_cascade import (
     PX4_PARAMETERS,
     Px4Cascade,
@@ -69,10 +70,10 @@ def test_bad_arguments_are_refused(arguments):
 
 def test_foreign_containers_are_refused():
     cascade = Px4Cascade(n_drones=2)
-    good = DroneSetpoints.zeros(2), DroneMeasurements.zeros(2), MotorCommands.zeros(2, 4)
+    good = DroneSetpoints.zeros(2), Estimate.zeros(2), MotorCommands.zeros(2, 4)
     cascade.step(0.0, *good)
     for k, bad in enumerate(
-        (DroneSetpoints.zeros(3), DroneMeasurements.zeros(1), MotorCommands.zeros(2, 6))
+        (DroneSetpoints.zeros(3), Estimate.zeros(1), MotorCommands.zeros(2, 6))
     ):
         with pytest.raises(ConfigError):
             cascade.step(0.0, *(*good[:k], bad, *good[k + 1 :]))

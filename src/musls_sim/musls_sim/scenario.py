@@ -10,10 +10,12 @@ import copy
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from musls_control.controllers import AnyController
+from musls_control.controllers.kinds import FormationSpec
 from musls_control.formation import Cone
 from musls_control.mission import MissionSpec
 from musls_description.errors import ConfigError
@@ -29,29 +31,20 @@ from musls_description.schema import (
     spec,
 )
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.rigid_links.stability import CONTROL_PERIOD_S
+from musls_description.user_code import load_file
+from musls_sim.autopilots import AUTOPILOTS
+from musls_sim.events import AnyEvent
+from musls_sim.physics import CONTROL_PERIOD_S, PhysicsSpec
+from musls_sim.plants import PLANTS
 from musls_sim.px4.sensors import Px4SensorSpec
 from musls_sim.sensors.estimation import AnyEstimation, MotionCaptureSpec
+from musls_sim.start import Start, StartSpec
 from musls_sim.wind import WindSpec
 
-MIN_STEP_S = 1e-6
-"""Smallest physics step that may be asked for; smaller ones would never end."""
-
-
-def _divides_period(step_s: float | str) -> float | str:
-    if step_s == "auto":
-        return step_s
-    allowed = MIN_STEP_S <= step_s <= CONTROL_PERIOD_S
-    ratio = CONTROL_PERIOD_S / step_s if allowed else 0.0
-    if not allowed or abs(ratio - round(ratio)) > 1e-6:
-        raise ValueError(
-            f"the step must divide the control period {CONTROL_PERIOD_S:g} s: "
-            f"0.004, 0.002, 0.001, 0.0005, ... down to {MIN_STEP_S:g}, or auto"
-        )
-    return step_s
-
-
-Step = Annotated[float | Literal["auto"], AfterValidator(_divides_period)]
+def _autopilot_kind(name: str) -> str:
+    if name not in AUTOPILOTS:
+        raise ValueError(AUTOPILOTS.unknown(name))
+    return name
 
 
 @spec
@@ -65,26 +58,9 @@ class AutopilotSpec:
         sensors: What a real PX4 measures; the built-in autopilot goes by `estimation` instead.
     """
 
-    kind: Literal["builtin", "px4"] = "builtin"
+    kind: Annotated[str, AfterValidator(_autopilot_kind)] = "builtin"
     parameters: dict[str, Finite] = Field(default_factory=dict)
     sensors: Px4SensorSpec = Field(default_factory=Px4SensorSpec)
-
-
-@spec
-class PhysicsSpec:
-    """How the plant is stepped.
-
-    Attributes:
-        step_size_s: Time step that divides 4 ms, or "auto" for the largest stable one.
-        gravity_m_s2: Gravity.
-        exact_friction: Joint friction as exact constraints (slow) instead of regularised.
-        refine: Halve the step for the moments in which a jerk asks for it.
-    """
-
-    step_size_s: Step = "auto"
-    gravity_m_s2: Positive = 9.80665
-    exact_friction: bool = False
-    refine: bool = True
 
 
 @spec
@@ -109,6 +85,16 @@ class RecordingSpec:
                 raise ValueError(f"{name} (250, 125, 50, 25, 10, 5, ...), not {under:g}")
 
 
+def _cable_model(name: str) -> str:
+    if name not in PLANTS:
+        raise ValueError(PLANTS.unknown(name))
+    return name
+
+
+CableModel = Annotated[str, AfterValidator(_cable_model)]
+"""Name of a plant."""
+
+
 @spec
 class Scenario:
     """Everything about one run.
@@ -117,13 +103,16 @@ class Scenario:
         name: Short name, also of the output folder.
         description: One line for people.
         system: Load, drones, cables.
-        start: "ground": all standing, cables slack; "air": hanging in equilibrium at the first
-            stage's first set-point.
+        extensions: Python files that are run first: they register trajectories, controllers,
+            plants or events of one's own.
+        start: How the flight starts: "ground", "air", or a state.
         formation: Places of the drones around the load.
         mission: What is flown.
-        autopilot: Who flies.
+        controller: From the load's reference to commands for the drones.
+        autopilot: Flight stack of the drones.
         estimation: What the drones know of their state; a real PX4 estimates it by itself.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
+        events: What happens to the system during the flight.
         wind: Moving air.
         physics: How it is stepped.
         recording: What is recorded.
@@ -133,12 +122,15 @@ class Scenario:
     name: Annotated[str, Field(pattern=r"^[\w.+-]+$")]
     description: str = ""
     system: SlungLoadSystem
-    start: Literal["ground", "air"] = "ground"
+    extensions: tuple[str, ...] = ()
+    start: Start = Field(default_factory=StartSpec)
     formation: Cone = Field(default_factory=Cone)
     mission: MissionSpec
+    controller: AnyController = Field(default_factory=FormationSpec)
     autopilot: AutopilotSpec = Field(default_factory=AutopilotSpec)
     estimation: AnyEstimation = Field(default_factory=MotionCaptureSpec)
-    cable_model: Literal["rigid_links"] = "rigid_links"
+    cable_model: CableModel = "rigid_links"
+    events: tuple[AnyEvent, ...] = ()
     wind: WindSpec = Field(default_factory=WindSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
     recording: RecordingSpec = Field(default_factory=RecordingSpec)
@@ -162,6 +154,9 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
         raise ConfigError(f"{path}: expected a mapping of Scenario, not {data!r}")
     data = copy.deepcopy(dict(data))
     data.setdefault("name", path.stem)
+    for key in ("start", "controller"):  # short for a mapping; an override may reach into it
+        if isinstance(data.get(key), str):
+            data[key] = {"kind": data[key]}
     # An override of the system itself comes first: others may reach into the new system.
     overrides = sorted(overrides, key=lambda o: not o.startswith("system="))
     folder = path.parent
@@ -169,11 +164,28 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
         if override.startswith("system="):
             data["system"], folder = override.removeprefix("system="), Path()
     data["system"] = _system_data(data.get("system"), path, folder)
+    _resolve_user_code(data, path.parent)
     for override in overrides:
         if not override.startswith("system="):
             _apply(data, override)
     where = " --set ".join([str(path), *overrides])
+    for extension in data.get("extensions") or ():
+        load_file(extension)
     return build(Scenario, data, where, text)
+
+
+def _resolve_user_code(data: dict, folder: Path) -> None:
+    """Make the paths of Python files, which count from the scenario's folder, absolute."""
+    extensions = data.get("extensions")
+    if isinstance(extensions, (list, tuple)):
+        data["extensions"] = [
+            str((folder / name).resolve()) if isinstance(name, str) else name for name in extensions
+        ]
+    controller = data.get("controller")
+    source = controller.get("source") if isinstance(controller, Mapping) else None
+    if isinstance(source, str) and source.rpartition(":")[0].endswith(".py"):
+        file, _, name = source.rpartition(":")
+        data["controller"] = {**controller, "source": f"{(folder / file).resolve()}:{name}"}
 
 
 def _system_data(system: Any, scenario: Path, folder: Path) -> Any:

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from pymavlink.dialects.v20 import common as mavlink
 
-from musls_control.autopilot import DroneMeasurements, DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
+from musls_control.autopilot import DroneSetpoints, MotorCommands
 
 DT_S, GRAVITY_M_S2, EARTH_RADIUS_M = 0.004, 9.80665, 6371000.0
 DECLINATION_RAD = np.deg2rad(3.33)
@@ -72,13 +73,13 @@ class Estimator:
     """State in the local frame, ENU and FLU, from what the simulator sends."""
 
     def __init__(self):
-        self.measurement = DroneMeasurements.zeros(1)
+        self.estimate = Estimate.zeros(1)
         self.origin = None
         self.has_heading = False
 
     def imu(self, m):
         """Take a HIL_SENSOR."""
-        row = self.measurement
+        row = self.estimate.drones
         q, position, velocity = (
             row.orientation_wxyz[0],
             row.position_enu_m[0],
@@ -109,7 +110,7 @@ class Estimator:
         scale = np.deg2rad(EARTH_RADIUS_M)
         local = np.array([east * scale * np.cos(np.deg2rad(self.origin[1])), north * scale, up])
         speed = np.array([m.ve, m.vn, -m.vd]) / 100.0
-        row = self.measurement
+        row = self.estimate.drones
         row.position_enu_m[0] += FIX_GAIN_POSITION * (local - row.position_enu_m[0])
         row.velocity_enu_m_s[0] += FIX_GAIN_VELOCITY * (speed - row.velocity_enu_m_s[0])
 
@@ -165,7 +166,7 @@ class Peer:
         if self.guided:
             self.cascade = self.cascade or build_cascade(self.parameters)
             self.setpoint.armed[:] = self.armed
-            self.cascade.step(0.0, self.setpoint, self.estimator.measurement, self.command)
+            self.cascade.step(0.0, self.setpoint, self.estimator.estimate, self.command)
         if self.frames % 10 == 0:
             self.report()
         if self.frames < 12:  # PX4's outputs take a while to come up
@@ -247,7 +248,7 @@ class Peer:
         self.send(mavlink.MAVLink_command_ack_message(m.command, 0 if accepted else 1))
 
     def report(self):
-        row = self.estimator.measurement
+        row = self.estimator.estimate.drones
         x, y, z = row.position_enu_m[0].tolist()
         vx, vy, vz = row.velocity_enu_m_s[0].tolist()
         if self.estimator.origin is not None and self.behaviour != "lost":

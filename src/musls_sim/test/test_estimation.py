@@ -70,7 +70,7 @@ def estimates(spec, motion, seed=0, start=None):
     for report, row in zip(reports, motion[1:], strict=True):
         state.motion[:] = row
         estimator.step(state)
-        report[:] = estimator.measurement.data
+        report[:] = estimator.estimate.drones.data
     return reports
 
 
@@ -114,15 +114,15 @@ def test_truth_is_the_plants_state():
     for k in range(50):
         advance(plant, speeds * (1.0 + 0.05 * np.sin(0.1 * k)))
         truth.step(plant.state)
-        state, measured = plant.state, truth.measurement
+        state, measured = plant.state, truth.estimate
         for name in dataclasses.fields(measured):
-            if name.name != "data":
+            if name.name not in ("data", "drones"):
                 values = getattr(measured, name.name)
-                assert (values == getattr(state, name.name)[1:]).all(), name.name
+                assert (values == getattr(state, name.name)).all(), name.name
     assert np.abs(state.velocity_enu_m_s[1:]).max() > 0.01
-    before = truth.measurement.data.copy()
+    before = truth.estimate.data.copy()
     advance(plant, speeds)
-    assert (truth.measurement.data == before).all(), "it must be a copy, not a view"
+    assert (truth.estimate.data == before).all(), "it must be a copy, not a view"
 
 
 # --- a perfect sensor --------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_perfect_sensors_know_the_dart_plant():
         sway = 0.03 * np.sin(0.03 * k + np.arange(3.0)[:, None])
         advance(plant, speeds * (1.0 + sway + 0.004 * np.cos(0.05 * k + np.arange(4.0))))
         estimator.step(plant.state)
-        gap = np.abs(estimator.measurement.data - plant.state.motion[1:]).max(axis=0)
+        gap = np.abs(estimator.estimate.drones.data - plant.state.motion[1:]).max(axis=0)
         worst = np.maximum(worst, gap)
     assert worst[0:3].max() < 1e-4
     assert worst[3:6].max() < 6e-3

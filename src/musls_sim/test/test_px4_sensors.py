@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pymavlink.dialects.v20 import common as mavlink
 
-from musls_control.autopilot import DroneMeasurements
+from musls_control.estimate import BodyMotion
 from musls_description.errors import ConfigError
 from musls_sim.px4 import sensors as px4_sensors
 from musls_sim.px4.sensors import Px4SensorSpec, Sensors
@@ -28,15 +28,15 @@ def sensors(spec=SILENT, seed=0):
 
 
 def facing(yaw_enu_rad):
-    truth = DroneMeasurements.zeros(1)
+    truth = BodyMotion.zeros(1)
     truth.orientation_wxyz[0] = np.cos(yaw_enu_rad / 2), 0.0, 0.0, np.sin(yaw_enu_rad / 2)
     return truth
 
 
 def test_at_rest_and_in_free_fall():
-    rest = sensors().sample(DroneMeasurements.zeros(2))
+    rest = sensors().sample(BodyMotion.zeros(2))
     np.testing.assert_allclose(rest.specific_force_frd_m_s2, [[0.0, 0.0, -G]] * 2, atol=1e-12)
-    falling = DroneMeasurements.zeros(1)
+    falling = BodyMotion.zeros(1)
     falling.acceleration_enu_m_s2[0] = 0.0, 0.0, -G
     np.testing.assert_allclose(sensors().sample(falling).specific_force_frd_m_s2, 0.0, atol=1e-12)
 
@@ -46,14 +46,14 @@ def test_at_rest_and_in_free_fall():
     [((1.0, 0.0, 0.0), [0.0, -G, 0.0]), ((0.0, 1.0, 0.0), [-G, 0.0, 0.0])],
 )
 def test_a_tilted_accelerometer(axis_flu, turned_to):
-    truth = DroneMeasurements.zeros(1)
+    truth = BodyMotion.zeros(1)
     truth.orientation_wxyz[0] = [np.sqrt(0.5), *(np.sqrt(0.5) * np.array(axis_flu))]
     force = sensors().sample(truth).specific_force_frd_m_s2[0]
     np.testing.assert_allclose(force, turned_to, atol=1e-12)
 
 
 def test_gyro_is_forward_right_down():
-    truth = DroneMeasurements.zeros(1)
+    truth = BodyMotion.zeros(1)
     truth.omega_body_rad_s[0] = 0.1, 0.2, 0.3
     np.testing.assert_allclose(sensors().sample(truth).omega_frd_rad_s[0], [0.1, -0.2, -0.3])
 
@@ -70,7 +70,7 @@ def test_the_compass_shows_the_heading(yaw_enu_rad):
 
 
 def test_fixes_lie_where_the_drones_are():
-    truth = DroneMeasurements.zeros(1)
+    truth = BodyMotion.zeros(1)
     truth.position_enu_m[0] = 30.0, 40.0, 5.0
     truth.velocity_enu_m_s[0] = 1.0, 2.0, 3.0
     run = sensors()
@@ -98,13 +98,13 @@ def test_the_barometer_follows_the_standard_atmosphere():
 
 def test_rates():
     run = sensors(Px4SensorSpec(gps_rate_hz=5.0))
-    samples = [run.sample(DroneMeasurements.zeros(1)) for _ in range(2500)]
+    samples = [run.sample(BodyMotion.zeros(1)) for _ in range(2500)]
     assert sum(s.fix is not None for s in samples) == 50
     assert sum(s.magnetic_frd_gauss is not None for s in samples) == 500
 
 
 def test_noise_is_as_documented_and_repeats():
-    spec, truth = Px4SensorSpec(), DroneMeasurements.zeros(3)
+    spec, truth = Px4SensorSpec(), BodyMotion.zeros(3)
     first, again = sensors(spec, 7), sensors(spec, 7)
     samples = [first.sample(truth) for _ in range(5000)]
     for sample in samples[:50]:

@@ -26,7 +26,7 @@ from musls_analysis.replay.replay import Replay, ReplayResult
 from musls_analysis.replay.statistics import Uncertainty, uncertainty
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.rigid_links.stability import CONTROL_PERIOD_S
+from musls_sim.physics import CONTROL_PERIOD_S
 
 Array = NDArray[np.float64]
 

@@ -198,7 +198,7 @@ def _models(names: list[str], system: Any) -> list[str]:
 
 
 def _step(step_s: float) -> float:
-    from musls_sim.plants.rigid_links.stability import CONTROL_PERIOD_S
+    from musls_sim.physics import CONTROL_PERIOD_S
 
     ratio = CONTROL_PERIOD_S / step_s if step_s > 0.0 else 0.0
     if ratio < 1.0 - 1e-9 or abs(ratio - round(ratio)) > 1e-6:

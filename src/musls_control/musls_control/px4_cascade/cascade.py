@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from musls_control.autopilot import DroneMeasurements, DroneSetpoints, MotorCommands
+from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
 from musls_control.px4_cascade.allocation import RotorLayout, build_mixer
 from musls_control.px4_cascade.gyro_filter import butterworth_coefficients, first_order_alpha
 from musls_control.px4_cascade.initial_state import initial_state, trim_state
@@ -86,7 +87,7 @@ class Px4Cascade:
         """
         self._state[:] = initial_state(self._parameters, in_flight=in_flight)
 
-    def start(self, setpoint: DroneSetpoints, measurement: DroneMeasurements) -> None:
+    def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
         """Nothing to start: the chain is ready as built."""
 
     def close(self) -> None:
@@ -106,7 +107,7 @@ class Px4Cascade:
         self,
         time_s: float,
         setpoint: DroneSetpoints,
-        measurement: DroneMeasurements,
+        estimate: Estimate,
         out: MotorCommands,
     ) -> MotorCommands:
         """Advance all drones by one step of `dt_s` and write the motor commands into `out`.
@@ -114,23 +115,23 @@ class Px4Cascade:
         Args:
             time_s: Simulated time; for the interface only, the chain counts its own steps.
             setpoint: Set-points, (n_drones, 12).
-            measurement: Measurements, (n_drones, 16).
+            estimate: Motion of load and drones, (1 + n_drones, 16).
             out: Commands, (n_drones, 2, n_rotors), overwritten.
 
         Raises:
             ConfigError: Containers whose shapes do not fit this cascade.
         """
         if out.data.shape != (self.n_drones, 2, self.n_rotors) or not (
-            len(setpoint.data) == len(measurement.data) == self.n_drones
+            len(setpoint.data) == len(estimate.drones.data) == self.n_drones
         ):
             raise ConfigError(
                 f"the cascade has {self.n_drones} drones with {self.n_rotors} rotors, got "
-                f"set-points of {len(setpoint.data)}, measurements of {len(measurement.data)} "
+                f"set-points of {len(setpoint.data)}, estimates of {len(estimate.drones.data)} "
                 f"drones and commands of shape {out.data.shape}"
             )
         step_drones(
             setpoint.data,
-            measurement.data,
+            estimate.drones.data,
             self._parameters,
             self._state,
             self._mixers,

@@ -35,7 +35,7 @@ POSITION_DIVIDER = 2
 
 @compiled()
 def read_vehicle(vehicle, row):
-    """Convert one row of `DroneMeasurements` to NED/FRD."""
+    """Convert one row of `Estimate` to NED/FRD."""
     position, velocity, acceleration = vehicle.position, vehicle.velocity, vehicle.acceleration
     position[0], position[1], position[2] = world_enu_ned(row[0], row[1], row[2])
     velocity[0], velocity[1], velocity[2] = world_enu_ned(row[3], row[4], row[5])
@@ -118,7 +118,7 @@ def step_drones(setpoints, measurements, parameters, states, mixers, commands):
 
     Args:
         setpoints: (n_drones, 12), memory of `DroneSetpoints`.
-        measurements: (n_drones, 16), memory of `DroneMeasurements`.
+        measurements: (n_drones, 16), the drones' rows of `Estimate`.
         parameters: (n_drones,) records of `PARAMETER_DTYPE`.
         states: (n_drones,) records of `STATE_DTYPE`, advanced in place.
         mixers: (n_drones, n_rotors, MIXER_COLUMNS).

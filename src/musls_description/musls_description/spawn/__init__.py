@@ -5,6 +5,7 @@ from musls_description.spawn.equilibrium import (
     HangingEquilibrium,
     hanging_equilibrium,
     slung_between,
+    slung_state,
 )
 from musls_description.spawn.ground import ground_spawn
 
@@ -15,4 +16,5 @@ __all__ = [
     "ground_spawn",
     "hanging_equilibrium",
     "slung_between",
+    "slung_state",
 ]

@@ -202,9 +202,45 @@ def slung_between(
     Raises:
         ConfigError: A cable is too short.
     """
-    directions = []
+    attitudes = [level_rotation(np.array([0.0, 0.0, 1.0]), yaw) for yaw in drone_yaws_rad]
+    return slung_state(
+        system,
+        load_position_enu_m,
+        load_rotation,
+        drone_positions_enu_m,
+        np.array(attitudes),
+        gravity_m_s2,
+    )[0]
+
+
+def slung_state(
+    system: SlungLoadSystem,
+    load_position_enu_m: Array,
+    load_rotation: Array,
+    drone_positions_enu_m: Array,
+    drone_rotations: Array,
+    gravity_m_s2: float = 9.80665,
+) -> tuple[Configuration, Array]:
+    """Hang cables between a load and drones that are held in given poses.
+
+    Args:
+        system: The system.
+        load_position_enu_m: (3,).
+        load_rotation: Load frame to world, (3, 3).
+        drone_positions_enu_m: Centres of mass, (n_drones, 3).
+        drone_rotations: Drone frames to world, (n_drones, 3, 3).
+        gravity_m_s2: Gravity.
+
+    Returns:
+        The configuration, and the attitudes that the drones have in it, (n_drones, 3, 3): on a
+        cable that does not twist the yaw follows from the cable.
+
+    Raises:
+        ConfigError: A cable is too short.
+    """
+    directions, reached, yaws = [], [], []
     for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
-        attitude = level_rotation(np.array([0.0, 0.0, 1.0]), drone_yaws_rad[i])
+        attitude = drone_rotations[i]
         hook = drone_positions_enu_m[i] + attitude @ drone.cable_attachment_m
         anchor = load_position_enu_m + load_rotation @ system.load.cable_attachments_m[i]
         links = _slack_chain(cable, hook - anchor, gravity_m_s2)
@@ -213,14 +249,26 @@ def slung_between(
                 f"cable_{i + 1} of {cable.length_m:g} m does not reach over "
                 f"{np.linalg.norm(hook - anchor):.3f} m"
             )
-        directions.append(np.vstack([links, [0.0, 0.0, 1.0]]))
-    return configuration_from_directions(
-        system, load_position_enu_m, load_rotation, directions, drone_yaws_rad
+        directions.append(np.vstack([links, attitude[:, 2]]))
+        # Level heading that belongs to this z axis, see `level_rotation`.
+        level = attitude @ np.array([1.0, 0.0, 0.0])
+        yaws.append(float(np.arctan2(level[1], level[0])))
+        start = load_rotation @ joint_in_load(cable_azimuth_rad(system, i))
+        yaw = yaws[i] if cable.twist == "free" else None
+        reached.append(chain_from_directions(start, directions[i], yaw)[1])
+    configuration = configuration_from_directions(
+        system, load_position_enu_m, load_rotation, directions, np.array(yaws)
     )
+    return configuration, np.array(reached)
 
 
 def _slack_chain(cable: Cable, span: Array, gravity_m_s2: float) -> Array | None:
     """Directions of the links of a chain that hangs over a span, (links, 3); None if too short."""
+    distance = float(np.linalg.norm(span))
+    if distance > cable.length_m * (1.0 + 1e-9):
+        return None
+    if distance > cable.length_m * (1.0 - 1e-6):
+        return np.tile(span / distance, (cable.links, 1))
     weight = cable.mass_kg * gravity_m_s2
 
     def gap(force: Array) -> Array:
@@ -228,7 +276,7 @@ def _slack_chain(cable: Cable, span: Array, gravity_m_s2: float) -> Array | None
         return links.sum(axis=0) * cable.link_length_m - span
 
     along = span[:2] / max(np.linalg.norm(span[:2]), 1e-9)
-    for pull, lift in ((0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4)):
+    for pull, lift in ((0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4), (0.0, 20.0)):
         guess = np.array([*(pull * along), lift])
         solution = least_squares(gap, guess, xtol=1e-14, ftol=1e-14, gtol=1e-14)
         if np.abs(solution.fun).max() < 1e-6:

@@ -73,7 +73,7 @@ class Px4Outputs:
 
         Args:
             time_us: Simulated time.
-            measured: Row of `DroneMeasurements`, (16,).
+            measured: Row of `Estimate`, (16,).
             throttle: Motor commands, (n_rotors,).
             commander: Arming and mode.
         """

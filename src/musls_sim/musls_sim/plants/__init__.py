@@ -1,1 +1,15 @@
-"""Plants: what moves. They differ in the cable model, not in their interface."""
+"""Plants: the physics of a system, one for each model of the cables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from musls_description.registry import Registry
+from musls_sim.plants.interface import Plant, PlantSetup
+
+PLANTS: Registry[Callable[[PlantSetup], Plant]] = Registry(
+    "cable model",
+    "musls.plants",
+    {"rigid_links": "musls_sim.plants.rigid_links.build:build"},
+)
+"""Functions that build a plant, by the scenario's `cable_model`."""

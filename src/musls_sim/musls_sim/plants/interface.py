@@ -9,9 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.autopilot import MEASUREMENT_COLUMNS
+from musls_control.estimate import MOTION_COLUMNS
 from musls_description.errors import MuslsError
+from musls_description.spawn import HangingEquilibrium
 from musls_description.system import SlungLoadSystem
+from musls_sim.physics import PhysicsSpec
+from musls_sim.start import StartSpec
 
 Array = NDArray[np.float64]
 
@@ -24,7 +27,7 @@ class SimulationDiverged(MuslsError):  # noqa: N818 (the name says what happened
 class PlantState:
     """State after the last step. Row 0 is the load, row i drone i. The plant writes in place.
 
-    The motion of all bodies is one contiguous array with the columns of `DroneMeasurements`; the
+    The motion of all bodies is one contiguous array with the columns of `Estimate`; the
     named fields are views into it.
 
     Attributes:
@@ -45,7 +48,7 @@ class PlantState:
     def zeros(cls, system: SlungLoadSystem) -> PlantState:
         """State with everything zero and upright."""
         n = system.n_drones
-        motion = np.zeros((1 + n, MEASUREMENT_COLUMNS))
+        motion = np.zeros((1 + n, MOTION_COLUMNS))
         motion[:, 6] = 1.0
         rotors = np.zeros((n, len(system.drones[0].rotors)))
         return cls(motion, rotors, np.zeros((n, 2, 3)), np.zeros(n))
@@ -130,6 +133,25 @@ class PlantInputs:
 
 class Change:
     """A sudden change of the system itself, such as a motor that fails; see `plants.changes`."""
+
+
+@dataclass(frozen=True)
+class PlantSetup:
+    """What a plant is built from.
+
+    Attributes:
+        system: What to simulate.
+        start: How the flight starts.
+        physics: How to step it.
+        equilibrium: How the system hangs in formation; a start in the air begins there.
+        jerks_cables: Whether the mission jerks slack cables taut, which asks for finer steps.
+    """
+
+    system: SlungLoadSystem
+    start: StartSpec
+    physics: PhysicsSpec
+    equilibrium: HangingEquilibrium
+    jerks_cables: bool = False
 
 
 class Plant(Protocol):

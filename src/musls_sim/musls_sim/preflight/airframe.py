@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_control.px4_cascade import Px4Cascade, RotorLayout
+from musls_control.px4_cascade import RotorLayout
 from musls_description.system import Drone
 from musls_sim.scenario import Scenario
 from musls_sim.preflight.checks import Hover
@@ -65,14 +65,3 @@ def loaded_hover_parameters(scenario: Scenario, hover: Hover) -> list[dict[str, 
         reach = round(min(max(HOVER_RANGE, reach), MAX_HOVER_RANGE), 3)
         parameters.append(own | {"HTE_THR_RANGE": reach})
     return parameters
-
-
-def build_autopilot(scenario: Scenario) -> Px4Cascade:
-    """Build the built-in flight stack of a scenario with the rotor geometry of its drones.
-
-    Raises:
-        ConfigError: Unknown or impossible PX4 parameters.
-    """
-    layouts = [rotor_layout(drone) for drone in scenario.system.drones]
-    parameters = [own | scenario.autopilot.parameters for own in hover_parameters(scenario)]
-    return Px4Cascade(layouts, parameters=parameters, n_drones=len(layouts))

@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
-
 from musls_description.errors import ConfigError
+from musls_sim.autopilots import AutopilotSetup
 from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.install import find_px4
 from musls_sim.px4.sensors import Sensors
 from musls_sim.px4.sitl import RATE_HZ, Px4Sitl
-from musls_sim.scenario import Scenario
 from musls_sim.preflight.airframe import loaded_hover_parameters, rotor_layout
-from musls_sim.preflight.checks import Hover
 
 LOGGER_OFF = -1
 """SDLOG_MODE. PX4's own flight log costs time; autopilot.parameters.SDLOG_MODE: 0 writes it."""
 
 
-def build_px4(
-    scenario: Scenario,
-    hover: Hover,
-    log_folder: Path,
-    generator: np.random.Generator,
-    dds: DdsLink | None = None,
-) -> Px4Sitl:
+def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
     """Prepare one PX4 SITL per drone; nothing is started yet.
 
     Args:
-        scenario: Drones, sensors, PX4 parameters.
-        hover: How the system hangs in formation.
-        log_folder: Where PX4's consoles are kept.
-        generator: Source of the sensors' noise.
+        setup: Drones, sensors, PX4 parameters.
         dds: Link to a ROS graph, from where they are then flown.
 
     Raises:
         ConfigError: The scenario starts in the air, or has drones that PX4 SITL cannot fly.
         Px4Error: There is no PX4 here.
     """
-    if scenario.start == "air":
+    scenario = setup.scenario
+    if scenario.start.kind != "ground":
         raise ConfigError(
-            "start: air with autopilot.kind: px4: a real PX4 finds its attitude standing on the "
+            f"start: {scenario.start.kind} with autopilot.kind: px4: a real PX4 finds its attitude standing on the "
             "ground; choose start: ground, or the built-in autopilot"
         )
     install = find_px4()
@@ -54,11 +41,11 @@ def build_px4(
     return Px4Sitl(
         install,
         [rotor_layout(drone) for drone in scenario.system.drones],
-        [own | always for own in loaded_hover_parameters(scenario, hover)],
+        [own | always for own in loaded_hover_parameters(scenario, setup.hover)],
         scenario.autopilot.parameters,
         Sensors(
-            scenario.autopilot.sensors, scenario.physics.gravity_m_s2, 1.0 / RATE_HZ, generator
+            scenario.autopilot.sensors, scenario.physics.gravity_m_s2, 1.0 / RATE_HZ, setup.generator
         ),
-        log_folder=log_folder,
+        log_folder=setup.logs,
         dds=dds,
     )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from musls_control.autopilot import DroneMeasurements
+from musls_control.estimate import BodyMotion
 from musls_control.px4_frames import body_flu_frd, world_enu_ned
 from musls_description.schema import NonNegative, spec
 
@@ -124,7 +124,7 @@ class Sensors:
         self._field_enu = world_enu_ned(earth_field_ned_gauss())
         self._tick = 0
 
-    def sample(self, truth: DroneMeasurements) -> Sample:
+    def sample(self, truth: BodyMotion) -> Sample:
         """Read all sensors.
 
         Args:
@@ -154,7 +154,7 @@ class Sensors:
             self._fix(truth) if due else None,
         )
 
-    def _fix(self, truth: DroneMeasurements) -> Fix:
+    def _fix(self, truth: BodyMotion) -> Fix:
         spec, shape = self._spec, truth.position_enu_m.shape
         position = world_enu_ned(truth.position_enu_m)
         position[:, :2] += self._noise((shape[0], 2), spec.gps_horizontal_noise_m)

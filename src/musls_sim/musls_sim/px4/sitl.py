@@ -11,7 +11,8 @@ from typing import NoReturn
 import numpy as np
 from pymavlink.dialects.v20 import common as mavlink
 
-from musls_control.autopilot import DroneMeasurements, DroneSetpoints, MotorCommands
+from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
@@ -144,32 +145,32 @@ class Px4Sitl:
         self.close()
         self._power_up()
 
-    def start(self, setpoint: DroneSetpoints, measurement: DroneMeasurements) -> None:
+    def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
         """Start all PX4s and bring them up to armed, while the drones stand still.
 
         Args:
             setpoint: First set-points, (n_drones, 12).
-            measurement: True state of the drones, (n_drones, 16).
+            estimate: True state of load and drones, (1 + n_drones, 16).
 
         Raises:
             Px4Error: One did not start, failed its checks or refused.
             ConfigError: A chosen parameter does not exist.
         """
-        self.boot(measurement)
-        self._ground_enu_m = measurement.position_enu_m[:, 2].copy()
+        self.boot(estimate)
+        self._ground_enu_m = estimate.drones.position_enu_m[:, 2].copy()
         try:
-            self._start_up(measurement).arm(lambda: self._guide(setpoint))
+            self._start_up(estimate).arm(lambda: self._guide(setpoint))
         except BaseException:
             self.close()
             raise
 
-    def boot(self, measurement: DroneMeasurements) -> np.ndarray:
+    def boot(self, estimate: Estimate) -> np.ndarray:
         """Start all PX4s and let them find where they are, while the drones stand still.
 
         With a link to a ROS graph their local frames are told to begin there.
 
         Args:
-            measurement: True state of the drones, (n_drones, 16).
+            estimate: True state of load and drones, (1 + n_drones, 16).
 
         Returns:
             Estimated minus true position, (n_drones, 3), NED [m]; see `StartUp.survey`.
@@ -180,12 +181,12 @@ class Px4Sitl:
         """
         try:
             self._launch()
-            start_up = self._start_up(measurement)
+            start_up = self._start_up(estimate)
             start_up.boot()
             self._check_parameters()
             if self._dds:  # whoever guides them knows no survey
-                self._begin_frames(world_enu_ned(measurement.position_enu_m))
-            self._offset_ned_m = start_up.survey(world_enu_ned(measurement.position_enu_m))
+                self._begin_frames(world_enu_ned(estimate.drones.position_enu_m))
+            self._offset_ned_m = start_up.survey(world_enu_ned(estimate.drones.position_enu_m))
         except BaseException:
             self.close()
             raise
@@ -198,11 +199,11 @@ class Px4Sitl:
             altitude_m = ORIGIN_ALTITUDE_M - place_ned_m[i, 2]
             vehicle.commands.set_origin(latitude[i], longitude[i], altitude_m)
 
-    def _start_up(self, measurement: DroneMeasurements) -> StartUp:
+    def _start_up(self, estimate: Estimate) -> StartUp:
         # PX4's DDS client leaves an agent that does not answer within 1.5 s of PX4's time.
         return StartUp(
             self._vehicles,
-            lambda: self._cycle(measurement),
+            lambda: self._cycle(estimate),
             1.0 / RATE_HZ,
             realtime=self._dds is not None,
         )
@@ -211,7 +212,7 @@ class Px4Sitl:
         self,
         time_s: float,
         setpoint: DroneSetpoints,
-        measurement: DroneMeasurements,
+        estimate: Estimate,
         out: MotorCommands,
     ) -> MotorCommands:
         """Advance all PX4s by 4 ms and write their motor commands into `out`.
@@ -219,29 +220,29 @@ class Px4Sitl:
         Args:
             time_s: Mission time, for messages.
             setpoint: Set-points, (n_drones, 12).
-            measurement: True state of the drones, (n_drones, 16).
+            estimate: True state of load and drones, (1 + n_drones, 16).
             out: Commands, (n_drones, 2, n_rotors), overwritten.
 
         Raises:
             Px4Error: One died, stopped answering, disarmed or left offboard mode.
         """
         self._guide(setpoint)
-        self._cycle(measurement)
+        self._cycle(estimate)
         if self._ordered_armed:
-            self._supervise(time_s, np.isnan(setpoint.position_enu_m[:, 2]), measurement)
+            self._supervise(time_s, np.isnan(setpoint.position_enu_m[:, 2]), estimate)
         return self._motors(out)
 
-    def follow(self, measurement: DroneMeasurements, out: MotorCommands) -> MotorCommands:
+    def follow(self, estimate: Estimate, out: MotorCommands) -> MotorCommands:
         """Advance all PX4s by 4 ms; who arms and guides them is their own affair.
 
         Args:
-            measurement: True state of the drones, (n_drones, 16).
+            estimate: True state of load and drones, (1 + n_drones, 16).
             out: Commands, (n_drones, 2, n_rotors), overwritten.
 
         Raises:
             Px4Error: One died or stopped answering.
         """
-        self._cycle(measurement)
+        self._cycle(estimate)
         return self._motors(out)
 
     def _motors(self, out: MotorCommands) -> MotorCommands:
@@ -304,11 +305,11 @@ class Px4Sitl:
                 if self._dds and "not found" in line and "UXRCE_DDS" in line:
                     vehicle.fail("has no uxrce_dds_client, which a flight through ROS needs")
 
-    def _cycle(self, measurement: DroneMeasurements) -> None:
+    def _cycle(self, estimate: Estimate) -> None:
         """One frame of sensors to all, then the answers of all."""
         self._time_us += PERIOD_US
         self._cycles += 1
-        sample = self._sensors.sample(measurement)
+        sample = self._sensors.sample(estimate.drones)
         for vehicle in self._vehicles:
             vehicle.send(self._time_us, sample)
         for vehicle in self._vehicles:
@@ -356,7 +357,7 @@ class Px4Sitl:
             )
 
     def _supervise(
-        self, time_s: float, sinking: np.ndarray, measurement: DroneMeasurements
+        self, time_s: float, sinking: np.ndarray, estimate: Estimate
     ) -> None:
         """End the flight if a PX4 stops flying it; after a landing PX4 disarms by itself."""
         for i, vehicle in enumerate(self._vehicles):
@@ -365,14 +366,14 @@ class Px4Sitl:
             self._was_in_air[i] |= in_air
             down = self._was_in_air[i] and sinking[i] and not in_air
             if not vehicle.hil.armed and not down:
-                self._give_up(vehicle, f"disarmed at {time_s:.2f} s of the flight", measurement)
+                self._give_up(vehicle, f"disarmed at {time_s:.2f} s of the flight", estimate)
             if state.main_mode != OFFBOARD:
                 self._give_up(
-                    vehicle, f"left offboard mode at {time_s:.2f} s of the flight", measurement
+                    vehicle, f"left offboard mode at {time_s:.2f} s of the flight", estimate
                 )
 
-    def _give_up(self, vehicle: Vehicle, what: str, measurement: DroneMeasurements) -> NoReturn:
+    def _give_up(self, vehicle: Vehicle, what: str, estimate: Estimate) -> NoReturn:
         """Fail, but let PX4 say why: its words wait for its clock, which only frames move."""
         for _ in range(LAST_WORDS_CYCLES):
-            self._cycle(measurement)
+            self._cycle(estimate)
         vehicle.fail(what)

@@ -141,7 +141,7 @@ class Commander:
 
         Args:
             time_s: Now.
-            measured: Row of `DroneMeasurements`, (16,).
+            measured: Row of `Estimate`, (16,).
             landed: The land detector's verdict.
             flying: Whether the take-off ramp is over.
             row: Row of `DroneSetpoints`, (12,), overwritten.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.linalg import solve_discrete_are
 
-from musls_control.autopilot import DroneMeasurements
+from musls_control.estimate import Estimate
 from musls_description.compiled import compiled
 from musls_description.schema import Fraction, NonNegative, spec
 from musls_sim.plants.interface import PlantState
@@ -65,10 +65,10 @@ AnyEstimation = Annotated[TruthSpec | MotionCaptureSpec, Field(discriminator="ki
 class Estimator(Protocol):
     """Turns the plant's state into what the autopilots are told."""
 
-    measurement: DroneMeasurements
+    estimate: Estimate
 
     def step(self, state: PlantState) -> None:
-        """Update `measurement`; called once per control period."""
+        """Update `estimate`; called once per control period."""
 
 
 class Truth:
@@ -76,12 +76,13 @@ class Truth:
 
     def __init__(self, state: PlantState) -> None:
         """Start with the plant's state."""
-        self.measurement = DroneMeasurements.zeros(len(state.position_enu_m) - 1)
+        self.estimate = Estimate.zeros(len(state.position_enu_m) - 1)
         self.step(state)
 
     def step(self, state: PlantState) -> None:
         """Copy the state."""
-        self.measurement.data[:] = state.motion[1:]
+        self.estimate.data[:] = state.motion
+        self.estimate.tension_n[:] = state.tension_n
 
 
 class MotionCapture:
@@ -107,8 +108,8 @@ class MotionCapture:
             generator: Source of all noise.
         """
         n = len(state.position_enu_m) - 1
-        self.measurement = DroneMeasurements.zeros(n)
-        self.measurement.data[:] = state.motion[1:]
+        self.estimate = Estimate.zeros(n)
+        self.estimate.data[:] = state.motion
         self._generator = generator
         self._samples_per_tick = spec.rate_hz * period_s
         self._delay = round(spec.latency_s / period_s)
@@ -152,7 +153,7 @@ class MotionCapture:
             self._constants,
             self._history,
             self._samples,
-            self.measurement.data,
+            self.estimate.drones.data,
         )
         self._tick = tick + 1
         self._block += 1

@@ -9,8 +9,8 @@ import numpy as np
 from musls_control.autopilot import Autopilot
 from musls_description.spawn import ground_spawn
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
+from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.rigid_links.stability import (
-    CONTROL_PERIOD_S,
     ENGAGEMENT_MARGIN,
     TENSION_MARGIN,
     stable_step_s,

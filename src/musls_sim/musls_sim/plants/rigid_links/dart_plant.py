@@ -42,8 +42,8 @@ from musls_sim.plants.rigid_links.kinematics import (
     fastest_body,
     joint_table,
 )
+from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.rigid_links.stability import (
-    CONTROL_PERIOD_S,
     JOINT_TURN_PER_STEP_RAD,
     REFINEMENTS,
     largest_stable_tension_n,
@@ -163,6 +163,32 @@ class DartPlant:
             (row, self.skeleton.getBodyNode(int(k)).getBodyForce)
             for row, k in zip(self._end_wrench.reshape(-1, 6), ends, strict=True)
         ]
+
+    def start_moving(self, rates: Array) -> None:
+        """Give all coordinates their rates, before the first step.
+
+        Args:
+            rates: Angular and linear velocity of the load (world), joint rates, (n_dofs,).
+        """
+        self.skeleton.setVelocities(rates)
+        self._read_motion()
+        self._read_first_tension()
+        self._collect(0.0)
+
+    @property
+    def motion(self) -> Array:
+        """Motion of all bodies of the tree, see `kinematics.body_motion`, (n_bodies, 27)."""
+        return self._motion
+
+    @property
+    def joints(self) -> Array:
+        """Joint frames of all bodies, see `kinematics.joint_table`, (n_bodies, 24)."""
+        return self._joints
+
+    @property
+    def first_coordinates(self) -> Array:
+        """First coordinate of each body, then their number, (n_bodies + 1,)."""
+        return self._first
 
     @property
     def time_s(self) -> float:

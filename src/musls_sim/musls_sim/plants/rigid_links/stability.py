@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.system import Cable, SlungLoadSystem
+from musls_sim.physics import CONTROL_PERIOD_S
 
 Array = NDArray[np.float64]
 
@@ -34,9 +35,6 @@ JOINT_TURN_PER_STEP_RAD = 0.25
 
 REFINEMENTS = 6
 """How often a step may be halved where a jerk asks for it."""
-
-CONTROL_PERIOD_S = 0.004
-"""Period of the autopilot and sensors, PX4's 250 Hz; the largest step that is ever chosen."""
 
 
 def _modes(cable: Cable) -> tuple[Array, Array, Array]:

@@ -1,0 +1,95 @@
+"""What estimators and motion capture report of the system: motion of all bodies, cable tensions.
+
+One contiguous array holds the motion of all bodies; the named fields are views into it. A compiled
+controller then takes one array instead of five, which matters at 250 Hz because every array
+argument of a compiled call costs Python time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+MOTION_COLUMNS = 16
+
+
+@dataclass
+class BodyMotion:
+    """Motion of several bodies, a row each.
+
+    Attributes:
+        data: The memory behind the views, (bodies, 16), C-contiguous.
+        position_enu_m: Centres of mass, world, (bodies, 3).
+        velocity_enu_m_s: World, (bodies, 3).
+        orientation_wxyz: Unit quaternions, body FLU to world ENU, (bodies, 4).
+        omega_body_rad_s: Body frame FLU, of drones the raw (unfiltered) gyro, (bodies, 3).
+        acceleration_enu_m_s2: Kinematic: zero at rest and in hover, (bodies, 3).
+    """
+
+    data: Array
+    position_enu_m: Array = field(init=False, repr=False)
+    velocity_enu_m_s: Array = field(init=False, repr=False)
+    orientation_wxyz: Array = field(init=False, repr=False)
+    omega_body_rad_s: Array = field(init=False, repr=False)
+    acceleration_enu_m_s2: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the views.
+
+        Raises:
+            ValueError: Memory that compiled code would misread.
+        """
+        data = self.data
+        if (
+            data.shape[1:] != (MOTION_COLUMNS,)
+            or data.dtype != np.float64
+            or not data.flags.c_contiguous
+        ):
+            raise ValueError(
+                f"{type(self).__name__} needs a C-contiguous float64 array of shape "
+                f"(bodies, {MOTION_COLUMNS}), got {data.dtype} {data.shape}"
+            )
+        self.position_enu_m = data[:, 0:3]
+        self.velocity_enu_m_s = data[:, 3:6]
+        self.orientation_wxyz = data[:, 6:10]
+        self.omega_body_rad_s = data[:, 10:13]
+        self.acceleration_enu_m_s2 = data[:, 13:16]
+
+    @classmethod
+    def zeros(cls, bodies: int) -> BodyMotion:
+        """Return bodies at rest at the origin, level and facing east."""
+        return cls(_at_rest(bodies))
+
+
+@dataclass
+class Estimate(BodyMotion):
+    """Estimated motion of load (row 0) and drones (row i), see `BodyMotion`.
+
+    Attributes:
+        drones: The same memory without the load, (n_drones, ...).
+        tension_n: Tension of each cable at the load and at the drone, (n_drones, 2).
+    """
+
+    drones: BodyMotion = field(init=False, repr=False)
+    tension_n: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the views."""
+        super().__post_init__()
+        self.drones = BodyMotion(self.data[1:])
+        self.tension_n = np.zeros((len(self.data) - 1, 2))
+
+    @classmethod
+    def zeros(cls, n_drones: int) -> Estimate:
+        """Return load and drones at rest at the origin, level and facing east."""
+        return cls(_at_rest(1 + n_drones))
+
+
+def _at_rest(bodies: int) -> Array:
+    data = np.zeros((bodies, MOTION_COLUMNS))
+    data[:, 6] = 1.0
+    return data

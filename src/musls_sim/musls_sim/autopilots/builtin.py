@@ -1,0 +1,29 @@
+"""The built-in autopilot: PX4's control chain with the rotor geometry of the drones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_control.px4_cascade import Px4Cascade
+from musls_sim.autopilots import AutopilotSetup
+from musls_sim.preflight.airframe import hover_parameters, rotor_layout
+from musls_sim.preflight.trim import trim_throttle
+
+
+def build(setup: AutopilotSetup) -> Px4Cascade:
+    """Build the cascade, in equilibrium where the flight starts in the air.
+
+    Raises:
+        ConfigError: Unknown or impossible PX4 parameters.
+    """
+    scenario = setup.scenario
+    layouts = [rotor_layout(drone) for drone in scenario.system.drones]
+    parameters = [own | scenario.autopilot.parameters for own in hover_parameters(scenario)]
+    cascade = Px4Cascade(layouts, parameters=parameters, n_drones=len(layouts))
+    if scenario.start.kind != "ground":
+        thrust = setup.hover.equilibrium.drone_force_n
+        cascade.trim(
+            trim_throttle(scenario.system, setup.state.rotor_speed_rad_s),
+            thrust / np.linalg.norm(thrust, axis=1, keepdims=True),
+        )
+    return cascade

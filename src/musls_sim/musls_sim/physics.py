@@ -1,0 +1,48 @@
+"""How the physics of a scenario is stepped."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from musls_description.schema import Positive, spec
+
+CONTROL_PERIOD_S = 0.004
+"""Period of the autopilot and sensors, PX4's 250 Hz; the largest step that is ever chosen."""
+
+MIN_STEP_S = 1e-6
+"""Smallest physics step that may be asked for; smaller ones would never end."""
+
+
+def _divides_period(step_s: float | str) -> float | str:
+    if isinstance(step_s, str):
+        return step_s
+    allowed = MIN_STEP_S <= step_s <= CONTROL_PERIOD_S
+    ratio = CONTROL_PERIOD_S / step_s if allowed else 0.0
+    if not allowed or abs(ratio - round(ratio)) > 1e-6:
+        raise ValueError(
+            f"the step must divide the control period {CONTROL_PERIOD_S:g} s: "
+            f"0.004, 0.002, 0.001, 0.0005, ... down to {MIN_STEP_S:g}, or auto"
+        )
+    return step_s
+
+
+Step = Annotated[float | Literal["auto"], AfterValidator(_divides_period)]
+
+
+@spec
+class PhysicsSpec:
+    """How the plant is stepped.
+
+    Attributes:
+        step_size_s: Time step that divides 4 ms, or "auto" for the largest stable one.
+        gravity_m_s2: Gravity.
+        exact_friction: Joint friction as exact constraints (slow) instead of regularised.
+        refine: Halve the step for the moments in which a jerk asks for it.
+    """
+
+    step_size_s: Step = "auto"
+    gravity_m_s2: Positive = 9.80665
+    exact_friction: bool = False
+    refine: bool = True

@@ -1,0 +1,132 @@
+"""Builds the rigid-link plant of a scenario."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from musls_description.errors import ConfigError
+from musls_description.spawn import Configuration, ground_spawn, slung_state
+from musls_description.system import SlungLoadSystem
+from musls_sim.physics import CONTROL_PERIOD_S
+from musls_sim.plants.interface import PlantSetup
+from musls_sim.plants.rigid_links.cable_ends import end_jacobians
+from musls_sim.plants.rigid_links.dart_plant import DartPlant
+from musls_sim.plants.rigid_links.stability import (
+    ENGAGEMENT_MARGIN,
+    TENSION_MARGIN,
+    stable_step_s,
+    substeps,
+)
+from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.start import BodyState, StartSpec
+
+Array = NDArray[np.float64]
+
+ATTITUDE_MISS_RAD = 0.01
+"""By how much the attitude of a drone may miss the one that a start asks for."""
+
+
+def build(setup: PlantSetup) -> DartPlant:
+    """Build the plant: on the ground, hanging in the air, or in a given state.
+
+    Raises:
+        ConfigError: The start cannot be reached with these cables.
+    """
+    system, physics, start = setup.system, setup.physics, setup.start
+    in_air = start.kind == "air"
+    if start.kind == "state":
+        configuration = _configuration_of(system, start, physics.gravity_m_s2)
+    elif in_air:
+        configuration = setup.equilibrium.configuration
+    else:
+        configuration = ground_spawn(system)
+    step = physics.step_size_s
+    plant = DartPlant(
+        system,
+        configuration,
+        physics_step_s=_auto_step_s(setup) if isinstance(step, str) else step,
+        gravity_m_s2=physics.gravity_m_s2,
+        exact_friction=physics.exact_friction,
+        refine=physics.refine,
+        rotor_speed_rad_s=trim_speeds_rad_s(system, setup.equilibrium) if in_air else None,
+    )
+    if start.kind == "state":
+        plant.start_moving(_rates_of(plant, start))
+    return plant
+
+
+def _auto_step_s(setup: PlantSetup) -> float:
+    """Largest step that is an integer part of the period and holds the mission's tensions."""
+    margin = ENGAGEMENT_MARGIN if setup.jerks_cables else TENSION_MARGIN
+    limit = stable_step_s(setup.system, setup.physics.gravity_m_s2, margin)
+    return CONTROL_PERIOD_S / substeps(limit)
+
+
+def _rotation(body: BodyState) -> Array:
+    """Body frame to world, (3, 3)."""
+    return Rotation.from_quat(body.orientation_wxyz, scalar_first=True).as_matrix()
+
+
+def _bodies(start: StartSpec, n_drones: int) -> tuple[BodyState, tuple[BodyState, ...]]:
+    if start.load is None or start.drones is None:
+        raise ConfigError("start.kind = state: load and drones are missing")
+    if len(start.drones) != n_drones:
+        raise ConfigError(f"start.drones has {len(start.drones)} entries for {n_drones} drones")
+    return start.load, start.drones
+
+
+def _configuration_of(
+    system: SlungLoadSystem, start: StartSpec, gravity_m_s2: float
+) -> Configuration:
+    """Chains that hang between load and drones in given poses."""
+    load, drones = _bodies(start, system.n_drones)
+    configuration, reached = slung_state(
+        system,
+        np.array(load.position_enu_m),
+        _rotation(load),
+        np.array([drone.position_enu_m for drone in drones]),
+        np.array([_rotation(drone) for drone in drones]),
+        gravity_m_s2,
+    )
+    for i, (drone, rotation) in enumerate(zip(drones, reached, strict=True)):
+        miss = Rotation.from_matrix(_rotation(drone).T @ rotation).magnitude()
+        if miss > ATTITUDE_MISS_RAD:
+            raise ConfigError(
+                f"start.drones.{i}.orientation_wxyz: cable_{i + 1} does not twist, so the yaw of "
+                f"drone_{i + 1} follows from it and misses the wanted one by "
+                f"{np.degrees(miss):.1f} degrees; choose another yaw, or cables with twist: free"
+            )
+    return configuration
+
+
+def _rates_of(plant: DartPlant, start: StartSpec) -> Array:
+    """Rates of all coordinates that give load and drones their velocities, (n_dofs,).
+
+    Of all joint rates that do, the smallest ones.
+
+    Raises:
+        ConfigError: A taut cable does not allow these velocities.
+    """
+    load, drones = _bodies(start, plant.system.n_drones)
+    tree = plant.tree
+    jacobian = np.zeros((6 * len(drones), tree.n_coordinates))
+    end_jacobians(
+        plant.motion, plant.first_coordinates, plant.joints, tree.first_link, tree.drone, jacobian
+    )
+    free = np.array([*(_rotation(load) @ load.omega_body_rad_s), *load.velocity_enu_m_s])
+    wanted = np.concatenate(
+        [[*(_rotation(d) @ d.omega_body_rad_s), *d.velocity_enu_m_s] for d in drones]
+    )
+    rest = wanted - jacobian[:, :6] @ free
+    joints = np.linalg.lstsq(jacobian[:, 6:], rest, rcond=1e-9)[0]
+    miss = np.abs(jacobian[:, 6:] @ joints - rest).reshape(-1, 6).max(axis=1)
+    worst = int(miss.argmax())
+    if miss[worst] > 1e-6:
+        raise ConfigError(
+            f"start.drones.{worst}: cable_{worst + 1} does not let drone_{worst + 1} move like "
+            f"this beside the load (off by {miss[worst]:.3g} m/s or rad/s): a taut cable keeps its "
+            "length, and one that does not twist turns its drone"
+        )
+    return np.concatenate([free, joints])
