@@ -60,7 +60,7 @@ class Line(Periodic):
         way = np.array(self.end_m) - np.array(self.start_m)
         velocity = self.speed_m_s * way / float(np.linalg.norm(way))
         half_s = 0.5 * self.period_s
-        corners = half_s * np.arange(2 * self.repetitions)
+        corners = half_s * np.arange(2.0 * self.repetitions)
         rates = np.tile([1.0, -1.0], self.repetitions)
         sign = rate_of_part(time_s, corners, rates, self.duration_s)
         found[:, 1, :3] = sign[:, None] * velocity
