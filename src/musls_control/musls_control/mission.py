@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from musls_control.formation import Cone, drone_poses
+from musls_control.reference import Path, Piece, Reference, Rest, StraightMove
 from musls_control.trajectories import AnyTrajectory
 from musls_description.errors import ConfigError
 from musls_description.schema import Finite, NonNegative, Positive, spec
@@ -86,6 +87,8 @@ class FlightPlan:
         drone_yaw_rad: (k, n).
         stage: Index into `stage_names`, (k,).
         stage_names: Phases and stages in the order flown, e.g. "take_off", "circle", "transit".
+        reference: What `load_pose` samples, with derivatives: at the time of each row it is that
+            row, in between it goes on where the row is held.
         landing_speed_m_s: Descent in the last row, in which the drones come down to their places
             and are disarmed when they have landed; None for a plan that ends in the air.
     """
@@ -96,6 +99,7 @@ class FlightPlan:
     drone_yaw_rad: Array
     stage: NDArray[np.int64]
     stage_names: tuple[str, ...]
+    reference: Reference
     landing_speed_m_s: float | None = None
 
     @property
@@ -115,12 +119,23 @@ class _Draft:
         self.yaw: list[Array] = []
         self.stage: list[int] = []
         self.names: list[str] = []
+        self.pieces: list[Piece] = []
 
     def times(self, duration_s: float) -> Array:
         return np.arange(max(1, int(np.ceil(duration_s * self.rate_hz - 1e-9)))) / self.rate_hz
 
-    def add(self, name: str, pose: Array, drones: Array | None = None) -> None:
-        """Append rows of one phase; the drones are in formation unless given, (k, n, 3)."""
+    def add(
+        self, name: str, pose: Array, drones: Array | None = None, piece: Piece | None = None
+    ) -> None:
+        """Append rows of one phase.
+
+        Args:
+            name: Of the phase.
+            pose: Set-points of the load, (k, 4).
+            drones: Set-points of the drones if they are not in formation, (k, n, 3).
+            piece: What the load's set-points sample; without it they stay where they are.
+        """
+        self.pieces.append(piece or Piece(self.now_s, self.now_s, Rest(pose[0])))
         position, yaw = drone_poses(
             pose[:, :3], pose[:, 3], self.cone.offsets_m(self.n), self.azimuth
         )
@@ -130,6 +145,15 @@ class _Draft:
         self.drones.append(position if drones is None else drones)
         self.yaw.append(yaw)
         self.stage += [len(self.names) - 1] * len(pose)
+
+    def stage_of(self, name: str, path: Path, pose: Array, whole_turns_rad: float) -> None:
+        """Append rows of a path that begins with the first of them."""
+        self.add(name, pose, piece=Piece(self.now_s, self.now_s, path, whole_turns_rad))
+
+    @property
+    def now_s(self) -> float:
+        """Time of the next row."""
+        return len(self.stage) / self.rate_hz
 
     @property
     def last(self) -> Array:
@@ -146,7 +170,10 @@ class _Draft:
         # The first row already moves: the last one of the move is then its end, without a jump.
         times = self.times(duration + hold_s) + 1.0 / self.rate_hz
         share = np.clip(times / max(duration, 1e-9), 0.0, 1.0)
-        self.add(name, start + share[:, None] * (target - start))
+        begin_s = self.now_s - 1.0 / self.rate_hz
+        move = StraightMove(start, target.copy(), float(duration))
+        pose = start + share[:, None] * (target - start)
+        self.add(name, pose, piece=Piece(begin_s, begin_s, move))
 
     def plan(self, landing_speed_m_s: float | None = None) -> FlightPlan:
         return FlightPlan(
@@ -156,6 +183,7 @@ class _Draft:
             np.vstack(self.yaw),
             np.array(self.stage),
             tuple(self.names),
+            Reference(self.pieces),
             landing_speed_m_s,
         )
 
@@ -253,7 +281,7 @@ def _stages(draft: _Draft, mission: MissionSpec, ground: GroundSpot | None) -> N
             )
         pose = stage.pose(draft.times(stage.duration_s))
         pose[:, 3] += turns
-        draft.add(stage.kind, pose)
+        draft.stage_of(stage.kind, stage, pose, turns)
 
 
 def _lift(draft: _Draft, mission: MissionSpec, ground: GroundSpot, height: float) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from musls_control.formation import Cone, drone_poses
 from musls_control.mission import FlightPlan, MissionSpec
+from musls_control.reference import LoadReference, Piece, Reference, StraightMove
 
 Array = NDArray[np.float64]
 
@@ -144,6 +145,12 @@ class PlanPlayer:
 
     _lands = False
 
+    def reference_at(self, time_s: float) -> LoadReference:
+        """What is asked of the load at a time, with derivatives; at rest while paused or idle."""
+        if self.state is PlayState.IDLE or self._paused_at_s is not None:
+            return Reference.rest(self.plan.load_pose[self._row(time_s)]).at(0.0)
+        return self.plan.reference.at(time_s - self._begin_s)
+
     def pause(self, time_s: float) -> None:
         """Hold the present set-points.
 
@@ -252,6 +259,7 @@ class PlanPlayer:
                 _rows(self.plan, row, row + 1),
                 stage=np.zeros(1, np.int64),
                 stage_names=plan.stage_names[:1],
+                reference=Reference.rest(self.plan.load_pose[row]),
             )
             plan = _joined(now, plan)
         self._rows_before += row + 1
@@ -273,7 +281,10 @@ class PlanPlayer:
         position, yaw = drone_poses(
             pose[:, :3], pose[:, 3], self._cone.offsets_m(n), self._cone.azimuths_rad(n)
         )
-        return FlightPlan(rate, pose, position, yaw, np.zeros(count, np.int64), (stage,))
+        # The first row already moves, see `mission`.
+        move = Piece(-1.0 / rate, -1.0 / rate, StraightMove(start.copy(), end, float(duration)))
+        stages = np.zeros(count, np.int64)
+        return FlightPlan(rate, pose, position, yaw, stages, (stage,), Reference([move]))
 
     def _way_down(self, row: int) -> FlightPlan:
         """The rest of an aborted flight."""
@@ -311,6 +322,7 @@ class PlanPlayer:
             load_pose=load,
             drone_position_enu_m=drones,
             drone_yaw_rad=tail.drone_yaw_rad + turn,
+            reference=tail.reference.relocated(turn, old[:2], pose[:2]),
         )
 
     def _land_here(self, row: int) -> FlightPlan:
@@ -321,6 +333,7 @@ class PlanPlayer:
             load_pose=self.plan.load_pose[row : row + 1],
             drone_position_enu_m=self.plan.drone_position_enu_m[row : row + 1],
             drone_yaw_rad=self.plan.drone_yaw_rad[row : row + 1],
+            reference=Reference.rest(self.plan.load_pose[row]),
         )
 
     def _spread_out(self, row: int, rest: FlightPlan) -> FlightPlan:
@@ -338,6 +351,7 @@ class PlanPlayer:
             self.plan.drone_yaw_rad[row] + share[:, None] * turn,
             np.zeros(count, np.int64),
             ("abort",),
+            Reference.rest(rest.load_pose[0]),
         )
 
 
@@ -353,6 +367,7 @@ def _rows(plan: FlightPlan, first: int, end: int) -> FlightPlan:
         drone_position_enu_m=plan.drone_position_enu_m[part],
         drone_yaw_rad=plan.drone_yaw_rad[part],
         stage=plan.stage[part],
+        reference=plan.reference.since(first / plan.rate_hz),
     )
 
 
@@ -367,4 +382,5 @@ def _joined(first: FlightPlan, second: FlightPlan) -> FlightPlan:
         drone_yaw_rad=np.concatenate([first.drone_yaw_rad, second.drone_yaw_rad]),
         stage=np.concatenate([first.stage, second.stage + len(first.stage_names)]),
         stage_names=(*first.stage_names, *second.stage_names),
+        reference=first.reference.then(second.reference, first.duration_s),
     )

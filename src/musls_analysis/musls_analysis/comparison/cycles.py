@@ -1,7 +1,8 @@
 """Cuts flights into the cycles of a stage, so that repetitions and runs can be laid on one another.
 
-The load's set-point decides: a circle is cut at its angle, a harmonic motion where it passes its
-middle, a tension engagement at its step. Without a rule for it a stage is one cycle.
+The load's set-point decides, by the rule that the stage's kind of trajectory declares (its
+`CycleRule`): at the angle of a circle, where a harmonic motion passes its middle, at a step up.
+Without a rule for it a stage is one cycle.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ import numpy as np
 
 from musls_analysis.comparison.setpoint_phase import Phase, circle_phase, oscillation_phase
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, Stage
+from musls_control.trajectories import TRAJECTORIES, CycleRule, trajectory_of_stage
 from musls_description.errors import ConfigError
 
 SMALLEST_SHARE = 0.9
 """A cycle counts if at least this share of it was flown in the stage."""
-ENGAGE_STEP_M = 0.2
-"""A set-point that rises by more at once starts a tension engagement; ramps rise by less."""
+STEP_UP_M = 0.2
+"""A set-point that rises by more at once steps up; ramps rise by less between two rows."""
 WHOLE_FLIGHT = "flight"
 """Name of the one stage of a recording that names none."""
+_PHASES = {CycleRule.ANGLE: circle_phase, CycleRule.OSCILLATION: oscillation_phase}
 _MISFIT_WARNING = 0.02
 """Share of the period by which set-points may be off the fitted phase."""
 
@@ -74,8 +77,7 @@ def cut(recording: Recording, stage: str, skip: int = 0) -> CutStage:
             says, or no cycle is complete.
     """
     windows = stage_windows(recording, stage)
-    kind = stage.rsplit("_", 1)[-1] if stage.endswith("engage") else stage
-    parts = [_cut_window(recording, window, kind) for window in windows]
+    parts = [_cut_window(recording, window, stage) for window in windows]
     cycles = [cycle for part in parts for cycle in part.cycles][skip:]
     if not cycles:
         raise ConfigError(f"{recording.source}: no complete cycle of stage '{stage}'")
@@ -111,7 +113,7 @@ def _as_short_as_the_shortest(cycles: Sequence[Cycle]) -> list[Cycle]:
 
 
 def stage_windows(recording: Recording, stage: str) -> list[Stage]:
-    """Parts of a flight that belong to a stage, "shm_2" to "shm"; the engagement has two names.
+    """Parts of a flight that belong to a stage, "shm_2" to "shm", by any of its recorded names.
 
     Raises:
         ConfigError: There is none; the message lists the stages.
@@ -119,7 +121,8 @@ def stage_windows(recording: Recording, stage: str) -> list[Stage]:
     names = [s.name for s in recording.stages]
     if names in ([], [WHOLE_FLIGHT]):
         return [Stage(WHOLE_FLIGHT, recording.start_s, recording.end_s)]
-    for wanted in (stage, f"yaw_{stage}", f"tension_{stage}"):
+    kind = TRAJECTORIES.get(stage)
+    for wanted in (stage, *(kind.recorded_as if kind else ())):
         found = [s for s in recording.stages if _base(s.name) == wanted or s.name == wanted]
         if found:
             return found
@@ -131,20 +134,28 @@ def _base(name: str) -> str:
     return head if head and tail.isdigit() else name
 
 
-def _cut_window(recording: Recording, window: Stage, kind: str) -> CutStage:
-    if kind not in ("circle", "shm", "engage"):
-        if window.name == WHOLE_FLIGHT and kind != WHOLE_FLIGHT:
+def _cycle_rule(stage: str) -> CycleRule:
+    """How a stage is cut, "shm" and "shm_2" alike."""
+    kind = trajectory_of_stage(stage) or trajectory_of_stage(_base(stage))
+    return kind.cycle_rule if kind else CycleRule.WHOLE
+
+
+def _cut_window(recording: Recording, window: Stage, stage: str) -> CutStage:
+    rule = _cycle_rule(stage)
+    if rule is CycleRule.WHOLE:
+        if window.name == WHOLE_FLIGHT and stage != WHOLE_FLIGHT:
+            known = [n for n, k in TRAJECTORIES.items() if k.cycle_rule is not CycleRule.WHOLE]
             raise ConfigError(
-                f"{recording.source}: no stages in it and no rule how to cut '{kind}'; "
-                "rules exist for circle, shm and engage"
+                f"{recording.source}: no stages in it and no rule how to cut '{stage}'; "
+                f"rules exist for {', '.join(known[:-1])} and {known[-1]}"
             )
         return CutStage(recording, (Cycle(window.start_s, window.end_s),), periodic=False)
     if LOAD not in recording.setpoints:
         raise ConfigError(
-            f"{recording.source}: no set-points of the load to cut '{kind}' by; give the times"
+            f"{recording.source}: no set-points of the load to cut '{stage}' by; give the times"
         )
     setpoint = recording.setpoints[LOAD]
-    if kind == "engage":
+    if rule is CycleRule.STEP_UP:
         return _cut_steps(recording, window, setpoint)
     held = setpoint.changes()
     inside = (held.time_s >= window.start_s) & (held.time_s < window.end_s)
@@ -152,8 +163,8 @@ def _cut_window(recording: Recording, window: Stage, kind: str) -> CutStage:
     part = PoseTrack(
         held.time_s[inside], held.position_enu_m[inside], held.orientation_wxyz[inside]
     )
-    name = f"{recording.source}: stage '{kind}'"
-    phase = (circle_phase if kind == "circle" else oscillation_phase)(part, name)
+    name = f"{recording.source}: stage '{stage}'"
+    phase = _PHASES[rule](part, name)
     warnings = []
     if phase.misfit_s > _MISFIT_WARNING * phase.period_s:
         warnings.append(f"{name}: set-points are {phase.misfit_s:.2f} s (rms) off an even motion")
@@ -176,11 +187,11 @@ def _whole_periods(phase: Phase, window: Stage) -> tuple[Cycle, ...]:
 
 
 def _cut_steps(recording: Recording, window: Stage, setpoint: PoseTrack) -> CutStage:
-    """Engagements: from the step up to where the set-point goes down again."""
+    """From each step up to where the set-point moves on vertically."""
     held = setpoint.changes()
     t, z = held.time_s, held.position_enu_m[:, 2]
     inside = (t >= window.start_s - 1e-9) & (t < window.end_s)
-    steps = 1 + np.flatnonzero(np.diff(z) > ENGAGE_STEP_M)
+    steps = 1 + np.flatnonzero(np.diff(z) > STEP_UP_M)
     starts = [k for k in steps if inside[k]]
     warnings = []
     if not starts and window.name == WHOLE_FLIGHT and inside.any():

@@ -94,11 +94,11 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
             f"formation.height_m = {scenario.formation.height_m:g}: the load would hang "
             f"{abs(hover.sag_m):.2f} m {where} its set-point; about {fitting:.2f} fits these cables"
         )
-    # An engagement sets the load down on purpose, which needs a flight from the ground.
+    # Setting the load down on purpose needs a flight from the ground.
     heights = [
         (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
         for k, stage in enumerate(scenario.mission.stages)
-        if stage.kind != "engage" or scenario.start == "air"
+        if not stage.sets_load_down or scenario.start == "air"
     ]
     if not heights:
         return

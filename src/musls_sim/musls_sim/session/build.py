@@ -49,7 +49,7 @@ def build_plant(scenario: Scenario, hover: Hover) -> DartPlant:
 
 def auto_step_s(scenario: Scenario) -> float:
     """Largest step that is an integer part of the period and holds the mission's tensions."""
-    jerks = any(stage.kind == "engage" for stage in scenario.mission.stages)
+    jerks = any(stage.jerks_cables for stage in scenario.mission.stages)
     margin = ENGAGEMENT_MARGIN if jerks else TENSION_MARGIN
     limit = stable_step_s(scenario.system, scenario.physics.gravity_m_s2, margin)
     return CONTROL_PERIOD_S / substeps(limit)

@@ -1,0 +1,64 @@
+"""Trajectories of the load's set-point: position (ENU) and yaw as functions of time.
+
+Each is a specification (a YAML mapping with its `kind`) with a `duration_s`, a plain NumPy
+`pose(t)` that takes arrays of times, and `derivatives(t)` up to the fourth. Heights are those of
+the load's centre of mass. What others must know of a kind of trajectory it declares itself, see
+`base.Trajectory`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from musls_control.trajectories.base import (
+    CycleRule,
+    Periodic,
+    StageTraits,
+    Trajectory,
+)
+from musls_control.trajectories.circle import Circle
+from musls_control.trajectories.engage import Engage
+from musls_control.trajectories.hold import Hold
+from musls_control.trajectories.line import Line
+from musls_control.trajectories.shm import Shm
+from musls_control.trajectories.waypoints import Waypoint, Waypoints
+
+__all__ = [
+    "TRAJECTORIES",
+    "AnyTrajectory",
+    "Circle",
+    "CycleRule",
+    "Engage",
+    "Hold",
+    "Line",
+    "Periodic",
+    "Shm",
+    "StageTraits",
+    "Trajectory",
+    "Waypoint",
+    "Waypoints",
+    "trajectory_of_stage",
+]
+
+AnyTrajectory = Annotated[
+    Circle | Shm | Engage | Hold | Line | Waypoints, Field(discriminator="kind")
+]
+
+TRAJECTORIES: dict[str, type[Trajectory]] = {
+    kind.kind: kind for kind in (Circle, Shm, Engage, Hold, Line, Waypoints)
+}
+"""All kinds of trajectories by name."""
+
+
+def trajectory_of_stage(stage: str) -> type[Trajectory] | None:
+    """Find the kind of trajectory that a stage of a recording flew, None for other phases.
+
+    Args:
+        stage: Name of a stage as recordings hold it, without the number of a repetition
+            ("shm", not "shm_2"): a kind, or another name under which one is recorded.
+    """
+    if stage in TRAJECTORIES:
+        return TRAJECTORIES[stage]
+    return next((kind for kind in TRAJECTORIES.values() if stage in kind.recorded_as), None)

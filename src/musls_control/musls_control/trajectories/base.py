@@ -1,0 +1,140 @@
+"""What a trajectory is, what it declares about itself, and helpers that several share."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from musls_description.schema import Finite
+
+Array = NDArray[np.float64]
+
+Repetitions = Annotated[int, Field(ge=1, le=10000)]
+Point2 = tuple[Finite, Finite]
+
+ORDERS = 5
+"""Position and its first to fourth derivatives: velocity, acceleration, jerk, snap."""
+
+AT_A_CORNER_S = 1e-9
+"""Times this close below a corner of a path count as the corner itself (rounding of times)."""
+
+
+class CycleRule(str, Enum):
+    """How the set-point of a recorded stage tells where one cycle ends and the next begins."""
+
+    ANGLE = "angle"
+    """By the angle round the centre of a circle."""
+    OSCILLATION = "oscillation"
+    """By the passage through the middle of a harmonic motion."""
+    STEP_UP = "step_up"
+    """A cycle begins where the set-point steps up and ends where it goes down again."""
+    WHOLE = "whole"
+    """The whole stage is one cycle."""
+
+
+class Trajectory(Protocol):
+    """What mission, simulator and analysis need of a trajectory.
+
+    A class of one's own gets the declarations by deriving from `StageTraits` or `Periodic`.
+
+    Attributes:
+        jerks_cables: Slack cables are jerked taut, which needs a finer step of the physics.
+        sets_load_down: The set-point goes below the ground's level on purpose.
+        cycle_rule: How recordings of it are cut into cycles.
+        recorded_as: Other names under which recordings hold this stage, the preferred one first.
+    """
+
+    jerks_cables: ClassVar[bool]
+    sets_load_down: ClassVar[bool]
+    cycle_rule: ClassVar[CycleRule]
+    recorded_as: ClassVar[tuple[str, ...]]
+
+    @property
+    def kind(self) -> str:
+        """Name in scenario files and of the stage in recordings."""
+
+    @property
+    def duration_s(self) -> float:
+        """How long it takes, all repetitions."""
+
+    @property
+    def period_s(self) -> float:
+        """Length of one repetition."""
+
+    def pose(self, time_s: Array) -> Array:
+        """Poses at times in [0, duration_s]: x, y, z [m], yaw [rad, continuous], (k, 4)."""
+
+    def derivatives(self, time_s: Array) -> Array:
+        """Poses and their first to fourth time derivatives, exact.
+
+        At a corner of a path (a jump of the velocity) the derivatives are those of the part that
+        begins there; at `duration_s`, where nothing begins, those of the part that ends. A jump of
+        the pose itself has no derivative and adds none.
+
+        Args:
+            time_s: Times in [0, duration_s], (k,).
+
+        Returns:
+            (k, 5, 4): derivatives 0 to 4 of x, y, z [m, ENU] and yaw [rad]; order 0 is `pose`,
+            bit for bit.
+        """
+
+
+class StageTraits:
+    """Declarations of an ordinary trajectory, see `Trajectory`."""
+
+    jerks_cables: ClassVar[bool] = False
+    sets_load_down: ClassVar[bool] = False
+    cycle_rule: ClassVar[CycleRule] = CycleRule.WHOLE
+    recorded_as: ClassVar[tuple[str, ...]] = ()
+
+
+class Periodic(StageTraits):
+    """Duration of a trajectory that repeats; for classes with `period_s` and `repetitions`."""
+
+    repetitions: int
+
+    @property
+    def period_s(self) -> float:
+        """Length of one repetition."""
+        raise NotImplementedError
+
+    @property
+    def duration_s(self) -> float:
+        """How long all repetitions take."""
+        return self.period_s * self.repetitions
+
+
+def at_rest(pose: Array) -> Array:
+    """Derivatives of poses that do not move.
+
+    Args:
+        pose: x, y, z [m], yaw [rad], (k, 4).
+
+    Returns:
+        (k, 5, 4): the poses, then zeros.
+    """
+    derivatives = np.zeros((len(pose), ORDERS, 4))
+    derivatives[:, 0] = pose
+    return derivatives
+
+
+def rate_of_part(time_s: Array, corners_s: Array, rates: Array, end_s: float) -> Array:
+    """Rate of a path of straight parts: at a corner that of the part which begins there.
+
+    Args:
+        time_s: Times, (k,).
+        corners_s: Start of each part, ascending, (m,); parts may last no time.
+        rates: Rate in each part, (m, ...).
+        end_s: End of the last part, at which that part still counts.
+
+    Returns:
+        (k, ...).
+    """
+    last = int(np.searchsorted(corners_s, end_s - AT_A_CORNER_S, side="left")) - 1
+    part = np.searchsorted(corners_s, time_s + AT_A_CORNER_S, side="right") - 1
+    return rates[np.clip(part, 0, max(last, 0))]

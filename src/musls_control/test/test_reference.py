@@ -1,0 +1,214 @@
+"""The continuous reference of a plan: through its rows, with consistent derivatives."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trajectory_examples import EXAMPLES
+
+from musls_control.formation import Cone
+from musls_control.mission import GroundSpot, MissionSpec, compile_air_plan, compile_plan
+from musls_control.plan_player import GoalSettings, PlanPlayer
+from musls_control.reference import Piece, Reference, Rest, StraightMove
+from musls_control.trajectories import Circle, Engage, Hold, Shm
+
+CONE = Cone()
+SPOT = GroundSpot(
+    np.array([0.4, -0.2, 0.05]), 0.3, CONE.offsets_m(3, 2.2) + [0.4, -0.2, 0.13 - CONE.height_m]
+)
+
+
+def row_times(plan):
+    return np.arange(len(plan.stage)) / plan.rate_hz
+
+
+def assert_through_rows(plan):
+    poses = plan.reference.samples(row_times(plan))[:, 0]
+    off = poses - plan.load_pose
+    # Where an aborted plan joins the end of the whole one, its yaw jumps by whole turns.
+    off[:, 3] = np.sin(off[:, 3] / 2.0)
+    assert np.abs(off).max() < 1e-9
+
+
+def whole_plan(*stages, **settings):
+    return compile_plan(MissionSpec(stages=stages, **settings), CONE, SPOT)
+
+
+# ------------------------------------------------------------------------------ whole missions
+
+
+@pytest.mark.parametrize("rate", [5.0, 7.0, 50.0])
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_the_reference_goes_through_all_rows(kind, rate):
+    assert_through_rows(whole_plan(EXAMPLES[kind], setpoint_rate_hz=rate))
+
+
+def test_the_reference_goes_through_all_rows_of_a_long_flight():
+    plan = whole_plan(Circle(repetitions=2), Engage(repetitions=2), Shm(), *EXAMPLES.values())
+    assert_through_rows(plan)
+    in_the_air = compile_air_plan(
+        MissionSpec(stages=(Shm(), Circle())), CONE, np.array([0.0, 0.0, 1.0, 0.5]), 3
+    )
+    assert_through_rows(in_the_air)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    rate=st.floats(1.0, 250.0),
+    turn=st.floats(0.0, 5.0),
+    rest=st.floats(0.01, 5.0),
+    spool=st.floats(0.1, 4.0),
+)
+def test_steps_are_at_the_same_row_whatever_the_times(rate, turn, rest, spool):
+    engage = Engage(turn_s=turn, rest_s=rest)
+    assert_through_rows(whole_plan(engage, setpoint_rate_hz=rate, spool_up_s=spool))
+
+
+def test_the_reference_is_continuous_but_for_steps():
+    plan = whole_plan(Circle(), Shm())
+    times = np.arange(0.0, plan.duration_s, 1e-3)
+    steps = np.linalg.norm(np.diff(plan.reference.samples(times)[:, 0, :3], axis=0), axis=1)
+    # A stage whose length is no multiple of the rows is held until the next row begins.
+    assert steps.max() <= 2.0 * 1e-3 + 1e-9
+
+
+def test_velocity_is_the_rate_of_the_position():
+    """The integral of each derivative is the change of the one before, from corner to corner."""
+    plan = whole_plan(Circle(), Shm())
+    step = 1e-4
+    for name in ("tension", "lift", "transit", "circle", "shm", "lower"):
+        number = plan.stage_names.index(name)
+        rows = np.flatnonzero(plan.stage == number)
+        middle = (rows[0] + min(rows[-1], rows[0] + 6)) / 2.0 / plan.rate_hz
+        times = middle + step * np.arange(-500, 501)
+        samples = plan.reference.samples(times)
+        for order in range(4):
+            change = samples[-1, order] - samples[0, order]
+            rate = samples[:, order + 1]
+            integral = step * (rate[1:-1].sum(axis=0) + 0.5 * (rate[0] + rate[-1]))
+            assert np.allclose(integral, change, rtol=0, atol=1e-7), (name, order)
+
+
+def test_whole_turns_of_the_yaw_are_kept():
+    plan = whole_plan(Circle(repetitions=3), Hold())
+    yaw = plan.reference.samples(row_times(plan))[:, 0, 3]
+    assert yaw.max() > 6.0 * np.pi - 0.5
+    assert np.allclose(yaw, plan.load_pose[:, 3], rtol=0, atol=1e-9)
+
+
+def test_at_and_stepped_are_the_samples():
+    reference = whole_plan(Circle(), Engage()).reference
+    times = 0.004 * np.arange(0, 20000, 7)
+    samples = reference.samples(times)
+    stepped = reference.stepped(0.004)
+    for k in (0, 1, 511, 512, 513, 2700, 3, 19999 // 7):
+        assert np.array_equal(
+            stepped.derivatives(7 * k), reference.samples(0.028 * np.ones(1) * k)[0]
+        )
+        assert np.allclose(reference.at(times[k]).derivatives, samples[k], rtol=0, atol=1e-12)
+    one = reference.at(60.0)
+    d = one.derivatives
+    assert np.array_equal(one.position_enu_m, d[0, :3]) and one.yaw_rad == d[0, 3]
+    assert np.array_equal(one.velocity_enu_m_s, d[1, :3]) and one.yaw_rate_rad_s == d[1, 3]
+    assert np.array_equal(one.acceleration_enu_m_s2, d[2, :3])
+    assert one.yaw_acceleration_rad_s2 == d[2, 3]
+    assert np.array_equal(one.jerk_enu_m_s3, d[3, :3])
+    assert np.array_equal(one.snap_enu_m_s4, d[4, :3])
+
+
+def test_pieces_must_be_in_order():
+    rest = Rest(np.zeros(4))
+    with pytest.raises(ValueError, match="order"):
+        Reference([Piece(1.0, 1.0, rest), Piece(0.0, 0.0, rest)])
+    with pytest.raises(ValueError, match="pieces"):
+        Reference([])
+
+
+def test_a_move_stands_still_at_its_end():
+    start, end = np.array([0.0, 0.0, 1.0, 0.0]), np.array([2.0, 0.0, 1.0, 1.0])
+    reference = Reference([Piece(1.0, 1.0, StraightMove(start, end, 4.0))])
+    before, moving, after = reference.samples(np.array([1.0, 4.9, 5.0]))
+    assert np.allclose(before[:2], [start, (end - start) / 4.0])
+    assert np.allclose(moving[1], (end - start) / 4.0)
+    assert np.allclose(after, [end, *np.zeros((4, 4))])
+
+
+# ------------------------------------------------------------------------ goals, pauses, aborts
+
+
+MISSION = MissionSpec(stages=(Circle(), Engage()))
+
+
+def flying(*, to_s):
+    player = PlanPlayer(compile_plan(MISSION, CONE, SPOT), CONE, MISSION, GoalSettings())
+    player.start(0.0)
+    player.at(to_s)
+    return player
+
+
+def circle_s(player):
+    plan = player.plan
+    return float(np.argmax(plan.stage == plan.stage_names.index("circle"))) / plan.rate_hz + 3.1
+
+
+@pytest.mark.parametrize("at_s", [1.0, 9.0, 13.5, 21.3, 30.0, 75.0, 90.1])
+def test_aborted_flights_keep_rows_and_reference_together(at_s):
+    player = flying(to_s=at_s)
+    player.abort(at_s)
+    assert_through_rows(player.plan)
+
+
+def test_goals_and_the_way_home_keep_rows_and_reference_together():
+    player = flying(to_s=0.0)
+    now = circle_s(player)
+    player.at(now)
+    player.go_to(np.array([2.0, -1.0, 1.8, 2.0]), now)
+    assert_through_rows(player.plan)
+    moving = player.reference_at(now + 1.0)
+    assert np.linalg.norm(moving.velocity_enu_m_s) == pytest.approx(0.4)
+    now += 2.0
+    player.go_to(np.array([-1.0, -1.0, 1.2, -2.0]), now)
+    assert_through_rows(player.plan)
+    now += 1.5
+    player.abort(now)
+    assert_through_rows(player.plan)
+
+
+def test_a_landing_that_was_moved_turns_the_reference_with_it():
+    """Aborted in the engagement's slack part: the end of the plan is moved to the load's place."""
+    player = flying(to_s=0.0)
+    plan = player.plan
+    first = np.argmax(plan.stage == plan.stage_names.index("engage"))
+    now = first / plan.rate_hz + 4.0
+    player.at(now)
+    player.abort(now)
+    assert player.plan.load_pose[-1, 3] != pytest.approx(plan.load_pose[-1, 3])
+    assert_through_rows(player.plan)
+
+
+def test_a_relocated_reference_turns_all_its_derivatives():
+    plain = Reference([Piece(0.0, 0.0, Circle(center_m=(1.0, 2.0)))])
+    moved = plain.relocated(0.7, np.array([1.0, 2.0]), np.array([-3.0, 5.0]))
+    times = np.linspace(0.0, 20.0, 50)
+    a, b = plain.samples(times), moved.samples(times)
+    cos, sin = np.cos(0.7), np.sin(0.7)
+    turn = np.array([[cos, -sin], [sin, cos]])
+    centre, place = np.zeros((5, 2)), np.zeros((5, 2))
+    centre[0], place[0] = [1.0, 2.0], [-3.0, 5.0]
+    assert np.allclose(b[..., :2], (a[..., :2] - centre) @ turn.T + place)
+    assert np.array_equal(b[..., 2], a[..., 2])
+    assert np.allclose(b[:, 0, 3], a[:, 0, 3] + 0.7) and np.array_equal(b[:, 1:, 3], a[:, 1:, 3])
+
+
+def test_a_paused_reference_rests_where_the_set_point_is_held():
+    player = flying(to_s=0.0)
+    now = circle_s(player)
+    held = player.at(now).load_pose
+    assert np.linalg.norm(player.reference_at(now).velocity_enu_m_s) == pytest.approx(0.3)
+    player.pause(now)
+    paused = player.reference_at(now + 5.0)
+    assert np.array_equal(paused.derivatives[0], held) and (paused.derivatives[1:] == 0.0).all()
+    player.resume(now + 5.0)
+    assert player.reference_at(now + 5.0).velocity_enu_m_s == pytest.approx(
+        player.plan.reference.at(now).velocity_enu_m_s
+    )
