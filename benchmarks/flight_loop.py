@@ -18,8 +18,11 @@ from time import perf_counter
 import numpy as np
 
 from musls_bringup.scenarios import SCENARIOS
+from musls_sim.physics import CONTROL_PERIOD_S
+from musls_sim.recording import BagRecorder
 from musls_sim.scenario import load_scenario
-from musls_sim.session.flight import Flight
+from musls_sim.session.observer import RecorderObserver
+from musls_sim.session.session import Session
 
 CASES = {1: ("solo", []), 3: ("circle", []), 6: ("hexa", [])}
 TURN = 125  # control periods per turn, half a second of flight
@@ -34,17 +37,18 @@ def measure(drones: int, links: int, rounds: int, folder: Path) -> dict[str, np.
         f"system.cables.links={links}",
         "physics.step_size_s=0.004",
     ]
-    flight = Flight(load_scenario(SCENARIOS / f"{name}.yaml", overrides), folder)
+    scenario = load_scenario(SCENARIOS / f"{name}.yaml", overrides)
+    recorder = BagRecorder(folder, scenario.system, step_period_s=CONTROL_PERIOD_S)
     times: dict[str, list[float]] = {"loop": [], "plant": [], "bare": []}
-    with flight.recorder:
-        flight.advance(2 * TURN)
+    with Session(scenario, observers=[RecorderObserver(recorder)]) as session:
+        session.advance(2 * TURN)
         for _ in range(rounds):
-            plant = flight._clock.plant_s
+            plant_s = session.plant_s
             begin = perf_counter()
-            flight.advance(TURN)
+            session.advance(TURN)
             times["loop"].append((perf_counter() - begin) / TURN)
-            times["plant"].append((flight._clock.plant_s - plant) / TURN)
-            times["bare"].append(flight.plant.bare_step_us(repetitions=15) * 1e-6)
+            times["plant"].append((session.plant_s - plant_s) / TURN)
+            times["bare"].append(session.plant.bare_step_us(repetitions=15) * 1e-6)
     return {key: 1e6 * np.array(values) for key, values in times.items()}
 
 
@@ -57,7 +61,7 @@ def main() -> None:
     given = parser.parse_args()
     print("step 4 ms; medians [10 %, 90 %] over", given.rounds, "turns of", TURN, "periods")
     print(
-        "drones links   loop us              bare DART us         loop/bare           x real time"
+        "drones links   loop us              bare DART us         loop/bare            plant/bare           x real time"
     )
     with tempfile.TemporaryDirectory() as folder:
         for drones in given.drones:
@@ -68,11 +72,13 @@ def main() -> None:
                     _spread(t["loop"], 1),
                     _spread(t["bare"], 1),
                     _spread(t["loop"] / t["bare"], 2),
+                    _spread(t["plant"] / t["bare"], 2),
                 ]
                 factor = 4000.0 / np.median(t["loop"])
                 print(
-                    f"{drones:6d} {links:5d}   {cells[0]:20s} {cells[1]:20s} {cells[2]:20s}"
-                    f"{factor:6.1f}",
+                    f"{drones:6d} {links:5d}   "
+                    + " ".join(f"{cell:20s}" for cell in cells)
+                    + f"{factor:6.1f}",
                     flush=True,
                 )
 

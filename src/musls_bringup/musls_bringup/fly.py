@@ -19,8 +19,10 @@ from musls_bringup.results import result_folder
 from musls_bringup.scenarios import SCENARIOS
 from musls_description.schema import to_yaml
 from musls_sim.px4.errors import Px4Error
+from musls_sim.recording import BagRecorder
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
-from musls_sim.session.flight import Flight, FlightResult
+from musls_sim.session.observer import Observer, RecorderObserver
+from musls_sim.session.session import FlightResult, Session
 
 SLACK_SHARE = 0.05
 """A cable counts as slack while its tension at the load is below this share of its static load."""
@@ -58,7 +60,7 @@ def fly(
     scenario: Scenario,
     out: Path,
     options: FlyOptions,
-    progress: Callable[[Flight], None] | None = None,
+    observers: Sequence[Observer] = (),
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Fly and write bag, scenario, summary, figures and report.
@@ -67,7 +69,7 @@ def fly(
         scenario: What to fly.
         out: Folder for the results.
         options: How.
-        progress: Called during the flight.
+        observers: What watches the flight besides the recorder.
         say: Told what is being done after the flight.
 
     Returns:
@@ -80,13 +82,32 @@ def fly(
     drawing = FigureWorkers() if options.report else nullcontext()
     with drawing as workers, result_folder(out, overwrite=options.overwrite) as work:
         logs = Path(f"{os.path.realpath(out)}.px4-logs")  # outlives a flight that PX4 fails
-        flight = Flight(scenario, work / "bag", force=options.force, autopilot_logs=logs)
+        session = Session(scenario, observers=observers, force=options.force, autopilot_logs=logs)
+        session.observe_with(RecorderObserver(_bag(session, work / "bag")))
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
         with _consoles(logs, work) if scenario.autopilot.kind == "px4" else nullcontext():
-            result = flight.run(progress, realtime=options.realtime)
+            result = session.run(realtime=options.realtime)
         return write_results(
-            scenario, work, out, _speed(flight, result), result.max_tension_n.tolist(), workers, say
+            scenario,
+            work,
+            out,
+            _speed(session, result),
+            result.max_tension_n.tolist(),
+            workers,
+            say,
         )
+
+
+def _bag(session: Session, folder: Path) -> BagRecorder:
+    """Recorder of a session's bag at the rates of its scenario."""
+    spec = session.scenario.recording
+    return BagRecorder(
+        folder,
+        session.scenario.system,
+        rate_hz=spec.rate_hz,
+        shape_rate_hz=spec.shape_rate_hz,
+        step_period_s=session.plant.period_s,
+    )
 
 
 @contextmanager
@@ -160,25 +181,27 @@ def _slack_threshold_n(scenario: Scenario) -> float:
     return SLACK_SHARE * weight / system.n_drones
 
 
-def _speed(flight: Flight, result: FlightResult) -> dict[str, Any]:
+def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
     """The flight's part of summary.json."""
-    plant = flight.plant
+    plant, scenario = session.plant, session.scenario
     return {
         "sim_time_s": result.sim_time_s,
         "wall_time_s": result.wall_time_s,
         "real_time_factor": result.sim_time_s / max(result.wall_time_s, 1e-9),
         "step_size_s": plant.physics_step_s,
-        "steps": result.steps * plant.substeps,
+        "steps": result.periods * plant.substeps,
         "refined_periods": plant.refined_periods,
-        "loop_step_us": result.wall_time_s / max(result.steps, 1) * 1e6,
+        "loop_step_us": result.wall_time_s / max(result.periods, 1) * 1e6,
         "plant_step_us": result.plant_step_us,
+        "controller_step_us": result.controller_step_us,
         "bare_dart_step_us": plant.bare_step_us(),
-        "links_per_cable": [cable.links for cable in flight.scenario.system.cables],
-        "n_drones": flight.scenario.system.n_drones,
-        "thrust_margin": flight.hover.thrust_margin,
-        "sag_m": flight.hover.sag_m,
-        "ends_on_ground": flight.scenario.start == "ground",
+        "links_per_cable": [cable.links for cable in scenario.system.cables],
+        "n_drones": scenario.system.n_drones,
+        "thrust_margin": session.parts.hover.thrust_margin,
+        "sag_m": session.parts.hover.sag_m,
+        "ends_on_ground": scenario.start.kind == "ground",
         "landed": result.landed,
         "interrupted": result.interrupted,
-        "seed": flight.scenario.seed,
+        "seed": scenario.seed,
+        "events": [vars(event) for event in session.events.happened],
     }

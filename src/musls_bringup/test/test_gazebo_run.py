@@ -153,7 +153,7 @@ def test_parameters_of_the_scenario_win():
 @pytest.mark.parametrize("name", sorted(path.stem for path in SCENARIOS.glob("*.yaml")))
 def test_shipped_scenarios_have_files_or_one_clear_reason(name):
     scenario = find_scenario(name, [])
-    if scenario.start == "air":
+    if scenario.start.kind == "air":
         with pytest.raises(ConfigError, match="choose start: ground"):
             gazebo_run.gazebo_files(scenario, Path("/runs/x"))
     else:

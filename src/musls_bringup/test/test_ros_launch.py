@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from musls_sim.session.build import build_plant
 from px4_helpers import install_agent, install_peer
 
 from musls_bringup.fly import find_scenario
@@ -15,10 +16,9 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.launching import ARGUMENTS, launched_nodes, shared_file
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
+from musls_sim.preflight.checks import hover_in_formation
 from musls_sim.recording.received import recorded_topics
 from musls_sim.scenario import load_scenario
-from musls_sim.session.build import build_plant
-from musls_sim.preflight.checks import hover_in_formation
 
 SOURCE = Path(__file__).parents[2]
 BRINGUP = SOURCE / "musls_bringup"

@@ -97,12 +97,14 @@ class Autopilot(Protocol):
 
     Attributes:
         rate_hz: How often `step` is to be called, in simulated time.
+        has_sensors: Whether it has sensors and an estimator of its own; it is then told the truth.
         landed: (n_drones,) bool, the land detector's verdict.
         takeoff_state: (n_drones,) int, PX4's take-off states, 1 disarmed to 5 flight.
         hover_thrust: (n_drones,), collective thrust command believed to hold the drone in hover.
     """
 
     rate_hz: float
+    has_sensors: bool
 
     @property
     def landed(self) -> np.ndarray: ...  # noqa: D102

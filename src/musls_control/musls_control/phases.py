@@ -17,3 +17,6 @@ PHASES = frozenset(
     }
 )
 """Phases on the way to and from what a mission is about; its stages have other names."""
+
+GROUND_PHASES = PHASES - {"settle", "transit"}
+"""Phases in which the load stands, or goes to or from the ground."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_control.estimate import Estimate
 from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
 from musls_control.px4_cascade import (
     Px4Cascade,
     RotorLayout,
@@ -134,7 +134,11 @@ def run(cascade: Px4Cascade, steps, drones=slice(None)) -> np.ndarray:
         cascade.step(
             0.0,
             DroneSetpoints(np.ascontiguousarray(setpoints[drones])),
-            Estimate(np.ascontiguousarray(measurements[[0, *(1 + np.arange(len(measurements) - 1)[drones])]])),
+            Estimate(
+                np.ascontiguousarray(
+                    measurements[[0, *(1 + np.arange(len(measurements) - 1)[drones])]]
+                )
+            ),
             out,
         )
         commands.append(out.data.copy())

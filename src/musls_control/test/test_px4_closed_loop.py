@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from musls_control.estimate import Estimate
 from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
 from musls_control.px4_cascade import PX4_PARAMETERS, Px4Cascade, TakeoffState
 
 DT_S = 0.004

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from musls_control.estimate import Estimate
 from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
 from musls_control.px4_cascade import (
     PX4_PARAMETERS,
     Px4Cascade,

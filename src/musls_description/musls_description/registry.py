@@ -6,7 +6,8 @@ one of three ways:
 - the decorator `REGISTRY.register("name")` in a module that is imported, such as a file that a
   scenario lists under `extensions`,
 - an entry point of an installed package in the registry's group (`musls.controllers = ...`),
-- an entry of the distribution itself, given as "module:attribute" and imported when it is asked for.
+- an entry of the distribution itself, given as "module:attribute" and imported when it is
+  asked for.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ from musls_description.errors import ConfigError
 from musls_description.names import near_names
 
 T = TypeVar("T")
+
+
+class UnknownName(ConfigError, KeyError):  # noqa: N818 (an answer to a look-up)
+    """Nothing in a registry has this name; the message names the near ones."""
+
+    __str__ = Exception.__str__
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -61,11 +68,12 @@ class Registry(Mapping[str, T], Generic[T]):
         """The thing of a name.
 
         Raises:
-            ConfigError: No such name (names the near ones), or it cannot be imported.
+            UnknownName: No such name; names the near ones.
+            ConfigError: It cannot be imported.
         """
         entry = self._entries.get(name, self._installed.get(name))
         if entry is None:
-            raise ConfigError(self.unknown(name))
+            raise UnknownName(self.unknown(name))
         if isinstance(entry, str):
             module, _, attribute = entry.partition(":")
             entry = getattr(import_module(module), attribute)
@@ -133,9 +141,7 @@ def any_of(registry: Registry[Any], default_kind: str | None = None) -> Any:
                 {"kinds": ", ".join(sorted(registry))},
             )  # fmt: skip
         if not isinstance(kind, str) or kind not in registry:
-            raise PydanticCustomError(
-                "kind_unknown", "{text}", {"text": registry.unknown(kind)}
-            )
+            raise PydanticCustomError("kind_unknown", "{text}", {"text": registry.unknown(kind)})
         return TypeAdapter(registry[kind]).validate_python(dict(value))
 
     return Annotated[Any, PlainValidator(validate), PlainSerializer(lambda value: value)]

@@ -101,9 +101,7 @@ def check_arguments(
             checked[name] = TypeAdapter(hints.get(name, Any)).validate_python(value)
         except ValidationError as error:
             text = error.errors()[0]["msg"]
-            raise ConfigError(
-                f"{where}.{name} = {value!r}: {text[:1].lower()}{text[1:]}"
-            ) from None
+            raise ConfigError(f"{where}.{name} = {value!r}: {text[:1].lower()}{text[1:]}") from None
     return checked
 
 
@@ -114,7 +112,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def place_of(error: BaseException, file: str | Path) -> str:
-    """", line N" of the deepest place of an error within a file; empty if it lies elsewhere."""
+    """Text ", line N" of the deepest place of an error in a file; empty if it lies elsewhere."""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         return f", line {error.lineno}"
     wanted = str(Path(file).resolve())

@@ -23,7 +23,6 @@ from musls_description.library import expand_system, system_path
 from musls_description.names import near_names
 from musls_description.schema import (
     Finite,
-    Positive,
     build,
     parse_yaml,
     read_text,
@@ -40,6 +39,7 @@ from musls_sim.px4.sensors import Px4SensorSpec
 from musls_sim.sensors.estimation import AnyEstimation, MotionCaptureSpec
 from musls_sim.start import Start, StartSpec
 from musls_sim.wind import WindSpec
+
 
 def _autopilot_kind(name: str) -> str:
     if name not in AUTOPILOTS:

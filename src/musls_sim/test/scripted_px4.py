@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from pymavlink.dialects.v20 import common as mavlink
 
-from musls_control.estimate import Estimate
 from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
 
 DT_S, GRAVITY_M_S2, EARTH_RADIUS_M = 0.004, 9.80665, 6371000.0
 DECLINATION_RAD = np.deg2rad(3.33)

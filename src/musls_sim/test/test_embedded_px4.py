@@ -15,9 +15,9 @@ from musls_sim.px4_stand_in.commander import (
     Result,
     TrajectoryInput,
 )
+from musls_sim.px4_stand_in.guidance import stand_in_session
 from musls_sim.px4_stand_in.lockstep import Lockstep
 from musls_sim.px4_stand_in.state_messages import StateMessages
-from musls_sim.px4_stand_in.vehicles import EmbeddedVehicles
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.messages import pose_stamped, serialize, stamp, string
 from musls_sim.recording.received import ClockHistory, ReceivedBag, stamp_ns
@@ -177,7 +177,7 @@ def hold():
 
 
 def test_drones_in_the_air_hold_the_load_without_any_commands(hold):
-    vehicles = EmbeddedVehicles(hold)
+    vehicles, _ = stand_in_session(hold)
     start = vehicles.plant.state.position_enu_m.copy()
     for _ in range(100):
         vehicles.advance(5)
@@ -190,13 +190,13 @@ def test_a_real_px4_has_topics_of_its_own(hold):
 
     scenario = replace(hold, autopilot=replace(hold.autopilot, kind="px4"))
     with pytest.raises(ConfigError, match="built-in autopilot only"):
-        EmbeddedVehicles(scenario)
+        stand_in_session(scenario)
 
 
 def test_published_bytes_are_what_the_recorder_writes(hold, tmp_path):
     from rosbags.rosbag2 import Reader
 
-    vehicles = EmbeddedVehicles(hold)
+    vehicles, _ = stand_in_session(hold)
     vehicles.advance(5)
     plant, time_s = vehicles.plant, vehicles.time_s
     with BagRecorder(tmp_path / "bag", hold.system, step_period_s=plant.period_s) as recorder:
@@ -211,7 +211,7 @@ def test_published_bytes_are_what_the_recorder_writes(hold, tmp_path):
 
 
 def test_stamps_are_read_from_the_bytes(hold):
-    vehicles = EmbeddedVehicles(hold)
+    vehicles, _ = stand_in_session(hold)
     messages = StateMessages(hold.system, shapes=False)
     types = dict(messages.topics)
     for topic, data in messages.render(12.345678901, vehicles.plant):

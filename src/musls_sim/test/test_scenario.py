@@ -12,10 +12,10 @@ from musls_control.trajectories import Circle, Engage
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
 from musls_description.schema import to_yaml
-from musls_sim.scenario import Scenario, load_scenario, scenario_path
-from musls_sim.sensors.estimation import MotionCaptureSpec, TruthSpec
 from musls_sim.preflight.airframe import build_autopilot
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, check_hover, hover_in_formation
+from musls_sim.scenario import Scenario, load_scenario, scenario_path
+from musls_sim.sensors.estimation import MotionCaptureSpec, TruthSpec
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))
@@ -88,7 +88,7 @@ def test_the_resolved_scenario_stands_alone(tiny, tmp_path):
 def test_defaults_are_those_of_the_papers_experiment(tiny):
     scenario = load_scenario(tiny)
     assert scenario.name == "tiny"
-    assert scenario.start == "ground"
+    assert scenario.start.kind == "ground"
     assert (scenario.formation.radius_m, scenario.formation.height_m) == (1.0, 2.2962)
     assert scenario.mission.setpoint_rate_hz == 5.0
     assert isinstance(scenario.estimation, MotionCaptureSpec)

@@ -13,7 +13,7 @@ import typer
 from musls_bringup.cli.options import FlightFolder, Overwrite, Report, ScenarioName, Settings
 
 if TYPE_CHECKING:
-    from musls_sim.session.flight import Flight
+    from musls_sim.session.session import Session
 
 
 class AutopilotKind(str, Enum):
@@ -39,6 +39,12 @@ def run(
     realtime: Annotated[
         bool, typer.Option("--realtime", help="Fly no faster than real time.")
     ] = False,
+    controller: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:CLASS", help="Own controller class.", show_default="scenario's"
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Fly even if the rotors cannot lift the load.")
     ] = False,
@@ -51,13 +57,16 @@ def run(
     overrides = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
     if autopilot is not None:
         overrides.append(f"autopilot.kind={autopilot.value}")
+    if controller is not None:
+        source = Path(controller).absolute() if ".py:" in controller else controller
+        overrides += ["controller.kind=python", f"controller.source={source}"]
     chosen = find_scenario(scenario, overrides)
     folder = out or default_folder(chosen.name)
     check_folder(folder, overwrite=overwrite)
     options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
     with warnings.catch_warnings():
         warnings.showwarning = _warn
-        summary = _with_progress(chosen.name, lambda p, s: fly(chosen, folder, options, p, s))
+        summary = _with_progress(chosen.name, lambda o, s: fly(chosen, folder, options, o, s))
     conclude(summary, folder, report)
     return 130 if summary["interrupted"] else 0
 
@@ -67,15 +76,17 @@ def _warn(message: Any, *_: Any) -> None:
 
 
 def _with_progress(name: str, work: Any) -> Any:
-    """Run `work(progress, say)` below a progress bar."""
+    """Run `work(observers, say)` below a progress bar."""
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+
+    from musls_sim.session.observer import Progress
 
     console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[state]}"),
+    bar = progress.Progress(
+        progress.TextColumn("[bold]{task.description}"),
+        progress.BarColumn(bar_width=24),
+        progress.TextColumn("{task.fields[state]}"),
         console=console,
         transient=True,
         disable=not console.is_terminal,  # a file or a pipe would get an empty line
@@ -83,20 +94,20 @@ def _with_progress(name: str, work: Any) -> Any:
     with bar:
         task = bar.add_task(name, total=1.0, state="preparing (compiles on first use)")
 
-        def progress(flight: Flight) -> None:
-            now, planned = flight.plant.time_s, flight.pilot.planned_s
-            factor = now / max(flight.elapsed_s, 1e-9)
+        def show(now: float, session: Session) -> None:
+            planned = session.guidance.planned_s
+            factor = now / max(session.elapsed_s, 1e-9)
             left = max(planned - now, 0.0) / max(factor, 1e-9)
             state = (
                 f"{now:6.1f} / {planned:.0f} s  {factor:5.1f}x real time  {left:3.0f} s left"
-                f"  [cyan]{flight.pilot.stage.replace('_', ' ')}"
+                f"  [cyan]{session.stage.replace('_', ' ')}"
             )
             bar.update(task, completed=min(now / planned, 1.0), state=state)
 
         def say(text: str) -> None:
             bar.update(task, completed=1.0, state=text)
 
-        return work(progress, say)
+        return work([Progress(show)], say)
 
 
 MANY_DRONES = 4

@@ -30,9 +30,9 @@ from musls_description.models import world_sdf
 from musls_description.models.mechanism import build_mechanism, drone_name
 from musls_description.schema import to_yaml
 from musls_description.spawn import ground_spawn
-from musls_sim.scenario import Scenario
 from musls_sim.preflight.airframe import loaded_hover_parameters
 from musls_sim.preflight.checks import check_hover, hover_in_formation
+from musls_sim.scenario import Scenario
 
 WORLD = "musls"
 AIRFRAME = "x500"

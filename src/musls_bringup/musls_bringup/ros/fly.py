@@ -177,7 +177,7 @@ def _speed(scenario: Scenario, numbers: dict[str, Any], flight: _Flight) -> dict
         "n_drones": scenario.system.n_drones,
         "thrust_margin": numbers["thrust_margin"],
         "sag_m": numbers["sag_m"],
-        "ends_on_ground": scenario.start == "ground",
+        "ends_on_ground": scenario.start.kind == "ground",
         "landed": numbers["landed"],
         "lost_answers": numbers["lost_answers"],
         "seed": scenario.seed,

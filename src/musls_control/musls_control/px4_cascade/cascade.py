@@ -9,13 +9,14 @@ import numpy as np
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
-from musls_control.px4_cascade.allocation import RotorLayout, build_mixer
+from musls_control.px4_cascade.allocation import OMEGA_MAX, OMEGA_MIN, RotorLayout, build_mixer
 from musls_control.px4_cascade.gyro_filter import butterworth_coefficients, first_order_alpha
 from musls_control.px4_cascade.initial_state import initial_state, trim_state
 from musls_control.px4_cascade.kernel import POSITION_DIVIDER, step_drones
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS, Px4Parameters
 from musls_description.errors import ConfigError
+from musls_description.rotations import rotate
 
 
 class Px4Cascade:
@@ -78,6 +79,8 @@ class Px4Cascade:
         self._state = np.zeros(n_drones, STATE_DTYPE)
         self.reset()
 
+    has_sensors = False
+
     def reset(self, *, in_flight: bool = False) -> None:
         """Go back to the state after power-up.
 
@@ -102,6 +105,18 @@ class Px4Cascade:
         """
         self.reset(in_flight=True)
         trim_state(self._state, self._parameters, self._mixers, throttle, thrust_direction_enu)
+
+    def resume(self, rotor_speed_rad_s: np.ndarray, estimate: Estimate) -> None:
+        """Take over in flight: the integrators are as if the present thrust had been held long.
+
+        Args:
+            rotor_speed_rad_s: Present rotor speeds, (n_drones, n_rotors).
+            estimate: Motion of load and drones.
+        """
+        slowest, fastest = self._mixers[:, :, OMEGA_MIN], self._mixers[:, :, OMEGA_MAX]
+        throttle = np.clip((rotor_speed_rad_s - slowest) / (fastest - slowest), 0.0, 1.0)
+        up = rotate(estimate.drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
+        self.trim(throttle, up)
 
     def step(
         self,

@@ -8,10 +8,6 @@ the load's centre of mass. What others must know of a kind of trajectory it decl
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from musls_control.trajectories.base import (
     CycleRule,
     Periodic,
@@ -24,6 +20,7 @@ from musls_control.trajectories.hold import Hold
 from musls_control.trajectories.line import Line
 from musls_control.trajectories.shm import Shm
 from musls_control.trajectories.waypoints import Waypoint, Waypoints
+from musls_description.registry import Registry, any_of
 
 __all__ = [
     "TRAJECTORIES",
@@ -42,14 +39,15 @@ __all__ = [
     "trajectory_of_stage",
 ]
 
-AnyTrajectory = Annotated[
-    Circle | Shm | Engage | Hold | Line | Waypoints, Field(discriminator="kind")
-]
+TRAJECTORIES: Registry[type[Trajectory]] = Registry(
+    "trajectory",
+    "musls.trajectories",
+    {kind.kind: kind for kind in (Circle, Shm, Engage, Hold, Line, Waypoints)},
+)
+"""Classes made with `spec` that follow `Trajectory`, by kind."""
 
-TRAJECTORIES: dict[str, type[Trajectory]] = {
-    kind.kind: kind for kind in (Circle, Shm, Engage, Hold, Line, Waypoints)
-}
-"""All kinds of trajectories by name."""
+AnyTrajectory = any_of(TRAJECTORIES)
+"""Type of an entry of a mission's `stages`."""
 
 
 def trajectory_of_stage(stage: str) -> type[Trajectory] | None:

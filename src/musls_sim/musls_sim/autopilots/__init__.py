@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from musls_control.autopilot import Autopilot
 from musls_description.registry import Registry
 from musls_sim.plants.interface import PlantState
-from musls_sim.preflight.checks import Hover
-from musls_sim.scenario import Scenario
+
+if TYPE_CHECKING:  # a scenario names an autopilot, so it imports this module
+    from musls_sim.preflight.checks import Hover
+    from musls_sim.scenario import Scenario
 
 
 @dataclass(frozen=True)

@@ -31,17 +31,14 @@ from musls_description.errors import ConfigError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.nodes.px4_outputs import Px4Outputs
 from musls_sim.px4_stand_in.commander import Commander, NavState, TrajectoryInput
+from musls_sim.px4_stand_in.guidance import PERIODS_PER_WINDOW, stand_in_session
 from musls_sim.px4_stand_in.lockstep import Lockstep
 from musls_sim.px4_stand_in.state_messages import StateMessages
-from musls_sim.px4_stand_in.vehicles import EmbeddedVehicles
 from musls_sim.scenario import Scenario, load_scenario
 
 if TYPE_CHECKING:
     from musls_sim.nodes.real_px4 import RealDrone
-    from musls_sim.px4.graph_vehicles import Px4Vehicles
-
-PERIODS_PER_WINDOW = 5
-"""Control periods between two states and clock messages: 20 ms."""
+    from musls_sim.px4.graph_session import GraphSession
 
 WINDOWS_PER_SHAPE = 5
 POLL_S = 0.0001
@@ -80,34 +77,40 @@ class EmbeddedSim(DescribedNode):
         self._poller = Poller(self)
         if scenario.autopilot.kind == "px4":
             folder = Path(logs) if logs else Path(path).with_name("px4")
-            self.vehicles, self._drones = self._with_px4(scenario, folder.absolute())
+            self.session, self._drones = self._with_px4(scenario, folder.absolute())
         else:
-            self.vehicles = EmbeddedVehicles(scenario, LOSS_ACTIONS[loss])
+            self.session, commanders = stand_in_session(scenario, LOSS_ACTIONS[loss])
             self._drones = [
-                Drone(self, k, commander, self._poller)
-                for k, commander in enumerate(self.vehicles.commanders)
+                Drone(self, k, commander, self._poller) for k, commander in enumerate(commanders)
             ]
         self._window = 0
         self._warned: set[str] = set()
         self._next_graph_check_s = 0.0
         self._behind_s = self._begin_s = time.perf_counter()
 
-    def _with_px4(self, scenario: Scenario, logs: Path) -> tuple[Px4Vehicles, list[RealDrone]]:
+    @property
+    def time_s(self) -> float:
+        """Time of the graph: simulated time, with real PX4s theirs."""
+        session = self.session
+        return getattr(session, "graph_time_s", session.time_s)
+
+    def _with_px4(self, scenario: Scenario, logs: Path) -> tuple[GraphSession, list[RealDrone]]:
         """Real PX4s, up and waiting, and what is heard of them."""
         from musls_sim.nodes.real_px4 import RealDrone
-        from musls_sim.px4.graph_vehicles import Px4Vehicles  # pymavlink is slow to import
+        from musls_sim.px4.graph_session import GraphSession  # pymavlink is slow to import
 
         log = self.get_logger()
         log.info("starting PX4s and agent")
-        vehicles = Px4Vehicles(scenario, logs)
-        errors = ", ".join(f"{error:.3f}" for error in vehicles.origin_error_m)
+        session = GraphSession(scenario, logs)
+        session.start()
+        errors = ", ".join(f"{error:.3f}" for error in session.px4s.origin_error_m)
         log.info(f"PX4s are up; their local frames miss the drones' places by {errors} m")
         n = scenario.system.n_drones
-        return vehicles, [RealDrone(self, k, vehicles, self._poller) for k in range(n)]
+        return session, [RealDrone(self, k, session, self._poller) for k in range(n)]
 
     def destroy_node(self) -> None:
         """End what was started."""
-        self.vehicles.close()
+        self.session.close()
         super().destroy_node()
 
     def run(self, interrupt: Interrupt) -> None:
@@ -121,7 +124,7 @@ class EmbeddedSim(DescribedNode):
             self._note_lost(self.lockstep.close())
             self._check_graph()
             if not self._realtime:
-                self.vehicles.advance(PERIODS_PER_WINDOW)
+                self.session.advance(PERIODS_PER_WINDOW)
         if self._statistics:
             self._write_statistics()
 
@@ -136,31 +139,31 @@ class EmbeddedSim(DescribedNode):
 
     def _write_statistics(self) -> None:
         """Leave the numbers of the flight for whoever started the node."""
-        vehicles = self.vehicles
-        plant = vehicles.plant
+        session = self.session
+        plant, hover = session.plant, session.parts.hover
         numbers = {
-            "sim_time_s": vehicles.time_s,
+            "sim_time_s": self.time_s,
             "wall_time_s": time.perf_counter() - self._begin_s,
-            "periods": vehicles.tick,
+            "periods": session.tick,
             "step_size_s": plant.physics_step_s,
-            "steps": vehicles.tick * plant.substeps,
+            "steps": session.tick * plant.substeps,
             "refined_periods": plant.refined_periods,
-            "plant_step_us": vehicles.plant_s / max(vehicles.tick, 1) * 1e6,
+            "plant_step_us": session.plant_s / max(session.tick, 1) * 1e6,
             "bare_dart_step_us": plant.bare_step_us(),
-            "max_tension_n": vehicles.max_tension_n.tolist(),
-            "thrust_margin": vehicles.hover.thrust_margin,
-            "sag_m": vehicles.hover.sag_m,
+            "max_tension_n": session.max_tension_n.tolist(),
+            "thrust_margin": hover.thrust_margin,
+            "sag_m": hover.sag_m,
             "lost_answers": self._lost,
-            "landed": bool(vehicles.autopilot.landed.all()),
+            "landed": bool(session.parts.autopilot.landed.all()),
         }
         Path(self._statistics).write_text(json.dumps(numbers), encoding="utf-8")
 
     def _publish(self) -> None:
         """State, PX4's topics, and last the clock, which asks for the answers."""
-        vehicles, time_s = self.vehicles, self.vehicles.time_s
-        (_, clock), *messages = self._state.render(time_s, vehicles.plant)
+        plant, time_s = self.session.plant, self.time_s
+        (_, clock), *messages = self._state.render(time_s, plant)
         if self._window % WINDOWS_PER_SHAPE == 0:
-            messages += self._shapes.render(time_s, vehicles.plant)
+            messages += self._shapes.render(time_s, plant)
         for topic, data in messages:
             if self._pub[topic].get_subscription_count():
                 self._pub[topic].publish(data)
@@ -180,7 +183,7 @@ class EmbeddedSim(DescribedNode):
 
     def _wait_for_real_time(self) -> None:
         """One window of real time; with `realtime` set-points take effect within 4 ms."""
-        period = self.vehicles.plant.period_s
+        period = self.session.plant.period_s
         now = time.perf_counter()
         if now - self._behind_s > 1.0:  # too slow a machine: no catching up in a rush
             self._behind_s = now
@@ -193,7 +196,7 @@ class EmbeddedSim(DescribedNode):
                     break
                 time.sleep(min(left, 0.001))
             if self._realtime:
-                self.vehicles.advance(1)
+                self.session.advance(1)
 
     def _check_graph(self) -> None:
         """Look for a second simulator and for publishers of a wrong type."""
@@ -243,17 +246,16 @@ class Drone:
 
     def publish(self, time_us: int) -> None:
         """Publish what PX4 would."""
-        vehicles, k = self._node.vehicles, self.index
-        self.outputs.publish(
-            time_us, vehicles.measurement.data[k], vehicles.command.throttle[k], self.commander
-        )
+        session, k = self._node.session, self.index
+        measured = session.estimate.drones.data[k]
+        self.outputs.publish(time_us, measured, session.command.throttle[k], self.commander)
 
     def check(self, age_s: float) -> None:
         """Nothing of it can be missing."""
 
     def _on_mode(self, message: OffboardControlMode) -> None:
         if message.position or message.velocity or message.acceleration:
-            self.commander.heartbeat(self._node.vehicles.time_s)
+            self.commander.heartbeat(self._node.time_s)
             self._node.lockstep.answer(self.index, message.timestamp)
         else:
             self._node.say_once(
@@ -278,7 +280,7 @@ class Drone:
                 f"{message.target_system}, this is {target_system(self.instance)}: ignored"
             )
             return
-        time_s = self._node.vehicles.time_s
+        time_s = self._node.time_s
         result = self.commander.command(
             time_s, message.command, message.param1, message.param2, message.param3
         )

@@ -9,7 +9,7 @@ from musls_control.nodes.stepped_node import FROM_PX4
 from musls_control.offboard.topics import px4_topic
 from musls_sim.nodes.polling import Poller
 from musls_sim.px4.errors import Px4Error
-from musls_sim.px4.graph_vehicles import Px4Vehicles
+from musls_sim.px4.graph_session import GraphSession
 
 SHOW_UP_S = 20.0
 """Real time for PX4's first status to come."""
@@ -22,8 +22,8 @@ class RealDrone:
         inputs: Topics to PX4 that are watched, and their types.
     """
 
-    def __init__(self, node: Node, index: int, vehicles: Px4Vehicles, poller: Poller) -> None:
-        self._node, self._index, self._vehicles = node, index, vehicles
+    def __init__(self, node: Node, index: int, session: GraphSession, poller: Poller) -> None:
+        self._node, self._index, self._session = node, index, session
         self._status_topic = px4_topic(index + 1, "out", "vehicle_status", VehicleStatus)
         self._heard = False
         poller.subscribe(VehicleStatus, self._status_topic, self._on_status, FROM_PX4)
@@ -34,7 +34,7 @@ class RealDrone:
     @property
     def armed(self) -> bool:
         """Whether the motors may turn."""
-        return bool(self._vehicles.autopilot.armed[self._index])
+        return bool(self._session.px4s.armed[self._index])
 
     def publish(self, time_us: int) -> None:
         """PX4 speaks for itself."""

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from musls_description.system import SlungLoadSystem
+from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.energy import EnergyAudit
 from musls_sim.plants.rigid_links.prescribed import DronePath, LoadGuide, Pose
-from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.rigid_links.stability import substeps
 
 Array = NDArray[np.float64]

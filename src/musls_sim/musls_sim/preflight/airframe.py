@@ -6,9 +6,9 @@ import numpy as np
 
 from musls_control.px4_cascade import RotorLayout
 from musls_description.system import Drone
-from musls_sim.scenario import Scenario
 from musls_sim.preflight.checks import Hover
 from musls_sim.preflight.trim import hover_throttle
+from musls_sim.scenario import Scenario
 
 HOVER_RANGE, HOVER_MARGIN, MAX_HOVER_RANGE = 0.2, 0.05, 0.4
 """HTE_THR_RANGE: PX4's default, what is to be left beyond the loaded hover, PX4's maximum."""

@@ -98,7 +98,7 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
     heights = [
         (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
         for k, stage in enumerate(scenario.mission.stages)
-        if not stage.sets_load_down or scenario.start == "air"
+        if not stage.sets_load_down or scenario.start.kind != "ground"
     ]
     if not heights:
         return

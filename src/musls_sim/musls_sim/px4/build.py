@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from musls_description.errors import ConfigError
 from musls_sim.autopilots import AutopilotSetup
+from musls_sim.preflight.airframe import loaded_hover_parameters, rotor_layout
 from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.install import find_px4
 from musls_sim.px4.sensors import Sensors
 from musls_sim.px4.sitl import RATE_HZ, Px4Sitl
-from musls_sim.preflight.airframe import loaded_hover_parameters, rotor_layout
 
 LOGGER_OFF = -1
 """SDLOG_MODE. PX4's own flight log costs time; autopilot.parameters.SDLOG_MODE: 0 writes it."""
@@ -28,8 +28,8 @@ def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
     scenario = setup.scenario
     if scenario.start.kind != "ground":
         raise ConfigError(
-            f"start: {scenario.start.kind} with autopilot.kind: px4: a real PX4 finds its attitude standing on the "
-            "ground; choose start: ground, or the built-in autopilot"
+            f"start: {scenario.start.kind} with autopilot.kind: px4: a real PX4 finds its "
+            "attitude standing on the ground; choose start: ground, or the built-in autopilot"
         )
     install = find_px4()
     always = {
@@ -44,7 +44,10 @@ def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
         [own | always for own in loaded_hover_parameters(scenario, setup.hover)],
         scenario.autopilot.parameters,
         Sensors(
-            scenario.autopilot.sensors, scenario.physics.gravity_m_s2, 1.0 / RATE_HZ, setup.generator
+            scenario.autopilot.sensors,
+            scenario.physics.gravity_m_s2,
+            1.0 / RATE_HZ,
+            setup.generator,
         ),
         log_folder=setup.logs,
         dds=dds,

@@ -64,6 +64,7 @@ class Px4Sitl:
     """
 
     rate_hz = RATE_HZ
+    has_sensors = True
 
     def __init__(
         self,
@@ -356,9 +357,7 @@ class Px4Sitl:
                 -setpoint.yaw_rate_enu_rad_s[i],
             )
 
-    def _supervise(
-        self, time_s: float, sinking: np.ndarray, estimate: Estimate
-    ) -> None:
+    def _supervise(self, time_s: float, sinking: np.ndarray, estimate: Estimate) -> None:
         """End the flight if a PX4 stops flying it; after a landing PX4 disarms by itself."""
         for i, vehicle in enumerate(self._vehicles):
             state = vehicle.commands.state

@@ -13,12 +13,12 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.landing import LandingTimer
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 
 Array = NDArray[np.float64]
 
 COM_OF_LOSS_T_S = 1.0
-COM_DISARM_LAND_S = 2.0
 COM_DISARM_PRFLT_S = 10.0
 MPC_LAND_SPEED_M_S = 0.7
 FORCE = 21196.0
@@ -105,7 +105,7 @@ class Commander:
         self._heartbeat_s = -np.inf
         self._trajectory: TrajectoryInput | None = None
         self._hold: Array | None = None
-        self._landed_since_s: float | None = None
+        self._landing = LandingTimer()
 
     def heartbeat(self, time_s: float) -> None:
         """Take note of an OffboardControlMode that asks for trajectory control."""
@@ -170,11 +170,11 @@ class Commander:
             if self.wanted is NavState.OFFBOARD and not self._has_stream(time_s):
                 return Result.TEMPORARILY_REJECTED  # the mode could not run
             self.armed, self.armed_at_s, self.took_off_at_s = True, time_s, None
-            self._landed_since_s = None
+            self._landing.reset()
         return Result.ACCEPTED
 
     def _disarm_by_command(self, param2: float) -> Result:
-        flies = self.took_off_at_s is not None and self._landed_since_s is None
+        flies = self.took_off_at_s is not None and not self._landing.landed
         if self.armed and flies and param2 != FORCE:
             return Result.TEMPORARILY_REJECTED
         self._disarm(DisarmReason.COMMAND)
@@ -182,18 +182,17 @@ class Commander:
 
     def _disarm(self, reason: DisarmReason) -> None:
         self.armed, self.armed_at_s, self.took_off_at_s = False, None, None
-        self.disarm_reason, self._landed_since_s = reason, None
+        self.disarm_reason = reason
+        self._landing.reset()
 
     def _disarm_by_itself(self, time_s: float, landed: bool) -> None:
-        if not self.armed or not landed:
-            self._landed_since_s = None
+        is_time = self._landing.update(time_s, self.armed and landed)
+        if not self.armed or not landed or self.armed_at_s is None:
             return
-        if self._landed_since_s is None:
-            self._landed_since_s = time_s
         if self.took_off_at_s is None:
             if time_s - self.armed_at_s >= COM_DISARM_PRFLT_S:
                 self._disarm(DisarmReason.NO_TAKE_OFF)
-        elif time_s - self._landed_since_s >= COM_DISARM_LAND_S:
+        elif is_time:
             self._disarm(DisarmReason.LANDED)
 
     @staticmethod

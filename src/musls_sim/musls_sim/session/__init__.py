@@ -1,1 +1,1 @@
-"""The flight: checks before it, the loop, and what it leaves behind."""
+"""The session: composes a simulation from a scenario and runs it, in the only flight loop."""

@@ -51,6 +51,11 @@ class Loop:
         self._before, self._after = tuple(before), tuple(after)
         self._steps = (*self._before, *map(self._observing, self.observers), *self._after)
 
+    def observe_with(self, observer: Observer) -> None:
+        """Add an observer before the start."""
+        self.observers.append(observer)
+        self.set_steps(self._before, self._after)
+
     @property
     def time_s(self) -> float:
         """Simulated time."""

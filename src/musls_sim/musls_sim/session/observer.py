@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from musls_sim.plants.interface import Plant
 
 if TYPE_CHECKING:
     from musls_sim.session.loop import Loop
 
 Array = NDArray[np.float64]
+
+
+class Recorder(Protocol):
+    """What keeps a flight: see `musls_sim.recording`.
+
+    Attributes:
+        every: Control periods between two records.
+    """
+
+    every: int
+
+    def record(self, time_s: float, plant: Plant) -> None:
+        """Record the state of the plant."""
+
+    def record_setpoint(
+        self,
+        time_s: float,
+        load_position_enu_m: Array,
+        load_orientation_wxyz: Array,
+        drone_position_enu_m: Array,
+        drone_orientation_wxyz: Array,
+    ) -> None:
+        """Record new set-points."""
+
+    def record_stage(self, time_s: float, name: str) -> None:
+        """Record the beginning of a stage."""
+
+    def close(self) -> None:
+        """Finish."""
 
 
 class Observer:
@@ -71,6 +102,42 @@ class Announcer:
         """See `Observer.on_event`."""
         for observer in self._observers:
             observer.on_event(time_s, kind, what)
+
+
+class RecorderObserver(Observer):
+    """Hands everything to a recorder: a bag, or arrays in memory."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Watch at the recorder's rate."""
+        self.recorder, self.every = recorder, recorder.every
+        self.on_setpoint = recorder.record_setpoint  # type: ignore[method-assign]
+        self.on_stage = recorder.record_stage  # type: ignore[method-assign]
+
+    def observe(self, time_s: float, loop: Loop) -> None:
+        """Record the plant's state."""
+        self.recorder.record(time_s, loop.plant)
+
+    def close(self) -> None:
+        """Finish the recording."""
+        self.recorder.close()
+
+
+class Progress(Observer):
+    """Reports a run's progress about ten times a second of wall time."""
+
+    every = 10
+    _PERIOD_S = 0.1
+
+    def __init__(self, report: Callable[[float, Any], None]) -> None:
+        """Keep the function, which is told the simulated time and the session."""
+        self._report, self._next_s = report, 0.0
+
+    def observe(self, time_s: float, loop: Loop) -> None:
+        """Report if it is time to."""
+        now_s = perf_counter()
+        if now_s >= self._next_s:
+            self._next_s = now_s + self._PERIOD_S
+            self._report(time_s, loop)
 
 
 class Pace(Observer):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from musls_analysis.recordings.raw_bag import STORAGE_SUFFIXES
@@ -12,8 +13,35 @@ from musls_analysis.recordings.readers.flight_log import is_flight_log, read_fli
 from musls_analysis.recordings.readers.options import ReadOptions
 from musls_analysis.recordings.recording import Recording
 from musls_description.errors import ConfigError
+from musls_description.registry import Registry
 
 _HEAD_BYTES = 65536
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads one kind of text file.
+
+    Attributes:
+        what: What such a file looks like, for people.
+        recognises: Whether its first lines (without empty ones) are those of this kind.
+        read: Reads a file.
+    """
+
+    what: str
+    recognises: Callable[[list[str]], bool]
+    read: Callable[[Path, ReadOptions], Recording]
+
+
+READERS: Registry[Reader] = Registry(
+    "reader",
+    "musls.readers",
+    {
+        "csv": Reader("CSV with a column load_x", lambda lines: is_excerpt(lines[0]), read_excerpt),
+        "flight_log": Reader("35 + 20 n columns", is_flight_log, read_flight_log),
+    },
+)
+"""Readers of text files by name; bags are recognised by their folder or suffix."""
 
 
 def read_recording(path: Path | str, options: ReadOptions | None = None) -> Recording:
@@ -39,14 +67,11 @@ def read_recording(path: Path | str, options: ReadOptions | None = None) -> Reco
     if path.suffix in STORAGE_SUFFIXES:
         return read_bag_of_any_kind(path, options)
     first_lines = _first_lines(path)
-    if is_excerpt(first_lines[0]):
-        return read_excerpt(path, options)
-    if is_flight_log(first_lines):
-        return read_flight_log(path, options)
-    raise ConfigError(
-        f"{path}: not a recording: neither a bag nor a flight log (35 + 20 n columns) nor a CSV "
-        "with a column load_x"
-    )
+    for reader in READERS.values():
+        if reader.recognises(first_lines):
+            return reader.read(path, options)
+    known = "; ".join(f"{name} ({reader.what})" for name, reader in READERS.items())
+    raise ConfigError(f"{path}: not a recording: neither a bag nor one of {known}")
 
 
 def _bag_in(folder: Path) -> Path:

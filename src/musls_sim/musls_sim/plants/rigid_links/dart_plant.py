@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
+from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.interface import PlantInputs, PlantState, SimulationDiverged
 from musls_sim.plants.rigid_links.dart_skeleton import (
     add_ground_contact,
@@ -42,7 +43,6 @@ from musls_sim.plants.rigid_links.kinematics import (
     fastest_body,
     joint_table,
 )
-from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.rigid_links.stability import (
     JOINT_TURN_PER_STEP_RAD,
     REFINEMENTS,

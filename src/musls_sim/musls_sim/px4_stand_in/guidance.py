@@ -1,0 +1,80 @@
+"""Guidance of drones whose set-points and commands come from a ROS graph, as PX4 takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from musls_control.autopilot import DroneSetpoints
+from musls_control.px4_cascade.takeoff import TakeoffState
+from musls_description.errors import ConfigError
+from musls_sim.px4_stand_in.commander import Commander, NavState
+from musls_sim.scenario import Scenario
+from musls_sim.session.compose import Parts
+from musls_sim.session.session import Session
+
+PERIODS_PER_WINDOW = 5
+"""Control periods between two decisions of the commanders: 20 ms."""
+
+
+class CommandedGuidance:
+    """One commander a drone decides what the drone is to do.
+
+    Attributes:
+        commanders: One per drone.
+        setpoint: What the autopilot is to follow now.
+        stage: Always empty: nobody tells the simulator the mission.
+        finished: Never: whoever runs the session ends it.
+    """
+
+    def __init__(self, parts: Parts, commanders: Sequence[Commander]) -> None:
+        """Begin with nothing asked for.
+
+        Args:
+            parts: Autopilot and estimator.
+            commanders: One per drone.
+        """
+        self.commanders, self._parts = tuple(commanders), parts
+        self.setpoint = DroneSetpoints.unset(len(commanders))
+        self.stage, self.finished, self.landed = "", False, False
+        self.planned_s = float("inf")
+
+    def step(self, tick: int) -> None:
+        """Decide, once in a window of periods."""
+        if tick % PERIODS_PER_WINDOW:
+            return
+        autopilot, plant = self._parts.autopilot, self._parts.plant
+        measured = self._parts.estimator.estimate.drones.data
+        landed, takeoff = autopilot.landed, autopilot.takeoff_state
+        for i, commander in enumerate(self.commanders):
+            commander.step(
+                tick * plant.period_s,
+                measured[i],
+                bool(landed[i]),
+                takeoff[i] == TakeoffState.FLIGHT,
+                self.setpoint.data[i],
+            )
+
+
+def stand_in_session(
+    scenario: Scenario, loss_action: NavState = NavState.LOITER
+) -> tuple[Session, Sequence[Commander]]:
+    """Make a session whose drones do what their commanders are told.
+
+    Args:
+        scenario: What to simulate; its mission only tells where an air start hangs.
+        loss_action: See `Commander`.
+
+    Raises:
+        ConfigError: The scenario cannot work.
+    """
+    if scenario.autopilot.kind != "builtin":
+        raise ConfigError(
+            f"autopilot.kind = {scenario.autopilot.kind}: these vehicles have the built-in "
+            "autopilot only; a real PX4 has topics of its own"
+        )
+    in_air = scenario.start.kind != "ground"
+    commanders = [Commander(in_air=in_air, loss_action=loss_action) for _ in scenario.system.drones]
+    session = Session(
+        scenario, make_guidance=lambda parts, observers: CommandedGuidance(parts, commanders)
+    )
+    return session, commanders

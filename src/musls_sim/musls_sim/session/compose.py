@@ -1,0 +1,134 @@
+"""Composes the parts of a simulation from its scenario; the one place that does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.autopilot import Autopilot
+from musls_control.mission import FlightPlan, GroundSpot, compile_air_plan, compile_plan
+from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
+from musls_sim.plants import PLANTS
+from musls_sim.plants.interface import Plant, PlantSetup, PlantState
+from musls_sim.preflight.checks import Hover, check_hover, hover_in_formation
+from musls_sim.scenario import Scenario
+from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
+from musls_sim.session.event_queue import check_stages
+from musls_sim.session.guidance import Guidance, MissionGuidance
+from musls_sim.session.observer import Observer
+from musls_sim.wind import Wind
+
+Array = NDArray[np.float64]
+
+MakeAutopilot = Callable[[AutopilotSetup], Autopilot]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a session is made of.
+
+    Attributes:
+        hover: How the system hangs in formation.
+        plant: The physics.
+        plan: The mission's set-points.
+        autopilot: Flight stack of the drones.
+        estimator: What is known of the state.
+        wind: Moving air.
+    """
+
+    hover: Hover
+    plant: Plant
+    plan: FlightPlan
+    autopilot: Autopilot
+    estimator: Estimator
+    wind: Wind
+
+
+def compose(
+    scenario: Scenario,
+    logs: Path,
+    *,
+    force: bool = False,
+    make_autopilot: MakeAutopilot | None = None,
+) -> Parts:
+    """Check a scenario and build everything.
+
+    Args:
+        scenario: What to simulate.
+        logs: Folder for what real autopilots print.
+        force: Fly in spite of too little thrust.
+        make_autopilot: Builds another autopilot than the scenario's.
+
+    Raises:
+        ConfigError: The scenario cannot work.
+        Px4Error: A real PX4 is asked for and there is none.
+    """
+    first = scenario.mission.stages[0].pose(np.zeros(1))[0]
+    hover = hover_in_formation(scenario, first)
+    if scenario.start.kind != "state":
+        check_hover(scenario, hover, force=force)
+    plant = build_plant(scenario, hover)
+    plan = _plan(scenario, plant.state, first)
+    check_stages(scenario.events, plan.stage_names)
+    # One source of noise a part: what one part draws does not change what another one gets.
+    gusts, mocap, sensors = np.random.default_rng(scenario.seed).spawn(3)
+    make = make_autopilot or AUTOPILOTS[scenario.autopilot.kind]
+    autopilot = make(AutopilotSetup(scenario, hover, plant.state, logs, sensors))
+    return Parts(
+        hover,
+        plant,
+        plan,
+        autopilot,
+        _estimator(scenario, plant, autopilot, mocap),
+        Wind(scenario.wind, plant.period_s, gusts),
+    )
+
+
+def build_plant(scenario: Scenario, hover: Hover) -> Plant:
+    """Build the physics of a scenario.
+
+    Raises:
+        ConfigError: The cable model cannot have this system or start.
+    """
+    return PLANTS[scenario.cable_model](
+        PlantSetup(
+            scenario.system,
+            scenario.start,
+            scenario.physics,
+            hover.equilibrium,
+            jerks_cables=any(stage.jerks_cables for stage in scenario.mission.stages),
+        )
+    )
+
+
+def mission_guidance(parts: Parts, observers: Sequence[Observer]) -> Guidance:
+    """Make the guidance that flies the mission's plan."""
+    return MissionGuidance(parts.plan, parts.autopilot, observers, parts.plant.period_s)
+
+
+def _plan(scenario: Scenario, state: PlantState, first: Array) -> FlightPlan:
+    if scenario.start.kind != "ground":
+        return compile_air_plan(
+            scenario.mission, scenario.formation, first, scenario.system.n_drones
+        )
+    spot = GroundSpot(state.position_enu_m[0].copy(), 0.0, state.position_enu_m[1:].copy())
+    return compile_plan(scenario.mission, scenario.formation, spot)
+
+
+def _estimator(
+    scenario: Scenario, plant: Plant, autopilot: Autopilot, generator: np.random.Generator
+) -> Estimator:
+    """Estimator of the scenario; an autopilot with sensors of its own is told the truth."""
+    if isinstance(scenario.estimation, TruthSpec) or autopilot.has_sensors:
+        return Truth(plant.state)
+    return MotionCapture(
+        scenario.estimation,
+        plant.state,
+        plant.period_s,
+        scenario.physics.gravity_m_s2,
+        generator,
+    )

@@ -1,0 +1,173 @@
+"""The control step: autopilot or controller, down to what acts on the plant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
+from musls_control.controllers import Controller, ControlLevel, ControlSetup
+from musls_control.controllers.user import WatchedController, level_of
+from musls_control.phases import GROUND_PHASES
+from musls_description.errors import ConfigError
+from musls_sim.plants.interface import PlantInputs
+from musls_sim.scenario import Scenario
+from musls_sim.session.adapters import ForcesToRotors, ThrustMomentToRotors
+from musls_sim.session.compose import Parts
+from musls_sim.session.guidance import Guidance
+
+Array = NDArray[np.float64]
+
+
+def make_controller(
+    scenario: Scenario,
+    period_s: float,
+    given: Controller | Callable[..., Controller] | None = None,
+) -> Controller | None:
+    """Make the controller of a scenario, None for the formation's set-points alone.
+
+    Args:
+        scenario: Names a controller.
+        period_s: Control period.
+        given: A controller, or what makes one from a `ControlSetup`, instead of the scenario's.
+
+    Raises:
+        ConfigError: No such class, or its parameters do not fit.
+    """
+    setup = ControlSetup(
+        scenario.system, scenario.formation, scenario.physics.gravity_m_s2, period_s
+    )
+    if given is None:
+        made = scenario.controller.build(setup)
+        return made if made is None or isinstance(made, Controller) else None
+    if isinstance(given, Controller):
+        return given
+    made = given(setup)
+    if not isinstance(made, Controller):
+        raise ConfigError(f"{given!r} makes a {type(made).__name__}, not a musls.Controller")
+    return made
+
+
+class Control:
+    """A step of the session: writes rotor commands, or wrenches, into the plant's inputs."""
+
+    def __init__(
+        self,
+        controller: Controller | None,
+        parts: Parts,
+        guidance: Guidance,
+        command: MotorCommands,
+        inputs: PlantInputs,
+    ) -> None:
+        """Connect what takes part.
+
+        Args:
+            controller: Flies while the load hangs in the air; None leaves it to the autopilot.
+            parts: Autopilot, estimator, plan.
+            guidance: Set-points of the mission.
+            command: Motor commands of the autopilot.
+            inputs: What acts on the plant.
+
+        Raises:
+            ConfigError: A controller of this level cannot fly these drones.
+        """
+        self._parts, self._guidance, self._command = parts, guidance, command
+        inputs.rotor_command_rad_s = command.omega_cmd_rad_s
+        self._inputs = inputs
+        self._period_s = parts.plant.period_s
+        self._setpoint, self._estimate = guidance.setpoint, parts.estimator.estimate
+        self._controller: WatchedController | None = None
+        self._flies = False
+        self.step: Callable[[int], None] = self._autopilot
+        if controller is None:
+            return
+        system = parts.plant.system
+        level, n, rotors = level_of(controller), system.n_drones, len(system.drones[0].rotors)
+        shapes = {
+            ControlLevel.DRONE_SETPOINTS: ((n, 4), (n, SETPOINT_COLUMNS)),
+            ControlLevel.FORCES: ((n, 3), (n, 4)),
+            ControlLevel.THRUST_MOMENT: ((n, 4),),
+            ControlLevel.ROTOR_SPEEDS: ((n, rotors),),
+            ControlLevel.IDEAL_THRUST_MOMENT: ((n, 4),),
+        }[level]
+        self._controller = WatchedController(controller, shapes)
+        self._reference = parts.plan.reference.stepped(self._period_s)
+        self._level = level
+        if level is not ControlLevel.DRONE_SETPOINTS and parts.autopilot.has_sensors:
+            raise ConfigError(
+                f"a controller of level {level.value} cannot fly real PX4s: choose level "
+                f"{ControlLevel.DRONE_SETPOINTS.value}, or autopilot.kind: builtin"
+            )
+        mixing = ThrustMomentToRotors(system)
+        turning = ForcesToRotors(system, mixing)
+        self._put_out = {
+            ControlLevel.DRONE_SETPOINTS: self._put_setpoints,
+            ControlLevel.FORCES: lambda commands: turning(
+                commands, self._setpoint.yaw_enu_rad, self._estimate, command.omega_cmd_rad_s
+            ),
+            ControlLevel.THRUST_MOMENT: lambda commands: mixing(commands, command.omega_cmd_rad_s),
+            ControlLevel.ROTOR_SPEEDS: self._put_rotor_speeds,
+            ControlLevel.IDEAL_THRUST_MOMENT: self._put_wrenches,
+        }[level]
+        self.step = self._fly
+
+    @property
+    def mean_step_us(self) -> float | None:
+        """Mean wall time of a call of the controller [us], None without one."""
+        if self._controller is None:
+            return None
+        return self._controller.total_s / max(self._controller.calls, 1) * 1e6
+
+    def _autopilot(self, tick: int) -> None:
+        self._parts.autopilot.step(
+            tick * self._period_s, self._setpoint, self._estimate, self._command
+        )
+
+    def _fly(self, tick: int) -> None:
+        """The controller while the load hangs in the air, else the autopilot alone."""
+        controller = self._controller
+        if controller is None or self._guidance.stage in GROUND_PHASES:
+            if self._flies:
+                self._hand_back()
+            self._autopilot(tick)
+            return
+        time_s = tick * self._period_s
+        if not self._flies:
+            self._take_over(controller, time_s)
+        commands = controller.step(time_s, self._reference.at(tick), self._estimate)
+        self._put_out(commands)
+        if self._level is ControlLevel.DRONE_SETPOINTS:
+            self._autopilot(tick)
+
+    def _take_over(self, controller: WatchedController, time_s: float) -> None:
+        self._flies = True
+        if self._level is ControlLevel.IDEAL_THRUST_MOMENT:
+            self._command.data[:] = 0.0
+            self._parts.plant.state.rotor_speed_rad_s[:] = 0.0
+        controller.start(time_s, self._estimate)
+
+    def _hand_back(self) -> None:
+        """Let the autopilot go on from the present thrust, as after a long hover."""
+        self._flies = False
+        self._inputs.wrench_body[:] = 0.0
+        autopilot, state = self._parts.autopilot, self._parts.plant.state
+        if self._level is not ControlLevel.DRONE_SETPOINTS and hasattr(autopilot, "resume"):
+            autopilot.resume(state.rotor_speed_rad_s, self._estimate)
+
+    def _put_setpoints(self, commands: Array) -> None:
+        rows = self._setpoint.data
+        if commands.shape[1] == SETPOINT_COLUMNS:
+            armed = rows[:, 11].copy()
+            rows[:] = commands
+            rows[:, 11] = armed
+        else:
+            rows[:, 0:3], rows[:, 9] = commands[:, 0:3], commands[:, 3]
+
+    def _put_rotor_speeds(self, commands: Array) -> None:
+        self._command.omega_cmd_rad_s[:] = commands
+
+    def _put_wrenches(self, commands: Array) -> None:
+        wrench = self._inputs.wrench_body
+        wrench[1:, 0:3], wrench[1:, 5] = commands[:, 1:4], commands[:, 0]

@@ -1,0 +1,253 @@
+"""One simulation of one scenario, ready to run: `Session`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.autopilot import MotorCommands
+from musls_control.controllers import Controller
+from musls_control.estimate import Estimate
+from musls_control.reference import LoadReference
+from musls_sim.events import EventSpec, Scene
+from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_sim.scenario import Scenario
+from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
+from musls_sim.session.control import Control, make_controller
+from musls_sim.session.event_queue import EventQueue
+from musls_sim.session.guidance import Guidance
+from musls_sim.session.loop import Loop, Step
+from musls_sim.session.observer import Observer, Pace
+
+Array = NDArray[np.float64]
+
+MakeController = type[Controller] | Callable[..., Controller]
+
+
+@dataclass(frozen=True)
+class FlightResult:
+    """What a flight says about itself.
+
+    Attributes:
+        sim_time_s: Simulated time.
+        wall_time_s: Time the loop took.
+        periods: Control periods flown.
+        plant_step_us: Mean time of one control period in the plant [us].
+        controller_step_us: Mean time of one call of the controller [us]; None without one.
+        max_tension_n: Largest tension of each cable over all steps, (n_cables,).
+        landed: Whether the drones were found landed at the end.
+        interrupted: Whether the user ended it.
+    """
+
+    sim_time_s: float
+    wall_time_s: float
+    periods: int
+    plant_step_us: float
+    controller_step_us: float | None
+    max_tension_n: Array
+    landed: bool
+    interrupted: bool
+
+
+class Session(Loop):
+    """Composes a simulation from a scenario and runs it.
+
+    In every control period: guidance and events decide what is asked for, the observers look,
+    then control, wind, plant and estimator move the system to the end of the period.
+
+        with Session(scenario) as session:
+            while not session.finished:
+                session.advance(1)
+
+    Attributes:
+        scenario: What is simulated.
+        parts: What it is made of.
+        guidance: Set-points over time.
+        inputs: What acts on the plant; whoever pushes a body writes into `inputs.wrench_enu`.
+        command: What the motors are told.
+        events: What happens, and has happened, to the system.
+        max_tension_n: Largest tension of each cable over all steps, (n_cables,).
+        plant_s: Wall time spent in the plant.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        controller: Controller | MakeController | None = None,
+        observers: Sequence[Observer] = (),
+        force: bool = False,
+        autopilot_logs: Path | None = None,
+        make_autopilot: MakeAutopilot | None = None,
+        make_guidance: Callable[[Parts, Sequence[Observer]], Guidance] = mission_guidance,
+    ) -> None:
+        """Check the scenario and build everything.
+
+        Args:
+            scenario: What to simulate.
+            controller: Another controller than the scenario's: an object, or a class that is
+                called with a `ControlSetup`.
+            observers: What watches the run.
+            force: Fly in spite of too little thrust.
+            autopilot_logs: Folder for what real autopilots print; default "px4" here.
+            make_autopilot: Builds another autopilot than the scenario's.
+            make_guidance: Builds another guidance than the mission's.
+
+        Raises:
+            ConfigError: The scenario cannot work.
+            Px4Error: A real PX4 is asked for and there is none.
+        """
+        self.scenario = scenario
+        self.parts = compose(
+            scenario, autopilot_logs or Path("px4"), force=force, make_autopilot=make_autopilot
+        )
+        super().__init__(self.parts.plant, observers)
+        system = scenario.system
+        self.guidance = make_guidance(self.parts, self.observers)
+        self.inputs = PlantInputs.zeros(system)
+        self.command = MotorCommands.zeros(system.n_drones, len(system.drones[0].rotors))
+        self.control = Control(
+            make_controller(scenario, self.plant.period_s, controller),
+            self.parts,
+            self.guidance,
+            self.command,
+            self.inputs,
+        )
+        self.events = EventQueue(
+            Scene(self.plant, self.inputs), self.guidance, self.announce, self.plant.period_s
+        )
+        for event in scenario.events:
+            self.events.add(event)
+        self.max_tension_n = np.zeros(len(self.plant.state.tension_peak_n))
+        self._closing.callback(self._note_wall_time)
+        self._closing.callback(self.parts.autopilot.close)
+        self.plant_s = 0.0
+        self._wall_s: float | None = None
+        self.set_steps(
+            (self.guidance.step, self.events.step),
+            (self.control.step, *self._air(), self._move(), self._estimate()),
+        )
+
+    @property
+    def state(self) -> PlantState:
+        """True state after the last step; the memory stays the same."""
+        return self.plant.state
+
+    @property
+    def estimate(self) -> Estimate:
+        """What estimators and motion capture say of the state; the memory stays the same."""
+        return self.parts.estimator.estimate
+
+    @property
+    def reference(self) -> LoadReference:
+        """What is asked of the load now, with derivatives."""
+        return self.parts.plan.reference.at(self.time_s)
+
+    @property
+    def stage(self) -> str:
+        """Name of the present phase or stage."""
+        return self.guidance.stage
+
+    @property
+    def finished(self) -> bool:
+        """Whether the flight is over, by its plan or because it was stopped."""
+        return self.guidance.finished or self.stopped
+
+    def add_event(self, event: EventSpec) -> None:
+        """Let something happen that is not in the scenario.
+
+        Raises:
+            ConfigError: The system cannot have it.
+        """
+        self.events.add(event)
+
+    def start(self) -> None:
+        """Start autopilot and observers; `advance` does it if it has not been done.
+
+        Raises:
+            Px4Error: A real PX4 did not start.
+        """
+        if self._started:
+            return
+        try:
+            self.parts.autopilot.start(self.guidance.setpoint, self.estimate)
+            super().start()
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, *, realtime: bool = False) -> FlightResult:
+        """Fly to the end, or until `stop` or Ctrl-C, and close everything.
+
+        Args:
+            realtime: Do not run faster than real time.
+
+        Raises:
+            SimulationDiverged: The physics failed; observers keep the flight up to there.
+            ControllerError: A controller failed, likewise.
+            Px4Error: A real autopilot failed, likewise.
+        """
+        if realtime:
+            self.observe_with(Pace())
+        with self:
+            try:
+                while not self.finished:
+                    self.advance(1)
+            except KeyboardInterrupt:
+                self.stop()
+        return self.result()
+
+    def result(self) -> FlightResult:
+        """What the flight says about itself so far."""
+        wall_s = self.elapsed_s if self._wall_s is None else self._wall_s
+        return FlightResult(
+            self.time_s,
+            wall_s,
+            self.tick,
+            self.plant_s / max(self.tick, 1) * 1e6,
+            self.control.mean_step_us,
+            self.max_tension_n,
+            self.guidance.landed,
+            self.stopped,
+        )
+
+    def _note_wall_time(self) -> None:
+        self._wall_s = self.elapsed_s
+
+    def _air(self) -> tuple[Step, ...]:
+        """Wind; nothing to do where it is steady."""
+        wind, target = self.parts.wind, self.inputs.wind_enu_m_s
+        target[:] = wind.velocity_enu_m_s
+        if wind.steady:
+            return ()
+
+        def blow(tick: int) -> None:
+            wind.step()
+            target[:] = wind.velocity_enu_m_s
+
+        return (blow,)
+
+    def _move(self) -> Step:
+        plant, inputs, largest = self.plant, self.inputs, self.max_tension_n
+        peak = plant.state.tension_peak_n
+
+        def move(tick: int) -> None:
+            begin = perf_counter()
+            plant.step(inputs)
+            np.maximum(largest, peak, out=largest)
+            self.plant_s += perf_counter() - begin
+
+        return move
+
+    def _estimate(self) -> Step:
+        estimator, state = self.parts.estimator, self.plant.state
+
+        def estimate(tick: int) -> None:
+            estimator.step(state)
+
+        return estimate
