@@ -5,8 +5,10 @@ import pytest
 from plant_helpers import hovering_plant
 
 from musls_description.library import load_system, system_names
-from musls_sim.plants.rigid_links.forces import generalised_forces, rotor_table, spin_rotors
-from musls_sim.plants.rigid_links.kinematics import body_motion, rotation_to_quaternion
+from musls_sim.plants.aerodynamics import rotor_table, spin_rotors
+from musls_sim.plants.bodies import rotation_to_quaternion
+from musls_sim.plants.rigid_links.forces import generalised_forces
+from musls_sim.plants.rigid_links.kinematics import body_motion
 
 
 def random_state(plant, seed=0):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import Drone, SlungLoadSystem
-from musls_sim.plants.rigid_links.forces import rotor_table
+from musls_sim.plants.aerodynamics import rotor_table
 
 Array = NDArray[np.float64]
 

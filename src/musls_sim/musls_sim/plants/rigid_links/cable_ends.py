@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_sim.plants.bodies import POSITION, rotation_to_quaternion
 from musls_sim.plants.rigid_links.inertia import factorise, half_solve, other_half_solve
 from musls_sim.plants.rigid_links.kinematics import (
     AXIS_X,
     AXIS_Y,
     AXIS_Z,
-    POSITION,
     body_motion,
-    rotation_to_quaternion,
 )
 
 MISS = 1e-9

@@ -18,13 +18,15 @@ from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
 from musls_sim.physics import CONTROL_PERIOD_S
+from musls_sim.plants.aerodynamics import rotor_table, spin_rotors
+from musls_sim.plants.bodies import POSITION, collect_state, fastest_body
 from musls_sim.plants.interface import PlantInputs, PlantState, SimulationDiverged
 from musls_sim.plants.rigid_links.dart_skeleton import (
     add_ground_contact,
     build_skeleton,
     build_world,
 )
-from musls_sim.plants.rigid_links.forces import generalised_forces, rotor_table, spin_rotors
+from musls_sim.plants.rigid_links.forces import generalised_forces
 from musls_sim.plants.rigid_links.friction import RegularisedFriction
 from musls_sim.plants.rigid_links.joint_stops import JointStops
 from musls_sim.plants.rigid_links.judge import (
@@ -37,10 +39,7 @@ from musls_sim.plants.rigid_links.judge import (
 )
 from musls_sim.plants.rigid_links.kinematics import (
     MOTION_COLUMNS,
-    POSITION,
     body_motion,
-    collect_state,
-    fastest_body,
     joint_table,
 )
 from musls_sim.plants.rigid_links.stability import (

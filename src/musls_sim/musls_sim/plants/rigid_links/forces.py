@@ -8,125 +8,12 @@ every coordinate (transpose of the Jacobian) in O(n); DART then takes all in one
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
-from musls_description.system import SlungLoadSystem
-from musls_sim.plants.rigid_links.kinematics import (
-    AXIS_X,
-    AXIS_Y,
-    AXIS_Z,
-    OMEGA,
-    POSITION,
-    VELOCITY,
-)
-
-Array = NDArray[np.float64]
-
-# Columns of the table of rotors.
-_PLACE, _THRUST, _TORQUE, _UP, _DOWN, _DRAG = 0, 3, 4, 5, 6, 7
-
-GROUND_STIFFNESS_N_M2 = 60.0
-GROUND_DAMPING_N_S_M2 = 1.0
-"""Ground under a cable, per length of cable. Soft enough for a node of any chain at 4 ms (the mass
-of a node shrinks with its length too), hard enough that a lying cable sinks in by 1.4 mm."""
-
-
-def rotor_table(system: SlungLoadSystem) -> Array:
-    """Constants of all rotors, (n_drones, n_rotors, 8).
-
-    Columns: place (3), thrust coefficient, reaction torque coefficient with sign about body z,
-    time constants up and down, drag coefficient.
-    """
-    return np.array(
-        [
-            [
-                [
-                    *rotor.position_m,
-                    rotor.thrust_coefficient_n_s2,
-                    rotor.thrust_coefficient_n_s2
-                    * rotor.moment_ratio_m
-                    * (-1.0 if rotor.spin == "ccw" else 1.0),
-                    rotor.time_constant_up_s,
-                    rotor.time_constant_down_s,
-                    rotor.drag_n_s2_m_rad,
-                ]
-                for rotor in drone.rotors
-            ]
-            for drone in system.drones
-        ]
-    )
-
-
-@compiled()
-def spin_rotors(speed, command, rotors, dt):
-    """Advance all rotor speeds by their first-order lag (exact for a command held over dt).
-
-    Args:
-        speed: Rotor speeds, changed in place, (n_drones, n_rotors) [rad/s].
-        command: Commanded speeds, (n_drones, n_rotors) [rad/s].
-        rotors: From `rotor_table`.
-        dt: Time step [s].
-    """
-    for i in range(speed.shape[0]):
-        for j in range(speed.shape[1]):
-            gap = command[i, j] - speed[i, j]
-            lag = rotors[i, j, _UP] if gap > 0.0 else rotors[i, j, _DOWN]
-            speed[i, j] += gap * (1.0 - np.exp(-dt / lag))
-
-
-@compiled()
-def _add_body_drag(m, drag, wind, w):
-    """Linear drag of a body in the moving air, added to its wrench."""
-    for k in range(3):
-        along = 0.0
-        for i in range(3):
-            along += m[3 * i + k] * (m[VELOCITY + i] - wind[i])
-        for i in range(3):
-            w[i] -= drag[k] * along * m[3 * i + k]
-
-
-@compiled()
-def _add_rotors(m, speed, rotors, wind, w):
-    """Thrust, reaction torque and drag of one drone's rotors, added to its wrench."""
-    zx, zy, zz = m[2], m[5], m[8]
-    for j in range(speed.shape[0]):
-        c = rotors[j]
-        omega = speed[j]
-        thrust = c[_THRUST] * omega * omega
-        torque = c[_TORQUE] * omega * omega
-        rx = m[0] * c[0] + m[1] * c[1] + m[2] * c[2]
-        ry = m[3] * c[0] + m[4] * c[1] + m[5] * c[2]
-        rz = m[6] * c[0] + m[7] * c[1] + m[8] * c[2]
-        fx, fy, fz = thrust * zx, thrust * zy, thrust * zz
-        if c[_DRAG] > 0.0:
-            # Velocity of the hub against the air, without its part along the rotor axis.
-            ux = m[VELOCITY] + m[OMEGA + 1] * rz - m[OMEGA + 2] * ry - wind[0]
-            uy = m[VELOCITY + 1] + m[OMEGA + 2] * rx - m[OMEGA] * rz - wind[1]
-            uz = m[VELOCITY + 2] + m[OMEGA] * ry - m[OMEGA + 1] * rx - wind[2]
-            along = ux * zx + uy * zy + uz * zz
-            d = c[_DRAG] * omega
-            fx -= d * (ux - along * zx)
-            fy -= d * (uy - along * zy)
-            fz -= d * (uz - along * zz)
-        w[0] += fx
-        w[1] += fy
-        w[2] += fz
-        w[3] += torque * zx + ry * fz - rz * fy
-        w[4] += torque * zy + rz * fx - rx * fz
-        w[5] += torque * zz + rx * fy - ry * fx
-
-
-@compiled()
-def _add_ground(m, ground, length, w):
-    """Compliant ground under the origin of a link that is below it, added to its wrench."""
-    depth = ground - m[POSITION + 2]
-    if depth > 0.0:
-        up = length * (GROUND_STIFFNESS_N_M2 * depth - GROUND_DAMPING_N_S_M2 * m[VELOCITY + 2])
-        if up > 0.0:
-            w[2] += up
-            w[0] -= length * GROUND_DAMPING_N_S_M2 * m[VELOCITY]
-            w[1] -= length * GROUND_DAMPING_N_S_M2 * m[VELOCITY + 1]
+from musls_sim.plants.aerodynamics import add_body_drag, add_rotors
+from musls_sim.plants.bodies import POSITION
+from musls_sim.plants.ground import add_soft_ground
+from musls_sim.plants.rigid_links.kinematics import AXIS_X, AXIS_Y, AXIS_Z
 
 
 @compiled()
@@ -170,12 +57,12 @@ def generalised_forces(
         m, w = motion[k], wrench[k]
         i = drone_of[k]
         if i >= 0:
-            _add_rotors(m, speed[i], rotors[i], wind, w)
-            _add_body_drag(m, drag[1 + i], wind, w)
+            add_rotors(m, speed[i], rotors[i], wind, w)
+            add_body_drag(m, drag[1 + i], wind, w)
         elif i == -1:
-            _add_ground(m, ground, link_length[k], w)
+            add_soft_ground(m, ground, link_length[k], w)
         else:
-            _add_body_drag(m, drag[0], wind, w)
+            add_body_drag(m, drag[0], wind, w)
         if k == 0:
             break
         # Moment about the joint: it sits at joints[k, 21:24] in the body's frame.

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
 from musls_description.tree import Tree
-from musls_sim.plants.rigid_links.kinematics import AXIS_X, AXIS_Y, AXIS_Z, POSITION
+from musls_sim.plants.bodies import POSITION
+from musls_sim.plants.rigid_links.kinematics import AXIS_X, AXIS_Y, AXIS_Z
 
 Array = NDArray[np.float64]
 

@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
 from musls_description.tree import Tree
+from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.rigid_links.kinematics import (
     MOTION_COLUMNS,
-    OMEGA,
-    POSITION,
-    VELOCITY,
     body_motion,
 )
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.system import SlungLoadSystem
+from musls_sim.plants.bodies import OMEGA, VELOCITY
 from musls_sim.plants.energy import EnergyAudit
 from musls_sim.plants.rigid_links.cable_ends import end_jacobians, end_wrenches, velocity_to_pose
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
@@ -32,7 +33,6 @@ from musls_sim.plants.rigid_links.inertia import (
     quadratic,
 )
 from musls_sim.plants.rigid_links.joint_stops import STIFFNESS_N_M_RAD
-from musls_sim.plants.rigid_links.kinematics import OMEGA, VELOCITY
 
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]

@@ -1,0 +1,80 @@
+"""Motion of rigid bodies as the compiled functions of all plants keep it.
+
+A row holds the rotation from the body's frame to the world (row by row), the position of its
+origin, its angular velocity and the velocity of its origin, all in the world frame, (>= 18,); a
+plant may append columns of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_description.compiled import compiled
+
+ROTATION, POSITION, OMEGA, VELOCITY = 0, 9, 12, 15
+"""Columns of a row."""
+
+
+@compiled()
+def fastest_body(motion):
+    """Index and speed [m/s] of the body that moves fastest; a non-finite one counts as infinite."""
+    worst, speed2 = 0, -1.0
+    for k in range(motion.shape[0]):
+        v2 = motion[k, VELOCITY] ** 2 + motion[k, VELOCITY + 1] ** 2 + motion[k, VELOCITY + 2] ** 2
+        if not np.isfinite(v2 + motion[k, POSITION] + motion[k, 0]):
+            return k, np.inf
+        if v2 > speed2:
+            worst, speed2 = k, v2
+    return worst, np.sqrt(speed2)
+
+
+@compiled()
+def rotation_to_quaternion(r, out):
+    """Quaternion [w, x, y, z] of a rotation matrix given row by row (Shepperd's method)."""
+    trace = r[0] + r[4] + r[8]
+    if trace > 0.0:
+        s = 2.0 * np.sqrt(1.0 + trace)
+        out[0], out[1] = 0.25 * s, (r[7] - r[5]) / s
+        out[2], out[3] = (r[2] - r[6]) / s, (r[3] - r[1]) / s
+    elif r[0] > r[4] and r[0] > r[8]:
+        s = 2.0 * np.sqrt(1.0 + r[0] - r[4] - r[8])
+        out[0], out[1] = (r[7] - r[5]) / s, 0.25 * s
+        out[2], out[3] = (r[1] + r[3]) / s, (r[2] + r[6]) / s
+    elif r[4] > r[8]:
+        s = 2.0 * np.sqrt(1.0 + r[4] - r[0] - r[8])
+        out[0], out[1] = (r[2] - r[6]) / s, (r[1] + r[3]) / s
+        out[2], out[3] = 0.25 * s, (r[5] + r[7]) / s
+    else:
+        s = 2.0 * np.sqrt(1.0 + r[8] - r[0] - r[4])
+        out[0], out[1] = (r[3] - r[1]) / s, (r[2] + r[6]) / s
+        out[2], out[3] = (r[5] + r[7]) / s, 0.25 * s
+    if out[0] < 0.0:
+        for i in range(4):
+            out[i] = -out[i]
+
+
+@compiled()
+def collect_state(motion, selected, dt, state):
+    """Write the motion of selected bodies (load, drones) into the plant's state.
+
+    Args:
+        motion: Motion of all bodies, (n_bodies, >= 18).
+        selected: Body indices, (n,).
+        dt: Time since the last call, for the mean acceleration; 0 at the start (acceleration 0).
+        state: `PlantState.motion`: position, velocity, quaternion (sign kept continuous in time),
+            body rate, acceleration; overwritten, (n, 16).
+    """
+    q = np.empty(4)
+    for i in range(selected.shape[0]):
+        m, s = motion[selected[i]], state[i]
+        rotation_to_quaternion(m, q)
+        dot = q[0] * s[6] + q[1] * s[7] + q[2] * s[8] + q[3] * s[9]
+        sign = -1.0 if dot < 0.0 else 1.0
+        for k in range(4):
+            s[6 + k] = sign * q[k]
+        for k in range(3):
+            v = m[VELOCITY + k]
+            s[13 + k] = (v - s[3 + k]) / dt if dt > 0.0 else 0.0
+            s[k] = m[POSITION + k]
+            s[3 + k] = v
+            s[10 + k] = m[k] * m[OMEGA] + m[3 + k] * m[OMEGA + 1] + m[6 + k] * m[OMEGA + 2]
