@@ -18,6 +18,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
+from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.recording import BagRecorder
 
@@ -56,6 +57,8 @@ def fly(name, folder, compress):
     """Fly with gusts and record; also keep what the plant's state was, by time."""
     plant, speed = build_plant(name)
     n = plant.system.n_drones
+    inputs = PlantInputs.zeros(plant.system)
+    inputs.rotor_command_rad_s[:] = speed
     truth, nodes, setpoints, stages = {}, {}, [], []
     load, drones = np.zeros(7), np.zeros((n, 7))
     load[3] = drones[:, 3] = 1.0
@@ -80,7 +83,8 @@ def fly(name, folder, compress):
                 recorder.record(time, plant)
                 truth[k * 4_000_000] = copy.deepcopy(plant.state)
                 nodes[k * 4_000_000] = [plant.cable_nodes_enu_m(i) for i in range(n)]
-            plant.step(speed, np.array([10.0 * np.sin(0.05 * k), 5.0, 0.0]))
+            inputs.wind_enu_m_s[:] = 10.0 * np.sin(0.05 * k), 5.0, 0.0
+            plant.step(inputs)
     return SimpleNamespace(
         folder=folder, system=plant.system, truth=truth, nodes=nodes, setpoints=setpoints,
         stages=stages, recorder=recorder, compression="zstd" if compress else "",
