@@ -13,17 +13,18 @@ import zstandard
 from mcap.reader import make_reader
 from mcap.records import Chunk
 from mcap.stream_reader import StreamReader
-from plant_helpers import advance
 from rosbags.highlevel import AnyReader
 from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
+from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.recording import BagRecorder
 
 STEPS = 200
 BUFFER_S = 0.25  # several full buffers and a rest
+EVENTS = {33: ("motor_failed", "drone_1: rotor 2"), 150: ("cable_broken", "cable_1")}
 
 
 def build_plant(name):
@@ -56,6 +57,8 @@ def fly(name, folder, compress):
     """Fly with gusts and record; also keep what the plant's state was, by time."""
     plant, speed = build_plant(name)
     n = plant.system.n_drones
+    inputs = PlantInputs.zeros(plant.system)
+    inputs.rotor_command_rad_s[:] = speed
     truth, nodes, setpoints, stages = {}, {}, [], []
     load, drones = np.zeros(7), np.zeros((n, 7))
     load[3] = drones[:, 3] = 1.0
@@ -68,6 +71,8 @@ def fly(name, folder, compress):
             if k % 80 == 0:
                 stages.append((k * 4_000_000, f"stage_{k}"))
             recorder.record_stage(time, stages[-1][1])
+            if k in EVENTS:
+                recorder.record_event(time, *EVENTS[k])
             if k >= 100 and k % 20 == 0:
                 drones[0, :3] += 0.1
             if k % 80 == 0:
@@ -78,7 +83,8 @@ def fly(name, folder, compress):
                 recorder.record(time, plant)
                 truth[k * 4_000_000] = copy.deepcopy(plant.state)
                 nodes[k * 4_000_000] = [plant.cable_nodes_enu_m(i) for i in range(n)]
-            advance(plant, speed, np.array([10.0 * np.sin(0.05 * k), 5.0, 0.0]))
+            inputs.wind_enu_m_s[:] = 10.0 * np.sin(0.05 * k), 5.0, 0.0
+            plant.step(inputs)
     return SimpleNamespace(
         folder=folder, system=plant.system, truth=truth, nodes=nodes, setpoints=setpoints,
         stages=stages, recorder=recorder, compression="zstd" if compress else "",
@@ -144,6 +150,7 @@ def test_topics_and_types(flight, content):
         "/clock": "rosgraph_msgs/msg/Clock",
         "/tf": "tf2_msgs/msg/TFMessage",
         "/mission/stage": "std_msgs/msg/String",
+        "/events": "std_msgs/msg/String",
     }
     for body in bodies:
         expected[f"/{body}/pose"] = "geometry_msgs/msg/PoseStamped"
@@ -168,7 +175,7 @@ def test_rates_and_stamps(flight, content):
             assert stamps == [t for t in times for _ in range(2)]
         elif topic.endswith("/shape"):
             assert stamps == times[::5]
-        elif not topic.endswith(("/setpoint", "/stage")):
+        elif not topic.endswith(("/setpoint", "/stage", "/events")):
             assert stamps == times
         for time, m in received:
             if hasattr(m, "header"):
@@ -243,6 +250,13 @@ def test_setpoints_and_stages_at_their_changes(flight, content):
         ]
         assert received == expected
         assert len(expected) == {0: 3, 1: 7}.get(k, 1)
+
+
+def test_events_come_back(content):
+    _, bag = content
+    assert [(time, m.data) for time, m in bag["/events"]] == [
+        (132_000_000, "motor_failed: drone_1: rotor 2"), (600_000_000, "cable_broken: cable_1")
+    ]  # fmt: skip
 
 
 def test_file_is_in_the_order_of_time(flight):
@@ -320,7 +334,7 @@ def test_metadata_counts_and_qos(flight, content):
     for entry in info["topics_with_message_count"]:
         meta = entry["topic_metadata"]
         (profile,) = meta["offered_qos_profiles"]
-        latched = meta["name"].endswith(("/setpoint", "/stage"))
+        latched = meta["name"].endswith(("/setpoint", "/stage", "/events"))
         assert profile["durability"] == ("transient_local" if latched else "volatile")
         assert profile["reliability"] == "reliable"
         assert meta["serialization_format"] == "cdr"

@@ -7,24 +7,38 @@ from rosbags.typesys import Stores, get_typestore
 from musls_description.library import load_system
 from musls_sim.recording import messages, topics
 from musls_sim.recording.chunk import merge
-from musls_sim.recording.row_buffer import RowBuffer
+from musls_sim.recording.row_renderer import render_rows
+from musls_sim.recording.row_store import RowStore
 from musls_sim.recording.row_template import message_record, probe_row, row_template
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 
 KINDS = {
-    "state": (topics.state_messages, topics.state_columns),
+    "state": (topics.state_messages, topics.published_columns),
     "shape": (topics.shape_messages, topics.shape_columns),
     "setpoint": (topics.setpoint_messages, topics.setpoint_columns),
 }
 
 
-def make_buffer(kind, system_name, capacity):
+class Buffer(RowStore):
+    """Rows that are rendered and then forgotten."""
+
+    def __init__(self, template, columns):
+        super().__init__(columns)
+        self.template = template
+
+    def render(self, wanted=None):
+        rendered = render_rows(self.template, self.stamps_ns(), self.columns(), wanted)
+        self.forget()
+        return rendered
+
+
+def make_buffer(kind, system_name):
     system = load_system(system_name)
     build, columns = (part(system) for part in KINDS[kind])
     names = dict.fromkeys(topic for topic, _ in probe_row(build, columns)[0])
     channel_of = {topic: k for k, topic in enumerate(names, start=1)}
-    buffer = RowBuffer(row_template(build, columns, channel_of), columns, capacity)
+    buffer = Buffer(row_template(build, columns, channel_of), columns)
     return build, columns, channel_of, buffer
 
 
@@ -55,8 +69,8 @@ def fill(buffer, columns, rows, seed):
 @pytest.mark.parametrize("system", ["x500_solo", "x500_trio_unequal", "x500_hexa"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_bytes_are_those_of_the_serialiser(kind, system):
-    build, columns, channel_of, buffer = make_buffer(kind, system, capacity=5)
-    for seed, rows in enumerate((5, 3)):  # the second time fewer rows: nothing of the first stays
+    build, columns, channel_of, buffer = make_buffer(kind, system)
+    for seed, rows in enumerate((200, 3)):  # the store grows; nothing of the first stays
         filled = fill(buffer, columns, rows, seed)
         rendered = buffer.render()
         records = [expected_row(build, channel_of, *item) for item in filled]
@@ -68,7 +82,7 @@ def test_bytes_are_those_of_the_serialiser(kind, system):
 
 
 def test_special_numbers_survive():
-    build, columns, channel_of, buffer = make_buffer("setpoint", "x500_solo", capacity=1)
+    build, columns, channel_of, buffer = make_buffer("setpoint", "x500_solo")
     row = {name: np.zeros(shape) for name, shape in columns.items()}
     row["position_enu_m"].ravel()[:5] = np.nan, np.inf, -np.inf, -0.0, 5e-324
     buffer.append(2**31 * 10**9 - 1, *row.values())
@@ -77,7 +91,7 @@ def test_special_numbers_survive():
 
 
 def test_only_wanted_messages_are_kept():
-    build, columns, channel_of, buffer = make_buffer("setpoint", "x500_trio", capacity=3)
+    build, columns, channel_of, buffer = make_buffer("setpoint", "x500_trio")
     filled = fill(buffer, columns, 3, seed=7)
     wanted = np.array([[1, 1, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]], bool)
     rendered = buffer.render(wanted)
@@ -94,8 +108,8 @@ def test_only_wanted_messages_are_kept():
 
 
 def test_merge_sorts_by_time_and_keeps_the_order_of_parts_at_equal_times():
-    _, columns, _, first = make_buffer("setpoint", "x500_solo", capacity=4)
-    _, _, _, second = make_buffer("setpoint", "x500_solo", capacity=4)
+    _, columns, _, first = make_buffer("setpoint", "x500_solo")
+    _, _, _, second = make_buffer("setpoint", "x500_solo")
     row = [np.zeros(shape) for shape in columns.values()]
     for stamp in (30, 10, 20):
         first.append(stamp, *row)
@@ -120,7 +134,7 @@ def test_merge_sorts_by_time_and_keeps_the_order_of_parts_at_equal_times():
 
 
 def test_nothing_merges_to_nothing():
-    _, _, _, buffer = make_buffer("shape", "x500_solo", capacity=4)
+    _, _, _, buffer = make_buffer("shape", "x500_solo")
     assert merge([buffer.render(), buffer.render()]) is None
 
 

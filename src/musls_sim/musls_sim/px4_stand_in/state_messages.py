@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.interface import Plant
 from musls_sim.recording import topics
-from musls_sim.recording.bag_recorder import omega_enu
-from musls_sim.recording.row_buffer import RowBuffer
+from musls_sim.recording.row_renderer import render_rows
 from musls_sim.recording.row_template import RECORD_HEAD_SIZE, probe_row, row_template
 
 
@@ -26,31 +27,25 @@ class StateMessages:
             system: Whose state it is.
             shapes: The cables' shapes instead of the state of the bodies.
         """
-        build, columns = (
-            (topics.shape_messages(system), topics.shape_columns(system))
-            if shapes
-            else (topics.state_messages(system), topics.state_columns(system))
-        )
-        messages, _ = probe_row(build, columns)
+        state, shape, _ = topics.row_kinds(system)
+        kind = shape if shapes else state
+        messages, _ = probe_row(*kind)
         self.topics = [(topic, message.__msgtype__) for topic, message in messages]
         numbers = {topic: k for k, topic in enumerate(dict(self.topics))}
-        self._buffer = RowBuffer(row_template(build, columns, numbers), columns, 1)
+        self._template = row_template(*kind, numbers)
+        self._columns = shape.columns if shapes else topics.state_columns(system)
         self._shapes, self._cables = shapes, range(system.n_drones)
 
     def render(self, time_s: float, plant: Plant) -> Iterator[tuple[str, bytes]]:
         """Topic and message, CDR with its header, of the plant's state at a time."""
-        buffer, derived = self._buffer, None
         if self._shapes:
-            buffer.append(round(time_s * 1e9), *[plant.cable_nodes_enu_m(i) for i in self._cables])
+            values = [plant.cable_nodes_enu_m(i) for i in self._cables]
         else:
-            state = plant.state
-            buffer.append(
-                round(time_s * 1e9), state.position_enu_m, state.orientation_wxyz,
-                state.velocity_enu_m_s, state.omega_body_rad_s, state.rotor_speed_rad_s,
-                state.cable_force_n,
-            )  # fmt: skip
-            derived = {"omega_enu_rad_s": omega_enu(buffer)}
-        rendered = buffer.render(derived=derived)
+            values = topics.state_values(plant.state)
+        row = {name: v[None] for name, v in zip(self._columns, values, strict=True)}
+        if not self._shapes:
+            row = topics.published(row)
+        rendered = render_rows(self._template, np.array([round(time_s * 1e9)]), row)
         data, ends = bytes(rendered.data), [*rendered.offsets[1:].tolist(), len(rendered.data)]
         for (topic, _), start, end in zip(
             self.topics, rendered.offsets.tolist(), ends, strict=True

@@ -1,35 +1,58 @@
 """A rosbag2 folder (MCAP) into which whole chunks of messages go.
 
-rosbags writes everything but the messages: folder, message definitions, channels with their QoS,
-summary, metadata.yaml. One message through rosbags costs 4 us on top of 7 us for its
-serialisation, about 200 us for the 20 messages of a record; finished chunks cost a fraction.
-Format: https://mcap.dev/spec.
+All records are those of the `mcap` package (`mcap.records`, https://mcap.dev/spec). Its `Writer`
+takes single messages at 4 us each, about a thousand for a second of flight, and cannot take a
+chunk back that did not fit on the disk; `benchmarks/recording.py` prints what both cost.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from io import BytesIO
+from functools import cache
 from pathlib import Path
-from struct import pack
+from typing import Any
 
-import numpy as np
-from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
-from rosbags.rosbag2.storage_mcap import McapWriter, write_record, write_string
+import yaml
+from mcap.data_stream import RecordBuilder
+from mcap.opcode import Opcode
+from mcap.records import (
+    Channel,
+    ChunkIndex,
+    DataEnd,
+    Footer,
+    Header,
+    McapRecord,
+    Metadata,
+    MetadataIndex,
+    Schema,
+    Statistics,
+    SummaryOffset,
+)
+from mcap.records import Chunk as ChunkRecord
+from mcap.well_known import MessageEncoding, Profile, SchemaEncoding
+from mcap.writer import MCAP0_MAGIC
+from rosbags.interfaces import Qos
 
 from musls_sim.recording.chunk import Chunk
 from musls_sim.recording.errors import RecordingError
 from musls_sim.recording.messages import STORE
 from musls_sim.recording.topics import qos
 
-_CHUNK, _MESSAGE_INDEX = 0x06, 0x07
+METADATA_VERSION = 9
+"""Of metadata.yaml: that of ROS 2 Jazzy."""
 
 
 class BagFile:
-    """A bag under construction; complete and readable after `close`."""
+    """A bag under construction; complete after `close`, and readable from its beginning before.
+
+    Attributes:
+        folder: Folder of the bag.
+        messages: Number of messages in the file.
+    """
 
     def __init__(self, folder: Path, types: Mapping[str, str], compress: bool = False) -> None:
         """Create the folder with an empty bag.
@@ -43,24 +66,23 @@ class BagFile:
             RecordingError: The folder exists or cannot be made; nothing is left behind.
         """
         self.folder = folder
+        self._types = dict(types)
+        self._compress = compress
+        self._chunks: list[bytes] = []  # their entries in the summary
+        self._start_ns, self._end_ns = 2**63 - 1, 0
+        self._counts = {channel: 0 for channel in range(1, 1 + len(types))}
         made: list[Path] = []
         try:
             made += [path for path in (folder, *folder.parents) if not path.exists()]
             if folder not in made:
                 raise FileExistsError(None, "it exists already, choose another folder")
-            self._writer = _ChunkWriter(
-                folder, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP
-            )
-            if compress:
-                self._writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
-            self._writer.open()
-            for topic, msgtype in types.items():
-                self._writer.add_connection(
-                    topic, msgtype, typestore=STORE, offered_qos_profiles=[qos(topic)]
-                )
+            folder.mkdir(parents=True)
+            self._file = _WholeWrites(folder / f"{folder.name}.mcap")
+            self._schemas, self._channels = _schemas_and_channels(self._types)
+            header = Header(Profile.ROS2, "musls")
+            head = _bytes([header, *self._schemas, *self._channels])
+            self._file.append(MCAP0_MAGIC + head)
         except BaseException as error:
-            if hasattr(self, "_writer"):
-                self._writer.abort()
             if made:
                 shutil.rmtree(made[-1], ignore_errors=True)
             if isinstance(error, OSError):
@@ -69,21 +91,27 @@ class BagFile:
 
     @property
     def messages(self) -> int:
-        """Number of messages written."""
-        return sum(self._writer.counts.values())
+        """Number of messages in the file."""
+        return sum(self._counts.values())
 
     def write(self, chunk: Chunk) -> None:
-        """Append a chunk.
+        """Append a chunk; it is with the operating system when this returns.
 
         Raises:
             RecordingError: The disk does not take it. The bag is closed with what it had before.
         """
         try:
-            self._writer.write_chunk(chunk)
+            index, data = self._records(chunk)
+            self._file.append(data)
         except OSError as error:
             with suppress(RecordingError):
                 self.close()
             raise self._error("write", error) from error
+        self._chunks.append(_bytes([index]))
+        self._start_ns = min(self._start_ns, chunk.start_ns)
+        self._end_ns = max(self._end_ns, chunk.end_ns)
+        for channel, entries in chunk.index.items():
+            self._counts[channel] += len(entries)
 
     def close(self) -> None:
         """Write summary and metadata.yaml.
@@ -92,82 +120,202 @@ class BagFile:
             RecordingError: The disk does not take them.
         """
         try:
-            self._writer.close()
+            information = yaml.safe_dump(self._information(), sort_keys=False)
+            self._file.append(self._end(information))
+            self._file.close()
+            text = yaml.safe_dump(
+                {"rosbag2_bagfile_information": self._information()}, sort_keys=False
+            )
+            half = self.folder / "metadata.yaml.tmp"
+            half.write_text(text, encoding="utf-8")
+            half.replace(self.folder / "metadata.yaml")
         except OSError as error:
             with suppress(OSError):
-                self._writer.abort()
+                self._file.close()
             raise self._error("finish", error) from error
+
+    def _records(self, chunk: Chunk) -> tuple[ChunkIndex, bytes]:
+        """Chunk and message index records, and their entry in the summary."""
+        compression, data = "", chunk.data
+        if self._compress:
+            import zstandard
+
+            compression, data = "zstd", zstandard.compress(chunk.data)
+        builder = RecordBuilder()
+        ChunkRecord(
+            compression=compression, data=data, message_start_time=chunk.start_ns,
+            message_end_time=chunk.end_ns, uncompressed_crc=zlib.crc32(chunk.data),
+            uncompressed_size=len(chunk.data),
+        ).write(builder)  # fmt: skip
+        length, offsets = builder.count, {}
+        for channel, entries in chunk.index.items():
+            offsets[channel] = self._file.size + builder.count
+            # As `mcap.records.MessageIndex`, which takes 0.4 us for each message.
+            builder.start_record(Opcode.MESSAGE_INDEX)
+            builder.write2(channel)
+            builder.write4(entries.nbytes)
+            builder.write(entries.astype("<u8").tobytes())
+            builder.finish_record()
+        index = ChunkIndex(
+            message_start_time=chunk.start_ns, message_end_time=chunk.end_ns,
+            chunk_start_offset=self._file.size, chunk_length=length,
+            message_index_offsets=offsets, message_index_length=builder.count - length,
+            compression=compression, compressed_size=len(data), uncompressed_size=len(chunk.data),
+        )  # fmt: skip
+        return index, builder.end()
+
+    def _end(self, information: str) -> bytes:
+        """Everything after the last chunk."""
+        start, end = self._span_ns()
+        metadata = Metadata(name="rosbag2", metadata={"serialized_metadata": information})
+        entry = MetadataIndex(self._file.size, len(_bytes([metadata])), metadata.name)
+        data = _bytes([metadata, DataEnd(data_section_crc=0)])
+        statistics = Statistics(
+            attachment_count=0, channel_count=len(self._channels), chunk_count=len(self._chunks),
+            channel_message_counts=self._counts, message_count=self.messages, metadata_count=1,
+            message_start_time=start, message_end_time=end, schema_count=len(self._schemas),
+        )  # fmt: skip
+        groups = {
+            Opcode.SCHEMA: _bytes(self._schemas),
+            Opcode.CHANNEL: _bytes(self._channels),
+            Opcode.STATISTICS: _bytes([statistics]),
+            Opcode.CHUNK_INDEX: b"".join(self._chunks),
+            Opcode.METADATA_INDEX: _bytes([entry]),
+        }
+        summary_start = self._file.size + len(data)
+        summary, offsets = b"", []
+        for opcode, group in groups.items():
+            offsets.append(SummaryOffset(opcode, summary_start + len(summary), len(group)))
+            summary += group
+        footer = Footer(summary_start, summary_start + len(summary), summary_crc=0)
+        return data + summary + _bytes([*offsets, footer]) + MCAP0_MAGIC
+
+    def _span_ns(self) -> tuple[int, int]:
+        return (self._start_ns, self._end_ns) if self._chunks else (0, 0)
+
+    def _information(self) -> dict[str, Any]:
+        """Content of metadata.yaml."""
+        start, end = self._span_ns()
+        span = {
+            "duration": {"nanoseconds": end - start},
+            "starting_time": {"nanoseconds_since_epoch": start},
+            "message_count": self.messages,
+        }
+        name = self._file.path.name
+        return {
+            "version": METADATA_VERSION,
+            "storage_identifier": "mcap",
+            "relative_file_paths": [name],
+            **span,
+            "topics_with_message_count": [
+                {
+                    "topic_metadata": {
+                        "name": topic,
+                        "type": msgtype,
+                        "serialization_format": MessageEncoding.CDR,
+                        "offered_qos_profiles": [_qos_fields(qos(topic))],
+                        "type_description_hash": _type_hash(msgtype),
+                    },
+                    "message_count": self._counts[channel],
+                }
+                for channel, (topic, msgtype) in enumerate(self._types.items(), start=1)
+            ],
+            "compression_format": "",
+            "compression_mode": "",
+            "files": [{"path": name, **span}],
+            "custom_data": None,
+            "ros_distro": "jazzy",
+        }
 
     def _error(self, action: str, error: OSError) -> RecordingError:
         return RecordingError(f"cannot {action} bag {self.folder}: {error.strerror or error}")
 
 
-class _ChunkStorage(McapWriter):
-    """rosbags' MCAP storage that also takes finished chunks."""
+class _WholeWrites:
+    """A new file to which each write goes whole or not at all.
 
-    def write_chunk(self, chunk: Chunk) -> None:
-        """Append a chunk and its message indexes, all or nothing."""
-        # rosbags collects the definitions and channels here; they belong before the messages.
-        head = self.chunk.bio.getvalue()
-        start = self.bio.tell()
+    Attributes:
+        path: The file.
+        size: Its size.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.size = path, 0
+        self._descriptor: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+
+    def append(self, data: bytes) -> None:
+        """Write; nothing half-written stays, also not after Ctrl-C or on a full disk."""
+        if self._descriptor is None:
+            raise OSError(None, "it is closed")
+        left = memoryview(data)
         try:
-            summary = self._append(chunk, head)
-            self.bio.flush()
+            while left:
+                left = left[os.write(self._descriptor, left) :]
         except BaseException:
-            # Nothing half-written, also after Ctrl-C, so that the bag can be closed readable; on
-            # a full disk this makes room for the summary.
-            with suppress(OSError):
-                self.bio.close()
-            self.bio = self.path.open("r+b")
-            self.bio.truncate(start)
-            self.bio.seek(start)
+            os.ftruncate(self._descriptor, self.size)
+            os.lseek(self._descriptor, self.size, os.SEEK_SET)
             raise
-        self.chunk.bio = BytesIO()
-        self.chunks.append(summary)
-        for channel, entries in chunk.index.items():
-            self.channel_stats[channel] += len(entries)
-        self.message_start_time = min(self.message_start_time, chunk.start_ns)
-        self.message_end_time = max(self.message_end_time, chunk.end_ns)
+        self.size += len(data)
 
-    def _append(self, chunk: Chunk, head: bytes) -> BytesIO:
-        """Write Chunk and Message Index records; returns the Chunk Index record."""
-        data = head + chunk.data if head else chunk.data
-        packed = self.compressor(data)
-        times = pack("<QQ", chunk.start_ns, chunk.end_ns)
-        record = BytesIO()
-        record.write(times + pack("<QI", len(data), zlib.crc32(data)))
-        write_string(record, self.compression)
-        record.write(pack("<Q", len(packed)))
-        start = self.bio.tell()
-        self.bio.write(pack("<BQ", _CHUNK, record.tell() + len(packed)) + record.getvalue())
-        self.bio.write(packed)
-        end = self.bio.tell()
-
-        offsets = b""
-        for channel, entries in chunk.index.items():
-            offsets += pack("<HQ", channel, self.bio.tell())
-            index = entries + np.array([0, len(head)], np.uint64)
-            record = BytesIO()
-            record.write(pack("<HI", channel, index.nbytes) + index.astype("<u8").tobytes())
-            write_record(self.bio, _MESSAGE_INDEX, record)
-
-        summary = BytesIO()
-        summary.write(times + pack("<QQI", start, end - start, len(offsets)) + offsets)
-        summary.write(pack("<Q", self.bio.tell() - end))
-        write_string(summary, self.compression)
-        summary.write(pack("<QQ", len(packed), len(data)))
-        return summary
+    def close(self) -> None:
+        """Close; further calls do nothing."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
 
-class _ChunkWriter(Writer):
-    """rosbags' bag writer with the storage above."""
+def _bytes(records: Sequence[McapRecord]) -> bytes:
+    builder = RecordBuilder()
+    for record in records:
+        record.write(builder)
+    return builder.end()
 
-    STORAGE_PLUGINS = {StoragePlugin.MCAP: _ChunkStorage}  # noqa: RUF012 (declared by rosbags)
 
-    def write_chunk(self, chunk: Chunk) -> None:
-        """Append a chunk, see `_ChunkStorage.write_chunk`."""
-        self.storage.write_chunk(chunk)
-        for channel, entries in chunk.index.items():
-            self.counts[channel] += len(entries)
-        self.min_timestamp = min(self.min_timestamp, chunk.start_ns)
-        self.max_timestamp = max(self.max_timestamp, chunk.end_ns)
+def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[Channel]]:
+    schemas: dict[str, Schema] = {}
+    channels = []
+    for number, (topic, msgtype) in enumerate(types.items(), start=1):
+        if msgtype not in schemas:
+            definition, _ = STORE.generate_msgdef(msgtype, ros_version=2)
+            schemas[msgtype] = Schema(
+                id=1 + len(schemas), data=definition.encode(), encoding=SchemaEncoding.ROS2,
+                name=msgtype,
+            )  # fmt: skip
+        metadata = {
+            "offered_qos_profiles": yaml.safe_dump([_qos_fields(qos(topic))], sort_keys=False),
+            "topic_type_hash": _type_hash(msgtype),
+        }
+        channels.append(
+            Channel(
+                id=number,
+                topic=topic,
+                message_encoding=MessageEncoding.CDR,
+                metadata=metadata,
+                schema_id=schemas[msgtype].id,
+            )
+        )
+    return list(schemas.values()), channels
+
+
+@cache
+def _type_hash(msgtype: str) -> str:
+    return STORE.hash_rihs01(msgtype)
+
+
+def _qos_fields(profile: Qos) -> dict[str, Any]:
+    """A QoS profile as rosbag2 writes it."""
+
+    def time(value: Any) -> dict[str, int]:
+        return {"sec": value.sec, "nsec": value.nsec}
+
+    return {
+        "history": profile.history.name.lower(),
+        "depth": profile.depth,
+        "reliability": profile.reliability.name.lower(),
+        "durability": profile.durability.name.lower(),
+        "deadline": time(profile.deadline),
+        "lifespan": time(profile.lifespan),
+        "liveliness": profile.liveliness.name.lower(),
+        "liveliness_lease_duration": time(profile.liveliness_lease_duration),
+        "avoid_ros_namespace_conventions": profile.avoid_ros_namespace_conventions,
+    }

@@ -1,14 +1,17 @@
 """Records a flight of the embedded simulator as a rosbag2 bag.
 
-While flying only numbers are copied; every `buffer_s` of flight they become messages all at once
-(see `row_template` and `row_buffer`) and go into the file as one chunk, in the order of time.
-Stamps (headers, log and publish times) are simulated time.
+While flying only numbers are copied; every `buffer_s` of flight, and at least once a second of real
+time, they become messages all at once (see `row_template` and `row_renderer`) and go into the file
+as one chunk, in the order of time. So a process that is killed leaves a file that is readable up
+to there. Stamps (headers, log and publish times) are simulated time.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from types import TracebackType
 
 import numpy as np
@@ -19,22 +22,33 @@ from musls_description.system import SlungLoadSystem
 from musls_sim.plants.interface import Plant
 from musls_sim.recording import topics
 from musls_sim.recording.bag_file import BagFile
-from musls_sim.recording.chunk import merge
+from musls_sim.recording.chunk import Chunk, merge
 from musls_sim.recording.errors import RecordingError
+from musls_sim.recording.memory import MemoryRecorder
 from musls_sim.recording.messages import serialize, string
-from musls_sim.recording.row_buffer import Rendered, RowBuffer
-from musls_sim.recording.row_template import message_record, probe_row, row_template
+from musls_sim.recording.row_renderer import Rendered, render_each, render_rows
+from musls_sim.recording.row_store import RowStore
+from musls_sim.recording.row_template import RowTemplate, row_template
 
 Array = NDArray[np.float64]
 
+KEEP_BYTES = 256 * 2**20
+"""Rows kept in memory, about two hours of three drones."""
 
-class BagRecorder:
+WRITE_EVERY_S = 1.0
+"""Longest real time between two chunks while something is recorded."""
+
+
+class BagRecorder(MemoryRecorder):
     """Writes the topics of `musls_sim.recording.topics`; a context manager.
+
+    What is written stays in memory as well, so that it need not be read back, until it would take
+    more than `keep_bytes`.
 
     Attributes:
         folder: Folder of the bag.
-        every: Control steps per record: record when `step_index % every == 0`.
         topics: Message type of each topic.
+        whole: Whether everything recorded is still in memory.
     """
 
     def __init__(
@@ -45,8 +59,9 @@ class BagRecorder:
         step_period_s: float,
         rate_hz: float = 50.0,
         shape_rate_hz: float = 10.0,
-        buffer_s: float = 10.0,
+        buffer_s: float = 1.0,
         compress: bool = False,
+        keep_bytes: int = KEEP_BYTES,
     ) -> None:
         """Create the bag.
 
@@ -56,56 +71,40 @@ class BagRecorder:
             step_period_s: Time between two control steps.
             rate_hz: Records per second, a whole number of steps apart.
             shape_rate_hz: Cable shapes per second, a whole number of records apart.
-            buffer_s: Flight time kept in memory before it is written.
+            buffer_s: Flight time of a chunk: what a killed process loses.
             compress: zstd: less than half the size for twice the time.
+            keep_bytes: Memory for what is written; 0 keeps nothing.
 
         Raises:
             RecordingError: The folder exists or cannot be made.
             ConfigError: A rate does not fit.
         """
-        self.every = _whole_ratio(1.0 / step_period_s, rate_hz, "rate_hz", "the control rate")
-        self._shape_every = _whole_ratio(rate_hz, shape_rate_hz, "shape_rate_hz", "rate_hz")
+        super().__init__(
+            system, step_period_s=step_period_s, rate_hz=rate_hz, shape_rate_hz=shape_rate_hz
+        )
         if not buffer_s > 0.0:
             raise ConfigError(f"buffer_s is {buffer_s}, must be positive")
-
-        kinds = [
-            (topics.state_messages(system), topics.state_columns(system)),
-            (topics.shape_messages(system), topics.shape_columns(system)),
-            (topics.setpoint_messages(system), topics.setpoint_columns(system)),
-        ]
-        probes = [pair for kind in kinds for pair in probe_row(*kind)[0]]
-        probes.append((topics.STAGE, string("")))
-        self.topics = {topic: message.__msgtype__ for topic, message in probes}
+        self.topics = topics.recorded_topics(system)
         channel_of = {topic: k for k, topic in enumerate(self.topics, start=1)}
-
-        capacity = max(1, round(buffer_s * rate_hz))
-        # Set-points may come at every control step.
-        capacities = (capacity, -(-capacity // self._shape_every), capacity * self.every)
-        self._state, self._shape, self._setpoint = (
-            RowBuffer(row_template(build, columns, channel_of), columns, rows)
-            for (build, columns), rows in zip(kinds, capacities, strict=True)
+        self._state_rows, self._shape_rows, self._setpoint_rows = (
+            _Unwritten(store, row_template(*kind, channel_of))
+            for store, kind in zip(
+                (self.state, self.shape, self.setpoint), topics.row_kinds(system), strict=True
+            )
         )
-        self._stages: list[tuple[int, bytes]] = []
-        self._stage: str | None = None
         self._stage_channel = channel_of[topics.STAGE]
-        self._stages_limit = capacity
+        self._event_channel = channel_of[topics.EVENTS]
+        self._stages_written = self._events_written = 0
         # NaN differs from everything: the first set-point is a change.
         self._last_setpoint = np.full((1, 1 + system.n_drones, 7), np.nan)
-        self._cables = range(system.n_drones)
-        self._until_shape = 0
-        self._messages = 0
+        self._buffer_ns = round(buffer_s * 1e9)
+        self._write_at_ns, self._write_at_wall_s = 0, 0.0
+        self._keep_bytes, self.whole = keep_bytes, True
         self.folder = Path(folder)
         # Last, so that nothing is left behind if something above fails.
         self._bag: BagFile | None = BagFile(self.folder, self.topics, compress)
-
-    @property
-    def messages(self) -> int:
+        self.messages = 0
         """Number of messages in the file so far; those still in memory do not count."""
-        return self._messages
-
-    def due(self, step_index: int) -> bool:
-        """Whether a control step is to be recorded."""
-        return step_index % self.every == 0
 
     def record(self, time_s: float, plant: Plant) -> None:
         """Record the state of the plant, and the shape of the cables when that is due.
@@ -117,20 +116,8 @@ class BagRecorder:
         Raises:
             RecordingError: The disk does not take the data, or the recorder is closed.
         """
-        buffer = self._state
-        if buffer.rows == buffer.capacity or self._bag is None:
-            self.flush()
-        time_ns = round(time_s * 1e9)
-        state = plant.state
-        # The rates go into the world frame only when they are written, all at once.
-        buffer.append(
-            time_ns, state.position_enu_m, state.orientation_wxyz, state.velocity_enu_m_s,
-            state.omega_body_rad_s, state.rotor_speed_rad_s, state.cable_force_n,
-        )  # fmt: skip
-        if self._until_shape == 0:
-            self._shape.append(time_ns, *[plant.cable_nodes_enu_m(i) for i in self._cables])
-            self._until_shape = self._shape_every
-        self._until_shape -= 1
+        self._write_if_due(time_s)
+        super().record(time_s, plant)
 
     def record_setpoint(
         self,
@@ -152,15 +139,10 @@ class BagRecorder:
         Raises:
             RecordingError: The disk does not take the data, or the recorder is closed.
         """
-        buffer = self._setpoint
-        if buffer.rows == buffer.capacity or self._bag is None:
-            self.flush()
-        row = buffer.rows
-        position, orientation = buffer.columns.values()
-        position[row, 0], position[row, 1:] = load_position, drone_positions
-        orientation[row, 0], orientation[row, 1:] = load_quaternion, drone_quaternions
-        buffer.stamps_ns[row] = round(time_s * 1e9)
-        buffer.rows = row + 1
+        self._write_if_due(time_s)
+        super().record_setpoint(
+            time_s, load_position, load_quaternion, drone_positions, drone_quaternions
+        )
 
     def record_stage(self, time_s: float, name: str) -> None:
         """Record the mission's stage; nothing is written if it is the same as before.
@@ -172,16 +154,26 @@ class BagRecorder:
         Raises:
             RecordingError: The disk does not take the data, or the recorder is closed.
         """
-        if len(self._stages) == self._stages_limit or self._bag is None:
-            self.flush()
-        if name != self._stage:
-            self._stage = name
-            time_ns = round(time_s * 1e9)
-            data = message_record(self._stage_channel, time_ns, serialize(string(name)))
-            self._stages.append((time_ns, data))
+        self._write_if_due(time_s)
+        super().record_stage(time_s, name)
+
+    def record_event(self, time_s: float, kind: str, what: str = "") -> None:
+        """Record something that happens suddenly.
+
+        Args:
+            time_s: Simulated time.
+            kind: What sort of thing, without a colon, e.g. "cable_broken".
+            what: To what it happens, or details.
+
+        Raises:
+            ValueError: The kind is empty or holds a colon, which ends it in a bag.
+            RecordingError: The disk does not take the data, or the recorder is closed.
+        """
+        self._write_if_due(time_s)
+        super().record_event(time_s, kind, what)
 
     def flush(self) -> None:
-        """Write what is in memory.
+        """Write what is not in the file yet.
 
         Raises:
             RecordingError: The disk does not take it (what the bag had before stays readable), or
@@ -189,13 +181,7 @@ class BagRecorder:
         """
         if self._bag is None:
             raise RecordingError(f"bag {self.folder} is closed")
-        # At equal times: what is wanted, then what is.
-        chunk = merge([
-            self._render_stages(),
-            self._setpoint.render(self._changed_setpoints()),
-            self._state.render(derived={"omega_enu_rad_s": omega_enu(self._state)}),
-            self._shape.render(),
-        ])  # fmt: skip
+        chunk = self._next_chunk()
         if chunk is None:
             return
         try:
@@ -203,7 +189,16 @@ class BagRecorder:
         except RecordingError:
             self._bag = None  # closed with what it had before
             raise
-        self._messages = self._bag.messages
+        self.messages = self._bag.messages
+        self._count_as_written()
+        if self.nbytes > self._keep_bytes:
+            self.whole = False
+            self.forget()
+
+    def forget(self) -> None:
+        """Drop everything recorded so far, written or not."""
+        super().forget()
+        self._count_as_written()
 
     def close(self) -> None:
         """Write the rest and finish the bag; further calls do nothing.
@@ -234,38 +229,67 @@ class BagRecorder:
                 raise
             warnings.warn(str(failure), stacklevel=2)
 
-    def _render_stages(self) -> Rendered:
-        stages, self._stages = self._stages, []
-        n = len(stages)
-        bounds = np.cumsum([0, *(len(data) for _, data in stages)])
-        return Rendered(
-            memoryview(b"".join(data for _, data in stages)),
-            np.array([time for time, _ in stages], np.int64),
-            bounds, np.full(n, self._stage_channel), np.arange(n), bounds[:-1],
-        )  # fmt: skip
+    def _write_if_due(self, time_s: float) -> None:
+        time_ns, now_s = round(time_s * 1e9), perf_counter()
+        if time_ns >= self._write_at_ns or now_s >= self._write_at_wall_s or self._bag is None:
+            self.flush()
+            self._write_at_ns = time_ns + self._buffer_ns
+            self._write_at_wall_s = now_s + WRITE_EVERY_S
 
-    def _changed_setpoints(self) -> NDArray[np.bool_]:
-        """Which set-points differ from those before, (rows, 1 + n)."""
-        rows = self._setpoint.rows
-        now = np.concatenate([c[:rows] for c in self._setpoint.columns.values()], axis=2)
-        history = np.concatenate([self._last_setpoint, now])
-        self._last_setpoint = history[-1:]
-        return (history[1:] != history[:-1]).any(axis=2)
+    def _next_chunk(self) -> Chunk | None:
+        """What is not in the file yet; at equal times set-points precede states."""
+        stages, events = self.stages[self._stages_written :], self.events[self._events_written :]
+        return merge([
+            render_each(
+                self._stage_channel, [(t, serialize(string(name))) for t, name in stages]
+            ),
+            render_each(
+                self._event_channel,
+                [(t, serialize(string(topics.event_text(*event)))) for t, *event in events],
+            ),
+            self._render_setpoints(),
+            self._state_rows.render(topics.published),
+            self._shape_rows.render(),
+        ])  # fmt: skip
+
+    def _render_setpoints(self) -> Rendered:
+        """Of each body the set-points that differ from the one before."""
+        history = np.concatenate([self._last_setpoint, self._unwritten_setpoints()])
+        return self._setpoint_rows.render(wanted=(history[1:] != history[:-1]).any(axis=2))
+
+    def _unwritten_setpoints(self) -> Array:
+        """Positions and quaternions, (rows, 1 + n, 7)."""
+        return np.concatenate(list(self._setpoint_rows.columns().values()), axis=2)
+
+    def _count_as_written(self) -> None:
+        """Not before the file has it: after Ctrl-C the next chunk begins where this one did."""
+        if len(setpoints := self._unwritten_setpoints()):
+            self._last_setpoint = setpoints[-1:].copy()
+        for part in (self._state_rows, self._shape_rows, self._setpoint_rows):
+            part.first = part.store.rows
+        self._stages_written, self._events_written = len(self.stages), len(self.events)
 
 
-def omega_enu(state: RowBuffer) -> Array:
-    """Angular velocities in the world from those in the body frames, (rows, 3 + 3 n)."""
-    omega = state.columns["omega_enu_rad_s"][: state.rows]  # as recorded: body frames
-    q = state.columns["orientation_wxyz"][: state.rows]
-    t = 2.0 * np.cross(q[..., 1:], omega)
-    world = omega + q[..., :1] * t + np.cross(q[..., 1:], t)
-    return world.reshape(len(world), 3 * world.shape[1])
+class _Unwritten:
+    """Rows of a store that are not in the file yet.
 
+    Attributes:
+        store: Where they are.
+        first: The first of them.
+    """
 
-def _whole_ratio(fast_hz: float, slow_hz: float, name: str, of: str) -> int:
-    ratio = fast_hz / slow_hz if slow_hz > 0.0 else 0.0
-    if ratio < 0.5 or abs(ratio - round(ratio)) > 1e-6 * ratio:
-        raise ConfigError(
-            f"{name} is {slow_hz:g} Hz, must be {of} ({fast_hz:g} Hz) divided by a whole number"
-        )
-    return round(ratio)
+    def __init__(self, store: RowStore, template: RowTemplate) -> None:
+        self.store, self.first, self._template = store, 0, template
+
+    def columns(self) -> dict[str, Array]:
+        """Their columns, (rows, ...) each."""
+        return self.store.columns(self.first)
+
+    def render(
+        self,
+        derive: Callable[[topics.Row], topics.Row] = dict,
+        wanted: NDArray[np.bool_] | None = None,
+    ) -> Rendered:
+        """Make their bytes; `derive` turns columns into those of the messages."""
+        stamps_ns = self.store.stamps_ns(self.first)
+        return render_rows(self._template, stamps_ns, derive(self.columns()), wanted)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_sim.recording.row_buffer import Rendered
+from musls_sim.recording.row_renderer import Rendered
 
 
 class Chunk(NamedTuple):

@@ -65,9 +65,9 @@ def string(text: str) -> Any:
     return _make("std_msgs/String", text)
 
 
-def pose_stamped(time: Any, position_enu_m: Array, orientation: Array) -> Any:
+def pose_stamped(time: Any, position_enu_m: Array, orientation_wxyz: Array) -> Any:
     """geometry_msgs/PoseStamped of a body in the world, from (3,) and (4,)."""
-    pose = _make("geometry_msgs/Pose", point(position_enu_m), quaternion(orientation))
+    pose = _make("geometry_msgs/Pose", point(position_enu_m), quaternion(orientation_wxyz))
     return _make("geometry_msgs/PoseStamped", header(time, WORLD), pose)
 
 
@@ -84,7 +84,7 @@ def wrench_stamped(time: Any, frame: str, force_n: Array) -> Any:
 
 
 def transforms(
-    time: Any, frames: Sequence[str], positions_enu_m: Array, orientations: Array
+    time: Any, frames: Sequence[str], positions_enu_m: Array, orientations_wxyz: Array
 ) -> Any:
     """tf2_msgs/TFMessage from the world to bodies, from (n, 3) and (n, 4)."""
     return _make("tf2_msgs/TFMessage", [
@@ -92,7 +92,9 @@ def transforms(
             "geometry_msgs/TransformStamped", header(time, WORLD), frame,
             _make("geometry_msgs/Transform", vector(position), quaternion(orientation)),
         )
-        for frame, position, orientation in zip(frames, positions_enu_m, orientations, strict=True)
+        for frame, position, orientation in zip(
+            frames, positions_enu_m, orientations_wxyz, strict=True
+        )
     ])  # fmt: skip
 
 

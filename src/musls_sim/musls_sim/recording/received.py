@@ -9,29 +9,18 @@ from struct import unpack_from
 import numpy as np
 
 from musls_description.system import SlungLoadSystem
-from musls_sim.recording import topics
 from musls_sim.recording.bag_file import BagFile
 from musls_sim.recording.chunk import Chunk
-from musls_sim.recording.messages import string
-from musls_sim.recording.row_template import message_record, probe_row
+from musls_sim.recording.row_template import message_record
+from musls_sim.recording.topics import recorded_topics
+
+__all__ = ["CLOCK", "ClockHistory", "ReceivedBag", "recorded_topics", "stamp_ns"]
 
 CLOCK = "/clock"
 NO_STAMP = ("std_msgs/msg/String",)
 _AFTER_ENCAPSULATION = 4
 _FIRST_TRANSFORM = 8
 """A TFMessage begins with the number of its transforms."""
-
-
-def recorded_topics(system: SlungLoadSystem) -> dict[str, str]:
-    """Topics of a bag and their message types."""
-    kinds = [
-        (topics.state_messages(system), topics.state_columns(system)),
-        (topics.shape_messages(system), topics.shape_columns(system)),
-        (topics.setpoint_messages(system), topics.setpoint_columns(system)),
-    ]
-    probes = [pair for kind in kinds for pair in probe_row(*kind)[0]]
-    probes.append((topics.STAGE, string("")))
-    return {topic: message.__msgtype__ for topic, message in probes}
 
 
 def stamp_ns(msgtype: str, data: bytes) -> int | None:

@@ -9,12 +9,14 @@ body rates are R(orientation_wxyz)^T times the recorded angular velocity.
 the drone (`cable_i/drone_end`). Each is the force of the upper side on the lower side in the frame
 of the link there, so x is the tension (positive: pull) and y, z act across. These two frames are
 names only and not part of /tf.
+
+`/events` carries what happens suddenly, as text `kind: what`, e.g. `cable_broken: cable_2`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,9 @@ from rosbags.interfaces import (
     QosTime,
 )
 
+from musls_description.rotations import rotate
 from musls_description.system import SlungLoadSystem
+from musls_sim.plants.interface import PlantState
 from musls_sim.recording import messages as msg
 
 Array = NDArray[np.float64]
@@ -40,6 +44,7 @@ RowMessages = Callable[[Any, Row], Messages]
 """All messages that one row becomes, from its stamp and its arrays."""
 
 STAGE = "/mission/stage"
+EVENTS = "/events"
 
 _FOREVER = QosTime(9223372036, 854775807)
 
@@ -50,16 +55,38 @@ def body_names(system: SlungLoadSystem) -> list[str]:
 
 
 def state_columns(system: SlungLoadSystem) -> Columns:
-    """Arrays of a row of state, row 0 of the first four the load."""
+    """Arrays of a row of state as it is recorded, row 0 of the first four the load."""
     n, rotors = system.n_drones, len(system.drones[0].rotors)
     return {
         "position_enu_m": (1 + n, 3),
         "orientation_wxyz": (1 + n, 4),
         "velocity_enu_m_s": (1 + n, 3),
-        "omega_enu_rad_s": (1 + n, 3),
+        "omega_body_rad_s": (1 + n, 3),
         "rotor_speed_rad_s": (n, rotors),
         "cable_force_n": (n, 2, 3),
     }
+
+
+def state_values(state: PlantState) -> list[Array]:
+    """What stands in the columns of `state_columns`, in their order."""
+    return [
+        state.position_enu_m, state.orientation_wxyz, state.velocity_enu_m_s,
+        state.omega_body_rad_s, state.rotor_speed_rad_s, state.cable_force_n,
+    ]  # fmt: skip
+
+
+def published_columns(system: SlungLoadSystem) -> Columns:
+    """Arrays of a row of state as `state_messages` takes it: body rates seen in the world."""
+    columns = dict(state_columns(system))
+    columns["omega_enu_rad_s"] = columns.pop("omega_body_rad_s")
+    return columns
+
+
+def published(state: Row) -> Row:
+    """Turn rows of recorded state into what `state_messages` takes."""
+    row = dict(state)
+    row["omega_enu_rad_s"] = rotate(row["orientation_wxyz"], row.pop("omega_body_rad_s"))
+    return row
 
 
 def state_messages(system: SlungLoadSystem) -> RowMessages:
@@ -123,13 +150,51 @@ def setpoint_messages(system: SlungLoadSystem) -> RowMessages:
     return build
 
 
+class RowKind(NamedTuple):
+    """Messages that are made of rows of one kind.
+
+    Attributes:
+        build: Makes the messages of a row.
+        columns: Arrays of a row that it takes.
+    """
+
+    build: RowMessages
+    columns: Columns
+
+
+def row_kinds(system: SlungLoadSystem) -> tuple[RowKind, RowKind, RowKind]:
+    """State, cable shapes and set-points."""
+    return (
+        RowKind(state_messages(system), published_columns(system)),
+        RowKind(shape_messages(system), shape_columns(system)),
+        RowKind(setpoint_messages(system), setpoint_columns(system)),
+    )
+
+
+def recorded_topics(system: SlungLoadSystem) -> dict[str, str]:
+    """Topics of a bag and their message types, in the order of the channels."""
+    time = msg.stamp(0, 0)
+    messages = [
+        pair
+        for kind in row_kinds(system)
+        for pair in kind.build(time, {name: np.zeros(size) for name, size in kind.columns.items()})
+    ]
+    messages += [(STAGE, msg.string("")), (EVENTS, msg.string(""))]
+    return {topic: message.__msgtype__ for topic, message in messages}
+
+
+def event_text(kind: str, what: str) -> str:
+    """Text of an event on `/events`."""
+    return f"{kind}: {what}"
+
+
 def qos(topic: str) -> Qos:
     """Profile with which `ros2 bag play` shall offer a topic: reliable everywhere.
 
-    What is sent at changes only is latched (transient local), so that who comes late sees it.
+    What is sent at changes only is latched (transient local), so that a late subscriber gets it.
     """
-    latched = topic == STAGE or topic.endswith("/setpoint")
-    depth = {"/tf": 100, "/clock": 1}.get(topic, 1 if latched else 10)
+    latched = topic in (STAGE, EVENTS) or topic.endswith("/setpoint")
+    depth = {"/tf": 100, "/clock": 1, EVENTS: 100}.get(topic, 1 if latched else 10)
     return Qos(
         QosHistory.KEEP_LAST,
         depth,
