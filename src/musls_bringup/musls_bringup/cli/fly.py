@@ -45,6 +45,7 @@ def run(
     report: Report = True,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
+    from musls_bringup.cli.killed import keep_killed_runs
     from musls_bringup.fly import FlyOptions, find_scenario, fly
     from musls_bringup.results import check_folder, default_folder
 
@@ -54,6 +55,7 @@ def run(
     chosen = find_scenario(scenario, overrides)
     folder = out or default_folder(chosen.name)
     check_folder(folder, overwrite=overwrite)
+    keep_killed_runs(folder)
     options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
     with warnings.catch_warnings():
         warnings.showwarning = _warn
@@ -67,36 +69,22 @@ def _warn(message: Any, *_: Any) -> None:
 
 
 def _with_progress(name: str, work: Any) -> Any:
-    """Run `work(progress, say)` below a progress bar."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    """Run `work(progress, say)` and show how far it is."""
+    from musls_bringup.cli.progress import WorkShown
 
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[state]}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,  # a file or a pipe would get an empty line
-    )
-    with bar:
-        task = bar.add_task(name, total=1.0, state="preparing (compiles on first use)")
+    with WorkShown(name, "preparing (compiles on first use)") as shown:
 
         def progress(flight: Flight) -> None:
             now, planned = flight.plant.time_s, flight.pilot.planned_s
             factor = now / max(flight.elapsed_s, 1e-9)
             left = max(planned - now, 0.0) / max(factor, 1e-9)
-            state = (
+            text = (
                 f"{now:6.1f} / {planned:.0f} s  {factor:5.1f}x real time  {left:3.0f} s left"
-                f"  [cyan]{flight.pilot.stage.replace('_', ' ')}"
+                f"  {flight.pilot.stage.replace('_', ' ')}"
             )
-            bar.update(task, completed=min(now / planned, 1.0), state=state)
+            shown.update(text, now / planned)
 
-        def say(text: str) -> None:
-            bar.update(task, completed=1.0, state=text)
-
-        return work(progress, say)
+        return work(progress, lambda text: shown.update(text, 1.0))
 
 
 MANY_DRONES = 4
