@@ -155,7 +155,7 @@ def write_results(
         **speed,
         **summarise(
             recording,
-            slack_threshold_n=_slack_threshold_n(scenario),
+            slack_threshold_n=slack_threshold_n(scenario),
             max_tension_n=max_tension_n,
         ),
     }
@@ -175,7 +175,8 @@ def write_results(
     return summary
 
 
-def _slack_threshold_n(scenario: Scenario) -> float:
+def slack_threshold_n(scenario: Scenario) -> float:
+    """Tension below which a cable of a scenario counts as slack."""
     system = scenario.system
     weight = system.load.mass_kg * scenario.physics.gravity_m_s2
     return SLACK_SHARE * weight / system.n_drones

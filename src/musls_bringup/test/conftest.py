@@ -1,8 +1,11 @@
 """What the ROS tests share: a domain, processes of nodes and a node that listens, one per test."""
 
+import threading
+
 import pytest
 from ros_probe import FlightProbe, own_domain
 
+from musls_bringup.cli import progress
 from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
 from musls_description.schema import to_yaml
@@ -47,3 +50,9 @@ def ground(tmp_path):
     file = tmp_path / "ground.yaml"
     file.write_text(to_yaml(find_scenario("circle", ["system.cables.links=7"])))
     return file
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    """No lines about how far work is, however slow the machine is; a test may ask for them."""
+    monkeypatch.setattr(progress, "LINE_EVERY_S", threading.TIMEOUT_MAX)

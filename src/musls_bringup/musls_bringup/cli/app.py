@@ -14,8 +14,6 @@ what is slow to import (numba, dartpy, matplotlib) belongs inside `run`, so that
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +23,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from musls_bringup.cli import signals, streams
 from musls_description.errors import MuslsError
 from musls_description.names import near_names
 
@@ -46,8 +45,6 @@ HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 EXIT_FAILURE = 1
 EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
 
 
 def load_command(name: str) -> Any:
@@ -132,20 +129,39 @@ def root(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line and returns the exit code."""
-    if argv is None:  # a process of its own: end in order, so that nothing half-written stays
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(EXIT_TERMINATED))
-    args, debug = split_debug(sys.argv[1:] if argv is None else argv)
+    """Runs the command line and returns the exit code.
+
+    Args:
+        argv: Words after `musls`; None takes the process's own, and signals and standard streams
+            with them.
+    """
+    if argv is not None:
+        return run(argv)
+    signals.catch()
+    output = streams.protect()
+    status = run(sys.argv[1:])
+    sys.stdout.flush()
+    if output.failure is None:
+        return status
+    if not streams.is_quiet(output.failure):
+        report_line(f"standard output cannot be written: {output.failure.strerror}")
+    return status or EXIT_FAILURE
+
+
+def run(argv: Sequence[str]) -> int:
+    """Runs the command line within this process and returns the exit code."""
+    args, debug = split_debug(argv)
     command = typer.main.get_command(app)
     try:
         status = command.main(args, prog_name="musls", standalone_mode=False)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILURE
-    except (KeyboardInterrupt, typer.Abort):
-        return EXIT_INTERRUPTED
+    except KeyboardInterrupt as error:
+        return signals.exit_code(error)
+    except typer.Abort:
+        return signals.EXIT_INTERRUPTED
     except typer.TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # `musls ros` alone; typer hides the class
+            typer.echo(error.message)
+            return 0
         return report(usage_message(error), debug)
     except MuslsError as error:
         return report(str(error), debug)
@@ -170,5 +186,10 @@ def report(message: str, debug: bool) -> int:
     """Prints an error as one line, in debug mode after its traceback."""
     if debug:
         traceback.print_exc()
-    print("musls: error:", " ".join(message.split()), file=sys.stderr)
+    report_line(message)
     return EXIT_BAD_INPUT
+
+
+def report_line(message: str) -> None:
+    """Prints an error as one line."""
+    print("musls: error:", " ".join(message.split()), file=sys.stderr)

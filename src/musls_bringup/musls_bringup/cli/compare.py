@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import Frames, Overwrite, SimulatedPoints, frames_of, offsets_m
+from musls_bringup.cli.options import (
+    Frames,
+    Overwrite,
+    SimulatedPoints,
+    frames_of,
+    offsets_m,
+    path_of,
+)
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +60,12 @@ _SimCycles = Annotated[
 ]
 _Out = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Output folder.", show_default="runs/compare_DATE_TIME"),
+    typer.Option(
+        parser=path_of,
+        metavar="DIR",
+        help="Output folder.",
+        show_default="runs/compare_DATE_TIME",
+    ),
 ]
 
 

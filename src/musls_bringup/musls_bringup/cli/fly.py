@@ -51,6 +51,7 @@ def run(
     report: Report = True,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
+    from musls_bringup.cli.killed import keep_killed_runs
     from musls_bringup.fly import FlyOptions, find_scenario, fly
     from musls_bringup.results import check_folder, default_folder
 
@@ -63,6 +64,7 @@ def run(
     chosen = find_scenario(scenario, overrides)
     folder = out or default_folder(chosen.name)
     check_folder(folder, overwrite=overwrite)
+    keep_killed_runs(folder)
     options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
     with warnings.catch_warnings():
         warnings.showwarning = _warn
@@ -76,38 +78,23 @@ def _warn(message: Any, *_: Any) -> None:
 
 
 def _with_progress(name: str, work: Any) -> Any:
-    """Run `work(observers, say)` below a progress bar."""
-    from rich import progress
-    from rich.console import Console
-
+    """Run `work(observers, say)` and show how far it is."""
+    from musls_bringup.cli.progress import WorkShown
     from musls_sim.session.observer import Progress
 
-    console = Console(stderr=True)
-    bar = progress.Progress(
-        progress.TextColumn("[bold]{task.description}"),
-        progress.BarColumn(bar_width=24),
-        progress.TextColumn("{task.fields[state]}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,  # a file or a pipe would get an empty line
-    )
-    with bar:
-        task = bar.add_task(name, total=1.0, state="preparing (compiles on first use)")
+    with WorkShown(name, "preparing (compiles on first use)") as shown:
 
         def show(now: float, session: Session) -> None:
             planned = session.guidance.planned_s
             factor = now / max(session.elapsed_s, 1e-9)
             left = max(planned - now, 0.0) / max(factor, 1e-9)
-            state = (
+            text = (
                 f"{now:6.1f} / {planned:.0f} s  {factor:5.1f}x real time  {left:3.0f} s left"
-                f"  [cyan]{session.stage.replace('_', ' ')}"
+                f"  {session.stage.replace('_', ' ')}"
             )
-            bar.update(task, completed=min(now / planned, 1.0), state=state)
+            shown.update(text, now / planned)
 
-        def say(text: str) -> None:
-            bar.update(task, completed=1.0, state=text)
-
-        return work([Progress(show)], say)
+        return work([Progress(show)], lambda text: shown.update(text, 1.0))
 
 
 MANY_DRONES = 4

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.cli.options import path_of
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.names import near_names
 
@@ -41,7 +42,13 @@ def run(
         str, typer.Option(help="world, sdf (separate models), sdf-1.9, xacro or urdf.")
     ] = "world",
     out: Annotated[
-        Path | None, typer.Option(help="Folder or file; - for the terminal.", show_default="-")
+        Path | None,
+        typer.Option(
+            parser=path_of,
+            metavar="PATH",
+            help="Folder or file; - for the terminal.",
+            show_default="-",
+        ),
     ] = None,
     spawn: Annotated[
         str | None, typer.Option(help="ground or hover.", show_default="ground")

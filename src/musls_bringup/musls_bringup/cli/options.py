@@ -15,8 +15,27 @@ ScenarioName = Annotated[
     str,
     typer.Argument(help="Shipped scenario (musls list scenarios), YAML file or result folder."),
 ]
+
+
+def path_of(text: str) -> Path:
+    """Path from a text of the command line.
+
+    Raises:
+        BadParameter: The text is empty; as a path it would be the present folder.
+    """
+    if not text.strip():
+        raise typer.BadParameter("it is empty: name a folder or a file")
+    return Path(text)
+
+
 FlightFolder = Annotated[
-    Path | None, typer.Option(help="Output folder.", show_default="runs/SCENARIO_DATE_TIME")
+    Path | None,
+    typer.Option(
+        parser=path_of,
+        metavar="DIR",
+        help="Output folder.",
+        show_default="runs/SCENARIO_DATE_TIME",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,

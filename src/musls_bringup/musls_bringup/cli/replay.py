@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import Overwrite, RecordedPoints, numbers, offsets_m
+from musls_bringup.cli.options import Overwrite, RecordedPoints, numbers, offsets_m, path_of
+from musls_bringup.cli.progress import WorkShown
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -57,7 +57,13 @@ def run(
     ] = 2.0,
     step: Annotated[float, typer.Option(help="Physics step [s]; fits take 0.004.")] = 0.001,
     out: Annotated[
-        Path | None, typer.Option(help="Output folder.", show_default="runs/replay_..._DATE_TIME")
+        Path | None,
+        typer.Option(
+            parser=path_of,
+            metavar="DIR",
+            help="Output folder.",
+            show_default="runs/replay_..._DATE_TIME",
+        ),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -117,7 +123,8 @@ def _fitted(
     from musls_analysis.replay import fit_files
     from musls_analysis.replay.fit import FitSpec, fit
 
-    result = fit(replay, setup.system, FitSpec(names, limits, model, workers), _say)
+    with WorkShown("fitting") as shown:
+        result = fit(replay, setup.system, FitSpec(names, limits, model, workers), shown.update)
     found = fit_files.write(result, replay.recorded.source, work)
     _table(("parameter", "value", "+-", "unit", "start", "bounds", ""), fit_files.table(found))
     for group in found["hard_to_tell_apart"]:
@@ -137,8 +144,13 @@ def _fitted(
 def _replayed(replay: Replay, setup: Setup, model: str, work: Path) -> dict[str, Any]:
     from musls_analysis.replay import files
 
-    result = replay.run(setup.system, _progress, spec=setup.spec, cable_model=model)
-    return files.write(replay, result, work)
+    with WorkShown("replaying", "compiles on first use") as shown:
+
+        def progress(share: float) -> None:
+            shown.update(f"{100 * share:.0f} %", share)
+
+        result = replay.run(setup.system, progress, spec=setup.spec, cable_model=model)
+        return files.write(replay, result, work)
 
 
 def _compare(replay: Replay, setup: Setup, models: list[str], work: Path) -> None:
@@ -204,17 +216,3 @@ def _step(step_s: float) -> float:
     if ratio < 1.0 - 1e-9 or abs(ratio - round(ratio)) > 1e-6:
         raise ConfigError(f"--step = {step_s:g}: must divide 0.004 s (0.004, 0.002, 0.001, ...)")
     return step_s
-
-
-def _say(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\rfitting: {text}\x1b[K", end="", file=sys.stderr)
-
-
-def _progress(share: float) -> None:
-    if sys.stderr.isatty():
-        print(
-            f"\rreplaying {100 * share:3.0f} %\x1b[K",
-            end="" if share < 0.99 else "\r",
-            file=sys.stderr,
-        )

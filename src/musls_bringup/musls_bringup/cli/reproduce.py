@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from musls_bringup.cli.options import Overwrite, Settings, SimulatedPoints, offsets_m
+from musls_bringup.cli.options import Overwrite, Settings, SimulatedPoints, offsets_m, path_of
+from musls_bringup.cli.progress import WorkShown
 
 EXAMPLE = "musls reproduce flights/ --seeds 5 --system x500_trio_swivel"
 
@@ -39,14 +40,16 @@ def run(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Output folder.", show_default="runs/reproduce_DATE_TIME"),
+        typer.Option(
+            parser=path_of,
+            metavar="DIR",
+            help="Output folder.",
+            show_default="runs/reproduce_DATE_TIME",
+        ),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Flies the paper's missions several times and compares them with its real flights."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     from musls_analysis.sweep.execute import available_cores
     from musls_bringup.reproduce import TABLE, ReproduceOptions, reproduce, table
     from musls_bringup.results import check_folder, default_folder
@@ -64,18 +67,11 @@ def run(
         offsets_m=offsets_m(offset),
         command=shlex.join(words),
     )
-    console = Console(highlight=False, soft_wrap=True, stderr=True)
-    bar = Progress(console=console, transient=True)
-    task = bar.add_task("flights", total=None)
+    with WorkShown("flights") as shown:
 
-    def progress(done: int, total: int) -> None:
-        bar.start()  # not before the input has been checked
-        bar.update(task, completed=done, total=total)
+        def progress(done: int, total: int) -> None:
+            shown.update(f"{done} of {total} done", done / total)
 
-    try:
         columns = reproduce(flights, folder, options, overwrite=overwrite, progress=progress)
-    finally:
-        if bar.live.is_started:
-            bar.stop()
     print(table(columns, options))
-    console.print(f"results in [bold]{folder}[/bold], the table in {TABLE}")
+    typer.echo(f"results in {folder}, the table in {TABLE}", err=True)

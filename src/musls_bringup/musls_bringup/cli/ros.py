@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from musls_bringup.cli.options import FlightFolder, Overwrite, Report, ScenarioName, Settings
+from musls_bringup.cli.progress import WorkShown
 
 app = typer.Typer(
     name="ros",
@@ -25,7 +25,13 @@ def setup() -> None:
     from musls_bringup.ros.interfaces import px4_interface
     from musls_bringup.ros.workspace import set_up
 
-    built = set_up(lambda text: typer.echo(text, err=True))
+    with WorkShown("ros setup") as shown:
+
+        def say(text: str) -> None:
+            shown.note(f"musls: {text}")
+            shown.update(text)
+
+        built = set_up(say)
     release = px4_interface().px4_release
     typer.echo(f"built: {', '.join(built)} (PX4 {release})" if built else "ROS 2 is set up")
 
@@ -43,6 +49,7 @@ def fly(
 ) -> int:
     """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
     from musls_bringup.cli.fly import conclude
+    from musls_bringup.cli.killed import keep_killed_runs
     from musls_bringup.fly import FlyOptions, find_scenario
     from musls_bringup.results import check_folder, default_folder
     from musls_bringup.ros.fly import fly_through_graph
@@ -50,19 +57,14 @@ def fly(
     chosen = find_scenario(scenario, settings or [])
     folder = out or default_folder(f"{chosen.name}_ros")
     check_folder(folder, overwrite=overwrite)
+    keep_killed_runs(folder)
     options = FlyOptions(overwrite=overwrite, realtime=realtime, report=report)
-    summary = fly_through_graph(chosen, folder, options, _progress, _say)
+    with WorkShown(chosen.name, "starting the nodes (compiles on first use)") as shown:
+
+        def progress(sim_s: float, wall_s: float, stage: str) -> None:
+            factor = sim_s / max(wall_s, 1e-9)
+            shown.update(f"{sim_s:6.1f} s  {factor:4.1f}x real time  {stage.replace('_', ' ')}")
+
+        summary = fly_through_graph(chosen, folder, options, progress, shown.update)
     conclude(summary, folder, report)
     return 130 if summary["interrupted"] else 0
-
-
-def _progress(sim_s: float, wall_s: float, stage: str) -> None:
-    if sys.stderr.isatty():
-        factor = sim_s / max(wall_s, 1e-9)
-        text = f"{sim_s:6.1f} s flown  {factor:4.1f}x real time  {stage.replace('_', ' ')}"
-        print(f"\r{text:<60}", end="", file=sys.stderr, flush=True)
-
-
-def _say(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{text:<60}", end="\r", file=sys.stderr, flush=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.cli.options import path_of
+from musls_bringup.cli.progress import WorkShown
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +35,13 @@ def run(
         str | None, typer.Option(metavar="tcp://HOST:PORT", help="Run on a Dask cluster instead.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the sweep.", show_default="runs/sweep_NAME")
+        Path | None,
+        typer.Option(
+            parser=path_of,
+            metavar="DIR",
+            help="Folder of the sweep.",
+            show_default="runs/sweep_NAME",
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue in an older folder; keeps finished runs.")
@@ -73,41 +81,31 @@ def run(
 
 
 def _with_progress(plan: Plan, store: Store, how: How) -> Tally:
-    """Make the runs below a progress bar; on a terminal only."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )  # fmt: skip
+    """Make the runs and show how many are done; failed ones are named as they come."""
+    from time import perf_counter
 
     from musls_analysis.sweep.run import run_sweep
 
-    columns = (
-        TextColumn("[bold]{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}"), TimeElapsedColumn(),
-    )  # fmt: skip
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(plan.sweep.name, total=len(plan.runs), state="starting")
+    begin = perf_counter()
+    with WorkShown(plan.sweep.name, "starting") as shown:
 
         def watch(tally: Tally) -> None:
-            state = f"[red]{tally.failed} failed[/red], " if tally.failed else ""
-            state += f"{tally.left} left{_eta(tally, bar.tasks[0].elapsed)}"
-            bar.update(task, completed=tally.total - tally.left, state=state)
+            made = tally.total - tally.left
+            failed = f"{tally.failed} failed, " if tally.failed else ""
+            eta = _eta(tally, perf_counter() - begin)
+            shown.update(
+                f"{made}/{tally.total}  {failed}{tally.left} left{eta}", made / tally.total
+            )
             if tally.last.get("status") == "failed":
-                console.print(f"[red]failed[/red] {tally.last['id']}: ", end="")
-                console.print(tally.last["reason"], markup=False)
+                shown.note(f"failed {tally.last['id']}: {tally.last['reason']}")
 
         return run_sweep(plan, store, how, watch)
 
 
-def _eta(tally: Tally, elapsed_s: float | None) -> str:
+def _eta(tally: Tally, elapsed_s: float) -> str:
     """Time left, from the runs made in this session."""
     made = tally.finished + tally.failed - tally.before
-    if not made or not elapsed_s:
+    if not made:
         return ""
     left_s = elapsed_s / made * tally.left
     return f", about {left_s / 60:.0f} min to go" if left_s >= 100 else f", {left_s:.0f} s to go"

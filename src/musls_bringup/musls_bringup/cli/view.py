@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import Frames, RecordedPoints, frames_of, offsets_m
+from musls_bringup.cli.options import Frames, RecordedPoints, frames_of, offsets_m, path_of
+from musls_bringup.cli.progress import WorkShown
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,12 +43,18 @@ _Png = Annotated[float | None, typer.Option(metavar="T", help="Write the picture
 _Gif = Annotated[bool, typer.Option("--gif", help="Write an animated GIF.")]
 _Mp4 = Annotated[bool, typer.Option("--mp4", help="Write a film (H.264).")]
 _Save = Annotated[
-    Path | None, typer.Option(metavar="FILE.rrd", help="Write a file for rerun's viewer.")
+    Path | None,
+    typer.Option(parser=path_of, metavar="FILE.rrd", help="Write a file for rerun's viewer."),
 ]
 _Web = Annotated[bool, typer.Option("--web", help="Show it in a browser instead of a window.")]
 _Out = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Picture or film.", show_default="RUN.png, .gif or .mp4"),
+    typer.Option(
+        parser=path_of,
+        metavar="FILE",
+        help="Picture or film.",
+        show_default="RUN.png, .gif or .mp4",
+    ),
 ]
 _Fps = Annotated[
     float | None, typer.Option(help="Frames per second.", show_default="20 for gif, 30 for mp4")
@@ -213,20 +219,12 @@ def _write(
     default_fps = GIF_FPS if kind == "gif" else MP4_FPS
     options = film.FilmOptions(default_fps if fps is None else fps, speed)
     write = film.write_gif if kind == "gif" else film.write_mp4
-    with _progress(path.name) as progress:
+    with WorkShown(path.name) as shown:
+
+        def progress(share: float) -> None:
+            shown.update(f"{100 * share:.0f} %", share)
+
         write(subjects, window_s, path, look, options, progress)
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Callable[[float], None]]:
-    """A progress bar that is told shares from 0 to 1."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
 
 
 def _show(kind: str, subjects: Sequence[Subject]) -> None:

@@ -1,0 +1,116 @@
+"""Standard output that is closed, full or ASCII, and what is shown where there is no terminal."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from musls_bringup.cli import progress
+from musls_bringup.cli.progress import WorkShown
+
+MUSLS = [sys.executable, "-c", "import sys; from musls_bringup.cli import main; sys.exit(main())"]
+PATHS = {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def musls(*args, **options):
+    options.setdefault("stdout", subprocess.PIPE)
+    env = {**os.environ, **PATHS, **options.pop("env", {})}
+    return subprocess.run([*MUSLS, *args], stderr=subprocess.PIPE, env=env, timeout=120, **options)
+
+
+def test_a_full_standard_output_is_one_line():
+    with open("/dev/full", "wb") as full:
+        ended = musls("list", "systems", stdout=full)
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        b"musls: error: standard output cannot be written: No space left on device\n"
+    )
+
+
+@pytest.mark.parametrize("streams", [">&-", ">&- <&-", ">&- 2>&- <&-"])
+def test_closed_streams_are_quiet(streams):
+    code = f'exec "$0" "$@" {streams}'
+    ended = subprocess.run(
+        ["sh", "-c", code, *MUSLS, "list"], env={**os.environ, **PATHS}, capture_output=True
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def test_an_error_without_standard_error_keeps_its_exit_code():
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run([*MUSLS, "flyy"], env={**os.environ, **PATHS}, stderr=full)
+    assert ended.returncode == 2
+
+
+def test_a_reader_that_has_gone_is_quiet():
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    ended = musls("list", stdout=write_end)
+    os.close(write_end)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+def test_what_a_terminal_cannot_show_is_written_in_plain_letters():
+    code = (
+        "from musls_bringup.cli import streams; streams.protect();"
+        "print('4.6\\N{DEGREE SIGN} \\xb15 \\xb5s \\xd7 Z\\xfcrich \\u6f22 \\udc80')"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True,
+        env={**os.environ, **PATHS, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert ended.stdout == b"4.6 deg +-5 us x Zurich ? ?\n", ended.stderr
+
+
+@pytest.mark.parametrize("args", [["fly", "hold"], ["sweep", "run_speed"], ["model", "x500_duo"]])
+def test_an_empty_path_is_refused(args):
+    ended = musls(*args, "--out", "")
+    assert ended.returncode == 2
+    assert re.fullmatch(rb"musls: error: invalid value for '--out': it is empty.*\n", ended.stderr)
+
+
+def test_a_group_alone_shows_its_help():
+    ended = musls("ros")
+    assert ended.returncode == 0 and ended.stderr == b""
+    assert ended.stdout.startswith(b"Usage: musls ros ")
+
+
+def test_without_a_terminal_there_are_lines_and_the_work_need_not_help(monkeypatch):
+    written = threading.Event()
+    lines = []
+
+    class Lines:
+        encoding = "utf-8"
+
+        def write(self, text):
+            lines.append(text)
+            if "12.0 / 60 s" in "".join(lines):
+                written.set()
+
+        def flush(self):
+            pass
+
+        def isatty(self):
+            return False
+
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.001)
+    monkeypatch.setattr(sys, "stderr", Lines())
+    with WorkShown("circle", "compiling") as shown:
+        shown.update("12.0 / 60 s   4.0x real time", 0.2)
+        assert written.wait(60.0)
+    count = len(lines)
+    assert "musls: circle: 12.0 / 60 s 4.0x real time\n" in "".join(lines)
+    assert not [t for t in threading.enumerate() if t is shown._writer]
+    assert len(lines) == count
+
+
+def test_quick_work_says_nothing(capsys, monkeypatch):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    with WorkShown("circle") as shown:
+        shown.update("half", 0.5)
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
