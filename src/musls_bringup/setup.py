@@ -15,8 +15,10 @@ setup(
     maintainer_email="musls@example.org",
     license="Apache-2.0",
     python_requires=">=3.10",
-    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
-    package_data={"": ["*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2"]},
+    packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*", "musls"]),
+    package_data={
+        "": ["py.typed", "*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2"]
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),
@@ -25,5 +27,8 @@ setup(
         (f"share/{PACKAGE}/layouts", glob("layouts/*")),
     ],
     zip_safe=False,
-    entry_points={"console_scripts": ["musls = musls_bringup.cli:main"]},
+    entry_points={
+        "console_scripts": ["musls = musls_bringup.cli:main"],
+        "gymnasium.envs": ["__root__ = musls_bringup.transport_env:register_environments"],
+    },
 )

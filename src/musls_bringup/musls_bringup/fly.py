@@ -17,6 +17,7 @@ from musls_analysis.report.report import Flown, write_report
 from musls_analysis.report.summary import summarise
 from musls_bringup.results import result_folder
 from musls_bringup.scenarios import SCENARIOS
+from musls_control.controllers import Controller
 from musls_description.schema import to_yaml
 from musls_sim.px4.errors import Px4Error
 from musls_sim.recording import BagRecorder
@@ -62,6 +63,7 @@ def fly(
     options: FlyOptions,
     observers: Sequence[Observer] = (),
     say: Callable[[str], None] = lambda text: None,
+    controller: Controller | Callable[[], Controller] | None = None,
 ) -> dict[str, Any]:
     """Fly and write bag, scenario, summary, figures and report.
 
@@ -71,6 +73,7 @@ def fly(
         options: How.
         observers: What watches the flight besides the recorder.
         say: Told what is being done after the flight.
+        controller: Another controller than the scenario's.
 
     Returns:
         The content of summary.json.
@@ -82,7 +85,13 @@ def fly(
     drawing = FigureWorkers() if options.report else nullcontext()
     with drawing as workers, result_folder(out, overwrite=options.overwrite) as work:
         logs = Path(f"{os.path.realpath(out)}.px4-logs")  # outlives a flight that PX4 fails
-        session = Session(scenario, observers=observers, force=options.force, autopilot_logs=logs)
+        session = Session(
+            scenario,
+            controller=controller,
+            observers=observers,
+            force=options.force,
+            autopilot_logs=logs,
+        )
         session.observe_with(RecorderObserver(_bag(session, work / "bag")))
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
         with _consoles(logs, work) if scenario.autopilot.kind == "px4" else nullcontext():

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from musls_sim.session.flight import Flight
 from rosbags.highlevel import AnyReader
 
 from musls_analysis.figures import worker
@@ -27,7 +28,6 @@ from musls_description.library import system_names
 from musls_sim.plants.rigid_links import dart_plant
 from musls_sim.recording import bag_file
 from musls_sim.scenario import load_scenario
-from musls_sim.session.flight import Flight
 
 TINY = """\
 description: a test

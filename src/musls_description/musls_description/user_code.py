@@ -66,16 +66,13 @@ def load_class(source: str) -> type:
     return found
 
 
-def check_arguments(
-    function: Any, given: Mapping[str, Any], where: str, *, skip: int = 0
-) -> dict[str, Any]:
+def check_arguments(function: Any, given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Check named arguments against a signature and its annotations.
 
     Args:
         function: A function or a class.
         given: Arguments by name.
         where: What they are, for the error: "controller.parameters".
-        skip: Leading parameters that others fill.
 
     Returns:
         The arguments, converted to the annotated types.
@@ -84,7 +81,7 @@ def check_arguments(
         ConfigError: An argument is unknown, missing or of a wrong type.
     """
     signature = inspect.signature(function)
-    parameters = dict(list(signature.parameters.items())[skip:])
+    parameters = dict(signature.parameters)
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return dict(given)
     for name in given:

@@ -65,13 +65,17 @@ class Controller(ABC):
 
     Attributes:
         level: What `step` returns, a `ControlLevel` or its text.
-        setup: What is known of the system.
+        setup: What is known of the system, from `prepare` on.
     """
 
     level: ClassVar[ControlLevel | str]
+    setup: ControlSetup
 
-    def __init__(self, setup: ControlSetup) -> None:
-        """Keep the setup; a class of one's own may take parameters after it."""
+    def prepare(self, setup: ControlSetup) -> None:
+        """Get to know the system; called once, before the flight.
+
+        A class of one's own that overrides it begins with `super().prepare(setup)`.
+        """
         self.setup = setup
 
     def start(self, time_s: float, estimate: Estimate) -> None:  # noqa: B027 (optional)

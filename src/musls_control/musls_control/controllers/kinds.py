@@ -66,7 +66,7 @@ class OpenLoopSpec:
         for name, rows in (("thrust_n", self.thrust_n), ("moment_body_nm", moments)):
             if len(rows) != n:
                 raise ConfigError(f"controller.{name} has {len(rows)} entries for {n} drones")
-        return _OpenLoop(setup, np.column_stack([self.thrust_n, moments]))
+        return _OpenLoop(np.column_stack([self.thrust_n, moments]))
 
 
 class _OpenLoop(Controller):
@@ -74,8 +74,7 @@ class _OpenLoop(Controller):
 
     level = ControlLevel.IDEAL_THRUST_MOMENT
 
-    def __init__(self, setup: ControlSetup, commands: Array) -> None:
-        super().__init__(setup)
+    def __init__(self, commands: Array) -> None:
         self._commands = commands
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
@@ -104,4 +103,4 @@ class PythonSpec:
         Raises:
             ConfigError: No such file or class, or the parameters do not fit.
         """
-        return build_user_controller(self.source, self.parameters, setup)
+        return build_user_controller(self.source, self.parameters)

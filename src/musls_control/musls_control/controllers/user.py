@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
+from musls_control.controllers.interface import Controller, ControlLevel
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError, MuslsError
@@ -23,15 +23,12 @@ class ControllerError(MuslsError):
     """A user's controller failed; the message names file and line."""
 
 
-def build_user_controller(
-    source: str, parameters: Mapping[str, Any], setup: ControlSetup
-) -> Controller:
+def build_user_controller(source: str, parameters: Mapping[str, Any]) -> Controller:
     """Load a user's class and make the controller.
 
     Args:
         source: "my.py:MyController" or "package.module:MyController".
-        parameters: Arguments of the class after the setup, by name.
-        setup: What is known of the system.
+        parameters: Arguments of the class, by name.
 
     Raises:
         ConfigError: No such class, it is no `Controller`, or the parameters do not fit.
@@ -41,9 +38,9 @@ def build_user_controller(
         raise ConfigError(f"controller.source = {source}: the class must inherit musls.Controller")
     if inspect.isabstract(found):
         raise ConfigError(f"controller.source = {source}: the class has no method step")
-    checked = check_arguments(found, parameters, "controller.parameters", skip=1)
+    checked = check_arguments(found, parameters, "controller.parameters")
     try:
-        return found(setup, **checked)
+        return found(**checked)
     except MuslsError:
         raise
     except Exception as error:

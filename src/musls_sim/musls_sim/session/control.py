@@ -31,7 +31,7 @@ def make_controller(
     Args:
         scenario: Names a controller.
         period_s: Control period.
-        given: A controller, or what makes one from a `ControlSetup`, instead of the scenario's.
+        given: A controller, or what makes one, instead of the scenario's.
 
     Raises:
         ConfigError: No such class, or its parameters do not fit.
@@ -41,12 +41,12 @@ def make_controller(
     )
     if given is None:
         made = scenario.controller.build(setup)
-        return made if made is None or isinstance(made, Controller) else None
-    if isinstance(given, Controller):
-        return given
-    made = given(setup)
-    if not isinstance(made, Controller):
-        raise ConfigError(f"{given!r} makes a {type(made).__name__}, not a musls.Controller")
+    else:
+        made = given if isinstance(given, Controller) else given()
+        if not isinstance(made, Controller):
+            raise ConfigError(f"{given!r} makes a {type(made).__name__}, not a musls.Controller")
+    if made is not None:
+        made.prepare(setup)
     return made
 
 

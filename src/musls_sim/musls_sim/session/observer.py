@@ -42,6 +42,9 @@ class Recorder(Protocol):
     def record_stage(self, time_s: float, name: str) -> None:
         """Record the beginning of a stage."""
 
+    def record_event(self, time_s: float, kind: str, what: str) -> None:
+        """Record something that happened."""
+
     def close(self) -> None:
         """Finish."""
 
@@ -112,6 +115,7 @@ class RecorderObserver(Observer):
         self.recorder, self.every = recorder, recorder.every
         self.on_setpoint = recorder.record_setpoint  # type: ignore[method-assign]
         self.on_stage = recorder.record_stage  # type: ignore[method-assign]
+        self.on_event = recorder.record_event  # type: ignore[method-assign]
 
     def observe(self, time_s: float, loop: Loop) -> None:
         """Record the plant's state."""

@@ -90,8 +90,8 @@ class Session(Loop):
 
         Args:
             scenario: What to simulate.
-            controller: Another controller than the scenario's: an object, or a class that is
-                called with a `ControlSetup`.
+            controller: Another controller than the scenario's: an object, or a class that needs
+                no arguments.
             observers: What watches the run.
             force: Fly in spite of too little thrust.
             autopilot_logs: Folder for what real autopilots print; default "px4" here.

@@ -1,0 +1,206 @@
+"""The functions of `import musls`: scenarios, flights, replays, comparisons and sweeps."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from musls_analysis.recordings.memory import recording_from
+
+from musls_analysis.comparison.compare import CompareOptions, StageComparison, compare_stage
+from musls_analysis.comparison.cycles import cut
+from musls_analysis.recordings.readers import read_recording
+from musls_analysis.recordings.recording import Recording
+from musls_analysis.replay.motion import ReplaySpec
+from musls_analysis.replay.replay import Replay, ReplayResult
+from musls_bringup.fly import FlyOptions, find_scenario
+from musls_bringup.fly import fly as fly_into_folder
+from musls_control.controllers import Controller
+from musls_description.errors import ConfigError
+from musls_description.library import load_system
+from musls_description.schema import to_data
+from musls_description.system import SlungLoadSystem
+from musls_sim.recording.memory import MemoryRecorder
+from musls_sim.scenario import Scenario
+from musls_sim.session.observer import Observer, RecorderObserver
+from musls_sim.session.session import Session
+
+Overrides = Mapping[str, Any] | Sequence[str]
+"""Values by key ({"system.cables.links": 29}), or texts as for `--set` ("seed=3")."""
+
+
+def load_scenario(name: str | Path, overrides: Overrides = ()) -> Scenario:
+    """Read a scenario.
+
+    Args:
+        name: A shipped scenario ("circle"), a YAML file, or a result folder.
+        overrides: Keys to change.
+
+    Raises:
+        ConfigError: Unknown scenario or key, or a value that is not allowed.
+    """
+    if isinstance(overrides, Mapping):
+        try:
+            overrides = [f"{key}={json.dumps(to_data(value))}" for key, value in overrides.items()]
+        except TypeError as error:
+            raise ConfigError(f"overrides: {error}: numbers, texts, lists and mappings") from None
+    return find_scenario(str(name), list(overrides))
+
+
+def fly(
+    scenario: Scenario | str | Path,
+    *,
+    controller: Controller | Callable[[], Controller] | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    observers: Sequence[Observer] = (),
+    force: bool = False,
+    realtime: bool = False,
+    report: bool = True,
+) -> Recording:
+    """Fly a scenario to its end.
+
+    Args:
+        scenario: What to fly; a name or file is read first.
+        controller: A controller of one's own instead of the scenario's.
+        out: Folder for what the command `musls fly` writes; None writes nothing.
+        overwrite: Replace an older result in `out`.
+        observers: What watches the flight.
+        force: Fly in spite of too little thrust.
+        realtime: Not faster than real time.
+        report: Write figures and report, too (with `out`).
+
+    Returns:
+        The recording of the flight.
+
+    Raises:
+        ConfigError: The scenario cannot work.
+        SimulationDiverged: The physics failed.
+        ControllerError: The controller failed.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
+    spec = scenario.recording
+    if out is not None:
+        options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
+        fly_into_folder(scenario, Path(out), options, observers, controller=controller)
+        return read_recording(out)
+    session = Session(scenario, controller=controller, observers=observers, force=force)
+    recorder = MemoryRecorder(
+        scenario.system,
+        step_period_s=session.plant.period_s,
+        rate_hz=spec.rate_hz,
+        shape_rate_hz=spec.shape_rate_hz,
+    )
+    session.observe_with(RecorderObserver(recorder))
+    session.run(realtime=realtime)
+    return recording_from(recorder, f"flight {scenario.name}")
+
+
+def replay(
+    recording: Recording | str | Path,
+    system: SlungLoadSystem | str = "x500_trio_swivel",
+    *,
+    cable_model: str = "chain",
+    spec: ReplaySpec | None = None,
+) -> ReplayResult:
+    """Predict the load of a recording from the recorded motion of its drones.
+
+    Args:
+        recording: With the load and all drones, or where to read it.
+        system: Load, drones and cables, or the name of a shipped system or file.
+        cable_model: One of `musls list cable-models`.
+        spec: How to replay: reference points, lead-in, step.
+
+    Raises:
+        ConfigError: The recording or the cable model does not fit the system.
+        SimulationDiverged: The physics failed.
+    """
+    read = _recording(recording)
+    chosen = load_system(system) if isinstance(system, str) else system
+    return Replay(read, spec or ReplaySpec()).run(chosen, cable_model=cable_model)
+
+
+def compare(
+    real: Recording | str | Path,
+    sims: Recording | str | Path | Sequence[Recording | str | Path],
+    stages: str | Sequence[str],
+    *,
+    options: CompareOptions | None = None,
+) -> list[StageComparison]:
+    """Compare simulated flights with a real one: mean cycles and their errors (eq. 12 and 13).
+
+    Args:
+        real: The real flight, or where to read it.
+        sims: One or several simulated flights.
+        stages: Stages to compare, such as "circle".
+        options: How to compare.
+
+    Returns:
+        One comparison a stage.
+
+    Raises:
+        ConfigError: A recording has no such stage.
+    """
+    if isinstance(sims, (Recording, str, Path)):
+        sims = [sims]
+    read, flown = _recording(real), [_recording(sim) for sim in sims]
+    return [
+        compare_stage(stage, cut(read, stage, 0), [cut(sim, stage, 0) for sim in flown], options)
+        for stage in ([stages] if isinstance(stages, str) else stages)
+    ]
+
+
+def sweep(
+    study: str | Path,
+    *,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Fly a parameter study.
+
+    Args:
+        study: A shipped sweep (`musls list sweeps`) or a YAML file.
+        out: Folder that keeps the runs, so that a study can be continued; None keeps nothing.
+        workers: Processes; by default as many as there are cores.
+        scheduler: Address of a Dask scheduler to use instead.
+        progress: Told the numbers of runs made and of all runs.
+
+    Returns:
+        A row a run: its parameters and its results; a failed run has the reason under "reason".
+
+    Raises:
+        ConfigError: Something in the study is wrong.
+    """
+    from musls_analysis.sweep.execute import available_cores
+    from musls_analysis.sweep.plan import make_plan
+    from musls_analysis.sweep.run import How, Tally, run_sweep
+    from musls_analysis.sweep.spec import load_sweep
+    from musls_analysis.sweep.store import Store
+    from musls_analysis.sweep.table import make_rows
+    from musls_bringup.sweeps import FLYER, sweep_path, sweep_scenario_path
+
+    def watch(tally: Tally) -> None:
+        if progress is not None:
+            progress(tally.total - tally.left, tally.total)
+
+    path = sweep_path(str(study))
+    spec = load_sweep(path)
+    plan = make_plan(spec, sweep_scenario_path(spec.scenario, path))
+    keep = nullcontext(str(out)) if out is not None else tempfile.TemporaryDirectory()
+    with keep as folder:
+        store = Store(Path(folder) / "sweep" if out is None else Path(folder))
+        how = How(FLYER, workers or spec.workers or available_cores(), scheduler)
+        with store.opened(path.read_text(encoding="utf-8")):
+            run_sweep(plan, store, how, watch)
+        return make_rows(plan, store)
+
+
+def _recording(given: Recording | str | Path) -> Recording:
+    return given if isinstance(given, Recording) else read_recording(given)
