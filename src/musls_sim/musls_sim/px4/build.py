@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
+from musls_control.px4_cascade.airframe import rotor_layout
 from musls_description.errors import ConfigError
 from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.install import find_px4
 from musls_sim.px4.sensors import Sensors
 from musls_sim.px4.sitl import RATE_HZ, Px4Sitl
 from musls_sim.scenario import Scenario
-from musls_sim.session.airframe import loaded_hover_parameters, rotor_layout
+from musls_sim.session.airframe import loaded_hover_parameters
 from musls_sim.session.checks import Hover
 
 LOGGER_OFF = -1
