@@ -99,8 +99,8 @@ def gains(drone: Drone, gravity_m_s2: float) -> dict[str, float]:
     """PX4 gains for an airframe; none for an x500, which flies with PX4's defaults.
 
     b P is kept from the x500. With slower rotors the natural frequency then falls with the root of
-    the lag, b D is raised so that the damping stays, and the loops of attitude and horizontal motion
-    are slowed down alike; that of the height is slow enough.
+    the lag, b D is raised so that the damping stays, and attitude and horizontal motion are slowed
+    down alike; the loop of the height is slow enough.
 
     Args:
         drone: Airframe.
