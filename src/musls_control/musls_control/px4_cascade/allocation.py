@@ -29,6 +29,10 @@ MIXER_COLUMNS = 9
 WEAK_EFFECT = 0.2
 #: Room above full throttle that yaw may use to keep some authority at full thrust.
 YAW_HEADROOM = 0.15
+#: An axis on which all rotors together act by no more than this is dropped (PX4's rule).
+HARDLY_ACTS = 0.05
+#: Size of the numbers in PX4's own airframe files, for which that rule was made.
+USUAL_ARM_M, USUAL_CT, USUAL_KM_M = 0.25, 6.5, 0.05
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,27 @@ class RotorLayout:
             ct=(6.5, 6.5, 6.5, 6.5),
         )
 
+    def normalised(self) -> RotorLayout:
+        """Return the same geometry in the size of PX4's own airframe files.
+
+        Mean arm length, thrust coefficient and moment ratio become those of an ordinary airframe,
+        as PX4's users enter them. The mixer does not depend on these scales, but PX4's rule which
+        axes can be controlled does: true constants of a small drone would fall below it.
+        """
+        arm = np.hypot(self.px_m, self.py_m).mean()
+        ct, km = np.mean(np.abs(self.ct)), np.mean(np.abs(self.km))
+
+        def scaled(values: tuple[float, ...], usual: float, present: float) -> tuple[float, ...]:
+            return tuple(usual / present * v for v in values) if present > 0.0 else values
+
+        return replace(
+            self,
+            px_m=scaled(self.px_m, USUAL_ARM_M, arm),
+            py_m=scaled(self.py_m, USUAL_ARM_M, arm),
+            km=scaled(self.km, USUAL_KM_M, km),
+            ct=scaled(self.ct, USUAL_CT, ct),
+        )
+
     def with_parameters(self, parameters: Mapping[str, float]) -> RotorLayout:
         """Return the layout with the CA_ROTORn_* of a parameter set in place.
 
@@ -117,7 +142,7 @@ def effectiveness(rotors: RotorLayout) -> np.ndarray:
     moment = ct * np.cross(position, axis) - ct * km * axis
     force = ct * axis
     matrix = np.vstack([moment.T, force.T])
-    matrix[np.abs(matrix).max(axis=1) <= 0.05] = 0.0  # PX4 drops axes it can hardly act on
+    matrix[np.abs(matrix).max(axis=1) <= HARDLY_ACTS] = 0.0
     return matrix
 
 

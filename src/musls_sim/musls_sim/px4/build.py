@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from musls_control.px4_cascade.airframe import rotor_layout
 from musls_description.errors import ConfigError
 from musls_sim.autopilots import AutopilotSetup
-from musls_sim.preflight.airframe import loaded_hover_parameters, rotor_layout
+from musls_sim.preflight.airframe import loaded_hover_parameters
 from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.install import find_px4
 from musls_sim.px4.sensors import Sensors
