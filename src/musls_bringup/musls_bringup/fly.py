@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from musls_analysis.figures.worker import FigureWorkers
-from musls_analysis.recordings.bag import read_bag
+from musls_analysis.recordings.memory import recording_from
+from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.report import Flown, write_report
 from musls_analysis.report.summary import summarise
 from musls_bringup.results import result_folder
@@ -84,9 +85,11 @@ def fly(
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
         with _consoles(logs, work) if scenario.autopilot.kind == "px4" else nullcontext():
             result = flight.run(progress, realtime=options.realtime)
+        recording = recording_from(flight.recorder)
         return write_results(
-            scenario, work, out, _speed(flight, result), result.max_tension_n.tolist(), workers, say
-        )
+            scenario, work, out, recording, _speed(flight, result),
+            result.max_tension_n.tolist(), workers, say,
+        )  # fmt: skip
 
 
 @contextmanager
@@ -106,18 +109,20 @@ def write_results(
     scenario: Scenario,
     work: Path,
     out: Path,
+    recording: Recording,
     speed: Mapping[str, Any],
     max_tension_n: Sequence[float],
     workers: FigureWorkers | None,
     say: Callable[[str], None],
     command: str = "",
 ) -> dict[str, Any]:
-    """Write summary, figures and report beside a finished bag.
+    """Write summary, figures and report of a flight.
 
     Args:
         scenario: What was flown.
-        work: Folder with `bag`.
+        work: Folder for them.
         out: Folder that it will become.
+        recording: The flight.
         speed: The flight's own part of the summary.
         max_tension_n: Largest tension of each cable over all steps, (n,).
         workers: Draw the figures; None leaves figures and report out.
@@ -127,8 +132,6 @@ def write_results(
     Returns:
         The content of summary.json.
     """
-    say("reading the bag")
-    recording = read_bag(work / "bag")
     summary = {
         "scenario": scenario.name,
         **speed,

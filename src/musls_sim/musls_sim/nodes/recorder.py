@@ -40,15 +40,11 @@ class Recorder(DescribedNode):
         self._stage, self._state = "", ""
         self._clock = ClockHistory()
         for topic in sorted(self._bag.topics, key=lambda t: (t != CLOCK, t)):
-            kind, depth = (
-                message_class(self._bag.topics[topic]),
-                50 if topic in (STAGE, EVENTS) else QUEUE,
-            )
+            kind = message_class(self._bag.topics[topic])
+            depth = 50 if topic in (STAGE, EVENTS) else QUEUE
             take = {
-                CLOCK: self._take_clock,
-                STAGE: self._take_stage,
-                EVENTS: self._take_event,
-            }.get(topic, lambda data, _, t=topic: self._bag.add(t, data))
+                CLOCK: self._take_clock, STAGE: self._take_stage, EVENTS: self._take_event
+            }.get(topic, lambda data, _, t=topic: self._bag.add(t, data))  # fmt: skip
             self._poller.subscribe_raw(kind, topic, take, profile_of(topic, depth))
         self._poller.subscribe(String, "/formation/state", self._on_state, LATCHED)
 
