@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from musls_analysis.figures.worker import FigureWorkers
-from musls_analysis.recordings.bag import read_bag
+from musls_analysis.recordings.memory import recording_from
+from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.report import Flown, write_report
 from musls_analysis.report.summary import summarise
 from musls_bringup.results import result_folder
@@ -92,19 +93,16 @@ def fly(
             force=options.force,
             autopilot_logs=logs,
         )
-        session.observe_with(RecorderObserver(_bag(session, work / "bag")))
+        recorder = _bag(session, work / "bag")
+        session.observe_with(RecorderObserver(recorder))
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
         with _consoles(logs, work) if scenario.autopilot.kind == "px4" else nullcontext():
             result = session.run(realtime=options.realtime)
+        recording = recording_from(recorder)
         return write_results(
-            scenario,
-            work,
-            out,
-            _speed(session, result),
-            result.max_tension_n.tolist(),
-            workers,
-            say,
-        )
+            scenario, work, out, recording, _speed(session, result),
+            result.max_tension_n.tolist(), workers, say,
+        )  # fmt: skip
 
 
 def _bag(session: Session, folder: Path) -> BagRecorder:
@@ -136,18 +134,20 @@ def write_results(
     scenario: Scenario,
     work: Path,
     out: Path,
+    recording: Recording,
     speed: Mapping[str, Any],
     max_tension_n: Sequence[float],
     workers: FigureWorkers | None,
     say: Callable[[str], None],
     command: str = "",
 ) -> dict[str, Any]:
-    """Write summary, figures and report beside a finished bag.
+    """Write summary, figures and report of a flight.
 
     Args:
         scenario: What was flown.
-        work: Folder with `bag`.
+        work: Folder for them.
         out: Folder that it will become.
+        recording: The flight.
         speed: The flight's own part of the summary.
         max_tension_n: Largest tension of each cable over all steps, (n,).
         workers: Draw the figures; None leaves figures and report out.
@@ -157,8 +157,6 @@ def write_results(
     Returns:
         The content of summary.json.
     """
-    say("reading the bag")
-    recording = read_bag(work / "bag")
     summary = {
         "scenario": scenario.name,
         **speed,

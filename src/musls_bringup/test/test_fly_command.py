@@ -506,16 +506,15 @@ def test_a_full_disk_while_a_text_is_written(here, capsys, monkeypatch, name):
     assert "new/x cannot be written: No space left on device" in line
 
 
-@pytest.mark.parametrize(
-    ("where", "method"),
-    [
-        (bag_file._ChunkStorage, "_append"),  # messages
-        (bag_file._ChunkWriter, "close"),  # index and metadata
-        (bag_file._ChunkWriter, "open"),
-    ],
-)
-def test_a_full_disk_while_the_bag_is_written(here, capsys, monkeypatch, where, method):
-    monkeypatch.setattr(where, method, no_space)
+@pytest.mark.parametrize("failing", [0, 1, 2], ids=["create", "messages", "index"])
+def test_a_full_disk_while_the_bag_is_written(here, capsys, monkeypatch, failing):
+    append, calls = bag_file._WholeWrites.append, []
+
+    def limited(file, data):
+        calls.append(data)
+        no_space() if len(calls) == 1 + failing else append(file, data)
+
+    monkeypatch.setattr(bag_file._WholeWrites, "append", limited)
     line = refused(here, capsys, *FLY, "--out", "new/x")
     assert "bag" in line and "No space left on device" in line
 

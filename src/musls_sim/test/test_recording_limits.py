@@ -5,23 +5,17 @@ import os
 import resource
 import tracemalloc
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rosbags.highlevel import AnyReader
+from standing_plant import standing_plant
 
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.library import load_system
-from musls_sim.plants.interface import PlantState
 from musls_sim.recording import BagRecorder, RecordingError
 
 SYSTEM = load_system("x500_duo")
-
-
-def standing_plant():
-    nodes = [np.zeros((cable.links + 1, 3)) for cable in SYSTEM.cables]
-    return SimpleNamespace(state=PlantState.zeros(SYSTEM), cable_nodes_enu_m=nodes.__getitem__)
 
 
 def make(folder, **options):
@@ -39,7 +33,7 @@ def test_stamps_do_not_drift(tmp_path):
     with make(tmp_path / "bag") as recorder:
         steps = [*range(0, 1000, 5), 1_234_565, 25 * 10**5 + 5, 151_200_000]
         for step in steps:
-            recorder.record(step * 0.004, standing_plant())
+            recorder.record(step * 0.004, standing_plant(SYSTEM))
     assert clock_times(tmp_path / "bag") == [step * 4_000_000 for step in steps]
 
 
@@ -110,7 +104,7 @@ def file_limit(size):
 
 
 def test_full_disk_keeps_what_was_written_before(tmp_path):
-    plant = standing_plant()
+    plant = standing_plant(SYSTEM)
     recorder = make(tmp_path / "bag", buffer_s=1.0)
     message = f"cannot write bag {tmp_path}/bag: File too large"
     with file_limit(400_000), pytest.raises(RecordingError, match=message):
@@ -127,14 +121,14 @@ def test_full_disk_keeps_what_was_written_before(tmp_path):
 
 def test_full_disk_at_the_end(tmp_path):
     recorder = make(tmp_path / "bag")
-    recorder.record(0.0, standing_plant())
+    recorder.record(0.0, standing_plant(SYSTEM))
     with file_limit(1000), pytest.raises(RecordingError, match="File too large"):
         recorder.close()
     recorder.close()
 
 
 def test_error_in_flight_leaves_a_readable_bag(tmp_path):
-    plant = standing_plant()
+    plant = standing_plant(SYSTEM)
     with pytest.raises(ZeroDivisionError), make(tmp_path / "bag", buffer_s=1.0) as recorder:
         for k in range(1000):
             recorder.record(k * 0.02, plant)
@@ -146,7 +140,7 @@ def test_error_in_flight_leaves_a_readable_bag(tmp_path):
 
 def test_interrupted_write_loses_nothing(tmp_path, monkeypatch):
     """Ctrl-C in the middle of a chunk: what stands half-written is written again at the end."""
-    plant = standing_plant()
+    plant = standing_plant(SYSTEM)
     recorder = make(tmp_path / "bag", buffer_s=1.0)
     with pytest.raises(KeyboardInterrupt), recorder:
         for k in range(120):
@@ -170,7 +164,7 @@ def test_flight_error_counts_more_than_a_failing_close(tmp_path):
         ExitStack() as limits,
         make(tmp_path / "bag") as recorder,
     ):
-        recorder.record(0.0, standing_plant())
+        recorder.record(0.0, standing_plant(SYSTEM))
         limits.enter_context(file_limit(1000))
         raise ZeroDivisionError
 
@@ -182,14 +176,14 @@ def test_empty_bag_and_second_close(tmp_path):
     assert recorder.messages == 0
     assert clock_times(tmp_path / "bag") == []
     for call in (recorder.flush, lambda: recorder.record_stage(0.0, "hover"),
-                 lambda: recorder.record(0.0, standing_plant())):  # fmt: skip
+                 lambda: recorder.record(0.0, standing_plant(SYSTEM))):  # fmt: skip
         with pytest.raises(RecordingError, match=f"bag {tmp_path}/bag is closed"):
             call()
 
 
 def test_setpoints_without_records_are_kept_whole(tmp_path):
     """The set-points fill their buffer first here; the order of time stays."""
-    plant, quaternion = standing_plant(), np.eye(4)[0]
+    plant, quaternion = standing_plant(SYSTEM), np.eye(4)[0]
     with make(tmp_path / "bag", buffer_s=0.5) as recorder:
         for k in range(501):
             recorder.record_setpoint(
@@ -207,7 +201,7 @@ def test_setpoints_without_records_are_kept_whole(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_flight(tmp_path):
-    plant = standing_plant()
+    plant = standing_plant(SYSTEM)
     with make(tmp_path / "bag", buffer_s=1.0, keep_bytes=0) as recorder:
 
         def fly(start, end):

@@ -6,6 +6,7 @@ Figures are built with matplotlib's object interface; pyplot would only cost sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib
@@ -86,9 +87,19 @@ def styled() -> matplotlib.RcParams:
     return matplotlib.rc_context(_SETTINGS)
 
 
+class NotebookFigure(Figure):
+    """A figure that a notebook shows as it is, without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        png = BytesIO()
+        with styled():
+            self.savefig(png, dpi=DPI, format="png")
+        return png.getvalue()
+
+
 def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
     """Make an empty figure that draws itself with Agg."""
-    figure = Figure(figsize=(width_in, height_in), dpi=DPI, facecolor="white")
+    figure = NotebookFigure(figsize=(width_in, height_in), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 

@@ -19,7 +19,17 @@ from musls_analysis.figures.written import WrittenFigure
 from musls_analysis.recordings.recording import Recording
 
 
-class _Plan(NamedTuple):
+class FigurePlan(NamedTuple):
+    """A figure that can be drawn.
+
+    Attributes:
+        name: Name of the file.
+        title: Short title.
+        caption: What one sees.
+        draw: Draws it, within `style.styled()`.
+        narrow: Whether two fit side by side.
+    """
+
     name: str
     title: str
     caption: str
@@ -44,28 +54,29 @@ def write_figures(
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     with styled():
-        for plan in list(_plans(recording, summary))[part]:
+        for plan in list(figure_plans(recording, summary))[part]:
             path = folder / f"{plan.name}.png"
             save(plan.draw(), path)
             written.append(WrittenFigure(path, plan.title, plan.caption, plan.narrow))
     return written
 
 
-def _plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[_Plan]:
+def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[FigurePlan]:
+    """Figures that a recording has data for, in the order of a report."""
     held = " Dashed: set-point, held until the next one." if recording.setpoints else ""
-    yield _Plan(
+    yield FigurePlan(
         "paths_3d", "Flight in space",
         "Paths of load and drones, equal scale on all axes. Grey: the cables at five moments of "
         f"the longest main stage, with the load (square) and the drones (dots).{held}",
         lambda: paths_3d_figure(recording), narrow=True,
     )  # fmt: skip
-    yield _Plan(
+    yield FigurePlan(
         "top_view", "Seen from above",
         f"The same flight in the horizontal plane, equal scale.{held}",
         lambda: top_view_figure(recording), narrow=True,
     )  # fmt: skip
     if any(summary["errors"].values()):
-        yield _Plan(
+        yield FigurePlan(
             "stage_errors", "Errors per stage",
             "Distance (eq. 12) and angle (eq. 13) to the set-point in each stage: mean (dot) and "
             "greatest value (end of the line), logarithmic scale.",
@@ -73,7 +84,7 @@ def _plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[_Plan]:
         )  # fmt: skip
     pose = PoseFigure(recording)
     for body in recording.bodies:
-        yield _Plan(
+        yield FigurePlan(
             f"pose_{body}", f"Position and attitude, {label(body)}",
             f"{label(body).capitalize()} in the world frame (ENU); attitude as yaw, pitch, roll, "
             f"unwrapped. Bands: mission stages.{held}",
@@ -81,14 +92,14 @@ def _plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[_Plan]:
         )  # fmt: skip
     if summary["cables"]:
         limit = summary["slack_threshold_n"]
-        yield _Plan(
+        yield FigurePlan(
             "tensions", "Cable tension",
             "Tension in each cable at the load (colour) and at the drone (grey). Red at the foot: "
             f"the cable is slack, tension at the load below {limit:g} N.",
             lambda: tensions_figure(recording, limit),
         )  # fmt: skip
     if recording.rotors:
-        yield _Plan(
+        yield FigurePlan(
             "rotors", "Rotor speeds",
             "Mean speed of each drone's rotors, and the band from the slowest to the fastest: "
             "the wider the band, the harder the autopilot works on attitude.",

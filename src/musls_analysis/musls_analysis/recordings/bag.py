@@ -1,7 +1,7 @@
 """Reads our rosbag2 bags (MCAP or SQLite), from the embedded simulator and from Gazebo alike.
 
-Messages with a header count at its stamp. The mission stage has none: the difference between
-stamp and log time of the load's poses places it on the same clock.
+Messages with a header count at its stamp. Mission stages and events have none: the difference
+between stamp and log time of the load's poses places them on the same clock.
 """
 
 from __future__ import annotations
@@ -13,26 +13,33 @@ from pathlib import Path
 import numpy as np
 
 from musls_analysis.recordings.cdr import CdrStack, decode, decode_columns
-from musls_analysis.recordings.raw_bag import Log, read_messages
+from musls_analysis.recordings.raw_bag import RawBag, read_messages
 from musls_analysis.recordings.recording import (
     LOAD,
     CableTrack,
+    Event,
     PoseTrack,
     Recording,
     RotorTrack,
     Stage,
+    TwistTrack,
     stages_from_changes,
 )
+from musls_analysis.recordings.resample import resample
 from musls_description.errors import ConfigError
+from musls_description.rotations import rotate
+from musls_sim.recording.topics import EVENTS
 
-_STAGE = "/mission/stage"
+_EVENTS = ("events", "events")
 _TYPES = {
     "pose": "geometry_msgs/msg/PoseStamped",
     "setpoint": "geometry_msgs/msg/PoseStamped",
     "tension": "geometry_msgs/msg/WrenchStamped",
     "shape": "visualization_msgs/msg/Marker",
     "rotors": "sensor_msgs/msg/JointState",
+    "twist": "geometry_msgs/msg/TwistStamped",
     "stage": "std_msgs/msg/String",
+    "events": "std_msgs/msg/String",
 }
 _TOPIC = re.compile(r"/(load|drone_\d+|cable_\d+|mission)/(\w+)")
 
@@ -46,19 +53,20 @@ def read_bag(path: Path) -> Recording:
     Raises:
         ConfigError: No bag, damaged, empty, or without the poses of the load and of a drone.
     """
-    return recording_of_logs(path, read_messages(path, lambda t: keys_of_topics(path, t)))
+    return recording_of_bag(path, read_messages(path, lambda t: keys_of_topics(path, t)))
 
 
-def recording_of_logs(path: Path, logs: Mapping[tuple[str, str], Log]) -> Recording:
+def recording_of_bag(path: Path, bag: RawBag) -> Recording:
     """Make a recording of the messages of a bag.
 
     Args:
         path: Bag, for messages.
-        logs: Messages by name and kind.
+        bag: Its messages by name and kind.
 
     Raises:
         ConfigError: The poses of the load or of a drone are missing, or a message is damaged.
     """
+    logs = bag.logs
     names = sorted({n for n, _ in logs}, key=lambda n: (len(n), n))
     drones = [n for n in names if n.startswith("drone_")]
     for name in [LOAD, *(drones or ["drone_1"])]:
@@ -74,8 +82,15 @@ def recording_of_logs(path: Path, logs: Mapping[tuple[str, str], Log]) -> Record
     rotors = {
         n: _decoded(path, n, "rotors", logs, _rotors) for n in drones if (n, "rotors") in logs
     }
-    stages = _stages(path, logs, poses)
-    return Recording(poses, setpoints, cables, rotors, stages, str(path))
+    twists = {
+        n: _twist(_decoded(path, n, "twist", logs, _twists_enu), poses[n])
+        for n in [LOAD, *drones]
+        if (n, "twist") in logs
+    }
+    return Recording(
+        poses, setpoints, cables, rotors, _stages(path, logs, poses), str(path), bag.warnings,
+        twists, _events(path, logs, poses),
+    )  # fmt: skip
 
 
 def keys_of_topics(path: Path, topics: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -91,11 +106,12 @@ def keys_of_topics(path: Path, topics: Mapping[str, str]) -> dict[str, tuple[str
     keys = {}
     for topic, msgtype in topics.items():
         match = _TOPIC.fullmatch(topic)
-        if not match or match[2] not in _TYPES:
+        key = _EVENTS if topic == EVENTS else (match[1], match[2]) if match else ("", "")
+        if key[1] not in _TYPES:
             continue
-        if msgtype != _TYPES[match[2]]:
-            raise ConfigError(f"{path}: {topic} has type {msgtype}, must be {_TYPES[match[2]]}")
-        keys[topic] = (match[1], match[2])
+        if msgtype != _TYPES[key[1]]:
+            raise ConfigError(f"{path}: {topic} has type {msgtype}, must be {_TYPES[key[1]]}")
+        keys[topic] = key
     return keys
 
 
@@ -125,6 +141,33 @@ def _poses(messages: list[bytes]) -> PoseTrack:
     time_s, pose = decode_columns(messages, walk)
     order = np.argsort(time_s, kind="stable")
     return PoseTrack(time_s[order], pose[order, :3], pose[order][:, [6, 3, 4, 5]])
+
+
+def _twists_enu(messages: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times (T,), linear (T, 3) and angular velocities (T, 3), both in the world frame."""
+
+    def walk(stack: CdrStack) -> tuple[np.ndarray, ...]:
+        return _header(stack)[0], stack.numbers("f8", 6)
+
+    time_s, twist = decode_columns(messages, walk)
+    order = np.argsort(time_s, kind="stable")
+    return time_s[order], twist[order, :3], twist[order, 3:]
+
+
+def _twist(enu: tuple[np.ndarray, np.ndarray, np.ndarray], pose: PoseTrack) -> TwistTrack:
+    """See the angular velocity in the body's frame; where no pose is known, drop it."""
+    time_s, velocity, omega = enu
+    orientation = pose.orientation_wxyz
+    if not np.array_equal(time_s, pose.time_s):
+        known = (time_s >= pose.time_s[0]) & (time_s <= pose.time_s[-1])
+        time_s, velocity, omega = time_s[known], velocity[known], omega[known]
+        strictly = np.concatenate([np.diff(pose.time_s) > 0.0, [True]])
+        kept = PoseTrack(*(part[strictly] for part in (
+            pose.time_s, pose.position_enu_m, pose.orientation_wxyz
+        )))  # fmt: skip
+        orientation = resample(kept, time_s, np.inf).orientation_wxyz
+    inverse = orientation * np.array([1.0, -1.0, -1.0, -1.0])
+    return TwistTrack(time_s, velocity, rotate(inverse, omega))
 
 
 def _rotors(messages: list[bytes]) -> RotorTrack:
@@ -186,16 +229,34 @@ def _cable(path: Path, name: str, logs: dict) -> CableTrack:
 def _stages(path: Path, logs: dict, poses: dict[str, PoseTrack]) -> tuple[Stage, ...]:
     start_s = float(min(track.time_s[0] for track in poses.values()))
     end_s = float(max(track.time_s[-1] for track in poses.values()))
-    log = logs.get(("mission", "stage"))
-    if log is None:
+    if ("mission", "stage") not in logs:
         return stages_from_changes([], [], start_s, end_s)
+    return stages_from_changes(*_texts(path, ("mission", "stage"), logs, poses), start_s, end_s)
+
+
+def _events(path: Path, logs: dict, poses: dict[str, PoseTrack]) -> tuple[Event, ...]:
+    if _EVENTS not in logs:
+        return ()
+    parts = [
+        (time_s, text.partition(":"))
+        for time_s, text in zip(*_texts(path, _EVENTS, logs, poses), strict=True)
+    ]
+    return tuple(Event(time_s, kind.strip(), what.strip()) for time_s, (kind, _, what) in parts)
+
+
+def _texts(
+    path: Path, key: tuple[str, str], logs: dict, poses: dict[str, PoseTrack]
+) -> tuple[list[float], list[str]]:
+    """Times, on the clock of the stamps, and texts of messages without a stamp."""
     logged_s = _seconds(np.array(logs[LOAD, "pose"].time_ns))
     lag_s = poses[LOAD].time_s - logged_s
-    announced_s = _seconds(np.array(log.time_ns))
+    announced_s = _seconds(np.array(logs[key].time_ns))
     announced_s = announced_s + np.interp(announced_s, logged_s, lag_s)
 
     def walk(stack: CdrStack) -> tuple[np.ndarray, ...]:
         return (stack.string(),)
 
-    names = _decoded(path, "mission", "stage", logs, lambda data: decode_columns(data, walk)[0])
-    return stages_from_changes(list(announced_s), [n.decode() for n in names], start_s, end_s)
+    def texts(messages: list[bytes]) -> list[str]:
+        return [text.decode(errors="replace") for text in decode_columns(messages, walk)[0]]
+
+    return announced_s.tolist(), _decoded(path, *key, logs, texts)

@@ -1,123 +1,51 @@
-"""What was recorded of one flight, whatever it was read from: bag, flight log or table.
+"""What was recorded of one flight, whatever it was read from: memory, bag, flight log or table.
 
 All parts carry their own sample times, because bodies, set-points and cables come at different
 rates. World frame ENU, quaternions [w, x, y, z], cable and drone numbers from 1. Times count from
-the start of the recording's clock (simulated time for simulations).
+the start of the recording's clock (simulated time for simulations)::
+
+    run.time_s, run.body("load").position_enu_m, run.cable(1).tension_n, run.events, run.errors()
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from musls_control.phases import PHASES
+from musls_analysis.recordings.stages import main_stages, stages_from_changes
+from musls_analysis.recordings.tracks import (
+    Array,
+    Body,
+    CableTrack,
+    Event,
+    PoseTrack,
+    RotorTrack,
+    Stage,
+    TwistTrack,
+)
 from musls_description.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+    from musls_analysis.comparison.error_table import ErrorTable
+
+__all__ = [
+    "LOAD", "Body", "CableTrack", "Event", "PoseTrack", "Recording", "RotorTrack", "Stage",
+    "TwistTrack", "main_stages", "stages_from_changes",
+]  # fmt: skip
+
+_Part = TypeVar("_Part")
 
 LOAD = "load"
 """Name of the load among the bodies."""
 
 
-@dataclass(frozen=True)
-class PoseTrack:
-    """Poses over time.
-
-    Attributes:
-        time_s: Sample times, not decreasing (T,).
-        position_enu_m: Positions (T, 3).
-        orientation_wxyz: Unit quaternions body to world (T, 4).
-    """
-
-    time_s: np.ndarray
-    position_enu_m: np.ndarray
-    orientation_wxyz: np.ndarray
-
-    def __post_init__(self) -> None:
-        """Check the shapes."""
-        n = len(self.time_s)
-        shapes = (self.time_s.shape, self.position_enu_m.shape, self.orientation_wxyz.shape)
-        if shapes != ((n,), (n, 3), (n, 4)):
-            raise ValueError(f"a pose track needs shapes (T,), (T, 3), (T, 4), not {shapes}")
-
-    def held_at(self, time_s: np.ndarray) -> PoseTrack:
-        """Hold each pose until the next one, as a set-point is held.
-
-        Args:
-            time_s: Times asked for (K,).
-
-        Returns:
-            Poses at these times; NaN before the first one.
-        """
-        index = np.searchsorted(self.time_s, time_s, side="right") - 1
-        if len(self.time_s) == 0:
-            nothing = np.full((len(time_s), 7), np.nan)
-            return PoseTrack(time_s, nothing[:, :3], nothing[:, 3:])
-        position = self.position_enu_m[index]
-        orientation = self.orientation_wxyz[index]
-        position[index < 0] = np.nan
-        orientation[index < 0] = np.nan
-        return PoseTrack(time_s, position, orientation)
-
-    def changes(self) -> PoseTrack:
-        """The first pose and those that differ from the one before, e.g. of a held set-point."""
-        values = np.column_stack([self.position_enu_m, self.orientation_wxyz])
-        keep = np.ones(len(values), bool)
-        keep[1:] = np.any(values[1:] != values[:-1], axis=1)
-        return PoseTrack(self.time_s[keep], self.position_enu_m[keep], self.orientation_wxyz[keep])
-
-
-@dataclass(frozen=True)
-class CableTrack:
-    """What is known of one cable.
-
-    Attributes:
-        time_s: Sample times of the tension (T,).
-        tension_n: Tension at the load end and at the drone end (T, 2).
-        shape_time_s: Sample times of the shape (S,).
-        shape_enu_m: Points from the load to the drone per sample, S arrays (points, 3).
-    """
-
-    time_s: np.ndarray
-    tension_n: np.ndarray
-    shape_time_s: np.ndarray
-    shape_enu_m: Sequence[np.ndarray] = ()
-
-
-@dataclass(frozen=True)
-class RotorTrack:
-    """Rotor speeds of one drone.
-
-    Attributes:
-        time_s: Sample times (T,).
-        speed_rad_s: Speeds (T, rotors).
-    """
-
-    time_s: np.ndarray
-    speed_rad_s: np.ndarray
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A stage of the mission: start <= time < end.
-
-    Attributes:
-        name: Unique within a recording.
-        start_s: First moment.
-        end_s: First moment of the next stage, or the end of the recording.
-    """
-
-    name: str
-    start_s: float
-    end_s: float
-
-    @property
-    def duration_s(self) -> float:
-        """Length in time [s]."""
-        return self.end_s - self.start_s
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Recording:
     """One flight.
 
@@ -129,6 +57,8 @@ class Recording:
         stages: In time order, without gaps.
         source: Where it came from, for people.
         warnings: What was dropped or repaired while reading, one line each.
+        twists: Velocities by body; a body may have none.
+        events: What happened suddenly, in time order.
     """
 
     bodies: Mapping[str, PoseTrack]
@@ -138,11 +68,18 @@ class Recording:
     stages: Sequence[Stage] = ()
     source: str = ""
     warnings: Sequence[str] = ()
+    twists: Mapping[str, TwistTrack] = field(default_factory=dict)
+    events: Sequence[Event] = ()
 
     def __post_init__(self) -> None:
         """Check that there is something to look at."""
         if not self.bodies or any(len(track.time_s) == 0 for track in self.bodies.values()):
             raise ConfigError(f"{self.source or 'recording'}: a body without poses")
+
+    @property
+    def time_s(self) -> Array:
+        """Times of the load's poses, or of the first body's if there is no load (T,)."""
+        return self.bodies.get(LOAD, next(iter(self.bodies.values()))).time_s
 
     @property
     def start_s(self) -> float:
@@ -159,7 +96,42 @@ class Recording:
         """Names of the drones, in order."""
         return [name for name in self.bodies if name != LOAD]
 
-    def stage_mask(self, stage: Stage, time_s: np.ndarray) -> np.ndarray:
+    def body(self, name: str) -> Body:
+        """All that was recorded of one body.
+
+        Args:
+            name: "load", "drone_1", ...
+
+        Raises:
+            ConfigError: There is no such body.
+        """
+        pose = _entry(self.bodies, name, "body")
+        parts = (self.twists.get(name), self.rotors.get(name), self.setpoints.get(name))
+        return Body(name, pose, *parts)
+
+    def drone(self, number: int) -> Body:
+        """All that was recorded of a drone.
+
+        Args:
+            number: From 1.
+
+        Raises:
+            ConfigError: There is no such drone.
+        """
+        return self.body(f"drone_{number}")
+
+    def cable(self, number: int) -> CableTrack:
+        """All that was recorded of a cable.
+
+        Args:
+            number: From 1.
+
+        Raises:
+            ConfigError: There is no such cable, or nothing was recorded of it.
+        """
+        return _entry(self.cables, f"cable_{number}", "cable")
+
+    def stage_mask(self, stage: Stage, time_s: Array) -> np.ndarray:
         """Which samples fall into a stage; the last stage includes its end.
 
         Args:
@@ -173,48 +145,64 @@ class Recording:
             return (time_s >= stage.start_s) & (time_s <= stage.end_s)
         return (time_s >= stage.start_s) & (time_s < stage.end_s)
 
+    def errors(self) -> ErrorTable:
+        """Distance and angle of each body to its set-point in each stage.
 
-def stages_from_changes(
-    time_s: Sequence[float], names: Sequence[str], start_s: float, end_s: float
-) -> tuple[Stage, ...]:
-    """Cut a flight into stages where the stage's name was announced.
+        Returns:
+            One row per body and stage, see `musls_analysis.comparison.error_table.StageError`.
+        """
+        from musls_analysis.comparison.error_table import error_table
 
-    An announcement that repeats the current name changes nothing. A name that comes again later
-    gets a number ("engage", "hold", "engage_2"), so that names stay unique. Without any
-    announcement the whole flight is one stage "flight".
+        return error_table(self)
 
-    Args:
-        time_s: When each name was announced, not decreasing (K,).
-        names: The names (K,).
-        start_s: Start of the recording.
-        end_s: End of the recording, where the last stage ends.
-    """
-    if not names:
-        return (Stage("flight", start_s, end_s),)
-    starts: list[float] = []
-    kept: list[str] = []
-    for moment, name in zip(time_s, names, strict=True):
-        if kept and name == kept[-1]:
-            continue
-        if starts and moment == starts[-1]:  # replaced before it lasted
-            starts.pop()
-            kept.pop()
-        starts.append(float(moment))
-        kept.append(name)
-    ends = [*starts[1:], max(end_s, starts[-1])]
-    return tuple(map(Stage, _unique(kept), starts, ends))
+    def plot(self, name: str = "paths_3d") -> Figure:
+        """Draw one of the report's figures.
+
+        Args:
+            name: As the report's PNG files: "paths_3d", "top_view", "stage_errors", "pose_load",
+                "pose_drone_1", ..., "tensions", "rotors".
+
+        Returns:
+            A matplotlib figure, which notebooks show; `savefig` writes it.
+
+        Raises:
+            ConfigError: The recording has no such figure.
+        """
+        from musls_analysis.figures.plot import plot
+
+        return plot(self, name)
+
+    def __repr__(self) -> str:
+        """One line."""
+        facts = ", ".join(f"{value} {name}".strip() for name, value in self._facts())
+        return f"<Recording {self.source}: {facts}>" if self.source else f"<Recording: {facts}>"
+
+    def __rich__(self) -> RenderableType:
+        """Facts, then errors per body and stage, for a terminal."""
+        from rich.console import Group
+
+        return Group(repr(self), *self.warnings, self.errors().__rich__())
+
+    def _repr_html_(self) -> str:
+        """Facts, then errors per body and stage, for a notebook."""
+        from html import escape
+
+        lines = "".join(f"<p>{escape(line)}</p>" for line in (repr(self)[1:-1], *self.warnings))
+        return lines + self.errors()._repr_html_()
+
+    def _facts(self) -> list[tuple[str, str]]:
+        counts = (
+            ("drone", len(self.drones)), ("cable", len(self.cables)), ("stage", len(self.stages)),
+            ("event", len(self.events)), ("warning", len(self.warnings)),
+        )  # fmt: skip
+        return [("", f"{self.end_s - self.start_s:.2f} s")] + [
+            (name if count == 1 else f"{name}s", str(count)) for name, count in counts if count
+        ]
 
 
-def _unique(names: Sequence[str]) -> list[str]:
-    seen: dict[str, int] = {}
-    unique = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return unique
-
-
-def main_stages(stages: Sequence[Stage]) -> list[Stage]:
-    """Stages that a mission is about; all of them if no name tells."""
-    chosen = [s for s in stages if not PHASES & {s.name, s.name.rsplit("_", 1)[0]}]
-    return chosen or list(stages)
+def _entry(parts: Mapping[str, _Part], name: str, what: str) -> _Part:
+    try:
+        return parts[name]
+    except KeyError:
+        known = ", ".join(parts) or "none"
+        raise ConfigError(f"no {what} {name} in this recording; it has {known}") from None

@@ -17,12 +17,10 @@ Keys (stable)::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from musls_analysis.comparison.errors import ErrorStatistics, stage_errors
+from musls_analysis.comparison.error_table import error_table
 from musls_analysis.recordings.recording import CableTrack, Recording
 from musls_analysis.report.tension import DEFAULT_SLACK_THRESHOLD_N, slack_mask
 
@@ -53,26 +51,12 @@ def summarise(
         for entry, tension in zip(cables.values(), max_tension_n, strict=True):
             entry["max_tension_n"] = float(tension)
     return {
-        "errors": {
-            body: {stage: _errors(*pair) for stage, pair in stages.items()}
-            for body, stages in stage_errors(recording).items()
-        },
+        "errors": error_table(recording).by_body(),
         "cables": cables,
         "slack_threshold_n": float(slack_threshold_n),
         "stages": [
             {"name": s.name, "start_s": s.start_s, "end_s": s.end_s} for s in recording.stages
         ],
-    }
-
-
-def _errors(distance: ErrorStatistics, angle: ErrorStatistics) -> Mapping[str, float]:
-    return {
-        "translational_error_m": distance.mean,
-        "translational_error_max_m": distance.max,
-        "translational_error_rms_m": distance.rms,
-        "geodesic_error_deg": float(np.degrees(angle.mean)),
-        "geodesic_error_max_deg": float(np.degrees(angle.max)),
-        "geodesic_error_rms_deg": float(np.degrees(angle.rms)),
     }
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from musls_analysis.figures.worker import FigureWorkers
+from musls_analysis.recordings.bag import read_bag
 from musls_bringup.fly import FlyOptions, write_results
 from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
@@ -81,8 +82,10 @@ def fly_through_graph(
         numbers = json.loads(statistics.read_text(encoding="utf-8"))
         statistics.unlink()
         speed = {**_speed(scenario, numbers, flight), "interrupted": interrupted}
+        say("reading the bag")
+        recording = read_bag(work / "bag")
         return write_results(
-            scenario, work, out, speed, numbers["max_tension_n"], workers, say,
+            scenario, work, out, recording, speed, numbers["max_tension_n"], workers, say,
             command=f"./musls ros fly {out / 'scenario.yaml'}",
         )  # fmt: skip
 

@@ -17,7 +17,7 @@ from musls_control.nodes.stepped_node import LATCHED, DescribedNode, Interrupt, 
 from musls_description.errors import ConfigError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.recording.received import CLOCK, ClockHistory, ReceivedBag, stamp_ns
-from musls_sim.recording.topics import STAGE
+from musls_sim.recording.topics import EVENTS, STAGE
 from musls_sim.scenario import load_scenario
 
 QUEUE = 500
@@ -40,10 +40,11 @@ class Recorder(DescribedNode):
         self._stage, self._state = "", ""
         self._clock = ClockHistory()
         for topic in sorted(self._bag.topics, key=lambda t: (t != CLOCK, t)):
-            kind, depth = message_class(self._bag.topics[topic]), 50 if topic == STAGE else QUEUE
-            take = {CLOCK: self._take_clock, STAGE: self._take_stage}.get(
-                topic, lambda data, _, t=topic: self._bag.add(t, data)
-            )
+            kind = message_class(self._bag.topics[topic])
+            depth = 50 if topic in (STAGE, EVENTS) else QUEUE
+            take = {
+                CLOCK: self._take_clock, STAGE: self._take_stage, EVENTS: self._take_event
+            }.get(topic, lambda data, _, t=topic: self._bag.add(t, data))  # fmt: skip
             self._poller.subscribe_raw(kind, topic, take, profile_of(topic, depth))
         self._poller.subscribe(String, "/formation/state", self._on_state, LATCHED)
 
@@ -83,6 +84,9 @@ class Recorder(DescribedNode):
         length = int.from_bytes(data[4:8], "little")
         self._stage = data[8 : 7 + length].decode()
         self._bag.add(STAGE, data, time_ns)
+
+    def _take_event(self, data: bytes, published_ns: int) -> None:
+        self._bag.add(EVENTS, data, self._clock.at(published_ns))
 
     def _on_state(self, message: String) -> None:
         if self._stage:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from musls_analysis.recordings.bag import keys_of_topics, recording_of_logs
+from musls_analysis.recordings.bag import keys_of_topics, recording_of_bag
 from musls_analysis.recordings.raw_bag import read_messages
 from musls_analysis.recordings.readers.clean import Notes, cleaned
 from musls_analysis.recordings.readers.options import ReadOptions
@@ -42,12 +42,13 @@ def read_bag_of_any_kind(path: Path, options: ReadOptions) -> Recording:
             raise ConfigError(f"{path}: neither /load/pose nor /tf in the bag; it has {names}")
         return keys
 
-    logs = read_messages(path, choose)
+    bag = read_messages(path, choose)
     if kinds:
-        return _cleaned(recording_of_logs(path, logs))
-    if "moving" not in logs:
+        return _cleaned(recording_of_bag(path, bag))
+    if "moving" not in bag.logs:
         raise ConfigError(f"{path}: no messages on /tf in the bag")
-    return read_tf_bag(path, logs["moving"], logs.get("static"), options)
+    recording = read_tf_bag(path, bag.logs["moving"], bag.logs.get("static"), options)
+    return replace(recording, warnings=(*bag.warnings, *recording.warnings))
 
 
 def _cleaned(recording: Recording) -> Recording:
@@ -58,4 +59,5 @@ def _cleaned(recording: Recording) -> Recording:
         body: cleaned(track, f"{body}'s set-points", recording.source, notes)
         for body, track in recording.setpoints.items()
     }
-    return replace(recording, bodies=bodies, setpoints=setpoints, warnings=tuple(notes.lines))
+    warnings = (*recording.warnings, *notes.lines)
+    return replace(recording, bodies=bodies, setpoints=setpoints, warnings=warnings)

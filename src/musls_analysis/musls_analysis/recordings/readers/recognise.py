@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from musls_analysis.recordings.raw_bag import STORAGE_SUFFIXES
+from musls_analysis.recordings.raw_bag import STORAGE_SUFFIXES, storage_in
 from musls_analysis.recordings.readers.bags import read_bag_of_any_kind
 from musls_analysis.recordings.readers.excerpt import is_excerpt, read_excerpt
 from musls_analysis.recordings.readers.flight_log import is_flight_log, read_flight_log
@@ -77,12 +77,10 @@ def read_recording(path: Path | str, options: ReadOptions | None = None) -> Reco
 def _bag_in(folder: Path) -> Path:
     """The bag that a folder is or holds."""
     for candidate in (folder, folder / "bag"):
-        if (candidate / "metadata.yaml").is_file():
-            return candidate
-    files = [file for suffix in STORAGE_SUFFIXES for file in sorted(folder.glob(f"*{suffix}"))]
-    if len(files) == 1:
-        return files[0]
-    what = "no metadata.yaml and no bag/ in it" if not files else "several storage files in it"
+        if found := storage_in(candidate):
+            return found
+    several = any(f.suffix in STORAGE_SUFFIXES for f in folder.iterdir())
+    what = "several storage files in it" if several else "no metadata.yaml and no bag/ in it"
     raise ConfigError(f"{folder}: not a recording ({what})")
 
 

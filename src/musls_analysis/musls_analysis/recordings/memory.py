@@ -1,0 +1,92 @@
+"""Makes a recording of what a recorder has in memory: the one that reading its bag would give."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_analysis.recordings.bag import read_bag
+from musls_analysis.recordings.recording import (
+    CableTrack,
+    Event,
+    PoseTrack,
+    Recording,
+    RotorTrack,
+    TwistTrack,
+    stages_from_changes,
+)
+from musls_sim.recording.bag_recorder import BagRecorder
+from musls_sim.recording.memory import MemoryRecorder
+from musls_sim.recording.topics import body_names
+
+
+def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
+    """Copy what was recorded, so that the recorder may go on.
+
+    A `BagRecorder` whose memory was too small is closed, and its bag is read.
+
+    Args:
+        recorder: Of a flight.
+        source: Where it came from, for people; default: the bag's folder, or "memory".
+
+    Raises:
+        ConfigError: Nothing was recorded.
+    """
+    if isinstance(recorder, BagRecorder):
+        source = source or str(recorder.folder)
+        if not recorder.whole:
+            recorder.close()
+            return read_bag(recorder.folder)
+    bodies = body_names(recorder.system)
+    time_s = _seconds(recorder.state.stamps_ns())
+    state = {name: np.moveaxis(c, 1, 0).copy() for name, c in recorder.state.columns().items()}
+    poses = {
+        body: PoseTrack(time_s, *pose)
+        for body, *pose in zip(
+            bodies, state["position_enu_m"], state["orientation_wxyz"], strict=True
+        )
+    }
+    twists = {
+        body: TwistTrack(time_s, *twist)
+        for body, *twist in zip(
+            bodies, state["velocity_enu_m_s"], state["omega_body_rad_s"], strict=True
+        )
+    }
+    shape_s = _seconds(recorder.shape.stamps_ns())
+    cables = {
+        f"cable_{i}": CableTrack(time_s, force[:, :, 0].copy(), shape_s, list(nodes.copy()))
+        for i, (force, nodes) in enumerate(
+            zip(state["cable_force_n"], recorder.shape.columns().values(), strict=True), start=1
+        )
+    }
+    rotors = {
+        drone: RotorTrack(time_s, speed)
+        for drone, speed in zip(bodies[1:], state["rotor_speed_rad_s"], strict=True)
+    }
+    stages_s = [stage.stamp_ns / 1e9 for stage in recorder.stages]
+    names = [stage.text for stage in recorder.stages]
+    events = tuple(Event(e.stamp_ns / 1e9, e.kind.strip(), e.what.strip()) for e in recorder.events)
+    start_s, end_s = (float(time_s[0]), float(time_s[-1])) if len(time_s) else (0.0, 0.0)
+    return Recording(
+        poses, _setpoints(recorder), cables, rotors,
+        stages_from_changes(stages_s, names, start_s, end_s), source or "memory", (), twists,
+        events,
+    )  # fmt: skip
+
+
+def _setpoints(recorder: MemoryRecorder) -> dict[str, PoseTrack]:
+    """Of each body the set-points that differ from the one before."""
+    columns = recorder.setpoint.columns()
+    time_s = _seconds(recorder.setpoint.stamps_ns())
+    if not len(time_s):
+        return {}
+    return {
+        body: PoseTrack(
+            time_s, columns["position_enu_m"][:, k], columns["orientation_wxyz"][:, k]
+        ).changes()
+        for k, body in enumerate(body_names(recorder.system))
+    }
+
+
+def _seconds(stamps_ns: np.ndarray) -> np.ndarray:
+    """The formula with which a bag's stamps are read."""
+    return stamps_ns / 1e9

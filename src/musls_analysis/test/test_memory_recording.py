@@ -1,0 +1,209 @@
+"""A recording from memory is, field by field, the one that its bag gives; and its interface."""
+
+from dataclasses import fields
+from io import StringIO
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy.spatial.transform import Rotation
+from standing_plant import standing_plant
+
+from musls_analysis.comparison.errors import stage_errors
+from musls_analysis.recordings.bag import read_bag
+from musls_analysis.recordings.memory import recording_from
+from musls_analysis.recordings.recording import Event, Recording
+from musls_description.errors import ConfigError
+from musls_description.library import load_system
+from musls_sim.recording import BagRecorder, MemoryRecorder
+
+SYSTEM = load_system("x500_trio_unequal")
+ROWS = 120
+N = SYSTEM.n_drones
+
+
+def fly(recorder):
+    """Record random but smooth numbers; what the bodies do is returned as arrays over time."""
+    rng = np.random.default_rng(5)
+    plant, state = standing_plant(SYSTEM), None
+    turns = rng.normal(size=(1 + N, 3))
+    truth = {"position": [], "orientation": [], "velocity": [], "omega": []}
+    with recorder:
+        for k in range(ROWS):
+            time_s, state = 0.02 * k, plant.state
+            state.position_enu_m[:] = rng.normal(size=(1 + N, 3))
+            state.velocity_enu_m_s[:] = rng.normal(size=(1 + N, 3))
+            turned = Rotation.from_rotvec(turns * time_s).as_quat()
+            state.motion[:, 6:10] = turned[:, [3, 0, 1, 2]]
+            state.omega_body_rad_s[:] = turns
+            state.rotor_speed_rad_s[:] = rng.uniform(0, 900, state.rotor_speed_rad_s.shape)
+            state.cable_force_n[:] = rng.normal(size=(N, 2, 3))
+            for i in range(N):
+                plant.cable_nodes_enu_m(i)[:] = rng.normal(size=plant.cable_nodes_enu_m(i).shape)
+            if k % 40 == 0:
+                recorder.record_stage(time_s, ("lift", "engage", "lift")[k // 40])
+            goal = np.full((1 + N, 3), float(k // 7))
+            goal[1] = 1.0
+            level = np.tile([1.0, 0.0, 0.0, 0.0], (1 + N, 1))
+            recorder.record_setpoint(time_s, goal[0], level[0], goal[1:], level[1:])
+            if k in (30, 31, 90):
+                recorder.record_event(time_s, "motor_failed", f"drone_1: rotor {k}")
+            recorder.record(time_s, plant)
+            for name, values in zip(
+                truth, (state.position_enu_m, state.motion[:, 6:10], state.velocity_enu_m_s,
+                        state.omega_body_rad_s), strict=True
+            ):  # fmt: skip
+                truth[name].append(values.copy())
+    return {name: np.array(values) for name, values in truth.items()}
+
+
+def memory_recorder():
+    return MemoryRecorder(SYSTEM, step_period_s=0.02)
+
+
+@pytest.fixture(scope="module")
+def flown(tmp_path_factory):
+    recorder = BagRecorder(tmp_path_factory.mktemp("run") / "bag", SYSTEM, step_period_s=0.02)
+    truth = fly(recorder)
+    return recorder, truth
+
+
+def assert_same(a, b, where=""):
+    """Equal in every field; body rates, which a bag holds in the world frame, to rounding."""
+    assert type(a) is type(b), where
+    if hasattr(a, "__dataclass_fields__"):
+        for field in fields(a):
+            assert_same(getattr(a, field.name), getattr(b, field.name), f"{where}.{field.name}")
+    elif isinstance(a, dict):
+        assert list(a) == list(b), where
+        for key, value in a.items():
+            assert_same(value, b[key], f"{where}[{key}]")
+    elif isinstance(a, (list, tuple)):
+        assert len(a) == len(b), where
+        for k, (x, y) in enumerate(zip(a, b, strict=True)):
+            assert_same(x, y, f"{where}[{k}]")
+    elif isinstance(a, np.ndarray):
+        atol = 1e-14 if where.endswith("omega_body_rad_s") else 0.0
+        np.testing.assert_allclose(a, b, rtol=0.0, atol=atol, err_msg=where)
+    else:
+        assert a == b, where
+
+
+def test_a_bag_recorder_hands_over_what_its_bag_holds(flown):
+    recorder, _ = flown
+    assert recorder.whole
+    assert_same(recording_from(recorder), read_bag(recorder.folder))
+
+
+def test_a_recorder_without_a_bag_gives_the_same(flown):
+    recorder, _ = flown
+    memory = memory_recorder()
+    fly(memory)
+    assert_same(recording_from(memory, str(recorder.folder)), read_bag(recorder.folder))
+    assert recording_from(memory).source == "memory"
+
+
+def test_a_flight_too_long_for_the_memory_is_read_from_its_bag(flown, tmp_path):
+    recorder = BagRecorder(tmp_path / "bag", SYSTEM, step_period_s=0.02, keep_bytes=100_000)
+    fly(recorder)
+    assert not recorder.whole and recorder.nbytes < 200_000
+    assert_same(recording_from(recorder, "x"), read_bag(tmp_path / "bag"))
+    whole = recording_from(flown[0], str(tmp_path / "bag"))
+    assert_same(recording_from(recorder), whole)
+
+
+def test_a_recording_does_not_follow_its_recorder():
+    recorder = memory_recorder()
+    fly(recorder)
+    recording = recording_from(recorder)
+    before = recording.cable(1).shape_enu_m[0].copy()
+    recorder.forget()
+    fly(recorder)
+    assert len(recording.time_s) == ROWS
+    np.testing.assert_array_equal(recording.cable(1).shape_enu_m[0], before)
+
+
+def test_nothing_recorded_is_an_error():
+    with pytest.raises(ConfigError, match="memory: a body without poses"):
+        recording_from(memory_recorder())
+
+
+@pytest.mark.parametrize("kind", ["", "a: b"])
+def test_a_kind_of_event_that_a_bag_could_not_hold(kind):
+    with pytest.raises(ValueError, match="must be a word without a colon"):
+        memory_recorder().record_event(0.0, kind, "x")
+
+
+@pytest.fixture(params=["memory", "bag"])
+def run(request, flown):
+    recorder, _ = flown
+    return recording_from(recorder) if request.param == "memory" else read_bag(recorder.folder)
+
+
+def test_bodies_cables_and_events_by_name(run, flown):
+    _, truth = flown
+    np.testing.assert_allclose(run.time_s, 0.02 * np.arange(ROWS), atol=1e-12)
+    for k, body in enumerate([run.body("load"), *(run.drone(i + 1) for i in range(N))]):
+        np.testing.assert_array_equal(body.position_enu_m, truth["position"][:, k])
+        np.testing.assert_array_equal(body.orientation_wxyz, truth["orientation"][:, k])
+        np.testing.assert_array_equal(body.velocity_enu_m_s, truth["velocity"][:, k])
+        np.testing.assert_allclose(body.omega_body_rad_s, truth["omega"][:, k], atol=1e-14)
+    assert run.drone(2).name == "drone_2"
+    assert run.drone(2).rotor_speed_rad_s.shape == (ROWS, len(SYSTEM.drones[0].rotors))
+    assert run.drone(1).setpoint is run.setpoints["drone_1"]
+    assert run.cable(N).tension_n.shape == (ROWS, 2)
+    assert run.events == tuple(
+        Event(round(0.02 * k, 9), "motor_failed", f"drone_1: rotor {k}") for k in (30, 31, 90)
+    )
+    assert [stage.name for stage in run.stages] == ["lift", "engage", "lift_2"]
+
+
+def test_what_is_not_there_is_named(run):
+    with pytest.raises(ConfigError, match="no body drone_9 in this recording; it has load, drone"):
+        run.drone(9)
+    with pytest.raises(ConfigError, match="no cable cable_0 in this recording; it has cable_1"):
+        run.cable(0)
+    with pytest.raises(ConfigError, match="no rotor speed of load"):
+        _ = run.body("load").rotor_speed_rad_s
+    poses_only = Recording(run.bodies)
+    with pytest.raises(ConfigError, match="no velocity of load"):
+        _ = poses_only.body("load").velocity_enu_m_s
+    with pytest.raises(ConfigError, match="no figure 'tensions' of this recording; it has paths"):
+        poses_only.plot("tensions")
+
+
+def test_velocities_at_other_times_are_interpolated(run):
+    pose, twist = run.bodies["load"], run.twists["load"]
+    late = type(twist)(twist.time_s + 0.01, twist.velocity_enu_m_s, twist.omega_body_rad_s)
+    body = Recording({"load": pose}, twists={"load": late}).body("load")
+    between = 0.5 * (twist.velocity_enu_m_s[:-1] + twist.velocity_enu_m_s[1:])
+    assert np.isnan(body.velocity_enu_m_s[0]).all()
+    np.testing.assert_allclose(body.velocity_enu_m_s[1:], between, atol=1e-12)
+
+
+def test_error_table_is_that_of_the_error_functions(run):
+    table = run.errors()
+    assert len(table) == (1 + N) * 3
+    for row in table:
+        distance, angle = stage_errors(run)[row.body][row.stage]
+        assert row.translational_error_m == distance.mean
+        assert row.geodesic_error_max_deg == pytest.approx(np.degrees(angle.max))
+    assert table[0].body == "load" and table.by_body()["load"]["lift"]["translational_error_m"] == (
+        table[0].translational_error_m
+    )
+
+
+def test_notebooks_and_terminals_show_it(run):
+    assert repr(run).startswith("<Recording ") and "2.38 s, 3 drones, 3 cables" in repr(run)
+    html = run._repr_html_()
+    assert html.count("<tr>") == 1 + len(run.errors()) and "3 events" in html
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(run)
+    assert "lift_2" in console.export_text()
+
+
+def test_figures(run):
+    figure = run.plot()
+    assert figure.axes
+    assert run.plot("tensions")._repr_png_().startswith(b"\x89PNG")
+    assert len(run.plot("pose_drone_2").axes) == 6
