@@ -22,7 +22,7 @@ from musls_bringup.fly import fly as fly_into_folder
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
-from musls_description.schema import to_data
+from musls_description.schema import parse_yaml, to_data
 from musls_description.system import SlungLoadSystem
 from musls_sim.recording.memory import MemoryRecorder
 from musls_sim.scenario import Scenario
@@ -45,7 +45,7 @@ def load_scenario(name: str | Path, overrides: Overrides = ()) -> Scenario:
     """
     if isinstance(overrides, Mapping):
         try:
-            overrides = [f"{key}={json.dumps(to_data(value))}" for key, value in overrides.items()]
+            overrides = [f"{key}={_as_text(value)}" for key, value in overrides.items()]
         except TypeError as error:
             raise ConfigError(f"overrides: {error}: numbers, texts, lists and mappings") from None
     return find_scenario(str(name), list(overrides))
@@ -200,6 +200,15 @@ def sweep(
         with store.opened(path.read_text(encoding="utf-8")):
             run_sweep(plan, store, how, watch)
         return make_rows(plan, store)
+
+
+def _as_text(value: Any) -> str:
+    """Text of a value as YAML reads it; names and paths stand for themselves."""
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, str) and parse_yaml(value, "overrides") == value:
+        return value
+    return json.dumps(to_data(value))
 
 
 def _recording(given: Recording | str | Path) -> Recording:
