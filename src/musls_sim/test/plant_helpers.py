@@ -6,7 +6,7 @@ import numpy as np
 
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
-from musls_sim.plants.interface import PlantInputs
+from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 
@@ -19,6 +19,13 @@ def advance(plant, rotor_speed_rad_s, wind_enu_m_s=STILL):
     inputs = PlantInputs.zeros(plant.system)
     inputs.rotor_command_rad_s[:] = rotor_speed_rad_s
     inputs.wind_enu_m_s[:] = wind_enu_m_s
+    plant.step(inputs)
+
+
+def follow(plant, path, load_wrench=None):
+    """One control period with the drones on a path, and a wrench on the load."""
+    inputs = PlantInputs.zeros(plant.system)
+    inputs.motion = PrescribedMotion(path, load_wrench)
     plant.step(inputs)
 
 

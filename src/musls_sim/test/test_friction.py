@@ -15,13 +15,15 @@ from scipy.integrate import solve_ivp
 from musls_description.library import load_system
 from musls_description.tree import build_tree
 from musls_sim.plants.rigid_links.dart_skeleton import build_skeleton, build_world
-from musls_sim.plants.rigid_links.friction import CHANGE, STICK_RATE_RAD_S, RegularisedFriction
-from musls_sim.plants.rigid_links.joint_stops import (
+from musls_sim.plants.rigid_links.joint_forces import (
+    CHANGE,
     DAMPING_N_M_S_RAD,
+    STICK_RATE_RAD_S,
     STIFFNESS_N_M_RAD,
     STOP_RAD,
-    JointStops,
+    JointForces,
 )
+from musls_sim.plants.rigid_links.tables import Tables
 
 G = 9.81
 K = G / 2.0
@@ -49,14 +51,15 @@ class Rod:
             inertia_kg_m2=tuple(tuple(1e-12 * (i == j) for j in range(3)) for i in range(3)),
             cable_attachment_m=(0.0, 0.0, 0.0),
         )
-        tree = build_tree(dataclasses.replace(solo, cables=(cable,), drones=(mote,)))
+        system = dataclasses.replace(solo, cables=(cable,), drones=(mote,))
+        tree = build_tree(system)
         self.skeleton = build_skeleton(tree, friction_as_constraint=exact)
         self.skeleton.getJoint(0).setActuatorType(dartpy.dynamics.ActuatorType.LOCKED)
         self.joint = self.skeleton.getJoint(1)
         self.skeleton.setPosition(FIRST, np.pi + angle_rad)
         self.world = build_world(self.skeleton, step_s, gravity)
-        self.friction = None if exact else RegularisedFriction.of(self.skeleton, tree)
-        self.stops = JointStops(self.skeleton, tree)
+        tables = Tables(system, tree, regularised_friction=not exact)
+        self.joints = JointForces(self.skeleton, tree, tables.views)
 
     @property
     def angle_rad(self):
@@ -65,9 +68,7 @@ class Rod:
 
     def step(self):
         """One physics step, as `DartPlant` makes it."""
-        self.stops.apply(self.skeleton.getPositions())
-        if self.friction is not None:
-            self.friction.apply(self.skeleton.getVelocities(), self.stops.extra_damping)
+        self.joints.apply(self.skeleton.getPositions(), self.skeleton.getVelocities())
         self.world.step()
 
     def run(self, duration_s):
@@ -184,11 +185,11 @@ def pushed(friction, exact):
     rates = np.zeros(plant.skeleton.getNumDofs())
     rates[2:5] = 3.0, 0.5, 0.3
     plant.skeleton.setVelocities(rates)
-    plant._read_motion()
+    plant.read_motion()
     places = []
     for _ in range(125):
         advance(plant, speeds)
-        places.append(plant._motion[:, 9:12].copy())
+        places.append(plant.tables.motion[:, 9:12].copy())
     return np.array(places)
 
 

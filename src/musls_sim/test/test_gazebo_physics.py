@@ -108,12 +108,12 @@ def fly_both(
         **options,
     )
     second_axes = np.append(plant.tree.first_coordinate, plant.tree.n_coordinates)[2:] - 1
-    motion, angle = [plant._motion[:, : POSITION + 3].copy()], 0.0
+    motion, angle = [plant.tables.motion[:, : POSITION + 3].copy()], 0.0
     for k in range(periods):
         advance(plant, rotors(plant.time_s))
-        angle = max(angle, np.abs(plant._positions[second_axes]).max())
+        angle = max(angle, np.abs(plant.positions[second_axes]).max())
         if (k + 1) % SAMPLE == 0:
-            motion.append(plant._motion[:, : POSITION + 3].copy())
+            motion.append(plant.tables.motion[:, : POSITION + 3].copy())
     assert np.degrees(angle) < 55.0, "the flight must keep clear of the joint stops"
     motion = np.array(motion)
     rotation = motion[..., :POSITION].reshape(*motion.shape[:2], 3, 3)

@@ -8,7 +8,6 @@ from musls_description.library import load_system, system_names
 from musls_sim.plants.aerodynamics import rotor_table, spin_rotors
 from musls_sim.plants.bodies import rotation_to_quaternion
 from musls_sim.plants.rigid_links.forces import generalised_forces
-from musls_sim.plants.rigid_links.kinematics import body_motion
 
 
 def random_state(plant, seed=0):
@@ -17,7 +16,7 @@ def random_state(plant, seed=0):
     q, dq = 0.5 * rng.normal(size=n), rng.normal(size=n)
     plant.skeleton.setPositions(q)
     plant.skeleton.setVelocities(dq)
-    body_motion(q, dq, plant._parents, plant._first, plant._joints, plant._motion)
+    plant.read_motion()
     return rng
 
 
@@ -25,7 +24,7 @@ def random_state(plant, seed=0):
 def test_motion_of_every_body_equals_darts(name):
     plant, _, _ = hovering_plant(load_system(name))
     random_state(plant)
-    for body, motion in zip(plant.skeleton.getBodyNodes(), plant._motion, strict=True):
+    for body, motion in zip(plant.skeleton.getBodyNodes(), plant.tables.motion, strict=True):
         transform = body.getWorldTransform().matrix()
         assert np.allclose(motion[:9].reshape(3, 3), transform[:3, :3], atol=1e-12)
         assert np.allclose(motion[9:12], transform[:3, 3], atol=1e-12)
@@ -35,41 +34,30 @@ def test_motion_of_every_body_equals_darts(name):
 
 def test_generalised_forces_equal_the_jacobian_transpose():
     plant, speeds, _ = hovering_plant(load_system("x500_trio_unequal"), ground_height_enu_m=None)
-    rng = random_state(plant)
+    rng, tables = random_state(plant), plant.tables
     speed = rng.uniform(300, 900, size=speeds.shape)
-    drag = rng.uniform(0.0, 1.0, size=plant._drag.shape)
+    drag = rng.uniform(0.0, 1.0, size=tables.drag.shape)
     wind = rng.normal(size=3)
-    generalised_forces(
-        plant._motion,
-        plant._parents,
-        plant._first,
-        plant._joints,
-        plant._drone_of,
-        plant._link_length,
-        drag,
-        speed,
-        plant._rotors,
-        wind,
-        np.nan,
-        plant._wrench,
-        plant._tau,
-    )
-    expected = np.zeros_like(plant._tau)
-    for row, index in enumerate(plant._selected):
-        body, motion = plant.skeleton.getBodyNode(int(index)), plant._motion[index]
+    body, enu = rng.normal(size=(2, 1 + plant.system.n_drones, 6))
+    tables.drag[:], tables.speed[:] = drag, speed
+    generalised_forces(tables, wind, body, enu, np.nan)
+    expected = np.zeros_like(tables.tau)
+    for row, index in enumerate(tables.selected):
+        node, motion = plant.skeleton.getBodyNode(int(index)), tables.motion[index]
         rotation, omega, velocity = motion[:9].reshape(3, 3), motion[12:15], motion[15:18]
-        force = -rotation @ (drag[row] * (rotation.T @ (velocity - wind)))
-        moment = np.zeros(3)
-        for column, w in zip(plant._rotors[row - 1], speed[row - 1], strict=True) if row else ():
+        force = enu[row, 3:] + rotation @ body[row, 3:]
+        force -= rotation @ (drag[row] * (rotation.T @ (velocity - wind)))
+        moment = enu[row, :3] + rotation @ body[row, :3]
+        for column, w in zip(tables.rotors[row - 1], speed[row - 1], strict=True) if row else ():
             hub, axis = rotation @ column[:3], rotation[:, 2]
             air = velocity + np.cross(omega, hub) - wind
             push = column[3] * w**2 * axis - column[7] * w * (air - axis * (air @ axis))
             force = force + push
             moment += np.cross(hub, push) + column[4] * w**2 * axis
-        jacobian = plant.skeleton.getWorldJacobian(body)
+        jacobian = plant.skeleton.getWorldJacobian(node)
         expected += jacobian.T @ np.concatenate([moment, force])
     assert np.abs(expected).max() > 1.0
-    assert np.allclose(plant._tau, expected, atol=1e-11)
+    assert np.allclose(tables.tau, expected, atol=1e-11)
 
 
 def test_rotor_constants_and_signs():

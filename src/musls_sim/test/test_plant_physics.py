@@ -20,7 +20,7 @@ def tumbling(system, step):
     plant.state.rotor_speed_rad_s[:] = 0.0
     rng = np.random.default_rng(5)
     plant.skeleton.setVelocities(0.1 * rng.normal(size=plant.skeleton.getNumDofs()))
-    plant._read_motion()
+    plant.read_motion()
     return plant
 
 
@@ -157,7 +157,7 @@ def test_tension_balances_the_load_in_motion():
     largest = 0.0
     for _ in range(100):
         directions = [np.diff(plant.cable_nodes_enu_m(i)[:2], axis=0)[0] for i in range(3)]
-        frames = [plant._motion[k][:9].reshape(3, 3).copy() for k in plant.tree.first_link]
+        frames = [plant.tables.motion[k][:9].reshape(3, 3).copy() for k in plant.tree.first_link]
         advance(plant, command)
         pull = sum(f @ c for f, c in zip(frames, plant.state.cable_force_n[:, 0], strict=True))
         expected = 1.66 * (plant.state.acceleration_enu_m_s2[0] + [0, 0, G])

@@ -91,14 +91,14 @@ def fly_dart(system, rest, trim, flight, step_s):
         refine=False,
     )
     plant.skeleton.setVelocities(start_rates(plant.tree, flight))
-    plant._read_motion()
+    plant.read_motion()
     second_axes = plant.tree.first_coordinate[1:] + 1
     motion, force, angle = [], [], 0.0
     for k in range(PERIODS):
         advance(plant, command(trim, k * PERIOD_S, flight))
-        angle = max(angle, np.abs(plant._positions[second_axes]).max())
+        angle = max(angle, np.abs(plant.positions[second_axes]).max())
         if (k + 1) % SAMPLE == 0:
-            motion.append(plant._motion[:, : POSITION + 3].copy())
+            motion.append(plant.tables.motion[:, : POSITION + 3].copy())
             force.append(plant.state.cable_force_n.copy())
     assert np.degrees(angle) < 55.0, "the flight must keep clear of the joint stops"
     motion = np.array(motion)
@@ -163,8 +163,8 @@ def test_both_engines_hold_the_same_mechanism(name):
     model = MujocoModel(system, start, np.zeros((system.n_drones, 4)))
     assert model.model.body_mass.sum() == pytest.approx(system.mass_kg, rel=1e-12)
     position, rotation = model.poses()
-    assert np.allclose(plant._motion[:, POSITION : POSITION + 3], position, atol=1e-12)
-    assert np.allclose(plant._motion[:, :POSITION].reshape(-1, 3, 3), rotation, atol=1e-12)
+    assert np.allclose(plant.tables.motion[:, POSITION : POSITION + 3], position, atol=1e-12)
+    assert np.allclose(plant.tables.motion[:, :POSITION].reshape(-1, 3, 3), rotation, atol=1e-12)
 
 
 @every_case

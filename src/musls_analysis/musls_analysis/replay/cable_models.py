@@ -17,7 +17,8 @@ from musls_description.names import near_names
 from musls_description.spawn import hanging_equilibrium, slung_between
 from musls_description.spawn.configuration import Configuration
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.rigid_links.prescribed import DrivenPlant, PrescribedPlant
+from musls_sim.plants.interface import Plant
+from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.plants.spring_cables import SpringCablePlant
 
 Array = NDArray[np.float64]
@@ -54,7 +55,7 @@ def with_links(system: SlungLoadSystem, model: str) -> SlungLoadSystem:
 
 def plant_at_start(
     model: str, system: SlungLoadSystem, motion: Motion, spec: ReplaySpec
-) -> tuple[DrivenPlant, Array]:
+) -> tuple[Plant, Array]:
     """The load at rest below the drones' first poses, or lying below slack cables.
 
     Args:
@@ -82,13 +83,13 @@ def plant_at_start(
         ground = load[2] + system.load.collision.bottom_m
         turn = Rotation.from_rotvec([0.0, 0.0, yaw]).as_matrix()
         start = slung_between(system, load, turn, position, yaws, spec.gravity_m_s2)
-        plant = PrescribedPlant(system, start, ground_height_enu_m=ground, **options)
+        plant = DartPlant(system, start, ground_height_enu_m=ground, **options)
         return plant, plant.state.orientation_wxyz[1:].copy()
     start = _hanging(system, position, spec.gravity_m_s2, yaw, yaws)
     if model == "spring":
         at = start.load_position_enu_m, start.load_rotation
         return SpringCablePlant(system, *at, (position, orientation), **options), orientation
-    plant = PrescribedPlant(system, start, ground_height_enu_m=None, **options)
+    plant = DartPlant(system, start, ground_height_enu_m=None, **options)
     return plant, plant.state.orientation_wxyz[1:].copy()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from musls_analysis.recordings.recording import LOAD, Recording
 from musls_analysis.replay.path import SmoothPath, smooth_path
 from musls_description.errors import ConfigError
-from musls_sim.plants.rigid_links.prescribed import DronePath, Pose
+from musls_sim.plants.interface import Pose
 
 Array = NDArray[np.float64]
 Vector = tuple[float, float, float]
@@ -144,7 +144,7 @@ class Motion:
         attitudes = np.array([q for _, q in poses])
         return np.array([p for p, _ in poses]), _unit(attitudes)
 
-    def eased_in(self, attitudes: Array) -> DronePath:
+    def eased_in(self, attitudes: Array) -> Callable[[float], Pose]:
         """The drones' path, from given attitudes at the start into the recorded ones, (n, 4)."""
 
         def path(time_s: float) -> Pose:

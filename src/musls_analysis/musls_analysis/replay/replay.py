@@ -22,7 +22,7 @@ from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.energy import EnergyAudit
-from musls_sim.plants.rigid_links.prescribed import DrivenPlant, LoadGuide, Pose
+from musls_sim.plants.interface import Plant, PlantInputs, Pose, PrescribedMotion
 
 Array = NDArray[np.float64]
 
@@ -126,11 +126,12 @@ class Replay:
         motion = Motion(self.recorded, spec)
         plant, attitudes = plant_at_start(cable_model, system, motion, spec)
         path, guide = motion.eased_in(attitudes), _guide(plant, motion)
-        track = _Track(spec, plant)
+        inputs, track = PlantInputs.zeros(system), _Track(spec, plant)
         periods = int(motion.duration_s / plant.period_s) - 1
         for k in range(periods):
             lead_in = plant.time_s < spec.lead_in_s
-            plant.follow(path, guide if lead_in else None)
+            inputs.motion = PrescribedMotion(path, guide if lead_in else None)
+            plant.step(inputs)
             if not lead_in:
                 track.meet(path(plant.time_s))
                 if k % NOTE_EVERY == 0:
@@ -141,20 +142,22 @@ class Replay:
         return track.result()
 
 
-def _guide(plant: DrivenPlant, motion: Motion) -> LoadGuide:
+def _guide(plant: Plant, motion: Motion) -> Callable[[float], Array]:
     """Spring and damper, critically damped, from the load to its recorded motion."""
     load = plant.system.load
     inertia = np.mean(np.diag(load.inertia_kg_m2))
 
     def wrench(time_s: float) -> Array:
-        now = plant.load_motion
+        state = plant.state
         position, orientation = motion.load_at(time_s)
         velocity = motion.load_velocity_at(time_s)
-        present = Rotation.from_matrix(now[:9].reshape(3, 3))
+        present = Rotation.from_quat(state.orientation_wxyz[0], scalar_first=True)
+        omega = present.apply(state.omega_body_rad_s[0])
         turn = (Rotation.from_quat(orientation, scalar_first=True) * present.inv()).as_rotvec()
         w = GUIDE_RAD_S
-        force = w**2 * (position - now[9:12]) + 2.0 * w * (velocity - now[15:18])
-        moment = w**2 * turn - 2.0 * w * now[12:15]
+        force = w**2 * (position - state.position_enu_m[0])
+        force += 2.0 * w * (velocity - state.velocity_enu_m_s[0])
+        moment = w**2 * turn - 2.0 * w * omega
         return np.concatenate([inertia * moment, load.mass_kg * force])
 
     return wrench
@@ -163,33 +166,39 @@ def _guide(plant: DrivenPlant, motion: Motion) -> LoadGuide:
 class _Track:
     """Collects a replay's results."""
 
-    def __init__(self, spec: ReplaySpec, plant: DrivenPlant) -> None:
+    def __init__(self, spec: ReplaySpec, plant: Plant) -> None:
         self._spec, self._plant = spec, plant
+        self._hooks = np.array([drone.cable_attachment_m for drone in plant.system.drones])
         self._rows: list[tuple] = []
         self._miss = np.zeros(2)
 
     def meet(self, drones: Pose) -> None:
         """Note how well the drones are where they are to be."""
-        self._miss = np.maximum(self._miss, self._plant.pose_miss(drones))
+        state = self._plant.state
+        distance = np.linalg.norm(state.position_enu_m[1:] - drones[0], axis=1)
+        angle = geodesic_error_rad(state.orientation_wxyz[1:], drones[1])
+        self._miss = np.maximum(self._miss, [distance.max(), angle.max()])
 
     def note(self, clock_s: float, load: tuple[Array, Array]) -> None:
         """Note the present state beside the recorded load."""
-        plant, now = self._plant, self._plant.load_motion
-        power = np.sum(plant.end_force_n * plant.end_velocity_enu_m_s, axis=1)
+        state, force = self._plant.state, self._plant.reaction.end_force_n.copy()
+        turns = Rotation.from_quat(state.orientation_wxyz[1:], scalar_first=True)
+        arms = np.cross(state.omega_body_rad_s[1:], self._hooks)
+        power = np.sum(force * (state.velocity_enu_m_s[1:] + turns.apply(arms)), axis=1)
         self._rows.append((
-            clock_s, now[9:12].copy(), now[:9].copy(), *load,
-            plant.end_force_n.copy(), power, plant.tension_n.copy(),
+            clock_s, state.position_enu_m[0].copy(), state.orientation_wxyz[0].copy(), *load,
+            force, power, state.tension_n.copy(),
         ))  # fmt: skip
 
     def result(self) -> ReplayResult:
         columns = [np.array(column) for column in zip(*self._rows, strict=True)]
-        time, position, matrix, true_position, true_quaternion, force, power, tension = columns
-        turn = Rotation.from_matrix(matrix.reshape(-1, 3, 3))
+        time, position, quaternion, true_position, true_quaternion, force, power, tension = columns
+        turn = Rotation.from_quat(quaternion, scalar_first=True)
         true_turn = Rotation.from_quat(true_quaternion, scalar_first=True)
         return ReplayResult(
             self._as_recorded(time, position, turn),
             self._as_recorded(time, true_position, true_turn),
-            force, power, tension, self._plant.audit, *map(float, self._miss),
+            force, power, tension, self._plant.reaction.audit, *map(float, self._miss),
         )  # fmt: skip
 
     def _as_recorded(self, time_s: Array, position: Array, turn: Rotation) -> PoseTrack:

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.errors import ConfigError
+from musls_description.system import SlungLoadSystem
+from musls_sim.plants.aerodynamics import THRUST, TORQUE, rotor_table
 from musls_sim.plants.interface import Change
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -17,6 +26,40 @@ class RotorEfficiency(Change):
         efficiency: Share of thrust and torque that is left, 0 for a stopped rotor.
     """
 
+    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links",)
+
     drone: int
     rotor: int | None
     efficiency: float
+
+
+def scale_rotors(system: SlungLoadSystem, rotors: Array, change: RotorEfficiency) -> None:
+    """Make the change in a plant's table of rotors.
+
+    Args:
+        system: What is simulated.
+        rotors: From `aerodynamics.rotor_table`, changed in place.
+        change: The change; it counts from the intact rotor, whatever happened to it before.
+
+    Raises:
+        ConfigError: There is no such drone or rotor, or the share is not between 0 and 1.
+    """
+    n_drones, n_rotors = rotors.shape[:2]
+    if not 1 <= change.drone <= n_drones:
+        raise ConfigError(f"drone {change.drone}: {system.name} has drones 1 to {n_drones}")
+    if change.rotor is not None and not 1 <= change.rotor <= n_rotors:
+        raise ConfigError(f"rotor {change.rotor}: the drones have rotors 1 to {n_rotors}")
+    if not 0.0 <= change.efficiency <= 1.0:
+        raise ConfigError(f"efficiency {change.efficiency:g}: must be between 0 and 1")
+    some = slice(None) if change.rotor is None else slice(change.rotor - 1, change.rotor)
+    intact = rotor_table(system)[change.drone - 1, some]
+    changed = rotors[change.drone - 1, some]
+    for column in (THRUST, TORQUE):
+        changed[:, column] = change.efficiency * intact[:, column]
+
+
+def refusal(change: Change, cable_model: str) -> str:
+    """Why a plant does not make a change, and which one does."""
+    able = [model for model in change.cable_models if model != cable_model]
+    instead = f"choose cable_model: {' or '.join(able)}" if able else "no cable model can"
+    return f"{type(change).__name__}: the cable model '{cable_model}' cannot do this; {instead}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from musls_description.errors import MuslsError
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import SlungLoadSystem
 from musls_sim.physics import PhysicsSpec
+from musls_sim.plants.energy import EnergyAudit
 from musls_sim.start import StartSpec
 
 Array = NDArray[np.float64]
@@ -131,8 +132,33 @@ class PlantInputs:
         return cls(rotors, np.zeros(3), np.zeros((1 + n, 6)), np.zeros((1 + n, 6)))
 
 
+@dataclass(frozen=True)
+class Reaction:
+    """What prescribed motion of the drones takes. The plant writes in place.
+
+    Attributes:
+        end_force_n: Force that moves each cable's end, the mean over the last period, world,
+            (n, 3).
+        audit: Energy balance so far.
+    """
+
+    end_force_n: Array
+    audit: EnergyAudit
+
+    @classmethod
+    def zeros(cls, system: SlungLoadSystem) -> Reaction:
+        """Nothing was moved yet."""
+        return cls(np.zeros((system.n_drones, 3)), EnergyAudit())
+
+
 class Change:
-    """A sudden change of the system itself, such as a motor that fails; see `plants.changes`."""
+    """A sudden change of the system itself, such as a motor that fails; see `plants.changes`.
+
+    Attributes:
+        cable_models: Names of the cable models that can make it.
+    """
+
+    cable_models: ClassVar[tuple[str, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -166,6 +192,8 @@ class Plant(Protocol):
         physics_step_s: Time step of the physics; an integer number of them makes a period.
         substeps: That number.
         refined_periods: Periods that needed finer steps than that.
+        spurious_energy_j: Energy that the integration made from nothing so far.
+        reaction: What prescribed motion takes.
     """
 
     cable_model: str
@@ -176,6 +204,11 @@ class Plant(Protocol):
     physics_step_s: float
     substeps: int
     refined_periods: int
+    reaction: Reaction
+
+    @property
+    def spurious_energy_j(self) -> float:
+        """Energy that the integration made from nothing so far [J]."""
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period with the inputs held.

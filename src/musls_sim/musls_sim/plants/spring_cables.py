@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.energy import EnergyAudit
-from musls_sim.plants.rigid_links.prescribed import DronePath, LoadGuide, Pose
+from musls_sim.plants.changes import refusal
+from musls_sim.plants.interface import Change, PlantInputs, PlantState, Pose, Reaction
 from musls_sim.plants.rigid_links.stability import substeps
 
 Array = NDArray[np.float64]
@@ -30,7 +31,9 @@ LONGEST_STEP_S = 0.001
 
 
 class SpringCablePlant:
-    """A rigid load on massless springs, see `prescribed.DrivenPlant`."""
+    """A rigid load on massless springs below prescribed drones, see `interface.Plant`."""
+
+    cable_model = "springs"
 
     def __init__(
         self,
@@ -53,7 +56,10 @@ class SpringCablePlant:
             gravity_m_s2: Gravity.
         """
         self.system, self.period_s = system, CONTROL_PERIOD_S
-        self._substeps = substeps(min(physics_step_s, LONGEST_STEP_S))
+        self.substeps = substeps(min(physics_step_s, LONGEST_STEP_S))
+        self.physics_step_s = self.period_s / self.substeps
+        self.refined_periods = self._periods = 0
+        self.spurious_energy_j = 0.0
         self._gravity = np.array([0.0, 0.0, -gravity_m_s2])
         load, n = system.load, system.n_drones
         self._inertia = np.array(load.inertia_kg_m2)
@@ -64,49 +70,94 @@ class SpringCablePlant:
         self._stiffness = share / (STATIC_STRETCH * self._length)
         bobbing = np.sqrt(self._stiffness.sum() / load.mass_kg)
         self._damping = 2.0 * DAMPING_RATIO * load.mass_kg * bobbing / n
-        self.load_motion = np.zeros(18)
-        self.load_motion[:9] = np.ravel(load_rotation)
-        self.load_motion[9:12] = load_position_enu_m
+        self._load = np.zeros(18)  # as in `bodies`
+        self._load[:9] = np.ravel(load_rotation)
+        self._load[9:12] = load_position_enu_m
+        self._pose = pose
         self._ends = self._ends_at(pose)
-        self.end_velocity_enu_m_s = np.zeros((n, 3))
-        self.end_force_n = np.zeros((n, 3))
-        self.tension_n = np.zeros((n, 2))
-        self.time_s = 0.0
-        self._periods = 0
-        self.audit = EnergyAudit()
-        self.audit.start_j = self.audit.energy_j = self._energy()
+        self.state = PlantState.zeros(system)
+        self._write(pose, 0.0)
+        self.reaction = Reaction.zeros(system)
+        self.reaction.audit.start_j = self.reaction.audit.energy_j = self._energy()
 
-    def follow(self, path: DronePath, guide: LoadGuide | None = None) -> None:
-        """Advance one control period, see `prescribed.PrescribedPlant.follow`."""
-        step_s = self.period_s / self._substeps
-        for k in range(1, self._substeps + 1):
-            push = np.zeros(6) if guide is None else guide(self.time_s)
-            self.time_s = self._periods * self.period_s + k * step_s
-            self._step(self._ends_at(path(self.time_s)), push, step_s)
+    @property
+    def time_s(self) -> float:
+        """Simulated time."""
+        return self._periods * self.period_s
+
+    def step(self, inputs: PlantInputs) -> None:
+        """Advance one control period, see `interface.Plant.step`.
+
+        Raises:
+            ConfigError: The drones are to fly.
+        """
+        if inputs.motion is None:
+            raise ConfigError(
+                f"the cable model '{self.cable_model}' only has prescribed drones; choose "
+                "cable_model: rigid_links for drones that fly"
+            )
+        state, guide, begin = self.state, inputs.motion.load_wrench, self.time_s
+        state.tension_peak_n[:] = 0.0
+        pose = self._pose
+        for k in range(self.substeps):
+            push = inputs.wrench_enu[0].copy()
+            rotation = self._load[:9].reshape(3, 3)
+            push += (rotation @ inputs.wrench_body[0].reshape(2, 3).T).T.ravel()
+            if guide is not None:
+                push += guide(begin + k * self.physics_step_s)
+            pose = inputs.motion.pose(begin + (k + 1) * self.physics_step_s)
+            self._step(self._ends_at(pose), push, inputs.wind_enu_m_s)
         self._periods += 1
-        self.audit.energy_j = self._energy()
+        self._write(pose, self.period_s)
+        self.reaction.audit.energy_j = self._energy()
 
-    def pose_miss(self, pose: Pose) -> tuple[float, float]:
-        """Nothing is missed: the ends are moved, not pulled."""
-        return 0.0, 0.0
+    def apply(self, change: Change) -> None:
+        """Nothing can change here.
 
-    def _step(self, ends: Array, push: Array, step_s: float) -> None:
-        m = self.load_motion
+        Raises:
+            ConfigError: Always.
+        """
+        raise ConfigError(refusal(change, self.cable_model))
+
+    def cable_nodes_enu_m(self, index: int) -> Array:
+        """Both ends of a cable, (2, 3)."""
+        rotation = self._load[:9].reshape(3, 3)
+        return np.stack([self._load[9:12] + rotation @ self._anchors[index], self._ends[index]])
+
+    def _write(self, pose: Pose, elapsed_s: float) -> None:
+        """Write the state after a time since the last one, 0 at the start."""
+        state, now = self.state, np.zeros_like(self.state.motion)
+        turns = Rotation.from_quat(pose[1], scalar_first=True)
+        rotation = Rotation.from_matrix(self._load[:9].reshape(3, 3))
+        now[0, :3], now[1:, :3] = self._load[9:12], pose[0]
+        now[0, 6:10] = rotation.as_quat(scalar_first=True)
+        now[1:, 6:10] = pose[1]
+        flipped = np.sum(now[:, 6:10] * state.orientation_wxyz, axis=1) < 0.0
+        now[flipped, 6:10] *= -1.0
+        now[0, 3:6] = self._load[15:18]
+        now[0, 10:13] = rotation.inv().apply(self._load[12:15])
+        if elapsed_s > 0.0:
+            before = Rotation.from_quat(self._pose[1], scalar_first=True)
+            now[1:, 3:6] = (pose[0] - self._pose[0]) / elapsed_s
+            now[1:, 10:13] = (before.inv() * turns).as_rotvec() / elapsed_s
+            now[:, 13:16] = (now[:, 3:6] - state.velocity_enu_m_s) / elapsed_s
+        self._pose, state.motion[:] = pose, now
+
+    def _step(self, ends: Array, push: Array, wind: Array) -> None:
+        m, step_s = self._load, self.physics_step_s
         rotation, omega, velocity = m[:9].reshape(3, 3), m[12:15].copy(), m[15:18].copy()
         arms = self._anchors @ rotation.T
         along = self._ends - (m[9:12] + arms)
         distance = np.linalg.norm(along, axis=1)
         along /= distance[:, None]
-        self.end_velocity_enu_m_s = (ends - self._ends) / step_s
-        rate = np.sum(
-            along * (self.end_velocity_enu_m_s - velocity - np.cross(omega, arms)), axis=1
-        )
+        end_velocity = (ends - self._ends) / step_s
+        rate = np.sum(along * (end_velocity - velocity - np.cross(omega, arms)), axis=1)
         spring = self._stiffness * np.maximum(distance - self._length, 0.0)
         tension = np.where(spring > 0.0, np.maximum(spring + self._damping * rate, 0.0), 0.0)
         pull = tension[:, None] * along
         inertia = rotation @ self._inertia @ rotation.T
         load = self.system.load
-        drag = -(rotation @ (np.array(load.drag_n_s_m) * (rotation.T @ velocity)))
+        drag = -(rotation @ (np.array(load.drag_n_s_m) * (rotation.T @ (velocity - wind))))
         moment = np.cross(arms, pull).sum(axis=0) + push[:3]
         omega_then = omega + step_s * np.linalg.solve(
             inertia, moment - np.cross(omega, inertia @ omega)
@@ -117,14 +168,17 @@ class SpringCablePlant:
         m[:9] = (turn @ rotation).ravel()
         m[9:12] += step_s * velocity_then
         m[12:15], m[15:18] = omega_then, velocity_then
-        self._ends, self.end_force_n = ends, pull
-        self.tension_n[:] = tension[:, None]
+        self._ends = ends
+        self.reaction.end_force_n[:] = pull
+        self.state.cable_force_n[:, :, 0] = tension[:, None]
+        np.maximum(self.state.tension_peak_n, tension, out=self.state.tension_peak_n)
         mean_omega, mean_velocity = (omega + omega_then) / 2.0, (velocity + velocity_then) / 2.0
-        work = np.sum(pull * self.end_velocity_enu_m_s) + push @ [*mean_omega, *mean_velocity]
-        self.audit.work_j += step_s * work
-        self.audit.absolute_work_j += step_s * abs(work)
+        work = np.sum(pull * end_velocity) + push @ [*mean_omega, *mean_velocity]
+        audit = self.reaction.audit
+        audit.work_j += step_s * work
+        audit.absolute_work_j += step_s * abs(work)
         loss = np.sum((tension - spring) * rate) - drag @ mean_velocity
-        self.audit.loss_j += step_s * loss
+        audit.loss_j += step_s * loss
 
     def _ends_at(self, pose: Pose) -> Array:
         rotation = Rotation.from_quat(pose[1], scalar_first=True)
@@ -132,7 +186,7 @@ class SpringCablePlant:
 
     def _energy(self) -> float:
         """Kinetic, potential and elastic energy [J]."""
-        m, load = self.load_motion, self.system.load
+        m, load = self._load, self.system.load
         rotation = m[:9].reshape(3, 3)
         omega = rotation.T @ m[12:15]
         distance = np.linalg.norm(self._ends - (m[9:12] + self._anchors @ rotation.T), axis=1)

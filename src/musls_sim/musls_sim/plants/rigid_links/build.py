@@ -110,11 +110,9 @@ def _rates_of(plant: DartPlant, start: StartSpec) -> Array:
         ConfigError: A taut cable does not allow these velocities.
     """
     load, drones = _bodies(start, plant.system.n_drones)
-    tree = plant.tree
+    tree, tables = plant.tree, plant.tables
     jacobian = np.zeros((6 * len(drones), tree.n_coordinates))
-    end_jacobians(
-        plant.motion, plant.first_coordinates, plant.joints, tree.first_link, tree.drone, jacobian
-    )
+    end_jacobians(tables.motion, tables.first, tables.joints, tree.first_link, tree.drone, jacobian)
     free = np.array([*(_rotation(load) @ load.omega_body_rad_s), *load.velocity_enu_m_s])
     wanted = np.concatenate(
         [[*(_rotation(d) @ d.omega_body_rad_s), *d.velocity_enu_m_s] for d in drones]

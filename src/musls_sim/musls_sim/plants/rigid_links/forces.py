@@ -10,59 +10,41 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_sim.plants.aerodynamics import add_body_drag, add_rotors
+from musls_sim.plants.aerodynamics import add_body_drag, add_inputs, add_rotors
 from musls_sim.plants.bodies import POSITION
 from musls_sim.plants.ground import add_soft_ground
 from musls_sim.plants.rigid_links.kinematics import AXIS_X, AXIS_Y, AXIS_Z
 
 
 @compiled()
-def generalised_forces(
-    motion,
-    parents,
-    first,
-    joints,
-    drone_of,
-    link_length,
-    drag,
-    speed,
-    rotors,
-    wind,
-    ground,
-    wrench,
-    tau,
-):
+def generalised_forces(t, wind, wrench_body, wrench_enu, ground):
     """Sum all outside wrenches into generalised forces.
 
     Args:
-        motion: From `body_motion`, (n_bodies, 27).
-        parents: Parent of each body, (n_bodies,).
-        first: First coordinate of each body, then their number, (n_bodies + 1,).
-        joints: From `joint_table`, (n_bodies, 24).
-        drone_of: Drone (from 0) of each body, -1 for links, -2 for the load, (n_bodies,).
-        link_length: Length of cable for which a body stands, 0 for load and drones, (n_bodies,).
-        drag: Linear drag of load and drones, (1 + n_drones, 3) [N s/m].
-        speed: Rotor speeds, (n_drones, n_rotors) [rad/s].
-        rotors: From `rotor_table`.
+        t: Tables of the plant; writes `wrench` and `tau`.
         wind: Air velocity, world, (3,) [m/s].
+        wrench_body: See `PlantInputs`, (1 + n_drones, 6) [N m, N].
+        wrench_enu: See `PlantInputs`, (1 + n_drones, 6) [N m, N].
         ground: Height of the ground, NaN for none [m].
-        wrench: Work space: force, moment about the body's origin, world, (n_bodies, 6).
-        tau: Result, (n_dofs,).
 
     Returns:
         Whether the load's part of the result, which everything adds up to, is finite.
     """
+    motion, parents, first, joints = t.motion, t.parents, t.first, t.joints
+    wrench, tau = t.wrench, t.tau
     wrench[:] = 0.0
     for k in range(parents.shape[0] - 1, -1, -1):
         m, w = motion[k], wrench[k]
-        i = drone_of[k]
-        if i >= 0:
-            add_rotors(m, speed[i], rotors[i], wind, w)
-            add_body_drag(m, drag[1 + i], wind, w)
-        elif i == -1:
-            add_soft_ground(m, ground, link_length[k], w)
+        i = t.drone_of[k]
+        if i == -1:
+            add_soft_ground(m, ground, t.link_length[k], w)
+        elif i >= 0:
+            add_rotors(m, t.speed[i], t.rotors[i], wind, w)
+            add_body_drag(m, t.drag[1 + i], wind, w)
+            add_inputs(m, wrench_body[1 + i], wrench_enu[1 + i], w)
         else:
-            add_body_drag(m, drag[0], wind, w)
+            add_body_drag(m, t.drag[0], wind, w)
+            add_inputs(m, wrench_body[0], wrench_enu[0], w)
         if k == 0:
             break
         # Moment about the joint: it sits at joints[k, 21:24] in the body's frame.

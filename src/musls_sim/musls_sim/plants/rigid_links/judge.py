@@ -1,33 +1,39 @@
-"""Whether a physics step was too long for what happened in it."""
+"""Whether a physics step was too long for what happened in it, and the energy that it made."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
-from musls_description.tree import Tree
 from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
-from musls_sim.plants.rigid_links.kinematics import (
-    MOTION_COLUMNS,
-    body_motion,
+from musls_sim.plants.rigid_links.tables import (
+    BALANCE,
+    ENERGY,
+    EXCHANGED,
+    KINETIC,
+    LOW,
+    SPURIOUS,
 )
 
-Array = NDArray[np.float64]
-
-OK, TOO_COARSE, RUNAWAY, JERK = 0, 1, 2, 3
+OK, TOO_COARSE, RUNAWAY = 0, 1, 2
 
 JERK_RAD_S = 1.0
 """Change of a joint's rate (or of the load's velocity, m/s) in one step that calls for a look at
 the energy. In calm flight steps of 4 ms change rates by some 0.1 rad/s."""
 
 MADE_ENERGY_J = 0.05
-"""Energy that a step may make from nothing. Flights make less than 3 mJ in 999 of 1000 steps; the
-load's touch-down, resolved too coarsely, flings a drone with some joules."""
+"""Energy that such a step may make from nothing. Flights make less than 3 mJ in 999 of 1000 steps;
+the load's touch-down, resolved too coarsely, flings a drone with some joules."""
+
+PERIOD_ENERGY_J = np.inf
+"""Energy that a control period may make from nothing before it is repeated with finer steps."""
+
+SPEED_LIMIT_M_S = 100.0
+"""No body of a slung-load system gets that fast; beyond it the integration has failed."""
 
 
 @compiled()
-def judge_step(peak, tension_limit, rates, before, rate_limit, speed_limit):
+def judge_step(peak, tension_limit, rates, before, rate_limit, made_j, made_limit_j):
     """Whether a step was too long for the tension or the joint rates it met, or ran away.
 
     Args:
@@ -35,91 +41,95 @@ def judge_step(peak, tension_limit, rates, before, rate_limit, speed_limit):
         tension_limit: Largest tension that the step holds, per cable, (n,) [N].
         rates: Rates of all coordinates, the load's six first, (n_dofs,).
         before: The same before the step.
-        rate_limit: Largest joint rate for the step [rad/s].
-        speed_limit: Speed of the load beyond which nothing is physical; joint rates count as
-            running away at twenty times as many rad/s [m/s].
+        rate_limit: Largest joint rate for the step [rad/s]. The load's rates run away at
+            `SPEED_LIMIT_M_S`, joint rates at twenty times as many rad/s.
+        made_j: Energy that the step made from nothing [J].
+        made_limit_j: What it may make if a rate jumped [J].
 
     Returns:
-        OK, TOO_COARSE, RUNAWAY (also for anything that is not finite) or JERK: its energy tells.
+        OK, TOO_COARSE, or RUNAWAY (also for anything that is not finite).
     """
-    verdict = OK
+    coarse = jerk = False
     for k in range(rates.shape[0]):
         rate = np.abs(rates[k])
-        if not rate <= (speed_limit if k < 6 else 20.0 * speed_limit):
+        if not rate <= (SPEED_LIMIT_M_S if k < 6 else 20.0 * SPEED_LIMIT_M_S):
             return RUNAWAY
         if k >= 6 and rate > rate_limit:
-            verdict = TOO_COARSE
-        elif verdict == OK and np.abs(rates[k] - before[k]) > JERK_RAD_S:
-            verdict = JERK
+            coarse = True
+        elif np.abs(rates[k] - before[k]) > JERK_RAD_S:
+            jerk = True
     for i in range(peak.shape[0]):
         if not np.isfinite(peak[i]):
             return RUNAWAY
         if peak[i] > tension_limit[i]:
-            verdict = TOO_COARSE
-    return verdict
+            coarse = True
+    return TOO_COARSE if coarse or (jerk and made_j > made_limit_j) else OK
 
 
 @compiled()
-def mechanical_energy(motion, mass, com, inertia, gravity):
+def mechanical_energy(motion, masses, gravity):
     """Kinetic energy and that of weight [J].
 
     Args:
         motion: From `body_motion`, (n_bodies, 27).
-        mass: Masses [kg], (n_bodies,).
-        com: Centres of mass in the bodies' frames [m], (n_bodies, 3).
-        inertia: About the centres of mass, bodies' frames [kg m2], (n_bodies, 3, 3).
+        masses: From `inertia.mass_table`, (n_bodies, 13).
         gravity: Gravity [m/s2].
     """
-    energy = 0.0
+    kinetic = weight = 0.0
     for k in range(motion.shape[0]):
-        rotation = motion[k, :9].copy().reshape(3, 3)
-        arm, omega = rotation @ com[k], motion[k, OMEGA : OMEGA + 3]
-        velocity = motion[k, VELOCITY : VELOCITY + 3] + np.cross(omega, arm)
-        turning = rotation.T @ omega
-        energy += 0.5 * mass[k] * (velocity @ velocity) + 0.5 * (turning @ (inertia[k] @ turning))
-        energy += mass[k] * gravity * (motion[k, POSITION + 2] + arm[2])
-    return energy
+        m, b = motion[k], masses[k]
+        x = m[0] * b[1] + m[1] * b[2] + m[2] * b[3]
+        y = m[3] * b[1] + m[4] * b[2] + m[5] * b[3]
+        z = m[6] * b[1] + m[7] * b[2] + m[8] * b[3]
+        wx, wy, wz = m[OMEGA], m[OMEGA + 1], m[OMEGA + 2]
+        vx = m[VELOCITY] + wy * z - wz * y
+        vy = m[VELOCITY + 1] + wz * x - wx * z
+        vz = m[VELOCITY + 2] + wx * y - wy * x
+        p = m[0] * wx + m[3] * wy + m[6] * wz  # angular velocity in the body's frame
+        q = m[1] * wx + m[4] * wy + m[7] * wz
+        r = m[2] * wx + m[5] * wy + m[8] * wz
+        turning = p * (b[4] * p + b[5] * q + b[6] * r)
+        turning += q * (b[7] * p + b[8] * q + b[9] * r)
+        turning += r * (b[10] * p + b[11] * q + b[12] * r)
+        kinetic += 0.5 * (b[0] * (vx * vx + vy * vy + vz * vz) + turning)
+        weight += b[0] * gravity * (m[POSITION + 2] + z)
+    return kinetic, weight
 
 
-class EnergyCheck:
-    """Energy that a step makes from nothing: joints, stops, contacts and air only take it."""
+@compiled()
+def account(t, q, before, after, step_s, kinetic, weight):
+    """Enter a step into the ledger.
 
-    def __init__(self, tree: Tree, gravity_m_s2: float, tables: tuple[Array, Array, Array]) -> None:
-        """Lay out the tables.
+    The balance is the energy less the work of all forces that DART integrates: those from outside
+    and the joints' dampers and springs, which act at the end of the step. All work along the mean
+    of the velocities, which for the kinetic energy is exact. Contacts only take energy, so what the
+    balance rises is spurious.
 
-        Args:
-            tree: The bodies.
-            gravity_m_s2: Gravity.
-            tables: Parents, first coordinates and joints as `body_motion` takes them.
-        """
-        self._tables = tables
-        bodies = tree.bodies
-        self._bodies = (
-            np.array([body.mass_kg for body in bodies]),
-            np.ascontiguousarray([body.com_m for body in bodies]),
-            np.ascontiguousarray([body.inertia_kg_m2 for body in bodies]),
-            gravity_m_s2,
-        )
-        self._before = np.zeros((len(bodies), MOTION_COLUMNS))
+    Args:
+        t: Tables of the plant.
+        q: Coordinates before the step, (n_dofs,).
+        before: Rates before, (n_dofs,).
+        after: Rates after, (n_dofs,).
+        step_s: Length of the step [s].
+        kinetic: Kinetic energy after it [J].
+        weight: That of weight [J].
 
-    def made_j(
-        self,
-        before: tuple[Array, Array],
-        motion: Array,
-        velocities: Array,
-        tau: Array,
-        step_s: float,
-    ) -> float:
-        """What the energy grew by beyond the work of the applied forces [J].
-
-        Args:
-            before: Coordinates and rates before the step, (n_dofs,) each.
-            motion: Motion of all bodies after it.
-            velocities: Rates after it.
-            tau: Generalised forces applied in it, weight not among them.
-            step_s: Its length.
-        """
-        body_motion(*before, *self._tables, self._before)
-        gain = mechanical_energy(motion, *self._bodies)
-        gain -= mechanical_energy(self._before, *self._bodies)
-        return gain - 0.5 * step_s * float(tau @ (before[1] + velocities))
+    Returns:
+        What the energy grew by beyond the work of the forces from outside [J].
+    """
+    work = joints = exchanged = 0.0
+    for k in range(after.shape[0]):
+        mean = 0.5 * step_s * (before[k] + after[k])
+        work += t.tau[k] * mean
+        exchanged += np.abs(t.tau[k] * mean)
+        spring = t.stiffness[k] * (q[k] + step_s * after[k] - t.rest[k])
+        joints -= (t.damping[k] * after[k] + spring) * mean
+    ledger = t.ledger
+    gain = kinetic + weight - ledger[ENERGY]
+    ledger[ENERGY] = kinetic + weight
+    ledger[KINETIC] = max(ledger[KINETIC], kinetic)
+    ledger[EXCHANGED] += exchanged
+    ledger[BALANCE] += gain - work - joints
+    ledger[LOW] = min(ledger[LOW], ledger[BALANCE])
+    ledger[SPURIOUS] = max(ledger[SPURIOUS], ledger[BALANCE] - ledger[LOW])
+    return gain - work

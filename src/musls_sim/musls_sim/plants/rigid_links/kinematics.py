@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 # Columns of a row of the table of joints.
 _ROTATION_IN_PARENT, _POSITION_IN_PARENT, _ROTATION_IN_CHILD, _POSITION_IN_CHILD = 0, 9, 12, 21
-_COLUMNS = 24
+JOINT_COLUMNS = 24
 
 # Columns of a row of body motion after those of `bodies`: the world directions of the joint axes.
 AXIS_Z, AXIS_Y, AXIS_X = 18, 21, 24
@@ -26,7 +26,7 @@ MOTION_COLUMNS = 27
 
 def joint_table(tree: Tree) -> Array:
     """Joint frames of all bodies as one contiguous table, (n_bodies, 24)."""
-    table = np.zeros((len(tree.bodies), _COLUMNS))
+    table = np.zeros((len(tree.bodies), JOINT_COLUMNS))
     for row, body in zip(table, tree.bodies, strict=True):
         row[_ROTATION_IN_PARENT:_POSITION_IN_PARENT] = body.joint_in_parent_rotation.ravel()
         row[_POSITION_IN_PARENT:_ROTATION_IN_CHILD] = body.joint_in_parent_position_m

@@ -1,0 +1,135 @@
+"""Friction and stops of the cable joints: springs and dampers that DART integrates implicitly.
+
+Coulomb friction. DART's own joint friction is a constraint per axis, solved exactly in an LCP that
+grows with the number of joints (the seed paper measured that it halves the speed). Here each axis
+gets the torque -tau_f w / sqrt(w^2 + w_s^2), which tends to Coulomb's law for rates above w_s and
+creeps at w_s r / sqrt(1 - r^2), r = tau / tau_f, when it sticks. It enters as additional joint
+damping tau_f / sqrt(w^2 + w_s^2) with w from the beginning of the step; DART integrates damping
+implicitly, so any step is stable.
+
+Stops. With the link along x and the axes y, then z, a universal joint is singular when the second
+angle reaches +-90 degrees: the first axis is then along the link (a joint with the axes x, y, z
+likewise at the second). A slack cable that folds sharply sideways gets there, and one that passes
+has infinite joint rates. A real cable does not fold by 90 degrees within a link's length either.
+Beyond `STOP_RAD` a spring and a damper therefore hold the second axis back, only while it is there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from dartpy.dynamics import Skeleton
+from numpy.typing import NDArray
+
+from musls_description.compiled import compiled
+from musls_description.errors import ConfigError
+from musls_description.tree import Tree
+from musls_sim.plants.rigid_links.tables import Views
+
+Array = NDArray[np.float64]
+
+CHANGE = 0.01
+"""Relative change of an axis' damping from which it is handed to DART: each call costs time."""
+
+STICK_RATE_RAD_S = 0.02
+"""Rate w_s below which a joint counts as stuck (creep)."""
+
+STOP_RAD = np.radians(60.0)
+STIFFNESS_N_M_RAD = 5.0
+DAMPING_N_M_S_RAD = 0.01
+
+START_SLACK_RAD = np.radians(5.0)
+"""How far beyond a stop a flight may start."""
+
+
+@compiled()
+def joint_changes(t, q, dq):
+    """Springs and damping of all joints for the coming step, in the tables.
+
+    Args:
+        t: Tables of the plant.
+        q: Coordinates, the load's six first, (n_dofs,).
+        dq: Their rates, (n_dofs,).
+
+    Returns:
+        Number of coordinates that DART is to be told of; `t.changed` holds for each twice its
+        index, plus one if its spring changed too.
+    """
+    count = 0
+    for k in range(1, t.side.shape[0]):
+        second = t.first[k] + 1
+        angle = q[second]
+        now = 1 if angle > STOP_RAD else (-1 if angle < -STOP_RAD else 0)
+        turned = now != t.side[k]
+        if turned:
+            t.side[k] = now
+            t.rest[second] = now * STOP_RAD
+            t.stiffness[second] = STIFFNESS_N_M_RAD if now else t.own_stiffness[second]
+            t.extra_damping[second] = DAMPING_N_M_S_RAD if now else 0.0
+        for c in range(t.first[k], t.first[k + 1]):
+            spring = turned and c == second
+            if not spring and t.friction[c] == 0.0:
+                continue
+            damping = t.own_damping[c] + t.extra_damping[c]
+            if t.friction[c] > 0.0:
+                damping += t.friction[c] / np.sqrt(dq[c] ** 2 + STICK_RATE_RAD_S**2)
+            if spring or np.abs(damping - t.damping[c]) > CHANGE * t.damping[c]:
+                t.damping[c] = damping
+                t.changed[count] = 2 * c + spring
+                count += 1
+    return count
+
+
+class JointForces:
+    """Hands the joints' springs and damping to DART."""
+
+    def __init__(self, skeleton: Skeleton, tree: Tree, views: Views) -> None:
+        """Find the joints; none is at its stop yet.
+
+        Args:
+            skeleton: The skeleton.
+            tree: Its tree.
+            views: Its tables.
+        """
+        self._views, self._bodies = views, tree.bodies
+        self._axes = [(skeleton.getJoint(0), axis) for axis in range(6)]
+        for k, body in enumerate(tree.bodies[1:], 1):
+            self._axes += [(skeleton.getJoint(k), axis) for axis in range(len(body.axes))]
+
+    def check_start(self, positions: Array) -> None:
+        """Refuse a start at rest in which a stop would kick the cable.
+
+        Args:
+            positions: All coordinates, the load's six first, (n_dofs,).
+
+        Raises:
+            ConfigError: A second axis is well beyond its stop.
+        """
+        angles = np.abs(positions[self._views.first[1:-1] + 1])
+        worst = int(angles.argmax())
+        if angles[worst] > STOP_RAD + START_SLACK_RAD:
+            raise ConfigError(
+                f"{self._bodies[1 + worst].name}: at the start the joint below it is bent sideways "
+                f"by {np.degrees(angles[worst]):.0f} degrees, its stop is at "
+                f"{np.degrees(STOP_RAD):.0f}: slack cables with so few links cannot be laid out, "
+                "choose more links per cable (or start in the air)"
+            )
+
+    def apply(self, positions: Array, velocities: Array) -> None:
+        """Set springs and damping for the coming step.
+
+        Args:
+            positions: All coordinates, the load's six first, (n_dofs,).
+            velocities: Their rates, (n_dofs,).
+        """
+        self.hand_over(joint_changes(self._views, positions, velocities))
+
+    def hand_over(self, count: int) -> None:
+        """Tell DART of the coordinates that `joint_changes` noted."""
+        views = self._views
+        for code in views.changed[:count].tolist():
+            c, spring = code // 2, code % 2
+            joint, axis = self._axes[c]
+            joint.setDampingCoefficient(axis, views.damping[c])
+            if spring:
+                joint.setRestPosition(axis, views.rest[c])
+                joint.setSpringStiffness(axis, views.stiffness[c])

@@ -1,0 +1,136 @@
+"""What our code does in a physics step: one compiled call before DART's and one after it."""
+
+from __future__ import annotations
+
+from musls_description.compiled import compiled
+from musls_sim.plants.aerodynamics import spin_rotors
+from musls_sim.plants.bodies import POSITION, collect_state, fastest_body
+from musls_sim.plants.rigid_links.forces import generalised_forces
+from musls_sim.plants.rigid_links.joint_forces import joint_changes
+from musls_sim.plants.rigid_links.judge import (
+    OK,
+    RUNAWAY,
+    SPEED_LIMIT_M_S,
+    TOO_COARSE,
+    account,
+    judge_step,
+    mechanical_energy,
+)
+from musls_sim.plants.rigid_links.kinematics import body_motion
+from musls_sim.plants.rigid_links.tables import BALANCE, ENERGY, KINETIC, LEDGER_COLUMNS, cut
+from musls_sim.plants.rigid_links.tension import cable_forces, cable_forces_from_joints
+
+NOT_FINITE = -1
+
+RATE, PERIOD, JERK, MADE, TENSION = 0, 1, 2, 3, 4
+"""What `limits` holds for a step: largest joint rate [rad/s]; length of the control period [s];
+energy that a step with a jerk may make and that a period may make [J]; from there on, the largest
+tension that the step holds for each cable [N]."""
+
+_CLEARANCE_M = 0.05
+"""Height above the ground below which a drone may touch it within a step."""
+
+
+@compiled()
+def before_step(numbers, indices, q, dq, step_s, first, command, wind, body, enu, ground):
+    """Joint springs, rotors and outside forces for the coming step.
+
+    Args:
+        numbers: The plant's tables.
+        indices: The same.
+        q: Coordinates, (n_dofs,).
+        dq: Their rates, (n_dofs,).
+        step_s: Length of the step [s].
+        first: 1 if a period begins with it (which may have to be repeated), else 0.
+        command: `PlantInputs.rotor_command_rad_s`.
+        wind: `PlantInputs.wind_enu_m_s`.
+        body: `PlantInputs.wrench_body`.
+        enu: `PlantInputs.wrench_enu`.
+        ground: Height of the ground, NaN for none [m].
+
+    Returns:
+        NOT_FINITE, or twice the number of coordinates for `JointForces.hand_over`, plus one if a
+        drone may touch the ground in this step.
+    """
+    t = cut(numbers, indices)
+    if first:
+        t.peak[:] = 0.0
+        t.begin[:LEDGER_COLUMNS] = t.ledger
+        t.begin[LEDGER_COLUMNS:] = t.speed.ravel()
+    changes = joint_changes(t, q, dq)
+    spin_rotors(t.speed, command, t.rotors, step_s)
+    if not generalised_forces(t, wind, body, enu, ground):
+        return NOT_FINITE  # DART would go on with the forces of the step before
+    return 2 * changes + _near_ground(t, ground)
+
+
+@compiled()
+def _near_ground(t, ground):
+    for i in range(t.reach.shape[0]):
+        if t.motion[t.selected[1 + i], POSITION + 2] - t.reach[i] < ground + _CLEARANCE_M:
+            return 1
+    return 0
+
+
+@compiled()
+def after_step(numbers, indices, step_s, last, gravity, limits, q, dq, new_q, new_dq, joints):
+    """Tension, motion, energy and verdict after DART's step.
+
+    Args:
+        numbers: The plant's tables.
+        indices: The same.
+        step_s: Length of the step [s].
+        last: 1 if a period ends with it and the state is to be written, else 0.
+        gravity: Gravity [m/s2].
+        limits: See the constants, (TENSION + n_drones,).
+        q: Coordinates before the step, (n_dofs,).
+        dq: Their rates before, (n_dofs,).
+        new_q: Coordinates after it, (n_dofs,).
+        new_dq: Their rates after it, (n_dofs,).
+        joints: Forces for `cable_forces_from_joints`, with no drones if Newton's law will do.
+
+    Returns:
+        The verdict of `judge_step`.
+    """
+    t = cut(numbers, indices)
+    if joints.shape[0] == 0:
+        cable_forces(t, dq, new_dq, step_s, gravity)
+    else:
+        cable_forces_from_joints(t, joints)
+    body_motion(new_q, new_dq, t.parents, t.first, t.joints, t.motion)
+    kinetic, weight = mechanical_energy(t.motion, t.masses, gravity)
+    made = account(t, q, dq, new_dq, step_s, kinetic, weight)
+    verdict = judge_step(t.peak, limits[TENSION:], new_dq, dq, limits[RATE], made, limits[JERK])
+    if last and verdict != RUNAWAY:
+        if fastest_body(t.motion)[1] > SPEED_LIMIT_M_S:
+            return RUNAWAY
+        if t.ledger[BALANCE] - t.begin[BALANCE] > limits[MADE]:
+            return TOO_COARSE
+        if verdict == OK:
+            collect_state(t.motion, t.selected, limits[PERIOD], t.state)
+    return verdict
+
+
+@compiled()
+def restart(numbers, indices, q, dq, gravity, again):
+    """Compute the motion of coordinates that were set from outside.
+
+    Args:
+        numbers: The plant's tables.
+        indices: The same.
+        q: Coordinates, (n_dofs,).
+        dq: Their rates, (n_dofs,).
+        gravity: Gravity [m/s2].
+        again: Whether the period is to be repeated from what `before_step` remembered; else the
+            energy is counted anew.
+    """
+    t = cut(numbers, indices)
+    body_motion(q, dq, t.parents, t.first, t.joints, t.motion)
+    if again:
+        t.peak[:] = 0.0
+        t.ledger[:] = t.begin[:LEDGER_COLUMNS]
+        t.speed[:] = t.begin[LEDGER_COLUMNS:].reshape(t.speed.shape)
+    else:
+        kinetic, weight = mechanical_energy(t.motion, t.masses, gravity)
+        t.ledger[:] = 0.0
+        t.ledger[ENERGY], t.ledger[KINETIC] = kinetic + weight, kinetic

@@ -1,0 +1,213 @@
+"""All numbers of one plant in two blocks of memory, which compiled code takes apart again.
+
+Handing an array from Python to compiled code costs about 0.1 us; the functions that run in every
+physics step need some thirty. They get two: the numbers and the indices.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.estimate import MOTION_COLUMNS as STATE_COLUMNS
+from musls_description.compiled import compiled
+from musls_description.system import SlungLoadSystem
+from musls_description.tree import Tree
+from musls_sim.plants.aerodynamics import rotor_table
+from musls_sim.plants.rigid_links.inertia import mass_table
+from musls_sim.plants.rigid_links.kinematics import JOINT_COLUMNS, MOTION_COLUMNS, joint_table
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+_ROTOR_COLUMNS, _MASS_COLUMNS, _WRENCH_COLUMNS = 8, 13, 6
+_COUNTS = 4
+
+ENERGY, BALANCE, LOW, SPURIOUS, EXCHANGED, KINETIC, LEDGER_COLUMNS = 0, 1, 2, 3, 4, 5, 6
+"""Columns of the ledger, see `ledger`."""
+
+
+class Views(NamedTuple):
+    """The plant's arrays, all views into its two blocks.
+
+    Attributes:
+        motion: From `kinematics.body_motion`, (n_bodies, 27).
+        wrench: Outside force and moment on each body and all beyond it, world, (n_bodies, 6).
+        joints: From `kinematics.joint_table`, (n_bodies, 24).
+        masses: From `inertia.mass_table`, (n_bodies, 13).
+        link_length: Length of cable for which a body stands [m], (n_bodies,).
+        drag: Of load and drones, (1 + n_drones, 3) [N s/m].
+        rotors: From `aerodynamics.rotor_table`, changed by failures, (n_drones, n_rotors, 8).
+        reach: Radius round each drone's origin that holds its collision box, (n_drones,) [m].
+        speed: Rotor speeds, (n_drones, n_rotors) [rad/s].
+        state: `PlantState.motion`, (1 + n_drones, 16).
+        cable_force: `PlantState.cable_force_n`, (n_drones, 2, 3).
+        peak: `PlantState.tension_peak_n`, (n_drones,).
+        tau: Generalised forces of everything outside, (n_dofs,).
+        own_damping: Damping of the joints as specified, (n_dofs,).
+        own_stiffness: Springs of the joints as specified, (n_dofs,).
+        friction: Coulomb friction that is regularised, (n_dofs,).
+        damping: Damping that DART has now, stops and friction included, (n_dofs,).
+        extra_damping: The stops' part of it, (n_dofs,).
+        stiffness: Springs that DART has now, stops included, (n_dofs,).
+        rest: Their rest positions, (n_dofs,).
+        ledger: Energy balance, see the column constants, (6,).
+        begin: Ledger, then rotor speeds at the beginning of the period, (6 + all rotors,).
+        parents: Parent of each body, (n_bodies,).
+        first: First coordinate of each body, then their number, (n_bodies + 1,).
+        drone_of: Drone (from 0) of each body, -1 for links, -2 for the load, (n_bodies,).
+        selected: Body index of load and drones, (1 + n_drones,).
+        first_links: Body index of each cable's first link, (n_drones,).
+        side: Stop at which each body's joint is: -1, 0 or 1, (n_bodies,).
+        changed: Coordinates whose joint DART is to be told of, (n_dofs,).
+    """
+
+    motion: Array
+    wrench: Array
+    joints: Array
+    masses: Array
+    link_length: Array
+    drag: Array
+    rotors: Array
+    reach: Array
+    speed: Array
+    state: Array
+    cable_force: Array
+    peak: Array
+    tau: Array
+    own_damping: Array
+    own_stiffness: Array
+    friction: Array
+    damping: Array
+    extra_damping: Array
+    stiffness: Array
+    rest: Array
+    ledger: Array
+    begin: Array
+    parents: Indices
+    first: Indices
+    drone_of: Indices
+    selected: Indices
+    first_links: Indices
+    side: Indices
+    changed: Indices
+
+
+@compiled()
+def _size(counts):
+    """Lengths of the two blocks for numbers of bodies, drones, rotors and coordinates."""
+    bodies, drones, rotors, dofs = counts[0], counts[1], counts[2], counts[3]
+    per_body = MOTION_COLUMNS + _WRENCH_COLUMNS + JOINT_COLUMNS + _MASS_COLUMNS + 1
+    per_drone = rotors * (_ROTOR_COLUMNS + 2) + 1 + 6 + 1
+    both = (1 + drones) * (3 + STATE_COLUMNS)
+    numbers = bodies * per_body + drones * per_drone + both + 8 * dofs + 2 * LEDGER_COLUMNS
+    return numbers, _COUNTS + 4 * bodies + 1 + 1 + 2 * drones + dofs
+
+
+@compiled()
+def cut(numbers, indices):
+    """Take the two blocks apart, see `Views`."""
+    bodies, drones, rotors, dofs = indices[0], indices[1], indices[2], indices[3]
+    at = 0
+    motion = numbers[at : at + bodies * MOTION_COLUMNS].reshape(bodies, MOTION_COLUMNS)
+    at += motion.size
+    wrench = numbers[at : at + bodies * _WRENCH_COLUMNS].reshape(bodies, _WRENCH_COLUMNS)
+    at += wrench.size
+    joints = numbers[at : at + bodies * JOINT_COLUMNS].reshape(bodies, JOINT_COLUMNS)
+    at += joints.size
+    masses = numbers[at : at + bodies * _MASS_COLUMNS].reshape(bodies, _MASS_COLUMNS)
+    at += masses.size
+    link_length = numbers[at : at + bodies]
+    at += bodies
+    drag = numbers[at : at + (1 + drones) * 3].reshape(1 + drones, 3)
+    at += drag.size
+    table = numbers[at : at + drones * rotors * _ROTOR_COLUMNS].reshape(
+        drones, rotors, _ROTOR_COLUMNS
+    )
+    at += table.size
+    reach = numbers[at : at + drones]
+    at += drones
+    speed = numbers[at : at + drones * rotors].reshape(drones, rotors)
+    at += speed.size
+    state = numbers[at : at + (1 + drones) * STATE_COLUMNS].reshape(1 + drones, STATE_COLUMNS)
+    at += state.size
+    cable_force = numbers[at : at + drones * 6].reshape(drones, 2, 3)
+    at += cable_force.size
+    peak = numbers[at : at + drones]
+    at += drones
+    per_dof = numbers[at : at + 8 * dofs].reshape(8, dofs)
+    at += per_dof.size
+    ledger = numbers[at : at + LEDGER_COLUMNS]
+    at += LEDGER_COLUMNS
+    begin = numbers[at : at + LEDGER_COLUMNS + drones * rotors]
+    parents = indices[_COUNTS : _COUNTS + bodies]
+    at = _COUNTS + bodies
+    first = indices[at : at + bodies + 1]
+    at += bodies + 1
+    drone_of = indices[at : at + bodies]
+    at += bodies
+    selected = indices[at : at + 1 + drones]
+    at += 1 + drones
+    first_links = indices[at : at + drones]
+    at += drones
+    side = indices[at : at + bodies]
+    at += bodies
+    return Views(
+        motion, wrench, joints, masses, link_length, drag, table, reach, speed, state,
+        cable_force, peak, per_dof[0], per_dof[1], per_dof[2], per_dof[3], per_dof[4], per_dof[5],
+        per_dof[6], per_dof[7], ledger, begin, parents, first, drone_of, selected, first_links,
+        side, indices[at : at + dofs],
+    )  # fmt: skip
+
+
+class Tables:
+    """The blocks of one plant, filled with its constants.
+
+    Attributes:
+        blocks: Numbers and indices, what compiled functions take.
+        views: Their parts.
+    """
+
+    def __init__(self, system: SlungLoadSystem, tree: Tree, *, regularised_friction: bool) -> None:
+        """Lay out the blocks.
+
+        Args:
+            system: What is simulated.
+            tree: Its bodies.
+            regularised_friction: Joint friction acts as damping; else DART solves it.
+        """
+        bodies, rotors = tree.bodies, rotor_table(system)
+        counts = np.array([len(bodies), *rotors.shape[:2], tree.n_coordinates])
+        numbers, indices = _size(counts)
+        self.blocks = np.zeros(numbers), np.zeros(indices, np.int64)
+        self.blocks[1][:_COUNTS] = counts
+        self.views = views = cut(*self.blocks)
+        views.joints[:], views.masses[:] = joint_table(tree), mass_table(tree)
+        views.drag[:] = [system.load.drag_n_s_m, *(d.drag_n_s_m for d in system.drones)]
+        views.rotors[:] = rotors
+        for first, last, cable in zip(tree.first_link, tree.drone, system.cables, strict=True):
+            views.link_length[first:last] = cable.link_length_m
+        for i, drone in enumerate(system.drones):
+            box = drone.collision
+            corner = np.abs(box.center_m) + 0.5 * np.array(box.size_m)
+            views.reach[i] = np.linalg.norm(corner)
+        views.state[:, 6] = 1.0
+        views.parents[:] = [body.parent for body in bodies]
+        views.first[:-1], views.first[-1] = tree.first_coordinate, tree.n_coordinates
+        views.selected[0], views.selected[1:] = 0, tree.drone
+        views.first_links[:] = tree.first_link
+        views.drone_of[:] = -1
+        views.drone_of[views.selected] = np.arange(len(views.selected)) - 1
+        views.drone_of[0] = -2
+        axes = [(body, axis) for body in bodies[1:] for axis in body.axes]
+        views.own_damping[6:] = [body.damping_n_m_s_rad for body, _ in axes]
+        # A rope resists bending, not turning about itself.
+        views.own_stiffness[6:] = [
+            0.0 if axis == "x" else body.stiffness_n_m_rad for body, axis in axes
+        ]
+        views.damping[:], views.stiffness[:] = views.own_damping, views.own_stiffness
+        if regularised_friction:
+            views.friction[6:] = [body.friction_n_m for body, _ in axes]
+            views.damping[views.friction > 0.0] = 0.0  # DART is told before the first step
