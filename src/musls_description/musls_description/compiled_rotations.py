@@ -120,3 +120,9 @@ def from_matrix(m00, m01, m02, m10, m11, m12, m20, m21, m22):
 def yaw_of(w, x, y, z):
     """Return the yaw of a unit quaternion in the sequence yaw, pitch, roll [rad]."""
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
+@compiled()
+def wrapped(angle_rad):
+    """Wrap an angle to [-pi, pi); NaN stays NaN."""
+    return angle_rad - 2.0 * math.pi * math.floor((angle_rad + math.pi) / (2.0 * math.pi))

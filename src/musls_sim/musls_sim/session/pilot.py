@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from musls_control.autopilot import Autopilot, DroneSetpoints
 from musls_control.mission import FlightPlan
+from musls_description.rotations import from_yaw
 
 Array = NDArray[np.float64]
 
@@ -34,12 +35,6 @@ class SetpointLog(Protocol):
 
     def record_stage(self, time_s: float, name: str) -> None:
         """Note the beginning of a stage."""
-
-
-def yaw_quaternions(yaw_rad: Array) -> Array:
-    """Quaternions [w, x, y, z] of turns about the vertical, (..., 4)."""
-    zero = np.zeros_like(yaw_rad)
-    return np.stack([np.cos(yaw_rad / 2.0), zero, zero, np.sin(yaw_rad / 2.0)], axis=-1)
 
 
 class Pilot:
@@ -80,8 +75,8 @@ class Pilot:
             # would never count as a wish to land.
             self._rows[-1, :, 2] = np.nan
             self._rows[-1, :, 5] = -plan.landing_speed_m_s
-        self._load_quaternion = yaw_quaternions(plan.load_pose[:, 3])
-        self._drone_quaternion = yaw_quaternions(plan.drone_yaw_rad)
+        self._load_quaternion = from_yaw(plan.load_pose[:, 3])
+        self._drone_quaternion = from_yaw(plan.drone_yaw_rad)
         self.setpoint = DroneSetpoints(self._rows[0].copy())
         self._ticks = np.ceil(np.arange(rows + 1) / plan.rate_hz / period_s - 1e-9).astype(int)
         self._row, self._next_tick = -1, 0
