@@ -1,19 +1,24 @@
-"""ENU/FLU (this project) to NED/FRD (PX4) and back, for whatever talks to PX4 in NumPy.
+"""ENU/FLU (this project) to NED/FRD (PX4) and back: the only place where both exist.
 
 World: NED (x, y, z) = ENU (y, x, -z). Body: FRD (x, y, z) = FLU (x, -y, -z). Each map is its own
-inverse, so there is one function for both directions. Any leading shape is allowed, the result is
-float64, and NaN ("not given" in PX4's set-points) stays NaN.
-The compiled controllers have the same maps for scalars in `px4_cascade.frames`.
+inverse, so there is one function for both directions. NaN ("not given" in PX4's set-points) stays
+NaN. The functions for arrays allow any leading shape and return float64; those with `scalars` in
+their names are the same maps for compiled code, single numbers in and out.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from musls_description.compiled import compiled
+from musls_description.compiled_rotations import wrapped
+
 Array = NDArray[np.float64]
 
-_HALF_SQRT2 = np.sqrt(0.5)
+_HALF_SQRT2 = math.sqrt(0.5)
 
 
 def world_enu_ned(vector: ArrayLike) -> Array:
@@ -42,3 +47,32 @@ def orientation_enu_ned(quaternion: ArrayLike) -> Array:
     """
     w, x, y, z = np.moveaxis(np.asarray(quaternion, np.float64), -1, 0)
     return _HALF_SQRT2 * np.stack([w + z, x + y, x - y, w - z], axis=-1)
+
+
+@compiled()
+def world_enu_ned_scalars(x, y, z):
+    """Swap a world vector between ENU and NED."""
+    return y, x, -z
+
+
+@compiled()
+def body_flu_frd_scalars(x, y, z):
+    """Swap a body vector between FLU and FRD."""
+    return x, -y, -z
+
+
+@compiled()
+def yaw_enu_ned_scalars(yaw_rad):
+    """Swap a yaw between ENU and NED; the result is in [-pi, pi)."""
+    return wrapped(0.5 * math.pi - yaw_rad)
+
+
+@compiled()
+def orientation_enu_ned_scalars(w, x, y, z):
+    """Swap a quaternion between FLU-to-ENU and FRD-to-NED."""
+    return (
+        _HALF_SQRT2 * (w + z),
+        _HALF_SQRT2 * (x + y),
+        _HALF_SQRT2 * (x - y),
+        _HALF_SQRT2 * (w - z),
+    )

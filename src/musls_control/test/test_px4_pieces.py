@@ -11,19 +11,19 @@ from scipy.spatial.transform import Rotation
 from musls_control.px4_cascade import Px4Parameters
 from musls_control.px4_cascade.attitude_control import shortest_rotation
 from musls_control.px4_cascade.cascade import fill_parameter_record
-from musls_control.px4_cascade.frames import (
-    body_flu_frd,
-    orientation_enu_ned,
-    world_enu_ned,
-    wrap_pi,
-    yaw_enu_ned,
-)
 from musls_control.px4_cascade.hover_thrust import fuse_vertical_acceleration
 from musls_control.px4_cascade.hysteresis import update_hysteresis
 from musls_control.px4_cascade.initial_state import initial_state
 from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE, PARAMETER_DTYPE
 from musls_control.px4_cascade.position_control import constrain_horizontal
 from musls_control.px4_cascade.rate_control import integrate_axis
+from musls_control.px4_frames import (
+    body_flu_frd_scalars,
+    orientation_enu_ned_scalars,
+    world_enu_ned_scalars,
+    yaw_enu_ned_scalars,
+)
+from musls_description.compiled_rotations import wrapped
 
 RNG_SEED = 7
 
@@ -33,11 +33,15 @@ def test_frame_round_trips():
     for _ in range(50):
         vector, q = rng.normal(size=3), rng.normal(size=4)
         q /= np.linalg.norm(q)
-        np.testing.assert_array_equal(world_enu_ned(*world_enu_ned(*vector)), vector)
-        np.testing.assert_array_equal(body_flu_frd(*body_flu_frd(*vector)), vector)
-        np.testing.assert_allclose(orientation_enu_ned(*orientation_enu_ned(*q)), q, atol=1e-15)
+        np.testing.assert_array_equal(
+            world_enu_ned_scalars(*world_enu_ned_scalars(*vector)), vector
+        )
+        np.testing.assert_array_equal(body_flu_frd_scalars(*body_flu_frd_scalars(*vector)), vector)
+        np.testing.assert_allclose(
+            orientation_enu_ned_scalars(*orientation_enu_ned_scalars(*q)), q, atol=1e-15
+        )
         yaw = rng.uniform(-math.pi, math.pi)
-        assert yaw_enu_ned(yaw_enu_ned(yaw)) == pytest.approx(yaw, abs=1e-14)
+        assert yaw_enu_ned_scalars(yaw_enu_ned_scalars(yaw)) == pytest.approx(yaw, abs=1e-14)
 
 
 def test_frames_agree_with_rotation_matrices():
@@ -45,18 +49,20 @@ def test_frames_agree_with_rotation_matrices():
     rng = np.random.default_rng(RNG_SEED)
     for rotation in Rotation.random(20, random_state=RNG_SEED):
         body_flu = rng.normal(size=3)
-        w, x, y, z = orientation_enu_ned(*np.roll(rotation.as_quat(), 1))
-        world_ned = Rotation.from_quat([x, y, z, w]).apply(body_flu_frd(*body_flu))
-        np.testing.assert_allclose(world_enu_ned(*world_ned), rotation.apply(body_flu), atol=1e-14)
+        w, x, y, z = orientation_enu_ned_scalars(*np.roll(rotation.as_quat(), 1))
+        world_ned = Rotation.from_quat([x, y, z, w]).apply(body_flu_frd_scalars(*body_flu))
+        np.testing.assert_allclose(
+            world_enu_ned_scalars(*world_ned), rotation.apply(body_flu), atol=1e-14
+        )
 
 
 @pytest.mark.parametrize(
     ("enu", "ned"), [(0.0, math.pi / 2), (math.pi / 2, 0.0), (math.pi, -math.pi / 2)]
 )
 def test_yaw_by_hand(enu, ned):
-    assert yaw_enu_ned(enu) == pytest.approx(ned)
-    assert math.isnan(yaw_enu_ned(math.nan))
-    assert wrap_pi(3 * math.pi) == pytest.approx(-math.pi)
+    assert yaw_enu_ned_scalars(enu) == pytest.approx(ned)
+    assert math.isnan(yaw_enu_ned_scalars(math.nan))
+    assert wrapped(3 * math.pi) == pytest.approx(-math.pi)
 
 
 def test_hysteresis_rises_late_and_falls_at_once():

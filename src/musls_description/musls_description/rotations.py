@@ -1,4 +1,8 @@
-"""Rotations as arrays of quaternions [w, x, y, z]."""
+"""Rotations as arrays of quaternions [w, x, y, z].
+
+Unit quaternions turn body vectors into world vectors. `compiled_rotations` has the same operations
+for compiled code.
+"""
 
 from __future__ import annotations
 
@@ -66,6 +70,35 @@ def from_roll_pitch_yaw(angles_rad: np.ndarray) -> np.ndarray:
             cr * cp * sy - sr * sp * cy,
         ],
         axis=-1,
+    )
+
+
+def from_yaw(yaw_rad: np.ndarray) -> np.ndarray:
+    """Turns about the vertical, (...) [rad] to quaternions (..., 4)."""
+    zero = np.zeros_like(yaw_rad)
+    return np.stack([np.cos(yaw_rad / 2.0), zero, zero, np.sin(yaw_rad / 2.0)], axis=-1)
+
+
+def yaw_of(q: np.ndarray) -> np.ndarray:
+    """Yaw of unit quaternions (..., 4) in the sequence yaw, pitch, roll [rad], (...)."""
+    w, x, y, z = np.moveaxis(q, -1, 0)
+    return np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
+def matrix_to_body(q: np.ndarray) -> np.ndarray:
+    """Matrices that turn world vectors into the body's frame, of unit quaternions (..., 4).
+
+    Returns:
+        (..., 3, 3), C-contiguous; the rows are the body's axes in the world frame.
+    """
+    w, x, y, z = np.moveaxis(q, -1, 0)
+    return np.stack(
+        [
+            np.stack([1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)], -1),
+            np.stack([2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)], -1),
+            np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], -1),
+        ],
+        axis=-2,
     )
 
 

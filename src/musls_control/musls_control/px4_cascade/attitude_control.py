@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from musls_control.px4_cascade.quaternion import body_z_in_world, multiply, world_z_in_body
 from musls_description.compiled import compiled
+from musls_description.compiled_rotations import body_z_in_world, multiply, world_z_in_body
 
 #: Below this the axes count as (anti)parallel.
 PARALLEL_EPSILON = 1e-5

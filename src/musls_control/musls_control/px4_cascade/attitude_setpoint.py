@@ -42,7 +42,10 @@ def set_attitude_from_thrust(s, thrust, yaw, yaw_rate):
 
 @compiled()
 def quaternion_from_columns(xx, xy, xz, yx, yy, yz, zx, zy, zz):
-    """Return w, x, y, z of the rotation matrix with columns x, y, z (largest-element method)."""
+    """Return w, x, y, z of the rotation matrix with columns x, y, z (largest-element method).
+
+    PX4's own arithmetic, which `compiled_rotations.from_matrix` does not repeat bit for bit.
+    """
     trace = xx + yy + zz
     if trace > 0.0:
         t = math.sqrt(trace + 1.0)

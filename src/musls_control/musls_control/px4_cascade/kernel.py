@@ -8,19 +8,11 @@ step the outer loops run.
 
 from __future__ import annotations
 
-import math
-
 import numba
 
 from musls_control.px4_cascade.allocation import allocate, output_motors, unallocated_torque
 from musls_control.px4_cascade.attitude_control import control_attitude
 from musls_control.px4_cascade.attitude_setpoint import set_attitude_from_thrust
-from musls_control.px4_cascade.frames import (
-    body_flu_frd,
-    orientation_enu_ned,
-    world_enu_ned,
-    yaw_enu_ned,
-)
 from musls_control.px4_cascade.gyro_filter import filter_gyro
 from musls_control.px4_cascade.hover_thrust import update_hover_thrust
 from musls_control.px4_cascade.land_detector import detect_landing
@@ -28,7 +20,14 @@ from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.px4_cascade.position_control import change_hover_thrust, run_position_control
 from musls_control.px4_cascade.rate_control import control_rates
 from musls_control.px4_cascade.takeoff import prepare_position_control
+from musls_control.px4_frames import (
+    body_flu_frd_scalars,
+    orientation_enu_ned_scalars,
+    world_enu_ned_scalars,
+    yaw_enu_ned_scalars,
+)
 from musls_description.compiled import compiled
+from musls_description.compiled_rotations import yaw_of
 
 POSITION_DIVIDER = 2
 
@@ -37,24 +36,28 @@ POSITION_DIVIDER = 2
 def read_vehicle(vehicle, row):
     """Convert one row of `Estimate` to NED/FRD."""
     position, velocity, acceleration = vehicle.position, vehicle.velocity, vehicle.acceleration
-    position[0], position[1], position[2] = world_enu_ned(row[0], row[1], row[2])
-    velocity[0], velocity[1], velocity[2] = world_enu_ned(row[3], row[4], row[5])
-    w, x, y, z = orientation_enu_ned(row[6], row[7], row[8], row[9])
+    position[0], position[1], position[2] = world_enu_ned_scalars(row[0], row[1], row[2])
+    velocity[0], velocity[1], velocity[2] = world_enu_ned_scalars(row[3], row[4], row[5])
+    w, x, y, z = orientation_enu_ned_scalars(row[6], row[7], row[8], row[9])
     q = vehicle.q
     q[0], q[1], q[2], q[3] = w, x, y, z
     omega = vehicle.omega_raw
-    omega[0], omega[1], omega[2] = body_flu_frd(row[10], row[11], row[12])
-    acceleration[0], acceleration[1], acceleration[2] = world_enu_ned(row[13], row[14], row[15])
+    omega[0], omega[1], omega[2] = body_flu_frd_scalars(row[10], row[11], row[12])
+    acceleration[0], acceleration[1], acceleration[2] = world_enu_ned_scalars(
+        row[13], row[14], row[15]
+    )
 
 
 @compiled()
 def read_setpoint(setpoint, row):
     """Convert one row of `DroneSetpoints` to NED."""
     position, velocity, acceleration = setpoint.position, setpoint.velocity, setpoint.acceleration
-    position[0], position[1], position[2] = world_enu_ned(row[0], row[1], row[2])
-    velocity[0], velocity[1], velocity[2] = world_enu_ned(row[3], row[4], row[5])
-    acceleration[0], acceleration[1], acceleration[2] = world_enu_ned(row[6], row[7], row[8])
-    setpoint.yaw = yaw_enu_ned(row[9])
+    position[0], position[1], position[2] = world_enu_ned_scalars(row[0], row[1], row[2])
+    velocity[0], velocity[1], velocity[2] = world_enu_ned_scalars(row[3], row[4], row[5])
+    acceleration[0], acceleration[1], acceleration[2] = world_enu_ned_scalars(
+        row[6], row[7], row[8]
+    )
+    setpoint.yaw = yaw_enu_ned_scalars(row[9])
     setpoint.yaw_rate = -row[10]
 
 
@@ -79,8 +82,7 @@ def run_outer_loops(state, p):
     """Run hover thrust estimator, take-off, position control and land detector."""
     setpoint, vehicle, position = state.setpoint, state.vehicle, state.position
     armed = setpoint.armed
-    w, x, y, z = vehicle.q[0], vehicle.q[1], vehicle.q[2], vehicle.q[3]
-    vehicle.yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    vehicle.yaw = yaw_of(vehicle.q[0], vehicle.q[1], vehicle.q[2], vehicle.q[3])
     thrust = position.thrust_setpoint
     update_hover_thrust(state.hover, vehicle, thrust, armed, state.land.landed.state, p)
     if p.MPC_USE_HTE > 0.5 and state.hover.valid.state != 0:

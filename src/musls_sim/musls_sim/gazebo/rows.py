@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.rotations import rotate
+
 Array = NDArray[np.float64]
 
 WAITING_ROWS = 10
@@ -45,8 +47,8 @@ def state_from_odometry(
     return BodyState(
         position_enu_m,
         orientation,
-        _rotate(orientation, velocity_flu_m_s),
-        _rotate(orientation, omega_flu_rad_s),
+        rotate(orientation, velocity_flu_m_s),
+        rotate(orientation, omega_flu_rad_s),
     )
 
 
@@ -89,9 +91,3 @@ class RowCollector:
             del self._rows[time]
         self.lost += len(late)
         self._done_ns = until_ns
-
-
-def _rotate(q: Array, vector: Array) -> Array:
-    """A vector of the body's frame in the world's."""
-    t = 2.0 * np.cross(q[1:], vector)
-    return vector + q[0] * t + np.cross(q[1:], t)

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from musls_control.estimate import BodyMotion
 from musls_control.px4_frames import body_flu_frd, world_enu_ned
+from musls_description.rotations import matrix_to_body
 from musls_description.schema import NonNegative, spec
 
 Array = NDArray[np.float64]
@@ -132,7 +133,7 @@ class Sensors:
         """
         spec, tick = self._spec, self._tick
         self._tick += 1
-        to_body = _world_to_body(truth.orientation_wxyz)
+        to_body = matrix_to_body(truth.orientation_wxyz)
         force = _turned(to_body, truth.acceleration_enu_m_s2 + self._gravity_enu)
         force = body_flu_frd(force) + self._noise(force.shape, spec.accelerometer_noise_m_s2)
         omega = body_flu_frd(truth.omega_body_rad_s)
@@ -200,19 +201,6 @@ def pressure_hpa(altitude_m: Array) -> Array:
 def pressure_altitude_m(pressure: Array) -> Array:
     """Altitude of a pressure [hPa], the inverse of `pressure_hpa`."""
     return (1.0 - (pressure / 1013.25) ** (1.0 / 5.25588)) / 2.25577e-5
-
-
-def _world_to_body(quaternion: Array) -> Array:
-    """Rotation matrices of unit quaternions [w, x, y, z], transposed, (n, 3, 3)."""
-    w, x, y, z = quaternion.T
-    return np.stack(
-        [
-            np.stack([1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)], -1),
-            np.stack([2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)], -1),
-            np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], -1),
-        ],
-        axis=-2,
-    )
 
 
 def _turned(matrices: Array, vectors: Array) -> Array:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from musls_control.autopilot import Autopilot, DroneSetpoints
 from musls_control.landing import DISARM_AFTER_LANDING_S, LandingTimer
 from musls_control.mission import FlightPlan
+from musls_description.rotations import from_yaw
 from musls_sim.session.observer import Announcer, Observer
 
 Array = NDArray[np.float64]
@@ -77,8 +78,8 @@ class MissionGuidance:
         self._plan, self._autopilot, self._announce = plan, autopilot, Announcer(observers)
         self._period_s, self._lands = period_s, plan.landing_speed_m_s is not None
         self._rows = _setpoint_rows(plan)
-        self._load_quaternion = _yaw_quaternions(plan.load_pose[:, 3])
-        self._drone_quaternion = _yaw_quaternions(plan.drone_yaw_rad)
+        self._load_quaternion = from_yaw(plan.load_pose[:, 3])
+        self._drone_quaternion = from_yaw(plan.drone_yaw_rad)
         self.setpoint = DroneSetpoints(self._rows[0].copy())
         self._ticks = np.ceil(np.arange(rows + 1) / plan.rate_hz / period_s - 1e-9).astype(int)
         self._row, self._next_tick = -1, 0
@@ -149,8 +150,3 @@ def _setpoint_rows(plan: FlightPlan) -> Array:
         setpoints[-1, :, 5] = -plan.landing_speed_m_s
     return setpoints
 
-
-def _yaw_quaternions(yaw_rad: Array) -> Array:
-    """Quaternions [w, x, y, z] of turns about the vertical, (..., 4)."""
-    zero = np.zeros_like(yaw_rad)
-    return np.stack([np.cos(yaw_rad / 2.0), zero, zero, np.sin(yaw_rad / 2.0)], axis=-1)

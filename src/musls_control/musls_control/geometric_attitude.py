@@ -1,0 +1,267 @@
+"""From a desired force vector per drone to thrust and moment: geometric attitude control on SO(3).
+
+T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", IEEE
+CDC 2010, eq. 10 to 23, for body frames FLU (z along the thrust). With R_d the attitude whose z axis
+is along the desired force F and whose x axis looks along the desired yaw:
+
+    f   = F . R e3
+    e_R = 1/2 vee(R_d^T R - R^T R_d),     e_W = W - R^T R_d W_d
+    M   = J (-wn^2 e_R - 2 zeta wn e_W) + W x J W - J (W x R^T R_d W_d - R^T R_d dW_d/dt)
+
+The gains are multiplied by the inertia, so that a small error about axis i obeys
+e'' + 2 zeta_i wn_i e' + wn_i^2 e = 0 whatever the drone's size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from musls_control.vectors import cross, normalised, normalised_rates, times, write_matrix
+from musls_description.compiled import compiled
+from musls_description.compiled_rotations import body_axes_in_world
+from musls_description.errors import ConfigError
+
+Array = NDArray[np.float64]
+
+SMALLEST = 1e-9
+"""Forces [N] and cross products below this have no direction."""
+
+
+class GeometricAttitude:
+    """Attitude control of all drones.
+
+    Attributes:
+        n_drones: Number of drones.
+    """
+
+    def __init__(
+        self,
+        inertia_kg_m2: ArrayLike,
+        natural_frequency_rad_s: Sequence[float] = (12.0, 12.0, 4.0),
+        damping_ratio: Sequence[float] = (0.8, 0.8, 0.8),
+    ) -> None:
+        """Choose gains.
+
+        Args:
+            inertia_kg_m2: About the centres of mass, body frames, (n, 3, 3).
+            natural_frequency_rad_s: Of roll, pitch, yaw, (3,); well below the inverse of the
+                rotors' time constant.
+            damping_ratio: The same, (3,).
+
+        Raises:
+            ConfigError: Shapes that do not fit, or a gain that is not positive.
+        """
+        self._inertia = np.ascontiguousarray(inertia_kg_m2, np.float64)
+        frequency = np.array(natural_frequency_rad_s, np.float64)
+        damping = np.array(damping_ratio, np.float64)
+        if self._inertia.ndim != 3 or self._inertia.shape[1:] != (3, 3):
+            raise ConfigError(f"inertia_kg_m2 must be (n, 3, 3), not {self._inertia.shape}")
+        for name, values in (
+            ("natural_frequency_rad_s", frequency),
+            ("damping_ratio", damping),
+        ):
+            if values.shape != (3,) or not (np.isfinite(values).all() and (values > 0.0).all()):
+                raise ConfigError(f"{name} = {values.tolist()}: three positive numbers are needed")
+        self.n_drones = len(self._inertia)
+        self._gains = np.stack([frequency**2, 2.0 * damping * frequency])
+        self._still = np.zeros((self.n_drones, 3))
+
+    def step(
+        self,
+        force_enu_n: Array,
+        yaw_rad: Array,
+        orientation_wxyz: Array,
+        omega_body_rad_s: Array,
+        thrust_n: Array,
+        moment_body_n_m: Array,
+        reference_rate_rad_s: Array | None = None,
+        reference_acceleration_rad_s2: Array | None = None,
+    ) -> None:
+        """Compute thrust and moment of all drones.
+
+        Without a force, thrust is zero and the present direction of thrust is kept; where the force
+        is along the desired heading, the present left side of the body is.
+
+        Args:
+            force_enu_n: Desired forces, weight included, (n, 3).
+            yaw_rad: Desired yaws, (n,).
+            orientation_wxyz: Measured, body FLU to ENU, (n, 4).
+            omega_body_rad_s: Measured body rates, (n, 3).
+            thrust_n: Result along the body's z axis, (n,); never negative.
+            moment_body_n_m: Result, (n, 3).
+            reference_rate_rad_s: Rates of the desired attitude in its own frame, (n, 3), see
+                `reference_rates`; default zero.
+            reference_acceleration_rad_s2: Their derivatives, (n, 3); default zero.
+        """
+        rate = self._still if reference_rate_rad_s is None else reference_rate_rad_s
+        acceleration = (
+            self._still if reference_acceleration_rad_s2 is None else reference_acceleration_rad_s2
+        )
+        attitude_moments(
+            force_enu_n,
+            yaw_rad,
+            orientation_wxyz,
+            omega_body_rad_s,
+            rate,
+            acceleration,
+            self._inertia,
+            self._gains,
+            thrust_n,
+            moment_body_n_m,
+        )
+
+
+@compiled()
+def desired_axes(desired, force, yaw_rad, present):
+    """Write the desired attitude (eq. 12 to 15 of the paper).
+
+    Args:
+        desired: Result, body to world, (3, 3).
+        force: (3,).
+        yaw_rad: Desired yaw.
+        present: Present attitude, body to world, (3, 3), for what force and yaw leave open.
+    """
+    zx, zy, zz, size = normalised(force[0], force[1], force[2])
+    if size < SMALLEST:
+        zx, zy, zz = present[0, 2], present[1, 2], present[2, 2]
+    cx, cy = math.cos(yaw_rad), math.sin(yaw_rad)
+    yx, yy, yz = cross(zx, zy, zz, cx, cy, 0.0)
+    yx, yy, yz, size = normalised(yx, yy, yz)
+    if size < SMALLEST:
+        along = zx * present[0, 1] + zy * present[1, 1] + zz * present[2, 1]
+        yx, yy, yz, size = normalised(
+            present[0, 1] - along * zx, present[1, 1] - along * zy, present[2, 1] - along * zz
+        )
+    xx, xy, xz = cross(yx, yy, yz, zx, zy, zz)
+    desired[0, 0], desired[1, 0], desired[2, 0] = xx, xy, xz
+    desired[0, 1], desired[1, 1], desired[2, 1] = yx, yy, yz
+    desired[0, 2], desired[1, 2], desired[2, 2] = zx, zy, zz
+
+
+@compiled()
+def attitude_moments(
+    force,
+    yaw,
+    orientation,
+    omega,
+    rate_d,
+    acceleration_d,
+    inertia,
+    gains,
+    thrust,
+    moment,
+):
+    """Compute thrust and moment of all drones, see `GeometricAttitude.step`.
+
+    Args:
+        force: Desired forces, (n, 3).
+        yaw: Desired yaws, (n,).
+        orientation: (n, 4).
+        omega: Body rates, (n, 3).
+        rate_d: Rates of the desired attitude in its own frame, (n, 3).
+        acceleration_d: Their derivatives, (n, 3).
+        inertia: (n, 3, 3).
+        gains: Squared natural frequencies, and twice damping ratio times natural frequency, (2, 3).
+        thrust: Result, (n,).
+        moment: Result, (n, 3).
+    """
+    r, d, relative = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
+    wanted = np.empty(3)
+    for i in range(force.shape[0]):
+        q = orientation[i]
+        write_matrix(r, body_axes_in_world(q[0], q[1], q[2], q[3]))
+        desired_axes(d, force[i], yaw[i], r)
+        along = force[i, 0] * r[0, 2] + force[i, 1] * r[1, 2] + force[i, 2] * r[2, 2]
+        thrust[i] = max(along, 0.0)
+        for a in range(3):  # R^T R_d: from the desired frame to the body's
+            for b in range(3):
+                relative[a, b] = r[0, a] * d[0, b] + r[1, a] * d[1, b] + r[2, a] * d[2, b]
+        w, j = omega[i], inertia[i]
+        error = (
+            0.5 * (relative[1, 2] - relative[2, 1]),
+            0.5 * (relative[2, 0] - relative[0, 2]),
+            0.5 * (relative[0, 1] - relative[1, 0]),
+        )
+        feed = times(relative, rate_d[i])
+        ahead = times(relative, acceleration_d[i])
+        turning = cross(w[0], w[1], w[2], feed[0], feed[1], feed[2])
+        for a in range(3):
+            control = -gains[0, a] * error[a] - gains[1, a] * (w[a] - feed[a])
+            wanted[a] = ahead[a] - turning[a] + control
+        spin, inertial = times(j, w), times(j, wanted)
+        gyroscopic = cross(w[0], w[1], w[2], spin[0], spin[1], spin[2])
+        for a in range(3):
+            moment[i, a] = gyroscopic[a] + inertial[a]
+
+
+@compiled()
+def reference_rates(force, force_rate, force_acceleration, yaw, rate, acceleration):
+    """Body rate and angular acceleration of the desired attitude, in its own frame.
+
+    The desired axes are differentiated: b3 = F / |F|, b2 = b3 x c / |b3 x c| with the heading c,
+    b1 = b2 x b3; then hat(W) = R^T R', hat(W') = R^T R'' - hat(W)^2.
+
+    Args:
+        force: Desired forces, (n, 3), none of them zero or along the heading.
+        force_rate: Their first derivative, (n, 3).
+        force_acceleration: Their second derivative, (n, 3).
+        yaw: Desired yaw and its first and second derivative, (n, 3).
+        rate: Result [rad/s], (n, 3).
+        acceleration: Result [rad/s2], (n, 3).
+    """
+    axes = np.empty((3, 3, 3))  # order of the derivative, world component, body axis
+    for i in range(force.shape[0]):
+        b3 = normalised_rates(force[i], force_rate[i], force_acceleration[i])
+        cos, sin = math.cos(yaw[i, 0]), math.sin(yaw[i, 0])
+        turn, turn_rate = yaw[i, 1], yaw[i, 2]
+        heading = (
+            (cos, sin, 0.0),
+            (-turn * sin, turn * cos, 0.0),
+            (-turn_rate * sin - turn * turn * cos, turn_rate * cos - turn * turn * sin, 0.0),
+        )
+        b2 = normalised_rates(*_product(b3, heading))
+        b1 = _product(b2, b3)
+        for order in range(3):
+            for a in range(3):
+                axes[order, a, 0] = b1[order][a]
+                axes[order, a, 1] = b2[order][a]
+                axes[order, a, 2] = b3[order][a]
+        for a in range(3):
+            b, c = (a + 1) % 3, (a + 2) % 3
+            rate[i, a] = (
+                axes[0, 0, c] * axes[1, 0, b]
+                + axes[0, 1, c] * axes[1, 1, b]
+                + axes[0, 2, c] * axes[1, 2, b]
+            )
+        for a in range(3):
+            b, c = (a + 1) % 3, (a + 2) % 3
+            second = (
+                axes[0, 0, c] * axes[2, 0, b]
+                + axes[0, 1, c] * axes[2, 1, b]
+                + axes[0, 2, c] * axes[2, 2, b]
+            )
+            acceleration[i, a] = second - rate[i, b] * rate[i, c]  # hat(W)^2 = W W^T - |W|^2
+
+
+@compiled()
+def _product(a, b):
+    """Cross product of two vectors with two derivatives each."""
+    zero = cross(a[0][0], a[0][1], a[0][2], b[0][0], b[0][1], b[0][2])
+    one_a = cross(a[1][0], a[1][1], a[1][2], b[0][0], b[0][1], b[0][2])
+    one_b = cross(a[0][0], a[0][1], a[0][2], b[1][0], b[1][1], b[1][2])
+    two_a = cross(a[2][0], a[2][1], a[2][2], b[0][0], b[0][1], b[0][2])
+    two_m = cross(a[1][0], a[1][1], a[1][2], b[1][0], b[1][1], b[1][2])
+    two_b = cross(a[0][0], a[0][1], a[0][2], b[2][0], b[2][1], b[2][2])
+    return (
+        zero,
+        (one_a[0] + one_b[0], one_a[1] + one_b[1], one_a[2] + one_b[2]),
+        (
+            two_a[0] + 2.0 * two_m[0] + two_b[0],
+            two_a[1] + 2.0 * two_m[1] + two_b[1],
+            two_a[2] + 2.0 * two_m[2] + two_b[2],
+        ),
+    )

@@ -1,0 +1,165 @@
+"""From thrust and moment per drone to rotor speeds, through the true geometry of the rotors.
+
+Rotor i at (x_i, y_i) with thrust t_i >= 0 and moment ratio c_i (positive for counter-clockwise
+rotors, whose reaction turns the body clockwise) gives, body FLU,
+
+    f = sum t_i,   M = sum (y_i t_i, -x_i t_i, -c_i t_i),
+
+and the smallest thrusts with a given wrench are its pseudo-inverse. What the rotors cannot deliver
+is given up in this order, as in M. Faessler, D. Falanga, D. Scaramuzza, "Thrust mixing, saturation,
+and body-rate control for accurate aggressive quadrotor flight", IEEE RA-L 2017: yaw first, then
+thrust as far as roll and pitch need, then roll and pitch, both by the same share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.compiled import compiled
+from musls_description.errors import ConfigError
+from musls_description.system import Drone
+
+Array = NDArray[np.float64]
+
+# Columns of a drone's table, one row per rotor.
+_THRUST, _ROLL, _PITCH, _YAW = 0, 1, 2, 3
+_LEAST_N, _MOST_N, _COEFFICIENT = 4, 5, 6
+_COLUMNS = 7
+
+
+def wrench_of_thrusts(drone: Drone) -> Array:
+    """Thrust and moments (roll, pitch, yaw; FLU) per newton of each rotor, (4, n_rotors) [1, m]."""
+    place = np.array([rotor.position_m for rotor in drone.rotors])
+    spin = np.array([1.0 if rotor.spin == "ccw" else -1.0 for rotor in drone.rotors])
+    ratio = spin * np.array([rotor.moment_ratio_m for rotor in drone.rotors])
+    return np.stack([np.ones(len(place)), place[:, 1], -place[:, 0], -ratio])
+
+
+class RotorMixer:
+    """Rotor speeds of all drones.
+
+    Attributes:
+        n_drones: Number of drones.
+        n_rotors: Rotors of each.
+    """
+
+    def __init__(self, drones: Sequence[Drone]) -> None:
+        """Invert the geometry.
+
+        Args:
+            drones: All with the same number of rotors.
+
+        Raises:
+            ConfigError: Numbers of rotors differ, or rotors that cannot produce roll, pitch, yaw
+                and thrust independently.
+        """
+        counts = {len(drone.rotors) for drone in drones}
+        if len(counts) != 1:
+            raise ConfigError(f"all drones need the same number of rotors, not {sorted(counts)}")
+        self.n_drones, self.n_rotors = len(drones), counts.pop()
+        self._table = np.empty((self.n_drones, self.n_rotors, _COLUMNS))
+        for number, (table, drone) in enumerate(zip(self._table, drones, strict=True), 1):
+            effect = wrench_of_thrusts(drone)
+            scale = np.abs(effect).max(axis=1, keepdims=True)
+            possible = (scale > 0.0).all() and np.linalg.matrix_rank(effect / scale, 1e-6) == 4
+            inverse = np.linalg.pinv(effect) if possible else np.zeros((self.n_rotors, 4))
+            if not possible or inverse[:, 0].min() <= 0.0:
+                raise ConfigError(
+                    f"drone_{number}: these rotors cannot control roll, pitch, yaw and thrust "
+                    "independently"
+                )
+            table[:, :4] = inverse
+            k = np.array([rotor.thrust_coefficient_n_s2 for rotor in drone.rotors])
+            table[:, _LEAST_N] = k * [rotor.speed_min_rad_s**2 for rotor in drone.rotors]
+            table[:, _MOST_N] = k * [rotor.speed_max_rad_s**2 for rotor in drone.rotors]
+            table[:, _COEFFICIENT] = k
+
+    def step(self, thrust_n: Array, moment_body_n_m: Array, speed_rad_s: Array) -> None:
+        """Compute the rotor speeds of all drones.
+
+        Args:
+            thrust_n: Along the body's z axis, (n,).
+            moment_body_n_m: (n, 3).
+            speed_rad_s: Result, (n, n_rotors), within the rotors' limits.
+        """
+        mix(self._table, thrust_n, moment_body_n_m, speed_rad_s)
+
+
+@compiled()
+def mix(tables, thrust, moment, speed):
+    """Compute rotor speeds, see `RotorMixer.step`.
+
+    Args:
+        tables: (n, n_rotors, 7).
+        thrust: (n,).
+        moment: (n, 3).
+        speed: Result, (n, n_rotors).
+    """
+    for i in range(tables.shape[0]):
+        table, wanted = tables[i], speed[i]
+        tilting_share(table, moment[i, 0], moment[i, 1], wanted)
+        collective = nearest_collective(table, wanted, thrust[i])
+        for k in range(wanted.shape[0]):
+            wanted[k] += collective * table[k, _THRUST]
+        share = 1.0
+        for k in range(wanted.shape[0]):
+            yaw = table[k, _YAW] * moment[i, 2]
+            if yaw > 0.0:
+                share = min(share, (table[k, _MOST_N] - wanted[k]) / yaw)
+            elif yaw < 0.0:
+                share = min(share, (table[k, _LEAST_N] - wanted[k]) / yaw)
+        share = max(share, 0.0)
+        for k in range(wanted.shape[0]):
+            newtons = wanted[k] + share * table[k, _YAW] * moment[i, 2]
+            newtons = min(max(newtons, table[k, _LEAST_N]), table[k, _MOST_N])  # rounding
+            wanted[k] = math.sqrt(newtons / table[k, _COEFFICIENT])
+
+
+@compiled()
+def tilting_share(table, roll, pitch, tilting):
+    """Write the thrusts that roll and pitch need, scaled down so that some collective fits.
+
+    With b_k = tilting thrust and c_k = share of the collective, a collective a fits all rotors if
+    least_k <= s b_k + a c_k <= most_k; two rotors k, l leave room for one as long as
+    s (b_l / c_l - b_k / c_k) <= most_l / c_l - least_k / c_k.
+
+    Args:
+        table: (n_rotors, 7).
+        roll: Moment.
+        pitch: Moment.
+        tilting: Result, (n_rotors,).
+    """
+    n = tilting.shape[0]
+    for k in range(n):
+        tilting[k] = table[k, _ROLL] * roll + table[k, _PITCH] * pitch
+    share = 1.0
+    for k in range(n):
+        for m in range(n):
+            slope = tilting[m] / table[m, _THRUST] - tilting[k] / table[k, _THRUST]
+            room = table[m, _MOST_N] / table[m, _THRUST] - table[k, _LEAST_N] / table[k, _THRUST]
+            if slope * share > room and slope > 0.0:
+                share = max(room / slope, 0.0)
+    for k in range(n):
+        tilting[k] *= share
+
+
+@compiled()
+def nearest_collective(table, tilting, thrust):
+    """Return the collective thrust nearest to a wanted one that leaves all rotors in their limits.
+
+    Args:
+        table: (n_rotors, 7).
+        tilting: Thrusts for roll and pitch, (n_rotors,).
+        thrust: Wanted.
+    """
+    low, high = -math.inf, math.inf
+    for k in range(tilting.shape[0]):
+        low = max(low, (table[k, _LEAST_N] - tilting[k]) / table[k, _THRUST])
+        high = min(high, (table[k, _MOST_N] - tilting[k]) / table[k, _THRUST])
+    if low > high:  # rounding: the share was chosen so that they meet
+        low = high = 0.5 * (low + high)
+    return min(max(thrust, low), high)
