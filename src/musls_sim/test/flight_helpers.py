@@ -1,4 +1,4 @@
-"""Sessions that write a bag, as `musls fly` makes them, and a way to look at them while they run."""
+"""Sessions that write a bag, as `musls fly` makes them, and a way to look at them in flight."""
 
 from musls_sim.recording import BagRecorder
 from musls_sim.session.observer import Observer, RecorderObserver
