@@ -15,7 +15,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from musls_sim.session.flight import Flight
 from rosbags.highlevel import AnyReader
 
 from musls_analysis.figures import worker
@@ -28,6 +27,7 @@ from musls_description.library import system_names
 from musls_sim.plants.rigid_links import dart_plant
 from musls_sim.recording import bag_file
 from musls_sim.scenario import load_scenario
+from musls_sim.session.session import Session
 
 TINY = """\
 description: a test
@@ -452,14 +452,14 @@ def test_a_folder_that_cannot_be_made(here, capsys, out):
 
 
 def test_a_folder_that_appears_during_the_flight_is_not_deleted(here, capsys, monkeypatch):
-    run = Flight.run
+    run = Session.run
 
     def slow_run(self, *args, **options):
         (here / "x").mkdir()
         (here / "x" / "other.txt").write_text("another run was faster")
         return run(self, *args, **options)
 
-    monkeypatch.setattr(Flight, "run", slow_run)
+    monkeypatch.setattr(Session, "run", slow_run)
     assert main([*FLY, "--out", "x"]) == 2
     assert "x cannot be written" in error_line(capsys)
     assert (here / "x" / "other.txt").read_text() == "another run was faster"
@@ -551,14 +551,14 @@ def test_a_disk_that_is_really_full(here):
 
 
 def test_ctrl_c_in_flight_keeps_what_was_flown(here, capsys, monkeypatch):
-    advance = Flight.advance
+    advance = Session.advance
 
     def interrupted(self, periods):
         advance(self, periods)
         if self.tick == 80:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Flight, "advance", interrupted)
+    monkeypatch.setattr(Session, "advance", interrupted)
     assert main([*FLY, "--out", "x"]) == 130
     assert "interrupted: what was flown is kept" in capsys.readouterr().out
     summary = summary_of(here / "x")

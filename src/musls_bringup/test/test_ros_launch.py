@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from musls_sim.session.build import build_plant
 from px4_helpers import install_agent, install_peer
 
 from musls_bringup.fly import find_scenario
@@ -19,6 +18,7 @@ from musls_description.schema import to_yaml
 from musls_sim.preflight.checks import hover_in_formation
 from musls_sim.recording.received import recorded_topics
 from musls_sim.scenario import load_scenario
+from musls_sim.session.compose import build_plant
 
 SOURCE = Path(__file__).parents[2]
 BRINGUP = SOURCE / "musls_bringup"

@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
+from musls_description.user_code import describe_error
 
 T = TypeVar("T")
 
@@ -107,13 +108,19 @@ class Registry(Mapping[str, T], Generic[T]):
             source = point.dist.name if point.dist else point.value
             raise ConfigError(
                 f"{self.what} '{point.name}' of {source} cannot be imported: "
-                f"{type(error).__name__}: {error}"
+                f"{describe_error(error)}"
             ) from error
 
 
 def _is_same(known: Any, thing: Any) -> bool:
-    """Whether something is entered again under its name, as when its file is loaded twice."""
-    return getattr(known, "__qualname__", known) == getattr(thing, "__qualname__", thing)
+    """Whether something is entered again under its name, as when a notebook's cell runs twice."""
+    return known is thing or _origin(known) == _origin(thing) is not None
+
+
+def _origin(thing: Any) -> tuple[str, str] | None:
+    """Module and name of a class or function."""
+    name = getattr(thing, "__qualname__", None)
+    return None if name is None else (thing.__module__, name)
 
 
 def any_of(registry: Registry[Any], default_kind: str | None = None) -> Any:

@@ -7,12 +7,13 @@ import inspect
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
@@ -80,26 +81,38 @@ def check_arguments(function: Any, given: Mapping[str, Any], where: str) -> dict
     Raises:
         ConfigError: An argument is unknown, missing or of a wrong type.
     """
-    signature = inspect.signature(function)
-    parameters = dict(signature.parameters)
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return dict(given)
+    signature = inspect.signature(function).parameters.values()
+    parameters = {p.name: p for p in signature if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in signature)
     for name in given:
-        if name not in parameters:
+        if name not in parameters and not takes_any:
             raise ConfigError(f"{where}: unknown key '{name}': {near_names(name, [*parameters])}")
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in given]
     if missing:
         raise ConfigError(f"{where}: {', '.join(missing)} missing")
-    target = function.__init__ if inspect.isclass(function) else function
-    hints = get_type_hints(target)
-    checked = {}
-    for name, value in given.items():
+    adapters = _adapters(function.__init__ if inspect.isclass(function) else function)
+    checked = dict(given)
+    for name in adapters.keys() & given.keys():
+        value = given[name]
         try:
-            checked[name] = TypeAdapter(hints.get(name, Any)).validate_python(value)
+            checked[name] = adapters[name].validate_python(value)
         except ValidationError as error:
             text = error.errors()[0]["msg"]
             raise ConfigError(f"{where}.{name} = {value!r}: {text[:1].lower()}{text[1:]}") from None
     return checked
+
+
+def _adapters(function: Any) -> dict[str, TypeAdapter[Any]]:
+    """What checks the arguments of a function whose annotations can be checked."""
+    try:
+        hints = get_type_hints(function)
+    except NameError:  # imported for type checkers only
+        return {}
+    adapters = {}
+    for name, hint in hints.items():
+        with suppress(PydanticUserError):  # an array: the function itself is to take what is given
+            adapters[name] = TypeAdapter(hint)
+    return adapters
 
 
 def describe_error(error: BaseException) -> str:
@@ -110,9 +123,9 @@ def describe_error(error: BaseException) -> str:
 
 def place_of(error: BaseException, file: str | Path) -> str:
     """Text ", line N" of the deepest place of an error in a file; empty if it lies elsewhere."""
-    if isinstance(error, SyntaxError) and error.lineno is not None:
-        return f", line {error.lineno}"
     wanted = str(Path(file).resolve())
+    if isinstance(error, SyntaxError) and error.filename == wanted:
+        return f", line {error.lineno}"
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == wanted]
     return f", line {lines[-1]}" if lines else ""
 

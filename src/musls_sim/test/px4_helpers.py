@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from musls_sim.session.flight import Flight
+from flight_helpers import session_with_bag
 
 from musls_sim.scenario import load_scenario
 
@@ -46,7 +46,7 @@ def install_peer(folder):
 
 def px4_flight(folder, name="solo", *overrides):
     scenario = load_scenario(SHIPPED / f"{name}.yaml", [*HOP, *overrides])
-    return Flight(scenario, folder / "bag", autopilot_logs=folder / "logs")
+    return session_with_bag(scenario, folder / "bag", autopilot_logs=folder / "logs")
 
 
 def install_agent(folder):

@@ -5,24 +5,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from musls_sim.session.airframe import hover_parameters
-from musls_sim.session.flight import Flight
 
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.airframe import gains, rotor_layout
 from musls_description.library import load_system
+from musls_sim.preflight.airframe import hover_parameters
 from musls_sim.scenario import load_scenario
+from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 
 
-def flown(folder, name, *overrides):
-    run = Flight(load_scenario(SHIPPED / f"{name}.yaml", overrides), folder / "bag")
+def flown(name, *overrides):
+    run = Session(load_scenario(SHIPPED / f"{name}.yaml", overrides))
     return run, run.run()
 
 
-def test_crazyflies_hold_a_load_in_the_air(tmp_path):
+def test_crazyflies_hold_a_load_in_the_air():
     run, _ = flown(
-        tmp_path,
         "crazyflie",
         "mission.stages=[{kind: hold, duration_s: 3, position_m: [0, 0, 0.6]}]",
         "mission.settle_s=0.5",
@@ -35,30 +35,29 @@ def test_crazyflies_hold_a_load_in_the_air(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [(), ("autopilot.parameters={}",)], ids=["own", "computed"])
-def test_crazyflies_carry_a_load_round_a_circle(tmp_path, parameters):
-    run, _ = flown(tmp_path, "crazyflie", *parameters)
+def test_crazyflies_carry_a_load_round_a_circle(parameters):
+    run, _ = flown("crazyflie", *parameters)
     assert np.linalg.norm(run.plant.state.position_enu_m[0] - [0.5, 0.0, 0.6]) < 0.2
     assert (run.plant.state.position_enu_m[:, 2] > 0.5).all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [(), ("autopilot.parameters={}",)], ids=["own", "computed"])
-def test_hexarotors_lift_a_crate_and_land(tmp_path, parameters):
+def test_hexarotors_lift_a_crate_and_land(parameters):
     run, _ = flown(
-        tmp_path,
         "typhoon",
         "mission.stages=[{kind: hold, duration_s: 4, position_m: [0, 0, 0.8]}]",
         *parameters,
     )
-    assert run.pilot.landed
+    assert run.guidance.landed
     assert np.linalg.norm(run.plant.state.position_enu_m[0, :2]) < 0.3
     assert (run.plant.state.position_enu_m[1:, 2] < 0.3).all()
 
 
-def test_an_x500_by_another_name_flies(tmp_path):
+def test_an_x500_by_another_name_flies():
     """The true moment ratio of 0.016 m used to fall under PX4's rule for 0.05."""
     run, _ = flown(
-        tmp_path, "hold", "system.drones.model=foo", "mission.stages.0.duration_s=2",
+        "hold", "system.drones.model=foo", "mission.stages.0.duration_s=2",
         "mission.settle_s=0.2", "estimation={kind: truth}",
     )  # fmt: skip
     assert np.linalg.norm(run.plant.state.position_enu_m[0] - [0.0, 0.0, 1.0]) < 0.05

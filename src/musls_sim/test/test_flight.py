@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from musls_sim.session.flight import Flight
-from musls_sim.session.pilot import Pilot
+from flight_helpers import Look, session_with_bag
 from rosbags.highlevel import AnyReader
 
 from musls_control.formation import Cone
@@ -23,6 +22,8 @@ from musls_description.schema import to_yaml
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.plants.rigid_links import dart_plant
 from musls_sim.scenario import load_scenario
+from musls_sim.session.guidance import MissionGuidance
+from musls_sim.session.observer import Observer, Progress
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))
@@ -45,11 +46,11 @@ def scenario(name, *overrides):
 
 
 def flight(folder, name, *overrides):
-    return Flight(scenario(name, *overrides), folder / "bag")
+    return session_with_bag(scenario(name, *overrides), folder / "bag")
 
 
 def fly_for(run, seconds):
-    with run.recorder:
+    with run:
         run.advance(round(seconds / run.plant.period_s))
     return run
 
@@ -95,7 +96,7 @@ def test_every_shipped_scenario_starts(name, tmp_path):
         assert np.isfinite(array).all()
     # The motors spool up; nothing moves yet.
     assert np.linalg.norm(state.position_enu_m - before, axis=1).max() < 0.01
-    assert run.pilot.stage in ("spool_up", "settle")
+    assert run.guidance.stage in ("spool_up", "settle")
     assert (state.rotor_speed_rad_s > 100.0).all()
 
 
@@ -105,7 +106,7 @@ def test_every_shipped_scenario_is_flown_to_its_end(name, tmp_path):
     run = flight(tmp_path, name)
     start = run.plant.state.position_enu_m.copy()
     result = run.run()
-    assert 0.0 <= result.sim_time_s - run.plan.duration_s < 8.0
+    assert 0.0 <= result.sim_time_s - run.parts.plan.duration_s < 8.0
     state = run.plant.state
     if run.scenario.start.kind == "air":
         assert np.linalg.norm(state.position_enu_m - start, axis=1).max() < 0.05
@@ -123,7 +124,7 @@ def test_every_shipped_scenario_flies_its_first_stage_from_the_air(name, tmp_pat
     before = run.plant.state.position_enu_m.copy()
     fly_for(run, 1.0)
     first = run.scenario.mission.stages[0]
-    assert run.pilot.stage == first.kind
+    assert run.guidance.stage == first.kind
     for array in state_arrays(run).values():
         assert np.isfinite(array).all()
     # In 1 s, nothing has gone further than the set-point could pull it.
@@ -164,23 +165,24 @@ def test_another_seed_gives_another_flight(windy):
 def test_the_resolved_scenario_flies_the_same_flight(windy, tmp_path):
     path = tmp_path / "scenario.yaml"
     path.write_text(to_yaml(windy.first.run.scenario))
-    again = Flight(load_scenario(path), tmp_path / "bag")
+    again = session_with_bag(load_scenario(path), tmp_path / "bag")
     again.run()
     assert same_state(windy.first.run, again)
     assert raw_messages(windy.first.bag) == raw_messages(tmp_path / "bag")
 
 
 def test_progress_and_pace_do_not_change_the_flight(windy, tmp_path):
-    run = Flight(windy.first.run.scenario, tmp_path / "bag")
+    run = session_with_bag(windy.first.run.scenario, tmp_path / "bag")
     seen = []
+    run.observe_with(Progress(lambda time_s, flight: seen.append(time_s)))
     begin = time.perf_counter()
-    result = run.run(lambda flight: seen.append(flight.plant.time_s), realtime=True)
+    result = run.run(realtime=True)
     wall = time.perf_counter() - begin
     assert same_state(windy.first.run, run)
     assert wall >= result.sim_time_s - 0.1
     # About ten reports a second, in order.
     assert 3 <= len(seen) <= 11 * wall + 1
-    assert seen == sorted(seen) and seen[0] > 0.0 and seen[-1] <= result.sim_time_s
+    assert seen == sorted(seen) and seen[0] == 0.0 and seen[-1] <= result.sim_time_s
 
 
 def test_from_the_ground_too_the_flight_repeats(tmp_path):
@@ -200,14 +202,12 @@ def test_the_bag_holds_the_plants_state_at_the_recorded_times(tmp_path):
     rates = ("recording.rate_hz=125", "recording.shape_rate_hz=25")
     run = flight(tmp_path, "circle", *HANGING, *rates, "start=air", "seed=2")
     truth, nodes = {}, {}
-    record = run.recorder.record
 
-    def keep(time_s, plant):
-        truth[round(time_s * 1e9)] = copy.deepcopy(plant.state)
-        nodes[round(time_s * 1e9)] = plant.cable_nodes_enu_m(1)
-        record(time_s, plant)
+    def keep(time_s, session):
+        truth[round(time_s * 1e9)] = copy.deepcopy(session.state)
+        nodes[round(time_s * 1e9)] = session.plant.cable_nodes_enu_m(1)
 
-    run.recorder.record = keep
+    run.observe_with(Look(keep, every=2))
     run.run()
     assert sorted(truth) == [round(k * 8e6) for k in range(len(truth))]
 
@@ -259,22 +259,22 @@ def test_the_bag_holds_each_change_of_the_set_points(tmp_path):
     drones = [m for _, _, m in messages(tmp_path / "bag", "/drone_1/setpoint")]
     assert len(drones) == len(flown)
     assert drones[-1].pose.position.z == pytest.approx(1.0 + 2.2962)
-    assert run.pilot.stage == "circle" and stages_in(tmp_path / "bag") == ["settle", "circle"]
+    assert run.guidance.stage == "circle" and stages_in(tmp_path / "bag") == ["settle", "circle"]
 
 
-# ------------------------------------------------------------------------------------- the pilot
+# ---------------------------------------------------------------------------------- the guidance
 
 
-class Log:
-    """Keeps what a pilot writes down."""
+class Log(Observer):
+    """Keeps what the guidance tells."""
 
     def __init__(self):
         self.times, self.stages = [], []
 
-    def record_setpoint(self, time_s, *poses):
+    def on_setpoint(self, time_s, *poses):
         self.times.append(time_s)
 
-    def record_stage(self, time_s, name):
+    def on_stage(self, time_s, name):
         self.stages.append((time_s, name))
 
 
@@ -284,13 +284,13 @@ def test_set_points_are_handed_out_at_their_rate_and_held(rate):
     mission = MissionSpec(stages=(Circle(speed_m_s=3.0),), setpoint_rate_hz=rate, settle_s=1.0)
     plan = compile_air_plan(mission, Cone(), np.array([1.5, 0.0, 1.0, 0.0]), 2)
     log = Log()
-    pilot = Pilot(plan, SimpleNamespace(), log, 0.004)
+    guidance = MissionGuidance(plan, SimpleNamespace(), [log], 0.004)
     held = []
     for tick in range(10**5):
-        pilot.step(tick)
-        if pilot.finished:
+        guidance.step(tick)
+        if guidance.finished:
             break
-        held.append(pilot.setpoint.data.copy())
+        held.append(guidance.setpoint.data.copy())
     due = np.arange(len(plan.stage)) / rate
     late = np.array(log.times) - due
     assert (late > -1e-9).all() and late.max() < 0.004
@@ -312,13 +312,11 @@ def hop(tmp_path_factory):
     run = flight(folder, "hold", *HOP)
     start = run.plant.state.position_enu_m.copy()
     highest = start[:, 2].copy()
-    record = run.recorder.record
 
-    def keep(time_s, plant):
-        np.maximum(highest, plant.state.position_enu_m[:, 2], out=highest)
-        record(time_s, plant)
+    def keep(time_s, session):
+        np.maximum(highest, session.state.position_enu_m[:, 2], out=highest)
 
-    run.recorder.record = keep
+    run.observe_with(Look(keep, every=5))
     result = run.run()
     return SimpleNamespace(run=run, result=result, bag=folder / "bag", start=start, highest=highest)
 
@@ -329,7 +327,7 @@ def test_the_drones_land_and_are_disarmed(hop):
     # All stand on the ground again, motors off and at rest.
     assert state.position_enu_m[:, 2] == pytest.approx(hop.start[:, 2], abs=0.02)
     assert np.abs(state.velocity_enu_m_s).max() < 0.05
-    assert (hop.run.pilot.setpoint.armed == 0.0).all()
+    assert (hop.run.guidance.setpoint.armed == 0.0).all()
     assert (state.rotor_speed_rad_s < 1.0).all()
     tilt = 2.0 * (state.orientation_wxyz[:, 1:3] ** 2).sum(axis=1)
     assert tilt.max() < 1.0 - np.cos(np.radians(5.0))
@@ -349,9 +347,9 @@ def test_the_bag_tells_the_phases_of_the_flight(hop):
 
 
 def test_the_flight_lasts_about_as_long_as_planned(hop):
-    assert hop.result.sim_time_s == hop.run.plant.time_s == hop.result.steps * 0.004
-    assert 0.0 < hop.result.sim_time_s - hop.run.plan.duration_s < 8.0
-    assert hop.run.pilot.planned_s < hop.result.sim_time_s + 0.5
+    assert hop.result.sim_time_s == hop.run.plant.time_s == hop.result.periods * 0.004
+    assert 0.0 < hop.result.sim_time_s - hop.run.parts.plan.duration_s < 8.0
+    assert hop.run.guidance.planned_s < hop.result.sim_time_s + 0.5
 
 
 def test_the_cables_were_slack_on_the_ground_and_carried_the_load_in_the_air(hop):
@@ -377,17 +375,17 @@ def test_the_cables_were_slack_on_the_ground_and_carried_the_load_in_the_air(hop
 @pytest.mark.parametrize("ticks", [3, 101])
 def test_ctrl_c_ends_the_flight_and_keeps_the_bag(tmp_path, ticks):
     run = flight(tmp_path, "hold")
-    estimate = run.estimator.step
+    estimate = run.parts.estimator.step
 
     def interrupt(state):
         estimate(state)
         if run.tick == ticks:
             signal.raise_signal(signal.SIGINT)
 
-    run.estimator.step = interrupt
+    run.parts.estimator.step = interrupt
     result = run.run()
     assert result.interrupted and not result.landed
-    assert result.steps == ticks
+    assert result.periods == ticks
     poses = [t for _, t, _ in messages(tmp_path / "bag", "/load/pose")]
     # All records up to then, none lost in a buffer.
     assert poses == pytest.approx(np.arange(0.0, ticks * 0.004 + 1e-9, 0.02))
@@ -401,7 +399,7 @@ def test_a_failed_simulation_says_so_and_leaves_a_readable_bag(tmp_path, monkeyp
         if run.tick == 100:
             monkeypatch.setattr(dart_plant, "SPEED_LIMIT_M_S", -1.0)
 
-    run.estimator.step = fail
+    run.parts.estimator.step = fail
     with pytest.raises(SimulationDiverged, match=r"diverged at 0\.4\d\d s"):
         run.run()
     poses = [t for _, t, _ in messages(tmp_path / "bag", "/load/pose")]
@@ -415,7 +413,7 @@ def test_a_bug_in_a_step_is_not_hidden_and_leaves_a_readable_bag(tmp_path):
         if run.tick == 50:
             raise ZeroDivisionError
 
-    run.estimator.step = fail
+    run.parts.estimator.step = fail
     with pytest.raises(ZeroDivisionError):
         run.run()
     assert len(raw_messages(tmp_path / "bag")) > 100
@@ -440,8 +438,8 @@ def test_a_flight_that_cannot_work_makes_no_bag(tmp_path, name, override, word):
 
 def test_force_flies_a_load_that_is_too_heavy(tmp_path):
     heavy = scenario("hold", "system.load.mass_kg=6", TRUTH)
-    run = fly_for(Flight(heavy, tmp_path / "bag", force=True), 1.0)
-    assert run.hover.thrust_margin < 1.0
+    run = fly_for(session_with_bag(heavy, tmp_path / "bag", force=True), 1.0)
+    assert run.parts.hover.thrust_margin < 1.0
     # As the margin says: it sinks, from 1 m.
     assert run.plant.state.position_enu_m[0, 2] < 0.5
 
@@ -455,7 +453,7 @@ def test_a_flight_that_starts_in_the_air_stays_there(tmp_path, estimation, limit
     run = flight(tmp_path, "hold", estimation)
     start = run.plant.state.position_enu_m.copy()
     worst = 0.0
-    with run.recorder:
+    with run:
         for _ in range(250):
             run.advance(1)
             moved = np.linalg.norm(run.plant.state.position_enu_m - start, axis=1)
@@ -507,14 +505,12 @@ def circle(tmp_path_factory):
     folder = tmp_path_factory.mktemp("circle")
     run = flight(folder, "circle")
     load = []
-    record = run.recorder.record
 
-    def keep(time_s, plant):
-        if run.pilot.stage == "circle":
-            load.append(plant.state.position_enu_m[0].copy())
-        record(time_s, plant)
+    def keep(time_s, session):
+        if session.stage == "circle":
+            load.append(session.state.position_enu_m[0].copy())
 
-    run.recorder.record = keep
+    run.observe_with(Look(keep, every=5))
     result = run.run()
     return SimpleNamespace(run=run, result=result, load=np.array(load))
 
@@ -551,7 +547,7 @@ def resident_mib():
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_length_of_the_flight(tmp_path):
     run = flight(tmp_path, "hold", "mission.stages.0.duration_s=100")
-    with run.recorder:
+    with run:
         run.advance(20 * 250)
         resident = resident_mib()
         tracemalloc.start()

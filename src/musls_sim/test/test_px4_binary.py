@@ -6,7 +6,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from musls_sim.session.flight import Flight
+from flight_helpers import Look, session_with_bag
 from px4_helpers import HOP, HURRY, SHIPPED, px4_flight
 
 from musls_description.errors import ConfigError
@@ -27,11 +27,11 @@ def path_of(run):
     """Positions of load and drones at each control period, (k, 1 + n, 3), and the stages."""
     places, stages = [], []
 
-    def watch(tick):
-        places.append(run.plant.state.position_enu_m.copy())
-        stages.append(run.pilot.stage)
+    def watch(time_s, session):
+        places.append(session.state.position_enu_m.copy())
+        stages.append(session.stage)
 
-    run._loop = (*run._loop, watch)
+    run.observe_with(Look(watch))
     result = run.run()
     assert result.landed
     return np.array(places), np.array(stages)
@@ -41,7 +41,7 @@ def path_of(run):
 def test_three_px4s_fly_as_the_built_in_autopilot_does(tmp_path):
     real, stages = path_of(px4_flight(tmp_path, "circle"))
     builtin = load_scenario(SHIPPED / "circle.yaml", [*HOP, "autopilot.kind=builtin"])
-    ours, our_stages = path_of(Flight(builtin, tmp_path / "builtin"))
+    ours, our_stages = path_of(session_with_bag(builtin, tmp_path / "builtin"))
     assert real[stages == "hold", 0, 2].max() > 0.25  # the load is off the ground
     for stage in ("lift", "hold"):
         n = min((stages == stage).sum(), (our_stages == stage).sum())
@@ -71,16 +71,17 @@ def test_a_parameter_that_this_px4_does_not_know(tmp_path):
 )
 def test_a_px4_that_is_lost_in_flight(tmp_path, number, words):
     run = px4_flight(tmp_path)
-    run.autopilot._answer_limit_s = 1.0
+    run.parts.autopilot._answer_limit_s = 1.0
     lost = []
 
-    def lose(flight):
-        if flight.pilot.stage == "form_up" and not lost:
-            lost.append(flight.autopilot._vehicles[0]._process._process.pid)
+    def lose(time_s, session):
+        if session.stage == "form_up" and not lost:
+            lost.append(session.parts.autopilot._vehicles[0]._process._process.pid)
             os.kill(lost[0], number)
 
+    run.observe_with(Look(lose))
     with pytest.raises(Px4Error, match=words):
-        run.run(lose)
+        run.run()
     assert not os.path.exists(f"/proc/{lost[0]}")
 
 

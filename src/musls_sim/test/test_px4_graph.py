@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from musls_sim.px4.graph_vehicles import Px4Vehicles
 from px4_helpers import HOP, SHIPPED, children_of, install_agent, install_peer
 
 from musls_control.offboard.topics import target_system
 from musls_sim.px4 import start_up
 from musls_sim.px4.agent import VARIABLE, XrceAgent, find_agent
 from musls_sim.px4.errors import Px4Error
+from musls_sim.px4.graph_session import GraphSession
 from musls_sim.px4.instances import claim_instances
 from musls_sim.scenario import load_scenario
 
@@ -31,11 +31,8 @@ def installed(tmp_path, monkeypatch):
 
 @contextmanager
 def vehicles(tmp_path, name="solo"):
-    flown = Px4Vehicles(load_scenario(SHIPPED / f"{name}.yaml", HOP), tmp_path / "logs")
-    try:
+    with GraphSession(load_scenario(SHIPPED / f"{name}.yaml", HOP), tmp_path / "logs") as flown:
         yield flown
-    finally:
-        flown.close()
 
 
 def test_up_and_standing_with_px4s_clock_and_nothing_left(tmp_path, installed):
@@ -45,12 +42,12 @@ def test_up_and_standing_with_px4s_clock_and_nothing_left(tmp_path, installed):
         start = flown.plant.state.position_enu_m.copy()
         flown.advance(100)
         assert flown.tick == 100
-        assert flown.time_s == pytest.approx(flown.autopilot.clock_s, abs=1e-6)
+        assert flown.graph_time_s == pytest.approx(flown.px4s.sitl.clock_s, abs=1e-6)
         assert np.abs(flown.plant.state.position_enu_m - start).max() < 0.02
-        assert not flown.autopilot.armed.any()
+        assert not flown.px4s.armed.any()
         # Told to begin there to 1 cm; 20 fixes of 2 and 3 cm noise, smoothed, say the rest.
-        assert (flown.origin_error_m < 0.06).all() and (flown.origin_error_m > 0.0).all()
-        port = flown.agent.port
+        assert (flown.px4s.origin_error_m < 0.06).all() and (flown.px4s.origin_error_m > 0.0).all()
+        port = flown.px4s.agent.port
     assert children_of(os.getpid()) == before
     logs = [(tmp_path / "logs" / f"drone_{i}.log").read_text() for i in (1, 2)]
     assert f"dds px4_1 {port}" in logs[0] and f"dds px4_2 {port}" in logs[1]
@@ -62,21 +59,21 @@ def test_drones_keep_their_names_on_other_instances_and_fly_where_others_say(tmp
     blocked = claim_instances(1)
     try:
         with vehicles(tmp_path) as flown:
-            (vehicle,) = flown.autopilot._vehicles
+            (vehicle,) = flown.px4s.sitl._vehicles
             assert vehicle._instance.number > 1
             flown.advance(250)
-            assert not flown.autopilot.armed.any()  # nobody has asked
+            assert not flown.px4s.armed.any()  # nobody has asked
             nan = np.full(3, np.nan)
             ground = flown.plant.state.position_enu_m[1, 2]
             for k in range(1000):
-                time_ms = round(flown.time_s * 1e3)
+                time_ms = round(flown.graph_time_s * 1e3)
                 vehicle.commands.send_setpoint(time_ms, np.array([0, 0, -1.0]), nan, nan, 1.5, 0.0)
                 if k % 50 == 0:
                     vehicle.commands.ask_offboard()
                     vehicle.commands.ask_arm()
                 flown.advance(1)
             assert vehicle.commands._system == target_system(1) == 2
-            assert flown.autopilot.armed.all()
+            assert flown.px4s.armed.all()
             assert flown.plant.state.position_enu_m[1, 2] > ground + 0.2
     finally:
         for instance in blocked:
@@ -85,8 +82,8 @@ def test_drones_keep_their_names_on_other_instances_and_fly_where_others_say(tmp
 
 def test_a_dead_agent_ends_the_flight_with_its_words(tmp_path, installed):
     with vehicles(tmp_path) as flown:
-        os.kill(flown.agent._process.pid, signal.SIGTERM)
-        flown.agent._process.wait(10)
+        os.kill(flown.px4s.agent._process.pid, signal.SIGTERM)
+        flown.px4s.agent._process.wait(10)
         with pytest.raises(Px4Error, match=r"MicroXRCEAgent ended with code .*running on"):
             flown.advance(5)
 

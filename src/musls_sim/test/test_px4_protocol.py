@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flight_helpers import Look
 from px4_helpers import HURRY, PEER, install_peer, px4_flight
 
 from musls_description.errors import ConfigError
@@ -67,10 +68,7 @@ def test_flies_as_the_built_in_autopilot_does_and_leaves_nothing(tmp_path, peer)
 
     def path(run):
         places = []
-        run._loop = (
-            *run._loop,
-            lambda tick: places.append(run.plant.state.position_enu_m[1].copy()),
-        )
+        run.observe_with(Look(lambda t, flown: places.append(flown.state.position_enu_m[1].copy())))
         result = run.run()
         assert result.landed and not result.interrupted
         return np.array(places)
@@ -80,11 +78,12 @@ def test_flies_as_the_built_in_autopilot_does_and_leaves_nothing(tmp_path, peer)
     through_links = path(real)
     direct = path(px4_flight(tmp_path / "builtin", "solo", *HURRY, "autopilot.kind=builtin"))
     assert direct[:, 2].max() > 2.0
-    in_air = slice(500, int(real.plan.duration_s / 0.004))
+    in_air = slice(500, int(real.parts.plan.duration_s / 0.004))
     apart = np.linalg.norm(through_links[in_air] - direct[in_air], axis=1)
     # Its local frame begins 0.24 m above ours, and its speed is known by satellite only.
     assert np.sqrt(np.mean(apart**2)) < 0.1
-    assert real.autopilot.landed.all() and (real.autopilot.takeoff_state == 1).all()
+    autopilot = real.parts.autopilot
+    assert autopilot.landed.all() and (autopilot.takeoff_state == 1).all()
     assert not peers_running() and not left_folders()
     assert (tmp_path / "logs" / "drone_1.log").is_file()
 
@@ -94,10 +93,10 @@ def test_two_drones_lift_a_load_together(tmp_path, peer):
     run = px4_flight(tmp_path, "duo")
     lifted = [0.0]
 
-    def watch(tick):
-        lifted[0] = max(lifted[0], run.plant.state.position_enu_m[0, 2])
+    def watch(time_s, session):
+        lifted[0] = max(lifted[0], session.state.position_enu_m[0, 2])
 
-    run._loop = (*run._loop, watch)
+    run.observe_with(Look(watch))
     assert run.run().landed
     assert lifted[0] > 0.25
 
@@ -127,7 +126,7 @@ def test_trouble_ends_the_flight_in_its_own_words(tmp_path, peer, monkeypatch, b
     monkeypatch.setattr(sitl, "CONNECT_LIMIT_S", 0.3 if behaviour == "deaf" else 30.0)
     peer(behaviour)
     run = px4_flight(tmp_path)
-    run.autopilot._answer_limit_s = 0.3 if "hang" in behaviour else 30.0
+    run.parts.autopilot._answer_limit_s = 0.3 if "hang" in behaviour else 30.0
     with pytest.raises(Px4Error) as caught:
         run.run()
     message = str(caught.value)
@@ -147,11 +146,12 @@ def test_unknown_parameter_is_named(tmp_path, peer):
 def test_an_interrupt_keeps_what_was_flown_and_ends_everything(tmp_path, peer):
     run = px4_flight(tmp_path)
 
-    def interrupt(flight):
-        if flight.plant.time_s > 1.0:
+    def interrupt(time_s, session):
+        if time_s > 1.0:
             raise KeyboardInterrupt
 
-    assert run.run(interrupt).interrupted
+    run.observe_with(Look(interrupt))
+    assert run.run().interrupted
     assert not peers_running()
 
 

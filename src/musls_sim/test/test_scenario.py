@@ -12,10 +12,10 @@ from musls_control.trajectories import Circle, Engage
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
 from musls_description.schema import to_yaml
-from musls_sim.preflight.airframe import build_autopilot
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, check_hover, hover_in_formation
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.sensors.estimation import MotionCaptureSpec, TruthSpec
+from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))
@@ -480,7 +480,7 @@ def test_a_formation_that_does_not_fit_the_cables_names_the_height_that_does(tin
 def test_bad_px4_parameters_name_the_near_ones(tiny, parameter, words):
     scenario = load_scenario(tiny, [f"autopilot.parameters.{parameter}"])
     with pytest.raises(ConfigError) as error:
-        build_autopilot(scenario)
+        Session(scenario)
     assert all(word in str(error.value) for word in words), error.value
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.controllers.interface import Controller, ControlLevel
+from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError, MuslsError
@@ -49,6 +49,20 @@ def build_user_controller(source: str, parameters: Mapping[str, Any]) -> Control
         ) from error
 
 
+def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
+    """Tell a controller what it is to fly.
+
+    Raises:
+        ControllerError: It failed.
+    """
+    try:
+        controller.prepare(setup)
+    except MuslsError:
+        raise
+    except Exception as error:
+        raise failure_of(controller, "prepare", "before the flight", error) from error
+
+
 def level_of(controller: Controller) -> ControlLevel:
     """Level of a controller.
 
@@ -73,14 +87,21 @@ class WatchedController:
         total_s: Wall time of all calls.
     """
 
-    def __init__(self, controller: Controller, shapes: tuple[tuple[int, ...], ...]) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        shapes: tuple[tuple[int, ...], ...],
+        *,
+        takes_nan: bool = False,
+    ) -> None:
         """Prepare.
 
         Args:
             controller: Who is called.
             shapes: Shapes that its commands may have.
+            takes_nan: Whether NaN stands for what is not given, as in set-points.
         """
-        self._controller, self._shapes = controller, shapes
+        self._controller, self._shapes, self._takes_nan = controller, shapes, takes_nan
         self.calls, self.total_s = 0, 0.0
 
     def start(self, time_s: float, estimate: Estimate) -> None:
@@ -92,7 +113,7 @@ class WatchedController:
         try:
             self._controller.start(time_s, estimate)
         except Exception as error:
-            raise self._failed("start", time_s, error) from error
+            raise failure_of(self._controller, "start", f"at {time_s:.3f} s", error) from error
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Ask for the commands.
@@ -104,7 +125,7 @@ class WatchedController:
         try:
             commands = np.asarray(self._controller.step(time_s, reference, estimate), np.float64)
         except Exception as error:
-            raise self._failed("step", time_s, error) from error
+            raise failure_of(self._controller, "step", f"at {time_s:.3f} s", error) from error
         self.total_s += perf_counter() - begin
         self.calls += 1
         if commands.shape not in self._shapes:
@@ -113,8 +134,12 @@ class WatchedController:
                 f"{self._name}.step at {time_s:.3f} s returned an array of shape "
                 f"{commands.shape}, must be {allowed}"
             )
-        if commands.shape[-1] != _SETPOINT_COLUMNS and not np.isfinite(commands).all():
-            raise ControllerError(f"{self._name}.step at {time_s:.3f} s returned {commands!r}")
+        if not (self._takes_nan or np.isfinite(commands).all()):
+            row, column = np.argwhere(~np.isfinite(commands))[0]
+            raise ControllerError(
+                f"{self._name}.step at {time_s:.3f} s returned {commands[row, column]} for "
+                f"drone_{row + 1} in column {column}"
+            )
         return commands
 
     @property
@@ -122,16 +147,14 @@ class WatchedController:
         kind = type(self._controller)
         return f"{_file_of(kind)}: {kind.__name__}"
 
-    def _failed(self, method: str, time_s: float, error: Exception) -> ControllerError:
-        kind = type(self._controller)
-        place = f"{_file_of(kind)}{place_of(error, _file_of(kind))}"
-        return ControllerError(
-            f"{place}: {kind.__name__}.{method} failed at {time_s:.3f} s: {describe_error(error)}"
-        )
 
-
-_SETPOINT_COLUMNS = 12
-"""Full set-points may hold NaN for what is not given."""
+def failure_of(controller: Controller, method: str, when: str, error: Exception) -> ControllerError:
+    """Say in one line where in its file a controller failed, and how."""
+    kind = type(controller)
+    place = f"{_file_of(kind)}{place_of(error, _file_of(kind))}"
+    return ControllerError(
+        f"{place}: {kind.__name__}.{method} failed {when}: {describe_error(error)}"
+    )
 
 
 def _file_of(kind: type) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
 from musls_control.controllers import Controller, ControlLevel, ControlSetup
-from musls_control.controllers.user import WatchedController, level_of
+from musls_control.controllers.user import WatchedController, level_of, prepare_controller
 from musls_control.phases import GROUND_PHASES
 from musls_description.errors import ConfigError
 from musls_sim.plants.interface import PlantInputs
@@ -35,18 +35,22 @@ def make_controller(
 
     Raises:
         ConfigError: No such class, or its parameters do not fit.
+        ControllerError: It failed getting to know the system.
     """
     setup = ControlSetup(
         scenario.system, scenario.formation, scenario.physics.gravity_m_s2, period_s
     )
     if given is None:
         made = scenario.controller.build(setup)
+        maker = f"controller.kind = {scenario.controller.kind}"
+        if made is None:
+            return None
     else:
         made = given if isinstance(given, Controller) else given()
-        if not isinstance(made, Controller):
-            raise ConfigError(f"{given!r} makes a {type(made).__name__}, not a musls.Controller")
-    if made is not None:
-        made.prepare(setup)
+        maker = repr(given)
+    if not isinstance(made, Controller):
+        raise ConfigError(f"{maker} makes a {type(made).__name__}, not a musls.Controller")
+    prepare_controller(made, setup)
     return made
 
 
@@ -92,7 +96,9 @@ class Control:
             ControlLevel.ROTOR_SPEEDS: ((n, rotors),),
             ControlLevel.IDEAL_THRUST_MOMENT: ((n, 4),),
         }[level]
-        self._controller = WatchedController(controller, shapes)
+        self._controller = WatchedController(
+            controller, shapes, takes_nan=level is ControlLevel.DRONE_SETPOINTS
+        )
         self._reference = parts.plan.reference.stepped(self._period_s)
         self._level = level
         if level is not ControlLevel.DRONE_SETPOINTS and parts.autopilot.has_sensors:

@@ -64,11 +64,11 @@ class EventQueue:
 
     def step(self, tick: int) -> None:
         """Begin and end what is due."""
+        time_s = tick * self._period_s
+        if self._guidance.stage != self._stage:  # also for events that are added later
+            self._stage, self._stage_began_s = self._guidance.stage, time_s
         if not self._waiting and not self._lasting:
             return
-        time_s = tick * self._period_s
-        if self._guidance.stage != self._stage:
-            self._stage, self._stage_began_s = self._guidance.stage, time_s
         for end_s, event in [entry for entry in self._lasting if entry[0] <= time_s + ROUNDING_S]:
             self._lasting.remove((end_s, event))
             event.end(self._scene)

@@ -33,13 +33,18 @@ class Loop:
             plant: The physics.
             observers: What watches the run.
         """
-        self.plant, self.observers = plant, list(observers)
+        self.plant = plant
+        self.observers: list[Observer] = []
         self.announce = Announcer(self.observers)
         self.tick = 0
         self._steps: tuple[Step, ...] = ()
+        self._before: tuple[Step, ...] = ()
+        self._after: tuple[Step, ...] = ()
         self._stopped = self._started = False
         self._begin_s = perf_counter()
         self._closing = ExitStack()
+        for observer in observers:
+            self.observe_with(observer)
 
     def set_steps(self, before: Sequence[Step], after: Sequence[Step]) -> None:
         """Set the steps: those before the observers look, the observers, those after.
@@ -52,8 +57,9 @@ class Loop:
         self._steps = (*self._before, *map(self._observing, self.observers), *self._after)
 
     def observe_with(self, observer: Observer) -> None:
-        """Add an observer before the start."""
+        """Add an observer before the start; it is closed with the loop, started or not."""
         self.observers.append(observer)
+        self._closing.callback(observer.close)
         self.set_steps(self._before, self._after)
 
     @property
@@ -86,7 +92,6 @@ class Loop:
             return
         self._started = True
         for observer in self.observers:
-            self._closing.callback(observer.close)
             observer.start(self)
         self._begin_s = perf_counter()
 
@@ -100,7 +105,7 @@ class Loop:
             self.tick = tick + 1
 
     def close(self) -> None:
-        """End everything that was started; further calls do nothing."""
+        """End everything that takes part; further calls do nothing."""
         self._closing.close()
 
     def __enter__(self) -> Self:

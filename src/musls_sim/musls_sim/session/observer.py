@@ -81,7 +81,7 @@ class Observer:
         """Something happened to the system: a motor failed, a cable broke, ..."""
 
     def close(self) -> None:
-        """The run is over, or has failed."""
+        """The run is over, or has failed, even before `start`."""
 
 
 class Announcer:

@@ -106,8 +106,24 @@ class Session(Loop):
         self.parts = compose(
             scenario, autopilot_logs or Path("px4"), force=force, make_autopilot=make_autopilot
         )
-        super().__init__(self.parts.plant, observers)
-        system = scenario.system
+        super().__init__(self.parts.plant)
+        self._closing.callback(self._note_wall_time)
+        self._closing.callback(self.parts.autopilot.close)
+        try:
+            self._connect(controller, make_guidance)
+        except BaseException:
+            self.close()
+            raise
+        for observer in observers:
+            self.observe_with(observer)
+
+    def _connect(
+        self,
+        controller: Controller | MakeController | None,
+        make_guidance: Callable[[Parts, Sequence[Observer]], Guidance],
+    ) -> None:
+        """Make the steps and connect them with the parts."""
+        scenario, system = self.scenario, self.scenario.system
         self.guidance = make_guidance(self.parts, self.observers)
         self.inputs = PlantInputs.zeros(system)
         self.command = MotorCommands.zeros(system.n_drones, len(system.drones[0].rotors))
@@ -124,8 +140,6 @@ class Session(Loop):
         for event in scenario.events:
             self.events.add(event)
         self.max_tension_n = np.zeros(len(self.plant.state.tension_peak_n))
-        self._closing.callback(self._note_wall_time)
-        self._closing.callback(self.parts.autopilot.close)
         self.plant_s = 0.0
         self._wall_s: float | None = None
         self.set_steps(

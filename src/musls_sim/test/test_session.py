@@ -1,0 +1,333 @@
+"""The session: the only loop, its order, what watches it, and how it ends."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flight_helpers import Look, session_with_bag
+from rosbags.highlevel import AnyReader
+
+from musls_description.errors import ConfigError
+from musls_sim.autopilots import AUTOPILOTS
+from musls_sim.events import Poke, When
+from musls_sim.recording import MemoryRecorder
+from musls_sim.scenario import load_scenario
+from musls_sim.session import compose as compose_module
+from musls_sim.session.loop import Loop
+from musls_sim.session.observer import Observer, RecorderObserver
+from musls_sim.session.session import Session
+
+SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
+SHORT = (
+    "system=x500_duo", "system.cables.links=3", "formation={radius_m: 1.0, height_m: 2.38}",
+    "mission.settle_s=0.2", "mission.stages.0.duration_s=0.3", "estimation.kind=truth",
+    "mission.setpoint_rate_hz=50",
+)  # fmt: skip
+PERIODS = 126
+"""Of the short flight: 0.2 s settle, 0.3 s hold, and one to find that it is over."""
+
+
+def scenario(*overrides):
+    return load_scenario(SHIPPED / "hold.yaml", [*SHORT, *overrides])
+
+
+class Diary(Observer):
+    """Writes down all that it is told."""
+
+    def __init__(self, entries, name="", every=1, fail_in=""):
+        self.entries, self.name, self.every, self.fail_in = entries, name, every, fail_in
+
+    def note(self, what, *more):
+        self.entries.append((self.name, what, *more))
+        if what == self.fail_in:
+            raise RuntimeError(f"{self.name} fails in {what}")
+
+    def start(self, loop):
+        self.note("start")
+
+    def observe(self, time_s, loop):
+        self.note("observe", loop.tick)
+
+    def on_setpoint(self, time_s, *poses):
+        self.note("setpoint", time_s, *(pose.shape for pose in poses))
+
+    def on_stage(self, time_s, name):
+        self.note("stage", time_s, name)
+
+    def on_event(self, time_s, kind, what):
+        self.note("event", time_s, kind)
+
+    def close(self):
+        self.note("close")
+
+
+class Wrapped:
+    """The built-in autopilot, which notes when it is started and closed."""
+
+    def __init__(self, setup, entries, fail_in):
+        self._inside, self.entries, self.fail_in = AUTOPILOTS["builtin"](setup), entries, fail_in
+
+    def start(self, setpoint, estimate):
+        self.entries.append(("autopilot", "start"))
+        if self.fail_in == "start":
+            raise RuntimeError("autopilot fails in start")
+        self._inside.start(setpoint, estimate)
+
+    def close(self):
+        self.entries.append(("autopilot", "close"))
+        self._inside.close()
+
+    def __getattr__(self, name):
+        return getattr(self._inside, name)
+
+
+def noting(entries, fail_in=""):
+    return lambda setup: Wrapped(setup, entries, fail_in)
+
+
+# ----------------------------------------------------------------------------------------- loop
+
+
+def test_a_loop_runs_its_steps_in_order_with_the_observers_between():
+    plant = type("Clockwork", (), {"period_s": 0.25})()
+    done = []
+    loop = Loop(plant, [Diary(done, "a"), Diary(done, "b", every=3)])
+    loop.set_steps(
+        [lambda tick: done.append(("before", tick))], [lambda t: done.append(("after", t))]
+    )
+    loop.observe_with(Diary(done, "c", every=2))
+    assert done == []
+    loop.advance(4)
+    assert done[:3] == [("a", "start"), ("b", "start"), ("c", "start")]
+    expected = []
+    for tick in range(4):
+        looking = [name for name, every in (("a", 1), ("b", 3), ("c", 2)) if tick % every == 0]
+        expected += [("before", tick), *((n, "observe", tick) for n in looking), ("after", tick)]
+    assert done[3:] == expected
+    assert loop.tick == 4 and loop.time_s == 1.0 and not loop.finished
+    loop.stop()
+    assert loop.finished and loop.stopped
+    loop.close()
+    loop.close()
+    assert sorted(done[-3:]) == [("a", "close"), ("b", "close"), ("c", "close")]
+    assert done.count(("a", "close")) == 1
+
+
+# -------------------------------------------------------------------------------------- session
+
+
+def test_run_is_advance_until_finished_bit_for_bit():
+    states = []
+    for drive in ("run", "one by one", "in one go"):
+        session = Session(scenario("seed=4", "estimation.kind=mocap"))
+        if drive == "run":
+            result = session.run()
+            assert result.periods == PERIODS and not result.interrupted
+            assert result.sim_time_s == session.time_s == pytest.approx(0.504)
+        elif drive == "one by one":
+            with session:
+                while not session.finished:
+                    session.advance(1)
+        else:
+            session.advance(PERIODS - 1)  # starts by itself
+            assert not session.finished
+            session.advance(1)
+            assert session.finished and not session.stopped
+            session.close()
+        states.append((session.tick, session.state.motion.copy(), session.estimate.data.copy()))
+    first, *others = states
+    for other in others:
+        assert all(map(np.array_equal, first, other))
+
+
+def test_in_a_period_guidance_speaks_before_observers_look_and_the_plant_moves_after():
+    seen = []
+    session = Session(scenario(), observers=[Diary(seen)])
+    before = session.state.position_enu_m.copy()
+
+    def look(time_s, loop):
+        seen.append(("look", loop.stage, loop.time_s == time_s == loop.plant.time_s))
+        if loop.tick == 0:
+            assert np.array_equal(loop.state.position_enu_m, before)
+
+    session.observe_with(Look(look))
+    session.advance(1)
+    told = [("", "setpoint", 0.0, (3,), (4,), (2, 3), (2, 4)), ("", "stage", 0.0, "settle")]
+    assert seen == [("", "start"), *told, ("", "observe", 0), ("look", "settle", True)]
+    assert session.plant.time_s == session.time_s == session.plant.period_s
+    session.advance(PERIODS - 1)
+    assert all(entry[2] for entry in seen if entry[0] == "look")
+    assert [entry[3] for entry in seen if entry[1] == "stage"] == ["settle", "hold"]
+    session.close()
+
+
+def test_the_parts_are_composed_once_and_shared(monkeypatch):
+    made = []
+    compose = compose_module.PLANTS["rigid_links"]
+    monkeypatch.setitem(
+        compose_module.PLANTS._entries,
+        "rigid_links",
+        lambda setup: made.append(setup) or compose(setup),
+    )
+    session = Session(scenario())
+    assert len(made) == 1
+    assert session.plant is session.parts.plant and session.state is session.plant.state
+    assert session.estimate is session.parts.estimator.estimate
+    assert session.inputs.rotor_command_rad_s is session.command.omega_cmd_rad_s
+    state, setpoint = session.state.motion, session.guidance.setpoint.data
+    session.run()
+    assert len(made) == 1
+    assert session.state.motion is state and session.guidance.setpoint.data is setpoint
+    session.close()
+
+
+def test_the_reference_is_where_the_mission_asks_the_load_to_be():
+    overrides = (
+        "mission.stages=[{kind: circle, radius_m: 1, speed_m_s: 2}]",
+        "mission.settle_s=0.2",
+    )
+    session = Session(scenario(*overrides))
+    session.advance(150)
+    angle = 2.0 * 0.4  # rad, at 1 m radius
+    reference = session.reference
+    assert reference.position_enu_m[:2] == pytest.approx([np.cos(angle), np.sin(angle)])
+    assert reference.velocity_enu_m_s[:2] == pytest.approx(
+        [-2.0 * np.sin(angle), 2.0 * np.cos(angle)]
+    )
+    assert np.linalg.norm(reference.acceleration_enu_m_s2) == pytest.approx(4.0)
+    session.close()
+
+
+def test_a_recorder_in_memory_and_a_bag_see_the_same(tmp_path):
+    session = session_with_bag(
+        scenario("recording={rate_hz: 125, shape_rate_hz: 25}"), tmp_path / "bag"
+    )
+    memory = MemoryRecorder(
+        session.scenario.system,
+        step_period_s=session.plant.period_s,
+        rate_hz=25.0,
+        shape_rate_hz=25.0,
+    )
+    heights = []
+    session.observe_with(RecorderObserver(memory))
+    session.observe_with(Look(lambda t, s: heights.append(s.state.position_enu_m[0, 2]), every=10))
+    session.run()
+    with AnyReader([tmp_path / "bag"]) as reader:
+        chosen = [c for c in reader.connections if c.topic == "/load/pose"]
+        poses = {t: reader.deserialize(d, c.msgtype) for c, t, d in reader.messages(chosen)}
+    assert len(poses) == 63 and len(heights) == 13
+    every_40_ms = [m.pose.position.z for t, m in sorted(poses.items()) if t % 40_000_000 == 0]
+    assert every_40_ms == heights == memory.state.columns()["position_enu_m"][:, 0, 2].tolist()
+
+
+# ------------------------------------------------------------------------------ when it goes wrong
+
+
+@pytest.mark.parametrize("method", ["observe", "setpoint", "stage"])
+def test_a_failing_observer_ends_the_run_and_everything_is_closed(tmp_path, method):
+    entries = []
+    session = session_with_bag(scenario(), tmp_path / "bag", make_autopilot=noting(entries))
+    session.observe_with(Diary(entries, "bad", every=20, fail_in=method))
+    session.observe_with(Diary(entries, "after"))
+    with pytest.raises(RuntimeError, match=f"bad fails in {method}"):
+        session.run()
+    for name in ("autopilot", "bad", "after"):
+        assert entries.count((name, "close")) == 1
+    with AnyReader([tmp_path / "bag"]) as reader:  # readable, with its index
+        assert reader.message_count > 0 or method != "observe"
+
+
+@pytest.mark.parametrize("who", ["autopilot", "first", "second"])
+def test_what_fails_to_start_takes_everything_with_it(tmp_path, who):
+    entries = []
+    make = noting(entries, "start" if who == "autopilot" else "")
+    first = Diary(entries, "first", fail_in="start" if who == "first" else "")
+    session = Session(scenario(), observers=[first], make_autopilot=make)
+    second = Diary(entries, "second", fail_in="start" if who == "second" else "")
+    session.observe_with(second)
+    bag = session_with_bag(scenario(), tmp_path / "bag").observers[0]
+    session.observe_with(bag)
+    with pytest.raises(RuntimeError, match=f"{who} fails in start"), session:
+        raise AssertionError("it must not come this far")
+    for name in ("autopilot", "first", "second"):
+        assert entries.count((name, "close")) == 1, name
+    assert session.tick == 0
+    with AnyReader([tmp_path / "bag"]) as reader:
+        assert reader.message_count == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"controller": lambda: 3}, "makes a int, not a musls.Controller"),
+        ({"events": ["{kind: poke, when: {time_s: 0}, body: drone_9, duration_s: 1}"]}, "drone_9"),
+    ],
+)
+def test_a_session_that_is_refused_closes_its_autopilot(options, words):
+    entries = []
+    events = f"events=[{', '.join(options.pop('events', []))}]"
+    with pytest.raises(ConfigError, match=words):
+        Session(scenario(events), make_autopilot=noting(entries), **options)
+    assert entries == [("autopilot", "close")]
+
+
+def test_a_session_that_never_flies_can_be_closed(tmp_path):
+    entries = []
+    session = session_with_bag(scenario(), tmp_path / "bag", make_autopilot=noting(entries))
+    session.close()
+    session.close()
+    assert entries == [("autopilot", "close")]
+    with AnyReader([tmp_path / "bag"]) as reader:
+        assert reader.message_count == 0
+
+
+def test_stop_ends_a_run_after_the_present_period():
+    session = Session(scenario())
+    session.observe_with(Look(lambda t, s: s.stop() if s.tick == 40 else None))
+    result = session.run()
+    assert result.interrupted and result.periods == 41
+    assert session.finished and session.stopped
+
+
+# ----------------------------------------------------------------------------------------- events
+
+
+def test_events_happen_in_their_time_and_are_told():
+    told = []
+    events = (
+        "events=[{kind: poke, when: {time_s: 0.05}, force_enu_n: [1, 0, 0], duration_s: 0.1},"
+        "{kind: poke, when: {stage: hold, after_s: 0.1}, body: drone_2,"
+        " moment_enu_n_m: [0, 0, 0.01], duration_s: 0.05}]"
+    )
+    session = Session(scenario(events), observers=[Diary(told)])
+    push = {}
+    session.observe_with(Look(lambda t, s: push.update({s.tick: s.inputs.wrench_enu.copy()})))
+    session.run()
+    times = [entry[2] for entry in told if entry[1] == "event"]
+    assert times == pytest.approx([0.052, 0.152, 0.3, 0.352])
+    assert [event.time_s for event in session.events.happened] == times
+    assert "load: pushed by [1.0, 0.0, 0.0] N for 0.1 s" in session.events.happened[0].what
+    acting = {tick: [tuple(map(int, at)) for at in np.argwhere(w)] for tick, w in push.items()}
+    assert [tick for tick, where in acting.items() if (0, 3) in where] == list(range(13, 38))
+    assert [tick for tick, where in acting.items() if (2, 2) in where] == list(range(75, 88))
+
+
+def test_an_event_that_is_added_in_flight_counts_from_the_beginning_of_the_stage():
+    session = Session(scenario())
+    with session:
+        session.advance(60)  # hold began at 0.2 s
+        session.add_event(Poke(when=When(stage="hold", after_s=0.1), duration_s=0.05))
+        session.advance(30)
+    (begin, end) = session.events.happened
+    assert (begin.time_s, end.time_s) == pytest.approx((0.3, 0.352))
+
+
+def test_an_event_in_a_stage_that_is_not_flown_is_refused():
+    event = "events=[{kind: poke, when: {stage: circle}, duration_s: 1}]"
+    with pytest.raises(ConfigError, match=r"'circle' is not flown; this mission has settle, hold"):
+        Session(scenario(event))
+
+
+def test_a_controller_class_of_another_kind_is_refused():
+    with pytest.raises(ConfigError, match=r"not a musls\.Controller"):
+        Session(scenario(), controller=dict)
