@@ -499,7 +499,7 @@ def test_a_full_disk_while_a_text_is_written(here, capsys, monkeypatch, name):
         Path, "write_text",
         lambda self, *args, **o: no_space() if self.name == name else write(self, *args, **o),
     )  # fmt: skip
-    undrawn = SimpleNamespace(write_figures=lambda *args: [])
+    undrawn = SimpleNamespace(begin=lambda *args: None, finish=list)
     monkeypatch.setattr(fly_module, "FigureWorkers", lambda: nullcontext(undrawn))
     args = [word for word in FLY if word != "--no-report" or name != "report.html"]
     line = refused(here, capsys, *args, "--out", "new/x")

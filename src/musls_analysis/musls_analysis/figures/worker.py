@@ -47,15 +47,17 @@ class FigureWorkers:
             for _ in range(count)
         ]  # fmt: skip
 
-    def write_figures(
-        self, recording: Recording, summary: Mapping[str, Any], folder: Path
-    ) -> list[WrittenFigure]:
-        """Same as `musls_analysis.figures.write_figures`, once; the processes end with it."""
+    def begin(self, recording: Recording, summary: Mapping[str, Any], folder: Path) -> None:
+        """Begin to do the same as `musls_analysis.figures.write.write_figures`, once."""
+        self._job = recording, summary, folder
         job = pickle.dumps((recording, summary, folder), pickle.HIGHEST_PROTOCOL)
         for k, process in enumerate(self._processes):
             with suppress(OSError):  # a dead process is noticed below
                 pickle.dump((slice(k, None, self.count), job), process.stdin)
                 process.stdin.close()
+
+    def finish(self) -> list[WrittenFigure]:
+        """Wait for the figures that were begun; the processes end with it."""
         figures: dict[int, WrittenFigure] = {}
         for k, process in enumerate(self._processes):
             try:
@@ -63,7 +65,7 @@ class FigureWorkers:
             except (EOFError, OSError, pickle.UnpicklingError):
                 from musls_analysis.figures.write import write_figures
 
-                written = write_figures(recording, summary, folder, slice(k, None, self.count))
+                written = write_figures(*self._job, slice(k, None, self.count))
             figures |= {k + self.count * i: figure for i, figure in enumerate(written)}
         return [figures[i] for i in sorted(figures)]
 

@@ -59,21 +59,26 @@ def write_report(
     Returns:
         The HTML file.
     """
+    job = recording, summary, folder / "figures"
+    if workers is not None:
+        workers.begin(*job)
     # Imported here, because they are slow and only reports need them.
     from jinja2 import Environment, StrictUndefined
 
     flown = flown or Flown()
-    if workers is None:
-        from musls_analysis.figures.write import write_figures
-    else:
-        write_figures = workers.write_figures
-    figures = write_figures(recording, summary, folder / "figures")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["png"] = _data_uri
     environment.filters["words"] = lambda name: name.replace("_", " ")
-    html = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    if workers is not None:
+        figures = workers.finish()
+    else:
+        from musls_analysis.figures.write import write_figures
+
+        figures = write_figures(*job)
+    html = template.render(
         flown=flown,
         recording=recording,
         errors=summary["errors"],

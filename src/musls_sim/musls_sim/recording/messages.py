@@ -6,27 +6,36 @@ Arrays keep the workspace's order (quaternions [w, x, y, z]); this is where ROS 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rosbags.typesys import Stores, get_typestore
+
+if TYPE_CHECKING:
+    from rosbags.typesys.store import Typestore
 
 Array = NDArray[np.float64]
 
 WORLD = "world"
-
-STORE = get_typestore(Stores.ROS2_JAZZY)
-"""Message definitions and serialiser. Jazzy is the distribution that the workspace targets."""
 
 _LINE_RGBA = (0.1, 0.1, 0.1, 1.0)
 _LINE_WIDTH_MIN_M = 0.01
 """A rope of a few millimetres would not be seen in RViz."""
 
 
+@cache
+def typestore() -> Typestore:
+    """Message definitions and serialiser. Jazzy is the distribution that the workspace targets."""
+    # Imported here, because it takes a tenth of a second and recording in memory needs none of it.
+    from rosbags.typesys import Stores, get_typestore
+
+    return get_typestore(Stores.ROS2_JAZZY)
+
+
 def _make(msgtype: str, *values: Any, **fields: Any) -> Any:
     package, name = msgtype.split("/")
-    return STORE.types[f"{package}/msg/{name}"](*values, **fields)
+    return typestore().types[f"{package}/msg/{name}"](*values, **fields)
 
 
 def stamp(sec: int, nanosec: int) -> Any:
@@ -116,7 +125,7 @@ def line_strip(time: Any, number: int, width_m: float, points_enu_m: Array) -> A
         width_m: Width of the line, raised to what can be seen.
         points_enu_m: Points of the line.
     """
-    kind = STORE.types["visualization_msgs/msg/Marker"]
+    kind = typestore().types["visualization_msgs/msg/Marker"]
     width = max(width_m, _LINE_WIDTH_MIN_M)
     no_bytes = np.zeros(0, np.uint8)
     origin = _make("geometry_msgs/Pose", point(np.zeros(3)), quaternion(np.eye(4)[0]))
@@ -145,4 +154,4 @@ def line_strip(time: Any, number: int, width_m: float, points_enu_m: Array) -> A
 
 def serialize(message: Any) -> bytes:
     """CDR bytes of a message (little-endian, with encapsulation header)."""
-    return bytes(STORE.serialize_cdr(message, message.__msgtype__))
+    return bytes(typestore().serialize_cdr(message, message.__msgtype__))
