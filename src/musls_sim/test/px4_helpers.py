@@ -3,9 +3,8 @@
 import sys
 from pathlib import Path
 
-from musls_sim.session.flight import Flight
-
 from musls_sim.scenario import load_scenario
+from musls_sim.session.flight import Flight
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 PEER = Path(__file__).with_name("scripted_px4.py")

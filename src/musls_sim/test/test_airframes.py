@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from musls_sim.session.airframe import hover_parameters
-from musls_sim.session.flight import Flight
 
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.airframe import gains, rotor_layout
 from musls_description.library import load_system
 from musls_sim.scenario import load_scenario
+from musls_sim.session.airframe import hover_parameters
+from musls_sim.session.flight import Flight
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 

@@ -6,13 +6,13 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from musls_sim.session.flight import Flight
 from px4_helpers import HOP, HURRY, SHIPPED, px4_flight
 
 from musls_description.errors import ConfigError
 from musls_sim.px4.errors import Px4Error
 from musls_sim.px4.install import find_px4
 from musls_sim.scenario import load_scenario
+from musls_sim.session.flight import Flight
 
 try:
     find_px4()

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from musls_sim.px4.graph_vehicles import Px4Vehicles
 from px4_helpers import HOP, SHIPPED, children_of, install_agent, install_peer
 
 from musls_control.offboard.topics import target_system
 from musls_sim.px4 import start_up
 from musls_sim.px4.agent import VARIABLE, XrceAgent, find_agent
 from musls_sim.px4.errors import Px4Error
+from musls_sim.px4.graph_vehicles import Px4Vehicles
 from musls_sim.px4.instances import claim_instances
 from musls_sim.scenario import load_scenario
 
