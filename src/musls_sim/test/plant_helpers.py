@@ -39,7 +39,9 @@ def formation(system, radius=1.0, height=3.2):
 
 def hovering_plant(system, **options):
     """A plant at rest in the air and the rotor speeds that hold it."""
-    rest = hanging_equilibrium(system, formation(system))
+    share = min(1.0, system.cables[0].length_m / 2.0)  # short cables: a small formation
+    drones = formation(system, radius=share, height=1.2 + 2.0 * share)
+    rest = hanging_equilibrium(system, drones)
     speeds = trim_speeds_rad_s(system, rest)
     plant = DartPlant(system, rest.configuration, rotor_speed_rad_s=speeds, **options)
     return plant, speeds, rest
