@@ -15,8 +15,12 @@ MIN_STEP_S = 1e-6
 """Smallest physics step that may be asked for; smaller ones would never end."""
 
 
+STANDARD_GRAVITY_M_S2 = 9.80665
+
 MAX_GRAVITY_M_S2 = 100.0
 """Four times Jupiter's; no multirotor lifts itself beyond."""
+
+Gravity = Annotated[float, Field(gt=0.0, le=MAX_GRAVITY_M_S2, allow_inf_nan=False), Number]
 
 
 def _divides_period(step_s: float | str) -> float | str:
@@ -47,6 +51,6 @@ class PhysicsSpec:
     """
 
     step_size_s: Step = "auto"
-    gravity_m_s2: Annotated[float, Field(gt=0.0, le=MAX_GRAVITY_M_S2), Number] = 9.80665
+    gravity_m_s2: Gravity = STANDARD_GRAVITY_M_S2
     exact_friction: bool = False
     refine: bool = True

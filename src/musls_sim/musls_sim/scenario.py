@@ -70,8 +70,8 @@ class RecordingSpec:
         shape_rate_hz: Rate of the cable shapes; must divide `rate_hz`.
     """
 
-    rate_hz: Annotated[float, Field(ge=0.01, le=250.0), Number] = 50.0
-    shape_rate_hz: Annotated[float, Field(ge=0.01, le=250.0), Number] = 10.0
+    rate_hz: Annotated[float, Field(ge=0.01, le=250.0, allow_inf_nan=False), Number] = 50.0
+    shape_rate_hz: Annotated[float, Field(ge=0.01, le=250.0, allow_inf_nan=False), Number] = 10.0
 
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
