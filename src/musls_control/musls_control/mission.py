@@ -19,11 +19,31 @@ from musls_control.formation import Cone, drone_poses
 from musls_control.reference import Path, Piece, Reference, Rest, StraightMove
 from musls_control.trajectories import AnyTrajectory
 from musls_description.errors import ConfigError
-from musls_description.schema import Finite, NonNegative, Positive, spec
+from musls_description.schema import Number, spec
 
 Array = NDArray[np.float64]
 
-LONGEST_STAGE_S = 86400.0
+LONGEST_S = 86400.0
+"""Of a flight: a day. Batteries last half an hour."""
+
+MOST_SETPOINTS = 2_000_000
+"""Set-points of all drones together; all are sampled before the flight (some 200 bytes each)."""
+
+LOWEST_RATE_HZ = 0.1
+"""Of set-points; each phase lasts one of them at least, ten seconds."""
+
+LONGEST_PHASE_S = 3600.0
+"""Of spool-up, take-off, forming up and settling: in none of them is anything carried."""
+
+SLOWEST_M_S, FASTEST_M_S = 1e-3, 30.0
+"""Slower moves end never, faster ones no multirotor flies; PX4's own limit is 12 m/s."""
+
+Rate = Annotated[float, Field(ge=LOWEST_RATE_HZ, le=250.0, allow_inf_nan=False), Number]
+Settling = Annotated[float, Field(ge=0.0, le=LONGEST_PHASE_S, allow_inf_nan=False), Number]
+TurnRate = Annotated[float, Field(ge=1e-3, le=30.0, allow_inf_nan=False), Number]
+Phase = Annotated[float, Field(gt=0.0, le=LONGEST_PHASE_S, allow_inf_nan=False), Number]
+Speed = Annotated[float, Field(ge=SLOWEST_M_S, le=FASTEST_M_S, allow_inf_nan=False), Number]
+Height = Annotated[float, Field(ge=-1000.0, le=1000.0, allow_inf_nan=False), Number]
 
 
 @spec
@@ -48,17 +68,19 @@ class MissionSpec:
     """
 
     stages: Annotated[tuple[AnyTrajectory, ...], Field(min_length=1)]
-    setpoint_rate_hz: Annotated[float, Field(gt=0.0, le=250.0)] = 5.0
-    spool_up_s: Positive = 1.6
-    take_off_s: Positive = 4.6
-    rise_m: Positive = 0.7
-    form_up_s: Positive = 4.0
-    slack_height_m: Finite = -0.5
-    vertical_speed_m_s: Positive = 0.3
-    transit_speed_m_s: Positive = 0.4
-    transit_yaw_rate_rad_s: Positive = 0.3
-    settle_s: NonNegative = 1.5
-    landing_speed_m_s: Positive = 0.5
+    setpoint_rate_hz: Annotated[
+        float, Field(ge=LOWEST_RATE_HZ, le=250.0, allow_inf_nan=False), Number
+    ] = 5.0
+    spool_up_s: Phase = 1.6
+    take_off_s: Phase = 4.6
+    rise_m: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False), Number] = 0.7
+    form_up_s: Phase = 4.0
+    slack_height_m: Height = -0.5
+    vertical_speed_m_s: Speed = 0.3
+    transit_speed_m_s: Speed = 0.4
+    transit_yaw_rate_rad_s: TurnRate = 0.3
+    settle_s: Settling = 1.5
+    landing_speed_m_s: Speed = 0.5
 
 
 @dataclass(frozen=True)
@@ -121,8 +143,25 @@ class _Draft:
         self.names: list[str] = []
         self.pieces: list[Piece] = []
 
-    def times(self, duration_s: float) -> Array:
-        return np.arange(max(1, int(np.ceil(duration_s * self.rate_hz - 1e-9)))) / self.rate_hz
+    def times(self, duration_s: float, what: str) -> Array:
+        """Times of the set-points of a phase from its beginning.
+
+        Raises:
+            ConfigError: The flight would last too long, or have too many set-points.
+        """
+        end_s = self.now_s + duration_s
+        if not end_s <= LONGEST_S:
+            raise ConfigError(
+                f"{what}: lasts {duration_s:g} s and would end {end_s:g} s after the start; a "
+                f"flight lasts at most {LONGEST_S:g} s (a day)"
+            )
+        rows = max(1, int(np.ceil(duration_s * self.rate_hz - 1e-9)))
+        if (len(self.stage) + rows) * self.n > MOST_SETPOINTS:
+            raise ConfigError(
+                f"{what}: lasts {duration_s:g} s, which makes more than {MOST_SETPOINTS} set-points"
+                f" of the drones: lower mission.setpoint_rate_hz ({self.rate_hz:g}) or fly less"
+            )
+        return np.arange(rows) / self.rate_hz
 
     def add(
         self, name: str, pose: Array, drones: Array | None = None, piece: Piece | None = None
@@ -168,7 +207,7 @@ class _Draft:
         if duration + hold_s < 1e-9:
             return
         # The first row already moves: the last one of the move is then its end, without a jump.
-        times = self.times(duration + hold_s) + 1.0 / self.rate_hz
+        times = self.times(duration + hold_s, f"mission: {name}") + 1.0 / self.rate_hz
         share = np.clip(times / max(duration, 1e-9), 0.0, 1.0)
         begin_s = self.now_s - 1.0 / self.rate_hz
         move = StraightMove(start, target.copy(), float(duration))
@@ -195,6 +234,9 @@ def compile_plan(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> Flight
         mission: What is to be flown.
         cone: Formation.
         ground: Where load and drones stand.
+
+    Raises:
+        ConfigError: The flight would last too long, or have too many set-points.
     """
     draft = _Draft(mission.setpoint_rate_hz, cone, len(ground.drone_position_enu_m))
     _take_off(draft, mission, ground)
@@ -220,16 +262,53 @@ def compile_air_plan(
         cone: Formation.
         load_pose: Load's set-point at the start: x, y, z [m], yaw [rad], (4,).
         n_drones: Number of drones.
+
+    Raises:
+        ConfigError: The flight would last too long, or have too many set-points.
     """
     draft = _Draft(mission.setpoint_rate_hz, cone, n_drones)
-    draft.add("settle", np.tile(load_pose, (len(draft.times(max(mission.settle_s, 0.2))), 1)))
+    times = draft.times(max(mission.settle_s, 0.2), "mission.settle_s")
+    draft.add("settle", np.tile(load_pose, (len(times), 1)))
     _stages(draft, mission, None)
     return draft.plan()
 
 
+def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
+    """About how long a flight takes, without sampling its set-points.
+
+    Args:
+        mission: What is to be flown.
+        lands: Whether it starts and ends on the ground.
+    """
+    first = mission.stages[0].pose(np.zeros(1))[0]
+    last = np.array([0.0, 0.0, first[2], 0.0]) if lands else first
+    total_s = mission.settle_s
+    for stage in mission.stages:
+        begin, end = stage.pose(np.array([0.0, stage.duration_s]))
+        total_s += _transit_s(mission, begin - last) + stage.duration_s
+        last = end
+    if lands:
+        slack_m = mission.slack_height_m
+        total_s += mission.spool_up_s + mission.take_off_s
+        total_s += 2.0 * (mission.form_up_s + mission.settle_s)
+        up_and_down_m = abs(first[2] - slack_m) + abs(last[2] - slack_m)
+        total_s += up_and_down_m / mission.vertical_speed_m_s
+    return float(total_s)
+
+
+def _transit_s(mission: MissionSpec, way: Array) -> float:
+    """Time for a way of x, y, z [m], yaw [rad] between stages, with the hold at its end."""
+    turn_rad = abs(np.remainder(way[3] + np.pi, 2.0 * np.pi) - np.pi)
+    move_s = max(
+        np.linalg.norm(way[:3]) / mission.transit_speed_m_s,
+        turn_rad / mission.transit_yaw_rate_rad_s,
+    )
+    return float(move_s + mission.settle_s) if move_s > 0.0 else 0.0
+
+
 def _take_off(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
     slack = np.array([*ground.load_position_enu_m[:2], mission.slack_height_m, ground.load_yaw_rad])
-    times = draft.times(mission.spool_up_s)
+    times = draft.times(mission.spool_up_s, "mission.spool_up_s")
     pose = np.tile(slack, (len(times), 1))
     standing = np.broadcast_to(ground.drone_position_enu_m, (len(times), draft.n, 3))
     draft.add("spool_up", pose, standing)
@@ -241,14 +320,15 @@ def _take_off(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
     # One step up: PX4's own ramp shapes the take-off, and a slow set-point only delays it.
     _fly(draft, "take_off", slack, low, low, mission.take_off_s)
     _fly(draft, "form_up", slack, low, formation[0], mission.form_up_s)
-    draft.add("form_up", np.tile(slack, (len(draft.times(mission.settle_s)), 1)))
+    times = draft.times(mission.settle_s, "mission.settle_s")
+    draft.add("form_up", np.tile(slack, (len(times), 1)))
 
 
 def _fly(
     draft: _Draft, name: str, load: Array, start: Array, end: Array, duration_s: float
 ) -> None:
     """Append a smooth move of the drones, (n, 3) to (n, 3), below a resting load set-point."""
-    times = draft.times(duration_s)
+    times = draft.times(duration_s, f"mission: {name}")
     share = ((times + 1.0 / draft.rate_hz) / duration_s).clip(0.0, 1.0)
     share = share**2 * (3.0 - 2.0 * share)
     drones = start + share[:, None, None] * (end - start)
@@ -257,11 +337,6 @@ def _fly(
 
 def _stages(draft: _Draft, mission: MissionSpec, ground: GroundSpot | None) -> None:
     for k, stage in enumerate(mission.stages):
-        if stage.duration_s > LONGEST_STAGE_S:
-            raise ConfigError(
-                f"mission.stages.{k}: lasts {stage.duration_s:g} s, at most {LONGEST_STAGE_S:g} s "
-                "(a day) are possible"
-            )
         first = stage.pose(np.zeros(1))[0]
         if ground is not None and draft.last[2] < ground.load_position_enu_m[2] < first[2]:
             _lift(draft, mission, ground, first[2])
@@ -279,7 +354,7 @@ def _stages(draft: _Draft, mission: MissionSpec, ground: GroundSpot | None) -> N
                 mission.transit_yaw_rate_rad_s,
                 mission.settle_s,
             )
-        pose = stage.pose(draft.times(stage.duration_s))
+        pose = stage.pose(draft.times(stage.duration_s, f"mission.stages.{k}"))
         pose[:, 3] += turns
         draft.stage_of(stage.kind, stage, pose, turns)
 
@@ -330,9 +405,6 @@ def _land(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
     end[:, 2] = ground.drone_position_enu_m[:, 2]
     low = end + [0.0, 0.0, mission.rise_m]
     _fly(draft, "spread", last, start, low, mission.form_up_s)
-    draft.add(
-        "spread",
-        np.tile(last, (len(draft.times(mission.settle_s)), 1)),
-        np.broadcast_to(low, (len(draft.times(mission.settle_s)), draft.n, 3)),
-    )
+    rows = len(draft.times(mission.settle_s, "mission.settle_s"))
+    draft.add("spread", np.tile(last, (rows, 1)), np.broadcast_to(low, (rows, draft.n, 3)))
     draft.add("land", last[None], end[None])

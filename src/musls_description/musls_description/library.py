@@ -14,8 +14,10 @@ from typing import Any
 
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
-from musls_description.schema import build, parse_yaml, read_text, read_yaml
-from musls_description.system import SlungLoadSystem
+from musls_description.schema import build
+from musls_description.sources import SourceFile
+from musls_description.strict_yaml import is_file, parse_yaml, read_text, read_yaml, shown
+from musls_description.system import MAX_CABLES, SlungLoadSystem
 
 SYSTEMS = Path(__file__).parent / "systems"
 
@@ -37,13 +39,12 @@ def system_path(name: str, relative_to: Path | None = None) -> Path:
     """
     if name.endswith((".yaml", ".yml")):
         path = (relative_to or Path()) / name
-        if not path.is_file():
-            raise ConfigError(f"system file {path}: no such file")
+        if not is_file(path):
+            raise ConfigError(f"system file {shown(str(path), 200)}: no such file")
         return path
-    path = SYSTEMS / f"{name}.yaml"
-    if not path.is_file():
-        raise ConfigError(f"unknown system '{name}': {near_names(name, system_names())}")
-    return path
+    if name not in system_names():
+        raise ConfigError(f"unknown system '{shown(name)}': {near_names(name, system_names())}")
+    return SYSTEMS / f"{name}.yaml"
 
 
 def load_system(name: str) -> SlungLoadSystem:
@@ -68,33 +69,49 @@ def build_system(data: Any, where: str, text: str | None = None) -> SlungLoadSys
     Raises:
         ConfigError: Unknown, missing or invalid field.
     """
-    return build(SlungLoadSystem, expand_system(data, where), where, text)
+    file = SourceFile((), where, text)
+    return build(SlungLoadSystem, expand_system(data, file), where, text)
 
 
-def expand_system(data: Any, where: str) -> Any:
-    """Write out the short forms of a system's data (see the module's text)."""
+def expand_system(data: Any, file: SourceFile, below: tuple[str, ...] = ()) -> Any:
+    """Write out the short forms of a system's data (see the module's text).
+
+    Args:
+        data: As read from YAML.
+        file: Where it stands, for the error.
+        below: Keys of a scenario below which it stands.
+
+    Raises:
+        ConfigError: A part that does not exist.
+    """
     if not isinstance(data, Mapping):
         return data
     data = dict(data)
     load = data.get("load")
     attachments = load.get("cable_attachments_m") if isinstance(load, Mapping) else None
     count = len(attachments) if isinstance(attachments, (list, tuple)) else 1
+    if count > MAX_CABLES:
+        return data  # which the validation refuses
     for part in ("drones", "cables"):
         if isinstance(data.get(part), Mapping):
             data[part] = [data[part]] * count
         if isinstance(data.get(part), (list, tuple)):
             # Copies, so that a change to one element is not a change to all.
-            data[part] = [copy.deepcopy(_with_base(item, where)) for item in data[part]]
+            data[part] = [
+                copy.deepcopy(_with_base(item, file, (*below, part, k)))
+                for k, item in enumerate(data[part])
+            ]
     return data
 
 
-def _with_base(item: Any, where: str) -> Any:
+def _with_base(item: Any, file: SourceFile, path: tuple[str | int, ...]) -> Any:
     if not isinstance(item, Mapping) or "from" not in item:
         return item
-    path = SYSTEMS / "parts" / f"{item['from']}.yaml"
-    if not path.is_file():
-        parts = sorted(p.stem for p in path.parent.glob("*.yaml"))
-        raise ConfigError(
-            f"{where}: unknown part '{item['from']}': {near_names(item['from'], parts)}"
-        )
-    return {**read_yaml(path), **{k: v for k, v in item.items() if k != "from"}}
+    name = item["from"]
+    parts = sorted(path.stem for path in (SYSTEMS / "parts").glob("*.yaml"))
+    if name not in parts:
+        text = repr(name) if not isinstance(name, str) else f"'{name}'"
+        where = file.place((*path, "from"))
+        raise ConfigError(f"{where}: unknown part {shown(text)}: {near_names(name, parts)}")
+    part = read_yaml(SYSTEMS / "parts" / f"{name}.yaml")
+    return {**part, **{k: v for k, v in item.items() if k != "from"}}

@@ -9,27 +9,68 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic_core import ArgsKwargs
 from typing_extensions import dataclass_transform
 
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
+from musls_description.sources import SourceFile, Sources
+from musls_description.strict_yaml import parse_yaml, read_text, read_yaml, shown
+
+__all__ = [  # reading YAML belongs to specifications, so its functions can be had here as well
+    "Edges", "Finite", "Fraction", "Matrix3", "NonNegative", "Number", "Positive", "Vector3",
+    "build", "describe", "parse_yaml", "read_text", "read_yaml", "spec", "to_data", "to_yaml",
+]  # fmt: skip
 
 T = TypeVar("T")
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+LARGEST = 1e9
+"""No quantity of a flight, in SI units, is larger; sums and squares of such stay finite."""
+
+SMALLEST = 1e-12
+"""What must be above 0 is not below; so quotients stay finite too."""
+
+
+def _no_truth_value(value: Any) -> Any:
+    """YAML reads `yes` and `on` as true, which pydantic would take for 1."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number, not true or false")
+    return value
+
+
+def _not_vanishing(value: float) -> float:
+    if value < SMALLEST:
+        raise ValueError(f"must be at least {SMALLEST:g}")
+    return value
+
+
+# Bounds come before the check for truth values, so that they become a part of pydantic's own float.
+Number = BeforeValidator(_no_truth_value)
+"""To be added to a field of numbers: Annotated[float, Field(gt=0.0), Number]."""
+
+Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False), Number]
+Positive = Annotated[
+    float,
+    Field(gt=0.0, le=LARGEST, allow_inf_nan=False),
+    AfterValidator(_not_vanishing),
+    Number,
+]
+NonNegative = Annotated[float, Field(ge=0.0, le=LARGEST, allow_inf_nan=False), Number]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0), Number]
 Vector3 = tuple[Finite, Finite, Finite]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
@@ -59,56 +100,75 @@ def spec(cls: type[T]) -> type[T]:
         try:
             validating_init(self, *args, **kwargs)
         except ValidationError as error:
-            raise ConfigError(describe(error, made, kwargs, made.__name__)) from None
+            sources = Sources([SourceFile((), made.__name__, None)])
+            raise ConfigError(describe(error, made, kwargs, sources)) from None
 
     made.__init__ = init  # type: ignore[method-assign]
+    if (tag := _tag(made)) is not None:
+        _SPECS_BY_KIND.setdefault(tag, []).append(made)
     return made
 
 
-def describe(
-    error: ValidationError,
-    root: type,
-    data: Any,
-    where: str,
-    line_of: Callable[[Sequence], int | None] = lambda path: None,
-) -> str:
-    """Say the first error of a validation in one line.
+_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+_MISSING = ("missing", "missing_argument", "missing_keyword_only_argument")
+
+
+def describe(error: ValidationError, root: type, data: Any, sources: Sources) -> str:
+    """Say the first error of a validation in one line; of missing keys all.
 
     Args:
         error: What pydantic found.
         root: Dataclass that was to be built; its fields give the near names.
         data: What it was to be built from.
-        where: File, or name of the class.
-        line_of: Line number of a path of keys in the file, None where unknown.
+        sources: Where the data came from.
     """
     # A union reports one error per alternative; the longest path is the one that was meant.
     # Of equals an unknown key says most: the missing one is probably just misspelt.
-    unknown = ("unexpected_keyword_argument", "extra_forbidden")
-    first = max(error.errors(), key=lambda e: (len(e["loc"]), e["type"] in unknown))
+    errors = error.errors(include_url=False)
+    first = max(errors, key=lambda e: (len(e["loc"]), e["type"] in _UNKNOWN))
+    if first["type"] in _MISSING:
+        return _missing([e for e in errors if e["type"] in _MISSING], data, sources)
     path = _keys_of_input(first["loc"], data)
-    line = line_of(path)
-    place = where if line is None else f"{where}, line {line}"
-    field = ".".join(str(part) for part in path)
-    kind, shown = first["type"], first["input"]
-    if kind in unknown:
-        names = _field_names(root, first["loc"][:-1])
-        return f"{place}: unknown key '{field}': {near_names(str(path[-1]), names)}"
-    if kind in ("missing", "missing_argument", "missing_keyword_only_argument"):
-        return f"{place}: {'.'.join(map(str, (*path, first['loc'][-1])))} is missing"
+    kind = first["type"]
+    place, skip = sources.place(path, whole=kind not in _UNKNOWN)
+    field = shown(".".join(map(str, path[skip:])), 200)
+    if kind in _UNKNOWN:
+        names = _field_names(root, first["loc"][:-1], data)
+        near = f": {near_names(path[-1] if path else '', names)}" if names else ""
+        return f"{place}: unknown key '{field}'{near}"
     if kind == "union_tag_invalid":
         tags = [tag.strip("' ") for tag in first["ctx"]["expected_tags"].split(",")]
         tag = first["ctx"]["tag"]
-        return f"{place}: {field}.kind = '{tag}': {near_names(tag, tags)}"
+        return f"{place}: {field}.kind = '{shown(tag)}': {near_names(tag, tags)}"
+    if kind == "union_tag_not_found":
+        return f"{place}: {field}.kind is missing or no name"
     text = first["msg"].removeprefix("Value error, ")
     text = text[:1].lower() + text[1:]
-    if isinstance(shown, Mapping) or dataclasses.is_dataclass(shown) or type(shown) is ArgsKwargs:
+    value = first["input"]
+    if isinstance(value, Mapping) or dataclasses.is_dataclass(value) or type(value) is ArgsKwargs:
         return f"{place}: {field + ': ' if field else ''}{text}"
-    return f"{place}: {field} = {_short(shown)}: {text}"
+    return f"{place}: {field + ' = ' if field else ''}{_short(value)}: {text}"
+
+
+def _missing(errors: Sequence[Any], data: Any, sources: Sources) -> str:
+    """All missing keys, those of each file together."""
+    fields: dict[str, list[str]] = {}
+    for error in errors:
+        path = (*_keys_of_input(error["loc"][:-1], data), error["loc"][-1])
+        place, skip = sources.place(path, whole=False)
+        fields.setdefault(place, []).append(".".join(map(str, path[skip:])))
+    return "; ".join(
+        f"{place}: {', '.join(dict.fromkeys(names))} {'is' if len(set(names)) == 1 else 'are'} "
+        "missing"
+        for place, names in fields.items()
+    )
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    try:
+        return shown(repr(value))
+    except ValueError:  # a number of more digits than Python writes out
+        return f"a {type(value).__name__} too long to be shown"
 
 
 def _keys_of_input(location: Sequence, data: Any) -> tuple:
@@ -127,20 +187,33 @@ def _keys_of_input(location: Sequence, data: Any) -> tuple:
     return tuple(kept)
 
 
-def _field_names(root: type, path: Sequence) -> list[str]:
-    """Field names of the dataclass at a path below `root` (of all candidates in a union)."""
+def _field_names(root: type, path: Sequence, data: Any) -> list[str]:
+    """Field names of the dataclass at a path below `root` (of all candidates in a union).
+
+    A field whose classes only a registry knows says them by its data: those of the `kind` there.
+    """
     kinds = [root]
     for part in path:
-        if isinstance(part, int):
-            continue
+        inside = isinstance(data, Mapping) and part in data
+        in_list = isinstance(data, (list, tuple)) and isinstance(part, int) and part < len(data)
+        data = data[part] if inside or in_list else data
         below = []
         for kind in kinds:
-            if dataclasses.is_dataclass(kind) and part in kind.__pydantic_fields__:
+            if part in getattr(kind, "__pydantic_fields__", {}):
                 below += _dataclasses_in(kind.__pydantic_fields__[part].annotation)
-            elif dataclasses.is_dataclass(kind) and part == _tag(kind):
+            elif part == _tag(kind):
                 below.append(kind)
-        kinds = below or kinds
+        if below:
+            kinds = below
+        elif inside or in_list:
+            of_kind = data.get("kind") if isinstance(data, Mapping) else None
+            known = _SPECS_BY_KIND.get(of_kind, []) if isinstance(of_kind, str) else []
+            kinds = known or (kinds if in_list else [])
     return sorted({f.name for kind in kinds for f in dataclasses.fields(kind)})
+
+
+_SPECS_BY_KIND: dict[str, list[type]] = {}
+"""Specifications that have a `kind`, by its value: what a registry may hold."""
 
 
 def _tag(kind: type) -> str | None:
@@ -160,109 +233,9 @@ def _dataclasses_in(annotation: Any) -> list[type]:
     return found
 
 
-# ------------------------------------------------------------------------------------- YAML
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """Safe loader that reads 1e-3 as a number and refuses a key given twice."""
-
-
-def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict:
-    seen: dict = {}
-    for key_node, _ in node.value:
-        key = key_node.value
-        if key in seen and key != "<<":
-            raise yaml.constructor.ConstructorError(
-                None, None, f"key '{key}' is given twice", key_node.start_mark
-            )
-        seen[key] = True
-    loader.flatten_mapping(node)
-    return {
-        loader.construct_object(k, True): loader.construct_object(v, True) for k, v in node.value
-    }
-
-
-_StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
-
-
-def _construct_scalar(loader: _StrictLoader, node: yaml.ScalarNode) -> Any:
-    # YAML 1.1 reads 1e-3 (no dot) as text; everybody means the number.
-    text = loader.construct_scalar(node)
-    if node.style is None and any(c in text for c in "eE"):
-        try:
-            number = float(text)
-        except ValueError:
-            return text
-        if math.isfinite(number):
-            return number
-    return text
-
-
-_StrictLoader.add_constructor("tag:yaml.org,2002:str", _construct_scalar)
-
-
-def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML text.
-
-    Raises:
-        ConfigError: The text is no YAML, or gives a key twice; names file and line.
-    """
-    try:
-        return yaml.load(text, Loader=_StrictLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f", line {mark.line + 1}" if mark else ""
-        raise ConfigError(f"{where}{line}: {error.problem or 'not valid YAML'}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: not valid YAML: {str(error).splitlines()[0]}") from None
-
-
-def read_yaml(path: Path) -> Any:
-    """Read a YAML file.
-
-    Raises:
-        ConfigError: File missing, unreadable or not YAML.
-    """
-    return parse_yaml(read_text(path), str(path))
-
-
-def read_text(path: Path) -> str:
-    """Read a UTF-8 text file.
-
-    Raises:
-        ConfigError: File missing, unreadable or not text.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
-
-
-def _node_line(text: str, path: Sequence) -> int | None:
-    """Line (from 1) of the deepest part of a path of keys that stands in the YAML text."""
-    try:
-        node = yaml.compose(text, Loader=_StrictLoader)
-    except yaml.YAMLError:
-        return None
-    line = None
-    for part in path:
-        if isinstance(node, yaml.MappingNode):
-            found = [(k, v) for k, v in node.value if k.value == str(part)]
-            if not found:
-                continue
-            key, node = found[0]
-            line = key.start_mark.line + 1
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
-            if part >= len(node.value):
-                break
-            node = node.value[part]
-            line = node.start_mark.line + 1
-    return line
-
-
-def build(cls: type[T], data: Any, where: str, text: str | None = None) -> T:
+def build(
+    cls: type[T], data: Any, where: str, text: str | None = None, sources: Sources | None = None
+) -> T:
     """Build a specification from plain data.
 
     Args:
@@ -270,6 +243,7 @@ def build(cls: type[T], data: Any, where: str, text: str | None = None) -> T:
         data: Mapping of its fields, as YAML gives it.
         where: Name of the file (or of what else the data came from) for the error.
         text: The YAML text, if the error is to name the line.
+        sources: Instead of both, where there are several files or overrides.
 
     Raises:
         ConfigError: Unknown, missing or invalid field.
@@ -279,8 +253,8 @@ def build(cls: type[T], data: Any, where: str, text: str | None = None) -> T:
     try:
         return _adapter(cls).validate_python(data)
     except ValidationError as error:
-        line_of = (lambda path: _node_line(text, path)) if text else (lambda path: None)
-        raise ConfigError(describe(error, cls, data, where, line_of)) from None
+        sources = sources or Sources([SourceFile((), where, text)])
+        raise ConfigError(describe(error, cls, data, sources)) from None
 
 
 @functools.cache

@@ -19,10 +19,18 @@ from musls_description.schema import (
     Fraction,
     Matrix3,
     NonNegative,
+    Number,
     Positive,
     Vector3,
     spec,
 )
+
+MAX_CABLES = 100
+"""Drones of one system; the plants' arrays grow with the square of the joints of all."""
+
+
+MAX_ROTORS = 12
+"""Rotors of one drone: as many as PX4's control allocation knows."""
 
 
 def _inertia(matrix: Matrix3) -> Matrix3:
@@ -78,7 +86,7 @@ class Load:
 
     mass_kg: Positive
     inertia_kg_m2: Inertia
-    cable_attachments_m: Annotated[tuple[Vector3, ...], Field(min_length=1)]
+    cable_attachments_m: Annotated[tuple[Vector3, ...], Field(min_length=1, max_length=MAX_CABLES)]
     collision: Box
     drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
 
@@ -134,7 +142,7 @@ class Drone:
         mass_kg: Mass with rotors and battery (m_i).
         inertia_kg_m2: Inertia about the centre of mass, drone frame (J_i), (3, 3).
         cable_attachment_m: Where the cable pulls, drone frame (i_r_i).
-        rotors: At least four.
+        rotors: Four to twelve.
         collision: Box that touches the ground (landing gear).
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the drone) [N s/m].
         model: Name of the airframe's Gazebo model, e.g. "x500".
@@ -143,7 +151,7 @@ class Drone:
     mass_kg: Positive
     inertia_kg_m2: Inertia
     cable_attachment_m: Vector3
-    rotors: Annotated[tuple[Rotor, ...], Field(min_length=4)]
+    rotors: Annotated[tuple[Rotor, ...], Field(min_length=4, max_length=MAX_ROTORS)]
     collision: Box
     drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
     model: str = "x500"
@@ -202,7 +210,7 @@ class Cable:
     mass_kg: Positive
     length_m: Positive
     radius_m: Positive
-    links: Annotated[int, Field(ge=1, le=1000)]
+    links: Annotated[int, Field(ge=1, le=1000), Number]
     joint: CableJoint
     twist: Literal["locked", "free"] = "locked"
 

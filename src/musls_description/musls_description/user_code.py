@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
+from musls_description.strict_yaml import shown
 
 
 def load_file(path: str | Path) -> ModuleType:
@@ -25,12 +27,13 @@ def load_file(path: str | Path) -> ModuleType:
     Raises:
         ConfigError: No such file, or an error in it (names the line).
     """
-    file = Path(path).resolve()
+    # os.path, because Path raises for names that are too long or hold a NUL.
+    file = Path(os.path.abspath(path))
     name = f"musls_user_{file.stem}_{abs(hash(str(file))):x}"
     if name in sys.modules:
         return sys.modules[name]
-    if not file.is_file():
-        raise ConfigError(f"{path}: no such Python file")
+    if not os.path.isfile(file):
+        raise ConfigError(f"{shown(str(path), 200)}: no such Python file")
     found = spec_from_file_location(name, file)
     if found is None or found.loader is None:
         raise ConfigError(f"{path}: not a Python file (its name must end in .py)")
@@ -123,7 +126,7 @@ def describe_error(error: BaseException) -> str:
 
 def place_of(error: BaseException, file: str | Path) -> str:
     """Text ", line N" of the deepest place of an error in a file; empty if it lies elsewhere."""
-    wanted = str(Path(file).resolve())
+    wanted = os.path.abspath(file)
     if isinstance(error, SyntaxError) and error.filename == wanted:
         return f", line {error.lineno}"
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == wanted]

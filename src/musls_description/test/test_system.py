@@ -9,6 +9,7 @@ import pytest
 from musls_description.errors import ConfigError
 from musls_description.library import SYSTEMS, build_system, load_system, system_names
 from musls_description.schema import build, parse_yaml, read_yaml, to_data, to_yaml
+from musls_description.sources import SourceFile
 from musls_description.system import Cable, CableJoint, SlungLoadSystem
 
 
@@ -154,6 +155,6 @@ def test_lists_of_equal_parts_are_independent():
     data = read_yaml(SYSTEMS / "x500_trio.yaml")
     from musls_description.library import expand_system
 
-    expanded = expand_system(data, "x")
+    expanded = expand_system(data, SourceFile((), "x", None))
     expanded["cables"][0]["joint"]["damping_n_m_s_rad"] = 9.0
     assert expanded["cables"][1]["joint"]["damping_n_m_s_rad"] == 0.002

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
-from musls_description.schema import Positive, spec
+from musls_description.schema import Number, spec
 
 CONTROL_PERIOD_S = 0.004
 """Period of the autopilot and sensors, PX4's 250 Hz; the largest step that is ever chosen."""
 
 MIN_STEP_S = 1e-6
 """Smallest physics step that may be asked for; smaller ones would never end."""
+
+
+STANDARD_GRAVITY_M_S2 = 9.80665
+
+MAX_GRAVITY_M_S2 = 100.0
+"""Four times Jupiter's; no multirotor lifts itself beyond."""
+
+Gravity = Annotated[float, Field(gt=0.0, le=MAX_GRAVITY_M_S2, allow_inf_nan=False), Number]
 
 
 def _divides_period(step_s: float | str) -> float | str:
@@ -43,6 +51,6 @@ class PhysicsSpec:
     """
 
     step_size_s: Step = "auto"
-    gravity_m_s2: Positive = 9.80665
+    gravity_m_s2: Gravity = STANDARD_GRAVITY_M_S2
     exact_friction: bool = False
     refine: bool = True

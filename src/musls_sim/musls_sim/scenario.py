@@ -21,14 +21,9 @@ from musls_control.mission import MissionSpec
 from musls_description.errors import ConfigError
 from musls_description.library import expand_system, system_path
 from musls_description.names import near_names
-from musls_description.schema import (
-    Finite,
-    build,
-    parse_yaml,
-    read_text,
-    read_yaml,
-    spec,
-)
+from musls_description.schema import Finite, Number, build, spec
+from musls_description.sources import Override, SourceFile, Sources
+from musls_description.strict_yaml import parse_yaml, read_text, shown
 from musls_description.system import SlungLoadSystem
 from musls_description.user_code import load_file
 from musls_sim.autopilots import AUTOPILOTS
@@ -39,6 +34,9 @@ from musls_sim.px4.sensors import Px4SensorSpec
 from musls_sim.sensors.estimation import AnyEstimation, MotionCaptureSpec
 from musls_sim.start import Start, StartSpec
 from musls_sim.wind import WindSpec
+
+MAX_NAME_LENGTH = 100
+"""Of a scenario; the names of folders hold 255 letters, date and time included."""
 
 
 def _autopilot_kind(name: str) -> str:
@@ -72,8 +70,8 @@ class RecordingSpec:
         shape_rate_hz: Rate of the cable shapes; must divide `rate_hz`.
     """
 
-    rate_hz: Annotated[float, Field(gt=0.0, le=250.0)] = 50.0
-    shape_rate_hz: Annotated[float, Field(gt=0.0, le=250.0)] = 10.0
+    rate_hz: Annotated[float, Field(ge=0.01, le=250.0, allow_inf_nan=False), Number] = 50.0
+    shape_rate_hz: Annotated[float, Field(ge=0.01, le=250.0, allow_inf_nan=False), Number] = 10.0
 
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
@@ -119,7 +117,7 @@ class Scenario:
         seed: Seed of all noise; the same seed gives the same run bit for bit.
     """
 
-    name: Annotated[str, Field(pattern=r"^[\w.+-]+$")]
+    name: Annotated[str, Field(pattern=r"^[\w.+-]+$", max_length=MAX_NAME_LENGTH)]
     description: str = ""
     system: SlungLoadSystem
     extensions: tuple[str, ...] = ()
@@ -134,7 +132,7 @@ class Scenario:
     wind: WindSpec = Field(default_factory=WindSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
     recording: RecordingSpec = Field(default_factory=RecordingSpec)
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**64), Number] = 0
 
 
 def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
@@ -146,85 +144,66 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
             index picks one (`system.cables.links=29`, `system.cables.0.links=5`).
 
     Raises:
-        ConfigError: Anything wrong, in one line.
+        ConfigError: Anything wrong, in one line that names the file (the scenario's or the
+            system's) or the override.
     """
     text = read_text(path)
+    file = SourceFile((), str(path), text)
     data = parse_yaml(text, str(path))
     if not isinstance(data, Mapping):
-        raise ConfigError(f"{path}: expected a mapping of Scenario, not {data!r}")
+        raise ConfigError(f"{path}: expected a mapping of Scenario, not {shown(repr(data))}")
     data = copy.deepcopy(dict(data))
     data.setdefault("name", path.stem)
     for key in ("start", "controller"):  # short for a mapping; an override may reach into it
         if isinstance(data.get(key), str):
             data[key] = {"kind": data[key]}
     # An override of the system itself comes first: others may reach into the new system.
-    overrides = sorted(overrides, key=lambda o: not o.startswith("system="))
+    systems = [override for override in overrides if override.startswith("system=")]
     folder = path.parent
-    for override in overrides:
-        if override.startswith("system="):
-            data["system"], folder = override.removeprefix("system="), Path()
-    data["system"] = _system_data(data.get("system"), path, folder)
+    for override in systems:
+        data["system"], folder = _named_system(override), Path()
+    files = [file]
+    if isinstance(data.get("system"), str):
+        try:
+            system_file = system_path(data["system"], relative_to=folder)
+        except ConfigError as error:
+            origin = f"--set {shown(systems[-1])}" if systems else file.place(("system",))
+            raise ConfigError(f"{origin}: {error}") from None
+        text = read_text(system_file)
+        data["system"] = parse_yaml(text, str(system_file))
+        files.insert(0, SourceFile(("system",), str(system_file), text))
+    data["system"] = expand_system(data.get("system"), files[0], ("system",))
     _resolve_user_code(data, path.parent)
-    for override in overrides:
-        if not override.startswith("system="):
-            _apply(data, override)
-    where = " --set ".join([str(path), *overrides])
-    for extension in data.get("extensions") or ():
+    changes = [Override.parse(o) for o in overrides if not o.startswith("system=")]
+    for change in changes:
+        change.apply(data)
+    for extension in _texts(data.get("extensions")):
         load_file(extension)
-    return build(Scenario, data, where, text)
+    return build(Scenario, data, str(path), sources=Sources(files, changes))
+
+
+def _named_system(override: str) -> str:
+    name = override.removeprefix("system=")
+    if name.strip()[:1] in ("", "{", "["):
+        raise ConfigError(f"--set {shown(override)}: must be a system's name or its file")
+    return name
 
 
 def _resolve_user_code(data: dict, folder: Path) -> None:
     """Make the paths of Python files, which count from the scenario's folder, absolute."""
-    extensions = data.get("extensions")
-    if isinstance(extensions, (list, tuple)):
-        data["extensions"] = [
-            str((folder / name).resolve()) if isinstance(name, str) else name for name in extensions
-        ]
+    if extensions := _texts(data.get("extensions")):
+        data["extensions"] = [os.path.abspath(folder / name) for name in extensions]
     controller = data.get("controller")
     source = controller.get("source") if isinstance(controller, Mapping) else None
     if isinstance(source, str) and source.rpartition(":")[0].endswith(".py"):
         file, _, name = source.rpartition(":")
-        data["controller"] = {**controller, "source": f"{(folder / file).resolve()}:{name}"}
+        data["controller"] = {**controller, "source": f"{os.path.abspath(folder / file)}:{name}"}
 
 
-def _system_data(system: Any, scenario: Path, folder: Path) -> Any:
-    """Data of a scenario's system: a shipped name, a file in a folder, or written out."""
-    if isinstance(system, str):
-        path = system_path(system, relative_to=folder)
-        return expand_system(read_yaml(path), str(path))
-    return expand_system(system, str(scenario))
-
-
-def _apply(data: dict, override: str) -> None:
-    """Set one `key.path=value` in plain data."""
-    key, equals, value = override.partition("=")
-    if not equals or not key.strip():
-        raise ConfigError(f"--set {override}: expected key.path=value")
-    _set(data, key.strip().split("."), parse_yaml(value, f"--set {key}"), override)
-
-
-def _set(data: Any, path: list[str], value: Any, override: str) -> None:
-    if isinstance(data, list):
-        if path[0].isdigit():
-            if int(path[0]) >= len(data):
-                raise ConfigError(f"--set {override}: index {path[0]} of {len(data)} elements")
-            if len(path) == 1:
-                data[int(path[0])] = value
-            else:
-                _set(data[int(path[0])], path[1:], value, override)
-            return
-        for item in data:
-            _set(item, path, value, override)
-        return
-    if not isinstance(data, dict):
-        raise ConfigError(f"--set {override}: there is nothing below a plain value")
-    if len(path) == 1:
-        data[path[0]] = value
-    else:
-        if data.get(path[0]) is None:
-            data[path[0]] = {}
-        _set(data[path[0]], path[1:], value, override)
+def _texts(value: Any) -> list[str]:
+    """A list of names; of what is none, nothing: the validation says so."""
+    names = value if isinstance(value, list) else []
+    return names if all(isinstance(name, str) for name in names) else []
 
 
 def scenario_path(name: str, shipped: Path) -> Path:
@@ -244,10 +223,10 @@ def scenario_path(name: str, shipped: Path) -> Path:
     # os.path says no where Path would raise: names too long, folders that may not be read.
     if path.suffix in (".yaml", ".yml"):
         if not os.path.isfile(path):
-            raise ConfigError(f"scenario file {path}: no such file")
+            raise ConfigError(f"scenario file {shown(name, 200)}: no such file")
         return path
     if os.path.isfile(path / "scenario.yaml"):
         return path / "scenario.yaml"
     if name and os.path.isdir(path):
         raise ConfigError(f"{path}: a folder without scenario.yaml is no result of musls")
-    raise ConfigError(f"unknown scenario '{name}': {near_names(name, names)}")
+    raise ConfigError(f"unknown scenario '{shown(name)}': {near_names(name, names)}")

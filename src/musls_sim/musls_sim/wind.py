@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from musls_description.schema import NonNegative, Positive, Vector3, spec
+from musls_description.schema import Number, Positive, spec
 
 Array = NDArray[np.float64]
+
+
+MAX_WIND_M_S = 100.0
+"""Along an axis; the strongest gust ever measured near the ground had 113 m/s."""
+
+Velocity = Annotated[float, Field(ge=-MAX_WIND_M_S, le=MAX_WIND_M_S, allow_inf_nan=False), Number]
+Deviation = Annotated[float, Field(ge=0.0, le=MAX_WIND_M_S / 2.0, allow_inf_nan=False), Number]
 
 
 @spec
@@ -20,8 +30,8 @@ class WindSpec:
         gust_time_s: Correlation time of the gusts.
     """
 
-    mean_enu_m_s: Vector3 = (0.0, 0.0, 0.0)
-    gust_std_m_s: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
+    mean_enu_m_s: tuple[Velocity, Velocity, Velocity] = (0.0, 0.0, 0.0)
+    gust_std_m_s: tuple[Deviation, Deviation, Deviation] = (0.0, 0.0, 0.0)
     gust_time_s: Positive = 2.0
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from musls_control.trajectories import Circle, Engage
 from musls_description.errors import ConfigError
-from musls_description.library import load_system, system_names
+from musls_description.library import SYSTEMS, load_system, system_names
 from musls_description.schema import to_yaml
+from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, check_hover, hover_in_formation
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.sensors.estimation import MotionCaptureSpec, TruthSpec
@@ -311,6 +312,95 @@ def test_bad_overrides_name_key_and_value(tiny, override, words):
     assert all(word in message for word in words), message
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("mass_kg: 1.66", "mass_kg: -1", "sys.yaml, line 4: load.mass_kg = -1: "),
+        ("mass_kg: 1.66", "mas_kg: 1", "sys.yaml, line 4: unknown key 'load.mas_kg': "),
+        ("  mass_kg: 1.66\n", "", "sys.yaml, line 3: load.mass_kg is missing"),
+        ("from: rope", "from: roap", "sys.yaml, line 12: unknown part 'roap': "),
+        ("from: rope", "from: [1]", "sys.yaml, line 12: unknown part [1]: "),
+        ("from: x500", "from: ../x500", "sys.yaml, line 11: unknown part '../x500': "),
+        ("{from: rope}", "{from: rope, links: 0}", "sys.yaml, line 12: cables.0.links = 0: "),
+        ("load:", "load: [", "sys.yaml, line 5: "),
+    ],
+)
+def test_an_error_in_a_system_file_names_that_file_and_line(tmp_path, old, new, message):
+    text = (SYSTEMS / "x500_trio.yaml").read_text()
+    assert old in text
+    (tmp_path / "sys.yaml").write_text(text.replace(old, new, 1))
+    assert refused_text(tmp_path, TINY.replace("x500_trio", "sys.yaml")).startswith(
+        f"{tmp_path}/{message}"
+    )
+
+
+def test_what_is_missing_in_several_files_is_said_at_once(tmp_path):
+    (tmp_path / "sys.yaml").write_text("name: x\n")
+    assert refused_text(tmp_path, "system: sys.yaml\n") == (
+        f"{tmp_path}/sys.yaml: load, drones, cables are missing; "
+        f"{tmp_path}/bad.yaml: mission is missing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "place"),
+    [
+        (["seed=-1"], " --set seed=-1: "),
+        (["seed=3", "wind.gust_time_s=0"], " --set wind.gust_time_s=0: "),
+        (["wind.gust_time_s=0", "seed=3"], " --set wind.gust_time_s=0: "),
+        (["system.cables.links=7", "system.cables.1.links=0"], " --set system.cables.1.links=0: "),
+        (["system.load.mass_kg=-1", "system=x500_duo"], " --set system.load.mass_kg=-1: "),
+        (["system.cables.joint.bending_damping_n_m2_s=1"], " --set system.cables.joint.bend"),
+        (["wind.foo.bar=1"], " --set wind.foo.bar=1: unknown key 'wind.foo'"),
+        (["seed=3", "mission.stages.1.radus_m=1"], " --set mission.stages.1.radus_m=1: "),
+        (["seed=3", f"description={'x' * 500}", "start=sea"], " --set start=sea: "),
+    ],
+)
+def test_an_error_from_an_override_names_it_and_no_other(tiny, overrides, place):
+    message = refused(tiny, *overrides)
+    assert message.startswith(f"{tiny}{place}"), message
+    assert message.count("--set") == 1
+
+
+def test_an_error_of_the_file_is_not_put_on_overrides(tmp_path):
+    (tmp_path / "bad.yaml").write_text(TINY.replace("radius_m: 1.2", "radius_m: -1"))
+    message = refused(tmp_path / "bad.yaml", "seed=3", "mission.stages.0.duration_s=2")
+    assert message.startswith(f"{tmp_path}/bad.yaml, line 6: mission.stages.1.radius_m = -1: ")
+
+
+@pytest.mark.parametrize("index", ["²", "٣", "-1", "9" * 30])
+def test_only_plain_digits_pick_an_element(tiny, index):
+    assert "unknown key" in refused(tiny, f"mission.stages.{index}.speed_m_s=3")
+
+
+@pytest.mark.parametrize(
+    "override", ["seed=" + "9" * 5000, "seed=yes", "seed=18446744073709551616"]
+)
+def test_seeds_that_are_none(tiny, override):
+    assert "seed" in refused(tiny, override)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["n" * 400, "n" * 400 + ".yaml", '"a\\0.yaml"', "../x500_duo", "3", "[x500_duo]", "{name: x}"],
+)
+def test_systems_that_no_name_or_file_can_be(tmp_path, name):
+    message = refused_text(tmp_path, TINY.replace("x500_trio", name))
+    assert message.startswith(f"{tmp_path}/bad.yaml, line 2: ") and len(message) < 600
+    assert message.count(str(tmp_path)) <= 2
+
+
+@pytest.mark.parametrize("name", ["", "{name: x}", "[x]", "n" * 400 + ".yaml", "n" * 400])
+def test_overriding_systems_that_are_none(tiny, name):
+    message = refused(tiny, f"system={name}")
+    assert "--set system=" in message and len(message) < 500
+
+
+def test_a_name_too_long_for_a_folder_is_refused(tiny):
+    assert "100 characters" in refused(tiny, "name=" + "n" * 101)
+    assert load_scenario(tiny, ["name=" + "n" * 100])
+
+
 @pytest.mark.parametrize("step", ["0.004", "0.002", "0.001", "0.0005", "0.0001", "auto"])
 def test_steps_that_divide_the_control_period(tiny, step):
     chosen = load_scenario(tiny, [f"physics.step_size_s={step}"]).physics.step_size_s
@@ -477,10 +567,11 @@ def test_a_formation_that_does_not_fit_the_cables_names_the_height_that_does(tin
         ("MPC_THR_HOVER=0.05", ["MPC_THR_MIN", "MPC_THR_HOVER"]),
     ],
 )
-def test_bad_px4_parameters_name_the_near_ones(tiny, parameter, words):
+def test_bad_px4_parameters_name_the_near_ones(tiny, tmp_path, parameter, words):
     scenario = load_scenario(tiny, [f"autopilot.parameters.{parameter}"])
+    setup = AutopilotSetup(scenario, None, None, tmp_path, None)  # a start on the ground needs none
     with pytest.raises(ConfigError) as error:
-        Session(scenario)
+        AUTOPILOTS["builtin"](setup)
     assert all(word in str(error.value) for word in words), error.value
 
 

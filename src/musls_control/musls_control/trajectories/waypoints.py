@@ -16,6 +16,9 @@ from musls_control.trajectories.base import (
 )
 from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
 
+MOST_POINTS = 100_000
+"""All repetitions; the points are written out before the flight."""
+
 
 @spec
 class Waypoint:
@@ -45,10 +48,15 @@ class Waypoints(Periodic):
     """
 
     kind: Literal["waypoints"] = "waypoints"
-    points: Annotated[tuple[Waypoint, ...], Field(min_length=1)]
+    points: Annotated[tuple[Waypoint, ...], Field(min_length=1, max_length=MOST_POINTS)]
     speed_m_s: Positive = 0.5
     yaw_rate_rad_s: Positive = 0.5
     repetitions: Repetitions = 1
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        if len(self.points) * self.repetitions > MOST_POINTS:
+            raise ValueError(f"points times repetitions must be at most {MOST_POINTS}")
 
     def _knots(self) -> tuple[Array, Array]:
         """Times and poses between which the set-point moves linearly, all repetitions."""

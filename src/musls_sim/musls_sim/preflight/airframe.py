@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from musls_control.px4_cascade.airframe import gains
+from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_description.errors import ConfigError
+from musls_sim.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.preflight.checks import Hover
 from musls_sim.preflight.trim import hover_throttle
 from musls_sim.scenario import Scenario
@@ -17,14 +20,37 @@ def hover_parameters(scenario: Scenario) -> list[dict[str, float]]:
     """PX4 parameters that fit each airframe: gains and hover thrust, one mapping per drone.
 
     MPC_THR_HOVER carries the drone alone, as a pilot sets it: it takes off with slack cables.
+
+    Raises:
+        ConfigError: A drone is so light that it hovers below PX4's least thrust.
     """
     parameters = []
-    for drone in scenario.system.drones:
+    for i, drone in enumerate(scenario.system.drones):
         weight = drone.mass_kg * scenario.physics.gravity_m_s2
+        _check_least_thrust(scenario, i, hover_throttle(drone, weight))
         hover = round(float(np.clip(hover_throttle(drone, weight), 0.1, 0.8)), 3)
         own = gains(drone, scenario.physics.gravity_m_s2)
         parameters.append(own | {"MPC_THR_HOVER": hover})
     return parameters
+
+
+def _check_least_thrust(scenario: Scenario, i: int, hover: float) -> None:
+    """Say what makes a drone too light for MPC_THR_MIN, which the user may never have heard of."""
+    given = scenario.autopilot.parameters
+    least = given.get("MPC_THR_MIN", PX4_PARAMETERS["MPC_THR_MIN"].default)
+    if "MPC_THR_HOVER" in given or hover >= least:
+        return
+    drone, gravity = scenario.system.drones[i], scenario.physics.gravity_m_s2
+    light = (
+        f"system.drones.{i}.mass_kg = {drone.mass_kg:g}"
+        if gravity == STANDARD_GRAVITY_M_S2
+        else f"physics.gravity_m_s2 = {gravity:g}"
+    )
+    raise ConfigError(
+        f"{light}: drone_{i + 1} alone hovers at {100.0 * hover:.3g} % of its throttle, below "
+        f"{100.0 * least:.3g} %, PX4's least thrust: more weight is needed, weaker rotors or lower "
+        "autopilot.parameters.MPC_THR_MIN and MPC_THR_HOVER"
+    )
 
 
 def loaded_hover_parameters(scenario: Scenario, hover: Hover) -> list[dict[str, float]]:

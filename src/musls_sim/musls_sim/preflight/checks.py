@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
 from musls_description.spawn import HangingEquilibrium, hanging_equilibrium
+from musls_sim.physics import STANDARD_GRAVITY_M_S2
+from musls_sim.preflight.mission_checks import cautions, check_mission
 from musls_sim.scenario import Scenario
 
 MAX_SAG_M = 0.5
@@ -78,13 +81,19 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
         force: Fly in spite of too little thrust.
 
     Raises:
-        ConfigError: Too little thrust, a formation that does not fit the cables, or the load would
-            drag over the ground.
+        ConfigError: Too little thrust, a formation that does not fit the cables, a mission that
+            cannot be flown, or the load would drag over the ground.
+
+    Warns:
+        UserWarning: A very long flight, wind the drones cannot hold against, cables not slack.
     """
+    check_mission(scenario)
     if hover.thrust_margin < MIN_THRUST_MARGIN and not force:
+        gravity = scenario.physics.gravity_m_s2
         raise ConfigError(
             f"the rotors cannot lift the load: thrust margin {hover.thrust_margin:.2f} (largest "
-            f"over hover thrust of drone_{hover.weakest}), at least {MIN_THRUST_MARGIN} is needed; "
+            f"over hover thrust of drone_{hover.weakest}), at least {MIN_THRUST_MARGIN} is needed"
+            f"{'' if gravity == STANDARD_GRAVITY_M_S2 else f' at gravity {gravity:g} m/s2'}; "
             "--force flies anyway"
         )
     if abs(hover.sag_m) > MAX_SAG_M:
@@ -100,6 +109,19 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
         for k, stage in enumerate(scenario.mission.stages)
         if not stage.sets_load_down or scenario.start.kind != "ground"
     ]
+    _check_ground(scenario, hover, heights)
+    for text in cautions(scenario):
+        warnings.warn(text, stacklevel=2)
+
+
+def _check_ground(scenario: Scenario, hover: Hover, heights: list[tuple[float, int]]) -> None:
+    """Refuse a load that would drag over the ground.
+
+    Args:
+        scenario: What is to be flown.
+        hover: How the system hangs in formation.
+        heights: Lowest height of the set-point and number of each stage that stays in the air.
+    """
     if not heights:
         return
     lowest = min(heights)

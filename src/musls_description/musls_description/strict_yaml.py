@@ -1,0 +1,324 @@
+"""YAML that cannot surprise: plain values only, every error one line with file and line.
+
+PyYAML's safe loader with less in it (no dates, no numbers in base 8 or 60, no sets or binary data)
+and with limits (nesting, number of values with all aliases written out, digits of a number), so
+that no text ends in a traceback or fills the memory.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from musls_description.errors import ConfigError
+
+MAX_DEPTH = 100
+"""Mappings and lists inside one another; a resolved scenario has 7."""
+
+MAX_VALUES = 1_000_000
+"""Values of a file with all aliases written out; a resolved scenario has some 1000."""
+
+MAX_BYTES = 20_000_000
+"""Of a specification's file; reading more would take minutes."""
+
+MAX_DIGITS = 40
+"""Of a whole number; 64 bits have 20."""
+
+_TAG = "tag:yaml.org,2002:"
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0b[01_]*[01]_*|0x[0-9a-fA-F_]*[0-9a-fA-F]_*)")
+_BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+
+
+def _refuse(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def shown(text: str, limit: int = 60) -> str:
+    """A text for people, shortened."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Safe loader that reads 1e-3 as a number and refuses a key given twice."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose what comes next, not too deep."""
+        if self._depth > MAX_DEPTH:
+            raise yaml.composer.ComposerError(
+                None, None, f"nested more than {MAX_DEPTH} deep", self.peek_event().start_mark
+            )
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+    def get_single_node(self) -> yaml.Node | None:
+        """Compose the only document; aliases must not make it endless or huge."""
+        node = super().get_single_node()
+        if node is not None:
+            _Size().of(node)
+        return node
+
+
+class _Size:
+    """Counts values and depth with all aliases written out, each node once."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[int, int] | None] = {}
+
+    def of(self, node: yaml.Node) -> tuple[int, int]:
+        """Number of values in a node, itself included, and their depth."""
+        if id(node) in self._found:
+            found = self._found[id(node)]
+            if found is None:
+                raise _refuse("an anchor that holds itself", node)
+            return found
+        self._found[id(node)] = None
+        values, depth = 1, 0
+        for below in self._children(node):
+            more, deeper = self.of(below)
+            values, depth = values + more, max(depth, deeper)
+        if values > MAX_VALUES:
+            raise _refuse(f"more than {MAX_VALUES} values (with aliases written out)", node)
+        if depth >= MAX_DEPTH:
+            raise _refuse(f"nested more than {MAX_DEPTH} deep (with aliases written out)", node)
+        self._found[id(node)] = values, depth + 1
+        return values, depth + 1
+
+    @staticmethod
+    def _children(node: yaml.Node) -> list[yaml.Node]:
+        if isinstance(node, yaml.MappingNode):
+            return [part for pair in node.value for part in pair]
+        return node.value if isinstance(node, yaml.SequenceNode) else []
+
+
+def _construct_mapping(loader: _StrictLoader, node: yaml.Node) -> dict:
+    if not isinstance(node, yaml.MappingNode):
+        raise _refuse("not a mapping", node)
+    seen: set[str] = set()
+    for key_node, _ in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise _refuse("a key must be a plain name, not a list or mapping", key_node)
+        key = key_node.value
+        if key in seen and key != "<<":
+            raise _refuse(f"key '{shown(key)}' is given twice", key_node)
+        seen.add(key)
+    loader.flatten_mapping(node)
+    return {_key(loader, k): loader.construct_object(v, True) for k, v in node.value}
+
+
+def _key(loader: _StrictLoader, node: yaml.Node) -> Hashable:
+    if not isinstance(node, yaml.ScalarNode):  # of a merged mapping
+        raise _refuse("a key must be a plain name, not a list or mapping", node)
+    return loader.construct_object(node, True)
+
+
+def _construct_list(loader: _StrictLoader, node: yaml.Node) -> list:
+    if not isinstance(node, yaml.SequenceNode):
+        raise _refuse("not a list", node)
+    return [loader.construct_object(item, True) for item in node.value]
+
+
+def _construct_text(loader: _StrictLoader, node: yaml.Node) -> Any:
+    # YAML 1.1 reads 1e-3 (no dot) as text; everybody means the number.
+    text = loader.construct_scalar(node)
+    if node.style is None and any(c in text for c in "eE"):
+        try:
+            number = float(text)
+        except ValueError:
+            return text
+        if math.isfinite(number):
+            return number
+    return text
+
+
+def _construct_integer(loader: _StrictLoader, node: yaml.Node) -> int:
+    text = loader.construct_scalar(node)
+    if len(text) > MAX_DIGITS:
+        raise _refuse(f"{shown(text, 20)}: a whole number has at most {MAX_DIGITS} digits", node)
+    if _BASE_60.fullmatch(text):
+        raise _refuse(f"{text}: YAML takes this for a number in base 60; put text in quotes", node)
+    if not _WHOLE.fullmatch(text):
+        raise _refuse(f"{shown(text)}: not a whole number (write it without leading zeros)", node)
+    digits = text.replace("_", "")
+    return int(digits, 0)
+
+
+def _construct_number(loader: _StrictLoader, node: yaml.Node) -> float:
+    text = loader.construct_scalar(node)
+    if _BASE_60.fullmatch(text):
+        raise _refuse(
+            f"{shown(text)}: YAML takes this for a number in base 60; put text in quotes", node
+        )
+    try:
+        return float(loader.construct_yaml_float(node))
+    except (ValueError, OverflowError):
+        raise _refuse(f"{shown(text)}: not a number", node) from None
+
+
+def _construct_truth(loader: _StrictLoader, node: yaml.Node) -> bool:
+    text = loader.construct_scalar(node)
+    if text.lower() not in loader.bool_values:
+        raise _refuse(f"{shown(text)}: not true or false", node)
+    return loader.bool_values[text.lower()]
+
+
+def _construct_unknown(loader: _StrictLoader, node: yaml.Node) -> Any:
+    tag = node.tag.replace(_TAG, "!!")
+    raise _refuse(f"'{shown(tag)}' is no kind of value that is understood here", node)
+
+
+_StrictLoader.yaml_constructors = {
+    _TAG + "map": _construct_mapping,
+    _TAG + "seq": _construct_list,
+    _TAG + "str": _construct_text,
+    _TAG + "value": _construct_text,  # a lone =
+    _TAG + "int": _construct_integer,
+    _TAG + "float": _construct_number,
+    _TAG + "bool": _construct_truth,
+    _TAG + "null": yaml.SafeLoader.construct_yaml_null,
+    None: _construct_unknown,
+}
+# Dates stay text: no specification has any, and 2024-99-99 is one for YAML alone.
+_StrictLoader.yaml_implicit_resolvers = {
+    first: [(tag, form) for tag, form in resolvers if tag != _TAG + "timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _load(text: str, where: str, load: Callable[[_StrictLoader], Any]) -> Any:
+    """Apply one of the loader's functions to a text; its errors become one line."""
+    if len(text) > MAX_BYTES:
+        raise ConfigError(f"{where}: larger than {MAX_BYTES // 1_000_000} MB")
+    try:
+        loader = _StrictLoader(text)
+        try:
+            return load(loader)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        raise ConfigError(f"{where}{line}: {error.problem or 'not valid YAML'}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(
+            f"{where}, line {line}: not valid YAML: a character that is not text, "
+            f"#x{error.character:04x}"
+        ) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where}: not valid YAML: {str(error).splitlines()[0]}") from None
+    # PyYAML's scanner lets some through, e.g. chr() of \UFFFFFFFF or the digits of %YAML 1.111...
+    except (ValueError, OverflowError, RecursionError) as error:
+        reason = str(error) or type(error).__name__
+        line = f", line {loader.line + 1}" if hasattr(loader, "line") else ""
+        raise ConfigError(f"{where}{line}: not valid YAML: {shown(reason)}") from None
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Parse YAML text.
+
+    Raises:
+        ConfigError: The text is no YAML, or gives a key twice; names file and line.
+    """
+    return _load(text, where, lambda loader: loader.get_single_data())
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file.
+
+    Raises:
+        ConfigError: File missing, unreadable or not YAML.
+    """
+    return parse_yaml(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """Read a UTF-8 text file.
+
+    Raises:
+        ConfigError: File missing, unreadable, too large or not text.
+    """
+    name = shown(str(path), 200)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{name}: no such file") from None
+    except OSError as error:
+        raise ConfigError(f"{name}: cannot be read: {error.strerror or error}") from None
+    except ValueError:  # a NUL in the name
+        raise ConfigError(f"{name}: no such file") from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{name}: larger than {MAX_BYTES // 1_000_000} MB")
+    try:
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{name}, line {line}: cannot be read: not UTF-8 text") from None
+
+
+def is_file(path: Path | str) -> bool:
+    """Whether there is such a file; no for names that are too long or hold a NUL."""
+    return os.path.isfile(path)  # Path.is_file raises for such names
+
+
+def line_of(text: str, path: Sequence[str | int]) -> tuple[int | None, int]:
+    """Find where a path of keys stands in YAML text.
+
+    Args:
+        text: The text.
+        path: Keys and indices; what stands once for all elements of a list, without an index, is
+            found too.
+
+    Returns:
+        Line (from 1) of the deepest part that is there, None without any; number of leading parts
+        of the path that are there.
+    """
+    try:
+        node = _load(text, "", lambda loader: loader.get_single_node())
+    except ConfigError:
+        return None, 0
+    line, there = None, 0
+    for count, part in enumerate(path, start=1):
+        if isinstance(node, yaml.MappingNode):
+            found = [(k, v) for k, v in _pairs(node) if k.value == str(part)]
+            if not found:
+                if isinstance(part, int):  # one mapping that holds for all elements
+                    there = count
+                    continue
+                break
+            key, node = found[0]
+            line = key.start_mark.line + 1
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
+            if part >= len(node.value):
+                break
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        else:
+            break
+        there = count
+    return line, there
+
+
+def _pairs(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
+    """Keys and values, own ones before merged ones."""
+    own = [(k, v) for k, v in node.value if k.tag != _TAG + "merge"]
+    for key, value in node.value:
+        if key.tag == _TAG + "merge":
+            merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            for part in merged:
+                if isinstance(part, yaml.MappingNode):
+                    own += _pairs(part)
+    return own

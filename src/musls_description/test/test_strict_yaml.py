@@ -1,0 +1,287 @@
+"""YAML that is broken, hostile or surprising: one line with file and line, never a traceback."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BeforeValidator, TypeAdapter
+
+from musls_description.errors import MAX_LENGTH, ConfigError, MuslsError
+from musls_description.names import near_names
+from musls_description.schema import NonNegative, Positive, build, parse_yaml, read_text, spec
+from musls_description.sources import Override, SourceFile, Sources
+from musls_description.strict_yaml import MAX_BYTES, line_of
+
+BOMB = "a0: &a0 [1, 1]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
+)
+MERGE_BOMB = "a0: &a0 {k: 1}\n" + "".join(
+    f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 9)}]}}\n" for i in range(1, 12)
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("1" * 5000, ["1111...", "digits"]),
+        ("0x" + "f" * 5000, ["0xff", "digits"]),
+        ("0b_", ["0b_", "whole number"]),
+        ("010", ["010", "leading zeros"]),
+        ("1:30", ["1:30", "base 60"]),
+        ("1:30.5", ["1:30.5", "base 60"]),
+        ("!!int x", ["x", "whole number"]),
+        ("!!float x", ["x", "number"]),
+        ("!!bool x", ["x", "true or false"]),
+        ("!!map 3", ["mapping"]),
+        ("!!seq 3", ["list"]),
+        ("!!str [1]", ["scalar"]),
+        ("!!timestamp 2024-99-99", ["'!!timestamp'"]),
+        ("!!set {1, 2}", ["'!!set'"]),
+        ("!!binary abc", ["'!!binary'"]),
+        ("!!python/object/apply:os.getcwd []", ["python"]),
+        ("!own x", ["'!own'"]),
+        ("{[1]: 2}", ["key", "plain name"]),
+        ("{{a: 1}: 2}", ["key", "plain name"]),
+        ("{<<: {[1]: 2}}", ["key", "plain name"]),
+        ("{<<: 3}", ["merging"]),
+        ("{<<: [3]}", ["merging"]),
+        ("{a: 1, a: 2}", ["'a'", "twice"]),
+        ("[" * 900, ["nested"]),
+        ("[" * 100_000, ["nested"]),
+        ("{a: " * 900, ["nested"]),
+        ("&x [*x]", ["anchor"]),
+        ("&x {a: *x}", ["anchor"]),
+        ("*nothing", ["'nothing'"]),
+        ("[1, 2", ["expected"]),
+        ('"\\UFFFFFFFF"', ["YAML"]),
+        ("a\x00b", ["#x0000"]),
+        ("\x1b[31m", ["#x001b"]),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_with_its_place(value, words):
+    with pytest.raises(ConfigError) as error:
+        parse_yaml(f"name: x\n\nseed: {value}\n", "f.yaml")
+    message = str(error.value)
+    assert "\n" not in message and len(message) < 200
+    assert message.startswith(("f.yaml, line 3: ", "f.yaml, line 4: ")), message
+    assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize("text", [BOMB, MERGE_BOMB], ids=["lists", "merges"])
+def test_aliases_that_grow_without_bound_are_refused_before_they_do(text):
+    with pytest.raises(ConfigError, match=r"^f\.yaml, line \d+: more than 1000000 values"):
+        parse_yaml(text, "f.yaml")
+
+
+def test_aliases_that_nest_without_bound_are_refused():
+    text = "a0: &a0 [1]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 300))
+    with pytest.raises(ConfigError, match=r"line 1\d\d: nested more than 100 deep"):
+        parse_yaml(text, "f.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2024-01-01", "2024-01-01"),  # no dates
+        ("2024-99-99", "2024-99-99"),
+        ("0o17", "0o17"),
+        ("=", "="),
+        ("1e-3", 1e-3),
+        ("1_000", 1000),
+        ("0x1F", 31),
+        ("-0b101", -5),
+        ("0", 0),
+        (".inf", float("inf")),
+        ("no", False),
+        ("~", None),
+        ("[&a {x: 1}, {<<: *a, y: 2}]", [{"x": 1}, {"x": 1, "y": 2}]),
+    ],
+)
+def test_plain_values(text, value):
+    found = parse_yaml(f"key: {text}", "f.yaml")["key"]
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_nesting_up_to_the_limit_is_read():
+    assert parse_yaml("[" * 90 + "]" * 90, "f.yaml")
+
+
+@pytest.mark.parametrize("name", ["n" * 400, "n" * 5000, "a\0b", "no/such/file"])
+def test_names_that_no_file_can_have(tmp_path, name):
+    with pytest.raises(ConfigError) as error:
+        read_text(tmp_path / name)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+def test_files_that_are_no_text(tmp_path):
+    (tmp_path / "binary").write_bytes(b"a: 1\nb: \xff\xfe\n")
+    with pytest.raises(ConfigError, match=r"line 2: .*UTF-8"):
+        read_text(tmp_path / "binary")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_text(tmp_path)
+    (tmp_path / "large").write_bytes(b"a" * (MAX_BYTES + 1))
+    with pytest.raises(ConfigError, match="larger than 20 MB"):
+        read_text(tmp_path / "large")
+
+
+def test_messages_are_one_line_of_bounded_length():
+    message = str(MuslsError("two\nlines \x1b[31m\u202e and " + "a" * 10**6))
+    assert "\n" not in message and "\x1b" not in message and "\u202e" not in message
+    assert len(message) < MAX_LENGTH + 20
+
+
+@pytest.mark.parametrize("name", ["b" * 10**6, 3, None, [1], ""])
+def test_near_names_of_anything(name):
+    assert near_names(name, ["one", "two"]) == "known: one, two"
+    assert near_names("on", []) == "known: none"
+
+
+def test_lines_of_paths():
+    text = "a:\n  b: 1\nlist:\n- {x: 1}\n- x: 2\n  y: 3\nall: {x: 1}\n"
+    assert line_of(text, ("a", "b")) == (2, 2)
+    assert line_of(text, ("a", "c")) == (1, 1)
+    assert line_of(text, ("list", 1, "y")) == (6, 3)
+    assert line_of(text, ("list", 7, "y")) == (3, 1)
+    assert line_of(text, ("all", 2, "x")) == (7, 3)  # one mapping for all elements
+    assert line_of(text, ("none",)) == (None, 0)
+    assert line_of("[", ("none",)) == (None, 0)
+
+
+# ------------------------------------------------------------------------------ where it came from
+
+
+@pytest.mark.parametrize(
+    ("key", "path", "reaches"),
+    [
+        ("a.b", ("a", "b"), True),
+        ("a.b", ("a", "b", "c"), True),
+        ("a.b", ("a",), False),
+        ("a.b", (), False),
+        ("a.b", ("a", "c"), None),
+        ("a.b", ("b",), None),
+        ("list.x", ("list", 3, "x"), True),
+        ("list.2.x", ("list", 2, "x"), True),
+        ("list.2.x", ("list", 3, "x"), None),
+        ("list.2", ("list", 2, "x"), True),
+        ("list.²", ("list", 2), False),
+    ],
+)
+def test_which_values_an_override_sets(key, path, reaches):
+    assert Override.parse(f"{key}=1").reaches(path) is reaches
+
+
+@pytest.mark.parametrize("index", ["²", "٣", "-1", "+1", "1_0", " 1", "9" * 400])
+def test_only_plain_digits_are_an_index(index):
+    data = {"list": [[1, 2], [3, 4]]}
+    with pytest.raises(ConfigError, match="plain value"):
+        Override.parse(f"list.{index}.x=3").apply(data)
+    assert data == {"list": [[1, 2], [3, 4]]}
+
+
+@pytest.mark.parametrize("text", ["", "=", "=1", "a", ".".join("a" * 2000) + "=1"])
+def test_overrides_that_are_none(text):
+    with pytest.raises(ConfigError, match=r"^--set "):
+        Override.parse(text)
+
+
+# --------------------------------------------------------------------------------- specifications
+
+
+@spec
+class _Inner:
+    size_m: Positive = 1.0
+    depth_m: NonNegative = 0.0
+
+
+@spec
+class _Ring:
+    kind: Literal["test_ring"] = "test_ring"
+    radius_m: Positive
+    inner: _Inner = None
+
+
+@spec
+class _Bar:
+    kind: Literal["test_bar"] = "test_bar"
+    length_m: Positive
+    width_m: Positive
+
+
+_KNOWN = {"test_ring": _Ring, "test_bar": _Bar}
+
+
+def _registered(value: Any) -> Any:
+    """As an open registry does it: the class by the data's kind, found when it is needed."""
+    if type(value) in _KNOWN.values():
+        return value
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if kind not in _KNOWN:
+        raise ValueError(f"no shape '{kind}': {near_names(kind, _KNOWN)}")
+    return TypeAdapter(_KNOWN[kind]).validate_python(value)
+
+
+@spec
+class _Drawing:
+    name: str
+    shapes: tuple[Annotated[Any, BeforeValidator(_registered)], ...]
+    first: Annotated[Any, BeforeValidator(_registered)] = None
+
+
+DRAWING = """\
+name: x
+shapes:
+- {kind: test_ring, radius_m: 1}
+- kind: test_bar
+  length_m: 1
+  width_m: 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("radius_m", "radus_m", "line 3: unknown key 'shapes.0.radus_m': did you mean 'radius_m'?"),
+        ("width_m", "wide_m", "line 6: unknown key 'shapes.1.wide_m': did you mean 'width_m'?"),
+        ("test_bar", "test_bra", "line 4: shapes.1: no shape 'test_bra': did you mean 'test_bar'"),
+        ("length_m: 1", "length_m: -1", "line 5: shapes.1.length_m = -1: input should be greater"),
+        ("  length_m: 1\n  width_m: 2\n", "", "line 4: shapes.1.length_m, shapes.1.width_m are m"),
+        (
+            "radius_m: 1",
+            "radius_m: 1, inner: {deep_m: 2}",
+            "line 3: unknown key 'shapes.0.inner.deep_m': did you mean 'depth_m' or",
+        ),
+        ("name: x", "nme: x", "line 1: unknown key 'nme': did you mean 'name'?"),
+        ("name: x", "name: x\nfirst: {kind: test_ring, r: 1}", "line 2: unknown key 'first.r': k"),
+    ],
+)
+def test_a_registry_that_is_open_has_the_same_errors(old, new, message):
+    text = DRAWING.replace(old, new)
+    with pytest.raises(ConfigError) as error:
+        build(_Drawing, parse_yaml(text, "f.yaml"), "f.yaml", text)
+    assert str(error.value).startswith(f"f.yaml, {message}"), error.value
+
+
+def test_a_registry_that_is_open_gives_its_classes():
+    drawing = build(_Drawing, parse_yaml(DRAWING, "f.yaml"), "f.yaml")
+    assert drawing.shapes == (_Ring(radius_m=1.0), _Bar(length_m=1.0, width_m=2.0))
+
+
+@pytest.mark.parametrize("value", [True, 1e300, -1e300, 1e-300, float("nan"), float("inf"), "x"])
+def test_numbers_that_are_none_or_absurd(value):
+    with pytest.raises(ConfigError, match="size_m"):
+        _Inner(size_m=value)
+
+
+def test_missing_keys_are_said_together_and_of_their_files():
+    files = [SourceFile(("first",), "b.yaml", "kind: test_bar\n"), SourceFile((), "a.yaml", "{}\n")]
+
+    @spec
+    class Pair:
+        first: _Bar
+        second: _Bar
+        third: int
+
+    with pytest.raises(ConfigError) as error:
+        build(Pair, {"first": {"kind": "test_bar"}}, "a.yaml", sources=Sources(files))
+    assert str(error.value) == (
+        "b.yaml: length_m, width_m are missing; a.yaml: second, third are missing"
+    )
