@@ -61,8 +61,7 @@ def main() -> None:
     given = parser.parse_args()
     print("step 4 ms; medians [10 %, 90 %] over", given.rounds, "turns of", TURN, "periods")
     print(
-        "drones links   loop us              bare DART us         loop/bare           "
-        " x real time"
+        "drones links   loop us              bare DART us         loop/bare            x real time"
     )
     with tempfile.TemporaryDirectory() as folder:
         for drones in given.drones:

@@ -16,7 +16,6 @@ from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, check_hover, hover_in_formation
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.sensors.estimation import MotionCaptureSpec, TruthSpec
-from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))

@@ -149,4 +149,3 @@ def _setpoint_rows(plan: FlightPlan) -> Array:
         setpoints[-1, :, 2] = np.nan
         setpoints[-1, :, 5] = -plan.landing_speed_m_s
     return setpoints
-
