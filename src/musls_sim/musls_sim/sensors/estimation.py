@@ -17,8 +17,10 @@ from scipy.linalg import solve_discrete_are
 
 from musls_control.estimate import Estimate
 from musls_description.compiled import compiled
+from musls_description.compiled_rotations import multiply, rotate, rotate_back, turned
 from musls_description.schema import Fraction, NonNegative, spec
 from musls_sim.plants.interface import PlantState
+from musls_sim.sensors.load_tracker import LoadTracker
 
 Array = NDArray[np.float64]
 
@@ -97,6 +99,8 @@ class MotionCapture:
         period_s: float,
         gravity_m_s2: float,
         generator: np.random.Generator,
+        *,
+        with_load: bool = False,
     ) -> None:
         """Start at the plant's state.
 
@@ -106,6 +110,7 @@ class MotionCapture:
             period_s: Control period, time between calls of `step`.
             gravity_m_s2: Gravity.
             generator: Source of all noise.
+            with_load: Estimate the load's motion, too; else its row keeps the start.
         """
         n = len(state.position_enu_m) - 1
         self.estimate = Estimate.zeros(n)
@@ -133,6 +138,7 @@ class MotionCapture:
         self._noise = np.zeros((self._BLOCK, n, 12))
         self._chance = np.ones((self._BLOCK, n))
         self._lossy = spec.dropout_fraction > 0.0
+        self._load = _load_tracker(spec, state, period_s, generator) if with_load else None
 
     def step(self, state: PlantState) -> None:
         """Integrate the IMU, take a sample if one is due, fuse the one that arrives."""
@@ -157,6 +163,27 @@ class MotionCapture:
         )
         self._tick = tick + 1
         self._block += 1
+        if self._load is not None:
+            self._load.step(state.motion[0], self.estimate.data[0])
+            self.estimate.tension_n[:] = state.tension_n
+
+
+def _load_tracker(
+    spec: MotionCaptureSpec,
+    state: PlantState,
+    period_s: float,
+    generator: np.random.Generator,
+) -> LoadTracker:
+    """Tracker with noise of its own: the drones' estimates are the same with and without it."""
+    return LoadTracker(
+        state.motion[0],
+        period_s=period_s,
+        rate_hz=spec.rate_hz,
+        latency_s=spec.latency_s,
+        position_noise_m=spec.position_noise_m,
+        attitude_noise_rad=spec.attitude_noise_rad,
+        generator=generator.spawn(1)[0],
+    )
 
 
 def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, float]:
@@ -186,50 +213,25 @@ def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, floa
 
 
 @compiled()
-def _multiply(a, b, out):
-    """Quaternion product a b; `out` must be neither of them."""
-    out[0] = a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3]
-    out[1] = a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2]
-    out[2] = a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1]
-    out[3] = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]
-
-
-@compiled()
-def _turn(q, x, y, z, work):
+def _turn(q, x, y, z):
     """Turn a quaternion by a rotation vector in the body frame, in place."""
-    angle = np.sqrt(x * x + y * y + z * z)
-    s = np.sin(0.5 * angle) / angle if angle > 1e-9 else 0.5
-    work[0], work[1], work[2], work[3] = np.cos(0.5 * angle), s * x, s * y, s * z
-    _multiply(q, work[:4], work[4:])
-    norm = np.sqrt(work[4] ** 2 + work[5] ** 2 + work[6] ** 2 + work[7] ** 2)
-    for k in range(4):
-        q[k] = work[4 + k] / norm
+    q[0], q[1], q[2], q[3] = turned(q[0], q[1], q[2], q[3], x, y, z)
 
 
 @compiled()
-def _rotate(q, x, y, z, sign):
-    """Rotate a vector from body to world (sign 1) or from world to body (sign -1)."""
-    w, a, b, c = q[0], sign * q[1], sign * q[2], sign * q[3]
-    tx, ty, tz = 2.0 * (b * z - c * y), 2.0 * (c * x - a * z), 2.0 * (a * y - b * x)
-    return (
-        x + w * tx + b * tz - c * ty,
-        y + w * ty + c * tx - a * tz,
-        z + w * tz + a * ty - b * tx,
-    )
-
-
-@compiled()
-def _predict(truth, noise, constants, e, work):
+def _predict(truth, noise, constants, e):
     """Integrate one drone's IMU over a period."""
     dt, g = constants[0], constants[1]
-    fx, fy, fz = _rotate(truth[6:10], truth[13], truth[14], truth[15] + g, -1.0)
+    fx, fy, fz = rotate_back(
+        truth[6], truth[7], truth[8], truth[9], truth[13], truth[14], truth[15] + g
+    )
     fx += constants[3] * noise[3]
     fy += constants[3] * noise[4]
     fz += constants[3] * noise[5]
     for k in range(3):
         e[10 + k] = truth[10 + k] + constants[2] * noise[k]
-    _turn(e[6:10], e[10] * dt, e[11] * dt, e[12] * dt, work)
-    ax, ay, az = _rotate(e[6:10], fx, fy, fz, 1.0)
+    _turn(e[6:10], e[10] * dt, e[11] * dt, e[12] * dt)
+    ax, ay, az = rotate(e[6], e[7], e[8], e[9], fx, fy, fz)
     e[13], e[14], e[15] = ax, ay, az - g
     for k in range(3):
         # The mean acceleration over the step, as the physics integrates (velocity first).
@@ -238,26 +240,25 @@ def _predict(truth, noise, constants, e, work):
 
 
 @compiled()
-def _sample(truth, noise, constants, z, work):
+def _sample(truth, noise, constants, z):
     """Take one motion-capture sample of a drone's pose."""
     for k in range(3):
         z[k] = truth[k] + constants[4] * noise[6 + k]
     for k in range(4):
         z[3 + k] = truth[6 + k]
     s = constants[5]
-    _turn(z[3:7], s * noise[9], s * noise[10], s * noise[11], work)
+    _turn(z[3:7], s * noise[9], s * noise[10], s * noise[11])
 
 
 @compiled()
-def _correct(i, history, then, z, constants, work):
+def _correct(i, history, then, z, constants):
     """Correct a drone's predictions from a sample's time on by the error at that time."""
     ring, dt = history.shape[0], constants[0]
     old = history[then, i]
     ex, ey, ez = z[0] - old[0], z[1] - old[1], z[2] - old[2]
-    work[0], work[1], work[2], work[3] = old[6], -old[7], -old[8], -old[9]
-    _multiply(work[:4], z[3:7], work[4:])
-    turn = constants[8] * (2.0 if work[4] >= 0.0 else -2.0)
-    rx, ry, rz = turn * work[5], turn * work[6], turn * work[7]
+    qw, qx, qy, qz = multiply(old[6], -old[7], -old[8], -old[9], z[3], z[4], z[5], z[6])
+    turn = constants[8] * (2.0 if qw >= 0.0 else -2.0)
+    rx, ry, rz = turn * qx, turn * qy, turn * qz
     for d in range(ring):
         h = history[(then + d) % ring, i]
         shift = constants[6] + constants[7] * d * dt
@@ -267,25 +268,24 @@ def _correct(i, history, then, z, constants, work):
         h[3] += constants[7] * ex
         h[4] += constants[7] * ey
         h[5] += constants[7] * ez
-        _turn(h[6:10], rx, ry, rz, work)
+        _turn(h[6:10], rx, ry, rz)
 
 
 @compiled()
 def _fuse(motion, noise, chance, block, sampled, tick, constants, history, samples, est):
     """Advance the estimates of all drones by one period."""
-    work = np.empty(8)
     ring = history.shape[0]
     now, then = tick % ring, (tick + 1) % ring  # the oldest entry is one latency old
     for i in range(est.shape[0]):
         truth, n, e, z = motion[i + 1], noise[block, i], est[i], samples[now, i]
-        _predict(truth, n, constants, e, work)
+        _predict(truth, n, constants, e)
         for k in range(10):
             history[now, i, k] = e[k]
         z[7] = 1.0 if sampled and chance[block, i] >= constants[9] else 0.0
         if z[7] > 0.0:
-            _sample(truth, n, constants, z, work)
+            _sample(truth, n, constants, z)
         if samples[then, i, 7] > 0.0:
-            _correct(i, history, then, samples[then, i], constants, work)
+            _correct(i, history, then, samples[then, i], constants)
             for k in range(10):
                 e[k] = history[now, i, k]
             samples[then, i, 7] = 0.0

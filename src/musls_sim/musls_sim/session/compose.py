@@ -54,6 +54,7 @@ def compose(
     *,
     force: bool = False,
     make_autopilot: MakeAutopilot | None = None,
+    with_load: bool = False,
 ) -> Parts:
     """Check a scenario and build everything.
 
@@ -62,6 +63,7 @@ def compose(
         logs: Folder for what real autopilots print.
         force: Fly in spite of too little thrust.
         make_autopilot: Builds another autopilot than the scenario's.
+        with_load: A controller wants to know the load's motion.
 
     Raises:
         ConfigError: The scenario cannot work.
@@ -83,7 +85,7 @@ def compose(
         plant,
         plan,
         autopilot,
-        _estimator(scenario, plant, autopilot, mocap),
+        _estimator(scenario, plant, autopilot, mocap, with_load),
         Wind(scenario.wind, plant.period_s, gusts),
     )
 
@@ -120,7 +122,11 @@ def _plan(scenario: Scenario, state: PlantState, first: Array) -> FlightPlan:
 
 
 def _estimator(
-    scenario: Scenario, plant: Plant, autopilot: Autopilot, generator: np.random.Generator
+    scenario: Scenario,
+    plant: Plant,
+    autopilot: Autopilot,
+    generator: np.random.Generator,
+    with_load: bool,
 ) -> Estimator:
     """Estimator of the scenario; an autopilot with sensors of its own is told the truth."""
     if isinstance(scenario.estimation, TruthSpec) or autopilot.has_sensors:
@@ -131,4 +137,5 @@ def _estimator(
         plant.period_s,
         scenario.physics.gravity_m_s2,
         generator,
+        with_load=with_load,
     )

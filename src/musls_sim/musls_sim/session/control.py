@@ -12,6 +12,7 @@ from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.controllers.user import WatchedController, level_of, prepare_controller
 from musls_control.phases import GROUND_PHASES
 from musls_description.errors import ConfigError
+from musls_description.system import SlungLoadSystem
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario import Scenario
 from musls_sim.session.adapters import ForcesToRotors, ThrustMomentToRotors
@@ -106,18 +107,24 @@ class Control:
                 f"a controller of level {level.value} cannot fly real PX4s: choose level "
                 f"{ControlLevel.DRONE_SETPOINTS.value}, or autopilot.kind: builtin"
             )
-        mixing = ThrustMomentToRotors(system)
-        turning = ForcesToRotors(system, mixing)
-        self._put_out = {
+        self._put_out = self._adapter(level, system)
+        self.step = self._fly
+
+    def _adapter(self, level: ControlLevel, system: SlungLoadSystem) -> Callable[[Array], None]:
+        """What turns commands of a level into what acts on the plant, or into set-points."""
+        speeds = self._command.omega_cmd_rad_s
+        if level is ControlLevel.FORCES:
+            turn = ForcesToRotors(system)
+            yaw_rad, estimate = self._setpoint.yaw_enu_rad, self._estimate
+            return lambda commands: turn(commands, yaw_rad, estimate, speeds)
+        if level is ControlLevel.THRUST_MOMENT:
+            mix = ThrustMomentToRotors(system)
+            return lambda commands: mix(commands, speeds)
+        return {
             ControlLevel.DRONE_SETPOINTS: self._put_setpoints,
-            ControlLevel.FORCES: lambda commands: turning(
-                commands, self._setpoint.yaw_enu_rad, self._estimate, command.omega_cmd_rad_s
-            ),
-            ControlLevel.THRUST_MOMENT: lambda commands: mixing(commands, command.omega_cmd_rad_s),
             ControlLevel.ROTOR_SPEEDS: self._put_rotor_speeds,
             ControlLevel.IDEAL_THRUST_MOMENT: self._put_wrenches,
         }[level]
-        self.step = self._fly
 
     @property
     def mean_step_us(self) -> float | None:

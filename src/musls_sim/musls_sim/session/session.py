@@ -15,6 +15,7 @@ from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_sim.events import EventSpec, Scene
+from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.scenario import Scenario
 from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
@@ -103,14 +104,19 @@ class Session(Loop):
             Px4Error: A real PX4 is asked for and there is none.
         """
         self.scenario = scenario
+        flying = make_controller(scenario, CONTROL_PERIOD_S, controller)
         self.parts = compose(
-            scenario, autopilot_logs or Path("px4"), force=force, make_autopilot=make_autopilot
+            scenario,
+            autopilot_logs or Path("px4"),
+            force=force,
+            make_autopilot=make_autopilot,
+            with_load=flying is not None,
         )
         super().__init__(self.parts.plant)
         self._closing.callback(self._note_wall_time)
         self._closing.callback(self.parts.autopilot.close)
         try:
-            self._connect(controller, make_guidance)
+            self._connect(flying, make_guidance)
         except BaseException:
             self.close()
             raise
@@ -119,7 +125,7 @@ class Session(Loop):
 
     def _connect(
         self,
-        controller: Controller | MakeController | None,
+        flying: Controller | None,
         make_guidance: Callable[[Parts, Sequence[Observer]], Guidance],
     ) -> None:
         """Make the steps and connect them with the parts."""
@@ -128,7 +134,7 @@ class Session(Loop):
         self.inputs = PlantInputs.zeros(system)
         self.command = MotorCommands.zeros(system.n_drones, len(system.drones[0].rotors))
         self.control = Control(
-            make_controller(scenario, self.plant.period_s, controller),
+            flying,
             self.parts,
             self.guidance,
             self.command,
