@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from musls_sim.session.airframe import hover_parameters
 
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.airframe import gains, rotor_layout
