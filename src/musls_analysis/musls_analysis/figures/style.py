@@ -6,6 +6,7 @@ Figures are built with matplotlib's object interface; pyplot would only cost sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def label(name: str) -> str:
     return name.replace("_", " ")
 
 
-def styled() -> matplotlib.RcParams:
+def styled() -> AbstractContextManager[None]:
     """Context in which figures are to be built and saved."""
     return matplotlib.rc_context(_SETTINGS)
 
