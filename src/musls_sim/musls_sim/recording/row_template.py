@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from musls_sim.recording import messages as msg
 from musls_sim.recording.topics import Columns, Messages, RowMessages
 
-STAMP_COLUMNS = {"stamp_ns": np.dtype("<u8"), "sec": np.dtype("<i4"), "nanosec": np.dtype("<u4")}
+STAMP_COLUMNS: dict[str, np.dtype[Any]] = {
+    "stamp_ns": np.dtype("<u8"),
+    "sec": np.dtype("<i4"),
+    "nanosec": np.dtype("<u4"),
+}
+    "stamp_ns": np.dtype("<u8"),
+    "sec": np.dtype("<i4"),
+    "nanosec": np.dtype("<u4"),
+}
 """What a row's time becomes: time of the MCAP records, and the two parts of a ROS stamp."""
 
 _MESSAGE_OPCODE = 0x05
