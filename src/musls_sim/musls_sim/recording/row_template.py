@@ -23,10 +23,6 @@ STAMP_COLUMNS: dict[str, np.dtype[Any]] = {
     "sec": np.dtype("<i4"),
     "nanosec": np.dtype("<u4"),
 }
-    "stamp_ns": np.dtype("<u8"),
-    "sec": np.dtype("<i4"),
-    "nanosec": np.dtype("<u4"),
-}
 """What a row's time becomes: time of the MCAP records, and the two parts of a ROS stamp."""
 
 _MESSAGE_OPCODE = 0x05
