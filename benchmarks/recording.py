@@ -153,7 +153,7 @@ class MessageByMessage:
         self._writer.finish()
         self._file.close()
 
-    def _write(self, time_s: float, kind: Any, row: dict[str, np.ndarray]) -> None:
+    def _write(self, time_s: float, kind: Any, row: Any) -> None:
         time_ns = round(time_s * 1e9)
         stamp = self._messages.stamp(time_ns // 10**9, time_ns % 10**9)
         for topic, message in kind.build(stamp, row):

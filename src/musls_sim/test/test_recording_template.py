@@ -123,12 +123,12 @@ def test_merge_sorts_by_time_and_keeps_the_order_of_parts_at_equal_times():
     from_second = [records[k].count(np.float64(1.0).tobytes()) == 7 for k in (4, 5, 6, 7)]
     assert from_second == [False, False, True, True]
     assert (chunk.start_ns, chunk.end_ns) == (5, 30)
-    for channel, entries in chunk.index.items():
+    for channel, entries in chunk.indexes.items():
         for time, offset in entries.tolist():
             record = chunk.data[offset : offset + size]
             assert int.from_bytes(record[9:11], "little") == channel
             assert int.from_bytes(record[15:23], "little") == time
-    assert sorted(o for e in chunk.index.values() for o in e[:, 1].tolist()) == [
+    assert sorted(o for e in chunk.indexes.values() for o in e[:, 1].tolist()) == [
         k * size for k in range(10)
     ]
 

@@ -6,8 +6,10 @@ Figures are built with matplotlib's object interface; pyplot would only cost sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -24,7 +26,7 @@ INK = "#22272e"
 """Text and axes."""
 FAINT = "#8b949e"
 GRID = "#e3e6ea"
-SETPOINT_LINE = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder": 3}
+SETPOINT_LINE: dict[str, Any] = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder": 3}
 """Set-points look like this in every figure."""
 
 _LOAD_COLOUR = "#d55e00"
@@ -34,7 +36,7 @@ _DRONE_COLOURS = (
     "#44aa99", "#661100",
 )  # fmt: skip
 
-_SETTINGS = {
+_SETTINGS: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 8,
     "axes.titlesize": 8.5,
@@ -82,7 +84,7 @@ def label(name: str) -> str:
     return name.replace("_", " ")
 
 
-def styled() -> matplotlib.RcParams:
+def styled() -> AbstractContextManager[None]:
     """Context in which figures are to be built and saved."""
     return matplotlib.rc_context(_SETTINGS)
 

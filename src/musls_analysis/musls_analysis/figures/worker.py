@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from musls_analysis.figures.written import WrittenFigure
 from musls_analysis.recordings.recording import Recording
@@ -53,15 +53,16 @@ class FigureWorkers:
         job = pickle.dumps((recording, summary, folder), pickle.HIGHEST_PROTOCOL)
         for k, process in enumerate(self._processes):
             with suppress(OSError):  # a dead process is noticed below
-                pickle.dump((slice(k, None, self.count), job), process.stdin)
-                process.stdin.close()
+                to_process, _ = _pipes(process)
+                pickle.dump((slice(k, None, self.count), job), to_process)
+                to_process.close()
 
     def finish(self) -> list[WrittenFigure]:
         """Wait for the figures that were begun; the processes end with it."""
         figures: dict[int, WrittenFigure] = {}
         for k, process in enumerate(self._processes):
             try:
-                written = pickle.load(process.stdout)
+                written = pickle.load(_pipes(process)[1])
             except (EOFError, OSError, pickle.UnpicklingError):
                 from musls_analysis.figures.write import write_figures
 
@@ -72,9 +73,10 @@ class FigureWorkers:
     def close(self) -> None:
         """End the processes."""
         for process in self._processes:
+            to_process, from_process = _pipes(process)
             with suppress(OSError):
-                process.stdin.close()
-            process.stdout.close()
+                to_process.close()
+            from_process.close()
             process.terminate()
             process.wait()
 
@@ -90,6 +92,13 @@ class FigureWorkers:
         self.close()
 
 
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """Its input and its output."""
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("a helper process without pipes")
+    return process.stdin, process.stdout
+
+
 def main() -> None:
     """Get ready, wait for one job, draw, answer."""
     from musls_analysis.figures import style
@@ -103,7 +112,8 @@ def main() -> None:
         part, job = pickle.load(sys.stdin.buffer)
     except EOFError:  # not needed after all
         return
-    answer = pickle.dumps(write_figures(*pickle.loads(job), part))
+    recording, summary, folder = pickle.loads(job)
+    answer = pickle.dumps(write_figures(recording, summary, folder, part))
     sys.stdout.buffer.write(answer)
     sys.stdout.buffer.flush()
 

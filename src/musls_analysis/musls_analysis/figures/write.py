@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,7 +89,7 @@ def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[F
             f"pose_{body}", f"Position and attitude, {label(body)}",
             f"{label(body).capitalize()} in the world frame (ENU); attitude as yaw, pitch, roll, "
             f"unwrapped. Bands: mission stages.{held}",
-            lambda body=body: pose.draw(body),
+            partial(pose.draw, body),
         )  # fmt: skip
     if summary["cables"]:
         limit = summary["slack_threshold_n"]

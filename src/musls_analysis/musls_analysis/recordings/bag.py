@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from musls_analysis.recordings.cdr import CdrStack, decode, decode_columns
-from musls_analysis.recordings.raw_bag import RawBag, read_messages
+from musls_analysis.recordings.raw_bag import Log, RawBag, read_messages
 from musls_analysis.recordings.recording import (
     LOAD,
     CableTrack,
@@ -29,6 +30,11 @@ from musls_analysis.recordings.resample import resample
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
 from musls_sim.recording.topics import EVENTS
+
+Topic = tuple[str, str]
+"""Name and kind of a topic, e.g. ("load", "pose")."""
+_Logs = Mapping[Topic, Log]
+_Result = TypeVar("_Result")
 
 _EVENTS = ("events", "events")
 _TYPES = {
@@ -56,7 +62,7 @@ def read_bag(path: Path) -> Recording:
     return recording_of_bag(path, read_messages(path, lambda t: keys_of_topics(path, t)))
 
 
-def recording_of_bag(path: Path, bag: RawBag) -> Recording:
+def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
     """Make a recording of the messages of a bag.
 
     Args:
@@ -93,7 +99,7 @@ def recording_of_bag(path: Path, bag: RawBag) -> Recording:
     )  # fmt: skip
 
 
-def keys_of_topics(path: Path, topics: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def keys_of_topics(path: Path, topics: Mapping[str, str]) -> dict[str, Topic]:
     """Name and kind, e.g. ("load", "pose"), of each topic of this project.
 
     Args:
@@ -115,7 +121,9 @@ def keys_of_topics(path: Path, topics: Mapping[str, str]) -> dict[str, tuple[str
     return keys
 
 
-def _decoded(path: Path, name: str, kind: str, logs: dict, decoder: Callable) -> object:
+def _decoded(
+    path: Path, name: str, kind: str, logs: _Logs, decoder: Callable[[list[bytes]], _Result]
+) -> _Result:
     try:
         return decoder(logs[name, kind].data)
     except ValueError as error:
@@ -143,18 +151,25 @@ def _poses(messages: list[bytes]) -> PoseTrack:
     return PoseTrack(time_s[order], pose[order, :3], pose[order][:, [6, 3, 4, 5]])
 
 
-def _twists_enu(messages: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times (T,), linear (T, 3) and angular velocities (T, 3), both in the world frame."""
+class _TwistsEnu(NamedTuple):
+    """Velocities over time, both parts in the world frame."""
+
+    time_s: np.ndarray  # (T,)
+    linear_m_s: np.ndarray  # (T, 3)
+    angular_rad_s: np.ndarray  # (T, 3)
+
+
+def _twists_enu(messages: list[bytes]) -> _TwistsEnu:
 
     def walk(stack: CdrStack) -> tuple[np.ndarray, ...]:
         return _header(stack)[0], stack.numbers("f8", 6)
 
     time_s, twist = decode_columns(messages, walk)
     order = np.argsort(time_s, kind="stable")
-    return time_s[order], twist[order, :3], twist[order, 3:]
+    return _TwistsEnu(time_s[order], twist[order, :3], twist[order, 3:])
 
 
-def _twist(enu: tuple[np.ndarray, np.ndarray, np.ndarray], pose: PoseTrack) -> TwistTrack:
+def _twist(enu: _TwistsEnu, pose: PoseTrack) -> TwistTrack:
     """See the angular velocity in the body's frame; where no pose is known, drop it."""
     time_s, velocity, omega = enu
     orientation = pose.orientation_wxyz
@@ -216,9 +231,9 @@ def _shapes(messages: list[bytes]) -> tuple[np.ndarray, list[np.ndarray]]:
     return np.array([t for t, _ in pairs]), [p for _, p in pairs]
 
 
-def _cable(path: Path, name: str, logs: dict) -> CableTrack:
+def _cable(path: Path, name: str, logs: _Logs) -> CableTrack:
     tension = np.empty(0), np.empty((0, 2))
-    shape = np.empty(0), []
+    shape: tuple[np.ndarray, list[np.ndarray]] = np.empty(0), []
     if (name, "tension") in logs:
         tension = _decoded(path, name, "tension", logs, _tensions)
     if (name, "shape") in logs:
@@ -226,7 +241,7 @@ def _cable(path: Path, name: str, logs: dict) -> CableTrack:
     return CableTrack(*tension, *shape)
 
 
-def _stages(path: Path, logs: dict, poses: dict[str, PoseTrack]) -> tuple[Stage, ...]:
+def _stages(path: Path, logs: _Logs, poses: dict[str, PoseTrack]) -> tuple[Stage, ...]:
     start_s = float(min(track.time_s[0] for track in poses.values()))
     end_s = float(max(track.time_s[-1] for track in poses.values()))
     if ("mission", "stage") not in logs:
@@ -234,7 +249,7 @@ def _stages(path: Path, logs: dict, poses: dict[str, PoseTrack]) -> tuple[Stage,
     return stages_from_changes(*_texts(path, ("mission", "stage"), logs, poses), start_s, end_s)
 
 
-def _events(path: Path, logs: dict, poses: dict[str, PoseTrack]) -> tuple[Event, ...]:
+def _events(path: Path, logs: _Logs, poses: dict[str, PoseTrack]) -> tuple[Event, ...]:
     if _EVENTS not in logs:
         return ()
     parts = [
@@ -245,7 +260,7 @@ def _events(path: Path, logs: dict, poses: dict[str, PoseTrack]) -> tuple[Event,
 
 
 def _texts(
-    path: Path, key: tuple[str, str], logs: dict, poses: dict[str, PoseTrack]
+    path: Path, key: Topic, logs: _Logs, poses: dict[str, PoseTrack]
 ) -> tuple[list[float], list[str]]:
     """Times, on the clock of the stamps, and texts of messages without a stamp."""
     logged_s = _seconds(np.array(logs[LOAD, "pose"].time_ns))

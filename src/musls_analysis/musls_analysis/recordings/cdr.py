@@ -110,7 +110,7 @@ def decode(messages: Sequence[bytes], walk: Walk) -> tuple[list[np.ndarray], lis
         chosen = np.flatnonzero(lengths == length)
         if length < ENCAPSULATION:
             raise ValueError(f"a message of {length} bytes is not CDR")
-        raw = b"".join([messages[i] for i in chosen])
+        raw = b"".join([messages[i] for i in chosen.tolist()])
         rows = np.frombuffer(raw, np.uint8).reshape(len(chosen), length)
         little = (rows[:, 1] & 1) == 1
         pending += [(chosen[m], rows[m]) for m in (little, ~little) if m.any()]

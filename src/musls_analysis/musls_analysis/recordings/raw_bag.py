@@ -6,9 +6,10 @@ An MCAP file whose end is missing, because its recorder was killed, is read up t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from musls_description.errors import ConfigError
 
@@ -19,7 +20,8 @@ _MCAP_MAGIC = b"\x89MCAP0\r\n"
 _SMALLEST_END = 37
 """Bytes of an MCAP file's footer and closing magic."""
 
-Choose = Callable[[Mapping[str, str]], Mapping[str, Hashable]]
+Key = TypeVar("Key")
+Choose = Callable[[Mapping[str, str]], Mapping[str, Key]]
 """Gets the message types of the topics, returns the key of each topic to read, under which its
 messages are filed; may raise ConfigError."""
 
@@ -31,7 +33,8 @@ class Log(NamedTuple):
     data: list[bytes]
 
 
-class RawBag(NamedTuple):
+@dataclass(frozen=True)
+class RawBag(Generic[Key]):
     """What was taken out of a bag.
 
     Attributes:
@@ -39,7 +42,7 @@ class RawBag(NamedTuple):
         warnings: What is missing, one line each.
     """
 
-    logs: dict[Hashable, Log]
+    logs: dict[Key, Log]
     warnings: tuple[str, ...] = ()
 
 
@@ -51,7 +54,7 @@ def storage_in(folder: Path) -> Path | None:
     return files[0] if len(files) == 1 else None
 
 
-def read_messages(path: Path, choose: Choose) -> RawBag:
+def read_messages(path: Path, choose: Choose[Key]) -> RawBag[Key]:
     """Read the chosen messages in the order of their log times.
 
     Args:
@@ -61,12 +64,10 @@ def read_messages(path: Path, choose: Choose) -> RawBag:
     Raises:
         ConfigError: No bag, damaged or empty; one line that names the path.
     """
-    source: Path | None = path
-    if path.is_dir():
-        source = storage_in(path)
-        if source is None:
-            raise ConfigError(f"{path}: not a rosbag2 bag (no metadata.yaml in it)")
-    elif not (path.is_file() and path.suffix in STORAGE_SUFFIXES):
+    source = storage_in(path) if path.is_dir() else path
+    if source is None:
+        raise ConfigError(f"{path}: not a rosbag2 bag (no metadata.yaml in it)")
+    if not source.is_dir() and not (source.is_file() and source.suffix in STORAGE_SUFFIXES):
         what = "unknown storage" if path.exists() else "no such folder"
         raise ConfigError(f"{path}: not a rosbag2 bag ({what})")
     try:
@@ -82,11 +83,11 @@ def read_messages(path: Path, choose: Choose) -> RawBag:
     return bag
 
 
-def _read_whole(source: Path, choose: Choose) -> RawBag | None:
+def _read_whole(source: Path, choose: Choose[Key]) -> RawBag[Key] | None:
     """Read a finished bag; None if it is empty."""
     from rosbags.rosbag2 import Reader
 
-    logs: dict[Hashable, Log] = defaultdict(lambda: Log([], []))
+    logs: dict[Key, Log] = defaultdict(lambda: Log([], []))
     with Reader(source) as reader:
         if reader.message_count == 0:
             return None
@@ -117,7 +118,7 @@ def _cut_file(source: Path) -> Path | None:
     return None if whole else source
 
 
-def _read_cut(file: Path, choose: Choose) -> RawBag:
+def _read_cut(file: Path, choose: Choose[Key]) -> RawBag[Key]:
     """Read an unfinished file up to its last whole record."""
     from mcap.records import Channel, Message, Schema
 
@@ -134,7 +135,7 @@ def _read_cut(file: Path, choose: Choose) -> RawBag:
     if not messages:
         raise ValueError("it ends before its first messages")
     keys = choose({c.topic: schemas.get(c.schema_id, "") for c in channels.values()})
-    logs: dict[Hashable, Log] = defaultdict(lambda: Log([], []))
+    logs: dict[Key, Log] = defaultdict(lambda: Log([], []))
     for message in sorted(messages, key=lambda m: m.log_time):
         topic = channels[message.channel_id].topic
         if topic in keys:

@@ -32,5 +32,5 @@ def slack_intervals(cable: CableTrack, slack_threshold_n: float) -> list[tuple[f
     last = len(mask) - 1
     return [
         (float(cable.time_s[start]), float(cable.time_s[min(end, last)]))
-        for start, end in zip(starts, ends, strict=True)
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]

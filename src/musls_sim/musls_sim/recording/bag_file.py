@@ -113,7 +113,7 @@ class BagFile:
         self._chunks.append(_bytes([index]))
         self._start_ns = min(self._start_ns, chunk.start_ns)
         self._end_ns = max(self._end_ns, chunk.end_ns)
-        for channel, entries in chunk.index.items():
+        for channel, entries in chunk.indexes.items():
             self._counts[channel] += len(entries)
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class BagFile:
             uncompressed_size=len(chunk.data),
         ).write(builder)  # fmt: skip
         length, offsets = builder.count, {}
-        for channel, entries in chunk.index.items():
+        for channel, entries in chunk.indexes.items():
             offsets[channel] = self._file.size + builder.count
             # As `mcap.records.MessageIndex`, which takes 0.4 us for each message.
             builder.start_record(Opcode.MESSAGE_INDEX)

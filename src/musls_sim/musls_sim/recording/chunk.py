@@ -16,13 +16,13 @@ class Chunk(NamedTuple):
 
     Attributes:
         data: Message records in the order of time.
-        index: By channel: time [ns] and offset in the data of each message, (n, 2) uint64.
+        indexes: By channel: time [ns] and offset in the data of each message, (n, 2) uint64.
         start_ns: Earliest time.
         end_ns: Latest time.
     """
 
     data: bytes
-    index: dict[int, NDArray[np.uint64]]
+    indexes: dict[int, NDArray[np.uint64]]
     start_ns: int
     end_ns: int
 

@@ -125,7 +125,7 @@ def line_strip(time: Any, number: int, width_m: float, points_enu_m: Array) -> A
         width_m: Width of the line, raised to what can be seen.
         points_enu_m: Points of the line.
     """
-    kind = typestore().types["visualization_msgs/msg/Marker"]
+    kind: Any = typestore().types["visualization_msgs/msg/Marker"]
     width = max(width_m, _LINE_WIDTH_MIN_M)
     no_bytes = np.zeros(0, np.uint8)
     origin = _make("geometry_msgs/Pose", point(np.zeros(3)), quaternion(np.eye(4)[0]))

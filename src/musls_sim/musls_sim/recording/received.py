@@ -110,6 +110,8 @@ class ReceivedBag:
         """
         if time_ns is None:
             time_ns = stamp_ns(self.topics[topic], data)
+        if time_ns is None or self._bag is None:
+            raise ValueError(f"a message on {topic} without a time, or after the end of the bag")
         self._newest_ns = max(self._newest_ns, time_ns)
         self._waiting.append((time_ns, self._channel[topic], data))
         if self._newest_ns - self._done_ns > 2 * self._buffer_ns:

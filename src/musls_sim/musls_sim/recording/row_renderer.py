@@ -59,9 +59,9 @@ def render_rows(
     data = np.tile(template.data, (rows, 1))
     for run in template.runs:
         place = np.ndarray(
-            (rows, run.count), run.dtype, data, run.offset, (data.strides[0], run.dtype.itemsize)
+            (rows, run.length), run.dtype, data, run.offset, (data.strides[0], run.dtype.itemsize)
         )
-        place[:] = values[run.column][:, run.first : run.first + run.count]
+        place[:] = values[run.column][:, run.first : run.first + run.length]
 
     widths, channels = np.diff(template.bounds), template.channels
     if wanted is None:
@@ -72,7 +72,7 @@ def render_rows(
     ends = np.concatenate([[0], np.cumsum(np.where(wanted, widths, 0))])
     row, message = np.nonzero(wanted)
     return Rendered(
-        memoryview(data), stamps_ns, ends[:: len(channels)], channels[message], row,
+        memoryview(data.data), stamps_ns, ends[:: len(channels)], channels[message], row,
         ends[:-1][wanted.ravel()],
     )  # fmt: skip
 

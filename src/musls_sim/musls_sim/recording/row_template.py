@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,11 @@ from numpy.typing import NDArray
 from musls_sim.recording import messages as msg
 from musls_sim.recording.topics import Columns, Messages, RowMessages
 
-STAMP_COLUMNS = {"stamp_ns": np.dtype("<u8"), "sec": np.dtype("<i4"), "nanosec": np.dtype("<u4")}
+STAMP_COLUMNS: dict[str, np.dtype[Any]] = {
+    "stamp_ns": np.dtype("<u8"),
+    "sec": np.dtype("<i4"),
+    "nanosec": np.dtype("<u4"),
+}
 """What a row's time becomes: time of the MCAP records, and the two parts of a ROS stamp."""
 
 _MESSAGE_OPCODE = 0x05
@@ -34,14 +38,14 @@ class Run(NamedTuple):
     Attributes:
         column: Name of the column.
         first: Index of the first number in the flattened column.
-        count: How many.
+        length: How many.
         offset: Byte at which the first stands in the row.
         dtype: Of one number.
     """
 
     column: str
     first: int
-    count: int
+    length: int
     offset: int
     dtype: np.dtype
 
@@ -75,9 +79,11 @@ def probe_row(build: RowMessages, columns: Columns) -> tuple[Messages, dict[str,
         The messages, and the numbers by column, stamps included.
     """
     rng = np.random.default_rng(20250101)
-    stamps = {"stamp_ns": rng.integers(2**62, 2**63 - 1), "sec": rng.integers(2**30, 2**31 - 1),
-              "nanosec": rng.integers(2**30, 2**32 - 1)}  # fmt: skip
-    values = {name: np.array([stamps[name]], dtype) for name, dtype in STAMP_COLUMNS.items()}
+    ranges = {"stamp_ns": (2**62, 2**63 - 1), "sec": (2**30, 2**31 - 1),
+              "nanosec": (2**30, 2**32 - 1)}  # fmt: skip
+    values: dict[str, np.ndarray] = {
+        name: rng.integers(*ranges[name], 1).astype(dtype) for name, dtype in STAMP_COLUMNS.items()
+    }
     row = {name: rng.uniform(1.0, 2.0, shape) for name, shape in columns.items()}
     time = msg.stamp(int(values["sec"][0]), int(values["nanosec"][0]))
     return build(time, row), values | row
@@ -118,7 +124,7 @@ def _runs(data: bytes, values: Mapping[str, np.ndarray]) -> list[Run]:
     for place in sorted(places, key=lambda p: p.offset):
         last = runs[-1] if runs else None
         if last and _follows(last, place):
-            runs[-1] = last._replace(count=last.count + 1)
+            runs[-1] = last._replace(length=last.length + 1)
         else:
             runs.append(place)
     return runs
@@ -135,6 +141,6 @@ def _occurrences(data: bytes, part: bytes) -> list[int]:
 def _follows(run: Run, place: Run) -> bool:
     return (
         place.column == run.column
-        and place.first == run.first + run.count
-        and place.offset == run.offset + run.count * run.dtype.itemsize
+        and place.first == run.first + run.length
+        and place.offset == run.offset + run.length * run.dtype.itemsize
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
-from musls_analysis.recordings.bag import keys_of_topics, recording_of_bag
-from musls_analysis.recordings.raw_bag import read_messages
+from musls_analysis.recordings.bag import Topic, keys_of_topics, recording_of_bag
+from musls_analysis.recordings.raw_bag import RawBag, read_messages
 from musls_analysis.recordings.readers.clean import Notes, cleaned
 from musls_analysis.recordings.readers.options import ReadOptions
 from musls_analysis.recordings.readers.tf_bag import read_tf_bag
@@ -44,7 +45,7 @@ def read_bag_of_any_kind(path: Path, options: ReadOptions) -> Recording:
 
     bag = read_messages(path, choose)
     if kinds:
-        return _cleaned(recording_of_bag(path, bag))
+        return _cleaned(recording_of_bag(path, cast(RawBag[Topic], bag)))
     if "moving" not in bag.logs:
         raise ConfigError(f"{path}: no messages on /tf in the bag")
     recording = read_tf_bag(path, bag.logs["moving"], bag.logs.get("static"), options)

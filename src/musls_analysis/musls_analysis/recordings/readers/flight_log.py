@@ -106,7 +106,9 @@ def _split(lines: list[str], notes: Notes) -> tuple[list[str], list[_Marker]]:
             number = int(match[2]) if match[2] else None
             name = match[1].removeprefix("PHASE_").lower()
             if match[1] == "MISSION_STAGE":
-                name = STAGES.get(number, (match[3] or "unknown").lower())
+                name = STAGES.get(
+                    -1 if number is None else number, str(match[3] or "unknown").lower()
+                )
             markers.append(_Marker(len(data), name, number))
     strange = len(lines) - len(data) - len(markers)
     notes.count(strange, "line{s} of other text left out")
@@ -130,12 +132,12 @@ def _one_clock(
     if len(time_s) == 0:
         return time_s, []
     back = 1 + np.flatnonzero(np.diff(time_s) < -LARGEST_DISORDER_S)
-    for k in back:
+    for k in back.tolist():
         if not any(index[k - 1] < marker.row <= index[k] for marker in markers):
             raise ConfigError(
                 f"{path}: the clock goes back from {time_s[k - 1]:g} to {time_s[k]:g} s in a stage"
             )
-    edges = [0, *back, len(time_s)]
+    edges = [0, *back.tolist(), len(time_s)]
     parts = [time_s[a:b] for a, b in pairwise(edges)]
     first = next((m.row for m in markers if m.number == 1), None)
     base = 0

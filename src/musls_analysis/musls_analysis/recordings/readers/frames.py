@@ -59,19 +59,19 @@ def bodies_of_frames(
 
 def _guesses(frames: Iterable[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Frames that look like each body, measured and set-points; drones counted from 1."""
-    found: list[tuple[str | int, bool, str]] = []
+    found: list[tuple[int | None, bool, str]] = []  # None: the load
     for frame in sorted(frames):
         name = frame.strip("/").lower()
         if match := _LOAD.fullmatch(name):
-            found.append((LOAD, bool(match["desired"]), frame))
+            found.append((None, bool(match["desired"]), frame))
         elif match := _DRONE.fullmatch(name):
             found.append((int(match["number"]), bool(match["desired"]), frame))
-    first = min((key for key, _, _ in found if key != LOAD), default=1)
+    first = min((key for key, _, _ in found if key is not None), default=1)
     shift = 1 if first == 0 else 0
     measured: dict[str, list[str]] = {}
     wanted: dict[str, list[str]] = {}
     for key, desired, frame in found:
-        body = key if key == LOAD else f"drone_{key + shift}"
+        body = LOAD if key is None else f"drone_{key + shift}"
         (wanted if desired else measured).setdefault(body, []).append(frame)
     return measured, wanted
 
