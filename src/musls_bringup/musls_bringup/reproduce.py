@@ -8,6 +8,7 @@ an option and is written into the result.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -79,7 +80,8 @@ def real_cycles(place: Path) -> dict[str, CutStage]:
     Raises:
         ConfigError: A stage has no file or several.
     """
-    if not place.is_dir() or (place / "metadata.yaml").exists() or (place / "bag").exists():
+    marks = ("metadata.yaml", "bag")
+    if not os.path.isdir(place) or any(os.path.exists(place / mark) for mark in marks):
         flight = read_recording(place)
         return {stage: cut(flight, stage, skip) for stage, skip in FIRST_CYCLES_DROPPED.items()}
     found = {}

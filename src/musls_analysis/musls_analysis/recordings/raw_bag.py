@@ -5,6 +5,7 @@ An MCAP file whose end is missing, because its recorder was killed, is read up t
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from musls_description.errors import ConfigError
+from musls_description.strict_yaml import shown
 
 STORAGE_SUFFIXES = (".mcap", ".db3")
 """A storage file reads without the metadata.yaml beside it, e.g. when a recorder was killed."""
@@ -64,12 +66,16 @@ def read_messages(path: Path, choose: Choose[Key]) -> RawBag[Key]:
     Raises:
         ConfigError: No bag, damaged or empty; one line that names the path.
     """
-    source = storage_in(path) if path.is_dir() else path
-    if source is None:
-        raise ConfigError(f"{path}: not a rosbag2 bag (no metadata.yaml in it)")
-    if not source.is_dir() and not (source.is_file() and source.suffix in STORAGE_SUFFIXES):
-        what = "unknown storage" if path.exists() else "no such folder"
-        raise ConfigError(f"{path}: not a rosbag2 bag ({what})")
+    source = path
+    # os.path, because Path raises for names that are too long.
+    if os.path.isdir(path):
+        found = storage_in(path)
+        if found is None:
+            raise ConfigError(f"{path}: not a rosbag2 bag (no metadata.yaml in it)")
+        source = found
+    elif not (os.path.isfile(path) and path.suffix in STORAGE_SUFFIXES):
+        what = "unknown storage" if os.path.exists(path) else "no such folder"
+        raise ConfigError(f"{shown(str(path), 200)}: not a rosbag2 bag ({what})")
     try:
         cut = _cut_file(source)
         bag = _read_whole(source, choose) if cut is None else _read_cut(cut, choose)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def read_values(path: Path) -> dict[str, float]:
     Raises:
         ConfigError: No such file, or it is not a fit's.
     """
-    file = path / FIT if path.is_dir() else path
+    file = path / FIT if os.path.isdir(path) else path
     try:
         entries = json.loads(read_text(file))["parameters"]
         values = {name: float(entry["value"]) for name, entry in entries.items()}

@@ -23,11 +23,15 @@ from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.energy import EnergyAudit
 from musls_sim.plants.interface import Plant, PlantInputs, Pose, PrescribedMotion
+from musls_sim.session.loop import Loop
 
 Array = NDArray[np.float64]
 
 GUIDE_RAD_S = 2.0 * np.pi * 1.5
 """Natural frequency of the spring that draws the load along during the lead-in."""
+
+PROGRESS_EVERY = 50
+"""Periods between two reports of progress."""
 
 NOTE_EVERY = 5
 """Periods between two rows of a result (20 ms)."""
@@ -126,19 +130,32 @@ class Replay:
         motion = Motion(self.recorded, spec)
         plant, attitudes = plant_at_start(cable_model, system, motion, spec)
         path, guide = motion.eased_in(attitudes), _guide(plant, motion)
-        inputs, track = PlantInputs.zeros(system), _Track(spec, plant)
-        periods = int(motion.duration_s / plant.period_s) - 1
-        for k in range(periods):
-            lead_in = plant.time_s < spec.lead_in_s
-            inputs.motion = PrescribedMotion(path, guide if lead_in else None)
+        track = _Track(spec, plant)
+        inputs = PlantInputs.zeros(system)
+        guided, free = PrescribedMotion(path, guide), PrescribedMotion(path)
+        loop = Loop(plant)
+
+        def prescribe(tick: int) -> None:
+            inputs.motion = guided if loop.time_s < spec.lead_in_s else free
+
+        def move(tick: int) -> None:
             plant.step(inputs)
-            if not lead_in:
-                track.meet(path(plant.time_s))
-                if k % NOTE_EVERY == 0:
-                    now = plant.time_s
-                    track.note(motion.clock_s(now), motion.load_at(now))
-            if progress is not None and k % 50 == 0:
-                progress(k / periods)
+
+        def note(tick: int) -> None:
+            if inputs.motion is guided:
+                return
+            now = plant.time_s
+            track.meet(path(now))
+            if tick % NOTE_EVERY == 0:
+                track.note(motion.clock_s(now), motion.load_at(now))
+
+        loop.set_steps((prescribe,), (move, note))
+        periods = int(motion.duration_s / plant.period_s) - 1
+        with loop:
+            while loop.tick < periods:
+                loop.advance(min(PROGRESS_EVERY, periods - loop.tick))
+                if progress is not None:
+                    progress(loop.tick / periods)
         return track.result()
 
 

@@ -31,12 +31,18 @@ from musls_description.names import near_names
 from musls_description.schema import (
     Finite,
     NonNegative,
+    Number,
     Positive,
     build,
-    parse_yaml,
-    read_text,
     spec,
 )
+from musls_description.strict_yaml import parse_yaml, read_text, shown
+
+MOST_RUNS = 100_000
+"""Of one sweep, repetitions included; each is checked before the first one starts."""
+
+LONGEST_RUN_S = 30 * 86400.0
+"""Wall time of a run: 30 days."""
 
 REDUCTIONS = ("max", "min", "mean", "rms", "range", "last")
 Reduction = Literal["max", "min", "mean", "rms", "range", "last"]
@@ -219,7 +225,7 @@ class SweepSpec:
         timeout_s: Wall time after which a run is ended and counts as failed.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=100)]
     description: str = ""
     scenario: str
     set: dict[str, Any] = Field(default_factory=dict)
@@ -231,7 +237,7 @@ class SweepSpec:
     keep: Literal["summary", "bag"] = "summary"
     series: tuple[str, ...] = ("load",)
     workers: Annotated[int, Field(ge=1, le=1024)] | None = None
-    timeout_s: Positive | None = None
+    timeout_s: Annotated[float, Field(gt=0.0, le=LONGEST_RUN_S), Number] | None = None
 
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
@@ -243,6 +249,7 @@ class SweepSpec:
                     raise ValueError(f"parameters.{key}: a range in a grid needs count")
             elif parameter.count is not None:
                 raise ValueError(f"parameters.{key}: count is for ranges in a grid")
+        self._check_size()
         if "seed" in self.parameters and self.repetitions > 1:
             raise ValueError("seed as a parameter excludes repetitions")
         for figure in self.figures:
@@ -250,6 +257,17 @@ class SweepSpec:
             if chosen is not None and chosen not in self.parameters:
                 near = near_names(chosen, self.parameters)
                 raise ValueError(f"figures: no parameter '{chosen}': {near}")
+
+    def _check_size(self) -> None:
+        """Refuse more runs than could ever be made, before their points are."""
+        runs = self.repetitions
+        if isinstance(self.sampling, Grid):
+            for parameter in self.parameters.values():
+                runs *= len(parameter.values) if parameter.values else parameter.count or 1
+        else:
+            runs *= self.sampling.runs
+        if runs > MOST_RUNS:
+            raise ValueError(f"{runs} runs, at most {MOST_RUNS} are possible")
 
     def label(self, key: str) -> str:
         """Name of a parameter for people."""
@@ -265,7 +283,7 @@ def load_sweep(path: Path) -> SweepSpec:
     text = read_text(path)
     data = parse_yaml(text, str(path))
     if not isinstance(data, Mapping):
-        raise ConfigError(f"{path}: expected a mapping of SweepSpec, not {data!r}")
+        raise ConfigError(f"{path}: expected a mapping of SweepSpec, not {shown(repr(data))}")
     data = {"name": path.stem, **data}
     if isinstance(data.get("sampling"), str):
         data["sampling"] = {"kind": data["sampling"]}

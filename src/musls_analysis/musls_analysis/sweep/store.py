@@ -68,10 +68,11 @@ class Store:
         Raises:
             SweepError: It exists and `resume` is not asked for, or it is no sweep's.
         """
-        if not self.folder.exists():
+        # os.path, because Path raises for names that are too long.
+        if not os.path.exists(self.folder):
             return
-        if not (self.folder / MARK).is_file():
-            if self.folder.is_dir() and not any(self.folder.iterdir()):
+        if not os.path.isfile(self.folder / MARK):
+            if os.path.isdir(self.folder) and not any(self.folder.iterdir()):
                 return
             raise SweepError(f"{self.folder} is not a sweep's folder (no {MARK} in it)")
         if not resume:

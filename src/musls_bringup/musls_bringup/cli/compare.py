@@ -16,6 +16,7 @@ from musls_bringup.cli.options import (
     frames_of,
     offsets_m,
     path_of,
+    within,
 )
 from musls_description.errors import ConfigError
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from musls_analysis.recordings.recording import Recording
 
 EXAMPLE = "musls compare real_flight.csv runs/shm --stage shm --skip-sim 2"
+
+LONGEST_LAG_S = 60.0
+"""Each hundredth of a second is tried, either way."""
 
 Spans = list[str] | None
 
@@ -92,8 +96,7 @@ def run(
 
     folder = out or default_folder("compare")
     check_folder(folder, overwrite=overwrite)
-    if not 0.0 <= lag_limit < float("inf"):
-        raise ConfigError(f"--lag-limit is {lag_limit:g}, must be 0 or more")
+    within("--lag-limit", lag_limit, 0.0, LONGEST_LAG_S, " s")
     options = CompareOptions(
         lag_limit_s=lag_limit,
         euler_mean=euler_mean,

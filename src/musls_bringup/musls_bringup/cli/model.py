@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import path_of
+from musls_bringup.cli.options import (
+    path_of,
+    within,
+)
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.names import near_names
 
@@ -34,6 +37,9 @@ FILE_SUFFIXES = (".sdf", ".world", ".xacro", ".urdf")
 AT_ZERO_ANGLES = ("xacro", "urdf")
 SPAWNS = ("ground", "hover")
 LOAD_HEIGHT_M = 1.0
+LARGEST_RADIUS_M = 1000.0
+MIN_STEP_S, LARGEST_STEP_S = 1e-6, 0.1
+"""Of a world's physics; Gazebo's own default is 0.001 s."""
 
 
 def run(
@@ -76,6 +82,8 @@ def run(
                 raise ConfigError(f"{option} has no meaning for --format {format}")
     if spawn is not None and spawn not in SPAWNS:
         raise ConfigError(f"unknown --spawn '{spawn}': {near_names(spawn, SPAWNS)}")
+    within("--radius", radius, 0.0, LARGEST_RADIUS_M, " m")
+    within("--step", step, MIN_STEP_S, LARGEST_STEP_S, " s")
     chosen = load_system(system)
     terminal = out is None or str(out) == "-"
     if format == "sdf" and terminal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from musls_description.errors import ConfigError
+from musls_description.strict_yaml import shown
 
 ScenarioName = Annotated[
     str,
@@ -17,15 +19,29 @@ ScenarioName = Annotated[
 ]
 
 
+LONGEST_NAME_BYTES, LONGEST_PATH_BYTES = 200, 3500
+"""Of a name and a whole path; file systems take 255 and 4095, temporary names included."""
+
+LARGEST_OFFSET_M = 100.0
+"""Of a point of a body from its centre of mass."""
+
+
 def path_of(text: str) -> Path:
-    """Path from a text of the command line.
+    """Path to write to, from a text of the command line.
 
     Raises:
-        BadParameter: The text is empty; as a path it would be the present folder.
+        BadParameter: The text is empty (as a path it would be the present folder) or longer than
+            file systems take.
     """
     if not text.strip():
         raise typer.BadParameter("it is empty: name a folder or a file")
-    return Path(text)
+    path = Path(text)
+    longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
+    if longest > LONGEST_NAME_BYTES or len(os.fsencode(path)) > LONGEST_PATH_BYTES:
+        raise typer.BadParameter(
+            f"{shown(text)} is too long: at most {LONGEST_NAME_BYTES} letters for a name"
+        )
+    return path
 
 
 FlightFolder = Annotated[
@@ -74,9 +90,16 @@ def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, ...]]:
     Raises:
         ConfigError: A text is no such thing.
     """
-    return dict(
+    found = dict(
         numbers(text, 3, "--offset", "BODY=X,Y,Z, such as load=0,0,-0.07") for text in texts or ()
     )
+    for body, values in found.items():
+        if max(map(abs, values)) > LARGEST_OFFSET_M:
+            raise ConfigError(
+                f"--offset {body}={','.join(f'{v:g}' for v in values)}: a point of a body is at "
+                f"most {LARGEST_OFFSET_M:g} m away from its centre of mass"
+            )
+    return found
 
 
 def frames_of(texts: Sequence[str] | None) -> dict[str, str]:
@@ -87,6 +110,21 @@ def frames_of(texts: Sequence[str] | None) -> dict[str, str]:
     """
     named = [part for text in texts or () for part in text.split(",")]
     return dict(_pair(part, "--frames", "BODY=FRAME,...") for part in named)
+
+
+MOST_PROCESSES = 1024
+"""That an option may ask for."""
+
+
+def within(option: str, value: float, low: float, high: float, unit: str = "") -> float:
+    """A number of the command line, if it is in its range.
+
+    Raises:
+        ConfigError: It is not, or is no number.
+    """
+    if not low <= value <= high:
+        raise ConfigError(f"{option} is {value:g}{unit}, must be from {low:g} to {high:g}{unit}")
+    return value
 
 
 def numbers(text: str, count: int, option: str, form: str) -> tuple[str, tuple[float, ...]]:
@@ -107,12 +145,12 @@ def numbers(text: str, count: int, option: str, form: str) -> tuple[str, tuple[f
     except ValueError:
         values = ()
     if len(values) != count or not all(map(isfinite, values)):
-        raise ConfigError(f"{option} {text}: must be {form}")
+        raise ConfigError(f"{option} {shown(text)}: must be {form}")
     return name, values
 
 
 def _pair(text: str, option: str, form: str) -> tuple[str, str]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not (name and equals and value):
-        raise ConfigError(f"{option} {text}: must be {form}")
+        raise ConfigError(f"{option} {shown(text)}: must be {form}")
     return name, value

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import Overwrite, RecordedPoints, numbers, offsets_m, path_of
+from musls_bringup.cli.options import (
+    MOST_PROCESSES,
+    Overwrite,
+    RecordedPoints,
+    numbers,
+    offsets_m,
+    path_of,
+    within,
+)
 from musls_bringup.cli.progress import WorkShown
 from musls_description.errors import ConfigError
 
@@ -16,6 +24,8 @@ if TYPE_CHECKING:
     from musls_analysis.replay.parameters import Setup
 
 EXAMPLE = "musls replay flight_2136_shm.csv --offset load=0,0,-0.07 --fit damping,load_com"
+
+LONGEST_LEAD_IN_S = 3600.0
 
 BOUNDS = "NAME=LOW,HIGH, such as damping=1e-4,0.01"
 
@@ -50,7 +60,12 @@ def run(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes of a fit.", show_default="number of processors"),
+        typer.Option(
+            min=1,
+            max=MOST_PROCESSES,
+            help="Processes of a fit.",
+            show_default="number of processors",
+        ),
     ] = None,
     lead_in: Annotated[
         float, typer.Option(min=0.0, help="Time in which the load is drawn along [s].")
@@ -89,6 +104,7 @@ def run(
             f"system {chosen.name}: replay needs cables with twist: free, since the recorded yaws "
             "of drones and load would tear cables that cannot twist"
         )
+    within("--lead-in", lead_in, 0.0, LONGEST_LEAD_IN_S, " s")
     spec = ReplaySpec(lead_in_s=lead_in, physics_step_s=_step(step), offsets_m=offsets_m(offset))
     setup = Setup(chosen, spec)
     if with_fit is not None:
@@ -210,9 +226,9 @@ def _models(names: list[str], system: Any) -> list[str]:
 
 
 def _step(step_s: float) -> float:
-    from musls_sim.physics import CONTROL_PERIOD_S
+    from musls_sim.physics import CONTROL_PERIOD_S, MIN_STEP_S
 
-    ratio = CONTROL_PERIOD_S / step_s if step_s > 0.0 else 0.0
+    ratio = CONTROL_PERIOD_S / step_s if step_s >= MIN_STEP_S else 0.0
     if ratio < 1.0 - 1e-9 or abs(ratio - round(ratio)) > 1e-6:
         raise ConfigError(f"--step = {step_s:g}: must divide 0.004 s (0.004, 0.002, 0.001, ...)")
     return step_s

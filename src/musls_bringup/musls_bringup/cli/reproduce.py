@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from musls_bringup.cli.options import Overwrite, Settings, SimulatedPoints, offsets_m, path_of
+from musls_bringup.cli.options import (
+    MOST_PROCESSES,
+    Overwrite,
+    Settings,
+    SimulatedPoints,
+    offsets_m,
+    path_of,
+)
 from musls_bringup.cli.progress import WorkShown
 
 EXAMPLE = "musls reproduce flights/ --seeds 5 --system x500_trio_swivel"
@@ -32,11 +39,12 @@ _Systems = Annotated[
 def run(
     flights: _Flights,
     system: _Systems = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Flights per system.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Flights per system.")] = 5,
     settings: Settings = None,
     offset: SimulatedPoints = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes.", show_default="one per core")
+        int | None,
+        typer.Option(min=1, max=MOST_PROCESSES, help="Processes.", show_default="one per core"),
     ] = None,
     out: Annotated[
         Path | None,

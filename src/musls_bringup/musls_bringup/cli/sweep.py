@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import path_of
+from musls_bringup.cli.options import (
+    MOST_PROCESSES,
+    path_of,
+)
 from musls_bringup.cli.progress import WorkShown
 from musls_description.errors import ConfigError
 
@@ -29,7 +32,12 @@ def run(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes.", show_default="the sweep's, else one per core"),
+        typer.Option(
+            min=1,
+            max=MOST_PROCESSES,
+            help="Processes.",
+            show_default="the sweep's, else one per core",
+        ),
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option(metavar="tcp://HOST:PORT", help="Run on a Dask cluster instead.")

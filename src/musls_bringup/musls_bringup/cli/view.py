@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import Frames, RecordedPoints, frames_of, offsets_m, path_of
+from musls_bringup.cli.options import (
+    Frames,
+    RecordedPoints,
+    frames_of,
+    offsets_m,
+    path_of,
+    within,
+)
 from musls_bringup.cli.progress import WorkShown
 from musls_description.errors import ConfigError
 
@@ -17,6 +24,10 @@ if TYPE_CHECKING:
     from musls_analysis.view.subject import Subject
 
 EXAMPLE = "musls view flight.csv --with runs/circle --gif"
+
+LONGEST_TRAIL_S = 86400.0
+LARGEST_SHIFT_S = 1e10
+"""Recordings may count from 1970."""
 
 GIF_FPS, MP4_FPS = 20.0, 30.0
 
@@ -102,6 +113,7 @@ def run(
 ) -> None:
     """Shows load, drones, cables, set-points and tensions in 3-D over time."""
     kind = _kind(png, gif, mp4, save, web)
+    within("--trail", trail, 0.0, LONGEST_TRAIL_S, " s")
     path = _path(recording, kind, save or out, overwrite)
     _check_unused(kind, out, fps, speed)
     if kind in ("viewer", "web", "rrd"):
@@ -181,8 +193,8 @@ def _subjects(
     stage, shift_s, skip = timing
     if other is None and (shift_s is not None or skip):
         raise ConfigError("--shift and --skip-with are for --with OTHER")
-    if shift_s is not None and not abs(shift_s) < float("inf"):
-        raise ConfigError(f"--shift is {shift_s:g}, must be finite")
+    if shift_s is not None:
+        within("--shift", shift_s, -LARGEST_SHIFT_S, LARGEST_SHIFT_S, " s")
     subjects = [open_subject(recording, system, frames_of(frames), offsets_m(offset))]
     warnings = []
     if other is not None:

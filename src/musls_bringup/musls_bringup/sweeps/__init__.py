@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,10 @@ def sweep_path(name: str | None) -> Path:
         raise ConfigError(f"which sweep? shipped: {', '.join(sweep_names())}; or a YAML file")
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise ConfigError(f"sweep file {path}: no such file")
         return path
-    if (path / "sweep.yaml").is_file():
+    if os.path.isfile(path / "sweep.yaml"):
         return path / "sweep.yaml"
     if name not in sweep_names():
         raise ConfigError(f"unknown sweep '{name}': {near_names(name, sweep_names())}")
@@ -50,7 +51,7 @@ def sweep_scenario_path(name: str, sweep: Path) -> Path:
     from musls_sim.scenario import scenario_path
 
     beside = sweep.parent / name
-    return scenario_path(str(beside) if beside.is_file() else name, SCENARIOS)
+    return scenario_path(str(beside) if os.path.isfile(beside) else name, SCENARIOS)
 
 
 def fly_run(scenario: Any, folder: Path) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def read_excerpt(path: Path, options: ReadOptions) -> Recording:
     if len(lines) < 2:
         raise ConfigError(f"{path}: no rows below the header")
     header = [name.strip() for name in lines[0].split(",")]
-    numbers = sorted(int(m[1]) for name in header if (m := re.fullmatch(r"d(\d+)_x", name)))
+    numbers = sorted(int(m[1]) for name in header if (m := re.fullmatch(r"d([0-9]{1,4})_x", name)))
     columns = {LOAD: "load", **{f"drone_{i}": f"d{i}" for i in numbers or [1]}}
     needed = ["t", *(f"{prefix}_{part}" for prefix in columns.values() for part in POSE)]
     has_setpoint = any(name in header for name in SETPOINT)

@@ -32,7 +32,7 @@ LARGEST_DISORDER_S = 1.0
 """Rows may be out of order by less; a greater step back is another clock."""
 SEGMENT_GAP_S = 10.0
 """Put between what was logged on two clocks, whose true distance is unknown."""
-_MARKER = re.compile(r"(MISSION_STAGE|PHASE_\w+)\b\s*(-?\d+)?\s*(\w+)?.*")
+_MARKER = re.compile(r"(MISSION_STAGE|PHASE_\w+)\b\s*(-?[0-9]{1,9}(?![0-9]))?\s*(\w+)?.*")
 
 
 class _Marker(NamedTuple):

@@ -13,7 +13,7 @@ _DESIRED = r"[_/](?:des|desired|sp|setpoint|ref|reference|target)"
 _LOAD = re.compile(rf"(?:slung_?)?(?:load|payload)_?1?{_ENDING}(?P<desired>{_DESIRED})?")
 _DRONE = re.compile(
     r"(?:drone|px4|uav|quad|quadrotor|quadcopter|copter|vehicle|mav|x500|cf|agent)[_/]?"
-    rf"(?P<number>\d+){_ENDING}(?P<desired>{_DESIRED})?"
+    rf"(?P<number>[0-9]{{1,9}}){_ENDING}(?P<desired>{_DESIRED})?"
 )
 
 
@@ -35,7 +35,7 @@ def bodies_of_frames(
             or all drones are missing.
     """
     for body, frame in given.items():
-        if not (body == LOAD or re.fullmatch(r"drone_[1-9]\d*", body)):
+        if not (body == LOAD or re.fullmatch(r"drone_[1-9][0-9]{0,8}", body)):
             raise ConfigError(
                 f"frames: '{body}' is no body; bodies are load, drone_1, drone_2, ..."
             )

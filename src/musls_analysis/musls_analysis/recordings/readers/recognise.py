@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from musls_analysis.recordings.readers.options import ReadOptions
 from musls_analysis.recordings.recording import Recording
 from musls_description.errors import ConfigError
 from musls_description.registry import Registry
+from musls_description.strict_yaml import shown
 
 _HEAD_BYTES = 65536
 
@@ -59,9 +61,10 @@ def read_recording(path: Path | str, options: ReadOptions | None = None) -> Reco
         ConfigError: Missing, empty, damaged or of an unknown kind.
     """
     path, options = Path(path), options or ReadOptions()
-    if not path.exists():
-        raise ConfigError(f"{path}: no such file or folder")
-    if path.is_dir():
+    # os.path, because Path raises for names that are too long.
+    if not os.path.exists(path):
+        raise ConfigError(f"{shown(str(path), 200)}: no such file or folder")
+    if os.path.isdir(path):
         recording = read_bag_of_any_kind(_bag_in(path), options)
         return replace(recording, source=str(path))
     if path.suffix in STORAGE_SUFFIXES:
