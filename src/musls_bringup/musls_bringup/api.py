@@ -9,10 +9,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from musls_analysis.recordings.memory import recording_from
-
 from musls_analysis.comparison.compare import CompareOptions, StageComparison, compare_stage
 from musls_analysis.comparison.cycles import cut
+from musls_analysis.recordings.memory import recording_from
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.replay.motion import ReplaySpec

@@ -18,11 +18,13 @@ from musls_analysis.report.report import Flown, write_report
 from musls_analysis.report.summary import summarise
 from musls_bringup.results import result_folder
 from musls_bringup.scenarios import SCENARIOS
+from musls_bringup.signals import EndAsked, Ending
 from musls_control.controllers import Controller
 from musls_description.schema import to_yaml
 from musls_sim.px4.errors import Px4Error
 from musls_sim.recording import BagRecorder
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
+from musls_sim.session.loop import Loop
 from musls_sim.session.observer import Observer, RecorderObserver
 from musls_sim.session.session import FlightResult, Session
 
@@ -77,14 +79,19 @@ def fly(
         controller: Another controller than the scenario's.
 
     Returns:
-        The content of summary.json.
+        The content of summary.json; "ended_by" is the signal that ended the run, or None.
 
     Raises:
+        EndAsked: A signal came before the flight; nothing is left behind.
         MuslsError: The scenario cannot work, the physics or a real autopilot failed or the folder
             cannot be written; nothing is left behind but the consoles of failed PX4s, beside `out`.
     """
     drawing = FigureWorkers() if options.report else nullcontext()
-    with drawing as workers, result_folder(out, overwrite=options.overwrite) as work:
+    with (
+        Ending() as ending,
+        drawing as workers,
+        result_folder(out, overwrite=options.overwrite) as work,
+    ):
         logs = Path(f"{os.path.realpath(out)}.px4-logs")  # outlives a flight that PX4 fails
         session = Session(
             scenario,
@@ -95,14 +102,27 @@ def fly(
         )
         recorder = _bag(session, work / "bag")
         session.observe_with(RecorderObserver(recorder))
+        session.observe_with(_KeepFromStart(ending))
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
         with _consoles(logs, work) if scenario.autopilot.kind == "px4" else nullcontext():
             result = session.run(realtime=options.realtime)
+        if not result.periods:
+            raise EndAsked(ending.number)
         recording = recording_from(recorder)
         return write_results(
             scenario, work, out, recording, _speed(session, result),
-            result.max_tension_n.tolist(), workers, say,
+            result.max_tension_n.tolist(), workers, say, ending,
         )  # fmt: skip
+
+
+class _KeepFromStart(Observer):
+    """Tells when there begins to be something to keep; a real autopilot takes long to start."""
+
+    def __init__(self, ending: Ending) -> None:
+        self._ending = ending
+
+    def start(self, loop: Loop) -> None:
+        self._ending.keep_with(loop.stop)
 
 
 def _bag(session: Session, folder: Path) -> BagRecorder:
@@ -139,6 +159,7 @@ def write_results(
     max_tension_n: Sequence[float],
     workers: FigureWorkers | None,
     say: Callable[[str], None],
+    ending: Ending,
     command: str = "",
 ) -> dict[str, Any]:
     """Write summary, figures and report of a flight.
@@ -152,6 +173,7 @@ def write_results(
         max_tension_n: Largest tension of each cable over all steps, (n,).
         workers: Draw the figures; None leaves figures and report out.
         say: Told what is being done.
+        ending: Tells whether to hurry.
         command: What flies it again, for the report.
 
     Returns:
@@ -159,6 +181,7 @@ def write_results(
     """
     summary = {
         "scenario": scenario.name,
+        "ended_by": ending.name,
         **speed,
         **summarise(
             recording,
@@ -178,7 +201,13 @@ def write_results(
             seed=scenario.seed,
             command=command or f"./musls fly {out / 'scenario.yaml'}",
         )
-        write_report(recording, summary, work, flown, workers)
+        try:
+            with ending.skippable():
+                write_report(recording, summary, work, flown, workers)
+        except (KeyboardInterrupt, EndAsked):
+            shutil.rmtree(work / "figures", ignore_errors=True)
+            (work / "report.html").unlink(missing_ok=True)
+            summary["ended_by"] = ending.name or "SIGINT"
     return summary
 
 

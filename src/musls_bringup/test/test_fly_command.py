@@ -19,6 +19,7 @@ from rosbags.highlevel import AnyReader
 
 from musls_analysis.figures import worker
 from musls_bringup import fly as fly_module
+from musls_bringup import signals
 from musls_bringup.cli import main
 from musls_bringup.results import ResultError, result_folder
 from musls_bringup.scenarios import SCENARIOS
@@ -175,7 +176,7 @@ def test_the_summary_holds_finite_numbers_only(flown):
         elif isinstance(value, (int, float)):
             yield value
         else:
-            assert isinstance(value, str)
+            assert value is None or isinstance(value, str)
 
     found = list(numbers(summary_of(flown)))
     assert len(found) > 50
@@ -550,49 +551,140 @@ def test_a_disk_that_is_really_full(here):
 # ---------------------------------------------------------------------------------------- Ctrl-C
 
 
-def test_ctrl_c_in_flight_keeps_what_was_flown(here, capsys, monkeypatch):
-    advance = Session.advance
+@pytest.fixture
+def caught():
+    """The signals raise exceptions, as in a process of the command's own."""
+    before = {number: signal.getsignal(number) for number in signals.ENDING}
+    signals.catch()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
-    def interrupted(self, periods):
-        advance(self, periods)
-        if self.tick == 80:
-            signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Session, "advance", interrupted)
-    assert main([*FLY, "--out", "x"]) == 130
-    assert "interrupted: what was flown is kept" in capsys.readouterr().out
+@pytest.fixture
+def signal_at(monkeypatch, caught):
+    """Sends signals to this process in flight."""
+
+    def send(tick, *numbers):
+        advance = Session.advance
+
+        def interrupted(self, periods=1):
+            advance(self, periods)
+            if self.tick == tick:
+                for number in numbers:
+                    signal.raise_signal(number)
+
+        monkeypatch.setattr(Session, "advance", interrupted)
+
+    return send
+
+
+WITH_REPORT = [word for word in FLY if word != "--no-report"]
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
+def test_a_signal_in_flight_keeps_what_was_flown(here, capsys, signal_at, number):
+    signal_at(80, number)
+    assert main([*FLY, "--out", "x"]) == 128 + number
+    assert capsys.readouterr().err == (
+        f"musls: ended by {number.name}: what was flown is kept in x\n"
+    )
     summary = summary_of(here / "x")
     assert summary["interrupted"] is True and summary["landed"] is False
+    assert summary["ended_by"] == number.name
     assert summary["sim_time_s"] == pytest.approx(0.32)
     last = max(time_ns for _, time_ns, _ in raw_messages(here / "x"))
     assert last == pytest.approx(0.3e9, abs=0.021e9)
+    assert sorted(path.name for path in here.iterdir()) == ["tiny.yaml", "x"]
 
 
-def test_ctrl_c_while_reporting_leaves_nothing(here, capsys, monkeypatch):
+def test_a_flight_of_one_period_is_a_result(here, signal_at):
+    signal_at(1, signal.SIGTERM)
+    assert main([*WITH_REPORT, "--out", "x"]) == 143
+    assert summary_of(here / "x")["sim_time_s"] == pytest.approx(0.004)
+    assert (here / "x" / "report.html").is_file()
+
+
+def test_a_second_signal_leaves_the_report_out(here, signal_at):
+    signal_at(80, signal.SIGTERM, signal.SIGINT)
+    assert main([*WITH_REPORT, "--out", "x"]) == 143
+    assert summary_of(here / "x")["ended_by"] == "SIGTERM"
+    assert sorted(path.name for path in (here / "x").iterdir()) == [
+        "bag", "scenario.yaml", "summary.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("after", [80, None])
+def test_a_signal_while_the_report_is_drawn_leaves_it_out(
+    here, capsys, monkeypatch, caught, signal_at, after
+):
+    signal_at(after, signal.SIGINT)
+
+    def drawing(recording, summary, folder, *args):
+        (folder / "figures").mkdir()
+        (folder / "report.html").write_text("half of")
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(fly_module, "write_report", drawing)
+    assert main([*WITH_REPORT, "--out", "x"]) == 130
+    assert ("what was flown" if after else "the flight") + " is kept" in capsys.readouterr().err
+    assert summary_of(here / "x")["interrupted"] is bool(after)
+    assert sorted(path.name for path in (here / "x").iterdir()) == [
+        "bag", "scenario.yaml", "summary.json",
+    ]  # fmt: skip
+    assert raw_messages(here / "x")
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
+@pytest.mark.parametrize("where", ["build", "start"])
+def test_a_signal_before_the_flight_leaves_nothing(here, monkeypatch, caught, number, where):
     before = contents(here)
+    if where == "start":
+        start = fly_module._KeepFromStart.start
 
-    def interrupted(*args, **options):
-        raise KeyboardInterrupt
+        def started(self, loop):
+            start(self, loop)
+            signal.raise_signal(number)
 
-    monkeypatch.setattr(fly_module, "read_bag", interrupted)
-    assert main([*FLY, "--out", "x"]) == 130
+        monkeypatch.setattr(fly_module._KeepFromStart, "start", started)
+    else:
+        monkeypatch.setattr(fly_module, "to_yaml", lambda *args: signal.raise_signal(number))
+    assert main([*FLY, "--out", "new/x"]) == 128 + number
     assert contents(here) == before
 
 
-def test_sigterm_leaves_nothing(here):
-    """A process that is asked to end, by a time limit or a shutdown, takes its folder with it."""
-    before = contents(here)
+def test_as_a_library_it_leaves_sigterm_alone(here):
+    handler = signal.getsignal(signal.SIGTERM)
+    with signals.Ending() as ending:
+        ending.keep_with(lambda: None)
+        assert signal.getsignal(signal.SIGTERM) == handler
+        signal.raise_signal(signal.SIGINT)
+        assert ending.name == "SIGINT"
+    assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_process_that_is_asked_to_end_keeps_what_was_flown(here, number):
+    """By a time limit, a shutdown, or a terminal that is closed together with its output."""
     code = "import sys; from musls_bringup.cli import main; sys.exit(main())"
-    words = [sys.executable, "-c", code, *FLY, "--out", "x", "--realtime"]
+    words = [sys.executable, "-c", code, *WITH_REPORT, "--out", "x", "--realtime"]
+    words += ["--set", "mission.stages.0.duration_s=600"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    flying = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60.0
-    while not list(here.glob(".x.partial/bag")):
-        assert flying.poll() is None and time.monotonic() < deadline
-        time.sleep(0.05)
-    flying.terminate()
-    assert flying.wait(30) == 143
-    assert contents(here) == before
+    flying = subprocess.Popen(words, env=env, stdout=subprocess.PIPE)
+    bag = here / ".x.partial" / "bag" / "bag.mcap"
+    sizes = set()
+    while len(sizes) < 3:  # empty or header, first chunk, ...
+        assert flying.poll() is None
+        sizes |= {bag.stat().st_size} if bag.is_file() else set()
+        time.sleep(0.02)
+    flying.stdout.close()
+    flying.send_signal(number)
+    assert flying.wait() == 128 + number
+    summary = summary_of(here / "x")
+    assert summary["interrupted"] is True and summary["ended_by"] == number.name
+    assert raw_messages(here / "x")
+    assert (here / "x" / "report.html").is_file()
+    assert sorted(path.name for path in here.iterdir()) == ["tiny.yaml", "x"]
 
 
 @pytest.mark.parametrize("setting", ["seed=0", "system.load.mass_kg=6", "formation.radius_m=2.9"])

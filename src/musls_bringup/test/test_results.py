@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from musls_bringup.results import ResultError, leftovers, put_aside, result_fold
 
 HOLD = """
 import sys
+import time
 from pathlib import Path
 from musls_bringup.results import result_folder
 with result_folder(Path(sys.argv[1]), overwrite=False) as work:
@@ -175,6 +177,7 @@ def test_a_killed_flight_becomes_a_result_at_the_next_start(tmp_path):
     bag = tmp_path / "runs" / ".long.partial" / "bag" / "bag.mcap"
     while not (bag.is_file() and bag.stat().st_size > 3_000_000):
         assert flying.poll() is None
+        time.sleep(0.02)
     flying.send_signal(signal.SIGKILL)
     assert flying.wait() == -signal.SIGKILL
 

@@ -23,7 +23,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from musls_bringup.cli import signals, streams
+from musls_bringup import signals
+from musls_bringup.cli import streams
 from musls_description.errors import MuslsError
 from musls_description.names import near_names
 
@@ -154,10 +155,8 @@ def run(argv: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         status = command.main(args, prog_name="musls", standalone_mode=False)
-    except KeyboardInterrupt as error:
-        return signals.exit_code(error)
-    except typer.Abort:
-        return signals.EXIT_INTERRUPTED
+    except signals.EndAsked as ended:
+        return int(ended.code)
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # `musls ros` alone; typer hides the class
             typer.echo(error.message)

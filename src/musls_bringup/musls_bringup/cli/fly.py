@@ -67,10 +67,10 @@ def run(
     keep_killed_runs(folder)
     options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
     with warnings.catch_warnings():
+        warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
         warnings.showwarning = _warn
         summary = _with_progress(chosen.name, lambda o, s: fly(chosen, folder, options, o, s))
-    conclude(summary, folder, report)
-    return 130 if summary["interrupted"] else 0
+    return conclude(summary, folder)
 
 
 def _warn(message: Any, *_: Any) -> None:
@@ -138,8 +138,10 @@ def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Any:
     return table
 
 
-def conclude(summary: dict[str, Any], folder: Path, report: bool) -> None:
-    """Print what the flight came to."""
+def conclude(summary: dict[str, Any], folder: Path) -> int:
+    """Print what the flight came to; returns the exit code."""
+    import signal
+
     from rich.console import Console
     from rich.markup import escape
 
@@ -161,10 +163,13 @@ def conclude(summary: dict[str, Any], folder: Path, report: bool) -> None:
         f"{1e3 * summary['step_size_s']:g} ms; largest tension in flight {tension:.1f} N; "
         f"thrust margin {summary['thrust_margin']:.2f}"
     )
-    if summary["interrupted"]:
-        console.print("[yellow]interrupted: what was flown is kept")
+    if summary["ended_by"]:
+        kept = "what was flown" if summary["interrupted"] else "the flight"
+        print(f"musls: ended by {summary['ended_by']}: {kept} is kept in {folder}", file=sys.stderr)
     elif summary["landed"] is False and summary["ends_on_ground"]:
         console.print("[yellow]the drones were not found landed at the end")
+    report = (folder / "report.html").is_file()
     console.print(
         f"results in [bold]{escape(str(folder))}[/bold]" + (": open report.html" if report else "")
     )
+    return 128 + signal.Signals[summary["ended_by"]] if summary["ended_by"] else 0

@@ -66,5 +66,4 @@ def fly(
             shown.update(f"{sim_s:6.1f} s  {factor:4.1f}x real time  {stage.replace('_', ' ')}")
 
         summary = fly_through_graph(chosen, folder, options, progress, shown.update)
-    conclude(summary, folder, report)
-    return 130 if summary["interrupted"] else 0
+    return conclude(summary, folder)

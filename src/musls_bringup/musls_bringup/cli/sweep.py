@@ -58,6 +58,7 @@ def run(
     from musls_analysis.sweep.run import How
     from musls_analysis.sweep.spec import load_sweep
     from musls_analysis.sweep.store import MARK, Store
+    from musls_bringup.signals import EndAsked
     from musls_bringup.sweeps import FLYER, sweep_path, sweep_scenario_path
 
     path = sweep_path(sweep)
@@ -71,7 +72,7 @@ def run(
     with store.opened(path.read_text(encoding="utf-8")):
         try:
             tally = _with_progress(plan, store, how)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, EndAsked):
             print("musls: interrupted: --resume continues with the runs left", file=sys.stderr)
             raise
         finally:

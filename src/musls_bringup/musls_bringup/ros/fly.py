@@ -18,6 +18,7 @@ from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
 from musls_bringup.ros.px4 import check_px4, offboard_of, px4_consoles
 from musls_bringup.ros.workspace import check_ros
+from musls_bringup.signals import Ending
 from musls_description.schema import to_yaml
 from musls_sim.scenario import Scenario
 
@@ -55,6 +56,7 @@ def fly_through_graph(
     check_px4(scenario)
     drawing = FigureWorkers() if options.report else nullcontext()
     with (
+        Ending() as ending,
         drawing as workers,
         result_folder(out, overwrite=options.overwrite) as work,
         px4_consoles(out, work) as consoles,
@@ -75,7 +77,7 @@ def fly_through_graph(
             lines = _lines(
                 nodes.start(graph.recorder(file, work / "bag", stop_when_done=True), read=True)
             )
-            flight = _Flight(nodes, lines, progress)
+            flight = _Flight(nodes, lines, progress, ending)
             interrupted = flight.run(graph.formation(file, autostart=True, start_with_listeners=1))
             if nodes.stop("embedded_sim") or not statistics.is_file():
                 raise graph.NodeFailed(f"node embedded_sim: {nodes.last_line('embedded_sim')}")
@@ -85,7 +87,7 @@ def fly_through_graph(
         say("reading the bag")
         recording = read_bag(work / "bag")
         return write_results(
-            scenario, work, out, recording, speed, numbers["max_tension_n"], workers, say,
+            scenario, work, out, recording, speed, numbers["max_tension_n"], workers, say, ending,
             command=f"./musls ros fly {out / 'scenario.yaml'}",
         )  # fmt: skip
 
@@ -99,9 +101,14 @@ class _Flight:
     """
 
     def __init__(
-        self, nodes: graph.Graph, lines: queue.SimpleQueue[str | None], progress: Progress
+        self,
+        nodes: graph.Graph,
+        lines: queue.SimpleQueue[str | None],
+        progress: Progress,
+        ending: Ending,
     ) -> None:
         self._nodes, self._lines, self._progress = nodes, lines, progress
+        self._ending, self._stopped = ending, threading.Event()
         self._begin: tuple[float, float] | None = None
         self.sim_s = self.wall_s = 0.0
 
@@ -111,19 +118,15 @@ class _Flight:
         Raises:
             KeyboardInterrupt: Before anything was flown.
         """
-        try:
-            self._wait(formation)
-        except KeyboardInterrupt:
-            if self._begin is None:
-                raise
+        self._wait(formation)
+        if self._stopped.is_set():
             self._nodes.stop("recorder")
-            return True
-        return False
+        return self._stopped.is_set()
 
     def _wait(self, formation: graph.NodeSpec) -> None:
         give_up = time.monotonic() + START_S
         others = ["embedded_sim", "offboard"]
-        while True:
+        while not self._stopped.is_set():
             try:
                 line = self._lines.get(timeout=0.2)
             except queue.Empty:
@@ -146,6 +149,8 @@ class _Flight:
 
     def _note(self, time_s: float, stage: str) -> None:
         now = time.monotonic()
+        if self._begin is None:
+            self._ending.keep_with(self._stopped.set)
         self._begin = self._begin or (time_s, now)
         self.sim_s, self.wall_s = time_s - self._begin[0], now - self._begin[1]
         self._progress(self.sim_s, self.wall_s, stage)
