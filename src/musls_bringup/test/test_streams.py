@@ -34,7 +34,9 @@ def test_a_full_standard_output_is_one_line():
 def test_closed_streams_are_quiet(streams):
     code = f'exec "$0" "$@" {streams}'
     ended = subprocess.run(
-        ["sh", "-c", code, *MUSLS, "list", "systems"], env={**os.environ, **PATHS}, capture_output=True
+        ["sh", "-c", code, *MUSLS, "list", "systems"],
+        env={**os.environ, **PATHS},
+        capture_output=True,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
