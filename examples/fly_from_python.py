@@ -1,7 +1,8 @@
 """Hang in the air with two controllers and compare them; then step a session by hand."""
 
-import musls
 from own_controller import LoadFeedback
+
+import musls
 
 
 def main() -> None:

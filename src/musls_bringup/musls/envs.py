@@ -1,9 +1,9 @@
 """Registers the Gymnasium environment `musls/Transport-v0`; needs the extra `rl`.
 
-    import gymnasium
-    import musls.envs
+import gymnasium
+import musls.envs
 
-    env = gymnasium.make("musls/Transport-v0", scenario="hold", level="forces")
+env = gymnasium.make("musls/Transport-v0", scenario="hold", level="forces")
 """
 
 from __future__ import annotations

@@ -262,4 +262,3 @@ class _Actions(Controller):
             low, high = self._speeds_rad_s[..., 0], self._speeds_rad_s[..., 1]
             return low + 0.5 * (1.0 + action) * (high - low)
         return np.column_stack([self._places + SETPOINT_REACH_M * action, self._yaw_rad])
-
