@@ -20,7 +20,6 @@ from musls_description.errors import ConfigError
 from musls_description.names import near_names
 from musls_description.strict_yaml import shown
 
-
 _STAMPS: dict[str, tuple[int, int]] = {}
 """Time of change and size of the files that have been run, by the names of their modules."""
 
