@@ -13,7 +13,6 @@ from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_description.user_code import load_file
 from musls_sim.scenario import load_scenario
-from musls_sim.session import adapters
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
@@ -21,9 +20,6 @@ HOLD = (
     "system.cables.links=3", "estimation.kind=truth", "mission.settle_s=0.2",
     "mission.stages.0.duration_s=0.4",
 )  # fmt: skip
-COMPLETE = "__call__" in vars(adapters.ThrustMomentToRotors)
-needs_adapters = pytest.mark.skipif(not COMPLETE, reason="session/adapters.py is to be completed")
-
 HEAD = """\
     import numpy as np
     from musls_control.controllers import Controller, ControlLevel
@@ -127,7 +123,6 @@ def test_ideal_thrust_and_moment_act_as_open_loop_does(own):
     assert not np.array_equal(flown[1, 6:10], flown[2, 6:10])  # the moments did turn them
 
 
-@needs_adapters
 @pytest.mark.parametrize("columns", [3, 4])
 def test_forces_hold_a_load(own, columns):
     """The forces of the equilibrium and springs to the formation: nothing leaves its place."""
@@ -141,6 +136,8 @@ def test_forces_hold_a_load(own, columns):
 
             def start(self, time_s, estimate):
                 self.place = estimate.drones.position_enu_m.copy()
+                w, z = estimate.drones.orientation_wxyz[:, [0, 3]].T
+                self.yaw = 2.0 * np.arctan2(z, w)
 
             def step(self, time_s, reference, estimate):
                 system, g = self.setup.system, self.setup.gravity_m_s2
@@ -150,7 +147,7 @@ def test_forces_hold_a_load(own, columns):
                 weight = np.array([[0.0, 0.0, d.mass_kg * g] for d in system.drones])
                 off = self.place - drones.position_enu_m
                 force = weight + pull + 8.0 * off - 6.0 * drones.velocity_enu_m_s
-                return np.column_stack([force, np.zeros(len(force))])[:, : self.columns]
+                return np.column_stack([force, self.yaw])[:, : self.columns]
         """,
         f"controller.parameters.columns={columns}",
         "mission.stages.0.duration_s=3",
@@ -163,7 +160,6 @@ def test_forces_hold_a_load(own, columns):
     assert np.abs(session.state.velocity_enu_m_s).max() < 0.1
 
 
-@needs_adapters
 def test_thrust_and_moment_are_what_the_rotors_then_give(own):
     """Sums over the rotors: thrust, rolling and pitching moments by the lever arms, yaw by drag."""
     wanted = [26.0, 0.05, -0.08, 0.02]
