@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from musls_bringup.results import result_folder
 from musls_bringup.scenarios import SCENARIOS
 from musls_bringup.signals import EndAsked, Ending
 from musls_control.controllers import Controller
+from musls_description.errors import MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.px4.errors import Px4Error
-from musls_sim.recording import BagRecorder
+from musls_sim.recording import BagRecorder, RecordingError
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.session.loop import Loop
 from musls_sim.session.observer import Observer, RecorderObserver
@@ -83,9 +84,11 @@ def fly(
 
     Raises:
         EndAsked: A signal came before the flight; nothing is left behind.
-        MuslsError: The scenario cannot work, the physics or a real autopilot failed or the folder
-            cannot be written; nothing is left behind but the consoles of failed PX4s, beside `out`.
+        MuslsError: The scenario cannot work or the folder cannot be written; nothing is left
+            behind. Or physics, controller or a real autopilot failed in flight: what was flown is
+            kept in `out` (the consoles of failed PX4s beside it), without a report.
     """
+    failure: MuslsError | None = None
     drawing = FigureWorkers() if options.report else nullcontext()
     with (
         Ending() as ending,
@@ -104,15 +107,44 @@ def fly(
         session.observe_with(RecorderObserver(recorder))
         session.observe_with(_KeepFromStart(ending))
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
-        with _consoles(logs, work) if scenario.autopilot.kind == "px4" else nullcontext():
-            result = session.run(realtime=options.realtime)
+        try:
+            failure = _run(session, realtime=options.realtime)
+        except Px4Error:
+            raise  # its message says where the consoles are
+        except BaseException:
+            shutil.rmtree(logs, ignore_errors=True)
+            raise
+        _keep_consoles(logs, work, failure)
+        result = session.result()
         if not result.periods:
             raise EndAsked(ending.number)
         recording = recording_from(recorder)
-        return write_results(
-            scenario, work, out, recording, _speed(session, result),
-            result.max_tension_n.tolist(), workers, say, ending,
+        speed = _speed(session, result) | {"failure": str(failure) if failure else None}
+        summary = write_results(
+            scenario, work, out, recording, speed, result.max_tension_n.tolist(),
+            None if failure else workers, say, ending,
         )  # fmt: skip
+    if failure is not None:
+        raise type(failure)(f"{failure}; what was flown is kept in {out}") from failure
+    return summary
+
+
+def _run(session: Session, *, realtime: bool) -> MuslsError | None:
+    """Fly; returns what failed in flight.
+
+    Raises:
+        MuslsError: It failed before anything was flown.
+        RecordingError: The disk does not take the bag.
+    """
+    try:
+        session.run(realtime=realtime)
+    except RecordingError:
+        raise
+    except MuslsError as error:
+        if session.tick == 0:
+            raise
+        return error
+    return None
 
 
 class _KeepFromStart(Observer):
@@ -137,17 +169,10 @@ def _bag(session: Session, folder: Path) -> BagRecorder:
     )
 
 
-@contextmanager
-def _consoles(logs: Path, work: Path) -> Iterator[None]:
+def _keep_consoles(logs: Path, work: Path, failure: MuslsError | None) -> None:
     """What real PX4s printed joins the results, or stays where the error of a failed one says."""
-    try:
-        yield
-    except Px4Error:
-        raise
-    except BaseException:
-        shutil.rmtree(logs, ignore_errors=True)
-        raise
-    shutil.move(logs, work / "px4")
+    if logs.is_dir() and not isinstance(failure, Px4Error):
+        shutil.move(logs, work / "px4")
 
 
 def write_results(
