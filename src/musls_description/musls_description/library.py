@@ -8,6 +8,7 @@ overrides.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -113,5 +114,10 @@ def _with_base(item: Any, file: SourceFile, path: tuple[str | int, ...]) -> Any:
         text = repr(name) if not isinstance(name, str) else f"'{name}'"
         where = file.place((*path, "from"))
         raise ConfigError(f"{where}: unknown part {shown(text)}: {near_names(name, parts)}")
-    part = read_yaml(SYSTEMS / "parts" / f"{name}.yaml")
-    return {**part, **{k: v for k, v in item.items() if k != "from"}}
+    return {**_part(name), **{k: v for k, v in item.items() if k != "from"}}
+
+
+@functools.cache
+def _part(name: str) -> dict[str, Any]:
+    """Content of a shipped part; to be copied before it is changed."""
+    return read_yaml(SYSTEMS / "parts" / f"{name}.yaml")
