@@ -20,6 +20,7 @@ class LoadFeedback(musls.Controller):
         self.stiffness, self.damping = stiffness, damping
 
     def step(self, time_s, reference, estimate):
+        """Force of each drone's rotors, (n, 3) [N, ENU]."""
         load, drones, setup = estimate, estimate.drones, self.setup
         turn = rotations.from_yaw(np.array(reference.yaw_rad))  # the formation faces as the load
         places = rotations.rotate(turn, setup.formation.offsets_m(len(drones.data)))
