@@ -2,8 +2,9 @@
 
 The topics of a bag with states and set-points at 50 Hz and cable shapes at 10 Hz. Every way has a
 process of its own and they take turns, so that a noisy machine slows all; the ratio is the figure
-to quote. `messages` is the plain way: rosbags serialises each message and `mcap.writer.Writer`
-takes it. `--against` measures the recorder of another checkout in the same run.
+to quote. Processor time, system calls included. `messages` is the plain way: rosbags serialises
+each message and `mcap.writer.Writer` takes it. `--against` measures the recorder of another
+checkout in the same run.
 
     .venv/bin/python benchmarks/recording.py
     .venv/bin/python benchmarks/recording.py --drones 6 --against ../other/checkout
@@ -18,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,7 +77,7 @@ def _start(way: str, drones: int, checkout: Path | None) -> subprocess.Popen[str
 
 
 def _turn(worker: subprocess.Popen[str]) -> float:
-    """Let a worker record a turn; real time per flight time."""
+    """Let a worker record a turn; processor time per flight time."""
     if worker.stdin is None or worker.stdout is None:
         raise RuntimeError("a worker without pipes")
     worker.stdin.write("\n")
@@ -98,7 +99,7 @@ def _answer(way: str, drones: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         recorder = WAYS[way](Path(folder) / "bag", system)
         for turn, _ in enumerate(sys.stdin):
-            begin = perf_counter()
+            begin = process_time()
             for k in range(TURN_S * RATE_HZ):
                 time_s = TURN_S * turn + k / RATE_HZ
                 state.motion[:, :6] = time_s
@@ -106,7 +107,7 @@ def _answer(way: str, drones: int) -> None:
                     time_s, state.position_enu_m[0], LEVEL, state.position_enu_m[1:], level
                 )
                 recorder.record(time_s, plant)
-            print((perf_counter() - begin) / TURN_S, flush=True)
+            print((process_time() - begin) / TURN_S, flush=True)
         recorder.close()
 
 

@@ -27,8 +27,5 @@ setup(
         (f"share/{PACKAGE}/layouts", glob("layouts/*")),
     ],
     zip_safe=False,
-    entry_points={
-        "console_scripts": ["musls = musls_bringup.cli:main"],
-        "gymnasium.envs": ["__root__ = musls_bringup.transport_env:register_environments"],
-    },
+    entry_points={"console_scripts": ["musls = musls_bringup.cli:main"]},
 )

@@ -141,6 +141,22 @@ def test_a_number_cut_at_the_end_is_not_read(tmp_path, excerpt):
 
 
 @pytest.mark.parametrize(
+    ("time", "message"),
+    [(lambda k: "3.5", "one time, 3.5 s"), (lambda k: str(10**k), "is the time in seconds?")],
+)
+def test_times_that_are_none_are_refused(tmp_path, excerpt, time, message):
+    lines = [f"{time(k)},{line.split(',', 1)[1]}" for k, line in enumerate(excerpt[1:20])]
+    fails(write_lines(tmp_path / "a.csv", [excerpt[0], *lines]), message)
+
+
+@pytest.mark.parametrize("name", ["n" * 400, "n" * 400 + ".csv", "n" * 400 + ".mcap", "a\0b"])
+def test_names_that_no_file_can_have(tmp_path, name):
+    with pytest.raises(ConfigError, match="no such file") as error:
+        read_recording(tmp_path / name)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "the file is empty"),
@@ -150,6 +166,9 @@ def test_a_number_cut_at_the_end_is_not_read(tmp_path, excerpt):
         ("a,b\n1,2\n", "not a recording"),
         ("1 2 3\n4 5 6\n", "not a recording"),
         ("# Notes\n", "not a recording"),
+        ("d²_x,load_x\n1,2\n", "column t is missing"),
+        ("d" + "1" * 5000 + "_x,t,load_x\n1,2\n", "column load_y is missing"),
+        ("MISSION_STAGE " + "1" * 5000 + "\n", "no rows in the log"),
         ("\0\0\0", "binary"),
     ],
 )

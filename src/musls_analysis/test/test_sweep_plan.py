@@ -152,3 +152,26 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, text, words):
         plan_of(tmp_path, text)
     message = str(caught.value)
     assert "\n" not in message and all(word in message for word in words), message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("parameters: {seed: [1]}\ntimeout_s: 1e300\n", ["timeout_s", "2592000"]),
+        ("parameters: {seed: [1]}\ntimeout_s: .inf\n", ["timeout_s"]),
+        (
+            "parameters:\n" + "".join(
+                f"  k{i}: {{min: 0, max: 1, count: 100000}}\n" for i in range(4)
+            ),
+            ["runs", "at most 100000"],
+        ),
+        ("parameters: {seed: [1, 2]}\nsampling: {kind: random, runs: 99999999}\n", ["runs"]),
+        ("parameters: {a: [1]}\nsampling: {kind: random, runs: 99999}\nrepetitions: 2\n", ["runs"]),
+        ("parameters: {seed: {min: 0, max: 1e300, count: 3}}\n", ["max"]),
+        (f"name: {'n' * 101}\nparameters: {{seed: [1]}}\n", ["name", "100"]),
+    ],
+)  # fmt: skip
+def test_sweeps_without_end_are_refused_at_once(tmp_path, text, words):
+    with pytest.raises(ConfigError) as error:
+        sweep_of(tmp_path, text)
+    assert all(word in str(error.value) for word in words), error.value

@@ -46,8 +46,8 @@ def fly(scenario, folder):
         case 1.6:
             for _ in range(2000):
                 os.write(1, b"nan " * 1024)
-        case 1.7:
-            time.sleep(60)
+        case 1.7 | 17.0:
+            time.sleep(600)
     return {"real_time_factor": 10.0 + scenario.seed}
 
 
@@ -78,11 +78,11 @@ def run(plan, store, **how):
 
 
 def test_failing_runs_are_recorded_with_their_reason_and_cost_nothing_else(study):
-    masses = [FINE, MISTAKE, BUG, ABORTS, KILLED, FLOODS, HANGS]
-    plan, store, made = study(masses, timeout_s=3)
+    masses = [FINE, MISTAKE, BUG, ABORTS, KILLED, FLOODS]
+    plan, store, made = study(masses, timeout_s=600)
     tally, tallies = run(plan, store, workers=2)
-    assert (tally.finished, tally.failed, tally.left) == (2, 5, 0)
-    assert tallies[0] == (0, 0, 7) and len(tallies) == 8 and len(made()) == 7
+    assert (tally.finished, tally.failed, tally.left) == (2, 4, 0)
+    assert tallies[0] == (0, 0, 6) and len(tallies) == 7 and len(made()) == 6
     records = {r.point["system.load.mass_kg"]: store.record(r.id) for r in plan.runs}
     reasons = {mass: record["reason"] for mass, record in records.items()}
     assert reasons[FINE] is None and reasons[FLOODS] is None
@@ -90,12 +90,20 @@ def test_failing_runs_are_recorded_with_their_reason_and_cost_nothing_else(study
     assert reasons[BUG] == "ZeroDivisionError: a bug"
     assert reasons[ABORTS] == "the process died of SIGABRT: ODE INTERNAL ERROR 1"
     assert reasons[KILLED] == "the process died of SIGKILL"
-    assert reasons[HANGS] == "took longer than 3 s"
     logs = {mass: store.folder / "logs" / f"{r['id']}.log" for mass, r in records.items()}
     assert not logs[FINE].exists()
     assert "Traceback" in logs[BUG].read_text()
     flood = logs[FLOODS].read_text()
     assert 60_000 < len(flood) < 70_000 and "bytes left out" in flood
+    assert not store.scratch.exists()
+
+
+def test_a_run_that_hangs_is_ended_and_the_next_one_made(study):
+    """However slow the machine is, this one takes longer; the next gets a process of its own."""
+    plan, store, _ = study([HANGS, 10.0 * HANGS], timeout_s=0.5)
+    tally, _ = run(plan, store)
+    assert (tally.finished, tally.failed) == (0, 2)
+    assert [store.record(r.id)["reason"] for r in plan.runs] == ["took longer than 0.5 s"] * 2
     assert not store.scratch.exists()
 
 
@@ -148,10 +156,9 @@ def test_killed_in_the_middle_and_resumed_loses_and_repeats_nothing(study, tmp_p
     sweep = subprocess.Popen(
         [sys.executable, "-c", KILLABLE, str(tmp_path)], env={**os.environ, "PYTHONPATH": path}
     )
-    deadline = time.monotonic() + 60.0
     ids = [run.id for run in plan.runs]
     while len(store.finished(ids)) < 4:
-        assert time.monotonic() < deadline and sweep.poll() is None
+        assert sweep.poll() is None
         time.sleep(0.02)
     sweep.send_signal(signal.SIGKILL)
     sweep.wait()

@@ -1,6 +1,7 @@
 """Gymnasium environment `musls/Transport-v0`: bring a slung load to a place and hold it there.
 
     import gymnasium
+    import musls.envs
     env = gymnasium.make("musls/Transport-v0", scenario="hold", level="forces")
 
 The simulation is the one of `musls fly`: the same plant, rotors, estimators and wind, from any
@@ -261,8 +262,3 @@ class _Actions(Controller):
             low, high = self._speeds_rad_s[..., 0], self._speeds_rad_s[..., 1]
             return low + 0.5 * (1.0 + action) * (high - low)
         return np.column_stack([self._places + SETPOINT_REACH_M * action, self._yaw_rad])
-
-
-def register_environments() -> None:
-    """Make the environment known to `gymnasium.make`; called through its entry point."""
-    gymnasium.register(ID, entry_point=TransportEnv, max_episode_steps=None)

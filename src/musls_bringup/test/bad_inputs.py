@@ -7,6 +7,7 @@ case that fails can be made again alone: `BadInputs(seed).case(k)`.
 from __future__ import annotations
 
 import copy
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,7 +31,8 @@ NUMBERS = [
     "1,5", "1.5 m", "2 kg", "45deg", "٣", "²", "½", "1e-3", "100000", "4294967296",
 ]  # fmt: skip
 TEXTS = [
-    "", "x", "true", "yes", "null", "~", "=", "<<", "-", "?", "a b", "..", "../..", "/", "/dev/null",
+    "", "x", "true", "yes", "null", "~", "=", "<<", "-", "?", "a b", "..", "../..", "/",
+    "/dev/null",
     "n" * 400, "n" * 400 + ".yaml", "k" * 20_000, "\u202eevil", "é", "💥", '"\\0"', '"\\uD800"',
     '"\\UFFFFFFFF"', "'a\nb'", '"\\e[31m"', "2024-99-99", "2024-01-01", "circle", "rigid_links",
     "air", "state", "python", "a:b", "%s", "{}", "{0}", "\\", "#", "@", "`", "!", "&", "*", "*a",
@@ -107,9 +109,8 @@ def _sweep(rng: random.Random) -> Case:
 
 def _mutated(rng: random.Random, text: str) -> str:
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
-        text = rng.choice([_with_value, _with_value, _with_value, _with_key, _with_characters])(
-            rng, text
-        )
+        mutations = [_with_value] * 3 + [_with_number] * 5 + [_with_key, _with_characters]
+        text = rng.choice(mutations)(rng, text)
     return text
 
 
@@ -122,8 +123,9 @@ def _with_value(rng: random.Random, text: str) -> str:
         return text + f"\n{rng.choice(FIELDS)}: {value}\n"
     if not isinstance(data, dict):
         return f"{rng.choice(FIELDS)}: {value}\n"
-    if rng.random() < 0.3:
-        *parents, last = rng.choice(FIELDS).split(".")
+    if rng.random() < 0.4:
+        fields = [f for f in FIELDS if f.partition(".")[0] in {*data, "seed", "physics", "wind"}]
+        *parents, last = rng.choice(fields or FIELDS).split(".")
         place: Any = data
         for parent in parents:
             if not isinstance(place.get(parent), dict):
@@ -134,6 +136,23 @@ def _with_value(rng: random.Random, text: str) -> str:
         holder, key = rng.choice(_places(data))
         holder[key] = "PLACEHOLDER"
     return _dumped(data).replace("PLACEHOLDER", value, 1)
+
+
+def _with_number(rng: random.Random, text: str) -> str:
+    """A number of the right kind, but far from what is there: what only later checks can see."""
+    try:
+        places = _places(parse_yaml(text, ""))
+    except (ConfigError, AttributeError, TypeError):  # of an earlier mutation
+        return text
+    numbers = [(h, k) for h, k in places if type(h[k] if h else None) in (int, float)]
+    if not numbers:
+        return _with_value(rng, text)
+    holder, key = rng.choice(numbers)
+    factor = rng.choice([0, -1, 0.5, 2, 10, 100, 1e3, 1e6, 1e-1, 1e-3, 1e-6])
+    old = holder[key]
+    new = old * factor
+    marked = text.replace(str(old), str(round(new) if type(old) is int else new), 1)
+    return marked if rng.random() < 0.8 else marked + f"seed: {rng.choice(NUMBERS)}\n"
 
 
 def _with_key(rng: random.Random, text: str) -> str:
@@ -245,12 +264,13 @@ def _options(rng: random.Random) -> Case:
     main = rng.choice(["absent.csv", "n" * 400, "n" * 5000, "a\nb", "bad.csv", ".", "", "é", "-"])
     if command == "model":
         main = rng.choice([main, "x500_solo", "x500_duo"])
-    argv = [command, main] + (["bad.csv"] if command == "compare" else [])
+    more = {"compare": ["bad.csv", "--stage", "flight"], "view": ["--png", "1"]}
+    argv = [command, main, *(more.get(command, []) if rng.random() < 0.8 else [])]
     for option in rng.sample(COMMANDS[command], min(len(COMMANDS[command]), rng.choice([0, 1, 3]))):
         number = rng.choice(NUMBERS)
         value = rng.choice([
             number, rng.choice(TEXTS), rng.choice(NAMED).replace("{n}", number),
-            rng.choice(["n" * 400, "n/" * 2500, "out", "x500_trio", "sdf", "rigid", "hover", "urdf"]),
+            rng.choice(["n" * 400, "n/" * 2500, "out", "x500_trio", "sdf", "rigid", "hover"]),
         ])  # fmt: skip
         argv += [option] if option in FLAGS else [option, value]
     return Case("command", {"bad.csv": b"load_x,\n1,2\n"}, [_argument(word) for word in argv])
@@ -281,7 +301,8 @@ def _recording(rng: random.Random) -> Case:
         text = _with_characters(rng, text)
     data = text.encode("utf-8", "surrogatepass")
     data = rng.choice([data] * 20 + [data[:-7] + b"\xff\xfe\n", b"", b"\n\n", data[:10]])
-    return Case("recording", {rng.choice([name, name, "a.mcap", "a.db3", "a"]): data})
+    names = [name] * 9 + ["a.mcap", "a.db3", "a"]
+    return Case("recording", {rng.choice(names): data})
 
 
 def _excerpt_rows(rng: random.Random) -> list[list[str]]:
@@ -290,18 +311,24 @@ def _excerpt_rows(rng: random.Random) -> list[list[str]]:
     header = ["t", *(f"load_des_{part}" for part in ("x", "y", "z", "yaw"))]
     for body in ("load", *(f"d{i + 1}" for i in range(drones))):
         header += [f"{body}_{part}" for part in pose]
-    rows = [[f"{0.1 * k:.1f}", *(f"{rng.uniform(-2, 2):.4f}" for _ in header[1:])]
-            for k in range(40)]  # fmt: skip
-    return [header, *rows]
+    return [header, *_smooth_rows(rng, len(header))]
 
 
 def _log_rows(rng: random.Random) -> list[list[str]]:
     columns = 35 + 20 * rng.choice([1, 3])
-    rows = [[f"{0.1 * k:.1f}", *(f"{rng.uniform(-2, 2):.4f}" for _ in range(columns - 1))]
-            for k in range(40)]  # fmt: skip
+    rows = _smooth_rows(rng, columns)
     rows.insert(0, ["MISSION_STAGE", "1", "CIRCLE"])
     rows.insert(20, ["MISSION_STAGE", rng.choice(["2", "9", "-3", "1" * 5000, "٣", ""]), "SHM"])
     return rows
+
+
+def _smooth_rows(rng: random.Random, columns: int) -> list[list[str]]:
+    """Four seconds of a motion that a real flight could have."""
+    phases = [rng.uniform(0.0, 6.0) for _ in range(columns)]
+    return [
+        [f"{0.1 * k:.1f}", *(f"{0.3 * math.sin(0.1 * k + p):.5f}" for p in phases[1:])]
+        for k in range(40)
+    ]
 
 
 def _cell(rng: random.Random, rows: list[list[str]]) -> None:
@@ -320,9 +347,12 @@ def _column(rng: random.Random, rows: list[list[str]]) -> None:
 
 
 def _rows(rng: random.Random, rows: list[list[str]]) -> None:
-    rng.choice([lambda: rows.reverse(), lambda: rng.shuffle(rows), lambda: rows.clear(),
-                lambda: rows.__delitem__(slice(rng.randrange(1, 5), None)),
-                lambda: rows.extend(copy.deepcopy(rows)), lambda: rows.insert(5, [])])()  # fmt: skip
+    cut = slice(rng.randrange(1, 5), None)
+    actions: list[Callable[[], Any]] = [
+        rows.reverse, lambda: rng.shuffle(rows), rows.clear, lambda: rows.__delitem__(cut),
+        lambda: rows.extend(copy.deepcopy(rows)), lambda: rows.insert(5, []),
+    ]  # fmt: skip
+    rng.choice(actions)()
 
 
 def _shape(rng: random.Random, rows: list[list[str]]) -> None:

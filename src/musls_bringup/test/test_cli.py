@@ -11,7 +11,7 @@ import typer
 
 from musls_bringup.cli import app, main
 from musls_bringup.cli.app import COMMANDS
-from musls_bringup.cli.test_command import absolute_path
+from musls_bringup.cli.test_command import absolute_path, parallel
 from musls_description.errors import ConfigError, MuslsError
 
 SLOW_TO_IMPORT = {"dartpy", "matplotlib", "numba", "rosbags", "scipy"}
@@ -174,6 +174,22 @@ def test_test_command_hands_its_arguments_to_pytest(monkeypatch):
     monkeypatch.setattr(subprocess, "run", record)
     assert main(["test", "-x", "-k", "catenary", "--all", "--lf"]) == 5
     assert commands[0][1:] == ["-m", "pytest", "-rs", "-m", "", "-x", "-k", "catenary", "--lf"]
+
+
+@pytest.mark.parametrize(
+    ("args", "wanted"),
+    [
+        ([], True),
+        (["--durations=5", "-x"], True),
+        (["-n0"], False),
+        (["-k", "catenary"], False),
+        (["src/musls_sim/test/test_flight.py::test_x"], False),
+        (["--pdb"], False),
+    ],
+)
+def test_many_tests_run_in_parallel_unless_told_otherwise(args, wanted):
+    pytest.importorskip("xdist")
+    assert parallel(args) == (["-n", "auto", "--dist", "worksteal"] if wanted else [])
 
 
 def test_test_files_are_named_from_the_users_folder(tmp_path, monkeypatch):

@@ -81,8 +81,13 @@ def test_separate_models_are_folders(tmp_path, capsys):
         (["x500_trio", "--world", "a b"], ["'a b'"]),
         (["x500_trio", "--step", "0"], ["0 s"]),
         (["x500_trio", "--step", "nan"], ["nan"]),
+        (["x500_trio", "--step", "1e300"], ["--step", "1e+300"]),
         (["x500_trio", "--spawn", "hover", "--radius", "5"], ["do not reach"]),
-        (["x500_trio", "--spawn", "hover", "--radius", "-1"], ["radius_m", "-1"]),
+        (["x500_trio", "--spawn", "hover", "--radius", "1e300"], ["--radius", "1e+300"]),
+        (["x500_trio", "--spawn", "hover", "--radius", "nan"], ["--radius", "nan"]),
+        (["x500_trio", "--out", "n" * 400], ["--out", "too long"]),
+        (["n" * 400 + ".yaml"], ["no such file"]),
+        (["x500_trio", "--spawn", "hover", "--radius", "-1"], ["--radius", "-1"]),
     ],
 )
 def test_bad_input_is_one_line(capsys, args, words):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from musls_control.autopilot import DroneMeasurements, DroneSetpoints, MotorCommands
+from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
 from musls_control.px4_cascade import Px4Cascade
 from musls_control.px4_cascade.airframe import gains, rotor_layout
 from musls_description.rotations import from_roll_pitch_yaw
@@ -111,16 +112,17 @@ def fly_to(drone, start_rpy, goal_enu_m, yaw_rad, duration_s, parameters=None):
     own = gains(drone, GRAVITY) | {"MPC_THR_HOVER": float(np.clip(throttle, 0.1, 0.8))}
     autopilot = Px4Cascade(rotor_layout(drone), parameters=own | (parameters or {}))
     autopilot.reset(in_flight=True)
-    setpoint, measured = DroneSetpoints.unset(1), DroneMeasurements.zeros(1)
+    setpoint, estimate = DroneSetpoints.unset(1), Estimate.zeros(1)
+    measured = estimate.drones
     out = MotorCommands.zeros(1, len(drone.rotors))
     setpoint.armed[0], setpoint.position_enu_m[0] = 1.0, goal_enu_m
     setpoint.yaw_enu_rad[0] = yaw_rad
     history = []
     for k in range(round(duration_s / DT_S)):
         measured.position_enu_m[0], measured.velocity_enu_m_s[0] = body.position, body.velocity
-        measured.orientation[0], measured.omega_body_rad_s[0] = body.orientation, body.rate
+        measured.orientation_wxyz[0], measured.omega_body_rad_s[0] = body.orientation, body.rate
         measured.acceleration_enu_m_s2[0] = body.acceleration
-        autopilot.step(k * DT_S, setpoint, measured, out)
+        autopilot.step(k * DT_S, setpoint, estimate, out)
         body.advance(out.omega_cmd_rad_s[0])
         history.append(np.concatenate([body.position, body.orientation, body.rate]))
     history = np.array(history)

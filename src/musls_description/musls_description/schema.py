@@ -153,7 +153,7 @@ def describe(error: ValidationError, root: type, data: Any, sources: Sources) ->
 def _missing(errors: Sequence[Any], data: Any, sources: Sources) -> str:
     """All missing keys, those of each file together."""
     fields: dict[str, list[str]] = {}
-    for error in errors:
+    for error in errors[:MOST_MISSING]:
         path = (*_keys_of_input(error["loc"][:-1], data), error["loc"][-1])
         place, skip = sources.place(path, whole=False)
         fields.setdefault(place, []).append(".".join(map(str, path[skip:])))
@@ -211,6 +211,9 @@ def _field_names(root: type, path: Sequence, data: Any) -> list[str]:
             kinds = known or (kinds if in_list else [])
     return sorted({f.name for kind in kinds for f in dataclasses.fields(kind)})
 
+
+MOST_MISSING = 50
+"""Missing keys that one message names."""
 
 _SPECS_BY_KIND: dict[str, list[type]] = {}
 """Specifications that have a `kind`, by its value: what a registry may hold."""

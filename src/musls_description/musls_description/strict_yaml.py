@@ -7,6 +7,7 @@ that no text ends in a traceback or fills the memory.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -286,10 +287,7 @@ def line_of(text: str, path: Sequence[str | int]) -> tuple[int | None, int]:
         Line (from 1) of the deepest part that is there, None without any; number of leading parts
         of the path that are there.
     """
-    try:
-        node = _load(text, "", lambda loader: loader.get_single_node())
-    except ConfigError:
-        return None, 0
+    node = _composed(text)
     line, there = None, 0
     for count, part in enumerate(path, start=1):
         if isinstance(node, yaml.MappingNode):
@@ -310,6 +308,15 @@ def line_of(text: str, path: Sequence[str | int]) -> tuple[int | None, int]:
             break
         there = count
     return line, there
+
+
+@functools.lru_cache(maxsize=4)
+def _composed(text: str) -> yaml.Node | None:
+    """Nodes of a text, None for what is no YAML; kept, since a message may ask for many places."""
+    try:
+        return _load(text, "", lambda loader: loader.get_single_node())
+    except ConfigError:
+        return None
 
 
 def _pairs(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:

@@ -20,9 +20,12 @@ from musls_description.errors import ConfigError
 from musls_description.names import near_names
 from musls_description.strict_yaml import shown
 
+_STAMPS: dict[str, tuple[int, int]] = {}
+"""Time of change and size of the files that have been run, by the names of their modules."""
+
 
 def load_file(path: str | Path) -> ModuleType:
-    """Run a Python file as a module of its own; the same file is run once only.
+    """Run a Python file as a module of its own; again only when the file has changed.
 
     Raises:
         ConfigError: No such file, or an error in it (names the line).
@@ -30,15 +33,17 @@ def load_file(path: str | Path) -> ModuleType:
     # os.path, because Path raises for names that are too long or hold a NUL.
     file = Path(os.path.abspath(path))
     name = f"musls_user_{file.stem}_{abs(hash(str(file))):x}"
-    if name in sys.modules:
-        return sys.modules[name]
     if not os.path.isfile(file):
         raise ConfigError(f"{shown(str(path), 200)}: no such Python file")
+    stat = os.stat(file)
+    stamp = (stat.st_mtime_ns, stat.st_size)
+    if name in sys.modules and _STAMPS.get(name) == stamp:
+        return sys.modules[name]
     found = spec_from_file_location(name, file)
     if found is None or found.loader is None:
         raise ConfigError(f"{path}: not a Python file (its name must end in .py)")
     module = module_from_spec(found)
-    sys.modules[name] = module
+    sys.modules[name], _STAMPS[name] = module, stamp
     try:
         found.loader.exec_module(module)
     except Exception as error:

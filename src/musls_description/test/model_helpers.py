@@ -20,7 +20,8 @@ def make_spawn(system, kind):
         return ground_spawn(system, (0.5, -0.3), 0.7, 0.2)
     n = system.n_drones
     azimuth = 2.0 * np.pi * np.arange(n) / n
-    places = np.column_stack([np.cos(azimuth), np.sin(azimuth), np.full(n, 3.2)])
+    size = min(1.0, min(cable.length_m for cable in system.cables) / 2.0)
+    places = size * np.column_stack([np.cos(azimuth), np.sin(azimuth), np.full(n, 3.2)])
     rest = hanging_equilibrium(system, places, load_yaw_rad=0.1).configuration
     if kind == "hover":
         return rest

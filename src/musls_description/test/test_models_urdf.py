@@ -4,6 +4,7 @@ import dataclasses
 import math
 import subprocess
 import sys
+from functools import cache
 from xml.etree import ElementTree
 
 import numpy as np
@@ -19,6 +20,12 @@ from musls_description.tree import build_tree
 
 mujoco = pytest.importorskip("mujoco", reason="the second engine, MuJoCo, is not installed")
 pytest.importorskip("xacro", reason="xacro, which makes URDF, is not installed")
+
+
+@cache
+def urdf_text(name):
+    """Expanded once for all tests; xacro takes seconds."""
+    return models.urdf_text(load_system(name))
 
 
 def in_mujoco(text):
@@ -37,7 +44,7 @@ def in_mujoco(text):
 @pytest.mark.parametrize("name", system_names())
 def test_bodies_are_the_trees_at_any_angles(name):
     system = load_system(name)
-    model = in_mujoco(models.urdf_text(system))
+    model = in_mujoco(urdf_text(name))
     data = mujoco.MjData(model)
     for kind in SPAWNS:
         spawn = make_spawn(system, kind)
@@ -59,7 +66,7 @@ def test_bodies_are_the_trees_at_any_angles(name):
 @pytest.mark.parametrize("name", system_names())
 def test_masses_and_damping_are_the_trees(name):
     system = load_system(name)
-    model = in_mujoco(models.urdf_text(system))
+    model = in_mujoco(urdf_text(name))
     assert model.body_mass.sum() == pytest.approx(system.mass_kg, rel=1e-7)
     for body in build_tree(system).bodies:
         there = model.body(body.name)
@@ -104,7 +111,7 @@ def test_a_robot_of_ones_own_can_use_the_macros(tmp_path):
 
 
 def test_expanded_text_is_plain_urdf():
-    text = models.urdf_text(load_system("x500_trio"))
+    text = urdf_text("x500_trio")
     assert "xacro" not in text and "$" not in text
     root = ElementTree.fromstring(text)
     children = [joint.find("child").get("link") for joint in root.findall("joint")]

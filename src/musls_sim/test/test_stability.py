@@ -19,7 +19,7 @@ from musls_description.tree import build_tree
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.plants.rigid_links.dart_skeleton import build_skeleton, build_world
-from musls_sim.plants.rigid_links.judge import OK, RUNAWAY, TOO_COARSE, judge_step
+from musls_sim.plants.rigid_links.judge import OK, RUNAWAY, TOO_COARSE, UNBALANCED, judge_step
 from musls_sim.plants.rigid_links.levels import CALM_PERIODS
 from musls_sim.plants.rigid_links.stability import (
     design_tension_n,
@@ -158,6 +158,7 @@ def test_stable_step_does_not_warn(step_s):
         hovering_plant(trio(), physics_step_s=step_s)
 
 
+@pytest.mark.filterwarnings("ignore:at .* s. spurious energy:UserWarning")
 @pytest.mark.parametrize(("links", "step_s"), [(15, 4e-3), (30, 4e-3), (60, 4e-3), (60, 1e-3)])
 def test_too_long_a_step_ends_with_a_diagnosis(links, step_s, capfd):
     """Error with time, body and cure; nothing that is not finite before, no flood from DART."""
@@ -168,8 +169,9 @@ def test_too_long_a_step_ends_with_a_diagnosis(links, step_s, capfd):
             assert_finite(plant)
     message = str(error.value)
     assert f"diverged at {plant.time_s:.3f} s" in message
-    assert any(f": {body.name} " in message for body in plant.tree.bodies)
-    assert "m/s" in message or "is not finite" in message
+    if "spurious energy" not in message:
+        assert any(f": {body.name} " in message for body in plant.tree.bodies)
+        assert "m/s" in message or "is not finite" in message
     assert "physics.step_size_s: auto" in message
     assert 0.0 < plant.time_s < 2.0
     out, err = capfd.readouterr()
@@ -323,7 +325,7 @@ def test_a_step_is_judged_by_tension_and_joint_rate():
         whirl[k] = rate
         assert verdict(rates=whirl) == expected, (k, rate)
     assert verdict(before=np.full(20, 0.9)) == OK
-    assert verdict(before=np.full(20, 1.1)) == TOO_COARSE
+    assert verdict(before=np.full(20, 1.1)) == UNBALANCED
     assert verdict(before=np.full(20, 1.1), made_j=0.4) == OK
     assert verdict(before=np.full(20, 1.1), limit=np.array([4.0, 4.9]), made_j=0.4) == TOO_COARSE
 

@@ -21,6 +21,12 @@ from typing import IO, Any
 from musls_analysis.figures.written import WrittenFigure
 from musls_analysis.recordings.recording import Recording
 
+# Not -m: that would look for all modules in the user's folder first.
+_SERVE = (
+    "import sys; sys.path[:] = filter(None, sys.path);"
+    "from musls_analysis.figures.worker import main; main()"
+)
+
 
 class FigureWorkers:
     """A context manager; leaving it ends the processes.
@@ -40,7 +46,7 @@ class FigureWorkers:
         # A session of their own: Ctrl-C is for this process, which then closes their input.
         self._processes = [
             subprocess.Popen(
-                [sys.executable, "-m", "musls_analysis.figures.worker"],
+                [sys.executable, "-c", _SERVE],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 env=environment, start_new_session=True,
             )

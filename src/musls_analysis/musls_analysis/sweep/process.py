@@ -23,6 +23,12 @@ print millions of lines."""
 
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+# Not -m: that would look for all modules in the user's folder first.
+_SERVE = (
+    "import sys; sys.path[:] = filter(None, sys.path);"
+    "from musls_analysis.sweep.worker import main; main()"
+)
+
 
 class WorkerProcess:
     """Serves one run at a time; started with its first run, and again after its death."""
@@ -69,13 +75,16 @@ class WorkerProcess:
         if process is not None:
             process.kill()
             process.wait()
+            _close_pipes(process)
 
     def _started(self) -> tuple[subprocess.Popen[bytes], _Log]:
         if self._process is None or self._process.poll() is not None:
+            if self._process is not None:
+                _close_pipes(self._process)
             path = os.pathsep.join(filter(None, sys.path))
             # A session of its own: Ctrl-C is for the sweep, which then ends its processes.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "musls_analysis.sweep.worker"],
+                [sys.executable, "-c", _SERVE],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env={**os.environ, **_ONE_THREAD, "PYTHONPATH": path}, start_new_session=True,
             )  # fmt: skip
@@ -83,6 +92,13 @@ class WorkerProcess:
             if self._closed:  # closed by another thread meanwhile
                 self.close()
         return self._process, self._log
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    """Close our ends of a dead process's pipes; its log closes the third."""
+    for pipe in (process.stdin, process.stdout):
+        with suppress(OSError):
+            pipe.close()
 
 
 def _death(code: int) -> str:
@@ -119,7 +135,7 @@ class _Log:
         return text.replace(END_OF_RUN, b"").strip(b"\n")
 
     def _drain(self) -> None:
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError), self._stream:
             while chunk := os.read(self._stream.fileno(), 65_536):
                 with self._news:
                     self._keep(chunk)

@@ -88,6 +88,8 @@ def _with_progress(name: str, work: Any) -> Any:
             planned = session.guidance.planned_s
             factor = now / max(session.elapsed_s, 1e-9)
             left = max(planned - now, 0.0) / max(factor, 1e-9)
+            if not now:
+                return  # the first period compiles: nothing can be said of its pace
             text = (
                 f"{now:6.1f} / {planned:.0f} s  {factor:5.1f}x real time  {left:3.0f} s left"
                 f"  {session.stage.replace('_', ' ')}"

@@ -8,6 +8,7 @@ import typer
 
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
+from musls_description.strict_yaml import shown
 
 EXAMPLE = "musls list systems"
 
@@ -22,7 +23,7 @@ def run(
 ) -> None:
     """Lists what is shipped."""
     if what is not None and what not in KINDS:
-        raise ConfigError(f"nothing to list called '{what}': {near_names(what, KINDS)}")
+        raise ConfigError(f"nothing to list called '{shown(what)}': {near_names(what, KINDS)}")
     for kind in KINDS if what is None else (what,):
         rows = KINDS[kind]()
         width = max(len(name) for name, _ in rows)

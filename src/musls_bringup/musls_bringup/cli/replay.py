@@ -86,7 +86,7 @@ def run(
     from musls_analysis.recordings.readers import read_recording
     from musls_analysis.replay import Replay, ReplaySpec
     from musls_analysis.replay.fit_files import apply, read_values
-    from musls_analysis.replay.parameters import Setup
+    from musls_analysis.replay.parameters import Setup, parameters
     from musls_analysis.sweep.execute import available_cores
     from musls_bringup.results import check_folder, default_folder, result_folder
     from musls_description.library import load_system
@@ -109,15 +109,17 @@ def run(
     setup = Setup(chosen, spec)
     if with_fit is not None:
         setup = apply(setup, read_values(with_fit), str(with_fit))
+    limits = dict(numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ())
+    names = fit.split(",") if fit is not None else []
+    parameters(names, setup)  # what is wrong shows before the recording is read
     read = read_recording(recording)
     for warning in read.warnings:
         typer.echo(f"musls: warning: {warning}", err=True)
     replay = Replay(read, setup.spec)
     with result_folder(folder, overwrite=overwrite) as work:
         if fit is not None:
-            limits = dict(numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ())
             setup = _fitted(
-                replay, setup, fit.split(","), limits, models[0], workers or available_cores(), work
+                replay, setup, names, limits, models[0], workers or available_cores(), work
             )
         if len(models) == 1:
             _conclude(_replayed(replay, setup, models[0], work))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -31,9 +32,28 @@ def run(
     if find_spec("pytest") is None:
         raise MuslsError("pytest is missing: pip install 'musls[test]'")
     selection = ["-m", "slow"] if slow else ["-m", ""] if every else []
-    command = [sys.executable, "-m", "pytest", "-rs", *selection]
-    command += [absolute_path(arg) for arg in pytest_args or []]
-    return subprocess.run(command, cwd=checkout(), check=False).returncode
+    args = [absolute_path(arg) for arg in pytest_args or []]
+    command = [sys.executable, "-m", "pytest", "-rs", *selection, *parallel(args), *args]
+    return subprocess.run(command, cwd=checkout(), env=environment(), check=False).returncode
+
+
+ALONE = ("-n", "-k", "-s", "-p", "--pdb", "--trace", "--co", "--collect-only", "--lf", "--dist")
+"""With one of these, or with tests named, processes of their own are no gain or in the way."""
+
+
+def parallel(args: list[str]) -> list[str]:
+    """Options that let pytest run the tests in one process per core."""
+    named = any("::" in arg or arg.endswith(".py") or Path(arg).is_dir() for arg in args)
+    if named or any(arg.startswith(ALONE) for arg in args) or find_spec("xdist") is None:
+        return []
+    # Tests of a file mostly share what is slow to make; a process without work takes some over.
+    return ["-n", "auto", "--dist", "worksteal"]
+
+
+def environment() -> dict[str, str]:
+    """One thread for linear algebra: matrices are small, and each core has its own tests."""
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    return {**dict.fromkeys(threads, "1"), **os.environ}
 
 
 def checkout() -> Path:

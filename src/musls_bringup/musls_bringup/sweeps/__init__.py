@@ -8,6 +8,7 @@ from typing import Any
 
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
+from musls_description.strict_yaml import shown
 
 SWEEPS = Path(__file__).parent
 """Folder of the files."""
@@ -32,12 +33,12 @@ def sweep_path(name: str | None) -> Path:
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         if not os.path.isfile(path):
-            raise ConfigError(f"sweep file {path}: no such file")
+            raise ConfigError(f"sweep file {shown(str(path), 200)}: no such file")
         return path
     if os.path.isfile(path / "sweep.yaml"):
         return path / "sweep.yaml"
     if name not in sweep_names():
-        raise ConfigError(f"unknown sweep '{name}': {near_names(name, sweep_names())}")
+        raise ConfigError(f"unknown sweep '{shown(name)}': {near_names(name, sweep_names())}")
     return SWEEPS / f"{name}.yaml"
 
 

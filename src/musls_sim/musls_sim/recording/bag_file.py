@@ -1,8 +1,8 @@
 """A rosbag2 folder (MCAP) into which whole chunks of messages go.
 
 All records are those of the `mcap` package (`mcap.records`, https://mcap.dev/spec). Its `Writer`
-takes single messages at 4 us each, about a thousand for a second of flight, and cannot take a
-chunk back that did not fit on the disk; `benchmarks/recording.py` prints what both cost.
+takes single messages, about a thousand for a second of flight, at several us each, and cannot take
+back a chunk that did not fit on the disk; `benchmarks/recording.py` prints what both cost.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class BagFile:
         length, offsets = builder.count, {}
         for channel, entries in chunk.indexes.items():
             offsets[channel] = self._file.size + builder.count
-            # As `mcap.records.MessageIndex`, which takes 0.4 us for each message.
+            # As `mcap.records.MessageIndex`, which writes each number of each message by itself.
             builder.start_record(Opcode.MESSAGE_INDEX)
             builder.write2(channel)
             builder.write4(entries.nbytes)

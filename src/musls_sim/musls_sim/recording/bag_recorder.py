@@ -59,7 +59,7 @@ class BagRecorder(MemoryRecorder):
         step_period_s: float,
         rate_hz: float = 50.0,
         shape_rate_hz: float = 10.0,
-        buffer_s: float = 1.0,
+        buffer_s: float = 2.0,
         compress: bool = False,
         keep_bytes: int = KEEP_BYTES,
     ) -> None:

@@ -13,6 +13,9 @@ from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_roll_pitch_yaw
 
+LONGEST_RECORDING_S = 864_000.0
+"""Longer ones have times that are none, or are not in seconds."""
+
 
 def text_lines(path: Path, notes: Notes) -> list[str]:
     """Lines of a file without blank ones, stripped.
@@ -135,6 +138,14 @@ def table_recording(
     """
     if len(time_s) < 2:
         raise ConfigError(f"{path}: fewer than two usable rows")
+    finite = time_s[np.isfinite(time_s)]
+    if len(finite) and finite.min() == finite.max():
+        raise ConfigError(f"{path}: all rows are of one time, {finite[0]:g} s")
+    if len(finite) and finite.max() - finite.min() > LONGEST_RECORDING_S:
+        raise ConfigError(
+            f"{path}: times from {finite.min():g} to {finite.max():g} s: a recording lasts at most "
+            f"{LONGEST_RECORDING_S:g} s (ten days); is the time in seconds?"
+        )
     fresh = stale_free(time_s, measured, options, notes)
     bodies = {
         name: cleaned(_poses(time_s[fresh], rows[fresh]), name, str(path), notes)

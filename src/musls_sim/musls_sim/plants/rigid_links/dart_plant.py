@@ -29,7 +29,7 @@ from musls_sim.plants.rigid_links.dart_skeleton import (
 )
 from musls_sim.plants.rigid_links.forces import generalised_forces
 from musls_sim.plants.rigid_links.joint_forces import JointForces
-from musls_sim.plants.rigid_links.judge import OK, RUNAWAY
+from musls_sim.plants.rigid_links.judge import DOUBTFUL, MADE_UP, OK, RUNAWAY, TOO_COARSE
 from musls_sim.plants.rigid_links.levels import Levels
 from musls_sim.plants.rigid_links.prescribed import PrescribedEnds
 from musls_sim.plants.rigid_links.stability import stable_step_s, substeps
@@ -107,6 +107,8 @@ class DartPlant:
         self._blocks = tables.blocks
         self._joints = JointForces(self.skeleton, tree, views)
         self._joints.check_start(start.coordinates)
+        self._constrained = exact_friction
+        self._doubted_energy = self._doubted_steps = False
         self._end_wrench = np.zeros((system.n_drones, 2, 6))
         self.reaction = Reaction.zeros(system)
         self.ends: PrescribedEnds | None = None
@@ -174,7 +176,7 @@ class DartPlant:
         if step_s != self._step_s:
             self._step_s = step_s
             self.world.setTimeStep(step_s)
-        verdict = OK
+        unresolved = False
         for k in range(last + 1):
             told = before_step(
                 numbers, indices, q, dq, step_s, 0 if k else 1, inputs.rotor_command_rad_s,
@@ -187,7 +189,12 @@ class DartPlant:
             if ends is not None:
                 ends.act(inputs, k * step_s, step_s)
             skeleton.setCommands(tau)
-            self.world.step()
+            if told & 1 or self._constrained:
+                self.world.step()
+            else:  # the same without the search for contacts
+                skeleton.computeForwardDynamics()
+                skeleton.integrateVelocities(step_s)
+                skeleton.integratePositions(step_s)
             joints = self._joint_wrenches() if told & 1 else _BY_NEWTON
             new_q, new_dq = skeleton.getPositions(), skeleton.getVelocities()
             collect = 1 if k == last and ends is None else 0
@@ -195,19 +202,31 @@ class DartPlant:
                 numbers, indices, step_s, collect, gravity, limits, q, dq, new_q, new_dq, joints
             )
             self.positions, self.velocities = q, dq = new_q, new_dq
-            if verdict != OK:
+            if verdict != OK and verdict != DOUBTFUL:
                 if level < levels.last:
                     return False
-                if verdict == RUNAWAY:  # before DART is asked to step it once more
-                    raise SimulationDiverged(divergence.diagnosis(self, inputs))
+                if verdict in (RUNAWAY, MADE_UP):  # before DART is asked to step it once more
+                    raise SimulationDiverged(divergence.diagnosis(self, inputs, verdict))
+                unresolved |= verdict == TOO_COARSE
         if ends is not None and not ends.balanced(level):
             return False
-        if verdict != OK or ends is not None:
+        if ends is not None or verdict not in (OK, DOUBTFUL):
             views = self.tables
             collect_state(views.motion, views.selected, self.period_s, views.state)
         if ends is not None:
             ends.note_force()
+        if verdict == DOUBTFUL or unresolved:
+            self._doubt(inputs, energy=verdict == DOUBTFUL)
         return True
+
+    def _doubt(self, inputs: PlantInputs, *, energy: bool) -> None:
+        """Warn once of each thing that makes the results doubtful."""
+        if energy and not self._doubted_energy:
+            self._doubted_energy = True
+            warnings.warn(divergence.doubtful_energy(self, inputs), stacklevel=4)
+        elif not energy and self.levels.last and not self._doubted_steps:
+            self._doubted_steps = True
+            warnings.warn(divergence.unresolved(self, inputs), stacklevel=4)
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""

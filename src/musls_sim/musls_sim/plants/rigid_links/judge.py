@@ -12,10 +12,15 @@ from musls_sim.plants.rigid_links.tables import (
     EXCHANGED,
     KINETIC,
     LOW,
+    RECENT,
+    RECENT_EXCHANGED,
     SPURIOUS,
 )
 
-OK, TOO_COARSE, RUNAWAY = 0, 1, 2
+OK, TOO_COARSE, RUNAWAY, MADE_UP, DOUBTFUL, UNBALANCED = range(6)
+"""Verdicts on a step and what came before it: too long for the tension or the joint rates; not
+physical any more; too much of the run's energy is spurious, or much of it is; the step or period
+made energy."""
 
 JERK_RAD_S = 1.0
 """Change of a joint's rate (or of the load's velocity, m/s) in one step that calls for a look at
@@ -25,8 +30,20 @@ MADE_ENERGY_J = 0.05
 """Energy that such a step may make from nothing. Flights make less than 3 mJ in 999 of 1000 steps;
 the load's touch-down, resolved too coarsely, flings a drone with some joules."""
 
-PERIOD_ENERGY_J = np.inf
-"""Energy that a control period may make from nothing before it is repeated with finer steps."""
+PERIOD_LIFT_M = 0.0015
+"""Energy that a control period may make from nothing before it is repeated with finer steps: what
+lifts the whole system by this height. Calm flights of the paper's system make less than 3 mJ in 999
+of 1000 periods, taut-jerked cables 50 mJ; this is 0.11 J. Much less once energy was made before."""
+
+WARN_SHARE, END_SHARE = 0.01, 0.05
+"""Spurious energy that is warned of, and that ends a run: a share of the kinetic energy and the
+work exchanged, over the whole run and over about the last second."""
+
+FLOOR_LIFT_M = 0.01
+"""And what lifts the whole system by this height, which is free."""
+
+MEMORY_S = 1.0
+"""Time constant of "the last second"."""
 
 SPEED_LIMIT_M_S = 100.0
 """No body of a slung-load system gets that fast; beyond it the integration has failed."""
@@ -47,7 +64,7 @@ def judge_step(peak, tension_limit, rates, before, rate_limit, made_j, made_limi
         made_limit_j: What it may make if a rate jumped [J].
 
     Returns:
-        OK, TOO_COARSE, or RUNAWAY (also for anything that is not finite).
+        OK, TOO_COARSE, UNBALANCED, or RUNAWAY (also for anything that is not finite).
     """
     coarse = jerk = False
     for k in range(rates.shape[0]):
@@ -63,7 +80,9 @@ def judge_step(peak, tension_limit, rates, before, rate_limit, made_j, made_limi
             return RUNAWAY
         if peak[i] > tension_limit[i]:
             coarse = True
-    return TOO_COARSE if coarse or (jerk and made_j > made_limit_j) else OK
+    if coarse:
+        return TOO_COARSE
+    return UNBALANCED if jerk and made_j > made_limit_j else OK
 
 
 @compiled()
@@ -132,4 +151,35 @@ def account(t, q, before, after, step_s, kinetic, weight):
     ledger[BALANCE] += gain - work - joints
     ledger[LOW] = min(ledger[LOW], ledger[BALANCE])
     ledger[SPURIOUS] = max(ledger[SPURIOUS], ledger[BALANCE] - ledger[LOW])
+    kept = 1.0 - step_s / MEMORY_S
+    ledger[RECENT] = max(kept * ledger[RECENT] + gain - work - joints, 0.0)
+    ledger[RECENT_EXCHANGED] = kept * ledger[RECENT_EXCHANGED] + exchanged
     return gain - work
+
+
+@compiled()
+def judge_energy(ledger, before, kinetic, weight, allowed_j):
+    """Whether a control period made too much energy, or the run so far.
+
+    Args:
+        ledger: After the period, see `tables`.
+        before: Before it.
+        kinetic: Kinetic energy now [J].
+        weight: Weight of all bodies under standard gravity [N].
+        allowed_j: What a period may make [J].
+
+    Returns:
+        OK, UNBALANCED, MADE_UP or DOUBTFUL.
+    """
+    floor = FLOOR_LIFT_M * weight
+    whole = ledger[KINETIC] + ledger[EXCHANGED]
+    recent = kinetic + ledger[RECENT_EXCHANGED]
+    if ledger[SPURIOUS] > floor + END_SHARE * whole or ledger[RECENT] > floor + END_SHARE * recent:
+        return MADE_UP
+    doubtful = (
+        ledger[SPURIOUS] > floor + WARN_SHARE * whole
+        or ledger[RECENT] > floor + WARN_SHARE * recent
+    )
+    if ledger[BALANCE] - before[BALANCE] > (0.05 if doubtful else 1.0) * allowed_j:
+        return UNBALANCED
+    return DOUBTFUL if doubtful else OK

@@ -13,6 +13,8 @@ from musls_sim.plants.rigid_links.stability import (
     largest_stable_tension_n,
 )
 
+STANDARD_GRAVITY_M_S2 = 9.80665
+
 CALM_PERIODS = 25
 """Control periods without a jerk (0.1 s) after which a refined step is doubled again: the waves
 that a jerk sends along the cables are to be followed too."""
@@ -44,11 +46,14 @@ class Levels:
         self.present = self._calm = 0
         self.substeps = [substeps * 2**level for level in range(self.last + 1)]
         self.step_s = [period_s / n for n in self.substeps]
+        weight_n = STANDARD_GRAVITY_M_S2 * (
+            system.carried_mass_kg + sum(drone.mass_kg for drone in system.drones)
+        )
         self.limits: list[NDArray[np.float64]] = []
         for step in self.step_s:
             tension = [largest_stable_tension_n(cable, step) for cable in system.cables]
             rate = JOINT_TURN_PER_STEP_RAD / step
-            energy = judge.MADE_ENERGY_J, judge.PERIOD_ENERGY_J
+            energy = judge.MADE_ENERGY_J, judge.PERIOD_LIFT_M * weight_n, weight_n
             self.limits.append(np.array([rate, period_s, *energy, *tension]))
 
     def settle(self, level: int) -> None:

@@ -8,27 +8,29 @@ from musls_sim.plants.bodies import POSITION, collect_state, fastest_body
 from musls_sim.plants.rigid_links.forces import generalised_forces
 from musls_sim.plants.rigid_links.joint_forces import joint_changes
 from musls_sim.plants.rigid_links.judge import (
+    DOUBTFUL,
+    MADE_UP,
     OK,
     RUNAWAY,
     SPEED_LIMIT_M_S,
-    TOO_COARSE,
     account,
+    judge_energy,
     judge_step,
     mechanical_energy,
 )
 from musls_sim.plants.rigid_links.kinematics import body_motion
-from musls_sim.plants.rigid_links.tables import BALANCE, ENERGY, KINETIC, LEDGER_COLUMNS, cut
+from musls_sim.plants.rigid_links.tables import ENERGY, KINETIC, LEDGER_COLUMNS, cut
 from musls_sim.plants.rigid_links.tension import cable_forces, cable_forces_from_joints
 
 NOT_FINITE = -1
 
-RATE, PERIOD, JERK, MADE, TENSION = 0, 1, 2, 3, 4
+RATE, PERIOD, JERK, MADE, WEIGHT, TENSION = range(6)
 """What `limits` holds for a step: largest joint rate [rad/s]; length of the control period [s];
-energy that a step with a jerk may make and that a period may make [J]; from there on, the largest
-tension that the step holds for each cable [N]."""
+energy that a step with a jerk and that a period may make [J]; weight of all bodies [N]; from there
+on, the largest tension that the step holds for each cable [N]."""
 
 _CLEARANCE_M = 0.05
-"""Height above the ground below which a drone may touch it within a step."""
+"""Height above the ground below which a box may touch it within a step (at 100 m/s and 0.5 ms)."""
 
 
 @compiled()
@@ -49,8 +51,8 @@ def before_step(numbers, indices, q, dq, step_s, first, command, wind, body, enu
         ground: Height of the ground, NaN for none [m].
 
     Returns:
-        NOT_FINITE, or twice the number of coordinates for `JointForces.hand_over`, plus one if a
-        drone may touch the ground in this step.
+        NOT_FINITE, or twice the number of coordinates for `JointForces.hand_over`, plus one if load
+        or drones may touch the ground in this step.
     """
     t = cut(numbers, indices)
     if first:
@@ -67,7 +69,7 @@ def before_step(numbers, indices, q, dq, step_s, first, command, wind, body, enu
 @compiled()
 def _near_ground(t, ground):
     for i in range(t.reach.shape[0]):
-        if t.motion[t.selected[1 + i], POSITION + 2] - t.reach[i] < ground + _CLEARANCE_M:
+        if t.motion[t.selected[i], POSITION + 2] - t.reach[i] < ground + _CLEARANCE_M:
             return 1
     return 0
 
@@ -90,7 +92,7 @@ def after_step(numbers, indices, step_s, last, gravity, limits, q, dq, new_q, ne
         joints: Forces for `cable_forces_from_joints`, with no drones if Newton's law will do.
 
     Returns:
-        The verdict of `judge_step`.
+        A verdict of `judge`.
     """
     t = cut(numbers, indices)
     if joints.shape[0] == 0:
@@ -104,9 +106,10 @@ def after_step(numbers, indices, step_s, last, gravity, limits, q, dq, new_q, ne
     if last and verdict != RUNAWAY:
         if fastest_body(t.motion)[1] > SPEED_LIMIT_M_S:
             return RUNAWAY
-        if t.ledger[BALANCE] - t.begin[BALANCE] > limits[MADE]:
-            return TOO_COARSE
-        if verdict == OK:
+        energy = judge_energy(t.ledger, t.begin, kinetic, limits[WEIGHT], limits[MADE])
+        if energy == MADE_UP or verdict == OK:
+            verdict = energy
+        if verdict in (OK, DOUBTFUL):
             collect_state(t.motion, t.selected, limits[PERIOD], t.state)
     return verdict
 

@@ -25,8 +25,11 @@ Indices = NDArray[np.int64]
 _ROTOR_COLUMNS, _MASS_COLUMNS, _WRENCH_COLUMNS = 8, 13, 6
 _COUNTS = 4
 
-ENERGY, BALANCE, LOW, SPURIOUS, EXCHANGED, KINETIC, LEDGER_COLUMNS = 0, 1, 2, 3, 4, 5, 6
-"""Columns of the ledger, see `ledger`."""
+ENERGY, BALANCE, LOW, SPURIOUS, EXCHANGED, KINETIC, RECENT, RECENT_EXCHANGED = range(8)
+LEDGER_COLUMNS = 8
+"""Columns of the ledger, see `judge.account`: mechanical energy now; that less the work of all
+forces; its lowest value so far; its largest rise above that; work exchanged so far, without regard
+to sign; largest kinetic energy; rise of the balance and exchange of about the last second [J]."""
 
 
 class Views(NamedTuple):
@@ -40,7 +43,8 @@ class Views(NamedTuple):
         link_length: Length of cable for which a body stands [m], (n_bodies,).
         drag: Of load and drones, (1 + n_drones, 3) [N s/m].
         rotors: From `aerodynamics.rotor_table`, changed by failures, (n_drones, n_rotors, 8).
-        reach: Radius round each drone's origin that holds its collision box, (n_drones,) [m].
+        reach: Radius round the origins of load and drones that holds their collision boxes,
+            (1 + n_drones,) [m].
         speed: Rotor speeds, (n_drones, n_rotors) [rad/s].
         state: `PlantState.motion`, (1 + n_drones, 16).
         cable_force: `PlantState.cable_force_n`, (n_drones, 2, 3).
@@ -53,8 +57,8 @@ class Views(NamedTuple):
         extra_damping: The stops' part of it, (n_dofs,).
         stiffness: Springs that DART has now, stops included, (n_dofs,).
         rest: Their rest positions, (n_dofs,).
-        ledger: Energy balance, see the column constants, (6,).
-        begin: Ledger, then rotor speeds at the beginning of the period, (6 + all rotors,).
+        ledger: Energy balance, see the column constants, (8,).
+        begin: Ledger, then rotor speeds at the beginning of the period, (8 + all rotors,).
         parents: Parent of each body, (n_bodies,).
         first: First coordinate of each body, then their number, (n_bodies + 1,).
         drone_of: Drone (from 0) of each body, -1 for links, -2 for the load, (n_bodies,).
@@ -100,8 +104,8 @@ def _size(counts):
     """Lengths of the two blocks for numbers of bodies, drones, rotors and coordinates."""
     bodies, drones, rotors, dofs = counts[0], counts[1], counts[2], counts[3]
     per_body = MOTION_COLUMNS + _WRENCH_COLUMNS + JOINT_COLUMNS + _MASS_COLUMNS + 1
-    per_drone = rotors * (_ROTOR_COLUMNS + 2) + 1 + 6 + 1
-    both = (1 + drones) * (3 + STATE_COLUMNS)
+    per_drone = rotors * (_ROTOR_COLUMNS + 2) + 6 + 1
+    both = (1 + drones) * (3 + STATE_COLUMNS + 1)
     numbers = bodies * per_body + drones * per_drone + both + 8 * dofs + 2 * LEDGER_COLUMNS
     return numbers, _COUNTS + 4 * bodies + 1 + 1 + 2 * drones + dofs
 
@@ -127,8 +131,8 @@ def cut(numbers, indices):
         drones, rotors, _ROTOR_COLUMNS
     )
     at += table.size
-    reach = numbers[at : at + drones]
-    at += drones
+    reach = numbers[at : at + 1 + drones]
+    at += 1 + drones
     speed = numbers[at : at + drones * rotors].reshape(drones, rotors)
     at += speed.size
     state = numbers[at : at + (1 + drones) * STATE_COLUMNS].reshape(1 + drones, STATE_COLUMNS)
@@ -189,8 +193,8 @@ class Tables:
         views.rotors[:] = rotors
         for first, last, cable in zip(tree.first_link, tree.drone, system.cables, strict=True):
             views.link_length[first:last] = cable.link_length_m
-        for i, drone in enumerate(system.drones):
-            box = drone.collision
+        for i, body in enumerate((system.load, *system.drones)):
+            box = body.collision
             corner = np.abs(box.center_m) + 0.5 * np.array(box.size_m)
             views.reach[i] = np.linalg.norm(corner)
         views.state[:, 6] = 1.0

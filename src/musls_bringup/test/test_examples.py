@@ -1,0 +1,72 @@
+"""The scripts in examples/ and the code in docs/python.md run as they stand."""
+
+import json
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "python.md"
+
+pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="examples/ come with a checkout")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, with the examples importable as from their own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield tmp_path
+    sys.modules.pop("own_controller", None)
+
+
+@pytest.mark.parametrize("script", sorted(p.name for p in EXAMPLES.glob("*.py")))
+def test_an_example_runs_and_writes_nothing(here, script):
+    if script == "random_policy.py":
+        pytest.importorskip("gymnasium", reason="the extra rl is not installed")
+    runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+    assert list(here.iterdir()) == []
+
+
+def blocks():
+    """Python blocks of the page, by their first line that says something."""
+    found = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    return {f"{k}_{text.splitlines()[2][:30]}": text for k, text in enumerate(found)}
+
+
+@pytest.mark.parametrize("name", blocks())
+def test_the_code_of_the_page_runs(here, name):
+    text = blocks()[name]
+    if "gymnasium" in text:
+        pytest.importorskip("gymnasium", reason="the extra rl is not installed")
+    exec(compile(text, str(PAGE), "exec"), {})
+    assert list(here.iterdir()) == []
+
+
+def test_the_notebook_runs(here):
+    cells = json.loads((EXAMPLES / "flight.ipynb").read_text(encoding="utf-8"))["cells"]
+    names = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [], "outputs are not kept in git"
+            exec("".join(cell["source"]), names)
+    events = [event.kind for event in names["run"].events]
+    assert events == ["poke", "poke"], "its beginning and its end"
+    assert names["run"].body("load").position_enu_m[:, 0].max() > 0.02
+    assert list(here.iterdir()) == []
+
+
+def test_the_controller_is_short_and_keeps_the_load(here):
+    from own_controller import LoadFeedback
+
+    import musls
+
+    lines = (EXAMPLES / "own_controller.py").read_text(encoding="utf-8").split("\nclass ")[1]
+    assert len(lines.splitlines()) <= 25
+    scenario = musls.load_scenario("hold", {"mission.stages.0.duration_s": 6.0})
+    run = musls.fly(scenario, controller=LoadFeedback)
+    load = run.body("load").position_enu_m
+    assert abs(load[-1] - [0.0, 0.0, 1.0]).max() < 0.02

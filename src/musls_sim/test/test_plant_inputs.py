@@ -1,0 +1,205 @@
+"""Wrenches, changes and prescribed motion as inputs of the rigid-link plant."""
+
+import re
+
+import numpy as np
+import pytest
+from plant_helpers import G, advance, hovering_plant, momenta, trio
+from scipy.spatial.transform import Rotation
+
+from musls_description.errors import ConfigError
+from musls_description.library import load_system, system_names
+from musls_sim.plants.changes import RotorEfficiency
+from musls_sim.plants.interface import Change, PlantInputs, PrescribedMotion, SimulationDiverged
+from musls_sim.plants.rigid_links.forces import generalised_forces
+from musls_sim.plants.rigid_links.tension import cable_forces, cable_forces_from_joints
+from musls_sim.plants.spring_cables import SpringCablePlant
+
+
+def floating_plant():
+    """The trio in free space: no gravity, no ground, rotors at rest."""
+    plant, _, _ = hovering_plant(trio(), ground_height_enu_m=None, physics_step_s=0.001)
+    plant.state.rotor_speed_rad_s[:] = 0.0
+    plant.world.setGravity([0.0, 0.0, 0.0])
+    plant.gravity_m_s2 = 0.0
+    return plant, PlantInputs.zeros(plant.system)
+
+
+@pytest.mark.parametrize("row", [0, 2])
+def test_wrench_in_the_world_frame_gives_its_impulse(row):
+    """Momentum grows by force x time, angular momentum by moment x time, whatever the cables do."""
+    plant, inputs = floating_plant()
+    inputs.wrench_enu[row] = [0.02, -0.01, 0.03, 0.5, -0.3, 0.8]
+    center = np.zeros(3)
+    for _ in range(25):
+        bodies = plant.skeleton.getBodyNodes()
+        mass = np.array([b.getMass() for b in bodies])
+        center = mass @ np.array([b.getCOM() for b in bodies]) / mass.sum()
+        arm = plant.state.position_enu_m[row] - center
+        before = momenta(plant)
+        plant.step(inputs)
+        linear, angular = momenta(plant)
+        force, moment = inputs.wrench_enu[row, 3:], inputs.wrench_enu[row, :3]
+        assert np.allclose(linear - before[0], plant.period_s * force, atol=2e-5)
+        expected = plant.period_s * (moment + np.cross(arm, force))
+        assert np.allclose(angular - before[1], expected, atol=1e-4)
+
+
+def test_wrench_in_the_body_frame_turns_with_the_body():
+    """The same trajectory as with the wrench turned by hand into the world frame."""
+    records = []
+    for frame in ("body", "world"):
+        plant, speeds, _ = hovering_plant(trio(), physics_step_s=0.004)
+        inputs = PlantInputs.zeros(plant.system)
+        inputs.rotor_command_rad_s[:] = speeds
+        wrench = np.array([0.01, 0.02, 0.005, 0.3, 0.2, -0.1])
+        for _ in range(50):
+            if frame == "body":
+                inputs.wrench_body[2] = wrench
+            else:
+                turn = Rotation.from_quat(plant.state.orientation_wxyz[2], scalar_first=True)
+                inputs.wrench_enu[2] = turn.apply(wrench.reshape(2, 3)).ravel()
+            plant.step(inputs)
+        records.append(plant.state.motion.copy())
+    assert np.abs(records[0][2, 6:10] - records[0][1, 6:10]).max() > 0.01, "it must turn"
+    assert np.allclose(*records, atol=1e-9)
+
+
+def test_thrust_as_a_wrench_carries_like_the_rotors():
+    plant, _, rest = hovering_plant(trio(), physics_step_s=0.004)
+    plant.state.rotor_speed_rad_s[:] = 0.0
+    inputs = PlantInputs.zeros(plant.system)
+    inputs.wrench_body[1:, 5] = np.linalg.norm(rest.drone_force_n, axis=1)
+    inputs.wrench_body[1:, :3] = rest.drone_moment_n_m
+    start = plant.state.position_enu_m.copy()
+    for _ in range(50):
+        plant.step(inputs)
+    assert np.allclose(plant.state.position_enu_m, start, atol=1e-3)
+
+
+def test_rotor_that_fails_takes_its_thrust_and_torque():
+    plant, speeds, _ = hovering_plant(trio())
+    intact = plant.tables.rotors.copy()
+    plant.apply(RotorEfficiency(2, 3, 0.5))
+    plant.apply(RotorEfficiency(2, 3, 0.5))  # counts from the intact rotor
+    assert np.allclose(plant.tables.rotors[1, 2, 3:5], 0.5 * intact[1, 2, 3:5])
+    plant.apply(RotorEfficiency(1, None, 0.0))
+    assert not plant.tables.rotors[0, :, 3:5].any()
+    unchanged = np.ones(intact.shape, bool)
+    unchanged[1, 2, 3:5] = unchanged[0, :, 3:5] = False
+    assert (plant.tables.rotors[unchanged] == intact[unchanged]).all()
+    for _ in range(25):
+        advance(plant, speeds)
+    assert plant.state.acceleration_enu_m_s2[1, 2] < -1.0, "the drone without thrust must sink"
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (RotorEfficiency(4, 1, 0.5), "drones 1 to 3"),
+        (RotorEfficiency(1, 5, 0.5), "rotors 1 to 4"),
+        (RotorEfficiency(1, 1, 1.5), "between 0 and 1"),
+        (RotorEfficiency(1, 1, np.nan), "between 0 and 1"),
+        (Change(), "no cable model can"),
+    ],
+)
+def test_changes_that_cannot_be_made_say_why(change, named):
+    plant, _, _ = hovering_plant(trio())
+    with pytest.raises(ConfigError, match=named):
+        plant.apply(change)
+
+
+def test_a_change_that_another_model_makes_names_it():
+    class CableBreak(Change):
+        cable_models = ("elastic", "massless")
+
+    plant, _, _ = hovering_plant(trio())
+    with pytest.raises(ConfigError, match="choose cable_model: elastic or massless"):
+        plant.apply(CableBreak())
+
+
+def test_spring_cables_need_prescribed_drones():
+    _, _, rest = hovering_plant(trio())
+    start, system = rest.configuration, trio()
+    pose = np.zeros((3, 3)), np.tile([1.0, 0.0, 0.0, 0.0], (3, 1))
+    plant = SpringCablePlant(
+        system, start.load_position_enu_m, start.load_rotation, pose,
+        physics_step_s=0.001, gravity_m_s2=G,
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match="rigid_links"):
+        plant.step(PlantInputs.zeros(system))
+    with pytest.raises(ConfigError, match="rigid_links"):
+        plant.apply(RotorEfficiency(1, 1, 0.5))
+
+
+def test_drones_can_be_held_and_let_go():
+    """Prescribed motion is an input like any other: hold, then fly on from there."""
+    plant, _, _ = hovering_plant(trio())
+    held = plant.state.position_enu_m[1:].copy(), plant.state.orientation_wxyz[1:].copy()
+    inputs = PlantInputs.zeros(plant.system)
+    inputs.motion = PrescribedMotion(lambda time_s: held)
+    inputs.wrench_enu[0, 3:] = [0.0, 2.0, 0.0]
+    for _ in range(50):
+        plant.step(inputs)
+        assert np.allclose(plant.state.position_enu_m[1:], held[0], atol=1e-9)
+    assert plant.state.velocity_enu_m_s[0, 1] > 0.1
+    audit = plant.reaction.audit
+    assert audit.work_j > 0.005 and abs(audit.missing_j) < 0.02 * audit.absolute_work_j
+    inputs.motion = None
+    for _ in range(50):
+        plant.step(inputs)
+    assert (plant.state.position_enu_m[1:, 2] < held[0][:, 2] - 0.05).all(), "they must fall"
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_end_forces_by_newton_are_those_of_darts_joints(name):
+    """Any motion, any outside forces; a step of 4 ms."""
+    plant, _, _ = hovering_plant(load_system(name), ground_height_enu_m=None)
+    rng = np.random.default_rng(1)
+    n, tables = plant.tree.n_coordinates, plant.tables
+    plant.skeleton.setPositions(plant.positions + 0.3 * rng.normal(size=n))
+    plant.skeleton.setVelocities(2.0 * rng.normal(size=n))
+    plant.read_motion()
+    body, enu = rng.normal(size=(2, 1 + plant.system.n_drones, 6))
+    generalised_forces(tables, rng.normal(size=3), body, enu, np.nan)
+    plant.skeleton.setCommands(tables.tau)
+    plant.world.step()
+    cable_forces_from_joints(tables, plant._joint_wrenches())
+    expected = tables.cable_force.copy()
+    after = plant.skeleton.getVelocities()
+    cable_forces(tables, plant.velocities, after, plant.physics_step_s, plant.gravity_m_s2)
+    assert np.allclose(tables.cable_force, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_steps_without_the_search_for_contacts_are_the_same_steps():
+    """In the air DART is stepped without it: bit for bit what the whole world's step does."""
+    records = []
+    for search in (False, True):
+        plant, speeds, _ = hovering_plant(trio())
+        if search:
+            plant.tables.reach[:] = 100.0
+        for _ in range(100):
+            advance(plant, 1.01 * speeds, [1.0, 0.0, 0.0])
+        records.append(plant.state.motion.copy())
+    assert (records[0] == records[1]).all()
+
+
+@pytest.mark.filterwarnings("ignore:at .* s. the finest:UserWarning")
+@pytest.mark.parametrize("speed", [1e5, 1e200])
+def test_a_storm_is_named_as_the_cause(speed):
+    plant, speeds, _ = hovering_plant(trio())
+    with pytest.raises(SimulationDiverged) as error:
+        for _ in range(250):
+            advance(plant, speeds, [speed, 0.0, 0.0])
+    assert f"the wind of {speed:.3g} m/s" in str(error.value)
+    assert "step_size" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("ignore:at .* s. the finest:UserWarning")
+def test_a_giant_push_is_named_as_the_cause():
+    plant, _, _ = hovering_plant(trio())
+    inputs = PlantInputs.zeros(plant.system)
+    inputs.wrench_enu[0, 3] = 1e7
+    with pytest.raises(SimulationDiverged, match=re.escape("1e+07 N on load (wrench_enu)")):
+        for _ in range(250):
+            plant.step(inputs)
