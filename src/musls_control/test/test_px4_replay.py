@@ -233,7 +233,7 @@ def test_position_control_in_flight(log, least, record):
     result = replay_position_control(log, record, state, learn_until_us=25_900_000)
     assert len(result["error"]) > least
     assert np.linalg.norm(result["error"], axis=1).max() < 1e-3
-    assert rms(result["error"]) < 1e-4
+    assert rms(result["error"]) < 3e-5  # half the anti-windup gain makes it 6e-5
 
 
 @of(full=300, take_off=15)
