@@ -3,7 +3,7 @@
 numba keeps compiled code on disk and compiles again when the file of the function changes. It does
 not look at the other files: a function that calls a helper of another module, or uses a constant
 of it, would go on with the old one. Here the stamp of a compiled function covers its module and all
-modules of this distribution that the module imports, directly or not.
+modules of its own package and of this distribution that the module imports, directly or not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_OURS = re.compile(r"^[ \t]*from[ \t]+(musls[\w.]*)[ \t]+import[ \t]+(\(?[\w, \t]*)", re.M)
+_FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n]*)", re.M)
+_IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]+)", re.M)
 
 
 def compiled(*signatures: Any) -> Callable[[Function], Function]:
@@ -39,7 +40,7 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
         )
         cache_file = getattr(dispatcher._cache, "_cache_file", None)
         if cache_file is not None:
-            cache_file._source_stamp = source_stamp(function.__code__.co_filename)
+            cache_file._source_stamp = source_stamp(function.__module__)
         for signature in signatures:
             dispatcher.compile(signature)
         if signatures:
@@ -49,29 +50,49 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
     return decorate
 
 
-def source_stamp(file: str) -> tuple[tuple[str, int, int], ...]:
-    """Name, time of change and size of a source file and of all files of ours that it imports.
+def source_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
+    """Name, time of change and size of a module's file and of all files of ours that it imports.
 
     Args:
-        file: Path of a module whose imports have been executed.
+        name: Name of a module whose imports have been executed.
     """
+    own = name.partition(".")[0]
     seen: set[str] = set()
-    open_ends = [str(file)]
+    open_ends = [name]
+    stamps = []
     while open_ends:
-        path = open_ends.pop()
-        if path not in seen:
-            seen.add(path)
-            open_ends += _imported_files(path)
-    stats = [(path, Path(path).stat()) for path in sorted(seen)]
-    return tuple((Path(path).name, stat.st_mtime_ns, stat.st_size) for path, stat in stats)
+        name = open_ends.pop()
+        module = sys.modules[name]
+        file = getattr(module, "__file__", None)
+        if name in seen or file is None:
+            continue
+        seen.add(name)
+        stat = Path(file).stat()
+        stamps.append((Path(file).name, stat.st_mtime_ns, stat.st_size))
+        package = module.__package__ or ""
+        open_ends += [
+            found
+            for found in _imports(file, stat.st_mtime_ns, package)
+            if found in sys.modules and (found.startswith("musls") or found.split(".")[0] == own)
+        ]
+    return tuple(sorted(stamps))
 
 
 @functools.cache
-def _imported_files(path: str) -> tuple[str, ...]:
-    """Files of the modules of this distribution that a module's text imports."""
-    found = []
-    for match in _OURS.finditer(Path(path).read_text(encoding="utf-8")):
-        names = [match[1], *(f"{match[1]}.{name.strip(' (')}" for name in match[2].split(","))]
-        modules = [sys.modules[name] for name in names if name in sys.modules]
-        found += [module.__file__ for module in modules if module.__file__ is not None]
-    return tuple(found)
+def _imports(file: str, changed_ns: int, package: str) -> tuple[str, ...]:
+    """Names that a file's text imports: modules, and what may be a module in a package.
+
+    Args:
+        file: Path of the file.
+        changed_ns: When it was changed.
+        package: What relative imports in it refer to.
+    """
+    text = Path(file).read_text(encoding="utf-8")
+    found = [word for match in _IMPORT.finditer(text) for word in re.findall(r"[\w.]+", match[1])]
+    for match in _FROM.finditer(text):
+        dots, origin, names = match.groups()
+        if dots:
+            above = package.split(".")[: len(package.split(".")) + 1 - len(dots)]
+            origin = ".".join([*above, *filter(None, [origin])])
+        found += [origin, *(f"{origin}.{name}" for name in re.findall(r"\w+", names))]
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,124 @@
+"""Compiled functions follow every file they are made of: an edit of a helper is never ignored."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+CALLER = """\
+from musls_description.compiled import compiled
+{imports}
+
+@compiled()
+def answer(x):
+    return {expression}
+"""
+HELPER = """\
+from musls_description.compiled import compiled
+
+FACTOR = 2.0
+
+@compiled()
+def twice(x):
+    return FACTOR * x
+"""
+SAY = """\
+from importlib import import_module
+from pathlib import Path
+
+for file in sorted(Path("{folder}").glob("caller_*.py")):
+    caller = import_module("{package}." + file.stem)
+    value, stats = caller.answer(10.0), caller.answer.stats
+    print(file.stem, value, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package of its own with its own cache; returns what edits it and what runs it."""
+
+    class Package:
+        def __init__(self, name="musls_of_tests"):
+            self.name, self.folder = name, tmp_path / name
+            (self.folder / "parts").mkdir(parents=True)
+            for folder in (self.folder, self.folder / "parts"):
+                (folder / "__init__.py").write_text("")
+
+        def write(self, name, text):
+            file = self.folder / name
+            older = file.stat().st_mtime_ns if file.exists() else 0
+            file.write_text(textwrap.dedent(text))
+            stat = file.stat()  # coarse clocks: an edit is later than what it edits
+            later = max(stat.st_mtime_ns, older + 2_000_000_000)
+            os.utime(file, ns=(stat.st_atime_ns, later))
+
+        def run(self):
+            """Value, hits and misses of the cache of each caller, in a process of their own."""
+            env = {
+                **os.environ,
+                "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+                "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            }
+            done = subprocess.run(
+                [sys.executable, "-c", SAY.format(package=self.name, folder=self.folder)],
+                capture_output=True, text=True, env=env, timeout=300,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            rows = map(str.split, done.stdout.splitlines())
+            return {row[0].removeprefix("caller_"): tuple(map(float, row[1:])) for row in rows}
+
+    return Package
+
+
+IMPORTS = {
+    "name": ("from {p}.helper import twice", "twice(x) + 1.0"),
+    "lines": ("from {p}.helper import (\n    FACTOR,\n    twice,\n)", "FACTOR * x + 1.0"),
+    "module": ("from {p} import helper", "helper.twice(x) + 1.0"),
+    "module_on_lines": ("from {p} import (\n    helper,\n)", "helper.twice(x) + 1.0"),
+    "alias": ("import {p}.helper as h", "h.twice(x) + 1.0"),
+    "relative": ("from .helper import twice", "twice(x) + 1.0"),
+    "sibling": ("from . import helper as h", "h.twice(x) + 1.0"),
+    "through": ("from {p}.parts import twice", "twice(x) + 1.0"),
+}
+
+
+@pytest.mark.parametrize("name", ["musls_of_tests", "their_plants"])
+def test_an_edit_of_a_helper_is_seen_by_its_callers(package, name):
+    """Whichever way they import it, in this distribution and in other people's packages."""
+    made = package(name)
+    made.write("helper.py", HELPER)
+    # What a package hands on counts as well: parts/__init__.py imports the helper.
+    made.write("parts/__init__.py", f"from {name}.helper import twice\n")
+    for case, (imports, expression) in IMPORTS.items():
+        text = CALLER.format(imports=imports.format(p=name), expression=expression)
+        made.write(f"caller_{case}.py", text)
+    made.write("caller_alone.py", CALLER.format(imports="", expression="x"))
+
+    def expect(value, hits, misses):
+        everyone = dict.fromkeys(IMPORTS, (value, hits, misses))
+        assert made.run() == everyone | {"alone": (10.0, 1 - first, first)}
+
+    first = 1
+    expect(21.0, 0, 1)
+    first = 0
+    expect(21.0, 1, 0)  # from the cache
+    made.write("helper.py", HELPER.replace("2.0", "3.0"))
+    expect(31.0, 0, 1)  # but for the one that does not use it
+    expect(31.0, 1, 0)
+
+
+def test_an_edit_of_a_helpers_helper_is_seen_too(package):
+    made = package()
+    made.write("constant.py", "FACTOR = 2.0\n")
+    made.write(
+        "helper.py",
+        HELPER.replace("FACTOR = 2.0", f"from {made.name}.constant import FACTOR"),
+    )
+    imports = f"from {made.name}.helper import twice"
+    made.write("caller_one.py", CALLER.format(imports=imports, expression="twice(x)"))
+    assert made.run() == {"one": (20.0, 0, 1)}
+    made.write("constant.py", "FACTOR = 5.0\n")
+    assert made.run() == {"one": (50.0, 0, 1)}
