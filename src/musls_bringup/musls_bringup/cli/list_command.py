@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,9 @@ def run(
     what: Annotated[
         str | None,
         typer.Argument(
-            help="systems, scenarios, cable-models or trajectories.", show_default="all of them"
+            help="systems, scenarios, sweeps, cable-models, trajectories, controllers, autopilots, "
+            "events or readers.",
+            show_default="all of them",
         ),
     ] = None,
 ) -> None:
@@ -48,23 +50,64 @@ def _scenarios() -> list[tuple[str, str]]:
 
 def _cable_models() -> list[tuple[str, str]]:
     from musls_analysis.replay.cable_models import CABLE_MODELS
+    from musls_sim.plants import PLANTS
 
-    flown = "what musls fly flies: rigid links with universal joints (the seed paper's), in DART"
-    return [
-        ("rigid_links", flown),
-        *((name, f"replay: {text}") for name, text in CABLE_MODELS.items()),
-    ]
+    flown = [(name, _first_line(build)) for name, build in PLANTS.items()]
+    return [*flown, *((name, f"replay only: {text}") for name, text in CABLE_MODELS.items())]
 
 
 def _trajectories() -> list[tuple[str, str]]:
     from musls_control.trajectories import TRAJECTORIES
 
-    return [(name, (kind.__doc__ or "").splitlines()[0]) for name, kind in TRAJECTORIES.items()]
+    return [(name, _first_line(kind)) for name, kind in TRAJECTORIES.items()]
+
+
+def _controllers() -> list[tuple[str, str]]:
+    from musls_control.controllers import CONTROLLERS
+
+    return [(name, _first_line(kind)) for name, kind in CONTROLLERS.items()]
+
+
+def _autopilots() -> list[tuple[str, str]]:
+    from musls_sim.autopilots import AUTOPILOTS
+
+    return [(name, _first_line(build)) for name, build in AUTOPILOTS.items()]
+
+
+def _events() -> list[tuple[str, str]]:
+    from musls_sim.events import EVENTS
+
+    return [(name, _first_line(kind)) for name, kind in EVENTS.items()]
+
+
+def _readers() -> list[tuple[str, str]]:
+    from musls_analysis.recordings.readers.recognise import READERS
+
+    return [
+        ("bag", "rosbag2 folder, or its .mcap or .db3 file"),
+        *((name, reader.what) for name, reader in READERS.items()),
+    ]
+
+
+def _sweeps() -> list[tuple[str, str]]:
+    from musls_bringup.sweeps import SWEEPS
+    from musls_description.schema import read_yaml
+
+    return [(p.stem, read_yaml(p).get("description", "")) for p in sorted(SWEEPS.glob("*.yaml"))]
+
+
+def _first_line(thing: Any) -> str:
+    return (thing.__doc__ or "").strip().partition("\n")[0]
 
 
 KINDS = {
     "systems": _systems,
     "scenarios": _scenarios,
+    "sweeps": _sweeps,
     "cable-models": _cable_models,
     "trajectories": _trajectories,
+    "controllers": _controllers,
+    "autopilots": _autopilots,
+    "events": _events,
+    "readers": _readers,
 }

@@ -12,7 +12,9 @@ from musls_sim.preflight.trim import trim_throttle
 
 
 def build(setup: AutopilotSetup) -> Px4Cascade:
-    """Build the cascade, in equilibrium where the flight starts in the air.
+    """PX4's multicopter control chain in this process, all drones in one compiled call.
+
+    Where the flight starts in the air it is in equilibrium.
 
     Raises:
         ConfigError: Unknown or impossible PX4 parameters.

@@ -16,7 +16,9 @@ LOGGER_OFF = -1
 
 
 def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
-    """Prepare one PX4 SITL per drone; nothing is started yet.
+    """One real PX4 SITL per drone, over MAVLink in lockstep.
+
+    Nothing is started yet.
 
     Args:
         setup: Drones, sensors, PX4 parameters.

@@ -29,7 +29,9 @@ ATTITUDE_MISS_RAD = 0.01
 
 
 def build(setup: PlantSetup) -> DartPlant:
-    """Build the plant: on the ground, hanging in the air, or in a given state.
+    """Chains of rigid links with universal joints, stepped by DART: the seed paper's cables.
+
+    They start on the ground, hanging in the air, or in a given state.
 
     Raises:
         ConfigError: The start cannot be reached with these cables.
