@@ -132,6 +132,13 @@ def test_nan_in_one_body_leaves_the_others(tmp_path, excerpt):
     assert len(read.bodies["drone_1"].time_s) == len(read.bodies["load"].time_s) - 1
 
 
+def test_a_position_that_is_none_is_dropped(tmp_path, excerpt):
+    fields = excerpt[9].split(",")
+    lines = [*excerpt[:9], ",".join([*fields[:11], "1e300", *fields[12:]]), *excerpt[10:]]
+    read = read_recording(write_lines(tmp_path / "a.csv", lines))
+    assert read.warnings == ("1 sample of drone_1 without a finite pose dropped",)
+
+
 def test_a_number_cut_at_the_end_is_not_read(tmp_path, excerpt):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(excerpt)[:-3])

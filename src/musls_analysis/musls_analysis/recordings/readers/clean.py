@@ -7,6 +7,10 @@ import numpy as np
 from musls_analysis.recordings.recording import PoseTrack
 from musls_description.errors import ConfigError
 
+FARTHEST_M = 1e8
+"""Of a recorded position; a larger number is none, squares and sums of it would overflow. Frames
+with the origin in the centre of the Earth stay."""
+
 
 class Notes:
     """Collects what a reader dropped, as one line per kind."""
@@ -42,6 +46,7 @@ def cleaned(
     values = np.column_stack([track.time_s, track.position_enu_m, track.orientation_wxyz])
     norm = np.linalg.norm(values[:, 4:], axis=1)
     good = np.isfinite(values).all(axis=1) & (norm > 1e-6)
+    good &= (np.abs(np.nan_to_num(values[:, 1:4])) <= FARTHEST_M).all(axis=1)
     notes.count(n - int(good.sum()), f"sample{{s}} of {name} without a finite pose dropped")
     values = values[good]
     values[:, 4:] /= norm[good, None]
