@@ -213,9 +213,9 @@ def _load(text: str, where: str, load: Callable[[_StrictLoader], Any]) -> Any:
         line = f", line {mark.line + 1}" if mark else ""
         raise ConfigError(f"{where}{line}: {error.problem or 'not valid YAML'}") from None
     except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
+        number = text.count("\n", 0, error.position) + 1
         raise ConfigError(
-            f"{where}, line {line}: not valid YAML: a character that is not text, "
+            f"{where}, line {number}: not valid YAML: a character that is not text, "
             f"#x{error.character:04x}"
         ) from None
     except yaml.YAMLError as error:

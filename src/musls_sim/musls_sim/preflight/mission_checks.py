@@ -12,6 +12,7 @@ from musls_control.mission import (
     MissionSpec,
     estimated_duration_s,
 )
+from musls_control.trajectories import Trajectory
 from musls_description.errors import ConfigError
 from musls_description.spawn.ground import ground_radius_m
 from musls_description.system import SlungLoadSystem
@@ -85,7 +86,7 @@ def _size_text(size: float) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
-def _check_stage(where: str, stage: object) -> None:
+def _check_stage(where: str, stage: Trajectory) -> None:
     """Refuse a stage that is endless, too far away or too fast."""
     duration_s = stage.duration_s
     if not duration_s <= LONGEST_S:
