@@ -51,9 +51,12 @@ def run(
     report: Report = True,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
-    from musls_bringup.cli.killed import keep_killed_runs
-    from musls_bringup.fly import FlyOptions, find_scenario, fly
-    from musls_bringup.results import check_folder, default_folder
+    from musls_bringup.cli.imports import quick_imports
+
+    with quick_imports():
+        from musls_bringup.cli.killed import keep_killed_runs
+        from musls_bringup.fly import FlyOptions, find_scenario, fly
+        from musls_bringup.results import check_folder, default_folder
 
     overrides = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
     if autopilot is not None:
