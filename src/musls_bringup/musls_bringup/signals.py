@@ -25,7 +25,7 @@ class EndAsked(SystemExit):
     """One of the signals came; no `KeyboardInterrupt`, which typer would make an exit code of 130.
 
     Attributes:
-        code: What a shell expects of a process that a signal ended: 128 and its number.
+        exit_code: What a shell expects of a process that a signal ended: 128 and its number.
     """
 
     def __init__(self, number: int) -> None:
@@ -34,7 +34,8 @@ class EndAsked(SystemExit):
         Args:
             number: Of the signal.
         """
-        super().__init__(128 + number)
+        self.exit_code = 128 + number
+        super().__init__(self.exit_code)
 
 
 def catch() -> None:

@@ -173,7 +173,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         status = command.main(args, prog_name="musls", standalone_mode=False)
     except signals.EndAsked as ended:
-        return int(ended.code)
+        return ended.exit_code
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # `musls ros` alone; typer hides the class
             typer.echo(error.message)

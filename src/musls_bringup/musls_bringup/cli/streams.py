@@ -12,6 +12,7 @@ import io
 import os
 import sys
 import unicodedata
+from typing import Any
 
 _PLAIN = {"°": " deg", "×": "x", "±": "+-", "µ": "u", "\N{GREEK SMALL LETTER MU}": "u",
           "–": "-", "—": "-", "−": "-", "…": "...", "\u202f": " ", "·": "*", "→": "->"}  # fmt: skip
@@ -44,7 +45,7 @@ class Sink(io.RawIOBase):
         self._descriptor = descriptor
         self.failure: OSError | None = None
 
-    def write(self, data: bytes) -> int:  # type: ignore[override]
+    def write(self, data: Any) -> int:
         """Write all or, after a failure, nothing."""
         left = memoryview(data).cast("B")
         size = len(left)
