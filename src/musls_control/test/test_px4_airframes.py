@@ -116,7 +116,7 @@ def test_gains_of_an_x500_by_another_name_are_px4s():
 
 
 def test_gains_of_other_airframes_are_near_px4s_own():
-    """PX4's files for them: Crazyflie 0.07 and 0.002, Typhoon 0.08 and 0.001 (hand-tuned)."""
+    """PX4's files for them: Crazyflie 0.07 and 0.002, Typhoon 0.08 and 0.001."""
     for system, p, d in (("crazyflie_trio", 0.07, 0.002), ("typhoon_trio", 0.08, 0.001)):
         found = gains(load_system(system).drones[0], GRAVITY)
         for axis in ("ROLL", "PITCH"):

@@ -334,7 +334,8 @@ def test_rate_control(log, least, record, state, same_step, low, high):
     assert len(equal) > least
     assert low <= np.mean(equal) <= high
     if not same_step:
-        assert np.mean(integral_equal) > 0.9
+        # In a short part the steps of the thread race weigh more.
+        assert np.mean(integral_equal) > (0.95 if least > 5000 else 0.9)
 
 
 @of(full=12000, climb=220, turn=300)
