@@ -46,11 +46,15 @@ class DartPlant:
     """Rigid-link chains in DART, see `interface.Plant`.
 
     Attributes:
+        positions: Coordinates of the skeleton, (n_dofs,).
+        velocities: Their rates, (n_dofs,).
         tables: All arrays of the plant.
         ends: The prescribed motion of the drones, None while they fly.
     """
 
     cable_model = "rigid_links"
+    positions: Array
+    velocities: Array
 
     def __init__(
         self,

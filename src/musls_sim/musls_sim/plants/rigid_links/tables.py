@@ -193,8 +193,8 @@ class Tables:
         views.rotors[:] = rotors
         for first, last, cable in zip(tree.first_link, tree.drone, system.cables, strict=True):
             views.link_length[first:last] = cable.link_length_m
-        for i, body in enumerate((system.load, *system.drones)):
-            box = body.collision
+        boxes = [system.load.collision, *(drone.collision for drone in system.drones)]
+        for i, box in enumerate(boxes):
             corner = np.abs(box.center_m) + 0.5 * np.array(box.size_m)
             views.reach[i] = np.linalg.norm(corner)
         views.state[:, 6] = 1.0
