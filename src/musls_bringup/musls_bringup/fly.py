@@ -253,6 +253,7 @@ def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
         "step_size_s": plant.physics_step_s,
         "steps": result.periods * plant.substeps,
         "refined_periods": plant.refined_periods,
+        "spurious_energy_j": getattr(plant, "spurious_energy_j", None),
         "loop_step_us": result.wall_time_s / max(result.periods, 1) * 1e6,
         "plant_step_us": result.plant_step_us,
         "controller_step_us": result.controller_step_us,

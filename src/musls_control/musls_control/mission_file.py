@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,5 +82,10 @@ def read_mission_file(path: Path) -> MissionFile:
         len(drones),
         build(MissionSpec, data["mission"], f"{path}: mission"),
         build(Cone, data.get("formation") or {}, f"{path}: formation"),
-        data.get("start", "ground") == "ground",
+        _starts_on_ground(data.get("start", "ground")),
     )
+
+
+def _starts_on_ground(start: Any) -> bool:
+    """Whether a scenario's start, a kind or a mapping with one, is on the ground."""
+    return (start.get("kind", "ground") if isinstance(start, Mapping) else start) == "ground"

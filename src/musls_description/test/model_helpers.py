@@ -6,6 +6,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
+from musls_description.models.mechanism import drone_name
 from musls_description.spawn import ground_spawn, hanging_equilibrium
 from musls_description.tree import build_tree
 
@@ -51,7 +52,7 @@ def sdf_names(system):
     tree, names = build_tree(system), ["load::base_link"]
     for i, (first, drone) in enumerate(zip(tree.first_link, tree.drone, strict=True), start=1):
         names += [f"cable_{i}::link_{j:02d}" for j in range(1, drone - first + 1)]
-        names.append(f"x500_{i}::base_link")
+        names.append(f"{drone_name(system, i - 1)}::base_link")
     return names
 
 

@@ -10,6 +10,7 @@ from sdf_reader import SdfScene
 from musls_description import models
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
+from musls_description.models.mechanism import drone_name
 
 
 def composite(parts):
@@ -30,9 +31,10 @@ def test_body_and_rotors_together_are_the_drone(name):
     system = load_system(name)
     scene = SdfScene(models.world_sdf(system, make_spawn(system, "hover"), drones="motors"))
     for i, drone in enumerate(system.drones, start=1):
-        parts = [v for k, v in scene.links.items() if k.startswith(f"x500_{i}::")]
+        name = drone_name(system, i - 1)
+        parts = [v for k, v in scene.links.items() if k.startswith(f"{name}::")]
         assert len(parts) == 1 + len(drone.rotors)
-        base = scene.links[f"x500_{i}::base_link"]
+        base = scene.links[f"{name}::base_link"]
         mass, com, inertia = composite(parts)
         assert mass == pytest.approx(drone.mass_kg, rel=1e-14)
         assert np.allclose(com, base.position_m, rtol=0.0, atol=1e-14)

@@ -70,7 +70,7 @@ def test_ground_spawn_stands_on_the_ground_with_slack_cables(name):
 @pytest.mark.parametrize("name", system_names())
 def test_equilibrium_puts_drones_where_asked_and_balances_the_load(name):
     system = load_system(name)
-    drones = formation(system)
+    drones = formation(system, min(1.0, min(cable.length_m for cable in system.cables) / 2.0))
     rest = hanging_equilibrium(system, drones)
     tree, poses = forward_kinematics(system, rest.configuration)
     for i in range(system.n_drones):
