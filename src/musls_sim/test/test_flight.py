@@ -20,7 +20,6 @@ from musls_control.trajectories import Circle
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.plants.rigid_links import dart_plant
 from musls_sim.scenario import load_scenario
 from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.observer import Observer, Progress
@@ -392,14 +391,14 @@ def test_ctrl_c_ends_the_flight_and_keeps_the_bag(tmp_path, ticks):
     assert stages_in(tmp_path / "bag") == ["settle"]
 
 
-def test_a_failed_simulation_says_so_and_leaves_a_readable_bag(tmp_path, monkeypatch):
+def test_a_failed_simulation_says_so_and_leaves_a_readable_bag(tmp_path):
     run = flight(tmp_path, "hold")
 
-    def fail(state):
-        if run.tick == 100:
-            monkeypatch.setattr(dart_plant, "SPEED_LIMIT_M_S", -1.0)
+    def push(time_s, session):
+        if session.tick == 101:
+            session.inputs.wrench_enu[0, 3:] = 1e8  # more than anything can take
 
-    run.parts.estimator.step = fail
+    run.observe_with(Look(push))
     with pytest.raises(SimulationDiverged, match=r"diverged at 0\.4\d\d s"):
         run.run()
     poses = [t for _, t, _ in messages(tmp_path / "bag", "/load/pose")]

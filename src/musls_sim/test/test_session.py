@@ -7,6 +7,7 @@ import pytest
 from flight_helpers import Look, session_with_bag
 from rosbags.highlevel import AnyReader
 
+from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_sim.autopilots import AUTOPILOTS
 from musls_sim.events import Poke, When
@@ -256,10 +257,17 @@ def test_what_fails_to_start_takes_everything_with_it(tmp_path, who):
         assert reader.message_count == 0
 
 
+class NoLevel(Controller):
+    """A controller that does not say what it puts out."""
+
+    def step(self, time_s, reference, estimate):
+        """Never called."""
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"controller": lambda: 3}, "makes a int, not a musls.Controller"),
+        ({"controller": NoLevel}, "NoLevel.level = None: choose one of"),
         ({"events": ["{kind: poke, when: {time_s: 0}, body: drone_9, duration_s: 1}"]}, "drone_9"),
     ],
 )
