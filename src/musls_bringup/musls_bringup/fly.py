@@ -22,6 +22,7 @@ from musls_bringup.signals import EndAsked, Ending
 from musls_control.controllers import Controller
 from musls_description.errors import MuslsError
 from musls_description.schema import to_yaml
+from musls_sim.plants.interface import bare_dart_step_us
 from musls_sim.px4.errors import Px4Error
 from musls_sim.recording import BagRecorder, RecordingError
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
@@ -257,7 +258,7 @@ def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
         "loop_step_us": result.wall_time_s / max(result.periods, 1) * 1e6,
         "plant_step_us": result.plant_step_us,
         "controller_step_us": result.controller_step_us,
-        "bare_dart_step_us": plant.bare_step_us(),
+        "bare_dart_step_us": bare_dart_step_us(plant),
         "links_per_cable": [cable.links for cable in scenario.system.cables],
         "n_drones": scenario.system.n_drones,
         "thrust_margin": session.parts.hover.thrust_margin,

@@ -140,7 +140,7 @@ def reproduce(
             write_comparison([*columns[-1].comparisons.values()], about, work / name)
         text = table(columns, options)
         (work / TABLE).write_text(text, encoding="utf-8")
-        summary = {"command": options.command, "compared_points": _points(options)}
+        summary: dict[str, Any] = {"command": options.command, "compared_points": _points(options)}
         summary["systems"] = {c.system: _numbers(c) for c in columns}
         (work / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return columns
@@ -180,13 +180,8 @@ def _column(
         comparisons[stage] = compare_stage(stage, real_cut, cuts, how)
         single = [compare_stage(stage, real_cut, [one], how).errors for one in cuts]
         spread[stage] = {
-            body: tuple(
-                (1e3 * which(e[body].translational_error_m for e in single),
-                 which(e[body].geodesic_error_deg for e in single))
-                for which in (min, max)
-            )
-            for body in single[0]
-        }  # fmt: skip
+            body: (_extreme(min, single, body), _extreme(max, single, body)) for body in single[0]
+        }
     return Column(name, comparisons, spread)
 
 

@@ -201,7 +201,8 @@ class TransportEnv(gymnasium.Env[Array, Array]):
 
     def _has_failed(self) -> bool:
         state, system = self.session.state, self._scenario.system
-        bottoms = [b.collision.bottom_m for b in (system.load, *system.drones)]
+        hulls = [system.load.collision, *(drone.collision for drone in system.drones)]
+        bottoms = [hull.bottom_m for hull in hulls]
         on_ground = (state.position_enu_m[:, 2] + bottoms < 0.0).any()
         return bool(on_ground) or self._errors()[0] > 5.0
 
@@ -260,5 +261,6 @@ class _Actions(Controller):
             return np.column_stack([thrust, self._moment_n_m[:, None] * action[:, 1:]])
         if self.level is ControlLevel.ROTOR_SPEEDS:
             low, high = self._speeds_rad_s[..., 0], self._speeds_rad_s[..., 1]
-            return low + 0.5 * (1.0 + action) * (high - low)
+            speeds: Array = low + 0.5 * (1.0 + action) * (high - low)
+            return speeds
         return np.column_stack([self._places + SETPOINT_REACH_M * action, self._yaw_rad])

@@ -129,11 +129,12 @@ class PlanPlayer:
         plan = self.plan
         position = plan.drone_position_enu_m[row].copy()
         velocity = np.full_like(position, np.nan)
-        self._lands = last and plan.landing_speed_m_s is not None and self.state in _MOVING
-        if self._lands:
+        sink_m_s = plan.landing_speed_m_s if last and self.state in _MOVING else None
+        self._lands = sink_m_s is not None
+        if sink_m_s is not None:
             # As PX4's land mode: hold the place, sink at a speed.
             position[:, 2] = np.nan
-            velocity[:, 2] = -plan.landing_speed_m_s
+            velocity[:, 2] = -sink_m_s
         return FormationSetpoint(
             plan.load_pose[row],
             position,
@@ -169,7 +170,7 @@ class PlanPlayer:
         Raises:
             Refused: Not paused.
         """
-        if self.state is not PlayState.PAUSED:
+        if self.state is not PlayState.PAUSED or self._paused_at_s is None:
             raise Refused(f"cannot resume: {self.state.value}")
         self._begin_s += time_s - self._paused_at_s
         self.state, self._paused_at_s = self._resume, None

@@ -297,7 +297,8 @@ class SteppedReference:
         if block != self._block:
             times = self.period_s * np.arange(block * _BLOCK, (block + 1) * _BLOCK, dtype=float)
             self._block, self._samples = block, self.reference.samples(times)
-        return self._samples[row]
+        sample: Array = self._samples[row]
+        return sample
 
     def at(self, step: int) -> LoadReference:
         """The same with names."""

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -35,7 +35,7 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        dispatcher = numba.njit(cache=True, error_model="numpy", fastmath=False, nogil=True)(
+        dispatcher: Any = numba.njit(cache=True, error_model="numpy", fastmath=False, nogil=True)(
             function
         )
         cache_file = getattr(dispatcher._cache, "_cache_file", None)
@@ -45,7 +45,7 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
             dispatcher.compile(signature)
         if signatures:
             dispatcher.disable_compile()
-        return dispatcher
+        return cast(Function, dispatcher)  # is called as the function itself
 
     return decorate
 

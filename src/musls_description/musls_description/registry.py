@@ -72,7 +72,7 @@ class Registry(Mapping[str, T], Generic[T]):
             UnknownName: No such name; names the near ones.
             ConfigError: It cannot be imported.
         """
-        entry = self._entries.get(name, self._installed.get(name))
+        entry: Any = self._entries.get(name, self._installed.get(name))
         if entry is None:
             raise UnknownName(self.unknown(name))
         if isinstance(entry, str):
@@ -80,8 +80,9 @@ class Registry(Mapping[str, T], Generic[T]):
             entry = getattr(import_module(module), attribute)
         elif isinstance(entry, EntryPoint):
             entry = self._load(entry)
-        self._entries[name] = entry
-        return entry
+        thing: T = entry
+        self._entries[name] = thing
+        return thing
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries or name in self._installed

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import yaml
 from pydantic import (
@@ -92,7 +92,8 @@ def spec(cls: type[T]) -> type[T]:
     Construction raises `ConfigError` (one line: field, value, what is allowed) instead of
     pydantic's own error.
     """
-    made = pydantic_dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))(cls)
+    decorate = pydantic_dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+    made = cast(type[T], decorate(cls))
     validating_init = made.__init__
 
     @functools.wraps(validating_init)
@@ -197,10 +198,11 @@ def _field_names(root: type, path: Sequence, data: Any) -> list[str]:
         inside = isinstance(data, Mapping) and part in data
         in_list = isinstance(data, (list, tuple)) and isinstance(part, int) and part < len(data)
         data = data[part] if inside or in_list else data
-        below = []
+        below: list[type] = []
         for kind in kinds:
-            if part in getattr(kind, "__pydantic_fields__", {}):
-                below += _dataclasses_in(kind.__pydantic_fields__[part].annotation)
+            fields = getattr(kind, "__pydantic_fields__", {})
+            if part in fields:
+                below += _dataclasses_in(fields[part].annotation)
             elif part == _tag(kind):
                 below.append(kind)
         if below:
@@ -228,7 +230,7 @@ def _tag(kind: type) -> str | None:
 
 
 def _dataclasses_in(annotation: Any) -> list[type]:
-    if dataclasses.is_dataclass(annotation):
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         return [annotation]
     found: list[type] = []
     for part in getattr(annotation, "__args__", ()):
@@ -254,14 +256,16 @@ def build(
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where}: expected a mapping of {cls.__name__}, not {_short(data)}")
     try:
-        return _adapter(cls).validate_python(data)
+        kind: Any = cls
+        adapter: TypeAdapter[T] = _adapter(kind)
+        return adapter.validate_python(data)
     except ValidationError as error:
         sources = sources or Sources([SourceFile((), where, text)])
         raise ConfigError(describe(error, cls, data, sources)) from None
 
 
 @functools.cache
-def _adapter(cls: type[T]) -> TypeAdapter[T]:
+def _adapter(cls: Any) -> TypeAdapter[Any]:
     return TypeAdapter(cls)
 
 

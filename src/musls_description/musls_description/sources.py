@@ -100,7 +100,7 @@ class Override(NamedTuple):
             raise ConfigError(f"--set {shown(text)}: more than {MAX_DEPTH} keys in one another")
         return cls(path, text)
 
-    def apply(self, data: dict) -> None:
+    def apply(self, data: dict[str, Any]) -> None:
         """Set the value in plain data.
 
         Raises:

@@ -104,7 +104,7 @@ class _Size:
         return node.value if isinstance(node, yaml.SequenceNode) else []
 
 
-def _construct_mapping(loader: _StrictLoader, node: yaml.Node) -> dict:
+def _construct_mapping(loader: _StrictLoader, node: yaml.Node) -> dict[Hashable, Any]:
     if not isinstance(node, yaml.MappingNode):
         raise _refuse("not a mapping", node)
     seen: set[str] = set()
@@ -122,10 +122,11 @@ def _construct_mapping(loader: _StrictLoader, node: yaml.Node) -> dict:
 def _key(loader: _StrictLoader, node: yaml.Node) -> Hashable:
     if not isinstance(node, yaml.ScalarNode):  # of a merged mapping
         raise _refuse("a key must be a plain name, not a list or mapping", node)
-    return loader.construct_object(node, True)
+    key: Hashable = loader.construct_object(node, True)
+    return key
 
 
-def _construct_list(loader: _StrictLoader, node: yaml.Node) -> list:
+def _construct_list(loader: _StrictLoader, node: yaml.Node) -> list[Any]:
     if not isinstance(node, yaml.SequenceNode):
         raise _refuse("not a list", node)
     return [loader.construct_object(item, True) for item in node.value]
@@ -172,7 +173,8 @@ def _construct_truth(loader: _StrictLoader, node: yaml.Node) -> bool:
     text = loader.construct_scalar(node)
     if text.lower() not in loader.bool_values:
         raise _refuse(f"{shown(text)}: not true or false", node)
-    return loader.bool_values[text.lower()]
+    truth: bool = loader.bool_values[text.lower()]
+    return truth
 
 
 def _construct_unknown(loader: _StrictLoader, node: yaml.Node) -> Any:

@@ -234,9 +234,10 @@ class Cable:
     @property
     def joint_damping_n_m_s_rad(self) -> float:
         """Damping of each joint for this number of links [N m s/rad]."""
-        if self.joint.damping_n_m_s_rad is not None:
-            return self.joint.damping_n_m_s_rad
-        return self.joint.bending_damping_n_m2_s / self.link_length_m
+        if self.joint.bending_damping_n_m2_s is not None:
+            return self.joint.bending_damping_n_m2_s / self.link_length_m
+        assert self.joint.damping_n_m_s_rad is not None  # checked by CableJoint
+        return self.joint.damping_n_m_s_rad
 
 
 @spec
@@ -282,7 +283,8 @@ class SlungLoadSystem:
     @property
     def mass_kg(self) -> float:
         """Mass of everything that flies [kg]."""
-        return self.load.mass_kg + sum(p.mass_kg for p in (*self.drones, *self.cables))
+        parts: tuple[Drone | Cable, ...] = (*self.drones, *self.cables)
+        return self.load.mass_kg + sum(part.mass_kg for part in parts)
 
     @property
     def carried_mass_kg(self) -> float:

@@ -14,6 +14,7 @@ then stands upright and faces the load: its x axis points inwards, z is along th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,7 +179,13 @@ def _drone(name: str, parent: int, anchor: Array, drone: Drone, cable: Cable) ->
     )
 
 
-def _joint_values(cable: Cable) -> dict[str, float]:
+class _JointValues(TypedDict):
+    damping_n_m_s_rad: float
+    stiffness_n_m_rad: float
+    friction_n_m: float
+
+
+def _joint_values(cable: Cable) -> _JointValues:
     return {
         "damping_n_m_s_rad": cable.joint_damping_n_m_s_rad,
         "stiffness_n_m_rad": cable.joint.stiffness_n_m_rad,

@@ -189,12 +189,14 @@ def _named_system(override: str) -> str:
     return name
 
 
-def _resolve_user_code(data: dict, folder: Path) -> None:
+def _resolve_user_code(data: dict[str, Any], folder: Path) -> None:
     """Make the paths of Python files, which count from the scenario's folder, absolute."""
     if extensions := _texts(data.get("extensions")):
         data["extensions"] = [os.path.abspath(folder / name) for name in extensions]
     controller = data.get("controller")
-    source = controller.get("source") if isinstance(controller, Mapping) else None
+    if not isinstance(controller, Mapping):
+        return
+    source = controller.get("source")
     if isinstance(source, str) and source.rpartition(":")[0].endswith(".py"):
         file, _, name = source.rpartition(":")
         data["controller"] = {**controller, "source": f"{os.path.abspath(folder / file)}:{name}"}

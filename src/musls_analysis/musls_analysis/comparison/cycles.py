@@ -192,7 +192,7 @@ def _cut_steps(recording: Recording, window: Stage, setpoint: PoseTrack) -> CutS
     t, z = held.time_s, held.position_enu_m[:, 2]
     inside = (t >= window.start_s - 1e-9) & (t < window.end_s)
     steps = 1 + np.flatnonzero(np.diff(z) > STEP_UP_M)
-    starts = [k for k in steps if inside[k]]
+    starts = [int(k) for k in steps if inside[k]]
     warnings = []
     if not starts and window.name == WHOLE_FLIGHT and inside.any():
         starts = [int(np.flatnonzero(inside)[0])]

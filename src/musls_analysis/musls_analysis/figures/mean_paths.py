@@ -8,10 +8,10 @@ from matplotlib.lines import Line2D
 
 from musls_analysis.comparison.compare import StageComparison
 from musls_analysis.figures import style
-from musls_analysis.figures.paths_3d import AZIMUTH_DEG, ELEVATION_DEG, dress, zoom
+from musls_analysis.figures.paths_3d import spatial_axes
 from musls_analysis.recordings.recording import LOAD
 
-REAL_LINE = {"color": style.INK, "linewidth": 1.1}
+REAL_LINE: style.Look = {"color": style.INK, "linewidth": 1.1}
 """The real system looks like this in every figure; simulated ones have the body's colour."""
 
 
@@ -30,19 +30,10 @@ def mean_paths_figure(comparison: StageComparison) -> Figure:
         Line2D([], [], ls="", marker="o", ms=5, color=style.FAINT, label="start of the cycle")
     )
     lowered = (style.legend_on_top(figure, handles) - 0.36) / figure.get_figheight()
-    ax = figure.add_axes(
-        (-0.05, -0.03, 1.06, 1.0 - lowered), projection="3d", computed_zorder=False
-    )
-    low, high = _bounds_enu_m(comparison)
-    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-    ax.set_box_aspect(high - low, zoom=zoom(high - low))
-    ax.view_init(elev=ELEVATION_DEG, azim=AZIMUTH_DEG)
-    dress(ax, high - low)
+    ax = spatial_axes(figure, lowered, *_bounds_enu_m(comparison))
     for body in comparison.sim:
-        pair = (
-            (comparison.real[body], REAL_LINE, 3),
-            (comparison.sim[body], {"color": style.colour(body), "linewidth": 1.5}, 2),
-        )
+        sim_line: style.Look = {"color": style.colour(body), "linewidth": 1.5}
+        pair = ((comparison.real[body], REAL_LINE, 3), (comparison.sim[body], sim_line, 2))
         for mean, line, zorder in pair:
             path = mean.position_enu_m
             if comparison.periodic:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
@@ -20,15 +22,9 @@ def paths_3d_figure(recording: Recording) -> Figure:
     if recording.setpoints:
         handles.append(style.setpoint_handle())
     lowered = (style.legend_on_top(figure, handles) - 0.36) / figure.get_figheight()
-    ax = figure.add_axes(
-        (-0.05, -0.03, 1.06, 1.0 - lowered), projection="3d", computed_zorder=False
-    )
     low, high = paths.bounds_enu_m(recording)
     low[2] = min(low[2], 0.0)
-    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-    ax.set_box_aspect(high - low, zoom=zoom(high - low))
-    ax.view_init(elev=ELEVATION_DEG, azim=AZIMUTH_DEG)
-    dress(ax, high - low)
+    ax = spatial_axes(figure, lowered, low, high)
     for track in recording.setpoints.values():
         ax.plot(*track.position_enu_m.T, **style.SETPOINT_LINE | {"linewidth": 0.75})
     for body, track in recording.bodies.items():
@@ -37,7 +33,27 @@ def paths_3d_figure(recording: Recording) -> Figure:
     return figure
 
 
-def zoom(size: np.ndarray) -> float:
+def spatial_axes(figure: Figure, lowered: float, low: np.ndarray, high: np.ndarray) -> Any:
+    """Add axes in space, equal scale on all of them (an Axes3D, which has no types).
+
+    Args:
+        figure: Where they go, as large as it is.
+        lowered: Share of the figure's height to keep free on top.
+        low: Lower corner of the box that is seen, (3,).
+        high: Upper corner, (3,).
+    """
+    ax: Any = figure.add_axes(
+        (-0.05, -0.03, 1.06, 1.0 - lowered), projection="3d", computed_zorder=False
+    )
+    size = high - low
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
+    ax.set_box_aspect(size, zoom=_zoom(size))
+    ax.view_init(elev=ELEVATION_DEG, azim=AZIMUTH_DEG)
+    _dress(ax, size)
+    return ax
+
+
+def _zoom(size: np.ndarray) -> float:
     """Fill the figure with the box (3,), whose diagonal matplotlib keeps at one length."""
     x, y, z = size / np.linalg.norm(size)
     elevation, azimuth = np.radians([ELEVATION_DEG, -AZIMUTH_DEG])
@@ -47,7 +63,7 @@ def zoom(size: np.ndarray) -> float:
     return min(0.78 / height, 0.9 / width)  # found by eye; room for ticks and labels
 
 
-def dress(ax, size: np.ndarray) -> None:
+def _dress(ax: Any, size: np.ndarray) -> None:
     """Colours, labels and ticks of spatial axes whose box has a size (3,)."""
     for axis, name, extent in zip((ax.xaxis, ax.yaxis, ax.zaxis), "xyz", size, strict=True):
         axis.pane.set(facecolor="#fafbfc", edgecolor=style.GRID)
@@ -58,9 +74,9 @@ def dress(ax, size: np.ndarray) -> None:
         axis.set_tick_params(pad=-2)
 
 
-def _snapshots(recording: Recording, ax) -> None:
+def _snapshots(recording: Recording, ax: Any) -> None:
     """Cables as lines, bodies as dots (the load as a square)."""
-    lines = []
+    lines: list[np.ndarray] = []
     places: dict[str, list[np.ndarray]] = {body: [] for body in recording.bodies}
     for time_s in paths.snapshot_times_s(recording):
         lines += paths.cables_at(recording, time_s).values()

@@ -81,6 +81,6 @@ def _scale(ax: Axes, floor: float, lowest: float, highest: float) -> None:
         names[0] = f"≤ {names[0]}"
     ax.set_xscale("log")
     ax.set_xlim(ticks[0], ticks[-1])
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ax.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
     ax.xaxis.set_major_formatter(FixedFormatter(names))
     ax.xaxis.set_minor_locator(NullLocator())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from matplotlib.axes import Axes
 
-from musls_analysis.figures.style import FAINT, INK, label
+from musls_analysis.figures.style import FAINT, INK, label, size_in
 from musls_analysis.recordings.recording import Recording
 
 LABEL_HEIGHT_IN = 0.47
@@ -35,12 +35,12 @@ def shade_stages(recording: Recording, axes: Iterable[Axes]) -> None:
 
 def name_stages(recording: Recording, ax: Axes) -> None:
     """Write the stages' names above an axis, slanted, moved apart where stages are short."""
-    figure = ax.figure
-    width_in = ax.get_position().width * figure.get_figwidth()
+    figure_width_in, figure_height_in = size_in(ax)
+    width_in = ax.get_position().width * figure_width_in
     start, length = recording.start_s, max(recording.end_s - recording.start_s, 1e-9)
     centers = np.array([0.5 * (s.start_s + s.end_s) for s in recording.stages])
     places = spread((centers - start) / length * width_in, _PITCH_IN, width_in)
-    height_in = ax.get_position().height * figure.get_figheight()
+    height_in = ax.get_position().height * figure_height_in
     low, high = 1.0 + 0.02 / height_in, 1.0 + 0.10 / height_in
     for stage, center, place in zip(recording.stages, centers, places, strict=True):
         foot = (center - start) / length

@@ -26,7 +26,9 @@ INK = "#22272e"
 """Text and axes."""
 FAINT = "#8b949e"
 GRID = "#e3e6ea"
-SETPOINT_LINE: dict[str, Any] = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder": 3}
+Look = dict[str, Any]
+"""Keywords of matplotlib's for how something is drawn."""
+SETPOINT_LINE: Look = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder": 3}
 """Set-points look like this in every figure."""
 
 _LOAD_COLOUR = "#d55e00"
@@ -104,6 +106,14 @@ def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
     figure = NotebookFigure(figsize=(width_in, height_in), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
+
+
+def size_in(ax: Axes) -> tuple[float, float]:
+    """Width and height of the figure that axes stand in [in]."""
+    figure = ax.figure
+    assert isinstance(figure, Figure)  # no figure of ours has subfigures
+    width, height = figure.get_size_inches()
+    return float(width), float(height)
 
 
 def save(figure: Figure, path: Path) -> None:

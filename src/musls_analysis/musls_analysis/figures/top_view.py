@@ -43,8 +43,7 @@ def top_view_figure(recording: Recording) -> Figure:
 def _equal_limits(ax: Axes, low: np.ndarray, high: np.ndarray) -> None:
     """Widen the range to the shape of the axes, so that they fill their place at equal scale."""
     place = ax.get_position()
-    figure_in = ax.figure.get_size_inches()
-    axes_in = np.array([place.width, place.height]) * figure_in
+    axes_in = np.array([place.width, place.height]) * style.size_in(ax)
     half = 0.5 * np.max((high - low) / axes_in) * axes_in
     center = 0.5 * (low + high)
     (left, bottom), (right, top) = center - half, center + half

@@ -91,7 +91,9 @@ Walk = Callable[[CdrStack], tuple[np.ndarray, ...]]
 """Reads the fields of a type; every array has one row per message."""
 
 
-def decode(messages: Sequence[bytes], walk: Walk) -> tuple[list[np.ndarray], list[tuple]]:
+def decode(
+    messages: Sequence[bytes], walk: Walk
+) -> tuple[list[np.ndarray], list[tuple[np.ndarray, ...]]]:
     """Decode messages of one type.
 
     Args:

@@ -6,6 +6,7 @@ Only the cables differ: the drones' motion, the load and the comparison are the 
 from __future__ import annotations
 
 import dataclasses
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,11 @@ CABLE_MODELS = {
     "rod": "one rigid link: a rigid bar between two joints, chain:1",
     "spring": "massless spring and damper that only pulls; replay from the air only",
 }
+
+
+class _Options(TypedDict):
+    physics_step_s: float
+    gravity_m_s2: float
 
 
 def with_links(system: SlungLoadSystem, model: str) -> SlungLoadSystem:
@@ -74,7 +80,7 @@ def plant_at_start(
     load, load_orientation = motion.load_at(0.0)
     yaw, yaws = float(_yaw(load_orientation)), _yaw(orientation)
     reach = min(cable.length_m for cable in system.cables)
-    options = {"physics_step_s": spec.physics_step_s, "gravity_m_s2": spec.gravity_m_s2}
+    options = _Options(physics_step_s=spec.physics_step_s, gravity_m_s2=spec.gravity_m_s2)
     if np.linalg.norm(position - load, axis=1).max() < 0.95 * reach:  # slack: it lies
         if model == "spring":
             raise ConfigError(
@@ -83,8 +89,8 @@ def plant_at_start(
         ground = load[2] + system.load.collision.bottom_m
         turn = Rotation.from_rotvec([0.0, 0.0, yaw]).as_matrix()
         start = slung_between(system, load, turn, position, yaws, spec.gravity_m_s2)
-        plant = DartPlant(system, start, ground_height_enu_m=ground, **options)
-        return plant, plant.state.orientation_wxyz[1:].copy()
+        grounded = DartPlant(system, start, ground_height_enu_m=ground, **options)
+        return grounded, grounded.state.orientation_wxyz[1:].copy()
     start = _hanging(system, position, spec.gravity_m_s2, yaw, yaws)
     if model == "spring":
         at = start.load_position_enu_m, start.load_rotation

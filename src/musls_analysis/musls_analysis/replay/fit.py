@@ -209,7 +209,7 @@ class _Problem:
         setup = put_all(self.setup, values)
         return self.replay.run(setup.system, spec=setup.spec, cable_model=self.model)
 
-    def residual(self, values: Sequence[float]) -> Array:
+    def residual(self, values: Array) -> Array:
         """Position and weighted attitude errors, (6 k,) [m]."""
         track = self.replayed(dict(zip(self.names, values, strict=True))).load
         position, attitude = _at(track, self.samples)
@@ -234,6 +234,7 @@ def _prepare(problem: _Problem) -> None:
 
 
 def _residual_in_worker(values: Array) -> Array:
+    assert _problem is not None  # every worker begins with _prepare
     return _problem.residual(values)
 
 

@@ -100,7 +100,7 @@ def apply(setup: Setup, values: Mapping[str, float], where: str) -> Setup:
 
 def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Rows for people: name, value, deviation, unit, start, bounds, remark."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, entry in found["parameters"].items():
         std, bound = entry["std"], entry["at_bound"]
         if bound:

@@ -269,11 +269,11 @@ def _load_tilt(axis: int) -> Parameter:
 
 def _scale_inertia(setup: Setup, factor: float) -> Setup:
     load = setup.system.load
-    inertia = tuple(tuple(factor * value for value in row) for row in load.inertia_kg_m2)
+    x, y, z = (_scaled(row, factor) for row in load.inertia_kg_m2)
     return replace(
         setup,
         system=dataclasses.replace(
-            setup.system, load=dataclasses.replace(load, inertia_kg_m2=inertia)
+            setup.system, load=dataclasses.replace(load, inertia_kg_m2=(x, y, z))
         ),
     )
 
@@ -290,4 +290,10 @@ def _put_drag(setup: Setup, value: float) -> Setup:
 def _moved(vector: Sequence[float], axis: int, by: float) -> tuple[float, float, float]:
     moved = [float(value) for value in vector]
     moved[axis] += by
-    return tuple(moved)
+    x, y, z = moved
+    return x, y, z
+
+
+def _scaled(vector: Sequence[float], factor: float) -> tuple[float, float, float]:
+    x, y, z = vector
+    return factor * x, factor * y, factor * z

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def run_local(jobs: Sequence[Job], workers: int, scratch: Path) -> Iterator[Outcome]:
+def run_local(jobs: Sequence[Job], workers: int, scratch: Path) -> Generator[Outcome, None, None]:
     """Make runs in processes of this machine.
 
     Leaving the iterator ends the processes.
@@ -69,7 +69,7 @@ def run_local(jobs: Sequence[Job], workers: int, scratch: Path) -> Iterator[Outc
             thread.join()
 
 
-def run_on_cluster(jobs: Sequence[Job], scheduler: str) -> Iterator[Outcome]:
+def run_on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, None]:
     """Make runs on a Dask cluster, each in a process below a Dask worker.
 
     Args:

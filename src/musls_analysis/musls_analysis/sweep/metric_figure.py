@@ -18,7 +18,7 @@ from musls_analysis.sweep.store import FAILED
 
 Rows = Sequence[Mapping[str, Any]]
 
-_FAILED = {"color": "#cf222e", "marker": "x", "ls": "", "ms": 5.0, "mew": 1.4}
+_FAILED: style.Look = {"color": "#cf222e", "marker": "x", "ls": "", "ms": 5.0, "mew": 1.4}
 _LOG_FROM = 8.0
 """Ratio of largest to smallest value from which an axis is logarithmic."""
 _MARKERS = "osD^vP"
@@ -55,7 +55,7 @@ class _Axis:
         if len(self.values) > _MOST_TICKS:
             return
         places = np.log(self.values) if self.log else np.array(self.values, float)
-        width_in = 0.9 * ax.get_position().width * ax.figure.get_figwidth()
+        width_in = 0.9 * ax.get_position().width * style.size_in(ax)[0]
         inches = (places - places[0]) / max(np.ptp(places), 1e-12) * width_in
         texts, last = [], -np.inf
         for value, place in zip(self.values, inches, strict=True):
@@ -91,7 +91,10 @@ def metric_figure(sweep: SweepSpec, figure: MetricFigure, rows: Rows) -> Figure:
             text = labels.metric_text(metric)
             names = [text.series] if len(panel) > 1 else []
             names += [labels.group_text(sweep, group)] if len(groups) > 1 else []
-            look = {"color": style.colour(f"drone_{k + 1}"), "marker": _MARKERS[k % len(_MARKERS)]}
+            look: style.Look = {
+                "color": style.colour(f"drone_{k + 1}"),
+                "marker": _MARKERS[k % len(_MARKERS)],
+            }
             chosen = [row for row in rows if labels.belongs(row, group)]
             _curve(ax, axis, chosen, metric, text.scale, look, grid)
             name = ", ".join(names)
@@ -112,7 +115,7 @@ def metric_figure(sweep: SweepSpec, figure: MetricFigure, rows: Rows) -> Figure:
 
 
 def _curve(
-    ax: Axes, axis: _Axis, rows: Rows, metric: str, scale: float, look: dict[str, Any], grid: bool
+    ax: Axes, axis: _Axis, rows: Rows, metric: str, scale: float, look: style.Look, grid: bool
 ) -> None:
     """One metric of one group."""
     found = [(axis.place(r), scale * r[metric]) for r in rows if r.get(metric) is not None]

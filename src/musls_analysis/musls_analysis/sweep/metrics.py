@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ FLIGHT_COLUMNS = (
 SUMMARY_PARTS = ("errors", "cables", "slack_threshold_n")
 """Other keys of summary.json at which the path of a metric may begin."""
 
-_REDUCE = {
+_REDUCE: dict[str, Callable[[np.ndarray], Any]] = {
     "max": np.max,
     "min": np.min,
     "mean": np.mean,
@@ -64,12 +64,12 @@ def usual_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
 def chosen_metric(metric: Metric, summary: Mapping[str, Any], series: Series) -> float | None:
     """A number that the user asked for; None if the run has it not."""
     if metric.path is not None:
-        found = _numbers(summary, metric.path.split("."))
+        found = np.asarray(_numbers(summary, metric.path.split(".")), float)
     else:
-        found = _samples(metric, summary, series)
+        found = np.asarray(_samples(metric, summary, series), float)
     if len(found) == 0:
         return None
-    return float(_REDUCE[metric.reduce](np.asarray(found, float)))
+    return float(_REDUCE[metric.reduce](found))
 
 
 def _numbers(node: Any, path: Sequence[str]) -> list[float]:
@@ -88,7 +88,7 @@ def _numbers(node: Any, path: Sequence[str]) -> list[float]:
 
 
 def _samples(metric: Metric, summary: Mapping[str, Any], series: Series) -> np.ndarray:
-    found = signal(series, metric.signal)
+    found = signal(series, metric.signal) if metric.signal is not None else None
     if found is None:
         return np.empty(0)
     time, values, _ = found

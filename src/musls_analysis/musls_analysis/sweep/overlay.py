@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
@@ -18,13 +19,15 @@ from musls_analysis.sweep import labels
 from musls_analysis.sweep.metrics import stage_window
 from musls_analysis.sweep.signals import signal
 from musls_analysis.sweep.spec import Grid, OverlayFigure, SweepSpec
-from musls_analysis.sweep.store import FINISHED, Store
+from musls_analysis.sweep.store import FINISHED, Store, SweepError
 
 Rows = Sequence[Mapping[str, Any]]
 
 _MOST_IN_LEGEND = 8
 _MOST_LINES = 5
 _STEP_S = 0.02
+_SETPOINT = "setpoint"
+"""Marks the set-point's line, which is drawn once per panel."""
 
 
 class _Cut(NamedTuple):
@@ -83,7 +86,7 @@ def overlay_figure(
     for column, group in enumerate(groups):
         for value, shade in zip(values, labels.shades(len(values)), strict=True):
             chosen = [r for r in _ended(rows) if labels.belongs(r, {**group, key: value})]
-            runs = [(store.record(row["id"])["summary"], store.series(row["id"])) for row in chosen]
+            runs = [(_summary(store, row), store.series(row["id"])) for row in chosen]
             for ax, name in zip(axes[:, column], figure.signals, strict=True):
                 cuts = [cut for run in runs if (cut := _cut(figure, name, *run)) is not None]
                 found |= bool(cuts)
@@ -92,6 +95,14 @@ def overlay_figure(
             axes[0, column].set_title(labels.group_text(sweep, group))
     _finish(drawn, axes, sweep, figure, _Values(key, values, rows), len(groups) > 1)
     return drawn if found else None
+
+
+def _summary(store: Store, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    record = store.record(row["id"])
+    if record is None:
+        raise SweepError(f"{store.folder}: the record of run {row['id']} is gone")
+    summary: Mapping[str, Any] = record["summary"]
+    return summary
 
 
 def _ended(rows: Rows) -> list[Mapping[str, Any]]:
@@ -127,9 +138,8 @@ def _draw(ax: Axes, cuts: Sequence[_Cut], shade: Any) -> None:
         values = np.array([np.interp(time, cut.time_s, cut.value) for cut in cuts])
         ax.fill_between(time, values.min(axis=0), values.max(axis=0), color=shade, alpha=0.18, lw=0)
         ax.plot(time, np.median(values, axis=0), color=shade, lw=1.1)
-    if not getattr(ax, "_has_setpoint", False):
-        ax._has_setpoint = True
-        ax.plot(cuts[0].time_s, cuts[0].setpoint, **style.SETPOINT_LINE)
+    if not any(line.get_gid() == _SETPOINT for line in ax.lines):
+        ax.plot(cuts[0].time_s, cuts[0].setpoint, gid=_SETPOINT, **style.SETPOINT_LINE)
 
 
 def _finish(
@@ -156,7 +166,7 @@ def _finish(
         handles = [Line2D([], [], color=c, lw=1.8, label=t) for c, t in lines] + handles
     top = style.legend_on_top(drawn, handles) + (0.2 if titled else 0.02)
     if few:
-        drawn.legends[-1].set_title(text.axis, prop={"size": 7.5})
+        drawn.legends[-1].set_title(text.axis, prop=FontProperties(size=7.5))
         top += 0.17
     style.margins(drawn, 0.62, 0.15, 0.45, top, wspace=0.08, hspace=0.12)
     if not few:
@@ -171,6 +181,6 @@ def _colour_bar(
         ScalarMappable(norm, ListedColormap(shades)), ax=list(axes.flat), pad=0.02, aspect=35
     )
     shown = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), 10)).round().astype(int))
-    bar.set_ticks(shown, labels=[texts[i] for i in shown])
+    bar.set_ticks(shown.tolist(), labels=[texts[i] for i in shown])
     bar.set_label(label)
     bar.ax.minorticks_off()

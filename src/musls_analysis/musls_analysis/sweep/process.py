@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any
+from typing import IO, Any
 
 from musls_analysis.sweep.store import FAILED, Outcome
 from musls_analysis.sweep.worker import END_OF_RUN, Job
@@ -49,14 +49,20 @@ class WorkerProcess:
         begin = perf_counter()
         process, log = self._started()
         expired = threading.Event()
-        timer = threading.Timer(job.timeout_s or 0.0, lambda: (expired.set(), process.kill()))
+
+        def expire() -> None:
+            expired.set()
+            process.kill()
+
+        timer = threading.Timer(job.timeout_s or 0.0, expire)
         if job.timeout_s is not None:
             timer.start()
         try:
             with TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-") as folder:
-                pickle.dump((job, Path(folder)), process.stdin)
-                process.stdin.flush()
-                record, series = pickle.load(process.stdout)
+                to_worker, from_worker = _pipes(process)
+                pickle.dump((job, Path(folder)), to_worker)
+                to_worker.flush()
+                record, series = pickle.load(from_worker)
             return Outcome(record, series, log.take())
         except (EOFError, OSError, pickle.UnpicklingError):
             code = process.wait()
@@ -78,25 +84,32 @@ class WorkerProcess:
             _close_pipes(process)
 
     def _started(self) -> tuple[subprocess.Popen[bytes], _Log]:
-        if self._process is None or self._process.poll() is not None:
-            if self._process is not None:
-                _close_pipes(self._process)
+        process, log = self._process, self._log
+        if process is None or log is None or process.poll() is not None:
+            if process is not None:
+                _close_pipes(process)
             path = os.pathsep.join(filter(None, sys.path))
             # A session of its own: Ctrl-C is for the sweep, which then ends its processes.
-            self._process = subprocess.Popen(
+            self._process = process = subprocess.Popen(
                 [sys.executable, "-c", _SERVE],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env={**os.environ, **_ONE_THREAD, "PYTHONPATH": path}, start_new_session=True,
             )  # fmt: skip
-            self._log = _Log(self._process.stderr)
+            self._log = log = _Log(process.stderr)
             if self._closed:  # closed by another thread meanwhile
                 self.close()
-        return self._process, self._log
+        return process, log
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """Standard input and output of a process that was started with pipes for both."""
+    assert process.stdin is not None and process.stdout is not None
+    return process.stdin, process.stdout
 
 
 def _close_pipes(process: subprocess.Popen[bytes]) -> None:
     """Close our ends of a dead process's pipes; its log closes the third."""
-    for pipe in (process.stdin, process.stdout):
+    for pipe in _pipes(process):
         with suppress(OSError):
             pipe.close()
 

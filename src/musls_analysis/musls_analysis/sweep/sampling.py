@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,9 @@ def _unit_cube(sampling: Any, dimensions: int) -> NDArray[np.float64]:
 def _grid_values(parameter: Parameter) -> list[Any]:
     if parameter.values is not None:
         return list(parameter.values)
+    low, high = parameter.range
     place = np.geomspace if parameter.log else np.linspace
-    values = place(parameter.min, parameter.max, parameter.count)
+    values = place(low, high, parameter.count or 0)  # a grid's parameter has one
     if parameter.integer:
         return list(dict.fromkeys(int(v) for v in np.rint(values)))
     return values.tolist()
@@ -49,9 +51,9 @@ def _stretch(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
     """Values of a parameter for draws in [0, 1), (runs,)."""
     if parameter.values is not None:
         return [parameter.values[int(u * len(parameter.values))] for u in unit]
-    low, high = parameter.min, parameter.max
+    low, high = parameter.range
     if parameter.integer:  # every whole number gets an equal share (of the logarithm, if log)
-        low, high = np.ceil(low) - 0.5, np.floor(high) + 0.5
+        low, high = math.ceil(low) - 0.5, math.floor(high) + 0.5
         if parameter.log:
             low = max(low, 0.5)
     if parameter.log:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,8 @@ def extract(recording: Recording, names: Iterable[str]) -> dict[str, NDArray]:
 def pack(series: Series) -> bytes:
     """Compress."""
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{k: np.asarray(v, np.float32) for k, v in series.items()})
+    arrays: dict[str, Any] = {name: np.asarray(v, np.float32) for name, v in series.items()}
+    np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
 
 

@@ -83,6 +83,13 @@ class Parameter:
         if self.log and self.min <= 0.0:
             raise ValueError(f"a range with log: true must be above 0, not begin at {self.min:g}")
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """Lower and upper end, of a parameter without values."""
+        if self.min is None or self.max is None:
+            raise LookupError("a parameter with values has no range")
+        return self.min, self.max
+
 
 @spec
 class Grid:

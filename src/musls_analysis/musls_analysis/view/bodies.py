@@ -43,8 +43,8 @@ class Piece(NamedTuple):
 
     depth_m: float
     points_px: np.ndarray
-    fill: object = None
-    edge: object = None
+    fill: Colour | None = None
+    edge: Colour | None = None
     width: float = 1.0
     alpha: float = 1.0
     dash: tuple[float, float] | None = None

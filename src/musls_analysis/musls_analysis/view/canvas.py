@@ -15,7 +15,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Bbox
 
-Colour = str | tuple | np.ndarray
+Colour = str | tuple[float, float, float] | tuple[float, float, float, float]
 _POINTS_PER_PX = 0.72
 _FAMILY = "DejaVu Sans"
 

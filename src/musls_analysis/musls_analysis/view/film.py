@@ -138,9 +138,11 @@ def write_mp4(
             str(work.resolve()),
         ]  # fmt: skip
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            to_ffmpeg = process.stdin
+            assert to_ffmpeg is not None  # a pipe, as asked for
             try:
                 for k, time_s in enumerate(times_s):
-                    process.stdin.write(picture.draw(time_s, film.speed).tobytes())
+                    to_ffmpeg.write(picture.draw(time_s, film.speed).tobytes())
                     progress((k + 1) / len(times_s))
             except BrokenPipeError:
                 pass  # ffmpeg has ended, and says why

@@ -84,8 +84,8 @@ def _cables(
         nothing = np.full(len(clock_s), np.nan)
         tension = _tension(track, clock_s) if track and len(track.time_s) else nothing
         if track and len(track.shape_time_s):
-            points = [_shape_at(track, t) for t in clock_s]
-            points = [p if p is not None else s for p, s in zip(points, straight, strict=True)]
+            shapes = [_shape_at(track, t) for t in clock_s]
+            points = [p if p is not None else s for p, s in zip(shapes, straight, strict=True)]
             slack = np.zeros(len(clock_s), bool)
             cables[name] = SampledCable(points, tension, True, slack)
         else:

@@ -85,16 +85,16 @@ def run(
     within("--radius", radius, 0.0, LARGEST_RADIUS_M, " m")
     within("--step", step, MIN_STEP_S, LARGEST_STEP_S, " s")
     chosen = load_system(system)
-    terminal = out is None or str(out) == "-"
-    if format == "sdf" and terminal:
+    folder = None if str(out) == "-" else out
+    if format == "sdf" and folder is None:
         raise ConfigError("--format sdf writes a folder for each model: give --out FOLDER")
     place = {} if format in AT_ZERO_ANGLES else {"spawn": _spawn(chosen, spawn, radius)}
     style = {} if drones is None else {"drones": drones}
     files = _texts(chosen, format, place | style, {"name": world, "step_s": step})
-    if terminal:
+    if folder is None:
         print(*files.values(), end="")
         return
-    for path in _write(files, out, overwrite=overwrite):
+    for path in _write(files, folder, overwrite=overwrite):
         typer.echo(path)
 
 
@@ -106,12 +106,13 @@ def _texts(
 
     if format == "sdf":
         return models.model_files(system, **common)
-    writer, options = {
+    writers: dict[str, tuple[Callable[..., str], dict[str, Any]]] = {
         "world": (models.world_sdf, common | of_world),
         "sdf-1.9": (models.single_model_sdf, common | of_world),
         "xacro": (models.xacro_text, {}),
         "urdf": (models.urdf_text, {}),
-    }[format]
+    }
+    writer, options = writers[format]
     # A system's name is free text.
     name = re.sub(r"[^\w.+-]", "_", system.name)
     return {name + FORMATS[format]: writer(system, **options)}

@@ -181,7 +181,7 @@ def _compare(replay: Replay, setup: Setup, models: list[str], work: Path) -> Non
         folder.mkdir()
         found[model] = _replayed(replay, setup, model, folder)
     (work / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             model,
             f"{1e3 * n['translational_error_m']:.1f} mm",

@@ -149,7 +149,7 @@ def _print(plan: Plan, rows: list[dict[str, Any]], tally: Tally, written: list[P
     console.print(
         f"{tally.finished} runs finished{before}, {tally.failed} failed{duplicates}; "
         f"results in [bold]{folder or '-'}[/bold]: "
-        + ", ".join(str(path.relative_to(folder)) for path in written)
+        + ", ".join(str(path.relative_to(written[0].parent)) for path in written)
     )
     if not any(path.suffix == ".parquet" for path in written):
         print("musls: note: no table.parquet: pyarrow is not installed", file=sys.stderr)

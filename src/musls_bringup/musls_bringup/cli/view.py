@@ -196,7 +196,7 @@ def _subjects(
     if shift_s is not None:
         within("--shift", shift_s, -LARGEST_SHIFT_S, LARGEST_SHIFT_S, " s")
     subjects = [open_subject(recording, system, frames_of(frames), offsets_m(offset))]
-    warnings = []
+    warnings: list[str] = []
     if other is not None:
         second = open_subject(other, system)
         if shift_s is None:

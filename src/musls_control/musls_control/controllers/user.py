@@ -71,7 +71,7 @@ def level_of(controller: Controller) -> ControlLevel:
     """
     level = getattr(controller, "level", None)
     try:
-        return ControlLevel(level)  # type: ignore[arg-type]
+        return ControlLevel(level)
     except ValueError:
         known = ", ".join(member.value for member in ControlLevel)
         raise ConfigError(

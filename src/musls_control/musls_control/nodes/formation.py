@@ -16,6 +16,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
+from musls_control.mission import FlightPlan
 from musls_control.mission_file import MissionFile, read_mission_file
 from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp
 from musls_control.plan_player import (
@@ -118,7 +119,7 @@ class FormationNode(SteppedNode):
             return self._give_up("done")
         setpoint = player.at(time_s)
         if player.state is not PlayState.IDLE:  # before the stream, which lets simulated time go on
-            self._show_setpoint(setpoint, time_s)
+            self._show_setpoint(setpoint, player.plan, time_s)
         self._send_stream(setpoint, time_s)
         self._show_state("arming" if player.state is PlayState.IDLE else player.state.value)
 
@@ -180,7 +181,7 @@ class FormationNode(SteppedNode):
         stamp(message.header.stamp, time_s)
         self._stream.publish(message)
 
-    def _show_setpoint(self, now: FormationSetpoint, time_s: float) -> None:
+    def _show_setpoint(self, now: FormationSetpoint, plan: FlightPlan, time_s: float) -> None:
         """Publish what has changed."""
         before = self._shown
         if before is not None and before.row == now.row:
@@ -190,9 +191,7 @@ class FormationNode(SteppedNode):
         for k, drone in enumerate(self._bodies[1:]):
             position, yaw = now.drone_position_enu_m[k], now.drone_yaw_rad[k]
             if np.isnan(position[2]):  # landing: the ground below
-                position = np.array(
-                    [*position[:2], self._player.plan.drone_position_enu_m[-1, k, 2]]
-                )
+                position = np.array([*position[:2], plan.drone_position_enu_m[-1, k, 2]])
             self._publish_pose(drone, position, yaw, time_s)
         self._enter(now.stage)
 
@@ -238,7 +237,7 @@ class FormationNode(SteppedNode):
         self._wanted = True
         ready = self._everybody_is_ready()
         answer.message = "starting" if ready else "starts when all drones are ready"
-        if not answer.success:
+        if self._player is not None:
             answer.message = f"cannot start: {self._player.state.value}"
         return answer
 

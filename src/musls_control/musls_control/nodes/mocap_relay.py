@@ -11,6 +11,7 @@ import sys
 import numpy as np
 from geometry_msgs.msg import PoseStamped
 from px4_msgs.msg import VehicleOdometry
+from rclpy.publisher import Publisher
 from rclpy.qos import qos_profile_sensor_data
 
 from musls_control.nodes.stepped_node import SteppedNode, run
@@ -34,7 +35,9 @@ class MocapRelayNode(SteppedNode):
         attitude = self.number("attitude_std_rad", 0.005, 1e-5, 1.0, "Noise per axis [rad].")
         self._position_variance = np.full(3, position**2, np.float32)
         self._attitude_variance = np.full(3, attitude**2, np.float32)
-        self._relays, self._out, self._latencies_s = {}, {}, []
+        self._relays: dict[int, MocapRelay] = {}
+        self._out: dict[int, Publisher] = {}
+        self._latencies_s: list[float] = []
         for i in instances:
             self._relays[i] = MocapRelay(
                 north_aligned=north, camera_latency_s=camera, longest_latency_s=longest

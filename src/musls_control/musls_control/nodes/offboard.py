@@ -110,6 +110,8 @@ class DroneLink:
     def stream(self, time_s: float) -> None:
         """Send set-point and heartbeat; the heartbeat comes last and completes the answer."""
         wanted, now_us = self.session.setpoint, microseconds(time_s)
+        if wanted is None:  # nothing was asked for yet
+            return
         position = world_enu_ned(wanted.position_enu_m - self.origin_enu_m)
         velocity = world_enu_ned(wanted.velocity_enu_m_s)
         self._pub["setpoint"].publish(

@@ -122,7 +122,7 @@ class OffboardSession:
     setpoint: Setpoint | None = None
     reason: str = ""
     land: bool = False
-    _stream_since_s: float | None = None
+    _stream_since_s: float = np.inf
     _stream_s: float = -np.inf
     _status_s: float = -np.inf
     _armed: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numba import boolean, float64, int64, void
@@ -101,8 +102,8 @@ class RotorLayout:
         as PX4's users enter them. The mixer does not depend on these scales, but PX4's rule which
         axes can be controlled does: true constants of a small drone would fall below it.
         """
-        arm = np.hypot(self.px_m, self.py_m).mean()
-        ct, km = np.mean(np.abs(self.ct)), np.mean(np.abs(self.km))
+        arm = float(np.hypot(self.px_m, self.py_m).mean())
+        ct, km = float(np.mean(np.abs(self.ct))), float(np.mean(np.abs(self.km)))
 
         def scaled(values: tuple[float, ...], usual: float, present: float) -> tuple[float, ...]:
             return tuple(usual / present * v for v in values) if present > 0.0 else values
@@ -122,7 +123,7 @@ class RotorLayout:
             ConfigError: A parameter of a rotor that the layout does not have.
         """
         columns = {"PX": "px_m", "PY": "py_m", "KM": "km", "CT": "ct"}
-        changed = {field: list(getattr(self, field)) for field in columns.values()}
+        changed = {name: list(getattr(self, name)) for name in columns.values()}
         for name, value in parameters.items():
             if not name.startswith("CA_ROTOR"):
                 continue
@@ -130,7 +131,8 @@ class RotorLayout:
             if int(rotor) >= self.n_rotors:
                 raise ConfigError(f"PX4 parameter {name}: the drone has {self.n_rotors} rotors")
             changed[columns[quantity]][int(rotor)] = value
-        return replace(self, **{field: tuple(values) for field, values in changed.items()})
+        values: dict[str, Any] = {name: tuple(numbers) for name, numbers in changed.items()}
+        return replace(self, **values)
 
 
 def effectiveness(rotors: RotorLayout) -> np.ndarray:

@@ -40,7 +40,7 @@ def initial_state(parameters: np.ndarray, *, in_flight: bool) -> np.ndarray:
         state["takeoff"]["state"] = DISARMED
         for stage in ("ground_contact", "maybe_landed", "landed"):
             _set_flag(state["land"][stage])
-        thrust = THRUST_IDLE
+        thrust = np.full_like(hover_thrust, THRUST_IDLE)
     state["position"]["thrust_setpoint"][:, 2] = -thrust
     state["attitude"]["thrust_setpoint_z"] = -thrust
     state["attitude"]["rates_thrust_z"] = -thrust

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from musls_description.system import SlungLoadSystem
 from musls_description.tree import Body, build_tree
 
 Array = NDArray[np.float64]
+Kind: TypeAlias = Literal["load", "cable", "drone"]
+FixedIn: TypeAlias = Literal["parent", "child"]
 
 PIVOT = "pivot"
 PIVOT_SHARE = 1e-6
@@ -47,7 +49,7 @@ class Axis:
     """
 
     xyz: Array
-    fixed_in: Literal["parent", "child"]
+    fixed_in: FixedIn
     rest_rad: float
     damping_n_m_s_rad: float
     stiffness_n_m_rad: float
@@ -75,7 +77,7 @@ class Link:
 
     model: str
     name: str
-    kind: Literal["load", "cable", "drone"]
+    kind: Kind
     index: int
     parent: int
     rotation: Array
@@ -134,7 +136,7 @@ def build_mechanism(system: SlungLoadSystem, spawn: Configuration) -> list[Link]
                     f"{body.name}: a joint about the axes '{body.axes}' cannot be written as SDF "
                     "(only 'yz' and 'xyz' can)"
                 )
-            kind = "drone" if k == drone else "cable"
+            kind: Kind = "drone" if k == drone else "cable"
             links.append(_carried(body, (*name, kind, i), parent, (frame, anchor), turns[-2:]))
             parent = len(links) - 1
     return links
@@ -162,7 +164,7 @@ def _pivot(body: Body, index: int, parent: int, angle_rad: float) -> Link:
 
 def _carried(
     body: Body,
-    identity: tuple[str, str, str, int],
+    identity: tuple[str, str, Kind, int],
     parent: int,
     joint_in_parent: tuple[Array, Array],
     turns_rad: Array,
@@ -187,7 +189,7 @@ def _carried(
     )
 
 
-def _axis(body: Body, axis: str, frame: Array, fixed_in: str, angle_rad: float) -> Axis:
+def _axis(body: Body, axis: str, frame: Array, fixed_in: FixedIn, angle_rad: float) -> Axis:
     return Axis(
         xyz=frame[:, "xyz".index(axis)],
         fixed_in=fixed_in,

@@ -24,7 +24,15 @@ from musls_description.models.elements import (
     add_visual,
 )
 from musls_description.models.mechanism import PIVOT, Link, build_mechanism
-from musls_description.models.xml_text import add, add_all, number, numbers, read_part, to_text
+from musls_description.models.xml_text import (
+    add,
+    add_all,
+    find,
+    number,
+    numbers,
+    read_part,
+    to_text,
+)
 from musls_description.names import near_names
 from musls_description.spawn import Configuration
 from musls_description.system import Cable, SlungLoadSystem
@@ -147,9 +155,9 @@ def _add_world(
     world = read_part("world.sdf")
     root.append(world)
     world.set("name", _checked_name(name, "world name"))
-    world.find("physics/max_step_size").text = number(step_s)
-    world.find("gravity").text = numbers([0.0, 0.0, -gravity_m_s2])
-    add_friction(world.find("model/link/collision"), system.ground_friction)
+    find(world, "physics/max_step_size").text = number(step_s)
+    find(world, "gravity").text = numbers([0.0, 0.0, -gravity_m_s2])
+    add_friction(find(world, "model/link/collision"), system.ground_friction)
     return world
 
 

@@ -57,6 +57,18 @@ def read_part(name: str) -> Element:
     return ElementTree.parse(Path(__file__).parent / "parts" / name, builder).getroot()
 
 
+def find(root: Element, path: str) -> Element:
+    """An element of a part, which has it.
+
+    Raises:
+        LookupError: It has none.
+    """
+    element = root.find(path)
+    if element is None:
+        raise LookupError(f"<{root.tag}> has no {path}")
+    return element
+
+
 def to_text(root: Element, title: str) -> str:
     """A whole document, indented, with a comment on what it is."""
     ElementTree.indent(root)

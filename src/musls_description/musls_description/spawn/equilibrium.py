@@ -275,7 +275,7 @@ def _slack_chain(cable: Cable, span: Array, gravity_m_s2: float) -> Array | None
         links = link_directions(force * weight, cable, gravity_m_s2)
         return links.sum(axis=0) * cable.link_length_m - span
 
-    along = span[:2] / max(np.linalg.norm(span[:2]), 1e-9)
+    along = span[:2] / max(float(np.linalg.norm(span[:2])), 1e-9)
     for pull, lift in ((0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4), (0.0, 20.0)):
         guess = np.array([*(pull * along), lift])
         solution = least_squares(gap, guess, xtol=1e-14, ftol=1e-14, gtol=1e-14)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,11 +31,13 @@ from musls_control.offboard.topics import px4_topic, target_system
 from musls_description.errors import ConfigError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.nodes.px4_outputs import Px4Outputs
+from musls_sim.plants.interface import bare_dart_step_us
 from musls_sim.px4_stand_in.commander import Commander, NavState, TrajectoryInput
 from musls_sim.px4_stand_in.guidance import PERIODS_PER_WINDOW, stand_in_session
 from musls_sim.px4_stand_in.lockstep import Lockstep
 from musls_sim.px4_stand_in.state_messages import StateMessages
 from musls_sim.scenario import Scenario, load_scenario
+from musls_sim.session.session import Session
 
 if TYPE_CHECKING:
     from musls_sim.nodes.real_px4 import RealDrone
@@ -75,6 +78,8 @@ class EmbeddedSim(DescribedNode):
             for topic, kind in [*self._state.topics, *self._shapes.topics]
         }
         self._poller = Poller(self)
+        self.session: Session
+        self._drones: Sequence[Drone | RealDrone]
         if scenario.autopilot.kind == "px4":
             folder = Path(logs) if logs else Path(path).with_name("px4")
             self.session, self._drones = self._with_px4(scenario, folder.absolute())
@@ -149,7 +154,7 @@ class EmbeddedSim(DescribedNode):
             "steps": session.tick * plant.substeps,
             "refined_periods": plant.refined_periods,
             "plant_step_us": session.plant_s / max(session.tick, 1) * 1e6,
-            "bare_dart_step_us": plant.bare_step_us(),
+            "bare_dart_step_us": bare_dart_step_us(plant),
             "max_tension_n": session.max_tension_n.tolist(),
             "thrust_margin": hover.thrust_margin,
             "sag_m": hover.sag_m,

@@ -7,6 +7,7 @@ import time
 from itertools import groupby
 from pathlib import Path
 
+from rclpy.publisher import Publisher
 from rosbags.rosbag2 import Reader, ReaderError
 
 from musls_control.nodes.stepped_node import WAKE_S, DescribedNode, Interrupt, run
@@ -38,7 +39,7 @@ class Player(DescribedNode):
             self._reader.open()
         except ReaderError as error:
             raise ConfigError(f"bag {folder}: {error}") from error
-        self._pub = {}
+        self._pub: dict[str, Publisher] = {}
         for connection in self._reader.connections:
             if connection.msgcount:
                 self._offer(connection.topic, connection.msgtype)
@@ -53,7 +54,8 @@ class Player(DescribedNode):
 
     def _wait_for_listeners(self, interrupt: Interrupt) -> None:
         """Those that are there need a moment to find all topics."""
-        before, since = [], time.perf_counter()
+        before: list[int] = []
+        since = time.perf_counter()
         while not interrupt.came and time.perf_counter() - since < STEADY_S:
             counts = [publisher.get_subscription_count() for publisher in self._pub.values()]
             if counts != before or min(counts, default=0) < self._listeners:

@@ -56,7 +56,8 @@ class Px4Outputs:
             name: node.create_publisher(kind, px4_topic(instance, "out", name, kind), PX4_WRITER)
             for name, kind in kinds.items()
         }
-        self._status_us, self._status_of = -STATUS_PERIOD_US, None
+        self._status_us = -STATUS_PERIOD_US
+        self._status_of: tuple[bool, NavState, bool] | None = None
         self._motors = np.full(12, np.nan, np.float32)
         self._fixed_local = {
             "xy_valid": True, "z_valid": True, "v_xy_valid": True, "v_z_valid": True,

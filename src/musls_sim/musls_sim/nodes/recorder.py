@@ -74,7 +74,10 @@ class Recorder(DescribedNode):
         return False
 
     def _take_clock(self, data: bytes, published_ns: int) -> None:
-        self._clock.note(published_ns, stamp_ns("rosgraph_msgs/msg/Clock", data))
+        time_ns = stamp_ns("rosgraph_msgs/msg/Clock", data)
+        if time_ns is None:  # too short to be one
+            return
+        self._clock.note(published_ns, time_ns)
         self._bag.add(CLOCK, data)
 
     def _take_stage(self, data: bytes, published_ns: int) -> None:

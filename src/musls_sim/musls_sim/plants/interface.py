@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,3 +227,16 @@ class Plant(Protocol):
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Nodes of cable `index` (from 0) from the load to the drone, (nodes, 3)."""
+
+
+@runtime_checkable
+class DartStepped(Protocol):
+    """A plant that DART steps, and that can time DART alone."""
+
+    def bare_step_us(self) -> float:
+        """Time DART alone needs for a physics step of this system [us]."""
+
+
+def bare_dart_step_us(plant: Plant) -> float | None:
+    """Time DART alone needs for a physics step [us]; None where DART is not the plant."""
+    return plant.bare_step_us() if isinstance(plant, DartStepped) else None

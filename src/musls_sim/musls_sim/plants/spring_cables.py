@@ -182,7 +182,8 @@ class SpringCablePlant:
 
     def _ends_at(self, pose: Pose) -> Array:
         rotation = Rotation.from_quat(pose[1], scalar_first=True)
-        return pose[0] + rotation.apply(self._hooks)
+        ends: Array = pose[0] + rotation.apply(self._hooks)
+        return ends
 
     def _energy(self) -> float:
         """Kinetic, potential and elastic energy [J]."""

@@ -33,7 +33,8 @@ def trim_throttle(system: SlungLoadSystem, speed_rad_s: Array) -> Array:
     limits = np.array(
         [[(r.speed_min_rad_s, r.speed_max_rad_s) for r in d.rotors] for d in system.drones]
     )
-    return (speed_rad_s - limits[..., 0]) / (limits[..., 1] - limits[..., 0])
+    throttle: Array = (speed_rad_s - limits[..., 0]) / (limits[..., 1] - limits[..., 0])
+    return throttle
 
 
 def hover_throttle(drone: Drone, thrust_n: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pymavlink.dialects.v20 import common as mavlink
 
-from musls_sim.px4.sensors import TEMPERATURE_DEG_C, Sample
+from musls_sim.px4.sensors import TEMPERATURE_DEG_C, Fix, Sample
 
 Array = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ class HilLink:
         messages = [_hil_sensor(time_us, sample, drone)]
         if sample.fix is not None:
             # PX4 stamps it on arrival, so it goes before the sensor frame that moves the clock.
-            messages.insert(0, _hil_gps(time_us, sample, drone))
+            messages.insert(0, _hil_gps(time_us, sample.fix, drone))
         try:
             self._connection.sendall(b"".join(self._pack(m) for m in messages))
         except OSError as error:
@@ -119,20 +119,24 @@ class HilLink:
 def _hil_sensor(time_us: int, sample: Sample, drone: int) -> mavlink.MAVLink_hil_sensor_message:
     force = sample.specific_force_frd_m_s2[drone].tolist()
     omega = sample.omega_frd_rad_s[drone].tolist()
-    if sample.magnetic_frd_gauss is None:
-        magnetic, pressure, altitude = (0.0, 0.0, 0.0), 0.0, 0.0
+    field, pressures, altitudes = (
+        sample.magnetic_frd_gauss,
+        sample.pressure_hpa,
+        sample.altitude_m,
+    )
+    if field is None or pressures is None or altitudes is None:
+        magnetic, pressure, altitude = [0.0, 0.0, 0.0], 0.0, 0.0
         fields = FIELDS_IMU
     else:
-        magnetic = sample.magnetic_frd_gauss[drone].tolist()
-        pressure, altitude = float(sample.pressure_hpa[drone]), float(sample.altitude_m[drone])
+        magnetic = field[drone].tolist()
+        pressure, altitude = float(pressures[drone]), float(altitudes[drone])
         fields = FIELDS_ALL
     return mavlink.MAVLink_hil_sensor_message(
         time_us, *force, *omega, *magnetic, pressure, 0.0, altitude, TEMPERATURE_DEG_C, fields
     )
 
 
-def _hil_gps(time_us: int, sample: Sample, drone: int) -> mavlink.MAVLink_hil_gps_message:
-    fix = sample.fix
+def _hil_gps(time_us: int, fix: Fix, drone: int) -> mavlink.MAVLink_hil_gps_message:
     north, east, down = (round(100.0 * v) for v in fix.velocity_ned_m_s[drone].tolist())
     course = np.rad2deg(np.arctan2(east, north)) % 360.0
     return mavlink.MAVLink_hil_gps_message(

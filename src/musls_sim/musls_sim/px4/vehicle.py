@@ -31,7 +31,6 @@ class Vehicle:
 
     Attributes:
         name: "drone_1" and so on.
-        hil: The simulator's link, from `connect` on.
         commands: The operator's link.
     """
 
@@ -59,8 +58,21 @@ class Vehicle:
         self._dds = dds
         system = dds.system_id(index) if dds else instance.system_id
         self.commands = CommandLink(instance.api, PX4_API_PORT + instance.number, system)
-        self.hil: HilLink | None = None
-        self._process: Px4Process | None = None
+        self._hil: HilLink | None = None
+        self._started: Px4Process | None = None
+
+    @property
+    def hil(self) -> HilLink:
+        """The simulator's link, from `connect` on."""
+        if self._hil is None:
+            raise RuntimeError(f"{self.name} is not connected to its PX4")
+        return self._hil
+
+    @property
+    def _process(self) -> Px4Process:
+        if self._started is None:
+            raise RuntimeError(f"the PX4 of {self.name} was not started")
+        return self._started
 
     def start(self, airframe: str) -> None:
         """Start PX4 with an airframe script.
@@ -70,7 +82,7 @@ class Vehicle:
         """
         make_root(self._root, self._install, airframe)
         variables = self._dds.variables(self.index) if self._dds else {}
-        self._process = Px4Process(
+        self._started = Px4Process(
             self._install, self._instance.number, self._root, self._log, variables
         )
 
@@ -82,12 +94,12 @@ class Vehicle:
         """
         deadline = monotonic() + patience_s
         self._instance.listener.settimeout(0.1)
-        while self.hil is None:
+        while self._hil is None:
             self.check_alive()
             if monotonic() > deadline:
                 self.fail(f"did not connect to the simulator within {patience_s:g} s")
             with suppress(TimeoutError):
-                self.hil = HilLink(self._instance.listener.accept()[0])
+                self._hil = HilLink(self._instance.listener.accept()[0])
 
     def send(self, time_us: int, sample: Sample) -> None:
         """Send its sensors.
@@ -131,7 +143,7 @@ class Vehicle:
         Raises:
             Px4Error: Always.
         """
-        if self.hil is not None:
+        if self._hil is not None:
             # A process whose connection is gone ends a moment later; then its exit is the news.
             self._process.wait_a_moment()
         self.commands.poll()
@@ -146,15 +158,15 @@ class Vehicle:
 
     def ask_to_end(self) -> None:
         """Begin to end PX4 (several end side by side)."""
-        if self.hil is not None:
-            self.hil.close()
-        if self._process is not None:
-            self._process.ask_to_end()
+        if self._hil is not None:
+            self._hil.close()
+        if self._started is not None:
+            self._started.ask_to_end()
 
     def close(self) -> None:
         """End PX4 for certain, keep its flight log if it wrote one, free everything."""
-        if self._process is not None:
-            self._process.end()
+        if self._started is not None:
+            self._started.end()
         self._instance.close()
         for flight_log in self._root.glob("log/**/*.ulg"):
             with suppress(OSError):

@@ -42,7 +42,7 @@ class StateMessages:
             values = [plant.cable_nodes_enu_m(i) for i in self._cables]
         else:
             values = topics.state_values(plant.state)
-        row = {name: v[None] for name, v in zip(self._columns, values, strict=True)}
+        row: topics.Row = {name: v[None] for name, v in zip(self._columns, values, strict=True)}
         if not self._shapes:
             row = topics.published(row)
         rendered = render_rows(self._template, np.array([round(time_s * 1e9)]), row)

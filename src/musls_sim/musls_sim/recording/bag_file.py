@@ -269,7 +269,8 @@ def _bytes(records: Sequence[McapRecord]) -> bytes:
     builder = RecordBuilder()
     for record in records:
         record.write(builder)
-    return builder.end()
+    data: bytes = builder.end()
+    return data
 
 
 def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[Channel]]:
@@ -301,12 +302,14 @@ def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[
 def _yaml(content: object) -> str:
     # libyaml's emitter, where it was built in, takes a fifth of the time.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return yaml.dump(content, Dumper=dumper, sort_keys=False)
+    text: str = yaml.dump(content, Dumper=dumper, sort_keys=False)
+    return text
 
 
 @cache
 def _type_hash(msgtype: str) -> str:
-    return typestore().hash_rihs01(msgtype)
+    text: str = typestore().hash_rihs01(msgtype)
+    return text
 
 
 def _qos_fields(profile: Qos) -> dict[str, Any]:

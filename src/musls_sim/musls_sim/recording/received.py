@@ -31,7 +31,7 @@ def stamp_ns(msgtype: str, data: bytes) -> int | None:
     if len(data) < offset + 8:
         return None
     sec, nanosec = unpack_from("<iI", data, offset)
-    return sec * 1_000_000_000 + nanosec
+    return int(sec) * 1_000_000_000 + int(nanosec)
 
 
 class ClockHistory:

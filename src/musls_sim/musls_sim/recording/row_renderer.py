@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ def render_rows(
     rows = len(stamps_ns)
     if rows == 0:
         return render_each(0, [])
-    values: dict[str, NDArray] = {
+    values: dict[str, NDArray[Any]] = {
         name: column.reshape(rows, prod(column.shape[1:])) for name, column in columns.items()
     }
     sec, nanosec = np.divmod(stamps_ns, NANOSECONDS)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 _FIRST_ROWS = 64
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class RowStore:
@@ -59,7 +63,8 @@ class RowStore:
     @property
     def nbytes(self) -> int:
         """Memory that the rows take."""
-        return self.rows * (8 + sum(array[0].nbytes for array in self._arrays))
+        row_bytes: int = 8 + sum(array[0].nbytes for array in self._arrays)
+        return self.rows * row_bytes
 
     def _grow(self) -> None:
         self._capacity *= 2
@@ -68,7 +73,7 @@ class RowStore:
         self._arrays = tuple(self._columns.values())
 
 
-def _longer(array: NDArray, rows: int) -> NDArray:
-    longer = np.empty((rows, *array.shape[1:]), array.dtype)
+def _longer(array: NDArray[Scalar], rows: int) -> NDArray[Scalar]:
+    longer: NDArray[Scalar] = np.empty((rows, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer

@@ -68,7 +68,8 @@ def _auto_step_s(setup: PlantSetup) -> float:
 
 def _rotation(body: BodyState) -> Array:
     """Body frame to world, (3, 3)."""
-    return Rotation.from_quat(body.orientation_wxyz, scalar_first=True).as_matrix()
+    matrix: Array = Rotation.from_quat(body.orientation_wxyz, scalar_first=True).as_matrix()
+    return matrix
 
 
 def _bodies(start: StartSpec, n_drones: int) -> tuple[BodyState, tuple[BodyState, ...]]:

@@ -49,6 +49,8 @@ class DartPlant:
         positions: Coordinates of the skeleton, (n_dofs,).
         velocities: Their rates, (n_dofs,).
         tables: All arrays of the plant.
+        positions: DART's coordinates, (n_dofs,).
+        velocities: Their rates, (n_dofs,).
         ends: The prescribed motion of the drones, None while they fly.
     """
 
