@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -17,7 +17,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from musls_analysis.comparison.compare import CompareOptions, StageComparison, compare_stage
+from musls_analysis.comparison.compare import (
+    BodyErrors,
+    CompareOptions,
+    StageComparison,
+    compare_stage,
+)
 from musls_analysis.comparison.comparison_files import SUMMARY, write_comparison
 from musls_analysis.comparison.cycles import CutStage, cut
 from musls_analysis.comparison.paper import FIRST_CYCLES_DROPPED, TABLE_III
@@ -183,6 +188,18 @@ def _column(
             body: (_extreme(min, single, body), _extreme(max, single, body)) for body in single[0]
         }
     return Column(name, comparisons, spread)
+
+
+def _extreme(
+    which: Callable[[Iterable[float]], float],
+    flights: Sequence[Mapping[str, BodyErrors]],
+    body: str,
+) -> tuple[float, float]:
+    """Least or greatest error of a body among flights [mm, deg]."""
+    return (
+        1e3 * which(errors[body].translational_error_m for errors in flights),
+        which(errors[body].geodesic_error_deg for errors in flights),
+    )
 
 
 def table(columns: Sequence[Column], options: ReproduceOptions) -> str:

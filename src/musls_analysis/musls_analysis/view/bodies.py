@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from musls_analysis.figures.style import INK, colour
 from musls_analysis.recordings.recording import LOAD
 from musls_analysis.view.camera import Camera
-from musls_analysis.view.canvas import Canvas
+from musls_analysis.view.canvas import Canvas, Colour
 from musls_analysis.view.sampled import Sampled
 from musls_analysis.view.shapes import BOX_FACES, FACE_NORMALS, DroneShape, LoadShape
 from musls_analysis.view.tension_scale import UNKNOWN, TensionScale
@@ -58,7 +58,8 @@ class Piece(NamedTuple):
         points = self.points_px
         if self.closed:
             points = np.concatenate([points, points[:1]])
-        canvas.line(points, self.edge, self.width, self.alpha, self.dash)
+        if self.edge is not None:
+            canvas.line(points, self.edge, self.width, self.alpha, self.dash)
 
 
 class Look(NamedTuple):

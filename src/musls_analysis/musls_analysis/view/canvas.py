@@ -6,6 +6,7 @@ picture points of the layout, x to the right, y downwards, whatever the scale of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Bbox
 
-Colour = str | tuple[float, float, float] | tuple[float, float, float, float]
+Colour = str | Sequence[float] | np.ndarray
+"""A name, or red, green, blue from 0 to 1, (3,)."""
 _POINTS_PER_PX = 0.72
 _FAMILY = "DejaVu Sans"
 
@@ -56,7 +58,7 @@ class Canvas:
         closed = np.concatenate([points, points[:1]])
         codes = np.full(len(closed), Path.LINETO, Path.code_type)
         codes[0], codes[-1] = Path.MOVETO, Path.CLOSEPOLY
-        face = to_rgba(fill, alpha) if fill is not None else None
+        face = _rgba(fill, alpha) if fill is not None else None
         self._draw(Path(closed, codes), face, edge, width, alpha)
 
     def line(
@@ -95,7 +97,7 @@ class Canvas:
         width = self._renderer.get_text_width_height_descent(text, font, False)[0] / self.scale
         x -= {"left": 0.0, "center": 0.5, "right": 1.0}[align] * width
         gc = self._renderer.new_gc()
-        gc.set_foreground(to_rgba(colour, alpha), isRGBA=True)
+        gc.set_foreground(_rgba(colour, alpha), isRGBA=True)
         gc.set_alpha(alpha)
         self._renderer.draw_text(gc, x * self.scale, y * self.scale, text, font, 0.0)
         gc.restore()
@@ -127,7 +129,7 @@ class Canvas:
         if edge is None:
             gc.set_linewidth(0.0)
         else:
-            gc.set_foreground(to_rgba(edge, alpha), isRGBA=True)
+            gc.set_foreground(_rgba(edge, alpha), isRGBA=True)
             gc.set_linewidth(_POINTS_PER_PX * width)
             gc.set_joinstyle("round")
             gc.set_capstyle("butt" if dash else cap)
@@ -140,3 +142,10 @@ class Canvas:
             gc.set_clip_rectangle(Bbox.from_bounds(*box))
         self._renderer.draw_path(gc, path, self._flip, face)
         gc.restore()
+
+
+def _rgba(colour: Colour, alpha: float) -> tuple[float, float, float, float]:
+    if isinstance(colour, str):
+        return to_rgba(colour, alpha)
+    red, green, blue = colour[:3]
+    return to_rgba((red, green, blue), alpha)

@@ -86,9 +86,10 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = LazyCommands()
+        commands: Any = LazyCommands()  # typer only reads them
+        self.commands = commands
 
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the subcommand; an unknown one ends with the names that are near."""
         if args[0] not in COMMANDS:
             raise MuslsError(f"no such command {args[0]!r}; {near_names(args[0], COMMANDS)}")

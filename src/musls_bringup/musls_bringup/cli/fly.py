@@ -6,7 +6,7 @@ import sys
 import warnings
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -76,7 +76,15 @@ def run(
     return conclude(summary, folder)
 
 
-def _warn(message: Any, *_: Any) -> None:
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """In the place of `warnings.showwarning`."""
     print("musls: warning:", message, file=sys.stderr)
 
 

@@ -84,15 +84,16 @@ Frames = Annotated[
 ]
 
 
-def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, ...]]:
+def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, float, float]]:
     """Points by body from texts BODY=X,Y,Z.
 
     Raises:
         ConfigError: A text is no such thing.
     """
-    found = dict(
+    named = [
         numbers(text, 3, "--offset", "BODY=X,Y,Z, such as load=0,0,-0.07") for text in texts or ()
-    )
+    ]
+    found = {body: (x, y, z) for body, (x, y, z) in named}
     for body, values in found.items():
         if max(map(abs, values)) > LARGEST_OFFSET_M:
             raise ConfigError(

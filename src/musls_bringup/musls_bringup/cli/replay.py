@@ -109,7 +109,8 @@ def run(
     setup = Setup(chosen, spec)
     if with_fit is not None:
         setup = apply(setup, read_values(with_fit), str(with_fit))
-    limits = dict(numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ())
+    named = [numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
+    limits = {name: (low, high) for name, (low, high) in named}
     names = fit.split(",") if fit is not None else []
     parameters(names, setup)  # what is wrong shows before the recording is read
     read = read_recording(recording)

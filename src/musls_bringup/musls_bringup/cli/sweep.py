@@ -71,7 +71,7 @@ def run(
 
     path = sweep_path(sweep)
     spec = load_sweep(path)
-    older = Path(sweep) if path.name == MARK and Path(sweep).is_dir() else None
+    older = Path(sweep) if sweep and path.name == MARK and Path(sweep).is_dir() else None
     store = Store(out or older or Path("runs") / f"sweep_{spec.name}")
     store.check(resume=resume)
     plan = make_plan(spec, sweep_scenario_path(spec.scenario, path))

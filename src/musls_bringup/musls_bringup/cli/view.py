@@ -121,19 +121,19 @@ def run(
 
         check_rerun()  # before the reading, which can take a while
     subjects = _subjects(recording, other, system, frames, offset, (stage, shift, skip_with))
-    if kind in ("png", "gif", "mp4"):
-        from musls_analysis.view.picture import PictureOptions
-
-        look = PictureOptions(azimuth, elevation, zoom, follow, trail)
-        _write(kind, subjects, stage, path, look, (png, fps, speed))
-        typer.echo(f"picture in {path}" if kind == "png" else f"film in {path}")
+    if path is None:
+        _show(kind, subjects)
     elif kind == "rrd":
         from musls_analysis.view import rerun_log
 
         rerun_log.save(subjects, path)
         typer.echo(f"written to {path}: open with rerun {path}")
     else:
-        _show(kind, subjects)
+        from musls_analysis.view.picture import PictureOptions
+
+        look = PictureOptions(azimuth, elevation, zoom, follow, trail)
+        _write(kind, subjects, stage, path, look, (png, fps, speed))
+        typer.echo(f"picture in {path}" if kind == "png" else f"film in {path}")
 
 
 def _kind(png: float | None, gif: bool, mp4: bool, save: Path | None, web: bool) -> str:
@@ -225,7 +225,7 @@ def _write(
 
     moment_s, fps, speed = timing
     window_s = shown_window(subjects, stage)
-    if kind == "png":
+    if moment_s is not None:
         film.write_png(subjects, window_s, moment_s, path, look)
         return
     default_fps = GIF_FPS if kind == "gif" else MP4_FPS

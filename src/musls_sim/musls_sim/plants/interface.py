@@ -187,7 +187,6 @@ class Plant(Protocol):
         cable_model: Name of the cable model in scenarios.
         system: What is simulated.
         state: State after the last step; the memory stays the same.
-        time_s: Simulated time.
         period_s: Time that one call of `step` advances, the control period.
         physics_step_s: Time step of the physics; an integer number of them makes a period.
         substeps: That number.
@@ -199,12 +198,15 @@ class Plant(Protocol):
     cable_model: str
     system: SlungLoadSystem
     state: PlantState
-    time_s: float
     period_s: float
     physics_step_s: float
     substeps: int
     refined_periods: int
     reaction: Reaction
+
+    @property
+    def time_s(self) -> float:
+        """Simulated time [s]."""
 
     @property
     def spurious_energy_j(self) -> float:
