@@ -1,0 +1,323 @@
+"""Steps of one control period: TR-BDF2 in one compiled call.
+
+With g = 2 - sqrt 2, d = g / 2 and w = sqrt 2 / 4 (Bank et al. 1985; Hosea and Shampine, Applied
+Numerical Mathematics 20, 1996):
+
+    first stage    y_g = y_0 + d h (f_0 + f_g)              at t + g h,
+    second stage   y_1 = y_0 + w h (f_0 + f_g) + d h f_1    at t + h.
+
+Second order, L-stable, and of stage order two: a stiff cable that turns keeps its centripetal
+tension, which methods of stage order one (Rosenbrock, SDIRK2) lose. f_1 serves as the next f_0, but
+for the wrenches from outside, which may jump between periods and are evaluated anew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_description.compiled import compiled
+from musls_sim.plants.elastic.bodies import know, remember_first_stage, settle
+from musls_sim.plants.elastic.columns import (
+    ABSOLUTE_WORK,
+    AG,
+    AS,
+    AXIS_WORLD_A,
+    AXIS_WORLD_B,
+    B_CORNERS,
+    B_FIRST_CORNER,
+    B_FREE,
+    B_MASS,
+    BA,
+    BAS,
+    BL,
+    BLK,
+    BODY_A,
+    BODY_B,
+    BTAU,
+    BTAUS,
+    BV,
+    BVK,
+    BVS,
+    BW,
+    BWS,
+    BX,
+    BXK,
+    BXS,
+    C_FORCE,
+    END_FORCE_A,
+    END_FORCE_B,
+    EXTERNAL,
+    FIRST_NODE,
+    GRAVITY,
+    GROUND,
+    ITERATIONS,
+    LOSS_AIR,
+    LOSS_CABLES,
+    LOSS_GROUND,
+    MOMENT_A,
+    MOMENT_B,
+    PEAK,
+    PSD,
+    PSIK,
+    REACTION,
+    SEGMENTS,
+    TENSION,
+    VG,
+    VK,
+    VS,
+    WORK,
+    XK,
+    XS,
+    A,
+    V,
+    X,
+)
+from musls_sim.plants.elastic.contact import near_ground, settle_corners
+from musls_sim.plants.elastic.stage import outside, solve_stage
+from musls_sim.plants.rigid_links.forces import spin_rotors
+
+GAMMA = 2.0 - np.sqrt(2.0)
+D = 0.5 * GAMMA
+W = np.sqrt(2.0) / 4.0
+AHEAD = (1.0 - GAMMA) / GAMMA
+
+MOST_SOLUTIONS = 12
+"""Solutions of a stage before the step is taken as too long."""
+
+START_STEP_S = 1e-6
+"""Length of the implicit Euler step that gives the accelerations of a start."""
+
+
+@compiled()
+def _know_nodes(nodes, first, h):
+    """What a stage knows of the nodes, see `bodies.know`."""
+    for n in nodes:
+        for k in range(3):
+            if first:
+                n[XK + k] = n[X + k] + h * n[V + k]
+                n[VK + k] = n[V + k] + h * n[A + k]
+                n[AS + k] = n[A + k]
+            else:
+                n[VG + k], n[AG + k] = n[VS + k], n[AS + k]
+                n[XK + k] = n[X + k] + h * (n[V + k] + n[VG + k])
+                n[VK + k] = n[V + k] + h * (n[A + k] + n[AG + k])
+                n[AS + k] = n[AG + k] + AHEAD * (n[AG + k] - n[A + k])
+
+
+@compiled()
+def _know_start(nodes, bodies):
+    """Set up an implicit Euler step from the state."""
+    for n in nodes:
+        for k in range(3):
+            n[XK + k], n[VK + k], n[AS + k] = n[X + k], n[V + k], n[A + k]
+    for p in bodies:
+        for k in range(3):
+            p[BXK + k], p[BVK + k], p[BAS + k] = p[BX + k], p[BV + k], p[BA + k]
+            p[PSIK + k], p[PSD + k] = 0.0, p[BW + k]
+            p[BLK + k] = p[BL + k]
+
+
+@compiled()
+def _old_wrenches(bodies, sign):
+    """Take the outside wrench out of the rates (-1) or put it in (+1)."""
+    for p in bodies:
+        if p[B_MASS] > 0.0:
+            for k in range(3):
+                p[BA + k] += sign * p[EXTERNAL + k] / p[B_MASS]
+                p[BTAU + k] += sign * p[EXTERNAL + 3 + k]
+
+
+@compiled()
+def _count(bodies, numbers, v, omega, sums, weight, losses):
+    """Add work and losses over a share of a step.
+
+    Args:
+        bodies: See `tables.Tables`.
+        numbers: The same.
+        v: Column of the velocity.
+        omega: Column of the angular velocity.
+        sums: Energy sums.
+        weight: Time for which this counts [s].
+        losses: From `solve_stage`.
+    """
+    work = losses[2]
+    for b in range(bodies.shape[0]):
+        p = bodies[b]
+        for k in range(3):
+            work += p[EXTERNAL + k] * p[v + k] + p[EXTERNAL + 3 + k] * p[omega + k]
+            if numbers[b, B_FREE] == 0:
+                work += p[REACTION + k] * p[v + k] + p[REACTION + 3 + k] * p[omega + k]
+    sums[WORK] += weight * work
+    sums[ABSOLUTE_WORK] += weight * abs(work)
+    sums[LOSS_CABLES] += weight * losses[0]
+    sums[LOSS_GROUND] += weight * losses[1]
+    sums[LOSS_AIR] -= weight * losses[2]
+
+
+@compiled()
+def _react(bodies, numbers, kinds, cables, nodes, gravity):
+    """Force and moment that prescribed bodies need: inertia and weight less what else acts."""
+    for b in range(bodies.shape[0]):
+        p = bodies[b]
+        if numbers[b, B_FREE]:
+            continue
+        for k in range(3):
+            p[REACTION + k] = p[B_MASS] * p[BAS + k] - p[EXTERNAL + k]
+            p[REACTION + 3 + k] = p[BTAUS + k] - p[EXTERNAL + 3 + k]
+        p[REACTION + 2] += p[B_MASS] * gravity
+        for c in range(kinds.shape[0]):
+            kind, cable = kinds[c], cables[c]
+            if kind[BODY_A] == b:
+                at, force, moment, axis = kind[FIRST_NODE], END_FORCE_A, MOMENT_A, AXIS_WORLD_A
+                _react_to(p, nodes[at], cable, force, moment, axis)
+            if kind[BODY_B] == b:
+                at = kind[FIRST_NODE] + kind[SEGMENTS]
+                force, moment, axis = END_FORCE_B, MOMENT_B, AXIS_WORLD_B
+                _react_to(p, nodes[at], cable, force, moment, axis)
+
+
+@compiled()
+def _react_to(p, node, cable, force, moment, axis):
+    """Take the force of one cable's end, and the moment of its clamp, from a reaction."""
+    x, y, z = node[XS] - p[BXS], node[XS + 1] - p[BXS + 1], node[XS + 2] - p[BXS + 2]
+    fx, fy, fz = cable[force], cable[force + 1], cable[force + 2]
+    p[REACTION] -= fx
+    p[REACTION + 1] -= fy
+    p[REACTION + 2] -= fz
+    p[REACTION + 3] -= y * fz - z * fy
+    p[REACTION + 4] -= z * fx - x * fz
+    p[REACTION + 5] -= x * fy - y * fx
+    x, y, z = cable[axis], cable[axis + 1], cable[axis + 2]
+    fx, fy, fz = cable[moment], cable[moment + 1], cable[moment + 2]
+    p[REACTION + 3] -= y * fz - z * fy
+    p[REACTION + 4] -= z * fx - x * fz
+    p[REACTION + 5] -= x * fy - y * fx
+
+
+@compiled()
+def _settle(bodies, numbers, motion, corners, nodes, segments, ground):
+    """Make the last stage the state, keep the peaks of the tension."""
+    for b in range(bodies.shape[0]):
+        p, m = bodies[b], motion[b]
+        settle(p, m)
+        n = numbers[b, B_FIRST_CORNER]
+        if numbers[b, B_CORNERS] > 0 and numbers[b, B_FREE]:
+            touching = corners[n : n + numbers[b, B_CORNERS]]
+            if not near_ground(p, ground):
+                touching[:, C_FORCE + 2] = 0.0
+            settle_corners(p, m, touching, ground)
+    for n in nodes:
+        for k in range(3):
+            n[X + k], n[V + k], n[A + k] = n[XS + k], n[VS + k], n[AS + k]
+    for s in segments:
+        s[PEAK] = max(s[PEAK], s[TENSION])
+
+
+@compiled()
+def _keep(t):
+    """Copy the state at the begin of a period."""
+    t.old_nodes[:] = t.nodes
+    t.old_segments[:] = t.segments
+    t.old_bodies[:] = t.bodies
+    t.old_motion[:] = t.motion
+    t.old_corners[:] = t.corners
+    t.old_speed[:] = t.speed
+    t.old_sums[:] = t.sums
+    t.old_losses[:] = t.losses
+
+
+@compiled()
+def _return(t):
+    """Go back to the begin of the period."""
+    t.nodes[:] = t.old_nodes
+    t.segments[:] = t.old_segments
+    t.bodies[:] = t.old_bodies
+    t.motion[:] = t.old_motion
+    t.corners[:] = t.old_corners
+    t.speed[:] = t.old_speed
+    t.sums[:] = t.old_sums
+    t.losses[:] = t.old_losses
+
+
+@compiled()
+def advance(t, steps, refinements, period, command, wind, wrench_body, wrench_enu):
+    """Advance one control period in equal steps, finer ones where a stage does not converge.
+
+    Args:
+        t: `tables.Tables`.
+        steps: Number of steps; 0 finds the accelerations of a start and leaves the state.
+        refinements: How often the steps may be halved.
+        period: Control period [s].
+        command: Rotor commands, (n_drones, n_rotors).
+        wind: Air velocity, (3,).
+        wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
+        wrench_enu: The same in the world frame, (n_bodies, 6).
+
+    Returns:
+        Number of steps taken, -1 if no step was short enough.
+    """
+    bodies, numbers, motion, nodes, segments = t.bodies, t.numbers, t.motion, t.nodes, t.segments
+    gravity, ground = t.parameters[GRAVITY], t.parameters[GROUND]
+    losses, stage_losses = t.losses, t.work[56:59]
+    start = steps == 0
+    steps = max(steps, 1)
+    _keep(t)
+    level, i = 0, 0
+    segments[:, PEAK] = 0.0
+    stage = 0
+    while i < steps:
+        h = period / steps
+        dh = START_STEP_S if start else D * h
+        if stage == 0:
+            t.stage_speed[:] = t.speed
+            if start:
+                _know_start(nodes, bodies)
+                share = 0.0
+            else:
+                _old_wrenches(bodies, -1.0)
+                outside(bodies, numbers, motion, t.speed, t.rotors, wind, wrench_body, wrench_enu)
+                _old_wrenches(bodies, 1.0)
+                _count(bodies, numbers, BV, BW, t.sums, W * h, losses)
+                spin_rotors(t.stage_speed, command, t.rotors, GAMMA * h)
+                _know_nodes(nodes, True, dh)
+                for p in bodies:
+                    know(p, True, dh, GAMMA * h)
+                share = (i + GAMMA) / steps
+        else:
+            spin_rotors(t.stage_speed, command, t.rotors, (1.0 - GAMMA) * h)
+            _know_nodes(nodes, False, W * h)
+            for p in bodies:
+                remember_first_stage(p)
+                know(p, False, W * h, AHEAD)
+            share = (i + 1.0) / steps
+        solved = solve_stage(
+            t, dh, share, period, wind, wrench_body, wrench_enu, MOST_SOLUTIONS, stage_losses
+        )
+        if solved == 0:
+            if start or level == refinements:
+                return -1
+            _return(t)
+            segments[:, PEAK] = 0.0
+            level, steps, i, stage = level + 1, 2 * steps, 0, 0
+            continue
+        _react(bodies, numbers, t.kinds, t.cables, nodes, gravity)
+        t.sums[ITERATIONS] += solved
+        if start:
+            losses[:] = stage_losses
+            for n in nodes:
+                for k in range(3):
+                    n[A + k] = n[AS + k]
+            for p in bodies:
+                for k in range(3):
+                    p[BA + k], p[BTAU + k] = p[BAS + k], p[BTAUS + k]
+            return 1
+        _count(bodies, numbers, BVS, BWS, t.sums, (W if stage == 0 else D) * h, stage_losses)
+        if stage == 0:
+            stage = 1
+            continue
+        losses[:] = stage_losses
+        t.speed[:] = t.stage_speed
+        _settle(bodies, numbers, motion, t.corners, nodes, segments, ground)
+        stage = 0
+        i += 1
+    return steps
