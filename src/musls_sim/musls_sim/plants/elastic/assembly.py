@@ -35,7 +35,6 @@ from musls_sim.plants.elastic.columns import (
     FIRST_NODE,
     FIRST_ROW,
     FIRST_SEGMENT,
-    FORCE,
     GEOMETRIC,
     GRAVITY,
     GROUND,
@@ -278,7 +277,6 @@ def assemble_bending(
     """
     start, count = kind[FIRST_NODE], kind[SEGMENTS]
     first, begin = kind[FIRST_ROW], kind[FIRST_SEGMENT]
-    segments[begin : begin + count, FORCE] = 0.0
     lost = 0.0
     out, u1, u2 = work[0:15], work[15:18], work[18:21]
     for i in range(count + 1):

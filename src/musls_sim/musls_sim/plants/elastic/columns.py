@@ -22,7 +22,7 @@ NODE_COLUMNS = 34
 
 # Segments. TENSION belongs to the linearised stage, ELASTIC is its part without damping.
 REST, DIRECTION, LENGTH, TENSION, ELASTIC = 0, 1, 4, 5, 6
-STIFFNESS, GEOMETRIC, RATE, ALIVE, PEAK, FORCE = 7, 8, 9, 10, 11, 12
+STIFFNESS, GEOMETRIC, RATE, ALIVE, PEAK, INVERSE_REST = 7, 8, 9, 10, 11, 12
 SEGMENT_COLUMNS = 13
 
 # Bodies. PSI is the rotation vector since the begin of the step, PSD its rate, L the angular

@@ -11,12 +11,16 @@ from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.energy import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
 from musls_sim.plants.elastic.step import advance
+from musls_sim.plants.elastic.tables import INTEGERS, packed
 from musls_sim.plants.interface import SimulationDiverged
 
 Array = NDArray[np.float64]
 
 REFINEMENTS = 8
 """How often the step of a period may be halved."""
+
+SPEED_LIMIT_M_S = 100.0
+"""No body of a slung-load system gets that fast; beyond it something has gone wrong."""
 
 Path = Callable[[float, float], Array]
 """Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""
@@ -38,9 +42,25 @@ class Engine:
         wind_enu_m_s: (3,).
     """
 
-    def __init__(self, rig: Rig, period_s: float = 0.004, substeps: int = 1) -> None:
-        """Build the tables and find the accelerations of the start."""
-        self.rig, self.tables = rig, build_tables(rig)
+    def __init__(
+        self,
+        rig: Rig,
+        period_s: float = 0.004,
+        substeps: int = 1,
+        rotor_speed_rad_s: Array | None = None,
+    ) -> None:
+        """Build the tables and find the accelerations of the start.
+
+        Args:
+            rig: What to simulate.
+            period_s: Time of a step.
+            substeps: Steps in a period.
+            rotor_speed_rad_s: Rotor speeds at the start; default at rest.
+        """
+        self.rig = rig
+        self._memory, self.tables = packed(build_tables(rig))
+        if rotor_speed_rad_s is not None:
+            self.tables.speed[:] = rotor_speed_rad_s
         self.period_s, self.substeps = period_s, substeps
         self.refined_periods = 0
         self._periods = 0
@@ -75,6 +95,26 @@ class Engine:
                 self.tables.path[b] = 0.0
                 self.tables.path[b, :, :3] = p[c.BX : c.BX + 3]
 
+    def prescribe(self, bodies: set[int], paths: dict[int, Path]) -> None:
+        """Choose which bodies are prescribed from now on.
+
+        Args:
+            bodies: Their indices.
+            paths: Paths of those that move.
+        """
+        old = self.tables
+        for b, body in enumerate(self.rig.bodies):
+            body.prescribed = b in bodies
+        fresh = build_tables(self.rig)
+        for b, body in enumerate(self.rig.bodies):
+            if not body.prescribed:
+                inverse = np.linalg.inv(np.asarray(body.inertia_kg_m2, float))
+                old.bodies[b, c.B_INVERSE : c.B_INVERSE + 9] = inverse.ravel()
+        for name in INTEGERS:
+            getattr(old, name)[:] = getattr(fresh, name)
+        self._prescribed, self.paths = sorted(bodies), paths
+        self._set_paths(self.time_s)
+
     def step(self) -> None:
         """Advance one control period.
 
@@ -83,6 +123,11 @@ class Engine:
         """
         self._set_paths(self.time_s)
         steps = self._advance(self.substeps)
+        if steps == -2:
+            raise SimulationDiverged(
+                f"simulation diverged at {self.time_s:.3f} s: a body moves faster than "
+                f"{SPEED_LIMIT_M_S:g} m/s; check rotor commands, wind and forces"
+            )
         if steps < 0:
             raise SimulationDiverged(
                 f"simulation diverged at {self.time_s:.3f} s: the elastic cables found no solution "
@@ -94,10 +139,11 @@ class Engine:
     def _advance(self, steps: int) -> int:
         return int(
             advance(
-                self.tables,
+                *self._memory,
                 steps,
                 REFINEMENTS,
                 self.period_s,
+                SPEED_LIMIT_M_S,
                 self.command,
                 self.wind_enu_m_s,
                 self.wrench_body,

@@ -157,7 +157,7 @@ def build_tables(rig: Rig) -> Tables:
     parameters[c.GROUND] = -np.inf if ground is None else ground
     parameters[c.FRICTION] = rig.ground_friction
     parameters[c.TOLERANCE_N] = TENSION_TOLERANCE_SHARE * rig.mass_kg * 9.80665
-    n = len(rig.cables)
+    n, room = len(rig.cables), 6 * len(rig.bodies)
     motion = np.zeros((len(bodies), 27))
     motion[:, :9] = bodies[:, c.BR : c.BR + 9]
     motion[:, 9:12] = bodies[:, c.BX : c.BX + 3]
@@ -187,22 +187,19 @@ def build_tables(rig: Rig) -> Tables:
         edge=np.zeros((n, c.WIDEST_BORDER)),
         small=np.zeros((n, c.SMALL, c.SMALL)),
         small_right=np.zeros((n, c.SMALL)),
-        matrix=np.zeros((n_dofs, n_dofs)),
-        envelope=_envelope(kinds, numbers, n_dofs),
-        unknown=np.zeros(n_dofs),
+        matrix=np.zeros((room, room)),
+        envelope=_envelope(kinds, numbers, room),
+        counts=np.array([n_dofs]),
+        unknown=np.zeros(room),
         sums=np.zeros(c.SUMS),
+        old_sums=np.zeros(c.SUMS),
         losses=np.zeros(3),
         work=np.zeros(64),
         own=np.zeros((6, 6)),
         blocks=np.zeros((3, 3, 3)),
-        old_nodes=nodes.copy(),
-        old_segments=segments.copy(),
-        old_bodies=bodies.copy(),
-        old_motion=motion.copy(),
-        old_corners=corners.copy(),
-        old_speed=speed.copy(),
-        old_sums=np.zeros(c.SUMS),
-        old_losses=np.zeros(3),
+        shown=np.zeros((len(bodies), 16)),
+        force=np.zeros((n, 2, 3)),
+        peak=np.zeros(n),
     )
 
 
@@ -287,6 +284,7 @@ def _segment_table(rig: Rig, kinds: NDArray[np.int64]) -> Array:
     for kind, cable in zip(kinds, rig.cables, strict=True):
         rows = segments[kind[c.FIRST_SEGMENT] : kind[c.FIRST_SEGMENT] + cable.segments]
         rows[:, c.REST] = cable.length_m / cable.segments
+        rows[:, c.INVERSE_REST] = cable.segments / cable.length_m
         rows[:, c.ALIVE] = 1.0
     return segments
 
@@ -335,10 +333,8 @@ def _elimination_order(rig: Rig) -> list[int]:
     return sorted(free, key=lambda b: (degree[b], b))
 
 
-def _envelope(
-    kinds: NDArray[np.int64], numbers: NDArray[np.int64], n_dofs: int
-) -> NDArray[np.int64]:
-    envelope = 6 * (np.arange(n_dofs) // 6)
+def _envelope(kinds: NDArray[np.int64], numbers: NDArray[np.int64], room: int) -> NDArray[np.int64]:
+    envelope = 6 * (np.arange(room) // 6)
     for kind in kinds:
         pair = sorted(numbers[kind[[c.BODY_A, c.BODY_B]], c.B_DOF])
         if pair[0] >= 0:

@@ -79,13 +79,18 @@ from musls_sim.plants.elastic.columns import (
     TOLERANCE_N,
     VK,
     VS,
-    XK,
     XS,
 )
 from musls_sim.plants.elastic.contact import corner_forces, near_ground
 from musls_sim.plants.elastic.coupling import add_ends, gather_ends, spread_ends
 from musls_sim.plants.elastic.leaf import invert_free, invert_touching, move_leaf, prepare_leaf
-from musls_sim.plants.elastic.plain import assemble_plain, eliminate_plain, finish_plain
+from musls_sim.plants.elastic.plain import (
+    add_tail,
+    assemble_plain,
+    eliminate_plain,
+    finish_plain,
+    move_tail,
+)
 from musls_sim.plants.rigid_links.kinematics import OMEGA, POSITION, VELOCITY
 
 TENSION_SHARE = 1e-3
@@ -93,8 +98,8 @@ TENSION_SHARE = 1e-3
 
 
 @compiled()
-def place_all(bodies, numbers, motion, path, kinds, cables, nodes, dh, s, period):
-    """Bodies, clamps and nodes in the positions that the present accelerations give.
+def place_bodies(bodies, numbers, motion, path, kinds, cables, nodes, dh, s, period):
+    """Bodies, cable ends and clamps in the positions that the present accelerations give.
 
     Args:
         bodies: See `tables.Tables`.
@@ -113,23 +118,18 @@ def place_all(bodies, numbers, motion, path, kinds, cables, nodes, dh, s, period
             place(bodies[b], motion[b], dh)
         else:
             follow(bodies[b], motion[b], path[b], s, period)
+    faster = 1.0 / dh
     for c in range(kinds.shape[0]):
         kind, cable = kinds[c], cables[c]
-        start, last = kind[FIRST_NODE], kind[FIRST_NODE] + kind[SEGMENTS]
-        for i in range(start + 1, last):
-            node = nodes[i]
-            for k in range(3):
-                node[VS + k] = node[VK + k] + dh * node[AS + k]
-                node[XS + k] = node[XK + k] + dh * node[VS + k]
         for end in range(2):
-            b, point, node = kind[BODY_A], POINT_A, nodes[start]
+            b, point, node = kind[BODY_A], POINT_A, nodes[kind[FIRST_NODE]]
             if end == 1:
-                b, point, node = kind[BODY_B], POINT_B, nodes[last]
+                b, point, node = kind[BODY_B], POINT_B, nodes[kind[FIRST_NODE] + kind[SEGMENTS]]
             fixed = numbers[b, B_FREE] == 0
             point_motion(bodies[b], motion[b], cable[point : point + 3], node, XS, fixed)
             if not fixed:
                 for k in range(3):
-                    node[AS + k] = (node[VS + k] - node[VK + k]) / dh
+                    node[AS + k] = (node[VS + k] - node[VK + k]) * faster
         if kind[BENDS]:
             if kind[CLAMP_A]:
                 _turn_axis(motion[kind[BODY_A]], cable, AXIS_A, AXIS_WORLD_A, AXIS_RATE_A)
@@ -160,9 +160,9 @@ def outside(bodies, numbers, motion, speed, rotors, wind, wrench_body, wrench_en
 
 
 @compiled()
-def _begin_bodies(bodies, numbers, motion, corners, parameters, matrix, own, k3, r, dh):
+def _begin_bodies(bodies, numbers, motion, corners, parameters, matrix, n_dofs, own, k3, r, dh):
     """Balance of the bodies without cables, their matrix, and the inverses of the leaves."""
-    matrix[:] = 0.0
+    matrix[:n_dofs, :n_dofs] = 0.0
     ground = parameters[GROUND]
     for b in range(bodies.shape[0]):
         p, first = bodies[b], numbers[b, B_DOF]
@@ -213,6 +213,8 @@ def _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh)
         for k in range(3):
             node[DELTA + k] = right[row + k]
             node[AS + k] += scale * right[row + k]
+            node[VS + k] += right[row + k] / dh
+            node[XS + k] += right[row + k]
 
 
 @compiled()
@@ -296,12 +298,15 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
     band, border, right = t.band, t.border, t.right
     work, own, k3, scaled = t.work, t.own, t.blocks[0], t.blocks[1]
     arms, shift, ends, r = t.blocks[2], work[32:45], work[45:52], work[52:55]
+    check = work[59:62]
     tolerance, ground = parameters[TOLERANCE_N], parameters[GROUND]
     n_bodies, n_cables = bodies.shape[0], kinds.shape[0]
-    place_all(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
+    place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
     for iteration in range(1, iterations + 1):
         outside(bodies, numbers, motion, t.stage_speed, t.rotors, wind, wrench_body, wrench_enu)
-        _begin_bodies(bodies, numbers, motion, t.corners, parameters, t.matrix, own, k3, r, dh)
+        _begin_bodies(
+            bodies, numbers, motion, t.corners, parameters, t.matrix, t.counts[0], own, k3, r, dh
+        )
         losses[:] = 0.0
         for c in range(n_cables):
             kind, cable = kinds[c], cables[c]
@@ -318,7 +323,13 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
                 )  # fmt: skip
                 begin = first - 3 if kind[FOLD] == FROM_LEAF else first
                 eliminate_plain(band, right, begin, first + rows)
-                bent = 0.0
+                losses[1] += lost
+                losses[2] += blown
+                b = kind[BODY_B]
+                add_tail(
+                    kind, nodes, bodies[b], numbers[b, B_DOF], band, right, small, small_right,
+                    t.matrix, r, k3,
+                )  # fmt: skip
             else:
                 end = first + rows + kind[TAIL]
                 band[first:end] = 0.0
@@ -343,40 +354,54 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
                         work, k3, scaled,
                     )  # fmt: skip
                 eliminate(band, border, right, corner, edge, first, rows, width, kind[BORDER])
-            gather_ends(kind, band, border, right, t.corner[c], edge, small, small_right)
-            losses[0] += bent
-            losses[1] += lost
-            losses[2] += blown
-            add_ends(kind, cable, nodes, bodies, numbers, small, small_right, t.matrix, arms, k3)
+                gather_ends(kind, band, border, right, t.corner[c], edge, small, small_right)
+                losses[0] += bent
+                losses[1] += lost
+                losses[2] += blown
+                add_ends(
+                    kind, cable, nodes, bodies, numbers, small, small_right, t.matrix, arms, k3
+                )
         for b in range(n_bodies):
             first = numbers[b, B_DOF]
             if first >= 0:
                 t.unknown[first : first + 6] = bodies[b, RIGHT : RIGHT + 6]
-        if not solve_envelope(t.matrix, t.envelope, t.unknown, t.unknown.shape[0]):
+        if not solve_envelope(t.matrix, t.envelope, t.unknown, t.counts[0]):
             return 0
         for b in range(n_bodies):
             first = numbers[b, B_DOF]
             if first >= 0:
                 bodies[b, RIGHT : RIGHT + 6] = t.unknown[first : first + 6]
+        worst = 0.0
         for c in range(n_cables):
             kind, cable = kinds[c], cables[c]
-            spread_ends(
-                kind, cable, nodes, bodies, numbers, t.small[c], t.small_right[c], right, ends,
-                arms, shift,
-            )  # fmt: skip
+            rate = cable[REST_RATE] / kind[SEGMENTS]
             if kind[FOLD] == BORDERED:
+                spread_ends(
+                    kind, cable, nodes, bodies, numbers, t.small[c], t.small_right[c], right, ends,
+                    arms, shift,
+                )  # fmt: skip
                 _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh)
                 continue
-            leaf, node = bodies[kind[BODY_A]], nodes[kind[FIRST_NODE]]
-            finish_plain(kind, cable, nodes, segments, leaf, band, right, t.edge[c], dh)
+            b = kind[BODY_B]
+            move_tail(
+                kind, cable, nodes, bodies[b], numbers[b, B_DOF], right, t.small[c],
+                t.small_right[c],
+            )  # fmt: skip
+            finish_plain(
+                kind, cable, t.laws, nodes, segments, band, right, t.edge[c], dh, rate, check
+            )
+            worst = max(worst, check[0] / (TENSION_SHARE * check[1] + tolerance))
+            losses[0] += check[2]
             if kind[FOLD] == FROM_LEAF:
-                move_leaf(leaf, node[DELTA], node[DELTA + 1], node[DELTA + 2])
+                node = nodes[kind[FIRST_NODE]]
+                move_leaf(bodies[kind[BODY_A]], node[DELTA], node[DELTA + 1], node[DELTA + 2])
         for b in range(n_bodies):
             if numbers[b, B_FREE]:
                 correct(bodies[b], dh)
-        place_all(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
-        worst = 0.0
+        place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
         for c in range(n_cables):
+            if kinds[c, FOLD] != BORDERED:
+                continue
             error, lost = _tension_error(
                 kinds[c], cables[c], t.laws, nodes, segments, tolerance, dh
             )

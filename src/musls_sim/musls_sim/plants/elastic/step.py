@@ -19,7 +19,6 @@ from musls_description.compiled import compiled
 from musls_sim.plants.elastic.bodies import know, remember_first_stage, settle
 from musls_sim.plants.elastic.columns import (
     ABSOLUTE_WORK,
-    AG,
     AS,
     AXIS_WORLD_A,
     AXIS_WORLD_B,
@@ -62,7 +61,6 @@ from musls_sim.plants.elastic.columns import (
     REACTION,
     SEGMENTS,
     TENSION,
-    VG,
     VK,
     VS,
     WORK,
@@ -73,8 +71,11 @@ from musls_sim.plants.elastic.columns import (
     X,
 )
 from musls_sim.plants.elastic.contact import near_ground, settle_corners
+from musls_sim.plants.elastic.output import collect_bodies, collect_cables
 from musls_sim.plants.elastic.stage import outside, solve_stage
+from musls_sim.plants.elastic.tables import unpack
 from musls_sim.plants.rigid_links.forces import spin_rotors
+from musls_sim.plants.rigid_links.kinematics import fastest_body
 
 GAMMA = 2.0 - np.sqrt(2.0)
 D = 0.5 * GAMMA
@@ -89,19 +90,29 @@ START_STEP_S = 1e-6
 
 
 @compiled()
-def _know_nodes(nodes, first, h):
-    """What a stage knows of the nodes, see `bodies.know`."""
+def _know_first(nodes, dh):
+    """What the first stage knows of the nodes, and where they are by the guess."""
     for n in nodes:
         for k in range(3):
-            if first:
-                n[XK + k] = n[X + k] + h * n[V + k]
-                n[VK + k] = n[V + k] + h * n[A + k]
-                n[AS + k] = n[A + k]
-            else:
-                n[VG + k], n[AG + k] = n[VS + k], n[AS + k]
-                n[XK + k] = n[X + k] + h * (n[V + k] + n[VG + k])
-                n[VK + k] = n[V + k] + h * (n[A + k] + n[AG + k])
-                n[AS + k] = n[AG + k] + AHEAD * (n[AG + k] - n[A + k])
+            a = n[A + k]
+            v = n[V + k] + dh * a
+            x = n[X + k] + dh * n[V + k]
+            n[XK + k], n[VK + k], n[AS + k] = x, v, a
+            v += dh * a
+            n[VS + k], n[XS + k] = v, x + dh * v
+
+
+@compiled()
+def _know_second(nodes, wh, dh):
+    """The same for the second stage; its guess goes on along the change of the acceleration."""
+    for n in nodes:
+        for k in range(3):
+            a, ag, vg = n[A + k], n[AS + k], n[VS + k]
+            x, v = n[X + k] + wh * (n[V + k] + vg), n[V + k] + wh * (a + ag)
+            a = ag + AHEAD * (ag - a)
+            n[XK + k], n[VK + k], n[AS + k] = x, v, a
+            v += dh * a
+            n[VS + k], n[XS + k] = v, x + dh * v
 
 
 @compiled()
@@ -110,6 +121,7 @@ def _know_start(nodes, bodies):
     for n in nodes:
         for k in range(3):
             n[XK + k], n[VK + k], n[AS + k] = n[X + k], n[V + k], n[A + k]
+            n[XS + k], n[VS + k] = n[X + k], n[V + k]
     for p in bodies:
         for k in range(3):
             p[BXK + k], p[BVK + k], p[BAS + k] = p[BX + k], p[BV + k], p[BA + k]
@@ -214,57 +226,49 @@ def _settle(bodies, numbers, motion, corners, nodes, segments, ground):
 
 
 @compiled()
-def _keep(t):
-    """Copy the state at the begin of a period."""
-    t.old_nodes[:] = t.nodes
-    t.old_segments[:] = t.segments
-    t.old_bodies[:] = t.bodies
-    t.old_motion[:] = t.motion
-    t.old_corners[:] = t.corners
-    t.old_speed[:] = t.speed
-    t.old_sums[:] = t.sums
-    t.old_losses[:] = t.losses
-
-
-@compiled()
-def _return(t):
-    """Go back to the begin of the period."""
-    t.nodes[:] = t.old_nodes
-    t.segments[:] = t.old_segments
-    t.bodies[:] = t.old_bodies
-    t.motion[:] = t.old_motion
-    t.corners[:] = t.old_corners
-    t.speed[:] = t.old_speed
-    t.sums[:] = t.old_sums
-    t.losses[:] = t.old_losses
-
-
-@compiled()
-def advance(t, steps, refinements, period, command, wind, wrench_body, wrench_enu):
+def advance(
+    numbers_,
+    integers,
+    layout,
+    kept,
+    steps,
+    refinements,
+    period,
+    limit,
+    command,
+    wind,
+    wrench_body,
+    wrench_enu,
+):
     """Advance one control period in equal steps, finer ones where a stage does not converge.
 
     Args:
-        t: `tables.Tables`.
+        numbers_: Memory of the tables, see `tables.Memory`.
+        integers: The same.
+        layout: The same.
+        kept: The same.
         steps: Number of steps; 0 finds the accelerations of a start and leaves the state.
         refinements: How often the steps may be halved.
         period: Control period [s].
+        limit: Speed beyond which a body's motion is not physical [m/s].
         command: Rotor commands, (n_drones, n_rotors).
         wind: Air velocity, (3,).
         wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
         wrench_enu: The same in the world frame, (n_bodies, 6).
 
     Returns:
-        Number of steps taken, -1 if no step was short enough.
+        Number of steps taken, -1 if no step was short enough, -2 if a body is too fast.
     """
+    t = unpack(numbers_, integers, layout)
     bodies, numbers, motion, nodes, segments = t.bodies, t.numbers, t.motion, t.nodes, t.segments
     gravity, ground = t.parameters[GRAVITY], t.parameters[GROUND]
     losses, stage_losses = t.losses, t.work[56:59]
     start = steps == 0
     steps = max(steps, 1)
-    _keep(t)
-    level, i = 0, 0
+    level, i, stage = 0, 0, 0
     segments[:, PEAK] = 0.0
-    stage = 0
+    if steps > 1:
+        kept[:] = numbers_[: kept.shape[0]]
     while i < steps:
         h = period / steps
         dh = START_STEP_S if start else D * h
@@ -277,15 +281,17 @@ def advance(t, steps, refinements, period, command, wind, wrench_body, wrench_en
                 _old_wrenches(bodies, -1.0)
                 outside(bodies, numbers, motion, t.speed, t.rotors, wind, wrench_body, wrench_enu)
                 _old_wrenches(bodies, 1.0)
+                if steps == 1:  # nothing else of the state changes before both stages converged
+                    t.old_sums[:] = t.sums
                 _count(bodies, numbers, BV, BW, t.sums, W * h, losses)
                 spin_rotors(t.stage_speed, command, t.rotors, GAMMA * h)
-                _know_nodes(nodes, True, dh)
+                _know_first(nodes, dh)
                 for p in bodies:
                     know(p, True, dh, GAMMA * h)
                 share = (i + GAMMA) / steps
         else:
             spin_rotors(t.stage_speed, command, t.rotors, (1.0 - GAMMA) * h)
-            _know_nodes(nodes, False, W * h)
+            _know_second(nodes, W * h, dh)
             for p in bodies:
                 remember_first_stage(p)
                 know(p, False, W * h, AHEAD)
@@ -296,8 +302,11 @@ def advance(t, steps, refinements, period, command, wind, wrench_body, wrench_en
         if solved == 0:
             if start or level == refinements:
                 return -1
-            _return(t)
-            segments[:, PEAK] = 0.0
+            if steps > 1:
+                numbers_[: kept.shape[0]] = kept
+            else:
+                t.sums[:] = t.old_sums
+                kept[:] = numbers_[: kept.shape[0]]
             level, steps, i, stage = level + 1, 2 * steps, 0, 0
             continue
         _react(bodies, numbers, t.kinds, t.cables, nodes, gravity)
@@ -310,7 +319,7 @@ def advance(t, steps, refinements, period, command, wind, wrench_body, wrench_en
             for p in bodies:
                 for k in range(3):
                     p[BA + k], p[BTAU + k] = p[BAS + k], p[BTAUS + k]
-            return 1
+            break
         _count(bodies, numbers, BVS, BWS, t.sums, (W if stage == 0 else D) * h, stage_losses)
         if stage == 0:
             stage = 1
@@ -320,4 +329,7 @@ def advance(t, steps, refinements, period, command, wind, wrench_body, wrench_en
         _settle(bodies, numbers, motion, t.corners, nodes, segments, ground)
         stage = 0
         i += 1
-    return steps
+    collect_cables(t.kinds, t.cables, nodes, segments, t.force, t.peak)
+    collect_bodies(motion, 0.0 if start else period, t.shown)
+    _, speed = fastest_body(motion)
+    return steps if speed <= limit else -2

@@ -1,0 +1,281 @@
+"""Load and drones on elastic cables, the plant `cable_model: elastic`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from musls_description.errors import ConfigError
+from musls_description.spawn import Configuration
+from musls_description.system import Box, SlungLoadSystem
+from musls_description.tree import build_tree
+from musls_sim.plants.changes import RotorEfficiency
+from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import line
+from musls_sim.plants.elastic.engine import Engine
+from musls_sim.plants.elastic.equilibrium import (
+    hanging_nodes,
+    holding_forces,
+    linear_strain,
+    resampled,
+)
+from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
+from musls_sim.plants.energy import EnergyAudit
+from musls_sim.plants.interface import (
+    Change,
+    PlantInputs,
+    PlantState,
+    PrescribedMotion,
+)
+from musls_sim.plants.rigid_links.forces import rotor_table
+from musls_sim.plants.rigid_links.kinematics import body_motion, joint_table
+from musls_sim.plants.rigid_links.stability import CONTROL_PERIOD_S, substeps
+
+Array = NDArray[np.float64]
+
+LONGEST_STEP_S = CONTROL_PERIOD_S
+
+DIFFERENCE_S = 1e-4
+"""Time over which the velocity of a prescribed pose is taken."""
+
+
+class ElasticPlant:
+    """Elastic cables between load and drones, see `interface.Plant`.
+
+    Cables have the segments, length and mass of their description and the stiffness of a 3 mm
+    braided polyethylene line, see `line`. `cable.joint` (of the rigid links) and `cable.twist` have
+    no meaning here: point masses neither turn nor twist.
+    """
+
+    cable_model = "elastic"
+
+    def __init__(
+        self,
+        system: SlungLoadSystem,
+        start: Configuration,
+        *,
+        physics_step_s: float | None = None,
+        gravity_m_s2: float = 9.80665,
+        ground_height_enu_m: float | None = 0.0,
+        rotor_speed_rad_s: Array | None = None,
+        ea_n: float = line.EA_N,
+        damping_n_s: float | None = None,
+        ei_n_m2: float = line.EI_N_M2,
+        segments: int | None = None,
+    ) -> None:
+        """Build the tables in the start configuration, at rest.
+
+        A configuration in which the cables hold the load up (`hanging_equilibrium`) becomes an
+        equilibrium of the elastic cables: the drones stand higher by the stretch. In any other the
+        nodes are where the joints of the rigid links are.
+
+        Args:
+            system: What to build.
+            start: Configuration at time 0.
+            physics_step_s: Time step; None takes 4 ms, which is stable for any cable.
+            gravity_m_s2: Gravity.
+            ground_height_enu_m: Height of the ground, None for no ground.
+            rotor_speed_rad_s: Rotor speeds at time 0, (n_drones, n_rotors); default at rest.
+            ea_n: Axial stiffness of the cables.
+            damping_n_s: Force per rate of strain; None for the default line's relaxation time.
+            ei_n_m2: Bending stiffness.
+            segments: Segments per cable; None takes the number of links.
+        """
+        self.system = system
+        self.gravity_m_s2 = gravity_m_s2
+        self.period_s = CONTROL_PERIOD_S
+        self.substeps = substeps(LONGEST_STEP_S if physics_step_s is None else physics_step_s)
+        self.physics_step_s = self.period_s / self.substeps
+        self._ea, self._ei = ea_n, ei_n_m2
+        self._damping = line.RELAXATION_TIME_S * ea_n if damping_n_s is None else damping_n_s
+        rig = Rig(
+            *self._bodies_and_cables(start, segments, gravity_m_s2),
+            rotors=rotor_table(system),
+            gravity_m_s2=gravity_m_s2,
+            ground_height_enu_m=ground_height_enu_m,
+            ground_friction=system.ground_friction,
+        )
+        self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s)
+        t, n = self.engine.tables, system.n_drones
+        self.state = PlantState(t.shown[: 1 + n], t.speed, t.force[:n], t.peak[:n])
+        self._motion: PrescribedMotion | None = None
+
+    # ------------------------------------------------------------------------------- the build
+
+    def _bodies_and_cables(
+        self, start: Configuration, segments: int | None, gravity: float
+    ) -> tuple[list[RigBody], list[RigCable]]:
+        """Bodies (load, drones) and cables (from the drone to the load) of the start."""
+        system = self.system
+        tree = build_tree(system)
+        motion = np.zeros((len(tree.bodies), 27))
+        first = np.append(tree.first_coordinate, tree.n_coordinates)
+        parents = np.array([body.parent for body in tree.bodies])
+        still = np.zeros(tree.n_coordinates)
+        body_motion(start.coordinates, still, parents, first, joint_table(tree), motion)
+        load = motion[0]
+        arms = np.array(system.load.cable_attachments_m) @ load[:9].reshape(3, 3).T
+        directions = motion[tree.first_link, :9].reshape(-1, 3, 3)[:, :, 0]
+        link_weights = np.array([k.link_mass_kg * gravity for k in system.cables])
+        weight = system.load.mass_kg * gravity
+        forces = holding_forces(directions, arms, link_weights, weight) if weight > 0.0 else None
+        bodies = [_rig_body(system.load, load)]
+        cables = []
+        for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
+            m = motion[tree.drone[i]].copy()
+            hook = m[:9].reshape(3, 3) @ drone.cable_attachment_m
+            joints = motion[tree.first_link[i] : tree.drone[i], 9:12]
+            n = cable.links if segments is None else segments
+            if forces is None:
+                nodes = resampled(np.vstack([joints, m[9:12] + hook]), n)
+            else:
+                shape = n, cable.length_m, cable.mass_kg, gravity
+                nodes = hanging_nodes(forces[i], *shape, linear_strain(self._ea))
+                nodes += load[9:12] + arms[i]
+                m[9:12] = nodes[-1] - hook
+            bodies.append(_rig_body(drone, m, i))
+            cables.append(
+                RigCable(
+                    bodies=(1 + i, 0),
+                    points_m=np.array(
+                        [drone.cable_attachment_m, system.load.cable_attachments_m[i]]
+                    ),
+                    nodes_enu_m=nodes[::-1],
+                    length_m=cable.length_m,
+                    mass_kg=cable.mass_kg,
+                    ea_n=self._ea,
+                    damping_n_s=self._damping,
+                    ei_n_m2=self._ei,
+                )
+            )
+        return bodies, cables
+
+    # -------------------------------------------------------------------------------- the step
+
+    @property
+    def time_s(self) -> float:
+        """Simulated time, exact multiple of the period."""
+        return self.engine.time_s
+
+    @property
+    def refined_periods(self) -> int:
+        """Periods that needed finer steps than the usual."""
+        return self.engine.refined_periods
+
+    def step(self, inputs: PlantInputs) -> None:
+        """Advance one control period, see `interface.Plant.step`."""
+        engine = self.engine
+        if inputs.motion is not self._motion:
+            self._prescribe(inputs.motion)
+        engine.command = inputs.rotor_command_rad_s
+        engine.wind_enu_m_s = inputs.wind_enu_m_s
+        engine.wrench_body, engine.wrench_enu = inputs.wrench_body, inputs.wrench_enu
+        if self._motion is not None:
+            engine.command = self._rotors_at_rest
+            if self._motion.load_wrench is not None:
+                engine.wrench_enu = inputs.wrench_enu.copy()
+                engine.wrench_enu[0] += self._motion.load_wrench(self.time_s + self.period_s / 2)
+        engine.step()
+
+    def _prescribe(self, motion: PrescribedMotion | None) -> None:
+        """Let the drones follow a path, or fly again."""
+        self._motion = motion
+        self._rotors_at_rest = np.zeros_like(self.state.rotor_speed_rad_s)
+        drones = range(1, 1 + self.system.n_drones)
+        paths = {} if motion is None else {b: _PosePath(motion.pose, b - 1) for b in drones}
+        self.engine.prescribe(set(paths), paths)
+
+    def apply(self, change: Change) -> None:
+        """Change the system between two periods, see `interface.Plant.apply`."""
+        if not isinstance(change, RotorEfficiency):
+            raise ConfigError(f"cable_model elastic cannot do {type(change).__name__}")
+        n, rotors = self.system.n_drones, self.state.rotor_speed_rad_s.shape[1]
+        if not 1 <= change.drone <= n:
+            raise ConfigError(f"drone = {change.drone}: must be 1 to {n}")
+        if change.rotor is not None and not 1 <= change.rotor <= rotors:
+            raise ConfigError(f"rotor = {change.rotor}: must be 1 to {rotors}")
+        which = slice(None) if change.rotor is None else change.rotor - 1
+        table, fresh = self.engine.tables.rotors, rotor_table(self.system)
+        columns = slice(3, 5)  # thrust and torque coefficients
+        d = change.drone - 1
+        table[d, which, columns] = change.efficiency * fresh[d, which, columns]
+
+    def cable_nodes_enu_m(self, index: int) -> Array:
+        """Nodes of cable `index` (from 0) from the load to the drone, (segments + 1, 3)."""
+        return self.engine.nodes_enu_m(index)[::-1].copy()
+
+    def segment_tensions_n(self, index: int) -> Array:
+        """Tension of each segment of cable `index` from the load to the drone, (segments,)."""
+        return self.engine.tensions_n(index)[::-1].copy()
+
+    @property
+    def end_wrench(self) -> Array:
+        """Moment about its centre and force that moves each prescribed drone, world, (n, 6)."""
+        reaction = [self.engine.reaction(1 + i) for i in range(self.system.n_drones)]
+        return np.array([[*w[3:], *w[:3]] for w in reaction])
+
+    @property
+    def audit(self) -> EnergyAudit:
+        """Work, losses and energies since the start."""
+        sums, energy = self.engine.tables.sums, float(self.engine.energy_j().sum())
+        return EnergyAudit(
+            work_j=float(sums[c.WORK]),
+            absolute_work_j=float(sums[c.ABSOLUTE_WORK]),
+            loss_j=float(sums[c.LOSS_CABLES] + sums[c.LOSS_GROUND]),
+            start_j=self.engine.start_energy_j,
+            energy_j=energy,
+        )
+
+
+def _rig_body(part: object, motion: Array, drone: int = -1) -> RigBody:
+    """Rigid body of a load or drone at its start."""
+    return RigBody(
+        mass_kg=part.mass_kg,  # type: ignore[attr-defined]
+        inertia_kg_m2=np.array(part.inertia_kg_m2),  # type: ignore[attr-defined]
+        position_enu_m=motion[9:12].copy(),
+        rotation=motion[:9].reshape(3, 3).copy(),
+        drag_n_s_m=np.array(part.drag_n_s_m),  # type: ignore[attr-defined]
+        corners_m=_corners(part.collision),  # type: ignore[attr-defined]
+        drone=drone,
+    )
+
+
+def _corners(box: Box) -> Array:
+    """Corners of a box, (8, 3)."""
+    signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    return np.array(box.center_m) + 0.5 * signs * np.array(box.size_m)
+
+
+class _PosePath:
+    """Motion of one drone within a period from poses: cubic between the ends."""
+
+    def __init__(self, pose: Callable[[float], tuple[Array, Array]], drone: int) -> None:
+        self._pose, self._drone = pose, drone
+
+    def __call__(self, begin_s: float, end_s: float) -> Array:
+        step, length = DIFFERENCE_S, end_s - begin_s
+        out = np.zeros((2, 18))
+        first = self._at(begin_s)[1]
+        ends = []
+        for time in (begin_s, end_s):
+            low = max(time - step, 0.0)
+            (p0, r0), (p1, r1), (p, r) = self._at(low), self._at(time + step), self._at(time)
+            span = time + step - low
+            ends.append([p, (p1 - p0) / span, (r * first.inv()).as_rotvec(),
+                         (r1 * r0.inv()).as_rotvec() / span])  # fmt: skip
+        for x, at in ((0, 0), (2, 9)):
+            x0, v0, x1, v1 = ends[0][x], ends[0][x + 1], ends[1][x], ends[1][x + 1]
+            mean = (x1 - x0) / length
+            out[0, at : at + 9] = [*x0, *v0, *((6.0 * mean - 4.0 * v0 - 2.0 * v1) / length)]
+            out[1, at : at + 9] = [*x1, *v1, *((4.0 * v1 + 2.0 * v0 - 6.0 * mean) / length)]
+        return out
+
+    def _at(self, time_s: float) -> tuple[Array, Rotation]:
+        position, quaternion = self._pose(time_s)
+        return (
+            np.asarray(position[self._drone], float),
+            Rotation.from_quat(quaternion[self._drone], scalar_first=True),
+        )
