@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
+from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
@@ -28,6 +28,9 @@ from musls_sim.plants.elastic.columns import (
 )
 
 Array = NDArray[np.float64]
+
+LEAST_END_SLOPE = 0.2
+"""Slope of a table at its ends over that of the straight line between the last two pairs."""
 
 
 def law_rows(table: Sequence[tuple[float, float]], linear: bool = False) -> Array:
@@ -49,7 +52,12 @@ def law_rows(table: Sequence[tuple[float, float]], linear: bool = False) -> Arra
     if linear:
         pieces[2], pieces[3] = np.diff(force) / np.diff(strain), force[:-1]
     else:
-        pieces[:] = PchipInterpolator(strain, force).c
+        # SciPy may choose slope 0 at an end, where a cable would have no stiffness.
+        secants = np.diff(force) / np.diff(strain)
+        slopes = PchipInterpolator(strain, force).derivative()(strain)
+        slopes[0] = max(slopes[0], LEAST_END_SLOPE * secants[0])
+        slopes[-1] = max(slopes[-1], LEAST_END_SLOPE * secants[-1])
+        pieces[:] = CubicHermiteSpline(strain, force, slopes).c
     width = np.diff(strain)
     slope = pieces[2, -1] + width[-1] * (2.0 * pieces[1, -1] + 3.0 * width[-1] * pieces[0, -1])
     rows = np.zeros((len(strain) + 1, LAW_COLUMNS))

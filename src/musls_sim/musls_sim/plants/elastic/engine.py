@@ -136,20 +136,54 @@ class Engine:
         self.refined_periods += steps > self.substeps
         self._periods += 1
 
-    def _advance(self, steps: int) -> int:
+    def _advance(self, steps: int, period_s: float | None = None) -> int:
         return int(
             advance(
                 *self._memory,
                 steps,
-                REFINEMENTS,
-                self.period_s,
-                SPEED_LIMIT_M_S,
+                REFINEMENTS if period_s is None else 0,
+                self.period_s if period_s is None else period_s,
+                SPEED_LIMIT_M_S if period_s is None else np.inf,
                 self.command,
                 self.wind_enu_m_s,
                 self.wrench_body,
                 self.wrench_enu,
             )
         )
+
+    def relax(self, step_s: float = 10.0) -> float:
+        """Move everything that is free to a static equilibrium under the present inputs.
+
+        Steps so long that inertia does not count, each begun at rest: Newton's method for the
+        static problem, which an L-stable step is in the limit.
+
+        Args:
+            step_s: Length of the steps.
+
+        Returns:
+            Largest acceleration that is left [m/s2].
+        """
+        t, before = self.tables, np.inf
+        self.restart()  # the outside wrenches are those of now: no jump to begin with
+        for _ in range(200):
+            for table, columns in ((t.nodes, (c.V, c.A)), (t.bodies, (c.BV, c.BA, c.BW, c.BTAU))):
+                for column in columns:
+                    table[:, column : column + 3] = 0.0
+            t.bodies[:, c.BL : c.BL + 3] = 0.0
+            self._set_paths(self.time_s)
+            if self._advance(1, step_s) < 0:
+                step_s /= 4.0
+                continue
+            moved = np.abs(t.nodes[:, c.V : c.V + 3]).max() * step_s
+            if moved < 1e-13 or (moved >= before and moved < 1e-11):
+                break
+            before = moved
+        for table, columns in ((t.nodes, (c.V, c.A)), (t.bodies, (c.BV, c.BA, c.BW, c.BTAU, c.BL))):
+            for column in columns:
+                table[:, column : column + 3] = 0.0
+        self.restart()
+        left = [np.abs(t.nodes[:, c.A : c.A + 3]).max(), np.abs(t.bodies[:, c.BA : c.BA + 3]).max()]
+        return float(max(left))
 
     # ------------------------------------------------------------------ what tests and plants read
 
