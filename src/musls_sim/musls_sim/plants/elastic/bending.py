@@ -51,7 +51,7 @@ def joint_moment(t1, t2, u1, u2, stiffness, damping, a, b, out):
     angle = np.arctan2(sine, c)
     ratio = angle / sine if sine > 1e-9 else 1.0
     # Share of the damping that acts in every direction, the rest in the kink's plane.
-    every = STRAIGHT_RAD**2 / (STRAIGHT_RAD**2 + sine * sine)
+    every = STRAIGHT_RAD**4 / (STRAIGHT_RAD**4 + sine**4)
     loss = 0.0
     rate = 0.0
     for k in range(3):

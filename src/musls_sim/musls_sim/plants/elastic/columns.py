@@ -18,12 +18,13 @@ XK, VK = 18, 21
 VG, AG = 24, 27
 MASS = 30
 DELTA = 31
-NODE_COLUMNS = 34
+LINEAR = 34  # acceleration of an end node by the linear solution
+NODE_COLUMNS = 37
 
 # Segments. TENSION belongs to the linearised stage, ELASTIC is its part without damping.
 REST, DIRECTION, LENGTH, TENSION, ELASTIC = 0, 1, 4, 5, 6
-STIFFNESS, GEOMETRIC, RATE, ALIVE, PEAK, INVERSE_REST = 7, 8, 9, 10, 11, 12
-SEGMENT_COLUMNS = 13
+STIFFNESS, GEOMETRIC, RATE, ALIVE, PEAK, INVERSE_REST, TAUT = 7, 8, 9, 10, 11, 12, 13
+SEGMENT_COLUMNS = 14
 
 # Bodies. PSI is the rotation vector since the begin of the step, PSD its rate, L the angular
 # momentum about the centre of mass, TAU its rate, EXTERNAL force and moment of air, rotors and
@@ -42,7 +43,8 @@ SCRATCH = 136
 # A leaf is a free body with one cable, eliminated with it: inverse of its matrix (6, 6), that
 # inverse times P^T (6, 3), the 3x3 matrix of its point, its own displacement and that of the point.
 LEAF_INVERSE, LEAF_G, LEAF_POINT, LEAF_FREE, LEAF_SHIFT = 145, 181, 199, 208, 214
-BODY_COLUMNS = 217
+B_LUMPS = 217  # mass of the cable ends on a body
+BODY_COLUMNS = 218
 
 # Integers of a body.
 # B_DOF is the first row in the matrix of the bodies, -1 for leaves and prescribed bodies.
@@ -50,7 +52,7 @@ B_DOF, B_DRONE, B_FIRST_CORNER, B_CORNERS, B_FREE = 0, 1, 2, 3, 4
 BODY_INTEGERS = 5
 
 # Corners that can touch the ground.
-C_PLACE, C_ANCHOR, C_ACTIVE, C_BODY, C_FORCE, C_TRIAL = 0, 3, 5, 6, 7, 10
+C_PLACE, C_ANCHOR, C_ACTIVE, C_BODY, C_FORCE, C_TRIAL, C_TOUCHED = 0, 3, 5, 6, 7, 10, 11
 CORNER_COLUMNS = 12
 
 # Cables: integers and numbers.
@@ -75,11 +77,11 @@ L_STRAIN, L_C0, L_C1, L_C2, L_C3, L_ENERGY = 0, 1, 2, 3, 4, 5
 LAW_COLUMNS = 6
 
 # Numbers that hold for the whole system.
-GRAVITY, GROUND, FRICTION, TOLERANCE_N, AIR_X, ITERATIONS_MAX = 0, 1, 2, 3, 4, 7
-PARAMETERS = 8
+GRAVITY, GROUND, FRICTION, TOLERANCE_N, MADE_J = 0, 1, 2, 3, 4
+PARAMETERS = 5
 
 # What the compiled step counts and sums.
-WORK, ABSOLUTE_WORK, LOSS_CABLES, LOSS_GROUND, LOSS_AIR, ITERATIONS, FACTORS = 0, 1, 2, 3, 4, 5, 6
+WORK, ABSOLUTE_WORK, LOSS_CABLES, LOSS_GROUND, LOSS_AIR, ITERATIONS, EULER = 0, 1, 2, 3, 4, 5, 6
 SUMS = 8
 
 BAND = 8  # half the band width of a cable that bends, without the diagonal

@@ -19,6 +19,7 @@ from musls_sim.plants.elastic.columns import (
     C_ANCHOR,
     C_FORCE,
     C_PLACE,
+    C_TOUCHED,
     C_TRIAL,
     RIGHT,
 )
@@ -123,6 +124,7 @@ def settle_corners(p, m, corners, ground):
     """After a step: let go of corners in the air, drag along the springs of those that slip."""
     stiff = p[B_CONTACT_STIFFNESS]
     for c in corners:
+        c[C_TOUCHED] = c[C_FORCE + 2]
         if c[C_FORCE + 2] == 0.0:
             c[C_ACTIVE] = 0.0
         elif c[C_TRIAL] > 0.0:

@@ -47,12 +47,13 @@ Array = NDArray[np.float64]
 def energies(tables: Tables) -> Array:
     """Kinetic, potential, axial strain and bending energy of the state, (4,) [J]."""
     out = np.zeros(4)
-    _energies(tables, out)
+    add_energies(tables, out)
     return out
 
 
 @compiled()
-def _energies(t, out):
+def add_energies(t, out):
+    """Add kinetic, potential, axial strain and bending energy of the state to `out`, (4,)."""
     gravity = t.parameters[GRAVITY]
     for p in t.bodies:
         for k in range(3):
@@ -61,7 +62,7 @@ def _energies(t, out):
     for n in t.nodes:
         out[0] += 0.5 * n[MASS] * (n[V] ** 2 + n[V + 1] ** 2 + n[V + 2] ** 2)
         out[1] += n[MASS] * gravity * n[X + 2]
-    t1, t2 = np.zeros(3), np.zeros(3)
+    t1, t2 = t.work[0:3], t.work[3:6]
     for c in range(t.kinds.shape[0]):
         kind, cable = t.kinds[c], t.cables[c]
         for s in range(kind[SEGMENTS]):

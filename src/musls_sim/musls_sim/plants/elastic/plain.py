@@ -39,6 +39,7 @@ from musls_sim.plants.elastic.columns import (
     SLACK,
     STIFFNESS,
     TABLE_ROWS,
+    TAUT,
     TENSION,
     VS,
     XS,
@@ -194,7 +195,7 @@ def eliminate_plain(band, right, first, end):
 
 
 @compiled()
-def finish_plain(kind, cable, laws, nodes, segments, band, right, edge, dh, rate, check):
+def finish_plain(kind, cable, laws, nodes, segments, band, right, edge, dh, rate, share, check):
     """Move the nodes, given the displacement of the tail; tensions and the force at end A.
 
     Args:
@@ -209,8 +210,10 @@ def finish_plain(kind, cable, laws, nodes, segments, band, right, edge, dh, rate
         edge: From `assemble_plain`.
         dh: Weight of the stage [s].
         rate: Rate of the rest length of a segment [m/s].
+        share: Share of the displacements to apply.
         check: Result: by how much the linear tensions miss the true ones in the new positions,
-            largest tension, power lost in the segments' dampers [W], (3,).
+            largest tension, power lost in the segments' dampers [W], number of segments that
+            went slack or taut since the begin of the step, (4,).
     """
     start, count, begin = kind[FIRST_NODE], kind[SEGMENTS], kind[FIRST_SEGMENT]
     tabulated, slack = kind[TABLE_ROWS] > 0, kind[SLACK] == 1
@@ -218,25 +221,28 @@ def finish_plain(kind, cable, laws, nodes, segments, band, right, edge, dh, rate
     faster = 1.0 / dh
     scale = faster * faster
     k = kind[FIRST_ROW] + 3 * (count - 1)
-    x, y, z = right[k], right[k + 1], right[k + 2]
+    u, v, w = right[k], right[k + 1], right[k + 2]
+    x, y, z = share * u, share * v, share * w
     node = nodes[start + count]
     qx, qy, qz = node[XS] + x, node[XS + 1] + y, node[XS + 2] + z
     wx, wy, wz = node[VS] + x * faster, node[VS + 1] + y * faster, node[VS + 2] + z * faster
     dx, dy, dz = x, y, z
-    worst = largest = lost = 0.0
+    node[DELTA], node[DELTA + 1], node[DELTA + 2] = x, y, z
+    worst = largest = lost = switched = 0.0
     for i in range(count - 1, -1, -1):
         node = nodes[start + i]
         if i == 0 and kind[FOLD] != FROM_LEAF:
             x = y = z = 0.0
         else:
             k -= 3
+            x, y, z = u, v, w
             b = band[k + 2]
             w = (right[k + 2] - b[1] * x - b[2] * y - b[3] * z) * b[0]
             b = band[k + 1]
             v = (right[k + 1] - b[1] * w - b[2] * x - b[3] * y - b[4] * z) * b[0]
             b = band[k]
             u = (right[k] - b[1] * v - b[2] * w - b[3] * x - b[4] * y - b[5] * z) * b[0]
-            x, y, z = u, v, w
+            x, y, z = share * u, share * v, share * w
         node[DELTA], node[DELTA + 1], node[DELTA + 2] = x, y, z
         px, py, pz = node[XS] + x, node[XS + 1] + y, node[XS + 2] + z
         ux, uy, uz = node[VS] + x * faster, node[VS + 1] + y * faster, node[VS + 2] + z * faster
@@ -264,10 +270,12 @@ def finish_plain(kind, cable, laws, nodes, segments, band, right, edge, dh, rate
                 if slack:
                     elastic, tension = max(elastic, 0.0), max(tension, 0.0)
             worst = max(worst, abs(tension - linear))
+            if slack and (linear > 0.0) != (s[TAUT] > 0.0):
+                switched += 1.0
             largest = max(largest, abs(linear))
             lost += (linear - elastic) * pace
         qx, qy, qz, wx, wy, wz, dx, dy, dz = px, py, pz, ux, uy, uz, x, y, z
-    check[0], check[1], check[2] = worst, largest, lost
+    check[0], check[1], check[2], check[3] = worst, largest, lost, switched
     a, b, s = nodes[start], nodes[start + 1], segments[begin]
     x, y, z = b[DELTA] - a[DELTA], b[DELTA + 1] - a[DELTA + 1], b[DELTA + 2] - a[DELTA + 2]
     t = s[DIRECTION : DIRECTION + 3]
@@ -328,7 +336,6 @@ def move_tail(kind, cable, nodes, p, first, right, small, small_right):
         y = p[RIGHT + 1] + p[RIGHT + 5] * rx - p[RIGHT + 3] * rz
         z = p[RIGHT + 2] + p[RIGHT + 3] * ry - p[RIGHT + 4] * rx
     right[row], right[row + 1], right[row + 2] = x, y, z
-    node[DELTA], node[DELTA + 1], node[DELTA + 2] = x, y, z
     for i in range(3):
         cable[END_FORCE_B + i] = (
             small_right[i] - small[i, 0] * x - small[i, 1] * y - small[i, 2] * z

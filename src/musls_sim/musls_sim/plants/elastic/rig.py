@@ -25,6 +25,9 @@ STATIC_SINK_M = 1e-4
 TENSION_TOLERANCE_SHARE = 1e-5
 """Tension that a stage may leave open, as a share of the weight of the whole rig."""
 
+MADE_SHARE_M = 1e-6
+"""Height [m] to which the energy that a step may make would lift the whole rig."""
+
 
 def _zeros() -> Array:
     return np.zeros(3)
@@ -157,6 +160,7 @@ def build_tables(rig: Rig) -> Tables:
     parameters[c.GROUND] = -np.inf if ground is None else ground
     parameters[c.FRICTION] = rig.ground_friction
     parameters[c.TOLERANCE_N] = TENSION_TOLERANCE_SHARE * rig.mass_kg * 9.80665
+    parameters[c.MADE_J] = MADE_SHARE_M * rig.mass_kg * 9.80665
     n, room = len(rig.cables), 6 * len(rig.bodies)
     motion = np.zeros((len(bodies), 27))
     motion[:, :9] = bodies[:, c.BR : c.BR + 9]
@@ -193,7 +197,7 @@ def build_tables(rig: Rig) -> Tables:
         unknown=np.zeros(room),
         sums=np.zeros(c.SUMS),
         old_sums=np.zeros(c.SUMS),
-        losses=np.zeros(3),
+        losses=np.zeros(4),
         work=np.zeros(64),
         own=np.zeros((6, 6)),
         blocks=np.zeros((3, 3, 3)),
@@ -322,6 +326,9 @@ def _body_tables(rig: Rig) -> tuple[Array, NDArray[np.int64], Array, int]:
             row = np.zeros(c.CORNER_COLUMNS)
             row[:3] = corner
             corners.append(row)
+    for cable in rig.cables:
+        for b in cable.bodies:
+            bodies[b, c.B_LUMPS] += cable.mass_kg / cable.segments / 2.0
     table = np.vstack(corners) if corners else np.zeros((0, c.CORNER_COLUMNS))
     return bodies, numbers, table, 6 * len(order)
 

@@ -43,14 +43,18 @@ from musls_sim.plants.elastic.columns import (
     B_DOF,
     B_FIRST_CORNER,
     B_FREE,
+    B_LUMPS,
     B_MASS,
     BENDS,
     BODY_A,
     BODY_B,
     BORDER,
     BORDERED,
+    BVS,
+    BXS,
     C_FORCE,
     C_PLACE,
+    C_TOUCHED,
     CLAMP_A,
     CLAMP_B,
     DELTA,
@@ -66,6 +70,8 @@ from musls_sim.plants.elastic.columns import (
     GROUND,
     IW,
     LENGTH,
+    LINEAR,
+    MASS,
     POINT_A,
     POINT_B,
     RATE,
@@ -73,8 +79,10 @@ from musls_sim.plants.elastic.columns import (
     REST_RATE,
     RIGHT,
     SEGMENTS,
+    SLACK,
     STIFFNESS,
     TAIL,
+    TAUT,
     TENSION,
     TOLERANCE_N,
     VK,
@@ -201,7 +209,7 @@ def _begin_bodies(bodies, numbers, motion, corners, parameters, matrix, n_dofs, 
 
 
 @compiled()
-def _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh):
+def _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part):
     """Displacements of a bordered cable's nodes from those of its ends."""
     rows, first = 3 * (kind[SEGMENTS] - 1), kind[FIRST_ROW]
     width = 8 if kind[BENDS] else 5
@@ -211,10 +219,14 @@ def _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh)
     for i in range(1, kind[SEGMENTS]):
         node, row = nodes[start + i], first + 3 * (i - 1)
         for k in range(3):
-            node[DELTA + k] = right[row + k]
-            node[AS + k] += scale * right[row + k]
-            node[VS + k] += right[row + k] / dh
-            node[XS + k] += right[row + k]
+            d = part * right[row + k]
+            node[DELTA + k] = d
+            node[AS + k] += scale * d
+            node[VS + k] += d / dh
+            node[XS + k] += d
+    for node in (nodes[start], nodes[start + kind[SEGMENTS]]):
+        for k in range(3):
+            node[DELTA + k] *= part
 
 
 @compiled()
@@ -222,10 +234,11 @@ def _tension_error(kind, cable, laws, nodes, segments, tolerance, dh):
     """Tensions by the linear law, and by how much they miss the true one in the new positions.
 
     Returns:
-        Largest error over what is allowed, power lost in the segments' dampers [W].
+        Largest error over what is allowed, power lost in the segments' dampers [W], number of
+        segments that went slack or taut since the begin of the step.
     """
     start, begin = kind[FIRST_NODE], kind[FIRST_SEGMENT]
-    worst, largest, lost = 0.0, 0.0, 0.0
+    worst, largest, lost, switched = 0.0, 0.0, 0.0, 0.0
     rest_rate = cable[REST_RATE] / kind[SEGMENTS]
     for i in range(kind[SEGMENTS]):
         s = segments[begin + i]
@@ -251,7 +264,62 @@ def _tension_error(kind, cable, laws, nodes, segments, tolerance, dh):
         largest = max(largest, abs(s[TENSION]))
         s[LENGTH], s[RATE], s[ELASTIC] = length, rate, elastic
         lost += (s[TENSION] - elastic) * rate
-    return worst / (TENSION_SHARE * largest + tolerance), lost
+        if kind[SLACK] and (s[TENSION] > 0.0) != (s[TAUT] > 0.0):
+            switched += 1.0
+    return worst / (TENSION_SHARE * largest + tolerance), lost, switched
+
+
+@compiled()
+def _note_ends(kinds, nodes, dh):
+    """Accelerations of the end nodes by the linear solution."""
+    for kind in kinds:
+        for i in (kind[FIRST_NODE], kind[FIRST_NODE] + kind[SEGMENTS]):
+            node = nodes[i]
+            for k in range(3):
+                node[LINEAR + k] = node[AS + k] + node[DELTA + k] / (dh * dh)
+
+
+@compiled()
+def _keep_momentum(bodies, numbers, motion, kinds, cables, nodes, dh):
+    """Make momentum exact: a turning body moves its cable ends a little off the linear solution.
+
+    The balance holds for the linear accelerations of the end lumps; the difference goes to the
+    body they are on.
+    """
+    for b in range(bodies.shape[0]):
+        p = bodies[b]
+        if numbers[b, B_FREE] == 0 or p[B_LUMPS] == 0.0:
+            continue
+        x = y = z = 0.0
+        for c in range(kinds.shape[0]):
+            for end in range(2):
+                kind = kinds[c]
+                if kind[BODY_A if end == 0 else BODY_B] == b:
+                    node = nodes[kind[FIRST_NODE] + (0 if end == 0 else kind[SEGMENTS])]
+                    x += node[MASS] * (node[AS] - node[LINEAR])
+                    y += node[MASS] * (node[AS + 1] - node[LINEAR + 1])
+                    z += node[MASS] * (node[AS + 2] - node[LINEAR + 2])
+        total = p[B_MASS] + p[B_LUMPS]
+        _shift(p, BXS, -x / total, -y / total, -z / total, dh)
+        for k in range(3):
+            motion[b, POSITION + k] = p[BXS + k]
+            motion[b, VELOCITY + k] = p[BVS + k]
+        for c in range(kinds.shape[0]):
+            for end in range(2):
+                kind = kinds[c]
+                if kind[BODY_A if end == 0 else BODY_B] == b:
+                    node = nodes[kind[FIRST_NODE] + (0 if end == 0 else kind[SEGMENTS])]
+                    _shift(node, XS, -x / total, -y / total, -z / total, dh)
+
+
+@compiled()
+def _shift(row, column, x, y, z, dh):
+    """Change an acceleration, and velocity and position with it."""
+    for k in range(3):
+        a = x if k == 0 else (y if k == 1 else z)
+        row[column + 6 + k] += a
+        row[column + 3 + k] += dh * a
+        row[column + k] += dh * dh * a
 
 
 @compiled()
@@ -288,7 +356,8 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
         wrench_body: (n_bodies, 6).
         wrench_enu: (n_bodies, 6).
         iterations: Most solutions to try.
-        losses: Power lost in the cables, on the ground, and work rate of the air on cables, (3,).
+        losses: Power lost in the cables, on the ground, work rate of the air on cables [W], and the
+            number of segments and corners that began or ceased to carry within the step, (4,).
 
     Returns:
         Number of solutions, 0 if they did not converge.
@@ -298,7 +367,7 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
     band, border, right = t.band, t.border, t.right
     work, own, k3, scaled = t.work, t.own, t.blocks[0], t.blocks[1]
     arms, shift, ends, r = t.blocks[2], work[32:45], work[45:52], work[52:55]
-    check = work[59:62]
+    check = work[59:63]
     tolerance, ground = parameters[TOLERANCE_N], parameters[GROUND]
     n_bodies, n_cables = bodies.shape[0], kinds.shape[0]
     place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
@@ -308,6 +377,8 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
             bodies, numbers, motion, t.corners, parameters, t.matrix, t.counts[0], own, k3, r, dh
         )
         losses[:] = 0.0
+        # Newton's method may go round in circles between slack and taut: half a step breaks them.
+        part = 0.5 if iteration > 4 and iteration % 2 == 1 else 1.0
         for c in range(n_cables):
             kind, cable = kinds[c], cables[c]
             edge, small, small_right = t.edge[c], t.small[c], t.small_right[c]
@@ -380,7 +451,7 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
                     kind, cable, nodes, bodies, numbers, t.small[c], t.small_right[c], right, ends,
                     arms, shift,
                 )  # fmt: skip
-                _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh)
+                _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part)
                 continue
             b = kind[BODY_B]
             move_tail(
@@ -388,32 +459,41 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
                 t.small_right[c],
             )  # fmt: skip
             finish_plain(
-                kind, cable, t.laws, nodes, segments, band, right, t.edge[c], dh, rate, check
-            )
+                kind, cable, t.laws, nodes, segments, band, right, t.edge[c], dh, rate,
+                part, check,
+            )  # fmt: skip
             worst = max(worst, check[0] / (TENSION_SHARE * check[1] + tolerance))
             losses[0] += check[2]
+            losses[3] += check[3]
             if kind[FOLD] == FROM_LEAF:
                 node = nodes[kind[FIRST_NODE]]
                 move_leaf(bodies[kind[BODY_A]], node[DELTA], node[DELTA + 1], node[DELTA + 2])
         for b in range(n_bodies):
             if numbers[b, B_FREE]:
+                bodies[b, RIGHT : RIGHT + 6] *= part
                 correct(bodies[b], dh)
+        _note_ends(kinds, nodes, dh)
         place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
         for c in range(n_cables):
             if kinds[c, FOLD] != BORDERED:
                 continue
-            error, lost = _tension_error(
+            error, lost, switched = _tension_error(
                 kinds[c], cables[c], t.laws, nodes, segments, tolerance, dh
             )
             worst = max(worst, error)
             losses[0] += lost
+            losses[3] += switched
         for b in range(n_bodies):
             p = bodies[b]
             if numbers[b, B_FREE] and near_ground(p, ground):
                 n = numbers[b, B_FIRST_CORNER]
                 touching = t.corners[n : n + numbers[b, B_CORNERS]]
                 worst = max(worst, _contact_error(p, motion[b], touching, ground, tolerance, dh))
-        if worst <= 1.0:
+                for c in touching:
+                    if (c[C_FORCE + 2] > 0.0) != (c[C_TOUCHED] > 0.0):
+                        losses[3] += 1.0
+        if worst <= 1.0 and part == 1.0:
+            _keep_momentum(bodies, numbers, motion, kinds, cables, nodes, dh)
             return iteration
         if not np.isfinite(worst):
             return 0

@@ -9,6 +9,11 @@ Numerical Mathematics 20, 1996):
 Second order, L-stable, and of stage order two: a stiff cable that turns keeps its centripetal
 tension, which methods of stage order one (Rosenbrock, SDIRK2) lose. f_1 serves as the next f_0, but
 for the wrenches from outside, which may jump between periods and are evaluated anew.
+
+A jerk is not smooth: where a segment goes taut in the first stage and slack in the second, the
+step would throw it back with up to 1.4 times its speed. Steps in which something begins or ceases
+to carry are therefore held to their energy; one that makes energy is repeated as implicit Euler
+steps, which cannot.
 """
 
 from __future__ import annotations
@@ -45,6 +50,7 @@ from musls_sim.plants.elastic.columns import (
     C_FORCE,
     END_FORCE_A,
     END_FORCE_B,
+    EULER,
     EXTERNAL,
     FIRST_NODE,
     GRAVITY,
@@ -53,6 +59,7 @@ from musls_sim.plants.elastic.columns import (
     LOSS_AIR,
     LOSS_CABLES,
     LOSS_GROUND,
+    MADE_J,
     MOMENT_A,
     MOMENT_B,
     PEAK,
@@ -60,6 +67,7 @@ from musls_sim.plants.elastic.columns import (
     PSIK,
     REACTION,
     SEGMENTS,
+    TAUT,
     TENSION,
     VK,
     VS,
@@ -71,6 +79,7 @@ from musls_sim.plants.elastic.columns import (
     X,
 )
 from musls_sim.plants.elastic.contact import near_ground, settle_corners
+from musls_sim.plants.elastic.energy import add_energies
 from musls_sim.plants.elastic.output import collect_bodies, collect_cables
 from musls_sim.plants.elastic.stage import outside, solve_stage
 from musls_sim.plants.elastic.tables import unpack
@@ -82,8 +91,13 @@ D = 0.5 * GAMMA
 W = np.sqrt(2.0) / 4.0
 AHEAD = (1.0 - GAMMA) / GAMMA
 
-MOST_SOLUTIONS = 12
+MOST_SOLUTIONS = 24
 """Solutions of a stage before the step is taken as too long."""
+
+EULER_STEPS = 4
+"""Implicit Euler steps in place of a step that makes energy."""
+
+_FIRST, _SECOND, _EULER, _START = 0, 1, 2, 3
 
 START_STEP_S = 1e-6
 """Length of the implicit Euler step that gives the accelerations of a start."""
@@ -116,12 +130,13 @@ def _know_second(nodes, wh, dh):
 
 
 @compiled()
-def _know_start(nodes, bodies):
-    """Set up an implicit Euler step from the state."""
+def _know_start(nodes, bodies, dh):
+    """Set up an implicit Euler step from the state, and where the nodes are by the guess."""
     for n in nodes:
         for k in range(3):
             n[XK + k], n[VK + k], n[AS + k] = n[X + k], n[V + k], n[A + k]
-            n[XS + k], n[VS + k] = n[X + k], n[V + k]
+            n[VS + k] = n[V + k] + dh * n[A + k]
+            n[XS + k] = n[X + k] + dh * n[VS + k]
     for p in bodies:
         for k in range(3):
             p[BXK + k], p[BVK + k], p[BAS + k] = p[BX + k], p[BV + k], p[BA + k]
@@ -223,6 +238,7 @@ def _settle(bodies, numbers, motion, corners, nodes, segments, ground):
             n[X + k], n[V + k], n[A + k] = n[XS + k], n[VS + k], n[AS + k]
     for s in segments:
         s[PEAK] = max(s[PEAK], s[TENSION])
+        s[TAUT] = 1.0 if s[TENSION] > 0.0 else 0.0
 
 
 @compiled()
@@ -261,41 +277,49 @@ def advance(
     """
     t = unpack(numbers_, integers, layout)
     bodies, numbers, motion, nodes, segments = t.bodies, t.numbers, t.motion, t.nodes, t.segments
-    gravity, ground = t.parameters[GRAVITY], t.parameters[GROUND]
-    losses, stage_losses = t.losses, t.work[56:59]
+    gravity, ground, sums = t.parameters[GRAVITY], t.parameters[GROUND], t.sums
+    losses, stage_losses, energy = t.losses, t.work[28:32], t.work[52:56]
+    changing = kept.shape[1]
     start = steps == 0
     steps = max(steps, 1)
-    level, i, stage = 0, 0, 0
+    level, i, j = 0, 0, 0
+    mode = _START if start else _FIRST
     segments[:, PEAK] = 0.0
     if steps > 1:
-        kept[:] = numbers_[: kept.shape[0]]
+        kept[0] = numbers_[:changing]
     while i < steps:
         h = period / steps
-        dh = START_STEP_S if start else D * h
-        if stage == 0:
+        dh = D * h
+        if mode == _FIRST:
             t.stage_speed[:] = t.speed
-            if start:
-                _know_start(nodes, bodies)
-                share = 0.0
-            else:
-                _old_wrenches(bodies, -1.0)
-                outside(bodies, numbers, motion, t.speed, t.rotors, wind, wrench_body, wrench_enu)
-                _old_wrenches(bodies, 1.0)
-                if steps == 1:  # nothing else of the state changes before both stages converged
-                    t.old_sums[:] = t.sums
-                _count(bodies, numbers, BV, BW, t.sums, W * h, losses)
-                spin_rotors(t.stage_speed, command, t.rotors, GAMMA * h)
-                _know_first(nodes, dh)
-                for p in bodies:
-                    know(p, True, dh, GAMMA * h)
-                share = (i + GAMMA) / steps
-        else:
+            _old_wrenches(bodies, -1.0)
+            outside(bodies, numbers, motion, t.speed, t.rotors, wind, wrench_body, wrench_enu)
+            _old_wrenches(bodies, 1.0)
+            t.old_sums[:] = sums
+            _count(bodies, numbers, BV, BW, sums, W * h, losses)
+            spin_rotors(t.stage_speed, command, t.rotors, GAMMA * h)
+            _know_first(nodes, dh)
+            for p in bodies:
+                know(p, True, dh, GAMMA * h)
+            share = (i + GAMMA) / steps
+        elif mode == _SECOND:
             spin_rotors(t.stage_speed, command, t.rotors, (1.0 - GAMMA) * h)
             _know_second(nodes, W * h, dh)
             for p in bodies:
                 remember_first_stage(p)
                 know(p, False, W * h, AHEAD)
             share = (i + 1.0) / steps
+        elif mode == _EULER:
+            dh = h / EULER_STEPS
+            t.stage_speed[:] = t.speed
+            spin_rotors(t.stage_speed, command, t.rotors, dh)
+            _know_start(nodes, bodies, dh)
+            share = (i + (j + 1.0) / EULER_STEPS) / steps
+        else:
+            dh = START_STEP_S
+            t.stage_speed[:] = t.speed
+            _know_start(nodes, bodies, dh)
+            share = (i if start else i + 1.0) / steps
         solved = solve_stage(
             t, dh, share, period, wind, wrench_body, wrench_enu, MOST_SOLUTIONS, stage_losses
         )
@@ -303,15 +327,56 @@ def advance(
             if start or level == refinements:
                 return -1
             if steps > 1:
-                numbers_[: kept.shape[0]] = kept
+                numbers_[:changing] = kept[0]
             else:
-                t.sums[:] = t.old_sums
-                kept[:] = numbers_[: kept.shape[0]]
-            level, steps, i, stage = level + 1, 2 * steps, 0, 0
+                if mode > _SECOND:
+                    numbers_[:changing] = kept[1]
+                sums[:] = t.old_sums
+                kept[0] = numbers_[:changing]
+            level, steps, i, mode = level + 1, 2 * steps, 0, _FIRST
             continue
         _react(bodies, numbers, t.kinds, t.cables, nodes, gravity)
-        t.sums[ITERATIONS] += solved
-        if start:
+        sums[ITERATIONS] += solved
+        if mode == _FIRST:
+            _count(bodies, numbers, BVS, BWS, sums, W * h, stage_losses)
+            switched = stage_losses[3]
+            mode = _SECOND
+        elif mode == _SECOND:
+            _count(bodies, numbers, BVS, BWS, sums, D * h, stage_losses)
+            switched += stage_losses[3]
+            made = 0.0
+            if switched > 0.0:
+                kept[1] = numbers_[:changing]
+                energy[:] = 0.0
+                add_energies(t, energy)
+                made = -energy.sum() - (
+                    sums[WORK] - t.old_sums[WORK]
+                    - sums[LOSS_CABLES] + t.old_sums[LOSS_CABLES]
+                    - sums[LOSS_GROUND] + t.old_sums[LOSS_GROUND]
+                )  # fmt: skip
+            _settle(bodies, numbers, motion, t.corners, nodes, segments, ground)
+            if switched > 0.0:
+                energy[:] = 0.0
+                add_energies(t, energy)
+                made += energy.sum()
+            if switched > 0.0 and made > t.parameters[MADE_J]:
+                numbers_[:changing] = kept[1]
+                sums[:] = t.old_sums
+                mode, j = _EULER, 0
+                continue
+            losses[:] = stage_losses
+            t.speed[:] = t.stage_speed
+            mode = _FIRST
+            i += 1
+        elif mode == _EULER:
+            _count(bodies, numbers, BVS, BWS, sums, dh, stage_losses)
+            t.speed[:] = t.stage_speed
+            _settle(bodies, numbers, motion, t.corners, nodes, segments, ground)
+            j += 1
+            if j == EULER_STEPS:
+                mode = _START
+                sums[EULER] += 1.0
+        else:
             losses[:] = stage_losses
             for n in nodes:
                 for k in range(3):
@@ -319,16 +384,10 @@ def advance(
             for p in bodies:
                 for k in range(3):
                     p[BA + k], p[BTAU + k] = p[BAS + k], p[BTAUS + k]
-            break
-        _count(bodies, numbers, BVS, BWS, t.sums, (W if stage == 0 else D) * h, stage_losses)
-        if stage == 0:
-            stage = 1
-            continue
-        losses[:] = stage_losses
-        t.speed[:] = t.stage_speed
-        _settle(bodies, numbers, motion, t.corners, nodes, segments, ground)
-        stage = 0
-        i += 1
+            for s in segments:
+                s[TAUT] = 1.0 if s[TENSION] > 0.0 else 0.0
+            mode = _FIRST
+            i += 1
     collect_cables(t.kinds, t.cables, nodes, segments, t.force, t.peak)
     collect_bodies(motion, 0.0 if start else period, t.shown)
     _, speed = fastest_body(motion)

@@ -49,7 +49,7 @@ class Tables(NamedTuple):
         unknown: Right-hand side and solution of the bodies.
         sums: Energy sums and counts, (SUMS,).
         old_sums: The same at the begin of the period.
-        losses: Powers at the end of the last step, (3,) [W].
+        losses: Powers at the end of the last step, see `stage.solve_stage`, (4,).
         work: Work space, (64,).
         own: Work space, (6, 6).
         blocks: Work space, (3, 3, 3).
@@ -117,7 +117,7 @@ class Memory(NamedTuple):
         numbers: All numbers.
         integers: All integers.
         layout: Place and shape of each table in them, in the order of `Tables`, (fields, 4).
-        kept: Room for a copy of what changes.
+        kept: Room for copies of what changes: begin of the period, begin of a step, (2, k).
     """
 
     numbers: Array
@@ -146,7 +146,7 @@ def packed(tables: Tables) -> tuple[Memory, Tables]:
             places[name] = [at, *shape]
             at += array.size
             if name == CHANGING[-1]:
-                kept = np.zeros(at)
+                kept = np.zeros((2, at))
         if names is order:
             numbers = memory
     layout = np.array([places[name] for name in Tables._fields], np.int64)
