@@ -107,29 +107,43 @@ def holding_forces(
     arms_m: Array,
     link_weights_n: Array,
     weight_n: float,
+    thrust_directions: Array,
+    lifted_n: Array,
 ) -> Array | None:
-    """Forces of cables that hold a body at rest, from the directions in which they leave it.
+    """Forces of cables that hold a body at rest below hovering drones, from rigid links.
+
+    The first link of a cable lies along F plus half its weight, the drone's thrust along F plus
+    the weight of cable and drone: linear equations for the sizes of the forces. With the balance
+    of the body they also hold for cables that all hang vertically.
 
     Args:
         first_directions: Directions of the first rigid links, (n, 3).
         arms_m: Where they pull, relative to the centre of mass, world, (n, 3).
         link_weights_n: Weight of one link of each cable, (n,).
         weight_n: Weight of the body.
+        thrust_directions: Directions of the drones' z axes, (n, 3).
+        lifted_n: Weight of each cable and its drone, (n,).
 
     Returns:
         Forces on the body, (n, 3), or None if no tensions in these directions balance it.
     """
     n = len(first_directions)
     up = np.array([0.0, 0.0, 1.0])
-    offset = -0.5 * link_weights_n[:, None] * up  # the first link lies along F + w / 2
+    offset = -0.5 * link_weights_n[:, None] * up
     columns = np.vstack([first_directions.T, np.cross(arms_m, first_directions).T])
     wanted = np.concatenate(
         [weight_n * up - offset.sum(axis=0), -np.cross(arms_m, offset).sum(axis=0)]
     )
+    across = np.zeros((3 * n, n))
+    turned = np.cross(first_directions, thrust_directions)
+    for i in range(n):
+        across[3 * i : 3 * i + 3, i] = turned[i]
+    missing = -np.cross(offset + lifted_n[:, None] * up, thrust_directions).ravel()
+    columns, wanted = np.vstack([columns, across]), np.concatenate([wanted, missing])
     sizes, *_ = np.linalg.lstsq(columns, wanted, rcond=None)
     if np.abs(columns @ sizes - wanted).max() > 1e-6 * weight_n or sizes.min() <= 0.0:
         return None
-    return sizes[:n, None] * first_directions + offset
+    return sizes[:, None] * first_directions + offset
 
 
 def resampled(nodes: Array, segments: int) -> Array:

@@ -15,7 +15,7 @@ from musls_description.tree import build_tree
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic import line
-from musls_sim.plants.elastic.engine import Engine
+from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.equilibrium import (
     hanging_nodes,
     holding_forces,
@@ -28,6 +28,7 @@ from musls_sim.plants.interface import (
     Change,
     PlantInputs,
     PlantState,
+    Pose,
     PrescribedMotion,
 )
 from musls_sim.plants.rigid_links.forces import rotor_table
@@ -121,7 +122,13 @@ class ElasticPlant:
         directions = motion[tree.first_link, :9].reshape(-1, 3, 3)[:, :, 0]
         link_weights = np.array([k.link_mass_kg * gravity for k in system.cables])
         weight = system.load.mass_kg * gravity
-        forces = holding_forces(directions, arms, link_weights, weight) if weight > 0.0 else None
+        thrust = motion[tree.drone, :9].reshape(-1, 3, 3)[:, :, 2]
+        lifted = gravity * np.array(
+            [k.mass_kg + d.mass_kg for k, d in zip(system.cables, system.drones, strict=True)]
+        )
+        forces = None
+        if weight > 0.0:
+            forces = holding_forces(directions, arms, link_weights, weight, thrust, lifted)
         bodies = [_rig_body(system.load, load)]
         cables = []
         for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
@@ -184,8 +191,10 @@ class ElasticPlant:
         """Let the drones follow a path, or fly again."""
         self._motion = motion
         self._rotors_at_rest = np.zeros_like(self.state.rotor_speed_rad_s)
-        drones = range(1, 1 + self.system.n_drones)
-        paths = {} if motion is None else {b: _PosePath(motion.pose, b - 1) for b in drones}
+        paths: dict[int, Path] = {}
+        if motion is not None:
+            poses = _PosePaths(motion.pose)
+            paths = {1 + i: _OnePath(poses, i) for i in range(self.system.n_drones)}
         self.engine.prescribe(set(paths), paths)
 
     def apply(self, change: Change) -> None:
@@ -249,33 +258,52 @@ def _corners(box: Box) -> Array:
     return np.array(box.center_m) + 0.5 * signs * np.array(box.size_m)
 
 
-class _PosePath:
-    """Motion of one drone within a period from poses: cubic between the ends."""
+class _PosePaths:
+    """Motion of all drones within a period from their poses: cubic between the ends."""
 
-    def __init__(self, pose: Callable[[float], tuple[Array, Array]], drone: int) -> None:
-        self._pose, self._drone = pose, drone
+    def __init__(self, pose: Callable[[float], Pose]) -> None:
+        self._pose = pose
+        self._begin_s = self._end_s = -1.0
+        self._end: tuple[Array, Array, Rotation, Array] | None = None
+        self.table = np.zeros((0, 2, 18))
 
-    def __call__(self, begin_s: float, end_s: float) -> Array:
-        step, length = DIFFERENCE_S, end_s - begin_s
-        out = np.zeros((2, 18))
-        first = self._at(begin_s)[1]
-        ends = []
-        for time in (begin_s, end_s):
-            low = max(time - step, 0.0)
-            (p0, r0), (p1, r1), (p, r) = self._at(low), self._at(time + step), self._at(time)
-            span = time + step - low
-            ends.append([p, (p1 - p0) / span, (r * first.inv()).as_rotvec(),
-                         (r1 * r0.inv()).as_rotvec() / span])  # fmt: skip
-        for x, at in ((0, 0), (2, 9)):
-            x0, v0, x1, v1 = ends[0][x], ends[0][x + 1], ends[1][x], ends[1][x + 1]
+    def update(self, begin_s: float, end_s: float) -> None:
+        """Fill `table`, (n_drones, 2, 18) as `bodies.follow` takes it, for a period."""
+        if begin_s == self._begin_s:
+            return
+        begin = self._end
+        if begin is None or begin_s != self._end_s:
+            begin = self._ends(begin_s)
+        end = self._ends(end_s)
+        turn = (end[2] * begin[2].inv()).as_rotvec()
+        length = end_s - begin_s
+        self.table = np.zeros((len(turn), 2, 18))
+        moved = (begin[0], begin[1], end[0], end[1]), (0.0 * turn, begin[3], turn, end[3])
+        for at, (x0, v0, x1, v1) in zip((0, 9), moved, strict=True):
             mean = (x1 - x0) / length
-            out[0, at : at + 9] = [*x0, *v0, *((6.0 * mean - 4.0 * v0 - 2.0 * v1) / length)]
-            out[1, at : at + 9] = [*x1, *v1, *((4.0 * v1 + 2.0 * v0 - 6.0 * mean) / length)]
-        return out
+            a0, a1 = 6.0 * mean - 4.0 * v0 - 2.0 * v1, 4.0 * v1 + 2.0 * v0 - 6.0 * mean
+            self.table[:, 0, at : at + 9] = np.hstack([x0, v0, a0 / length])
+            self.table[:, 1, at : at + 9] = np.hstack([x1, v1, a1 / length])
+        self._begin_s, self._end_s, self._end = begin_s, end_s, end
+
+    def _ends(self, time_s: float) -> tuple[Array, Array, Rotation, Array]:
+        """Positions, velocities, rotations and angular velocities at a time."""
+        low = max(time_s - DIFFERENCE_S, 0.0)
+        (p0, r0), (p, r), (p1, r1) = (self._at(t) for t in (low, time_s, time_s + DIFFERENCE_S))
+        span = time_s + DIFFERENCE_S - low
+        return p, (p1 - p0) / span, r, (r1 * r0.inv()).as_rotvec() / span
 
     def _at(self, time_s: float) -> tuple[Array, Rotation]:
         position, quaternion = self._pose(time_s)
-        return (
-            np.asarray(position[self._drone], float),
-            Rotation.from_quat(quaternion[self._drone], scalar_first=True),
-        )
+        return np.array(position, float), Rotation.from_quat(quaternion, scalar_first=True)
+
+
+class _OnePath:
+    """The motion of one drone out of `_PosePaths`."""
+
+    def __init__(self, poses: _PosePaths, drone: int) -> None:
+        self._poses, self._drone = poses, drone
+
+    def __call__(self, begin_s: float, end_s: float) -> Array:
+        self._poses.update(begin_s, end_s)
+        return self._poses.table[self._drone]
