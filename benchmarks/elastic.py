@@ -23,7 +23,7 @@ from musls_sim.plants.elastic import columns
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
-from musls_sim.session.trim import trim_speeds_rad_s
+from musls_sim.preflight.trim import trim_speeds_rad_s
 
 TURN = 125  # control periods, half a second of flight
 

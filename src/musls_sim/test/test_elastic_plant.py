@@ -9,13 +9,16 @@ from plant_helpers import G, formation, without_rotor_drag
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
 from musls_description.spawn import ground_spawn, hanging_equilibrium
+from musls_sim.physics import PhysicsSpec
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic.build import build
 from musls_sim.plants.elastic.energy import momenta
 from musls_sim.plants.elastic.plant import ElasticPlant
-from musls_sim.plants.interface import Change, PlantInputs, PrescribedMotion
+from musls_sim.plants.interface import Change, PlantInputs, PlantSetup, PrescribedMotion
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
-from musls_sim.session.trim import trim_speeds_rad_s
+from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.start import BodyState, StartSpec
 
 
 def hovering(system, **options):
@@ -157,7 +160,7 @@ def test_a_failed_rotor_loses_its_thrust():
     plant.step(inputs)
     assert plant.state.acceleration_enu_m_s2[2, 2] < -0.5
     plant.apply(RotorEfficiency(2, 1, 1.0))
-    with pytest.raises(ConfigError, match="drone = 9"):
+    with pytest.raises(ConfigError, match="drone 9"):
         plant.apply(RotorEfficiency(9, None, 0.0))
     with pytest.raises(ConfigError, match="elastic"):
         plant.apply(Change())
@@ -167,7 +170,7 @@ def test_prescribed_drones_are_where_they_are_told_and_the_work_is_accounted_for
     system = load_system("x500_trio")
     plant, inputs, _ = hovering(system)
     start = plant.state.position_enu_m[1:].copy()
-    turned = plant.state.orientation[1:].copy()
+    turned = plant.state.orientation_wxyz[1:].copy()
 
     def pose(time):
         return start + [0.2 * (1.0 - np.cos(2.0 * time)), 0.1 * np.sin(time) ** 2, 0.0], turned
@@ -176,7 +179,7 @@ def test_prescribed_drones_are_where_they_are_told_and_the_work_is_accounted_for
     for _ in range(500):
         plant.step(inputs)
     assert plant.state.position_enu_m[1:] == pytest.approx(pose(2.0)[0], abs=1e-9)
-    assert plant.state.orientation[1:] == pytest.approx(turned, abs=1e-9)
+    assert plant.state.orientation_wxyz[1:] == pytest.approx(turned, abs=1e-9)
     audit = plant.audit
     assert audit.absolute_work_j > 0.1
     assert abs(audit.missing_j) < 0.02 * audit.absolute_work_j
@@ -241,3 +244,26 @@ def test_a_stiff_line_flies_as_the_rigid_links_do():
     assert moved > 0.02
     exact = 2.0 * ends[1] - ends[0]
     assert np.abs(ends[2] - exact).max() < max(4.0 * own, 0.01 * moved)
+
+
+def test_a_scenario_builds_it_on_the_ground_in_the_air_and_in_a_state():
+    system = load_system("x500_trio")
+    rest = hanging_equilibrium(system, formation(system))
+
+    def made(start):
+        return build(PlantSetup(system, start, PhysicsSpec(), rest))
+
+    assert made(StartSpec()).state.position_enu_m[0, 2] == pytest.approx(0.05, abs=1e-6)
+    assert made(StartSpec(kind="air")).state.tension_n.min() > 5.0
+    drones = tuple(
+        BodyState(position_enu_m=tuple(place), velocity_enu_m_s=(0.2, 0.0, 0.0))
+        for place in formation(system, height=2.5)
+    )
+    load = BodyState(position_enu_m=(0.0, 0.0, 1.0), velocity_enu_m_s=(0.2, 0.0, 0.0))
+    plant = made(StartSpec(kind="state", load=load, drones=drones))
+    assert plant.state.position_enu_m[1:] == pytest.approx(formation(system, height=2.5), abs=1e-6)
+    assert plant.state.velocity_enu_m_s[:, 0] == pytest.approx(0.2)
+    before = momenta(plant.engine.tables)[0]
+    assert before[0] == pytest.approx(0.2 * system.mass_kg)
+    plant.step(PlantInputs.zeros(system))
+    assert plant.state.acceleration_enu_m_s2[0, 2] == pytest.approx(-G, rel=0.02)

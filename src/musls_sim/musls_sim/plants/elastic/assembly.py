@@ -51,7 +51,7 @@ from musls_sim.plants.elastic.columns import (
     VS,
     XS,
 )
-from musls_sim.plants.rigid_links.forces import GROUND_DAMPING_N_S_M2, GROUND_STIFFNESS_N_M2
+from musls_sim.plants.ground import GROUND_DAMPING_N_S_M2, GROUND_STIFFNESS_N_M2
 
 SHORTEST = 1e-9
 """Length below which a segment has no direction [m]."""
@@ -231,7 +231,7 @@ def assemble_lumps(
 
 @compiled()
 def _ground(node, ground, share, dh, work):
-    """Compliant ground under a node, the law of `rigid_links.forces` taken implicitly."""
+    """Compliant ground under a node, the law of `plants.ground` taken implicitly."""
     stiff, damp = share * GROUND_STIFFNESS_N_M2, share * GROUND_DAMPING_N_S_M2
     up = stiff * (ground - node[XS + 2]) - damp * node[VS + 2]
     if up <= 0.0:

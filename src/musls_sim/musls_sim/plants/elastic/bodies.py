@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from musls_description.compiled import compiled
+from musls_sim.plants.aerodynamics import add_body_drag, add_inputs, add_rotors
+from musls_sim.plants.bodies import OMEGA, POSITION, ROTATION, VELOCITY
 from musls_sim.plants.elastic.columns import (
     B_DRAG,
     B_DRONE,
@@ -47,8 +49,6 @@ from musls_sim.plants.elastic.rotations import (
     turn,
     turn_back,
 )
-from musls_sim.plants.rigid_links.forces import _add_body_drag, _add_rotors
-from musls_sim.plants.rigid_links.kinematics import OMEGA, POSITION, ROTATION, VELOCITY
 
 
 @compiled()
@@ -102,7 +102,7 @@ def place(p, m, dh):
 
     Args:
         p: Row of the body.
-        m: Motion in the columns of `rigid_links.kinematics`, overwritten.
+        m: Motion in the columns of `plants.bodies`, overwritten.
         dh: Weight of the stage.
     """
     for k in range(3):
@@ -185,14 +185,9 @@ def external_wrench(p, n, m, speed, rotors, wind, wrench_body, wrench_enu):
     w = p[EXTERNAL : EXTERNAL + 6]
     w[:] = 0.0
     if n[B_DRONE] >= 0:
-        _add_rotors(m, speed[n[B_DRONE]], rotors[n[B_DRONE]], wind, w)
-    _add_body_drag(m, p[B_DRAG : B_DRAG + 3], wind, w)
-    for k in range(3):
-        w[k] += wrench_enu[3 + k]
-        w[3 + k] += wrench_enu[k]
-        for j in range(3):
-            w[k] += m[3 * k + j] * wrench_body[3 + j]
-            w[3 + k] += m[3 * k + j] * wrench_body[j]
+        add_rotors(m, speed[n[B_DRONE]], rotors[n[B_DRONE]], wind, w)
+    add_body_drag(m, p[B_DRAG : B_DRAG + 3], wind, w)
+    add_inputs(m, wrench_body, wrench_enu, w)
 
 
 @compiled()

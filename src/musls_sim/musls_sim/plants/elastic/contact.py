@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.elastic.columns import (
     B_CONTACT_DAMPING,
     B_CONTACT_STIFFNESS,
@@ -23,7 +24,6 @@ from musls_sim.plants.elastic.columns import (
     C_TRIAL,
     RIGHT,
 )
-from musls_sim.plants.rigid_links.kinematics import OMEGA, POSITION, VELOCITY
 
 
 @compiled()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_sim.plants.bodies import collect_state
 from musls_sim.plants.elastic.columns import (
     END_FORCE_A,
     END_FORCE_B,
@@ -14,7 +15,6 @@ from musls_sim.plants.elastic.columns import (
     SEGMENTS,
     X,
 )
-from musls_sim.plants.rigid_links.kinematics import collect_state
 
 
 @compiled()
@@ -57,5 +57,5 @@ def collect_cables(kinds, cables, nodes, segments, force, peak):
 
 @compiled()
 def collect_bodies(motion, dt, shown):
-    """State of all bodies, see `rigid_links.kinematics.collect_state`."""
+    """State of all bodies, see `plants.bodies.collect_state`."""
     collect_state(motion, np.arange(motion.shape[0]), dt, shown)

@@ -12,7 +12,9 @@ from musls_description.errors import ConfigError
 from musls_description.spawn import Configuration
 from musls_description.system import Box, SlungLoadSystem
 from musls_description.tree import build_tree
-from musls_sim.plants.changes import RotorEfficiency
+from musls_sim.physics import CONTROL_PERIOD_S
+from musls_sim.plants.aerodynamics import rotor_table
+from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic import line
 from musls_sim.plants.elastic.engine import Engine, Path
@@ -30,10 +32,10 @@ from musls_sim.plants.interface import (
     PlantState,
     Pose,
     PrescribedMotion,
+    Reaction,
 )
-from musls_sim.plants.rigid_links.forces import rotor_table
 from musls_sim.plants.rigid_links.kinematics import body_motion, joint_table
-from musls_sim.plants.rigid_links.stability import CONTROL_PERIOD_S, substeps
+from musls_sim.plants.rigid_links.stability import substeps
 
 Array = NDArray[np.float64]
 
@@ -66,6 +68,7 @@ class ElasticPlant:
         damping_n_s: float | None = None,
         ei_n_m2: float = line.EI_N_M2,
         segments: int | None = None,
+        shape_of: SlungLoadSystem | None = None,
     ) -> None:
         """Build the tables in the start configuration, at rest.
 
@@ -84,6 +87,7 @@ class ElasticPlant:
             damping_n_s: Force per rate of strain; None for the default line's relaxation time.
             ei_n_m2: Bending stiffness.
             segments: Segments per cable; None takes the number of links.
+            shape_of: System whose rigid links `start` describes, where it is not `system`.
         """
         self.system = system
         self.gravity_m_s2 = gravity_m_s2
@@ -93,7 +97,7 @@ class ElasticPlant:
         self._ea, self._ei = ea_n, ei_n_m2
         self._damping = line.RELAXATION_TIME_S * ea_n if damping_n_s is None else damping_n_s
         rig = Rig(
-            *self._bodies_and_cables(start, segments, gravity_m_s2),
+            *self._bodies_and_cables(start, segments, gravity_m_s2, shape_of or system),
             rotors=rotor_table(system),
             gravity_m_s2=gravity_m_s2,
             ground_height_enu_m=ground_height_enu_m,
@@ -102,16 +106,21 @@ class ElasticPlant:
         self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s)
         t, n = self.engine.tables, system.n_drones
         self.state = PlantState(t.shown[: 1 + n], t.speed, t.force[:n], t.peak[:n])
+        self.reaction = Reaction.zeros(system)
         self._motion: PrescribedMotion | None = None
 
     # ------------------------------------------------------------------------------- the build
 
     def _bodies_and_cables(
-        self, start: Configuration, segments: int | None, gravity: float
+        self,
+        start: Configuration,
+        segments: int | None,
+        gravity: float,
+        shape_of: SlungLoadSystem,
     ) -> tuple[list[RigBody], list[RigCable]]:
         """Bodies (load, drones) and cables (from the drone to the load) of the start."""
         system = self.system
-        tree = build_tree(system)
+        tree = build_tree(shape_of)
         motion = np.zeros((len(tree.bodies), 27))
         first = np.append(tree.first_coordinate, tree.n_coordinates)
         parents = np.array([body.parent for body in tree.bodies])
@@ -186,6 +195,32 @@ class ElasticPlant:
                 engine.wrench_enu = inputs.wrench_enu.copy()
                 engine.wrench_enu[0] += self._motion.load_wrench(self.time_s + self.period_s / 2)
         engine.step()
+        if self._motion is not None:
+            self._note_reaction()
+
+    def start_moving(self, velocity_enu_m_s: Array, omega_enu_rad_s: Array) -> None:
+        """Give load and drones velocities before the first step; the cables move along.
+
+        Args:
+            velocity_enu_m_s: World, (1 + n_drones, 3).
+            omega_enu_rad_s: World, (1 + n_drones, 3).
+        """
+        t = self.engine.tables
+        n = 1 + self.system.n_drones
+        t.bodies[:n, c.BV : c.BV + 3] = t.motion[:n, 15:18] = velocity_enu_m_s
+        t.bodies[:n, c.BW : c.BW + 3] = t.motion[:n, 12:15] = omega_enu_rad_s
+        for b in range(n):
+            inertia = t.bodies[b, c.IW : c.IW + 9].reshape(3, 3)
+            t.bodies[b, c.BL : c.BL + 3] = inertia @ omega_enu_rad_s[b]
+        for i, (kind, cable) in enumerate(zip(t.kinds, self.engine.rig.cables, strict=True)):
+            rows = t.nodes[kind[c.FIRST_NODE] : kind[c.FIRST_NODE] + kind[c.SEGMENTS] + 1]
+            ends = [
+                velocity_enu_m_s[b]
+                + np.cross(omega_enu_rad_s[b], t.motion[b, :9].reshape(3, 3) @ point)
+                for b, point in zip((1 + i, 0), cable.points_m, strict=True)
+            ]
+            rows[:, c.V : c.V + 3] = np.linspace(ends[0], ends[1], len(rows))
+        self.engine.restart()
 
     def _prescribe(self, motion: PrescribedMotion | None) -> None:
         """Let the drones follow a path, or fly again."""
@@ -200,17 +235,8 @@ class ElasticPlant:
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if not isinstance(change, RotorEfficiency):
-            raise ConfigError(f"cable_model elastic cannot do {type(change).__name__}")
-        n, rotors = self.system.n_drones, self.state.rotor_speed_rad_s.shape[1]
-        if not 1 <= change.drone <= n:
-            raise ConfigError(f"drone = {change.drone}: must be 1 to {n}")
-        if change.rotor is not None and not 1 <= change.rotor <= rotors:
-            raise ConfigError(f"rotor = {change.rotor}: must be 1 to {rotors}")
-        which = slice(None) if change.rotor is None else change.rotor - 1
-        table, fresh = self.engine.tables.rotors, rotor_table(self.system)
-        columns = slice(3, 5)  # thrust and torque coefficients
-        d = change.drone - 1
-        table[d, which, columns] = change.efficiency * fresh[d, which, columns]
+            raise ConfigError(refusal(change, self.cable_model))
+        scale_rotors(self.system, self.engine.tables.rotors, change)
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Nodes of cable `index` (from 0) from the load to the drone, (segments + 1, 3)."""
@@ -229,14 +255,27 @@ class ElasticPlant:
     @property
     def audit(self) -> EnergyAudit:
         """Work, losses and energies since the start."""
-        sums, energy = self.engine.tables.sums, float(self.engine.energy_j().sum())
-        return EnergyAudit(
-            work_j=float(sums[c.WORK]),
-            absolute_work_j=float(sums[c.ABSOLUTE_WORK]),
-            loss_j=float(sums[c.LOSS_CABLES] + sums[c.LOSS_GROUND]),
-            start_j=self.engine.start_energy_j,
-            energy_j=energy,
-        )
+        audit = EnergyAudit()
+        self._write_audit(audit)
+        return audit
+
+    @property
+    def spurious_energy_j(self) -> float:
+        """Energy that the integration made from nothing so far; 0 if it only took some."""
+        return max(0.0, -self.audit.missing_j)
+
+    def _write_audit(self, audit: EnergyAudit) -> None:
+        sums = self.engine.tables.sums
+        audit.work_j, audit.absolute_work_j = float(sums[c.WORK]), float(sums[c.ABSOLUTE_WORK])
+        audit.loss_j = float(sums[c.LOSS_CABLES] + sums[c.LOSS_GROUND])
+        audit.start_j = self.engine.start_energy_j
+        audit.energy_j = float(self.engine.energy_j().sum())
+
+    def _note_reaction(self) -> None:
+        """Force that moves each cable's end, at the end of the period, and the audit."""
+        for i in range(self.system.n_drones):
+            self.reaction.end_force_n[i] = -self.engine.end_force_n(i, 0)
+        self._write_audit(self.reaction.audit)
 
 
 def _rig_body(part: object, motion: Array, drone: int = -1) -> RigBody:

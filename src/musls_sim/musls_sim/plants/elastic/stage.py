@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.elastic.assembly import (
     SHORTEST,
     assemble_axial,
@@ -99,7 +100,6 @@ from musls_sim.plants.elastic.plain import (
     finish_plain,
     move_tail,
 )
-from musls_sim.plants.rigid_links.kinematics import OMEGA, POSITION, VELOCITY
 
 TENSION_SHARE = 1e-3
 """Share of a cable's tension by which the linear tension may miss the true one."""

@@ -21,6 +21,8 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_sim.plants.aerodynamics import spin_rotors
+from musls_sim.plants.bodies import fastest_body
 from musls_sim.plants.elastic.bodies import know, remember_first_stage, settle
 from musls_sim.plants.elastic.columns import (
     ABSOLUTE_WORK,
@@ -83,8 +85,6 @@ from musls_sim.plants.elastic.energy import add_energies
 from musls_sim.plants.elastic.output import collect_bodies, collect_cables
 from musls_sim.plants.elastic.stage import outside, solve_stage
 from musls_sim.plants.elastic.tables import unpack
-from musls_sim.plants.rigid_links.forces import spin_rotors
-from musls_sim.plants.rigid_links.kinematics import fastest_body
 
 GAMMA = 2.0 - np.sqrt(2.0)
 D = 0.5 * GAMMA
