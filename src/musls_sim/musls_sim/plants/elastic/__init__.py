@@ -1,0 +1,1 @@
+"""Elastic cables: lumped nodes and rigid bodies in one banded, L-stable implicit step."""

@@ -1,0 +1,352 @@
+"""Forces of one cable and their derivatives in a stage, as equations of its points.
+
+All derivatives are with respect to positions; velocities follow positions by dv = dx / (d h). The
+matrix is kept symmetric and positive definite: what is left out (a pushing segment's transverse
+softening, the turning of a damper) is small and only costs iterations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_description.compiled import compiled
+from musls_sim.plants.elastic.axial import table_law
+from musls_sim.plants.elastic.bending import joint_moment
+from musls_sim.plants.elastic.blocks import add_block, add_right
+from musls_sim.plants.elastic.columns import (
+    ALIVE,
+    AS,
+    AXIS_RATE_A,
+    AXIS_RATE_B,
+    AXIS_WORLD_A,
+    AXIS_WORLD_B,
+    BENDING_DAMPING,
+    CLAMP_A,
+    CLAMP_B,
+    CLAMP_FACTOR_A,
+    CLAMP_FACTOR_B,
+    DAMPING,
+    DIRECTION,
+    DRAG_ACROSS,
+    DRAG_ALONG,
+    EA,
+    EI,
+    ELASTIC,
+    FIRST_NODE,
+    FIRST_ROW,
+    FIRST_SEGMENT,
+    GEOMETRIC,
+    GRAVITY,
+    GROUND,
+    LENGTH,
+    MASS,
+    RATE,
+    REST,
+    SEGMENTS,
+    SLACK,
+    STIFFNESS,
+    TABLE_FIRST,
+    TABLE_ROWS,
+    TENSION,
+    VS,
+    XS,
+)
+from musls_sim.plants.ground import GROUND_DAMPING_N_S_M2, GROUND_STIFFNESS_N_M2
+
+SHORTEST = 1e-9
+"""Length below which a segment has no direction [m]."""
+
+
+@compiled()
+def axial_force(strain, strain_rate, kind, cable, laws, dh):
+    """Tension of a segment: with damping, without, and the derivative by the strain.
+
+    Args:
+        strain: Elongation over rest length.
+        strain_rate: Its rate [1/s].
+        kind: Integers of the cable.
+        cable: Numbers of the cable.
+        laws: Tables of all laws.
+        dh: Weight of the stage: a change of strain changes its rate by 1 / dh of it [s].
+    """
+    if kind[TABLE_ROWS] > 0:
+        first = kind[TABLE_FIRST]
+        elastic, slope, _ = table_law(laws[first : first + kind[TABLE_ROWS]], strain)
+    else:
+        elastic, slope = cable[EA] * strain, cable[EA]
+    tension = elastic + cable[DAMPING] * strain_rate
+    slope += cable[DAMPING] / dh
+    if kind[SLACK] == 1:
+        elastic = max(elastic, 0.0)
+        if tension <= 0.0:
+            tension, slope = 0.0, 0.0
+    return tension, elastic, slope
+
+
+@compiled()
+def stretch(segment, a, b, kind, cable, laws, dh, rest_rate):
+    """Direction, length, tension and stiffness of a segment from its nodes, into its row."""
+    x, y, z = b[XS] - a[XS], b[XS + 1] - a[XS + 1], b[XS + 2] - a[XS + 2]
+    length = np.sqrt(x * x + y * y + z * z)
+    inverse = 1.0 / max(length, SHORTEST)
+    x, y, z = x * inverse, y * inverse, z * inverse
+    rate = x * (b[VS] - a[VS]) + y * (b[VS + 1] - a[VS + 1]) + z * (b[VS + 2] - a[VS + 2])
+    rest = segment[REST]
+    tension, elastic, slope = axial_force(
+        (length - rest) / rest, (rate - rest_rate * length / rest) / rest, kind, cable, laws, dh
+    )
+    tension, elastic, slope = (
+        tension * segment[ALIVE],
+        elastic * segment[ALIVE],
+        slope * segment[ALIVE],
+    )
+    segment[DIRECTION], segment[DIRECTION + 1], segment[DIRECTION + 2] = x, y, z
+    segment[LENGTH], segment[RATE] = length, rate
+    segment[TENSION], segment[ELASTIC] = tension, elastic
+    segment[STIFFNESS] = slope / rest
+    segment[GEOMETRIC] = max(tension, 0.0) * inverse
+
+
+@compiled()
+def assemble_axial(kind, cable, laws, nodes, segments, band, border, right, corner, edge, dh, rate):
+    """Tension of all segments of a cable."""
+    start, count = kind[FIRST_NODE], kind[SEGMENTS]
+    first, begin = kind[FIRST_ROW], kind[FIRST_SEGMENT]
+    for s in range(count):
+        segment = segments[begin + s]
+        stretch(segment, nodes[start + s], nodes[start + s + 1], kind, cable, laws, dh, rate)
+        x, y, z = segment[DIRECTION], segment[DIRECTION + 1], segment[DIRECTION + 2]
+        tension, g = segment[TENSION], segment[GEOMETRIC]
+        k = segment[STIFFNESS] - g
+        xx, yy, zz = k * x * x + g, k * y * y + g, k * z * z + g
+        xy, yz, xz = k * x * y, k * y * z, k * x * z
+        row = first + 3 * s  # of the node at the upper end
+        band[row, 0] += xx
+        band[row + 1, 0] += yy
+        band[row + 2, 0] += zz
+        band[row, 1] += xy
+        band[row + 1, 1] += yz
+        band[row, 2] += xz
+        right[row] -= tension * x
+        right[row + 1] -= tension * y
+        right[row + 2] -= tension * z
+        if s > 0:
+            low = row - 3
+            band[low, 0] += xx
+            band[low + 1, 0] += yy
+            band[low + 2, 0] += zz
+            band[low, 1] += xy
+            band[low + 1, 1] += yz
+            band[low, 2] += xz
+            band[low, 3] -= xx
+            band[low, 4] -= xy
+            band[low, 5] -= xz
+            band[low + 1, 2] -= xy
+            band[low + 1, 3] -= yy
+            band[low + 1, 4] -= yz
+            band[low + 2, 1] -= xz
+            band[low + 2, 2] -= yz
+            band[low + 2, 3] -= zz
+            right[low] += tension * x
+            right[low + 1] += tension * y
+            right[low + 2] += tension * z
+        else:
+            corner[0, 0] += xx
+            corner[1, 1] += yy
+            corner[2, 2] += zz
+            corner[0, 1] += xy
+            corner[1, 2] += yz
+            corner[0, 2] += xz
+            border[row, 0] -= xx
+            border[row, 1] -= xy
+            border[row, 2] -= xz
+            border[row + 1, 0] -= xy
+            border[row + 1, 1] -= yy
+            border[row + 1, 2] -= yz
+            border[row + 2, 0] -= xz
+            border[row + 2, 1] -= yz
+            border[row + 2, 2] -= zz
+            edge[0] += tension * x
+            edge[1] += tension * y
+            edge[2] += tension * z
+
+
+@compiled()
+def lump_forces(kind, cable, nodes, segments, i, ground, wind, dh, work):
+    """Ground and air at node i of a cable: force and diagonal of the matrix, into `work`.
+
+    Returns:
+        Power lost to the ground and work rate of the air [W].
+    """
+    work[:6] = 0.0
+    count, begin = kind[SEGMENTS], kind[FIRST_SEGMENT]
+    node = nodes[kind[FIRST_NODE] + i]
+    share = lost = blown = 0.0
+    if i > 0:
+        share += 0.5 * segments[begin + i - 1, REST]
+    if i < count:
+        share += 0.5 * segments[begin + i, REST]
+    if node[XS + 2] < ground and 0 < i < count:
+        lost = _ground(node, ground, share, dh, work)
+    if cable[DRAG_ACROSS] > 0.0 or cable[DRAG_ALONG] > 0.0:
+        t = segments[begin + max(i - 1, 0), DIRECTION : DIRECTION + 3]
+        blown = _air(node, t, share, cable, wind, dh, work)
+    return lost, blown
+
+
+@compiled()
+def assemble_lumps(
+    kind, cable, nodes, segments, band, right, corner, edge, parameters, wind, dh, work
+):
+    """Inertia, weight, air and ground of all nodes of a cable.
+
+    Returns:
+        Power lost to the ground and work rate of the air [W].
+    """
+    start, count, first = kind[FIRST_NODE], kind[SEGMENTS], kind[FIRST_ROW]
+    gravity, ground = parameters[GRAVITY], parameters[GROUND]
+    airy = cable[DRAG_ACROSS] > 0.0 or cable[DRAG_ALONG] > 0.0
+    lost = blown = 0.0
+    for i in range(count + 1):
+        node = nodes[start + i]
+        mass = node[MASS]
+        if airy or node[XS + 2] < ground:
+            a, b = lump_forces(kind, cable, nodes, segments, i, ground, wind, dh, work)
+            lost += a
+            blown += b
+        else:
+            work[:6] = 0.0
+        work[2] -= mass * gravity
+        for q in range(3):
+            force = work[q] - mass * node[AS + q]
+            slope = work[3 + q] + mass / (dh * dh)
+            if i > 0:
+                right[first + 3 * (i - 1) + q] += force
+                band[first + 3 * (i - 1) + q, 0] += slope
+            else:
+                edge[q] += force
+                corner[q, q] += slope
+    return lost, blown
+
+
+@compiled()
+def _ground(node, ground, share, dh, work):
+    """Compliant ground under a node, the law of `plants.ground` taken implicitly."""
+    stiff, damp = share * GROUND_STIFFNESS_N_M2, share * GROUND_DAMPING_N_S_M2
+    up = stiff * (ground - node[XS + 2]) - damp * node[VS + 2]
+    if up <= 0.0:
+        return 0.0
+    work[2] += up
+    work[0] -= damp * node[VS]
+    work[1] -= damp * node[VS + 1]
+    work[3] += damp / dh
+    work[4] += damp / dh
+    work[5] += stiff + damp / dh
+    return damp * (node[VS] ** 2 + node[VS + 1] ** 2) - up * node[VS + 2]
+
+
+@compiled()
+def _air(node, t, share, cable, wind, dh, work):
+    """Quadratic drag of the length of cable at a node, across and along its direction."""
+    x, y, z = node[VS] - wind[0], node[VS + 1] - wind[1], node[VS + 2] - wind[2]
+    along = x * t[0] + y * t[1] + z * t[2]
+    ax, ay, az = x - along * t[0], y - along * t[1], z - along * t[2]
+    across = share * cable[DRAG_ACROSS] * np.sqrt(ax * ax + ay * ay + az * az)
+    length = share * cable[DRAG_ALONG] * abs(along)
+    gx, gy, gz = (
+        -across * ax - length * along * t[0],
+        -across * ay - length * along * t[1],
+        -across * az - length * along * t[2],
+    )
+    work[0] += gx
+    work[1] += gy
+    work[2] += gz
+    for q in range(3):
+        work[3 + q] += (across + length) / dh
+    return gx * node[VS] + gy * node[VS + 1] + gz * node[VS + 2]
+
+
+@compiled()
+def assemble_bending(
+    kind, cable, nodes, segments, band, border, right, corner, edge, dh, work, m3, scaled
+):
+    """Moments of all joints of a cable; its clamps are up to date in `cable`.
+
+    Returns:
+        Power lost to bending [W].
+    """
+    start, count = kind[FIRST_NODE], kind[SEGMENTS]
+    first, begin = kind[FIRST_ROW], kind[FIRST_SEGMENT]
+    lost = 0.0
+    out, u1, u2 = work[0:15], work[15:18], work[18:21]
+    for i in range(count + 1):
+        before, after = segments[begin + max(i - 1, 0)], segments[begin + min(i, count - 1)]
+        clamp_a, clamp_b = i == 0, i == count
+        if (clamp_a and kind[CLAMP_A] == 0) or (clamp_b and kind[CLAMP_B] == 0):
+            continue
+        if before[ALIVE] == 0.0 or after[ALIVE] == 0.0:
+            continue
+        if clamp_a:
+            t1, i1 = cable[AXIS_WORLD_A : AXIS_WORLD_A + 3], 0.0
+            u1[:] = cable[AXIS_RATE_A : AXIS_RATE_A + 3]
+            weight = cable[CLAMP_FACTOR_A] / after[REST]
+        else:
+            t1, i1 = before[DIRECTION : DIRECTION + 3], 1.0 / max(before[LENGTH], SHORTEST)
+            _turning(nodes[start + i - 1], nodes[start + i], before, i1, u1)
+        if clamp_b:
+            t2, i2 = cable[AXIS_WORLD_B : AXIS_WORLD_B + 3], 0.0
+            u2[:] = cable[AXIS_RATE_B : AXIS_RATE_B + 3]
+            weight = cable[CLAMP_FACTOR_B] / before[REST]
+        else:
+            t2, i2 = after[DIRECTION : DIRECTION + 3], 1.0 / max(after[LENGTH], SHORTEST)
+            _turning(nodes[start + i], nodes[start + i + 1], after, i2, u2)
+        if not clamp_a and not clamp_b:
+            weight = 2.0 / (before[REST] + after[REST])
+        stiffness, damping = cable[EI] * weight, cable[BENDING_DAMPING] * weight
+        _, loss = joint_moment(t1, t2, u1, u2, stiffness, damping, work[21:24], work[24:27], out)
+        lost += loss
+        for q in range(3):
+            for r in range(3):
+                across = (1.0 if q == r else 0.0) - 0.5 * (t1[q] * t1[r] + t2[q] * t2[r])
+                m3[q, r] = stiffness * across + damping / dh * out[6 + 3 * q + r]
+        # Share of each point in t2 - t1, B of K = B^T P B: a clamp's direction stands for itself.
+        low, low_share = (-1, -1.0) if clamp_a else (i - 1, i1)
+        high, high_share = i + 1, (1.0 if clamp_b else i2)
+        share = -i1 - i2
+        _add_scaled(band, border, corner, first, low, low, low_share * low_share, m3, scaled)
+        _add_scaled(band, border, corner, first, low, i, low_share * share, m3, scaled)
+        _add_scaled(band, border, corner, first, low, high, low_share * high_share, m3, scaled)
+        _add_scaled(band, border, corner, first, i, i, share * share, m3, scaled)
+        _add_scaled(band, border, corner, first, i, high, share * high_share, m3, scaled)
+        _add_scaled(band, border, corner, first, high, high, high_share * high_share, m3, scaled)
+        # -dE/dt2 moves the upper node by 1 / l2 and the joint's node against it, the same below.
+        x, y, z = out[0], out[1], out[2]
+        if clamp_b:
+            add_right(right, edge, first, i + 1, x, y, z)
+        else:
+            add_right(right, edge, first, i + 1, x * i2, y * i2, z * i2)
+        add_right(right, edge, first, i, -x * i2, -y * i2, -z * i2)
+        x, y, z = out[3], out[4], out[5]
+        if clamp_a:
+            add_right(right, edge, first, -1, x, y, z)
+        else:
+            add_right(right, edge, first, i - 1, -x * i1, -y * i1, -z * i1)
+        add_right(right, edge, first, i, x * i1, y * i1, z * i1)
+    return lost
+
+
+@compiled()
+def _turning(a, b, segment, inverse, out):
+    """Rate of the direction of a segment."""
+    rate = segment[RATE]
+    for k in range(3):
+        out[k] = (b[VS + k] - a[VS + k] - rate * segment[DIRECTION + k]) * inverse
+
+
+@compiled()
+def _add_scaled(band, border, corner, first, i, j, factor, m3, scaled):
+    """Add a block times a factor."""
+    for r in range(3):
+        for c in range(3):
+            scaled[r, c] = factor * m3[r, c]
+    add_block(band, border, corner, first, i, j, scaled)

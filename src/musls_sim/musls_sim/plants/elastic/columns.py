@@ -1,0 +1,89 @@
+"""Columns of the tables that the compiled functions of this package work on.
+
+A node is a lump of cable, a segment the massless spring between two nodes, a body a rigid body with
+six degrees of freedom (or prescribed motion). The first and last node of a cable are fixed to
+bodies. Three columns each where a vector stands; everything in the world frame unless said
+otherwise, SI units.
+
+Names: plain letters are the state at the end of the last step, ...S the stage that is being solved,
+...K what the stage knows from before (x_S = x_K + d h v_S), ...G the first stage of the step.
+"""
+
+from __future__ import annotations
+
+# Nodes.
+X, V, A = 0, 3, 6
+XS, VS, AS = 9, 12, 15
+XK, VK = 18, 21
+VG, AG = 24, 27
+MASS = 30
+DELTA = 31
+LINEAR = 34  # acceleration of an end node by the linear solution
+NODE_COLUMNS = 37
+
+# Segments. TENSION belongs to the linearised stage, ELASTIC is its part without damping.
+REST, DIRECTION, LENGTH, TENSION, ELASTIC = 0, 1, 4, 5, 6
+STIFFNESS, GEOMETRIC, RATE, ALIVE, PEAK, INVERSE_REST, TAUT = 7, 8, 9, 10, 11, 12, 13
+SEGMENT_COLUMNS = 14
+
+# Bodies. PSI is the rotation vector since the begin of the step, PSD its rate, L the angular
+# momentum about the centre of mass, TAU its rate, EXTERNAL force and moment of air, rotors and
+# inputs, RIGHT the right-hand side and the solution (translation, then rotation).
+B_MASS, B_INERTIA, B_INVERSE, B_DRAG = 0, 1, 10, 19
+BX, BV, BR, BW, BA, BTAU, BL = 22, 25, 28, 37, 40, 43, 46
+BXS, BVS, BAS, BXK, BVK = 49, 52, 55, 58, 61
+PSI, PSD, PSIK, BLS, BLK, BTAUS = 64, 67, 70, 73, 76, 79
+BVG, BAG, PSDG, BTAUG = 82, 85, 88, 91
+EXTERNAL, RIGHT, IW = 94, 100, 106
+BWS = 115
+B_RADIUS, B_CONTACT_STIFFNESS, B_CONTACT_DAMPING = 118, 119, 120
+REACTION = 121  # force and moment that a prescribed body needs
+BREF = 127  # rotation of a prescribed body at the begin of the period
+SCRATCH = 136
+# A leaf is a free body with one cable, eliminated with it: inverse of its matrix (6, 6), that
+# inverse times P^T (6, 3), the 3x3 matrix of its point, its own displacement and that of the point.
+LEAF_INVERSE, LEAF_G, LEAF_POINT, LEAF_FREE, LEAF_SHIFT = 145, 181, 199, 208, 214
+B_LUMPS = 217  # mass of the cable ends on a body
+BODY_COLUMNS = 218
+
+# Integers of a body.
+# B_DOF is the first row in the matrix of the bodies, -1 for leaves and prescribed bodies.
+B_DOF, B_DRONE, B_FIRST_CORNER, B_CORNERS, B_FREE = 0, 1, 2, 3, 4
+BODY_INTEGERS = 5
+
+# Corners that can touch the ground.
+C_PLACE, C_ANCHOR, C_ACTIVE, C_BODY, C_FORCE, C_TRIAL, C_TOUCHED = 0, 3, 5, 6, 7, 10, 11
+CORNER_COLUMNS = 12
+
+# Cables: integers and numbers.
+FIRST_NODE, SEGMENTS, FIRST_SEGMENT, FIRST_ROW, BODY_A, BODY_B = 0, 1, 2, 3, 4, 5
+CLAMP_A, CLAMP_B, BENDS, SLACK, TABLE_FIRST, TABLE_ROWS, BORDER, TAIL = 6, 7, 8, 9, 10, 11, 12, 13
+FOLD = 14
+CABLE_INTEGERS = 15
+BORDERED, FROM_PRESCRIBED, FROM_LEAF = 0, 1, 2  # values of FOLD: how end A is treated
+EA, DAMPING, EI, BENDING_DAMPING = 0, 1, 2, 3
+POINT_A, POINT_B, AXIS_A, AXIS_B = 4, 7, 10, 13
+CLAMP_FACTOR_A, CLAMP_FACTOR_B = 16, 17
+DRAG_ACROSS, DRAG_ALONG, BREAK_N = 18, 19, 20
+REST_LENGTH, REST_RATE = 21, 22
+AXIS_WORLD_A, AXIS_WORLD_B, AXIS_RATE_A, AXIS_RATE_B = 23, 26, 29, 32
+MOMENT_A, MOMENT_B = 35, 38
+END_FORCE_A, END_FORCE_B = 41, 44
+CABLE_COLUMNS = 47
+
+# Rows of the table of an axial law: strain where it begins, force and slope there, coefficients of
+# the cubic, energy up to there.
+L_STRAIN, L_C0, L_C1, L_C2, L_C3, L_ENERGY = 0, 1, 2, 3, 4, 5
+LAW_COLUMNS = 6
+
+# Numbers that hold for the whole system.
+GRAVITY, GROUND, FRICTION, TOLERANCE_N, MADE_J = 0, 1, 2, 3, 4
+PARAMETERS = 5
+
+# What the compiled step counts and sums.
+WORK, ABSOLUTE_WORK, LOSS_CABLES, LOSS_GROUND, LOSS_AIR, ITERATIONS, EULER = 0, 1, 2, 3, 4, 5, 6
+SUMS = 8
+
+BAND = 8  # half the band width of a cable that bends, without the diagonal
+WIDEST_BORDER = 7
+SMALL = 13  # tail and border of a cable together

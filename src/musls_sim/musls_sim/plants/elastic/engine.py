@@ -1,0 +1,237 @@
+"""Steps a rig: one compiled call per control period, repeated with finer steps where needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic.energy import energies
+from musls_sim.plants.elastic.rig import Rig, build_tables
+from musls_sim.plants.elastic.step import advance
+from musls_sim.plants.elastic.tables import INTEGERS, packed
+from musls_sim.plants.interface import SimulationDiverged
+
+Array = NDArray[np.float64]
+
+REFINEMENTS = 8
+"""How often the step of a period may be halved."""
+
+SPEED_LIMIT_M_S = 100.0
+"""No body of a slung-load system gets that fast; beyond it something has gone wrong."""
+
+Path = Callable[[float, float], Array]
+"""Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""
+
+
+class Engine:
+    """State and step of a rig.
+
+    Attributes:
+        tables: All arrays.
+        time_s: Simulated time.
+        period_s: Time of a step.
+        substeps: Steps in a period.
+        refined_periods: Periods that needed more.
+        paths: Paths of prescribed bodies by their index; a body without one stands still.
+        wrench_body: Inputs in the bodies' frames, moment and force, (n_bodies, 6).
+        wrench_enu: The same in the world frame.
+        command: Rotor commands, (n_drones, n_rotors) [rad/s].
+        wind_enu_m_s: (3,).
+    """
+
+    def __init__(
+        self,
+        rig: Rig,
+        period_s: float = 0.004,
+        substeps: int = 1,
+        rotor_speed_rad_s: Array | None = None,
+    ) -> None:
+        """Build the tables and find the accelerations of the start.
+
+        Args:
+            rig: What to simulate.
+            period_s: Time of a step.
+            substeps: Steps in a period.
+            rotor_speed_rad_s: Rotor speeds at the start; default at rest.
+        """
+        self.rig = rig
+        self._memory, self.tables = packed(build_tables(rig))
+        if rotor_speed_rad_s is not None:
+            self.tables.speed[:] = rotor_speed_rad_s
+        self.period_s, self.substeps = period_s, substeps
+        self.refined_periods = 0
+        self._periods = 0
+        n = len(rig.bodies)
+        self.paths: dict[int, Path] = {}
+        self.wrench_body, self.wrench_enu = np.zeros((n, 6)), np.zeros((n, 6))
+        self.command = np.zeros(rig.rotors.shape[:2])
+        self.wind_enu_m_s = np.zeros(3)
+        self._prescribed = [b for b, body in enumerate(rig.bodies) if body.prescribed]
+        self.restart()
+
+    @property
+    def time_s(self) -> float:
+        """Simulated time, exact multiple of the period."""
+        return self._periods * self.period_s
+
+    def restart(self) -> None:
+        """Find the accelerations again after the state or the system was changed from outside."""
+        self._set_paths(self.time_s)
+        if self._advance(0) < 0:
+            raise SimulationDiverged("elastic cables: no accelerations for this start")
+        self.start_energy_j = float(energies(self.tables).sum())
+        self.tables.sums[:] = 0.0
+
+    def _set_paths(self, begin_s: float) -> None:
+        for b in self._prescribed:
+            p = self.tables.bodies[b]
+            p[c.BREF : c.BREF + 9] = p[c.BR : c.BR + 9]
+            if b in self.paths:
+                self.tables.path[b] = self.paths[b](begin_s, begin_s + self.period_s)
+            else:
+                self.tables.path[b] = 0.0
+                self.tables.path[b, :, :3] = p[c.BX : c.BX + 3]
+
+    def prescribe(self, bodies: set[int], paths: dict[int, Path]) -> None:
+        """Choose which bodies are prescribed from now on.
+
+        Args:
+            bodies: Their indices.
+            paths: Paths of those that move.
+        """
+        old = self.tables
+        for b, body in enumerate(self.rig.bodies):
+            body.prescribed = b in bodies
+        fresh = build_tables(self.rig)
+        for b, body in enumerate(self.rig.bodies):
+            if not body.prescribed:
+                inverse = np.linalg.inv(np.asarray(body.inertia_kg_m2, float))
+                old.bodies[b, c.B_INVERSE : c.B_INVERSE + 9] = inverse.ravel()
+        for name in INTEGERS:
+            getattr(old, name)[:] = getattr(fresh, name)
+        self._prescribed, self.paths = sorted(bodies), paths
+        self._set_paths(self.time_s)
+
+    def step(self) -> None:
+        """Advance one control period.
+
+        Raises:
+            SimulationDiverged: No step was short enough.
+        """
+        self._set_paths(self.time_s)
+        steps = self._advance(self.substeps)
+        if steps == -2:
+            raise SimulationDiverged(
+                f"simulation diverged at {self.time_s:.3f} s: a body moves faster than "
+                f"{SPEED_LIMIT_M_S:g} m/s; check rotor commands, wind and forces"
+            )
+        if steps < 0:
+            raise SimulationDiverged(
+                f"simulation diverged at {self.time_s:.3f} s: the elastic cables found no solution "
+                f"with steps of {self.period_s / self.substeps / 2**REFINEMENTS:.2g} s"
+            )
+        self.refined_periods += steps > self.substeps
+        self._periods += 1
+
+    def _advance(self, steps: int, period_s: float | None = None) -> int:
+        return int(
+            advance(
+                *self._memory,
+                steps,
+                REFINEMENTS if period_s is None else 0,
+                self.period_s if period_s is None else period_s,
+                SPEED_LIMIT_M_S if period_s is None else np.inf,
+                self.command,
+                self.wind_enu_m_s,
+                self.wrench_body,
+                self.wrench_enu,
+            )
+        )
+
+    def relax(self, step_s: float = 10.0) -> float:
+        """Move everything that is free to a static equilibrium under the present inputs.
+
+        Steps so long that inertia does not count, each begun at rest: Newton's method for the
+        static problem, which an L-stable step is in the limit.
+
+        Args:
+            step_s: Length of the steps.
+
+        Returns:
+            Largest acceleration that is left [m/s2].
+        """
+        t, before = self.tables, np.inf
+        self.restart()  # the outside wrenches are those of now: no jump to begin with
+        for _ in range(200):
+            for table, columns in ((t.nodes, (c.V, c.A)), (t.bodies, (c.BV, c.BA, c.BW, c.BTAU))):
+                for column in columns:
+                    table[:, column : column + 3] = 0.0
+            t.bodies[:, c.BL : c.BL + 3] = 0.0
+            self._set_paths(self.time_s)
+            if self._advance(1, step_s) < 0:
+                step_s /= 4.0
+                continue
+            moved = np.abs(t.nodes[:, c.V : c.V + 3]).max() * step_s
+            if moved < 1e-13 or (moved >= before and moved < 1e-11):
+                break
+            before = moved
+        for table, columns in ((t.nodes, (c.V, c.A)), (t.bodies, (c.BV, c.BA, c.BW, c.BTAU, c.BL))):
+            for column in columns:
+                table[:, column : column + 3] = 0.0
+        self.restart()
+        left = [np.abs(t.nodes[:, c.A : c.A + 3]).max(), np.abs(t.bodies[:, c.BA : c.BA + 3]).max()]
+        return float(max(left))
+
+    # ------------------------------------------------------------------ what tests and plants read
+
+    def nodes_enu_m(self, cable: int) -> Array:
+        """Nodes of a cable from A to B, (segments + 1, 3)."""
+        return self._nodes(cable)[:, c.X : c.X + 3]
+
+    def node_velocities_enu_m_s(self, cable: int) -> Array:
+        """Their velocities, (segments + 1, 3)."""
+        return self._nodes(cable)[:, c.V : c.V + 3]
+
+    def node_accelerations_enu_m_s2(self, cable: int) -> Array:
+        """Their accelerations, (segments + 1, 3)."""
+        return self._nodes(cable)[:, c.A : c.A + 3]
+
+    def _nodes(self, cable: int) -> Array:
+        kind = self.tables.kinds[cable]
+        first = kind[c.FIRST_NODE]
+        return self.tables.nodes[first : first + kind[c.SEGMENTS] + 1]
+
+    def tensions_n(self, cable: int) -> Array:
+        """Tension of every segment of a cable from A to B, (segments,)."""
+        kind = self.tables.kinds[cable]
+        first = kind[c.FIRST_SEGMENT]
+        return self.tables.segments[first : first + kind[c.SEGMENTS], c.TENSION]
+
+    def end_force_n(self, cable: int, end: int) -> Array:
+        """Force of a cable on the body at its end (0: A, 1: B), world, (3,).
+
+        The weight and inertia of the half segment at the end are included.
+        """
+        column = (c.END_FORCE_A, c.END_FORCE_B)[end]
+        return self.tables.cables[cable, column : column + 3]
+
+    def body(self, index: int, column: int) -> Array:
+        """Three columns of a body, see `columns`."""
+        return self.tables.bodies[index, column : column + 3]
+
+    def reaction(self, index: int) -> Array:
+        """Force and moment about its centre that a prescribed body needs, world, (6,)."""
+        return self.tables.bodies[index, c.REACTION : c.REACTION + 6]
+
+    def energy_j(self) -> Array:
+        """Kinetic, potential, axial strain and bending energy, (4,)."""
+        return energies(self.tables)
+
+    def missing_energy_j(self) -> float:
+        """Work that is in no energy and no loss: what the integration took (negative: made)."""
+        s = self.tables.sums
+        losses = s[c.LOSS_CABLES] + s[c.LOSS_GROUND]
+        return float(s[c.WORK] - losses - (self.energy_j().sum() - self.start_energy_j))

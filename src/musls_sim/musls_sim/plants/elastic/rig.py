@@ -1,0 +1,350 @@
+"""Bodies and cables in any arrangement, and their tables.
+
+A rig is what the compiled step simulates: rigid bodies (free or prescribed) and cables between any
+two of them. `ElasticPlant` makes one of a slung-load system; tests and case studies make others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.errors import ConfigError
+from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic.axial import law_rows
+from musls_sim.plants.elastic.tables import Tables
+
+Array = NDArray[np.float64]
+
+STATIC_SINK_M = 1e-4
+"""Depth to which a body's own weight presses four corners into the ground."""
+
+TENSION_TOLERANCE_SHARE = 1e-5
+"""Tension that a stage may leave open, as a share of the weight of the whole rig."""
+
+MADE_SHARE_M = 1e-6
+"""Height [m] to which the energy that a step may make would lift the whole rig."""
+
+
+def _zeros() -> Array:
+    return np.zeros(3)
+
+
+@dataclass
+class RigBody:
+    """A rigid body, or a place that is moved from outside.
+
+    Attributes:
+        mass_kg: Mass; may be 0 for a prescribed body.
+        inertia_kg_m2: About the centre of mass, body frame, (3, 3).
+        position_enu_m: Centre of mass at the start, (3,).
+        rotation: Body frame to world at the start, (3, 3).
+        velocity_enu_m_s: At the start, (3,).
+        omega_enu_rad_s: At the start, world frame, (3,).
+        drag_n_s_m: Linear drag per body axis, (3,).
+        corners_m: Points that can touch the ground, body frame, (k, 3).
+        drone: Row of its rotors, -1 for none.
+        prescribed: Moved by `Engine.paths` instead of by forces.
+    """
+
+    mass_kg: float = 0.0
+    inertia_kg_m2: Array = field(default_factory=lambda: np.zeros((3, 3)))
+    position_enu_m: Array = field(default_factory=_zeros)
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    velocity_enu_m_s: Array = field(default_factory=_zeros)
+    omega_enu_rad_s: Array = field(default_factory=_zeros)
+    drag_n_s_m: Array = field(default_factory=_zeros)
+    corners_m: Array = field(default_factory=lambda: np.zeros((0, 3)))
+    drone: int = -1
+    prescribed: bool = False
+
+
+@dataclass
+class RigCable:
+    """A cable between points of two bodies.
+
+    Attributes:
+        bodies: Indices of the bodies at its ends A and B.
+        points_m: The points in their frames, (2, 3).
+        nodes_enu_m: Positions of its nodes at the start from A to B, (segments + 1, 3).
+        length_m: Rest length.
+        mass_kg: Mass.
+        ea_n: Axial stiffness; not used with a table.
+        law: Pairs (strain, force [N]) instead of `ea_n`, both increasing.
+        law_linear: Straight lines between the pairs.
+        damping_n_s: Force per rate of strain.
+        slack: Cannot push.
+        ei_n_m2: Bending stiffness.
+        bending_damping_n_m2_s: Moment per rate of curvature.
+        clamps: Directions, from A towards B, in the frames of the bodies at A and B in which the
+            ends are clamped, None for a hinge.
+        clamp_factor: Stiffness of a clamp's joint over EI / segment length: 2 is of second order
+            (half a segment bends), 1 the joint of the elements that Robotica 2024 uses.
+        drag_across_n_s2_m3: Air drag across, per length and squared speed: rho C d / 2.
+        drag_along_n_s2_m3: Along.
+        break_n: Tension at which it breaks; infinite for never.
+        velocities_enu_m_s: Of the nodes at the start, at rest by default.
+    """
+
+    bodies: tuple[int, int]
+    points_m: Array
+    nodes_enu_m: Array
+    length_m: float
+    mass_kg: float
+    ea_n: float = 1e5
+    law: Sequence[tuple[float, float]] | None = None
+    law_linear: bool = False
+    damping_n_s: float = 0.0
+    slack: bool = True
+    ei_n_m2: float = 0.0
+    bending_damping_n_m2_s: float = 0.0
+    clamps: tuple[Array | None, Array | None] = (None, None)
+    clamp_factor: float = 2.0
+    drag_across_n_s2_m3: float = 0.0
+    drag_along_n_s2_m3: float = 0.0
+    break_n: float = np.inf
+    velocities_enu_m_s: Array | None = None
+
+    @property
+    def segments(self) -> int:
+        """Number of segments."""
+        return len(self.nodes_enu_m) - 1
+
+    @property
+    def bends(self) -> bool:
+        """Whether it has bending stiffness or damping."""
+        return self.ei_n_m2 > 0.0 or self.bending_damping_n_m2_s > 0.0
+
+
+@dataclass
+class Rig:
+    """Everything that is simulated together.
+
+    Attributes:
+        bodies: All bodies.
+        cables: All cables.
+        rotors: From `rotor_table`, (n_drones, n_rotors, 8).
+        gravity_m_s2: Gravity.
+        ground_height_enu_m: Height of the ground, None for none.
+        ground_friction: Friction coefficient of bodies on the ground.
+    """
+
+    bodies: list[RigBody]
+    cables: list[RigCable]
+    rotors: Array = field(default_factory=lambda: np.zeros((0, 4, 8)))
+    gravity_m_s2: float = 9.80665
+    ground_height_enu_m: float | None = None
+    ground_friction: float = 0.8
+
+    @property
+    def mass_kg(self) -> float:
+        """Mass of all bodies and cables [kg]."""
+        return sum(b.mass_kg for b in self.bodies) + sum(k.mass_kg for k in self.cables)
+
+
+def build_tables(rig: Rig) -> Tables:
+    """Make the tables of a rig in its start configuration.
+
+    Raises:
+        ConfigError: A cable that cannot be, such as a table that is not monotone.
+    """
+    kinds, cables, laws = _cable_tables(rig)
+    bodies, numbers, corners, n_dofs = _body_tables(rig)
+    rows = int(kinds[-1, c.FIRST_ROW] + 3 * kinds[-1, c.SEGMENTS] + 6) if len(kinds) else 0
+    parameters = np.zeros(c.PARAMETERS)
+    parameters[c.GRAVITY] = rig.gravity_m_s2
+    ground = rig.ground_height_enu_m
+    parameters[c.GROUND] = -np.inf if ground is None else ground
+    parameters[c.FRICTION] = rig.ground_friction
+    parameters[c.TOLERANCE_N] = TENSION_TOLERANCE_SHARE * rig.mass_kg * 9.80665
+    parameters[c.MADE_J] = MADE_SHARE_M * rig.mass_kg * 9.80665
+    n, room = len(rig.cables), 6 * len(rig.bodies)
+    motion = np.zeros((len(bodies), 27))
+    motion[:, :9] = bodies[:, c.BR : c.BR + 9]
+    motion[:, 9:12] = bodies[:, c.BX : c.BX + 3]
+    motion[:, 12:15] = bodies[:, c.BW : c.BW + 3]
+    motion[:, 15:18] = bodies[:, c.BV : c.BV + 3]
+    speed = np.zeros(rig.rotors.shape[:2])
+    nodes, segments = _node_table(rig, kinds), _segment_table(rig, kinds)
+    return Tables(
+        kinds=kinds,
+        cables=cables,
+        laws=laws,
+        nodes=nodes,
+        segments=segments,
+        bodies=bodies,
+        numbers=numbers,
+        motion=motion,
+        corners=corners,
+        path=np.zeros((len(bodies), 2, 18)),
+        rotors=rig.rotors,
+        speed=speed,
+        stage_speed=speed.copy(),
+        parameters=parameters,
+        band=np.zeros((rows + c.BAND, 1 + c.BAND)),
+        border=np.zeros((rows + c.BAND, c.WIDEST_BORDER)),
+        right=np.zeros(rows + c.BAND),
+        corner=np.zeros((n, c.WIDEST_BORDER, c.WIDEST_BORDER)),
+        edge=np.zeros((n, c.WIDEST_BORDER)),
+        small=np.zeros((n, c.SMALL, c.SMALL)),
+        small_right=np.zeros((n, c.SMALL)),
+        matrix=np.zeros((room, room)),
+        envelope=_envelope(kinds, numbers, room),
+        counts=np.array([n_dofs]),
+        unknown=np.zeros(room),
+        sums=np.zeros(c.SUMS),
+        old_sums=np.zeros(c.SUMS),
+        losses=np.zeros(4),
+        work=np.zeros(64),
+        own=np.zeros((6, 6)),
+        blocks=np.zeros((3, 3, 3)),
+        shown=np.zeros((len(bodies), 16)),
+        force=np.zeros((n, 2, 3)),
+        peak=np.zeros(n),
+    )
+
+
+def _cable_tables(rig: Rig) -> tuple[NDArray[np.int64], Array, Array]:
+    kinds = np.zeros((len(rig.cables), c.CABLE_INTEGERS), np.int64)
+    cables = np.zeros((len(rig.cables), c.CABLE_COLUMNS))
+    laws: list[Array] = []
+    node = segment = law = 0
+    row = 3  # room for end A of the first cable, see `plain`
+    for kind, numbers, cable in zip(kinds, cables, rig.cables, strict=True):
+        n = cable.segments
+        clamps = [k is not None and cable.bends for k in cable.clamps]
+        kind[[c.FIRST_NODE, c.SEGMENTS, c.FIRST_SEGMENT, c.FIRST_ROW]] = node, n, segment, row
+        kind[[c.BODY_A, c.BODY_B]] = cable.bodies
+        kind[[c.CLAMP_A, c.CLAMP_B]] = clamps
+        kind[c.BENDS], kind[c.SLACK] = cable.bends, cable.slack
+        kind[c.BORDER], kind[c.TAIL] = 3 + 3 * clamps[0], 3 + 3 * clamps[1]
+        if cable.law is not None:
+            laws.append(_checked_law(cable))
+            kind[[c.TABLE_FIRST, c.TABLE_ROWS]] = law, len(laws[-1])
+            law += len(laws[-1])
+        kind[c.FOLD] = _fold(rig, cable)
+        if kind[c.FOLD] != c.BORDERED:
+            kind[c.BORDER] = 0
+        node, segment, row = node + n + 1, segment + n, row + 3 * n + int(kind[c.TAIL])
+        numbers[c.EA], numbers[c.DAMPING] = cable.ea_n, cable.damping_n_s
+        numbers[c.EI], numbers[c.BENDING_DAMPING] = cable.ei_n_m2, cable.bending_damping_n_m2_s
+        numbers[c.POINT_A : c.POINT_A + 6] = np.ravel(cable.points_m)
+        for at, axis in zip((c.AXIS_A, c.AXIS_B), cable.clamps, strict=True):
+            if axis is not None:
+                numbers[at : at + 3] = np.asarray(axis) / np.linalg.norm(axis)
+        numbers[[c.CLAMP_FACTOR_A, c.CLAMP_FACTOR_B]] = cable.clamp_factor
+        numbers[[c.DRAG_ACROSS, c.DRAG_ALONG]] = cable.drag_across_n_s2_m3, cable.drag_along_n_s2_m3
+        numbers[c.BREAK_N], numbers[c.REST_LENGTH] = cable.break_n, cable.length_m
+    return kinds, cables, np.vstack(laws) if laws else np.zeros((0, c.LAW_COLUMNS))
+
+
+def _fold(rig: Rig, cable: RigCable) -> int:
+    """How end A of a cable is treated, see `plain`."""
+    if cable.bends:
+        return c.BORDERED
+    if rig.bodies[cable.bodies[0]].prescribed:
+        return c.FROM_PRESCRIBED
+    return c.FROM_LEAF if cable.bodies[0] in _leaves(rig) else c.BORDERED
+
+
+def _leaves(rig: Rig) -> set[int]:
+    """Free bodies that hang on end A of a single cable, one without bending."""
+    ends = [b for cable in rig.cables for b in cable.bodies]
+    return {
+        cable.bodies[0]
+        for cable in rig.cables
+        if not cable.bends
+        and ends.count(cable.bodies[0]) == 1
+        and not rig.bodies[cable.bodies[0]].prescribed
+    }
+
+
+def _checked_law(cable: RigCable) -> Array:
+    assert cable.law is not None
+    rows = law_rows(cable.law, cable.law_linear)
+    at_rest = np.interp(0.0, *np.array(cable.law, float).T)
+    if abs(at_rest) > 1e-9 * max(abs(cable.law[-1][1]), 1.0):
+        raise ConfigError(f"cable law: force at strain 0 must be 0, not {at_rest:.4g} N")
+    return rows
+
+
+def _node_table(rig: Rig, kinds: NDArray[np.int64]) -> Array:
+    nodes = np.zeros((sum(k.segments + 1 for k in rig.cables), c.NODE_COLUMNS))
+    for kind, cable in zip(kinds, rig.cables, strict=True):
+        rows = nodes[kind[c.FIRST_NODE] : kind[c.FIRST_NODE] + cable.segments + 1]
+        rows[:, c.X : c.X + 3] = rows[:, c.XS : c.XS + 3] = cable.nodes_enu_m
+        if cable.velocities_enu_m_s is not None:
+            rows[:, c.V : c.V + 3] = cable.velocities_enu_m_s
+        rows[:, c.MASS] = cable.mass_kg / cable.segments
+        rows[[0, -1], c.MASS] /= 2.0
+    return nodes
+
+
+def _segment_table(rig: Rig, kinds: NDArray[np.int64]) -> Array:
+    segments = np.zeros((sum(k.segments for k in rig.cables), c.SEGMENT_COLUMNS))
+    for kind, cable in zip(kinds, rig.cables, strict=True):
+        rows = segments[kind[c.FIRST_SEGMENT] : kind[c.FIRST_SEGMENT] + cable.segments]
+        rows[:, c.REST] = cable.length_m / cable.segments
+        rows[:, c.INVERSE_REST] = cable.segments / cable.length_m
+        rows[:, c.ALIVE] = 1.0
+    return segments
+
+
+def _body_tables(rig: Rig) -> tuple[Array, NDArray[np.int64], Array, int]:
+    bodies = np.zeros((len(rig.bodies), c.BODY_COLUMNS))
+    numbers = np.zeros((len(rig.bodies), c.BODY_INTEGERS), np.int64)
+    corners: list[Array] = []
+    order, leaves = _elimination_order(rig), _leaves(rig)
+    order = [b for b in order if b not in leaves]
+    for b, (p, n, body) in enumerate(zip(bodies, numbers, rig.bodies, strict=True)):
+        inertia = np.asarray(body.inertia_kg_m2, float)
+        p[c.B_MASS] = body.mass_kg
+        p[c.B_INERTIA : c.B_INERTIA + 9] = inertia.ravel()
+        if not body.prescribed:
+            p[c.B_INVERSE : c.B_INVERSE + 9] = np.linalg.inv(inertia).ravel()
+        p[c.B_DRAG : c.B_DRAG + 3] = body.drag_n_s_m
+        p[c.BX : c.BX + 3] = p[c.BXS : c.BXS + 3] = body.position_enu_m
+        p[c.BV : c.BV + 3] = body.velocity_enu_m_s
+        p[c.BR : c.BR + 9] = p[c.BREF : c.BREF + 9] = np.ravel(body.rotation)
+        p[c.BW : c.BW + 3] = body.omega_enu_rad_s
+        world = body.rotation @ inertia @ np.transpose(body.rotation)
+        p[c.IW : c.IW + 9] = world.ravel()
+        p[c.BL : c.BL + 3] = world @ body.omega_enu_rad_s
+        n[c.B_DOF] = 6 * order.index(b) if b in order else -1
+        n[c.B_FREE] = not body.prescribed
+        n[c.B_DRONE] = body.drone
+        n[c.B_FIRST_CORNER], n[c.B_CORNERS] = len(corners), len(body.corners_m)
+        if len(body.corners_m):
+            p[c.B_RADIUS] = np.linalg.norm(body.corners_m, axis=1).max()
+        stiffness = body.mass_kg * 9.80665 / (4.0 * STATIC_SINK_M)
+        p[c.B_CONTACT_STIFFNESS] = stiffness
+        p[c.B_CONTACT_DAMPING] = np.sqrt(stiffness * body.mass_kg)  # critical on four corners
+        for corner in body.corners_m:
+            row = np.zeros(c.CORNER_COLUMNS)
+            row[:3] = corner
+            corners.append(row)
+    for cable in rig.cables:
+        for b in cable.bodies:
+            bodies[b, c.B_LUMPS] += cable.mass_kg / cable.segments / 2.0
+    table = np.vstack(corners) if corners else np.zeros((0, c.CORNER_COLUMNS))
+    return bodies, numbers, table, 6 * len(order)
+
+
+def _elimination_order(rig: Rig) -> list[int]:
+    """Free bodies, those with fewest cables first: a load comes after its drones."""
+    degree = [sum(b in cable.bodies for cable in rig.cables) for b in range(len(rig.bodies))]
+    free = [b for b, body in enumerate(rig.bodies) if not body.prescribed]
+    return sorted(free, key=lambda b: (degree[b], b))
+
+
+def _envelope(kinds: NDArray[np.int64], numbers: NDArray[np.int64], room: int) -> NDArray[np.int64]:
+    envelope = 6 * (np.arange(room) // 6)
+    for kind in kinds:
+        pair = sorted(numbers[kind[[c.BODY_A, c.BODY_B]], c.B_DOF])
+        if pair[0] >= 0:
+            rows = slice(pair[1], pair[1] + 6)
+            envelope[rows] = np.minimum(envelope[rows], pair[0])
+    return envelope

@@ -1,0 +1,500 @@
+"""One implicit stage: bodies and cables solved together, repeated until the tensions agree.
+
+Every stage is x = x_K + d h v, v = v_K + d h a, M a = F(x, v). F is linearised about a guess of the
+accelerations; the linear system is banded along the cables and small for the bodies. One solution
+is enough where the motion is smooth: what tells is the difference between the tensions of the
+linear and of the true law in the new positions. A cable that jerks taut, or a box that touches the
+ground, takes a few solutions (Newton's method).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_description.compiled import compiled
+from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
+from musls_sim.plants.elastic.assembly import (
+    SHORTEST,
+    assemble_axial,
+    assemble_bending,
+    assemble_lumps,
+    axial_force,
+)
+from musls_sim.plants.elastic.blocks import eliminate, solve_envelope, substitute_back
+from musls_sim.plants.elastic.bodies import (
+    balance,
+    correct,
+    external_wrench,
+    follow,
+    place,
+    point_motion,
+)
+from musls_sim.plants.elastic.columns import (
+    ALIVE,
+    AS,
+    AXIS_A,
+    AXIS_B,
+    AXIS_RATE_A,
+    AXIS_RATE_B,
+    AXIS_WORLD_A,
+    AXIS_WORLD_B,
+    B_CONTACT_DAMPING,
+    B_CONTACT_STIFFNESS,
+    B_CORNERS,
+    B_DOF,
+    B_FIRST_CORNER,
+    B_FREE,
+    B_LUMPS,
+    B_MASS,
+    BENDS,
+    BODY_A,
+    BODY_B,
+    BORDER,
+    BORDERED,
+    BVS,
+    BXS,
+    C_FORCE,
+    C_PLACE,
+    C_TOUCHED,
+    CLAMP_A,
+    CLAMP_B,
+    DELTA,
+    DIRECTION,
+    ELASTIC,
+    FIRST_NODE,
+    FIRST_ROW,
+    FIRST_SEGMENT,
+    FOLD,
+    FRICTION,
+    FROM_LEAF,
+    GRAVITY,
+    GROUND,
+    IW,
+    LENGTH,
+    LINEAR,
+    MASS,
+    POINT_A,
+    POINT_B,
+    RATE,
+    REST,
+    REST_RATE,
+    RIGHT,
+    SEGMENTS,
+    SLACK,
+    STIFFNESS,
+    TAIL,
+    TAUT,
+    TENSION,
+    TOLERANCE_N,
+    VK,
+    VS,
+    XS,
+)
+from musls_sim.plants.elastic.contact import corner_forces, near_ground
+from musls_sim.plants.elastic.coupling import add_ends, gather_ends, spread_ends
+from musls_sim.plants.elastic.leaf import invert_free, invert_touching, move_leaf, prepare_leaf
+from musls_sim.plants.elastic.plain import (
+    add_tail,
+    assemble_plain,
+    eliminate_plain,
+    finish_plain,
+    move_tail,
+)
+
+TENSION_SHARE = 1e-3
+"""Share of a cable's tension by which the linear tension may miss the true one."""
+
+
+@compiled()
+def place_bodies(bodies, numbers, motion, path, kinds, cables, nodes, dh, s, period):
+    """Bodies, cable ends and clamps in the positions that the present accelerations give.
+
+    Args:
+        bodies: See `tables.Tables`.
+        numbers: The same.
+        motion: The same.
+        path: The same.
+        kinds: The same.
+        cables: The same.
+        nodes: The same.
+        dh: Weight of the stage [s].
+        s: Share of the control period at which the stage is, for prescribed motion.
+        period: Control period [s].
+    """
+    for b in range(bodies.shape[0]):
+        if numbers[b, B_FREE]:
+            place(bodies[b], motion[b], dh)
+        else:
+            follow(bodies[b], motion[b], path[b], s, period)
+    faster = 1.0 / dh
+    for c in range(kinds.shape[0]):
+        kind, cable = kinds[c], cables[c]
+        for end in range(2):
+            b, point, node = kind[BODY_A], POINT_A, nodes[kind[FIRST_NODE]]
+            if end == 1:
+                b, point, node = kind[BODY_B], POINT_B, nodes[kind[FIRST_NODE] + kind[SEGMENTS]]
+            fixed = numbers[b, B_FREE] == 0
+            point_motion(bodies[b], motion[b], cable[point : point + 3], node, XS, fixed)
+            if not fixed:
+                for k in range(3):
+                    node[AS + k] = (node[VS + k] - node[VK + k]) * faster
+        if kind[BENDS]:
+            if kind[CLAMP_A]:
+                _turn_axis(motion[kind[BODY_A]], cable, AXIS_A, AXIS_WORLD_A, AXIS_RATE_A)
+            if kind[CLAMP_B]:
+                _turn_axis(motion[kind[BODY_B]], cable, AXIS_B, AXIS_WORLD_B, AXIS_RATE_B)
+
+
+@compiled()
+def _turn_axis(m, cable, axis, world, rate):
+    """Direction of a clamp in the world and its rate."""
+    for i in range(3):
+        cable[world + i] = (
+            m[3 * i] * cable[axis] + m[3 * i + 1] * cable[axis + 1] + m[3 * i + 2] * cable[axis + 2]
+        )
+    x, y, z = cable[world], cable[world + 1], cable[world + 2]
+    cable[rate] = m[OMEGA + 1] * z - m[OMEGA + 2] * y
+    cable[rate + 1] = m[OMEGA + 2] * x - m[OMEGA] * z
+    cable[rate + 2] = m[OMEGA] * y - m[OMEGA + 1] * x
+
+
+@compiled()
+def outside(bodies, numbers, motion, speed, rotors, wind, wrench_body, wrench_enu):
+    """External wrench of every body in its present motion."""
+    for b in range(bodies.shape[0]):
+        external_wrench(
+            bodies[b], numbers[b], motion[b], speed, rotors, wind, wrench_body[b], wrench_enu[b]
+        )
+
+
+@compiled()
+def _begin_bodies(bodies, numbers, motion, corners, parameters, matrix, n_dofs, own, k3, r, dh):
+    """Balance of the bodies without cables, their matrix, and the inverses of the leaves."""
+    matrix[:n_dofs, :n_dofs] = 0.0
+    ground = parameters[GROUND]
+    for b in range(bodies.shape[0]):
+        p, first = bodies[b], numbers[b, B_DOF]
+        if numbers[b, B_FREE] == 0:
+            continue
+        balance(p, parameters[GRAVITY])
+        near = near_ground(p, ground)
+        if first < 0 and not near:
+            invert_free(p, dh)
+            continue
+        s = matrix
+        if first < 0:
+            s, first = own, 0
+            own[:] = 0.0
+        inertia = p[B_MASS] / (dh * dh)
+        for i in range(3):
+            s[first + i, first + i] = inertia
+            for j in range(i + 1):
+                s[first + 3 + i, first + 3 + j] = p[IW + 3 * i + j] / (dh * dh)
+        if near:
+            n = numbers[b, B_FIRST_CORNER]
+            corner_forces(
+                p,
+                motion[b],
+                corners[n : n + numbers[b, B_CORNERS]],
+                ground,
+                parameters[FRICTION],
+                dh,
+                s,
+                first,
+                r,
+                k3,
+            )
+        if numbers[b, B_DOF] < 0:
+            invert_touching(own, p)
+
+
+@compiled()
+def _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part):
+    """Displacements of a bordered cable's nodes from those of its ends."""
+    rows, first = 3 * (kind[SEGMENTS] - 1), kind[FIRST_ROW]
+    width = 8 if kind[BENDS] else 5
+    substitute_back(band, border, right, ends, first, rows, width, kind[BORDER])
+    start = kind[FIRST_NODE]
+    scale = 1.0 / (dh * dh)
+    for i in range(1, kind[SEGMENTS]):
+        node, row = nodes[start + i], first + 3 * (i - 1)
+        for k in range(3):
+            d = part * right[row + k]
+            node[DELTA + k] = d
+            node[AS + k] += scale * d
+            node[VS + k] += d / dh
+            node[XS + k] += d
+    for node in (nodes[start], nodes[start + kind[SEGMENTS]]):
+        for k in range(3):
+            node[DELTA + k] *= part
+
+
+@compiled()
+def _tension_error(kind, cable, laws, nodes, segments, tolerance, dh):
+    """Tensions by the linear law, and by how much they miss the true one in the new positions.
+
+    Returns:
+        Largest error over what is allowed, power lost in the segments' dampers [W], number of
+        segments that went slack or taut since the begin of the step.
+    """
+    start, begin = kind[FIRST_NODE], kind[FIRST_SEGMENT]
+    worst, largest, lost, switched = 0.0, 0.0, 0.0, 0.0
+    rest_rate = cable[REST_RATE] / kind[SEGMENTS]
+    for i in range(kind[SEGMENTS]):
+        s = segments[begin + i]
+        a, b = nodes[start + i], nodes[start + i + 1]
+        longer = (
+            s[DIRECTION] * (b[DELTA] - a[DELTA])
+            + s[DIRECTION + 1] * (b[DELTA + 1] - a[DELTA + 1])
+            + s[DIRECTION + 2] * (b[DELTA + 2] - a[DELTA + 2])
+        )
+        s[TENSION] += s[STIFFNESS] * longer
+        if s[ALIVE] == 0.0:
+            continue
+        x, y, z = b[XS] - a[XS], b[XS + 1] - a[XS + 1], b[XS + 2] - a[XS + 2]
+        length = np.sqrt(x * x + y * y + z * z)
+        rate = (
+            x * (b[VS] - a[VS]) + y * (b[VS + 1] - a[VS + 1]) + z * (b[VS + 2] - a[VS + 2])
+        ) / max(length, SHORTEST)
+        inverse = 1.0 / s[REST]
+        strain = length * inverse - 1.0
+        strain_rate = (rate - rest_rate * (1.0 + strain)) * inverse
+        tension, elastic, _ = axial_force(strain, strain_rate, kind, cable, laws, dh)
+        worst = max(worst, abs(tension - s[TENSION]))
+        largest = max(largest, abs(s[TENSION]))
+        s[LENGTH], s[RATE], s[ELASTIC] = length, rate, elastic
+        lost += (s[TENSION] - elastic) * rate
+        if kind[SLACK] and (s[TENSION] > 0.0) != (s[TAUT] > 0.0):
+            switched += 1.0
+    return worst / (TENSION_SHARE * largest + tolerance), lost, switched
+
+
+@compiled()
+def _note_ends(kinds, nodes, dh):
+    """Accelerations of the end nodes by the linear solution."""
+    for kind in kinds:
+        for i in (kind[FIRST_NODE], kind[FIRST_NODE] + kind[SEGMENTS]):
+            node = nodes[i]
+            for k in range(3):
+                node[LINEAR + k] = node[AS + k] + node[DELTA + k] / (dh * dh)
+
+
+@compiled()
+def _keep_momentum(bodies, numbers, motion, kinds, cables, nodes, dh):
+    """Make momentum exact: a turning body moves its cable ends a little off the linear solution.
+
+    The balance holds for the linear accelerations of the end lumps; the difference goes to the
+    body they are on.
+    """
+    for b in range(bodies.shape[0]):
+        p = bodies[b]
+        if numbers[b, B_FREE] == 0 or p[B_LUMPS] == 0.0:
+            continue
+        x = y = z = 0.0
+        for c in range(kinds.shape[0]):
+            for end in range(2):
+                kind = kinds[c]
+                if kind[BODY_A if end == 0 else BODY_B] == b:
+                    node = nodes[kind[FIRST_NODE] + (0 if end == 0 else kind[SEGMENTS])]
+                    x += node[MASS] * (node[AS] - node[LINEAR])
+                    y += node[MASS] * (node[AS + 1] - node[LINEAR + 1])
+                    z += node[MASS] * (node[AS + 2] - node[LINEAR + 2])
+        total = p[B_MASS] + p[B_LUMPS]
+        _shift(p, BXS, -x / total, -y / total, -z / total, dh)
+        for k in range(3):
+            motion[b, POSITION + k] = p[BXS + k]
+            motion[b, VELOCITY + k] = p[BVS + k]
+        for c in range(kinds.shape[0]):
+            for end in range(2):
+                kind = kinds[c]
+                if kind[BODY_A if end == 0 else BODY_B] == b:
+                    node = nodes[kind[FIRST_NODE] + (0 if end == 0 else kind[SEGMENTS])]
+                    _shift(node, XS, -x / total, -y / total, -z / total, dh)
+
+
+@compiled()
+def _shift(row, column, x, y, z, dh):
+    """Change an acceleration, and velocity and position with it."""
+    for k in range(3):
+        a = x if k == 0 else (y if k == 1 else z)
+        row[column + 6 + k] += a
+        row[column + 3 + k] += dh * a
+        row[column + k] += dh * dh * a
+
+
+@compiled()
+def _contact_error(p, m, corners, ground, tolerance, dh):
+    """By how much the linear ground forces miss the law in the new position, over the allowed."""
+    worst, largest = 0.0, 0.0
+    for c in corners:
+        rx = m[0] * c[C_PLACE] + m[1] * c[C_PLACE + 1] + m[2] * c[C_PLACE + 2]
+        ry = m[3] * c[C_PLACE] + m[4] * c[C_PLACE + 1] + m[5] * c[C_PLACE + 2]
+        rz = m[6] * c[C_PLACE] + m[7] * c[C_PLACE + 1] + m[8] * c[C_PLACE + 2]
+        depth = ground - m[POSITION + 2] - rz
+        vz = m[VELOCITY + 2] + m[OMEGA] * ry - m[OMEGA + 1] * rx
+        up = p[B_CONTACT_STIFFNESS] * depth - p[B_CONTACT_DAMPING] * vz
+        up = max(up, 0.0) if depth > 0.0 else 0.0
+        linear = c[C_FORCE + 2]
+        if linear > 0.0:
+            sink = -p[RIGHT + 2] - (p[RIGHT + 3] * ry - p[RIGHT + 4] * rx)
+            linear += (p[B_CONTACT_STIFFNESS] + p[B_CONTACT_DAMPING] / dh) * sink
+        worst = max(worst, abs(up - linear))
+        largest = max(largest, up)
+    return worst / (TENSION_SHARE * largest + tolerance)
+
+
+@compiled()
+def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, losses):
+    """Solve one stage.
+
+    Args:
+        t: `tables.Tables` with what the stage knows and a guess of the accelerations.
+        dh: Weight of the stage [s].
+        s: Share of the control period at which the stage is.
+        period: Control period [s].
+        wind: Air velocity, (3,).
+        wrench_body: (n_bodies, 6).
+        wrench_enu: (n_bodies, 6).
+        iterations: Most solutions to try.
+        losses: Power lost in the cables, on the ground, work rate of the air on cables [W], and the
+            number of segments and corners that began or ceased to carry within the step, (4,).
+
+    Returns:
+        Number of solutions, 0 if they did not converge.
+    """
+    bodies, numbers, motion, nodes, segments = t.bodies, t.numbers, t.motion, t.nodes, t.segments
+    kinds, cables, parameters = t.kinds, t.cables, t.parameters
+    band, border, right = t.band, t.border, t.right
+    work, own, k3, scaled = t.work, t.own, t.blocks[0], t.blocks[1]
+    arms, shift, ends, r = t.blocks[2], work[32:45], work[45:52], work[52:55]
+    check = work[59:63]
+    tolerance, ground = parameters[TOLERANCE_N], parameters[GROUND]
+    n_bodies, n_cables = bodies.shape[0], kinds.shape[0]
+    place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
+    for iteration in range(1, iterations + 1):
+        outside(bodies, numbers, motion, t.stage_speed, t.rotors, wind, wrench_body, wrench_enu)
+        _begin_bodies(
+            bodies, numbers, motion, t.corners, parameters, t.matrix, t.counts[0], own, k3, r, dh
+        )
+        losses[:] = 0.0
+        # Newton's method may go round in circles between slack and taut: half a step breaks them.
+        part = 0.5 if iteration > 4 and iteration % 2 == 1 else 1.0
+        for c in range(n_cables):
+            kind, cable = kinds[c], cables[c]
+            edge, small, small_right = t.edge[c], t.small[c], t.small_right[c]
+            first, rows = kind[FIRST_ROW], 3 * (kind[SEGMENTS] - 1)
+            rate = cable[REST_RATE] / kind[SEGMENTS]
+            if kind[FOLD] != BORDERED:
+                leaf = bodies[kind[BODY_A]]
+                if kind[FOLD] == FROM_LEAF:
+                    prepare_leaf(leaf, nodes[kind[FIRST_NODE]])
+                lost, blown = assemble_plain(
+                    kind, cable, t.laws, nodes, segments, leaf, band, right, edge,
+                    parameters, wind, dh, rate, work,
+                )  # fmt: skip
+                begin = first - 3 if kind[FOLD] == FROM_LEAF else first
+                eliminate_plain(band, right, begin, first + rows)
+                losses[1] += lost
+                losses[2] += blown
+                b = kind[BODY_B]
+                add_tail(
+                    kind, nodes, bodies[b], numbers[b, B_DOF], band, right, small, small_right,
+                    t.matrix, r, k3,
+                )  # fmt: skip
+            else:
+                end = first + rows + kind[TAIL]
+                band[first:end] = 0.0
+                border[first:end] = 0.0
+                right[first:end] = 0.0
+                corner = t.corner[c]
+                corner[:] = 0.0
+                edge[:] = 0.0
+                assemble_axial(
+                    kind, cable, t.laws, nodes, segments, band, border, right, corner, edge, dh,
+                    rate,
+                )  # fmt: skip
+                lost, blown = assemble_lumps(
+                    kind, cable, nodes, segments, band, right, corner, edge, parameters, wind, dh,
+                    work,
+                )  # fmt: skip
+                bent, width = 0.0, 5
+                if kind[BENDS]:
+                    width = 8
+                    bent = assemble_bending(
+                        kind, cable, nodes, segments, band, border, right, corner, edge, dh,
+                        work, k3, scaled,
+                    )  # fmt: skip
+                eliminate(band, border, right, corner, edge, first, rows, width, kind[BORDER])
+                gather_ends(kind, band, border, right, t.corner[c], edge, small, small_right)
+                losses[0] += bent
+                losses[1] += lost
+                losses[2] += blown
+                add_ends(
+                    kind, cable, nodes, bodies, numbers, small, small_right, t.matrix, arms, k3
+                )
+        for b in range(n_bodies):
+            first = numbers[b, B_DOF]
+            if first >= 0:
+                t.unknown[first : first + 6] = bodies[b, RIGHT : RIGHT + 6]
+        if not solve_envelope(t.matrix, t.envelope, t.unknown, t.counts[0]):
+            return 0
+        for b in range(n_bodies):
+            first = numbers[b, B_DOF]
+            if first >= 0:
+                bodies[b, RIGHT : RIGHT + 6] = t.unknown[first : first + 6]
+        worst = 0.0
+        for c in range(n_cables):
+            kind, cable = kinds[c], cables[c]
+            rate = cable[REST_RATE] / kind[SEGMENTS]
+            if kind[FOLD] == BORDERED:
+                spread_ends(
+                    kind, cable, nodes, bodies, numbers, t.small[c], t.small_right[c], right, ends,
+                    arms, shift,
+                )  # fmt: skip
+                _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part)
+                continue
+            b = kind[BODY_B]
+            move_tail(
+                kind, cable, nodes, bodies[b], numbers[b, B_DOF], right, t.small[c],
+                t.small_right[c],
+            )  # fmt: skip
+            finish_plain(
+                kind, cable, t.laws, nodes, segments, band, right, t.edge[c], dh, rate,
+                part, check,
+            )  # fmt: skip
+            worst = max(worst, check[0] / (TENSION_SHARE * check[1] + tolerance))
+            losses[0] += check[2]
+            losses[3] += check[3]
+            if kind[FOLD] == FROM_LEAF:
+                node = nodes[kind[FIRST_NODE]]
+                move_leaf(bodies[kind[BODY_A]], node[DELTA], node[DELTA + 1], node[DELTA + 2])
+        for b in range(n_bodies):
+            if numbers[b, B_FREE]:
+                bodies[b, RIGHT : RIGHT + 6] *= part
+                correct(bodies[b], dh)
+        _note_ends(kinds, nodes, dh)
+        place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
+        for c in range(n_cables):
+            if kinds[c, FOLD] != BORDERED:
+                continue
+            error, lost, switched = _tension_error(
+                kinds[c], cables[c], t.laws, nodes, segments, tolerance, dh
+            )
+            worst = max(worst, error)
+            losses[0] += lost
+            losses[3] += switched
+        for b in range(n_bodies):
+            p = bodies[b]
+            if numbers[b, B_FREE] and near_ground(p, ground):
+                n = numbers[b, B_FIRST_CORNER]
+                touching = t.corners[n : n + numbers[b, B_CORNERS]]
+                worst = max(worst, _contact_error(p, motion[b], touching, ground, tolerance, dh))
+                for c in touching:
+                    if (c[C_FORCE + 2] > 0.0) != (c[C_TOUCHED] > 0.0):
+                        losses[3] += 1.0
+        if worst <= 1.0 and part == 1.0:
+            _keep_momentum(bodies, numbers, motion, kinds, cables, nodes, dh)
+            return iteration
+        if not np.isfinite(worst):
+            return 0
+    return 0

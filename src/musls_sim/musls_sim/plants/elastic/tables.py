@@ -1,0 +1,216 @@
+"""All arrays of one system in one piece of memory, as the compiled step takes them.
+
+A call into compiled code costs 0.2 us per array. All numbers therefore lie in one array, all
+integers in another, and the compiled code makes the tables of them; Python has the same tables as
+views. What a step changes for good lies at the front, so that one copy keeps it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.compiled import compiled
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Tables(NamedTuple):
+    """State, constants and work space; columns in `columns`.
+
+    Attributes:
+        kinds: Integers of the cables, (n_cables, CABLE_INTEGERS).
+        cables: Numbers of the cables, (n_cables, CABLE_COLUMNS).
+        laws: Rows of all tabulated axial laws, (k, LAW_COLUMNS).
+        nodes: (n_nodes, NODE_COLUMNS).
+        segments: (n_segments, SEGMENT_COLUMNS).
+        bodies: (n_bodies, BODY_COLUMNS).
+        numbers: Integers of the bodies, (n_bodies, BODY_INTEGERS).
+        motion: Motion of the bodies in the columns of `plants.bodies`, (n_bodies, 27).
+        corners: Corners of all boxes, (k, CORNER_COLUMNS).
+        path: Motion of the bodies within a period where prescribed, (n_bodies, 2, 18).
+        rotors: From `rotor_table`, (n_drones, n_rotors, 8).
+        speed: Rotor speeds, (n_drones, n_rotors).
+        stage_speed: The same within a stage.
+        parameters: Numbers of the whole system, (PARAMETERS,).
+        band: See `blocks`.
+        border: See `blocks`.
+        right: See `blocks`.
+        corner: Border of each cable with itself, (n_cables, WIDEST_BORDER, WIDEST_BORDER).
+        edge: Its right-hand side, (n_cables, WIDEST_BORDER).
+        small: Tail and border of each cable after elimination, (n_cables, SMALL, SMALL).
+        small_right: Its right-hand side, (n_cables, SMALL).
+        matrix: Matrix of the bodies, room for 6 rows each.
+        envelope: First column of each of its rows, one per row of the matrix.
+        counts: Rows of the matrix of the bodies in use, (1,).
+        unknown: Right-hand side and solution of the bodies.
+        sums: Energy sums and counts, (SUMS,).
+        old_sums: The same at the begin of the period.
+        losses: Powers at the end of the last step, see `stage.solve_stage`, (4,).
+        work: Work space, (64,).
+        own: Work space, (6, 6).
+        blocks: Work space, (3, 3, 3).
+        shown: State of the bodies in the columns of `PlantState.motion`, (n_bodies, 16).
+        force: Forces at the ends of the cables, see `output`, (n_cables, 2, 3).
+        peak: Largest tension of each cable within the period, (n_cables,).
+    """
+
+    kinds: Integers
+    cables: Array
+    laws: Array
+    nodes: Array
+    segments: Array
+    bodies: Array
+    numbers: Integers
+    motion: Array
+    corners: Array
+    path: Array
+    rotors: Array
+    speed: Array
+    stage_speed: Array
+    parameters: Array
+    band: Array
+    border: Array
+    right: Array
+    corner: Array
+    edge: Array
+    small: Array
+    small_right: Array
+    matrix: Array
+    envelope: Integers
+    counts: Integers
+    unknown: Array
+    sums: Array
+    old_sums: Array
+    losses: Array
+    work: Array
+    own: Array
+    blocks: Array
+    shown: Array
+    force: Array
+    peak: Array
+
+
+CHANGING = (
+    "nodes",
+    "segments",
+    "cables",
+    "bodies",
+    "motion",
+    "corners",
+    "speed",
+    "sums",
+    "losses",
+)
+"""What a step changes for good."""
+
+INTEGERS = ("kinds", "numbers", "envelope", "counts")
+
+
+class Memory(NamedTuple):
+    """The arrays behind a `Tables`.
+
+    Attributes:
+        numbers: All numbers.
+        integers: All integers.
+        layout: Place and shape of each table in them, in the order of `Tables`, (fields, 4).
+        kept: Room for copies of what changes: begin of the period, begin of a step, (2, k).
+    """
+
+    numbers: Array
+    integers: Integers
+    layout: Integers
+    kept: Array
+
+
+def packed(tables: Tables) -> tuple[Memory, Tables]:
+    """Move all tables into one piece of memory.
+
+    Returns:
+        The memory, and the tables as views of it.
+    """
+    named = tables._asdict()
+    order = [*CHANGING, *(n for n in named if n not in CHANGING and n not in INTEGERS)]
+    places = {}
+    views = {}
+    for names in (order, list(INTEGERS)):
+        arrays = [np.ascontiguousarray(named[name]) for name in names]
+        memory = np.concatenate([a.ravel() for a in arrays])
+        at = 0
+        for name, array in zip(names, arrays, strict=True):
+            views[name] = memory[at : at + array.size].reshape(array.shape)
+            shape = [*array.shape, *[1] * (3 - array.ndim)]
+            places[name] = [at, *shape]
+            at += array.size
+            if name == CHANGING[-1]:
+                kept = np.zeros((2, at))
+        if names is order:
+            numbers = memory
+    layout = np.array([places[name] for name in Tables._fields], np.int64)
+    return Memory(numbers, memory, layout, kept), Tables(**views)
+
+
+@compiled()
+def _row(memory, place):
+    return memory[place[0] : place[0] + place[1]]
+
+
+@compiled()
+def _table(memory, place):
+    return memory[place[0] : place[0] + place[1] * place[2]].reshape((place[1], place[2]))
+
+
+@compiled()
+def _block(memory, place):
+    end = place[0] + place[1] * place[2] * place[3]
+    return memory[place[0] : end].reshape((place[1], place[2], place[3]))
+
+
+@compiled()
+def unpack(x, n, p):
+    """Make the tables of the memory.
+
+    Args:
+        x: All numbers.
+        n: All integers.
+        p: Layout.
+    """
+    return Tables(
+        _table(n, p[0]),  # kinds
+        _table(x, p[1]),  # cables
+        _table(x, p[2]),  # laws
+        _table(x, p[3]),  # nodes
+        _table(x, p[4]),  # segments
+        _table(x, p[5]),  # bodies
+        _table(n, p[6]),  # numbers
+        _table(x, p[7]),  # motion
+        _table(x, p[8]),  # corners
+        _block(x, p[9]),  # path
+        _block(x, p[10]),  # rotors
+        _table(x, p[11]),  # speed
+        _table(x, p[12]),  # stage_speed
+        _row(x, p[13]),  # parameters
+        _table(x, p[14]),  # band
+        _table(x, p[15]),  # border
+        _row(x, p[16]),  # right
+        _block(x, p[17]),  # corner
+        _table(x, p[18]),  # edge
+        _block(x, p[19]),  # small
+        _table(x, p[20]),  # small_right
+        _table(x, p[21]),  # matrix
+        _row(n, p[22]),  # envelope
+        _row(n, p[23]),  # counts
+        _row(x, p[24]),  # unknown
+        _row(x, p[25]),  # sums
+        _row(x, p[26]),  # old_sums
+        _row(x, p[27]),  # losses
+        _row(x, p[28]),  # work
+        _table(x, p[29]),  # own
+        _block(x, p[30]),  # blocks
+        _table(x, p[31]),  # shown
+        _block(x, p[32]),  # force
+        _row(x, p[33]),  # peak
+    )
