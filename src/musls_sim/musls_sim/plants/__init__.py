@@ -10,6 +10,9 @@ from musls_sim.plants.interface import Plant, PlantSetup
 PLANTS: Registry[Callable[[PlantSetup], Plant]] = Registry(
     "cable model",
     "musls.plants",
-    {"rigid_links": "musls_sim.plants.rigid_links.build:build"},
+    {
+        "rigid_links": "musls_sim.plants.rigid_links.build:build",
+        "elastic": "musls_sim.plants.elastic.build:build",
+    },
 )
 """Functions that build a plant, by the scenario's `cable_model`."""
