@@ -65,9 +65,9 @@ def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> di
             describe, or cannot work.
     """
     system = scenario.system
-    if scenario.start != "ground":
+    if scenario.start.kind != "ground":
         raise ConfigError(
-            f"start = {scenario.start}: a real PX4 finds its attitude standing on the ground; "
+            f"start = {scenario.start.kind}: a real PX4 finds its attitude standing on the ground; "
             "choose start: ground"
         )
     for i, drone in enumerate(system.drones):
