@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -67,7 +67,7 @@ class TransportEnv(gymnasium.Env[Array, Array]):
     after `duration_s`.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 (gymnasium's way to declare it)
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
 
     def __init__(
         self,
