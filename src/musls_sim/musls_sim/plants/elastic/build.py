@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -24,7 +25,7 @@ def build(setup: PlantSetup) -> ElasticPlant:
     """
     system, physics, start = setup.system, setup.physics, setup.start
     step = physics.step_size_s
-    options = {
+    options: dict[str, Any] = {
         "physics_step_s": None if isinstance(step, str) else step,
         "gravity_m_s2": physics.gravity_m_s2,
     }

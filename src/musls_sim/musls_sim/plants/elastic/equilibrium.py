@@ -75,12 +75,11 @@ def nodes_between(
     chord = float(np.linalg.norm(span))
 
     def gap(force: Array) -> Array:
-        return (
-            hanging_nodes(force * weight, segments, length_m, mass_kg, gravity_m_s2, strain)[-1]
-            - span
-        ) / length_m
+        nodes = hanging_nodes(force * weight, segments, length_m, mass_kg, gravity_m_s2, strain)
+        missed: Array = (nodes[-1] - span) / length_m
+        return missed
 
-    along = span[:2] / max(np.linalg.norm(span[:2]), 1e-9)
+    along = span[:2] / max(float(np.linalg.norm(span[:2])), 1e-9)
     guesses = [(0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4), (3.0, 0.0)]
     if chord > length_m:  # taut: the stretch gives the tension
         pulls = np.linspace(1e-6, 1.0, 400)
@@ -143,13 +142,14 @@ def holding_forces(
     sizes, *_ = np.linalg.lstsq(columns, wanted, rcond=None)
     if np.abs(columns @ sizes - wanted).max() > 1e-6 * weight_n or sizes.min() <= 0.0:
         return None
-    return sizes[:, None] * first_directions + offset
+    forces: Array = sizes[:, None] * first_directions + offset
+    return forces
 
 
 def resampled(nodes: Array, segments: int) -> Array:
     """Points at equal arc lengths of a polyline, (segments + 1, 3)."""
     if len(nodes) == segments + 1:
-        return nodes.copy()
+        return np.array(nodes)
     arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(nodes, axis=0), axis=1))])
     at = np.linspace(0.0, arc[-1], segments + 1)
     return np.column_stack([np.interp(at, arc, nodes[:, k]) for k in range(3)])

@@ -240,11 +240,11 @@ class ElasticPlant:
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Nodes of cable `index` (from 0) from the load to the drone, (segments + 1, 3)."""
-        return self.engine.nodes_enu_m(index)[::-1].copy()
+        return np.array(self.engine.nodes_enu_m(index)[::-1])
 
     def segment_tensions_n(self, index: int) -> Array:
         """Tension of each segment of cable `index` from the load to the drone, (segments,)."""
-        return self.engine.tensions_n(index)[::-1].copy()
+        return np.array(self.engine.tensions_n(index)[::-1])
 
     @property
     def end_wrench(self) -> Array:
@@ -294,7 +294,8 @@ def _rig_body(part: object, motion: Array, drone: int = -1) -> RigBody:
 def _corners(box: Box) -> Array:
     """Corners of a box, (8, 3)."""
     signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    return np.array(box.center_m) + 0.5 * signs * np.array(box.size_m)
+    corners: Array = np.array(box.center_m) + 0.5 * signs * np.array(box.size_m)
+    return corners
 
 
 class _PosePaths:
@@ -345,4 +346,5 @@ class _OnePath:
 
     def __call__(self, begin_s: float, end_s: float) -> Array:
         self._poses.update(begin_s, end_s)
-        return self._poses.table[self._drone]
+        row: Array = self._poses.table[self._drone]
+        return row
