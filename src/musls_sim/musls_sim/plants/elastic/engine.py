@@ -166,10 +166,7 @@ class Engine:
         t, before = self.tables, np.inf
         self.restart()  # the outside wrenches are those of now: no jump to begin with
         for _ in range(200):
-            for table, columns in ((t.nodes, (c.V, c.A)), (t.bodies, (c.BV, c.BA, c.BW, c.BTAU))):
-                for column in columns:
-                    table[:, column : column + 3] = 0.0
-            t.bodies[:, c.BL : c.BL + 3] = 0.0
+            self._stop()
             self._set_paths(self.time_s)
             if self._advance(1, step_s) < 0:
                 step_s /= 4.0
@@ -178,12 +175,18 @@ class Engine:
             if moved < 1e-13 or (moved >= before and moved < 1e-11):
                 break
             before = moved
-        for table, columns in ((t.nodes, (c.V, c.A)), (t.bodies, (c.BV, c.BA, c.BW, c.BTAU, c.BL))):
-            for column in columns:
-                table[:, column : column + 3] = 0.0
+        self._stop()
         self.restart()
         left = [np.abs(t.nodes[:, c.A : c.A + 3]).max(), np.abs(t.bodies[:, c.BA : c.BA + 3]).max()]
         return float(max(left))
+
+    def _stop(self) -> None:
+        """Bring everything to rest where it is."""
+        t = self.tables
+        for column in (c.V, c.A):
+            t.nodes[:, column : column + 3] = 0.0
+        for column in (c.BV, c.BA, c.BW, c.BTAU, c.BL):
+            t.bodies[:, column : column + 3] = 0.0
 
     # ------------------------------------------------------------------ what tests and plants read
 

@@ -80,7 +80,7 @@ def nodes_between(
             - span
         ) / length_m
 
-    along = span[:2] / max(np.linalg.norm(span[:2]), 1e-9)
+    along = span[:2] / max(float(np.linalg.norm(span[:2])), 1e-9)
     guesses = [(0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4), (3.0, 0.0)]
     if chord > length_m:  # taut: the stretch gives the tension
         pulls = np.linspace(1e-6, 1.0, 400)
