@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import functools
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -25,18 +25,18 @@ def build(setup: PlantSetup) -> ElasticPlant:
     """
     system, physics, start = setup.system, setup.physics, setup.start
     step = physics.step_size_s
-    options: dict[str, Any] = {
-        "physics_step_s": None if isinstance(step, str) else step,
-        "gravity_m_s2": physics.gravity_m_s2,
-    }
+    make = functools.partial(
+        ElasticPlant,
+        system,
+        physics_step_s=None if isinstance(step, str) else step,
+        gravity_m_s2=physics.gravity_m_s2,
+    )
     if start.kind == "ground":
-        return ElasticPlant(system, ground_spawn(system), **options)
+        return make(ground_spawn(system))
     if start.kind == "air":
-        return ElasticPlant(
-            system,
+        return make(
             setup.equilibrium.configuration,
             rotor_speed_rad_s=trim_speeds_rad_s(system, setup.equilibrium),
-            **options,
         )
     if start.load is None or start.drones is None or len(start.drones) != system.n_drones:
         raise ConfigError(f"start.drones must have {system.n_drones} entries")
@@ -52,7 +52,7 @@ def build(setup: PlantSetup) -> ElasticPlant:
     configuration, _ = slung_state(
         free, positions[0], rotations[0], positions[1:], rotations[1:], physics.gravity_m_s2
     )
-    plant = ElasticPlant(system, configuration, shape_of=free, **options)
+    plant = make(configuration, shape_of=free)
     plant.start_moving(
         np.array([b.velocity_enu_m_s for b in bodies], float),
         np.einsum("nij,nj->ni", rotations, np.array([b.omega_body_rad_s for b in bodies], float)),

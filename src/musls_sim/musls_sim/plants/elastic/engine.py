@@ -166,7 +166,7 @@ class Engine:
         t, before = self.tables, np.inf
         self.restart()  # the outside wrenches are those of now: no jump to begin with
         for _ in range(200):
-            self._stop_everything()
+            self._stop()
             self._set_paths(self.time_s)
             if self._advance(1, step_s) < 0:
                 step_s /= 4.0
@@ -175,20 +175,20 @@ class Engine:
             if moved < 1e-13 or (moved >= before and moved < 1e-11):
                 break
             before = moved
-        self._stop_everything()
+        self._stop()
         self.restart()
         left = [np.abs(t.nodes[:, c.A : c.A + 3]).max(), np.abs(t.bodies[:, c.BA : c.BA + 3]).max()]
         return float(max(left))
 
-    # ------------------------------------------------------------------ what tests and plants read
-
-    def _stop_everything(self) -> None:
-        """Take all velocities, rates, accelerations and angular momenta away."""
+    def _stop(self) -> None:
+        """Bring everything to rest where it is."""
         t = self.tables
         for column in (c.V, c.A):
             t.nodes[:, column : column + 3] = 0.0
         for column in (c.BV, c.BA, c.BW, c.BTAU, c.BL):
             t.bodies[:, column : column + 3] = 0.0
+
+    # ------------------------------------------------------------------ what tests and plants read
 
     def nodes_enu_m(self, cable: int) -> Array:
         """Nodes of a cable from A to B, (segments + 1, 3)."""
