@@ -156,6 +156,9 @@ def test_shipped_scenarios_have_files_or_one_clear_reason(name):
     if scenario.start.kind == "air":
         with pytest.raises(ConfigError, match="choose start: ground"):
             gazebo_run.gazebo_files(scenario, Path("/runs/x"))
+    elif any(drone.model != gazebo_run.AIRFRAME for drone in scenario.system.drones):
+        with pytest.raises(ConfigError, match="PX4 has a Gazebo airframe for x500 only"):
+            gazebo_run.gazebo_files(scenario, Path("/runs/x"))
     else:
         files = gazebo_run.gazebo_files(scenario, Path("/runs/x"))
         assert len(files["px4.list"].splitlines()) == scenario.system.n_drones

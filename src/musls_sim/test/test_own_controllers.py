@@ -9,9 +9,11 @@ from flight_helpers import session_with_bag
 from rosbags.highlevel import AnyReader
 
 from musls_control.controllers.user import ControllerError
+from musls_control.trajectories import TRAJECTORIES
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_description.user_code import load_file
+from musls_sim.events import EVENTS
 from musls_sim.scenario import load_scenario
 from musls_sim.session.session import Session
 
@@ -412,7 +414,14 @@ events:
 
 
 @pytest.fixture
-def study(tmp_path, request):
+def registries(monkeypatch):
+    """What a test registers is gone after it."""
+    for registry in (TRAJECTORIES, EVENTS):
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+
+
+@pytest.fixture
+def study(tmp_path, request, registries):
     """A folder with the extension and its mission, under names that no other test takes."""
 
     def write(change=lambda text: text, folder="study"):
@@ -484,7 +493,7 @@ def test_two_files_cannot_register_the_same_kind(study):
     load_scenario(mission)
 
 
-def test_an_extension_that_takes_a_shipped_name_is_refused(tmp_path):
+def test_an_extension_that_takes_a_shipped_name_is_refused(tmp_path, registries):
     (tmp_path / "mine.py").write_text(EXTENSION.replace("zigzag_of_test", "circle"))
     (tmp_path / "mission.yaml").write_text(MISSION.replace("zigzag_of_test", "circle"))
     with pytest.raises(

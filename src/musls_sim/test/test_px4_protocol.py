@@ -175,7 +175,7 @@ def test_px4_dies_with_its_simulator(tmp_path):
     (child,) = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
     wait_until(lambda: str(PEER).encode() in Path(f"/proc/{child}/cmdline").read_bytes())
     run.kill()
-    run.wait(20)
+    run.communicate(timeout=20)
     wait_until(lambda: not Path(f"/proc/{child}").exists())
 
 
