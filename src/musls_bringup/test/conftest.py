@@ -1,11 +1,14 @@
-"""What the ROS tests share: a domain, processes of nodes and a node that listens, one per test."""
+"""What several tests share: ROS domains, nodes and a listener; a tiny flight and its result."""
 
+import shutil
 import threading
+from pathlib import Path
 
 import pytest
+from fly_helpers import FLY, TINY
 from ros_probe import FlightProbe, own_domain
 
-from musls_bringup.cli import progress
+from musls_bringup.cli import main, progress
 from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
 from musls_description.schema import to_yaml
@@ -56,3 +59,29 @@ def ground(tmp_path):
 def quiet(monkeypatch):
     """No lines about how far work is, however slow the machine is; a test may ask for them."""
     monkeypatch.setattr(progress, "LINE_EVERY_S", threading.TIMEOUT_MAX)
+
+
+@pytest.fixture(scope="module")
+def older_result(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("older")
+    (folder / "tiny.yaml").write_text(TINY)
+    options = ["--out", str(folder / "old"), "--seed", "1"]
+    assert main([FLY[0], str(folder / "tiny.yaml"), *FLY[2:], *options]) == 0
+    (folder / "old" / "notes.txt").write_text("keep")
+    return folder / "old"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder with the tiny scenario, in which the user is."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "tiny.yaml").write_text(TINY)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def result(here, older_result):
+    """A result of a flight with seed 1, where the user is."""
+    return Path(shutil.copytree(older_result, here / "old"))

@@ -9,78 +9,16 @@ flights) and held in between; only the end, landing and disarming, waits for the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from musls_control.formation import Cone, drone_poses
+from musls_control.mission_spec import LONGEST_S, MOST_SETPOINTS, MissionSpec
 from musls_control.reference import Path, Piece, Reference, Rest, StraightMove
-from musls_control.trajectories import AnyTrajectory
 from musls_description.errors import ConfigError
-from musls_description.schema import Number, spec
 
 Array = NDArray[np.float64]
-
-LONGEST_S = 86400.0
-"""Of a flight: a day. Batteries last half an hour."""
-
-MOST_SETPOINTS = 2_000_000
-"""Set-points of all drones together; all are sampled before the flight (some 200 bytes each)."""
-
-LOWEST_RATE_HZ = 0.1
-"""Of set-points; each phase lasts one of them at least, ten seconds."""
-
-LONGEST_PHASE_S = 3600.0
-"""Of spool-up, take-off, forming up and settling: in none of them is anything carried."""
-
-SLOWEST_M_S, FASTEST_M_S = 1e-3, 30.0
-"""Slower moves end never, faster ones no multirotor flies; PX4's own limit is 12 m/s."""
-
-Rate = Annotated[float, Field(ge=LOWEST_RATE_HZ, le=250.0, allow_inf_nan=False), Number]
-Settling = Annotated[float, Field(ge=0.0, le=LONGEST_PHASE_S, allow_inf_nan=False), Number]
-TurnRate = Annotated[float, Field(ge=1e-3, le=30.0, allow_inf_nan=False), Number]
-Phase = Annotated[float, Field(gt=0.0, le=LONGEST_PHASE_S, allow_inf_nan=False), Number]
-Speed = Annotated[float, Field(ge=SLOWEST_M_S, le=FASTEST_M_S, allow_inf_nan=False), Number]
-Height = Annotated[float, Field(ge=-1000.0, le=1000.0, allow_inf_nan=False), Number]
-
-
-@spec
-class MissionSpec:
-    """What is to be flown.
-
-    Attributes:
-        stages: Trajectories of the load's set-point, one after the other.
-        setpoint_rate_hz: How often set-points are updated; they are held in between.
-        spool_up_s: Armed on the ground before take-off (PX4's COM_SPOOLUP_TIME is 1 s of it).
-        take_off_s: Time to rise to `rise_m`; PX4's take-off ramp takes 3 s of it.
-        rise_m: Height above the ground where the drones form up, low enough to leave the cables
-            slack at the distance where they stood.
-        form_up_s: From there into the formation.
-        slack_height_m: Height of the load's set-point at which the cables hang slack while the
-            load stands on the ground.
-        vertical_speed_m_s: For tension, lift, lower and slacken.
-        transit_speed_m_s: Between stages.
-        transit_yaw_rate_rad_s: Between stages.
-        settle_s: Hold after the lift and after each transit.
-        landing_speed_m_s: Descent to the ground at the end (PX4's MPC_LAND_SPEED).
-    """
-
-    stages: Annotated[tuple[AnyTrajectory, ...], Field(min_length=1)]
-    setpoint_rate_hz: Annotated[
-        float, Field(ge=LOWEST_RATE_HZ, le=250.0, allow_inf_nan=False), Number
-    ] = 5.0
-    spool_up_s: Phase = 1.6
-    take_off_s: Phase = 4.6
-    rise_m: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False), Number] = 0.7
-    form_up_s: Phase = 4.0
-    slack_height_m: Height = -0.5
-    vertical_speed_m_s: Speed = 0.3
-    transit_speed_m_s: Speed = 0.4
-    transit_yaw_rate_rad_s: TurnRate = 0.3
-    settle_s: Settling = 1.5
-    landing_speed_m_s: Speed = 0.5
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import Cone
-from musls_control.mission import (
-    FlightPlan,
-    GroundSpot,
-    MissionSpec,
-    compile_air_plan,
-    compile_plan,
-)
+from musls_control.mission import FlightPlan, GroundSpot, compile_air_plan, compile_plan
+from musls_control.mission_spec import MissionSpec
 from musls_description.errors import ConfigError
 from musls_description.schema import build, parse_yaml, read_text
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import Cone, drone_poses
-from musls_control.mission import FlightPlan, MissionSpec
+from musls_control.mission import FlightPlan
+from musls_control.mission_spec import MissionSpec
 from musls_control.reference import LoadReference, Piece, Reference, StraightMove
 
 Array = NDArray[np.float64]

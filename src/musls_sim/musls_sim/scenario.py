@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field
 from musls_control.controllers import AnyController
 from musls_control.controllers.kinds import FormationSpec
 from musls_control.formation import Cone
-from musls_control.mission import MissionSpec
+from musls_control.mission_spec import MissionSpec
 from musls_description.errors import ConfigError
 from musls_description.library import expand_system, system_path
 from musls_description.names import near_names

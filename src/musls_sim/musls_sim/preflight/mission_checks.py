@@ -6,12 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from musls_control.mission import (
-    FASTEST_M_S,
-    LONGEST_S,
-    MissionSpec,
-    estimated_duration_s,
-)
+from musls_control.mission import estimated_duration_s
+from musls_control.mission_spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
 from musls_description.errors import ConfigError
 from musls_description.spawn.ground import ground_radius_m

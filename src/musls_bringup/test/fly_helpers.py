@@ -1,0 +1,54 @@
+"""A tiny flight, and what it writes and says; shared by the tests of `musls fly`."""
+
+import json
+
+from rosbags.highlevel import AnyReader
+
+from musls_bringup.cli import main
+
+TINY = """\
+description: a test
+system: x500_duo
+start: air
+formation: {radius_m: 1.0, height_m: 2.38}
+mission:
+  settle_s: 0.2
+  stages:
+    - {kind: hold, duration_s: 0.4, position_m: [0, 0, 1]}
+"""
+FLY = ["fly", "tiny.yaml", "--no-report", "--set", "system.cables.links=5"]
+
+
+def contents(folder):
+    """All files, folders and links below a folder, with their contents."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else path.is_symlink()
+        for path in folder.rglob("*")
+    }
+
+
+def error_line(capsys):
+    """The one line on stderr, with nothing on stdout."""
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("musls: error: "), captured.err
+    assert captured.err.count("\n") == 1, captured.err
+    return captured.err
+
+
+def refused(here, capsys, *args):
+    """Ends with exit code 2 and one line, and touches nothing; returns the line."""
+    before = contents(here)
+    assert main([str(arg) for arg in args]) == 2
+    line = error_line(capsys)
+    assert contents(here) == before
+    return line
+
+
+def raw_messages(result):
+    with AnyReader([result / "bag"]) as reader:
+        return [(c.topic, time_ns, bytes(data)) for c, time_ns, data in reader.messages()]
+
+
+def summary_of(result):
+    return json.loads((result / "summary.json").read_text())
