@@ -7,6 +7,9 @@ thousands of filaments slide on each other: EI is the sum of theirs, EA d^2 / 16
 4e-6 N m2. Bending then reaches sqrt(EI / T), 1 mm at 4 N, along the line, far less than a segment:
 EI = 0. Damping: a loss factor of 0.05 at the 34 Hz at which a 2 kg body bounces on 2.4 m of it,
 which is a relaxation time of 0.24 ms.
+
+The figures of the braid are quoted from memory of the maker's sheet and still to be checked against
+it; filament diameter and loss factor are assumptions of the usual size.
 """
 
 from __future__ import annotations

@@ -85,7 +85,6 @@ class RigCable:
             (half a segment bends), 1 the joint of the elements that Robotica 2024 uses.
         drag_across_n_s2_m3: Air drag across, per length and squared speed: rho C d / 2.
         drag_along_n_s2_m3: Along.
-        break_n: Tension at which it breaks; infinite for never.
         velocities_enu_m_s: Of the nodes at the start, at rest by default.
     """
 
@@ -105,7 +104,6 @@ class RigCable:
     clamp_factor: float = 2.0
     drag_across_n_s2_m3: float = 0.0
     drag_along_n_s2_m3: float = 0.0
-    break_n: float = np.inf
     velocities_enu_m_s: Array | None = None
 
     @property
@@ -237,7 +235,7 @@ def _cable_tables(rig: Rig) -> tuple[NDArray[np.int64], Array, Array]:
                 numbers[at : at + 3] = np.asarray(axis) / np.linalg.norm(axis)
         numbers[[c.CLAMP_FACTOR_A, c.CLAMP_FACTOR_B]] = cable.clamp_factor
         numbers[[c.DRAG_ACROSS, c.DRAG_ALONG]] = cable.drag_across_n_s2_m3, cable.drag_along_n_s2_m3
-        numbers[c.BREAK_N], numbers[c.REST_LENGTH] = cable.break_n, cable.length_m
+        numbers[c.REST_LENGTH] = cable.length_m
     return kinds, cables, np.vstack(laws) if laws else np.zeros((0, c.LAW_COLUMNS))
 
 
