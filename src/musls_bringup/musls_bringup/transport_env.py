@@ -233,7 +233,7 @@ class _Actions(Controller):
     level = ControlLevel.FORCES  # of the class; each object has its own
 
     def __init__(self, level: ControlLevel, shape: tuple[int, int]) -> None:
-        self.level = level  # type: ignore[misc]
+        self.level = level  # type: ignore[misc]  # a class variable of `Controller`
         self.action = np.zeros(shape)
 
     def hover(self, session: Session) -> None:

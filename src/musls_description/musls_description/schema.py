@@ -104,7 +104,7 @@ def spec(cls: type[T]) -> type[T]:
             sources = Sources([SourceFile((), made.__name__, None)])
             raise ConfigError(describe(error, made, kwargs, sources)) from None
 
-    made.__init__ = init  # type: ignore[method-assign]
+    made.__init__ = init  # type: ignore[method-assign]  # that is what a decorator is for
     if (tag := _tag(made)) is not None:
         _SPECS_BY_KIND.setdefault(tag, []).append(made)
     return made

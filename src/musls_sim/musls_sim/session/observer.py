@@ -113,6 +113,7 @@ class RecorderObserver(Observer):
     def __init__(self, recorder: Recorder) -> None:
         """Watch at the recorder's rate."""
         self.recorder, self.every = recorder, recorder.every
+        # Straight to the recorder, without a call in between: what mypy would rather not see.
         self.on_setpoint = recorder.record_setpoint  # type: ignore[method-assign]
         self.on_stage = recorder.record_stage  # type: ignore[method-assign]
         self.on_event = recorder.record_event  # type: ignore[method-assign]

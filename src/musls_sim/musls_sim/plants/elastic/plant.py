@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
 from musls_description.spawn import Configuration
-from musls_description.system import Box, SlungLoadSystem
+from musls_description.system import Box, Drone, Load, SlungLoadSystem
 from musls_description.tree import build_tree
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.aerodynamics import rotor_table
@@ -278,15 +278,15 @@ class ElasticPlant:
         self._write_audit(self.reaction.audit)
 
 
-def _rig_body(part: object, motion: Array, drone: int = -1) -> RigBody:
+def _rig_body(part: Load | Drone, motion: Array, drone: int = -1) -> RigBody:
     """Rigid body of a load or drone at its start."""
     return RigBody(
-        mass_kg=part.mass_kg,  # type: ignore[attr-defined]
-        inertia_kg_m2=np.array(part.inertia_kg_m2),  # type: ignore[attr-defined]
+        mass_kg=part.mass_kg,
+        inertia_kg_m2=np.array(part.inertia_kg_m2),
         position_enu_m=motion[9:12].copy(),
         rotation=motion[:9].reshape(3, 3).copy(),
-        drag_n_s_m=np.array(part.drag_n_s_m),  # type: ignore[attr-defined]
-        corners_m=_corners(part.collision),  # type: ignore[attr-defined]
+        drag_n_s_m=np.array(part.drag_n_s_m),
+        corners_m=_corners(part.collision),
         drone=drone,
     )
 
