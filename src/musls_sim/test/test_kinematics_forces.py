@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from plant_helpers import hovering_plant
 
+from musls_description.compiled_rotations import from_matrix
 from musls_description.library import load_system, system_names
 from musls_sim.plants.aerodynamics import rotor_table, spin_rotors
-from musls_sim.plants.bodies import rotation_to_quaternion
 from musls_sim.plants.rigid_links.forces import generalised_forces
 
 
@@ -83,8 +83,7 @@ def test_rotor_lag_is_the_exact_exponential():
 def test_quaternions_of_random_rotations():
     from scipy.spatial.transform import Rotation
 
-    out = np.empty(4)
     for rotation in Rotation.random(200, random_state=3):
-        rotation_to_quaternion(rotation.as_matrix().ravel(), out)
+        out = from_matrix(*rotation.as_matrix().ravel())
         expected = rotation.as_quat(canonical=True, scalar_first=True)
         assert np.allclose(out, expected, atol=1e-12)

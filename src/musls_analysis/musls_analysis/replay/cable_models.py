@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 from musls_analysis.replay.motion import Motion, ReplaySpec
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
+from musls_description.rotations import yaw_of
 from musls_description.spawn import hanging_equilibrium, slung_between
 from musls_description.spawn.configuration import Configuration
 from musls_description.system import SlungLoadSystem
@@ -78,7 +79,7 @@ def plant_at_start(
     """
     position, orientation = motion.drones_at(0.0)
     load, load_orientation = motion.load_at(0.0)
-    yaw, yaws = float(_yaw(load_orientation)), _yaw(orientation)
+    yaw, yaws = float(yaw_of(load_orientation)), yaw_of(orientation)
     reach = min(cable.length_m for cable in system.cables)
     options = _Options(physics_step_s=spec.physics_step_s, gravity_m_s2=spec.gravity_m_s2)
     if np.linalg.norm(position - load, axis=1).max() < 0.95 * reach:  # slack: it lies
@@ -110,9 +111,3 @@ def _hanging(
     )
     limp = dataclasses.replace(system, cables=cables)
     return hanging_equilibrium(limp, position, gravity, yaw, yaws).configuration
-
-
-def _yaw(quaternion: Array) -> Array:
-    """Yaw of quaternions [w, x, y, z], (...) [rad]."""
-    w, x, y, z = np.moveaxis(quaternion, -1, 0)
-    return np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))

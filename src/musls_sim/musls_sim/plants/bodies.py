@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_description.compiled_rotations import from_matrix
 
 ROTATION, POSITION, OMEGA, VELOCITY = 0, 9, 12, 15
 """Columns of a row."""
@@ -29,31 +30,6 @@ def fastest_body(motion):
 
 
 @compiled()
-def rotation_to_quaternion(r, out):
-    """Quaternion [w, x, y, z] of a rotation matrix given row by row (Shepperd's method)."""
-    trace = r[0] + r[4] + r[8]
-    if trace > 0.0:
-        s = 2.0 * np.sqrt(1.0 + trace)
-        out[0], out[1] = 0.25 * s, (r[7] - r[5]) / s
-        out[2], out[3] = (r[2] - r[6]) / s, (r[3] - r[1]) / s
-    elif r[0] > r[4] and r[0] > r[8]:
-        s = 2.0 * np.sqrt(1.0 + r[0] - r[4] - r[8])
-        out[0], out[1] = (r[7] - r[5]) / s, 0.25 * s
-        out[2], out[3] = (r[1] + r[3]) / s, (r[2] + r[6]) / s
-    elif r[4] > r[8]:
-        s = 2.0 * np.sqrt(1.0 + r[4] - r[0] - r[8])
-        out[0], out[1] = (r[2] - r[6]) / s, (r[1] + r[3]) / s
-        out[2], out[3] = 0.25 * s, (r[5] + r[7]) / s
-    else:
-        s = 2.0 * np.sqrt(1.0 + r[8] - r[0] - r[4])
-        out[0], out[1] = (r[3] - r[1]) / s, (r[2] + r[6]) / s
-        out[2], out[3] = (r[5] + r[7]) / s, 0.25 * s
-    if out[0] < 0.0:
-        for i in range(4):
-            out[i] = -out[i]
-
-
-@compiled()
 def collect_state(motion, selected, dt, state):
     """Write the motion of selected bodies (load, drones) into the plant's state.
 
@@ -67,7 +43,7 @@ def collect_state(motion, selected, dt, state):
     q = np.empty(4)
     for i in range(selected.shape[0]):
         m, s = motion[selected[i]], state[i]
-        rotation_to_quaternion(m, q)
+        q[0], q[1], q[2], q[3] = from_matrix(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
         dot = q[0] * s[6] + q[1] * s[7] + q[2] * s[8] + q[3] * s[9]
         sign = -1.0 if dot < 0.0 else 1.0
         for k in range(4):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_sim.plants.bodies import POSITION, rotation_to_quaternion
+from musls_description.compiled_rotations import from_matrix, rotation_between
+from musls_sim.plants.bodies import POSITION
 from musls_sim.plants.rigid_links.inertia import factorise, half_solve, other_half_solve
 from musls_sim.plants.rigid_links.kinematics import (
     AXIS_X,
@@ -79,20 +80,6 @@ def end_wrenches(inertia, parent, jacobian, positions, free, drones, table, pose
 
 
 @compiled()
-def _rotation_between(a, b, out):
-    """Rotation vector (world) that turns quaternion a into b."""
-    w = b[0] * a[0] + b[1] * a[1] + b[2] * a[2] + b[3] * a[3]
-    x = -b[0] * a[1] + b[1] * a[0] - b[2] * a[3] + b[3] * a[2]
-    y = -b[0] * a[2] + b[1] * a[3] + b[2] * a[0] - b[3] * a[1]
-    z = -b[0] * a[3] - b[1] * a[2] + b[2] * a[1] + b[3] * a[0]
-    if w < 0.0:
-        w, x, y, z = -w, -x, -y, -z
-    half = np.sqrt(x * x + y * y + z * z)
-    scale = 2.0 * np.arctan2(half, w) / half if half > 1e-12 else 2.0
-    out[0], out[1], out[2] = scale * x, scale * y, scale * z
-
-
-@compiled()
 def velocity_to_pose(motion, drones, position, quaternion, dt, out):
     """Constant velocities that bring the drones to a pose in a time.
 
@@ -104,11 +91,10 @@ def velocity_to_pose(motion, drones, position, quaternion, dt, out):
         dt: The time [s].
         out: Angular and linear velocity of each drone, world, (6 n,).
     """
-    turn, present = np.empty(3), np.empty(4)
     for i in range(drones.shape[0]):
-        m = motion[drones[i]]
-        rotation_to_quaternion(m, present)
-        _rotation_between(present, quaternion[i], turn)
+        m, q = motion[drones[i]], quaternion[i]
+        w, x, y, z = from_matrix(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
+        turn = rotation_between(w, x, y, z, q[0], q[1], q[2], q[3])
         for k in range(3):
             out[6 * i + k] = turn[k] / dt
             out[6 * i + 3 + k] = (position[i, k] - m[POSITION + k]) / dt
