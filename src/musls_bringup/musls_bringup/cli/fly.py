@@ -98,7 +98,7 @@ def _with_progress(name: str, work: Any) -> Any:
         def show(now: float, session: Session) -> None:
             planned = session.guidance.planned_s
             factor = now / max(session.elapsed_s, 1e-9)
-            left = max(planned - now, 0.0) / factor if now > 0.0 else float("nan")
+            left = max(planned - now, 0.0) / max(factor, 1e-9)
             if not now:
                 return  # the first period compiles: nothing can be said of its pace
             text = (
