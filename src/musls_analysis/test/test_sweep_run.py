@@ -195,6 +195,9 @@ def test_a_foreign_or_older_folder_is_refused(tmp_path):
         Store(tmp_path / "old").check(resume=False)
 
 
+# The flying processes belong to Dask's workers and end with them, after the test.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.slow
 def test_runs_on_a_dask_cluster(study):
     distributed = pytest.importorskip("dask.distributed")

@@ -148,7 +148,7 @@ def test_an_interrupted_flight_leaves_no_process(domain, tmp_path, number, code)
     )
     # musls, simulator, recorder, and the formation when all is recorded
     assert wait_until(lambda: len(process_ids(out.name)) == 4, 90.0)
-    time.sleep(4.0)
+    time.sleep(10.0)
     flight.send_signal(number)
     assert flight.wait(60.0) == code
     assert process_ids(out.name) == []

@@ -192,7 +192,7 @@ def test_strongly_bent_starts_are_the_plants(name, joint):
         1e-3,
         bend_rad=0.4,
         joint=joint,
-        periods=50,
+        periods=40,
         exact_friction="friction_n_m" in joint,
     )
     assert distance_m(position, gazebo) < SAME_M
