@@ -86,6 +86,7 @@ class RigCable:
         drag_across_n_s2_m3: Air drag across, per length and squared speed: rho C d / 2.
         drag_along_n_s2_m3: Along.
         velocities_enu_m_s: Of the nodes at the start, at rest by default.
+        break_force_n: Tension at which a segment breaks: a number for all or (segments,).
     """
 
     bodies: tuple[int, int]
@@ -105,6 +106,7 @@ class RigCable:
     drag_across_n_s2_m3: float = 0.0
     drag_along_n_s2_m3: float = 0.0
     velocities_enu_m_s: Array | None = None
+    break_force_n: float | Array = np.inf
 
     @property
     def segments(self) -> int:
@@ -173,6 +175,7 @@ def build_tables(rig: Rig) -> Tables:
         laws=laws,
         nodes=nodes,
         segments=segments,
+        breaks=_break_table(rig),
         bodies=bodies,
         numbers=numbers,
         motion=motion,
@@ -196,7 +199,7 @@ def build_tables(rig: Rig) -> Tables:
         sums=np.zeros(c.SUMS),
         old_sums=np.zeros(c.SUMS),
         losses=np.zeros(4),
-        work=np.zeros(64),
+        work=np.zeros(72),
         own=np.zeros((6, 6)),
         blocks=np.zeros((3, 3, 3)),
         shown=np.zeros((len(bodies), 16)),
@@ -289,6 +292,19 @@ def _segment_table(rig: Rig, kinds: NDArray[np.int64]) -> Array:
         rows[:, c.INVERSE_REST] = cable.segments / cable.length_m
         rows[:, c.ALIVE] = 1.0
     return segments
+
+
+def _break_table(rig: Rig) -> Array:
+    breaks = np.zeros((sum(k.segments for k in rig.cables), c.BREAK_COLUMNS))
+    breaks[:, [c.CUT_AT, c.BROKE_AT]] = np.inf, -1.0
+    limits = []
+    for cable in rig.cables:
+        limit = np.broadcast_to(np.asarray(cable.break_force_n, float), (cable.segments,))
+        if not (limit > 0.0).all():
+            raise ConfigError(f"break_force_n: must be positive, not {limit.min():g} N")
+        limits.append(limit)
+    breaks[:, c.LIMIT] = np.concatenate(limits) if limits else []
+    return breaks
 
 
 def _body_tables(rig: Rig) -> tuple[Array, NDArray[np.int64], Array, int]:
