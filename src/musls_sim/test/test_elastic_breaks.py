@@ -1,14 +1,22 @@
 """Elastic cables that break at a tension or are cut: when, momentum, energy, recoil."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from elastic_rigs import G, anchor, beam_rig, hanging_rig, point_mass, run, straight
 
 from musls_description.errors import ConfigError
+from musls_sim.plants.changes import CutCable
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.energy import bending_energy, momenta
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigCable
+from musls_sim.scenario import load_scenario
+from musls_sim.session.session import Session
+
+HOLD = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios" / "hold.yaml"
 
 
 def bob(break_force_n, *, ea=1000.0, mass=1.0, speed=0.0, above=0.0, period=0.004):
@@ -274,3 +282,62 @@ def test_cuts_of_what_is_not_there_are_refused(cable, segment, what):
 def test_a_break_force_must_be_positive():
     with pytest.raises(ConfigError, match="break_force_n"):
         Engine(hanging_rig(4, break_force_n=0.0))
+
+
+def hold(cable_model, **events):
+    """A session in which the trio holds its load in the air."""
+    overrides = [f"cable_model={cable_model}", f"events={json.dumps([events])}"]
+    return Session(load_scenario(HOLD, overrides))
+
+
+def test_a_scenario_cuts_a_cable_and_the_audit_closes():
+    """The event happens, the cable's load end hangs on nothing, the others take the weight."""
+    session = hold("elastic", kind="cut", when={"time_s": 0.1}, cable=2)
+    with session:
+        session.advance(24)
+        before = session.state.tension_n.copy()
+        session.advance(26)
+        record = session.events.happened[-1]
+        assert (record.kind, record.what) == ("cut", "cable_2: cut in segment 1")
+        assert record.time_s == pytest.approx(0.1)
+        plant = session.plant
+        links = session.scenario.system.cables[1].links
+        assert [(b.cable, b.segment) for b in plant.engine.breaks] == [(1, links - 1)]
+        assert plant.engine.breaks[0].tension_n == pytest.approx(before[1, 0], rel=0.05)
+        assert plant.segment_tensions_n(1)[0] == 0.0
+        assert plant.audit.break_j == pytest.approx(plant.engine.breaks[0].energy_j)
+        assert abs(plant.audit.missing_j) < 0.02
+        with pytest.raises(ConfigError, match="cables 1 to 3"):
+            plant.apply(CutCable(4, 1))
+        with pytest.raises(ConfigError, match="segments 1 to"):
+            plant.apply(CutCable(1, 0))
+
+
+def test_a_session_tells_of_a_cable_that_breaks():
+    with hold("elastic", kind="poke", when={"time_s": 0.02}, force_enu_n=[0, 0, -60.0],
+              duration_s=1.0) as session:  # fmt: skip
+        engine = session.plant.engine
+        engine.tables.breaks[:, c.LIMIT] = 15.0
+        engine.tables.breaks[-1, c.LIMIT] = 12.0  # at the load's end of cable 3
+        engine.tables.parameters[c.FRAGILE] = 1.0
+        engine.can_break = True
+        session.advance(40)
+        told = [r for r in session.events.happened if r.kind == "cable_broken"]
+        assert told
+        assert told[0].what.startswith("cable_3: segment 1 of ")
+        assert told[0].what.endswith(" broke at 12 N")
+        assert 0.02 < told[0].time_s < 0.1
+
+
+@pytest.mark.parametrize(
+    ("model", "event", "named"),
+    [
+        ("rigid_links", {"cable": 1}, "choose cable_model: elastic"),
+        ("elastic", {"cable": 4}, "cable 4, but there are 3"),
+        ("elastic", {"cable": 1, "segment": 99}, "segment 99, but cable 1 has"),
+    ],
+)
+def test_events_that_cannot_be_are_refused_before_the_flight(model, event, named):
+    with pytest.raises(ConfigError, match=named) as caught:
+        hold(model, kind="cut", when={"time_s": 1.0}, **event)
+    assert "\n" not in str(caught.value)

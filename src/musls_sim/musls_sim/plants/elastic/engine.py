@@ -62,6 +62,7 @@ class Engine:
         command: Rotor commands, (n_drones, n_rotors) [rad/s].
         wind_enu_m_s: (3,).
         breaks: Segments that broke or were cut so far, in the order of time.
+        can_break: Whether any segment has a break force.
     """
 
     def __init__(
@@ -93,8 +94,8 @@ class Engine:
         self.wind_enu_m_s = np.zeros(3)
         self.breaks: list[Break] = []
         self._cuts: list[tuple[float, int]] = []
-        self._can_break = bool(np.isfinite(self.tables.breaks[:, c.LIMIT]).any())
-        self.tables.parameters[c.FRAGILE] = float(self._can_break)
+        self.can_break = bool(np.isfinite(self.tables.breaks[:, c.LIMIT]).any())
+        self.tables.parameters[c.FRAGILE] = float(self.can_break)
         self._prescribed = [b for b, body in enumerate(rig.bodies) if body.prescribed]
         self.restart()
 
@@ -203,7 +204,7 @@ class Engine:
                 self.tables.breaks[row, c.CUT_AT] = share
                 self._cuts.remove((time_s, row))
         now = np.isfinite(self.tables.breaks[:, c.CUT_AT]).any()
-        self.tables.parameters[c.FRAGILE] = float(self._can_break or now)
+        self.tables.parameters[c.FRAGILE] = float(self.can_break or now)
 
     def _note_breaks(self) -> None:
         """Take over what broke in the last period."""
@@ -216,7 +217,7 @@ class Engine:
             time_s = self.time_s + float(at) * self.period_s
             self.breaks.append(Break(time_s, cable, segment, float(tension), float(energy)))
         t.breaks[rows, c.BROKE_AT] = -1.0
-        t.parameters[c.FRAGILE] = float(self._can_break)
+        t.parameters[c.FRAGILE] = float(self.can_break)
 
     def _advance(self, steps: int, period_s: float | None = None) -> int:
         return int(

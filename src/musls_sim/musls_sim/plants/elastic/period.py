@@ -164,9 +164,10 @@ def advance(
     start = steps == 0
     if start:
         part(t, 0.0)
-    elif steps > 1 or fragile:
+    again = start or (fragile and _part(t, 0.0) > 0)
+    if steps > 1 or fragile:
         kept[0] = x[:changing]
-    mode, level, i, euler, trial = _START if start else _FIRST, 0, 0, 0, 0
+    mode, level, i, euler, trial = _START if again else _FIRST, 0, 0, 0, 0
     at, now, switched = 0.0, 0.0, 0.0
     while start or i < steps:
         if mode == _FIRST and trial == 0:
@@ -181,7 +182,8 @@ def advance(
             if start or level == refinements:
                 return -1
             _give_up(t, x, kept, drive, mode, steps > 1 or fragile)
-            level, steps, i, at, trial, mode = level + 1, 2 * steps, 0, 0.0, 0, _FIRST
+            level, steps, i, at, trial = level + 1, 2 * steps, 0, 0.0, 0
+            mode = _START if fragile else _FIRST
             continue
         react(t.bodies, t.numbers, t.kinds, t.cables, t.nodes, t.parameters[GRAVITY])
         if mode == _FIRST:
@@ -210,7 +212,7 @@ def advance(
             end_start(t, losses)
         if mode != _START:
             at = now
-        parted = fragile and _part(t, at) > 0
+        parted = fragile and not start and _part(t, at) > 0
         mode = _START if parted or mode == _EULER else _FIRST
         if mode == _FIRST:
             trial = 0

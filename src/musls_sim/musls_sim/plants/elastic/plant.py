@@ -14,9 +14,10 @@ from musls_description.system import Box, Drone, Load, SlungLoadSystem
 from musls_description.tree import build_tree
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.aerodynamics import rotor_table
-from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.changes import CutCable, RotorEfficiency, refusal, scale_rotors
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic import line
+from musls_sim.plants.elastic.cuts import BreakLog, cut
 from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.equilibrium import (
     hanging_nodes,
@@ -107,6 +108,8 @@ class ElasticPlant:
         t, n = self.engine.tables, system.n_drones
         self.state = PlantState(t.shown[: 1 + n], t.speed, t.force[:n], t.peak[:n])
         self.reaction = Reaction.zeros(system)
+        self._breaks = BreakLog()
+        self.happened = self._breaks.happened
         self._motion: PrescribedMotion | None = None
 
     # ------------------------------------------------------------------------------- the build
@@ -195,6 +198,7 @@ class ElasticPlant:
                 engine.wrench_enu = inputs.wrench_enu.copy()
                 engine.wrench_enu[0] += self._motion.load_wrench(self.time_s + self.period_s / 2)
         engine.step()
+        self._breaks.note(engine)
         if self._motion is not None:
             self._note_reaction()
 
@@ -234,6 +238,10 @@ class ElasticPlant:
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
+        if isinstance(change, CutCable):
+            cut(self.engine, change, from_end_a=False)
+            self._breaks.skip(self.engine)
+            return
         if not isinstance(change, RotorEfficiency):
             raise ConfigError(refusal(change, self.cable_model))
         scale_rotors(self.system, self.engine.tables.rotors, change)
@@ -268,6 +276,7 @@ class ElasticPlant:
         sums = self.engine.tables.sums
         audit.work_j, audit.absolute_work_j = float(sums[c.WORK]), float(sums[c.ABSOLUTE_WORK])
         audit.loss_j = float(sums[c.LOSS_CABLES] + sums[c.LOSS_GROUND])
+        audit.break_j = float(sums[c.LOSS_BREAK])
         audit.start_j = self.engine.start_energy_j
         audit.energy_j = float(self.engine.energy_j().sum())
 
