@@ -37,7 +37,7 @@ class LoadShape:
 
     Attributes:
         corners_m: (8, 3).
-        attachments_m: (n_drones, 3).
+        attachments_m: (n, 3).
     """
 
     corners_m: np.ndarray
@@ -46,7 +46,12 @@ class LoadShape:
     @classmethod
     def of(cls, load: Load) -> LoadShape:
         """Shape of a load."""
-        return cls(box_corners(load.collision), np.array(load.cable_attachments_m, float))
+        places = np.array(load.cable_attachments_m, float).reshape(-1, 3)
+        return cls(box_corners(load.collision), places)
+
+
+ANCHOR = LoadShape(box_corners(Box(size_m=(0.06, 0.06, 0.06))), np.zeros((0, 3)))
+"""An anchor, which has no size of its own."""
 
 
 @dataclass(frozen=True)
