@@ -16,7 +16,7 @@ from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_sim.plants.interface import EventSource, PlantInputs, PlantState
 from musls_sim.scenario import Scenario
 from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
@@ -150,7 +150,13 @@ class Session(Loop):
         self._wall_s: float | None = None
         self.set_steps(
             (self.guidance.step, self.events.step),
-            (self.control.step, *self._air(), self._move(), self._estimate()),
+            (
+                self.control.step,
+                *self._air(),
+                self._move(),
+                *self._tell_events(),
+                self._estimate(),
+            ),
         )
 
     @property
@@ -263,6 +269,21 @@ class Session(Loop):
             self.plant_s += perf_counter() - begin
 
         return move
+
+    def _tell_events(self) -> tuple[Step, ...]:
+        """Note what happened to the cables by itself; nothing to do where nothing can."""
+        plant, note = self.plant, self.events.note
+        if not isinstance(plant, EventSource):
+            return ()
+        happened = plant.happened
+
+        def tell(tick: int) -> None:
+            if happened:
+                for event in happened:
+                    note(event.time_s, event.kind, event.what)
+                happened.clear()
+
+        return (tell,)
 
     def _estimate(self) -> Step:
         estimator, state = self.parts.estimator, self.plant.state
