@@ -240,8 +240,8 @@ def write_results(
 def slack_threshold_n(scenario: Scenario) -> float:
     """Tension below which a cable of a scenario counts as slack."""
     system = scenario.system
-    weight = system.load.mass_kg * scenario.physics.gravity_m_s2
-    return SLACK_SHARE * weight / system.n_drones
+    mass = system.carried_mass_kg if system.load is None else system.load.mass_kg
+    return SLACK_SHARE * mass * scenario.physics.gravity_m_s2 / system.n_cables
 
 
 def _speed(session: Session, result: FlightResult) -> dict[str, Any]:

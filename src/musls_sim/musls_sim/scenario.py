@@ -24,7 +24,7 @@ from musls_description.names import near_names
 from musls_description.schema import Finite, Number, build, spec
 from musls_description.sources import Override, SourceFile, Sources
 from musls_description.strict_yaml import parse_yaml, read_text, shown
-from musls_description.system import SlungLoadSystem
+from musls_description.system import AnySystem
 from musls_description.user_code import load_file
 from musls_sim.autopilots import AUTOPILOTS
 from musls_sim.events import AnyEvent
@@ -119,7 +119,7 @@ class Scenario:
 
     name: Annotated[str, Field(pattern=r"^[\w.+-]+$", max_length=MAX_NAME_LENGTH)]
     description: str = ""
-    system: SlungLoadSystem
+    system: AnySystem
     extensions: tuple[str, ...] = ()
     start: Start = Field(default_factory=StartSpec)
     formation: Cone = Field(default_factory=Cone)

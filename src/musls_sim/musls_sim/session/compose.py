@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from musls_control.autopilot import Autopilot
 from musls_control.mission import FlightPlan, GroundSpot, compile_air_plan, compile_plan
+from musls_description.slung import slung_system
 from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
@@ -69,6 +70,8 @@ def compose(
         ConfigError: The scenario cannot work.
         Px4Error: A real PX4 is asked for and there is none.
     """
+    so_far = ", so far" if scenario.cable_model == "elastic" else ""
+    slung_system(scenario.system, f"cable_model = {scenario.cable_model}{so_far}")
     first = scenario.mission.stages[0].pose(np.zeros(1))[0]
     hover = hover_in_formation(scenario, first)
     if scenario.start.kind != "state":

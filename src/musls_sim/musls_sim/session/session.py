@@ -134,7 +134,7 @@ class Session(Loop):
         scenario, system = self.scenario, self.scenario.system
         self.guidance = make_guidance(self.parts, self.observers)
         self.inputs = PlantInputs.zeros(system)
-        self.command = MotorCommands.zeros(system.n_drones, len(system.drones[0].rotors))
+        self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
         self.control = Control(
             flying,
             self.parts,
