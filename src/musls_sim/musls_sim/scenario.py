@@ -30,6 +30,7 @@ from musls_sim.autopilots import AUTOPILOTS
 from musls_sim.events import AnyEvent
 from musls_sim.physics import CONTROL_PERIOD_S, PhysicsSpec
 from musls_sim.plants import PLANTS
+from musls_sim.preflight.separation import LimitsSpec
 from musls_sim.px4.sensors import Px4SensorSpec
 from musls_sim.sensors.estimation import AnyEstimation, MotionCaptureSpec
 from musls_sim.start import Start, StartSpec
@@ -113,6 +114,7 @@ class Scenario:
         events: What happens to the system during the flight.
         wind: Moving air.
         physics: How it is stepped.
+        limits: What the flight must keep to.
         recording: What is recorded.
         seed: Seed of all noise; the same seed gives the same run bit for bit.
     """
@@ -131,6 +133,7 @@ class Scenario:
     events: tuple[AnyEvent, ...] = ()
     wind: WindSpec = Field(default_factory=WindSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
+    limits: LimitsSpec = Field(default_factory=LimitsSpec)
     recording: RecordingSpec = Field(default_factory=RecordingSpec)
     seed: Annotated[int, Field(ge=0, lt=2**64), Number] = 0
 
