@@ -176,7 +176,7 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
         data["system"] = parse_yaml(text, str(system_file))
         files.insert(0, SourceFile(("system",), str(system_file), text))
     data["system"] = expand_system(data.get("system"), files[0], ("system",))
-    _resolve_user_code(data, path.parent)
+    _resolve_files(data, path.parent)
     changes = [Override.parse(o) for o in overrides if not o.startswith("system=")]
     for change in changes:
         change.apply(data)
@@ -192,10 +192,14 @@ def _named_system(override: str) -> str:
     return name
 
 
-def _resolve_user_code(data: dict[str, Any], folder: Path) -> None:
-    """Make the paths of Python files, which count from the scenario's folder, absolute."""
+def _resolve_files(data: dict[str, Any], folder: Path) -> None:
+    """Make the paths of files, which count from the scenario's folder, absolute."""
     if extensions := _texts(data.get("extensions")):
         data["extensions"] = [os.path.abspath(folder / name) for name in extensions]
+    mission = data.get("mission")
+    for stage in mission.get("stages") or () if isinstance(mission, Mapping) else ():
+        if isinstance(stage, dict) and isinstance(stage.get("path"), str) and stage["path"]:
+            stage["path"] = os.path.abspath(folder / stage["path"])
     controller = data.get("controller")
     if not isinstance(controller, Mapping):
         return
