@@ -248,7 +248,7 @@ def _give_up(t, x, kept, drive, mode, copied):
     if copied:
         x[:changing] = kept[0]
         return
-    if mode == _EULER or mode == _START:
+    if mode >= _EULER:
         x[:changing] = kept[1]
     rewind(t, drive)
     kept[0] = x[:changing]
