@@ -65,7 +65,7 @@ def test_what_goes_in_on_one_side_comes_out_on_the_other():
 def test_equal_masses_stay():
     engine = Engine(atwood(1.0, 1.0))
     run(engine, 1.0)
-    assert abs(engine.rate_rad_s[0]) < 1e-9
+    assert abs(engine.rate_rad_s[0]) < 1e-5
     assert engine.tensions_n(0) == pytest.approx(engine.tensions_n(1))
     assert engine.reaction(0)[2] == pytest.approx(2.0 * G + 2.0 * G * DENSITY, rel=1e-5)
 
@@ -142,7 +142,7 @@ def test_capstan_holds_up_to_its_ratio(wrap_turns):
             assert ends == pytest.approx(ratio, rel=1e-3)
         else:
             assert abs(moved) < 3e-3  # friction begins unloaded
-            assert abs(engine.rate_rad_s[0]) < 1e-9
+            assert abs(engine.rate_rad_s[0]) < 1e-5
 
 
 def tackle(pull, efficiency=1.0, falls=6, load=10.0):

@@ -8,10 +8,13 @@ equations of its ends become equations of the bodies: P^T K P.
 from __future__ import annotations
 
 from musls_description.compiled import compiled
+from musls_sim.plants.elastic.blocks import substitute_back
 from musls_sim.plants.elastic.columns import (
+    AS,
     AXIS_WORLD_A,
     AXIS_WORLD_B,
     B_DOF,
+    BENDS,
     BODY_A,
     BODY_B,
     BORDER,
@@ -27,6 +30,7 @@ from musls_sim.plants.elastic.columns import (
     RIGHT,
     SEGMENTS,
     TAIL,
+    VS,
     XS,
 )
 from musls_sim.plants.elastic.reeling import note_reels, shift_reels
@@ -221,3 +225,24 @@ def spread_ends(
             cable[column + i] = f
     if kind[REELS] > 0:
         note_reels(kind, cable, small, small_right, shift)
+
+
+@compiled()
+def finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part):
+    """Displacements of a bordered cable's nodes from those of its ends."""
+    rows, first = 3 * (kind[SEGMENTS] - 1), kind[FIRST_ROW]
+    width = 8 if kind[BENDS] else 5
+    substitute_back(band, border, right, ends, first, rows, width, kind[BORDER] + kind[REELS])
+    start = kind[FIRST_NODE]
+    scale = 1.0 / (dh * dh)
+    for i in range(1, kind[SEGMENTS]):
+        node, row = nodes[start + i], first + 3 * (i - 1)
+        for k in range(3):
+            d = part * right[row + k]
+            node[DELTA + k] = d
+            node[AS + k] += scale * d
+            node[VS + k] += d / dh
+            node[XS + k] += d
+    for node in (nodes[start], nodes[start + kind[SEGMENTS]]):
+        for k in range(3):
+            node[DELTA + k] *= part

@@ -18,7 +18,7 @@ from musls_sim.plants.elastic.assembly import (
     assemble_bending,
     assemble_lumps,
 )
-from musls_sim.plants.elastic.blocks import eliminate, solve_envelope, substitute_back
+from musls_sim.plants.elastic.blocks import eliminate, solve_envelope
 from musls_sim.plants.elastic.bodies import (
     balance,
     correct,
@@ -74,7 +74,7 @@ from musls_sim.plants.elastic.columns import (
     XS,
 )
 from musls_sim.plants.elastic.contact import corner_forces, near_ground
-from musls_sim.plants.elastic.coupling import add_ends, gather_ends, spread_ends
+from musls_sim.plants.elastic.coupling import add_ends, finish_general, gather_ends, spread_ends
 from musls_sim.plants.elastic.leaf import invert_free, invert_touching, move_leaf, prepare_leaf
 from musls_sim.plants.elastic.plain import (
     add_tail,
@@ -210,27 +210,6 @@ def _begin_bodies(bodies, numbers, motion, corners, parameters, matrix, n_dofs, 
 
 
 @compiled()
-def _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part):
-    """Displacements of a bordered cable's nodes from those of its ends."""
-    rows, first = 3 * (kind[SEGMENTS] - 1), kind[FIRST_ROW]
-    width = 8 if kind[BENDS] else 5
-    substitute_back(band, border, right, ends, first, rows, width, kind[BORDER] + kind[REELS])
-    start = kind[FIRST_NODE]
-    scale = 1.0 / (dh * dh)
-    for i in range(1, kind[SEGMENTS]):
-        node, row = nodes[start + i], first + 3 * (i - 1)
-        for k in range(3):
-            d = part * right[row + k]
-            node[DELTA + k] = d
-            node[AS + k] += scale * d
-            node[VS + k] += d / dh
-            node[XS + k] += d
-    for node in (nodes[start], nodes[start + kind[SEGMENTS]]):
-        for k in range(3):
-            node[DELTA + k] *= part
-
-
-@compiled()
 def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, losses):
     """Solve one stage.
 
@@ -360,7 +339,7 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
                     right, ends, arms, shift,
                 )  # fmt: skip
                 cable[LENGTH_SHIFT] *= part
-                _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part)
+                finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part)
                 continue
             b = kind[BODY_B]
             move_tail(

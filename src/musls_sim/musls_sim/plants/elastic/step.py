@@ -27,8 +27,6 @@ from musls_sim.plants.elastic.bodies import know, remember_first_stage, settle
 from musls_sim.plants.elastic.columns import (
     ABSOLUTE_WORK,
     AS,
-    AXIS_WORLD_A,
-    AXIS_WORLD_B,
     B_CORNERS,
     B_FIRST_CORNER,
     B_FREE,
@@ -37,8 +35,6 @@ from musls_sim.plants.elastic.columns import (
     BAS,
     BL,
     BLK,
-    BODY_A,
-    BODY_B,
     BTAU,
     BTAUS,
     BV,
@@ -48,13 +44,9 @@ from musls_sim.plants.elastic.columns import (
     BWS,
     BX,
     BXK,
-    BXS,
     C_FORCE,
-    END_FORCE_A,
-    END_FORCE_B,
     EULER,
     EXTERNAL,
-    FIRST_NODE,
     GRAVITY,
     GROUND,
     ITERATIONS,
@@ -63,13 +55,10 @@ from musls_sim.plants.elastic.columns import (
     LOSS_CABLES,
     LOSS_GROUND,
     MADE_J,
-    MOMENT_A,
-    MOMENT_B,
     PEAK,
     PSD,
     PSIK,
     REACTION,
-    SEGMENTS,
     TAUT,
     TENSION,
     VK,
@@ -84,6 +73,7 @@ from musls_sim.plants.elastic.columns import (
 from musls_sim.plants.elastic.contact import near_ground, settle_corners
 from musls_sim.plants.elastic.energy import add_energies
 from musls_sim.plants.elastic.output import collect_bodies, collect_cables
+from musls_sim.plants.elastic.reactions import react
 from musls_sim.plants.elastic.reeling import set_lengths
 from musls_sim.plants.elastic.shafts import (
     begin_shafts,
@@ -188,46 +178,6 @@ def _count(bodies, numbers, v, omega, sums, weight, losses):
     sums[LOSS_CABLES] += weight * losses[0]
     sums[LOSS_GROUND] += weight * losses[1]
     sums[LOSS_AIR] -= weight * losses[2]
-
-
-@compiled()
-def _react(bodies, numbers, kinds, cables, nodes, gravity):
-    """Force and moment that prescribed bodies need: inertia and weight less what else acts."""
-    for b in range(bodies.shape[0]):
-        p = bodies[b]
-        if numbers[b, B_FREE]:
-            continue
-        for k in range(3):
-            p[REACTION + k] = p[B_MASS] * p[BAS + k] - p[EXTERNAL + k]
-            p[REACTION + 3 + k] = p[BTAUS + k] - p[EXTERNAL + 3 + k]
-        p[REACTION + 2] += p[B_MASS] * gravity
-        for c in range(kinds.shape[0]):
-            kind, cable = kinds[c], cables[c]
-            if kind[BODY_A] == b:
-                at, force, moment, axis = kind[FIRST_NODE], END_FORCE_A, MOMENT_A, AXIS_WORLD_A
-                _react_to(p, nodes[at], cable, force, moment, axis)
-            if kind[BODY_B] == b:
-                at = kind[FIRST_NODE] + kind[SEGMENTS]
-                force, moment, axis = END_FORCE_B, MOMENT_B, AXIS_WORLD_B
-                _react_to(p, nodes[at], cable, force, moment, axis)
-
-
-@compiled()
-def _react_to(p, node, cable, force, moment, axis):
-    """Take the force of one cable's end, and the moment of its clamp, from a reaction."""
-    x, y, z = node[XS] - p[BXS], node[XS + 1] - p[BXS + 1], node[XS + 2] - p[BXS + 2]
-    fx, fy, fz = cable[force], cable[force + 1], cable[force + 2]
-    p[REACTION] -= fx
-    p[REACTION + 1] -= fy
-    p[REACTION + 2] -= fz
-    p[REACTION + 3] -= y * fz - z * fy
-    p[REACTION + 4] -= z * fx - x * fz
-    p[REACTION + 5] -= x * fy - y * fx
-    x, y, z = cable[axis], cable[axis + 1], cable[axis + 2]
-    fx, fy, fz = cable[moment], cable[moment + 1], cable[moment + 2]
-    p[REACTION + 3] -= y * fz - z * fy
-    p[REACTION + 4] -= z * fx - x * fz
-    p[REACTION + 5] -= x * fy - y * fx
 
 
 @compiled()
@@ -353,7 +303,7 @@ def advance(
                 kept[0] = numbers_[:changing]
             level, steps, i, mode, jumped = level + 1, 2 * steps, 0, _FIRST, False
             continue
-        _react(bodies, numbers, t.kinds, t.cables, nodes, gravity)
+        react(bodies, numbers, t.kinds, t.cables, nodes, gravity)
         react_shafts(t)
         sums[ITERATIONS] += solved
         if mode == _FIRST:
