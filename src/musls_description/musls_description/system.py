@@ -9,11 +9,14 @@ mass, SI units throughout.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import dataclasses
+import math
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field
 
+from musls_description.propulsion import Propulsion
 from musls_description.schema import (
     Edges,
     Fraction,
@@ -97,6 +100,8 @@ class Rotor:
 
     Model and constants of PX4's Gazebo x500 (MulticopterMotorModel). Lag: the speed w follows the
     commanded speed with a time constant that differs between spinning up and down.
+    thrust_coefficient_n_s2, moment_ratio_m and speed_max_rad_s may be left out where they follow
+    from the drone's `propulsion`; they are NaN only until the drone is made.
 
     Attributes:
         position_m: Hub in the drone frame (FLU).
@@ -112,12 +117,12 @@ class Rotor:
 
     position_m: Vector3
     spin: Literal["ccw", "cw"]
-    thrust_coefficient_n_s2: Positive
-    moment_ratio_m: NonNegative
+    thrust_coefficient_n_s2: Positive = math.nan
+    moment_ratio_m: NonNegative = math.nan
     time_constant_up_s: Positive
     time_constant_down_s: Positive
     speed_min_rad_s: NonNegative
-    speed_max_rad_s: Positive
+    speed_max_rad_s: Positive = math.nan
     drag_n_s2_m_rad: NonNegative = 0.0
 
     def __post_init__(self) -> None:
@@ -133,6 +138,48 @@ class Rotor:
         """Thrust at full speed [N]."""
         return self.thrust_coefficient_n_s2 * self.speed_max_rad_s**2
 
+    @property
+    def moment_coefficient_n_m_s2(self) -> float:
+        """Reaction torque per squared speed [N m s2/rad2]."""
+        return self.thrust_coefficient_n_s2 * self.moment_ratio_m
+
+
+def _completed(rotor: Rotor, propulsion: Propulsion | None, index: int) -> Rotor:
+    """A rotor whose constants all have numbers.
+
+    Raises:
+        ValueError: One does not follow from the propulsion.
+    """
+    missing = [name for name in _FOLLOWING if math.isnan(getattr(rotor, name))]
+    if not missing:
+        return rotor
+    found = _numbers(rotor)
+    if propulsion is not None:
+        found = propulsion.rotor_constants() | found
+        made = Rotor(**found)
+        top_rad_s = propulsion.top_speed_rad_s(made.moment_coefficient_n_m_s2)
+        if top_rad_s is not None and not math.isnan(top_rad_s):
+            found.setdefault("speed_max_rad_s", top_rad_s)
+    made = Rotor(**found)
+    for name, source in _FOLLOWING.items():
+        if math.isnan(getattr(made, name)):
+            raise ValueError(f"rotors.{index}.{name} is missing, or {source} from which it follows")
+    return made
+
+
+def _numbers(rotor: Rotor) -> dict[str, Any]:
+    """Fields of a rotor that were given."""
+    fields = {f.name: getattr(rotor, f.name) for f in dataclasses.fields(rotor)}
+    return {name: value for name, value in fields.items() if value == value}
+
+
+_FOLLOWING = {
+    "thrust_coefficient_n_s2": "propulsion.propeller",
+    "moment_ratio_m": "propulsion.propeller",
+    "speed_max_rad_s": "propulsion.motor and battery",
+}
+"""Constants of a rotor that may be left out, and what they follow from."""
+
 
 @spec
 class Drone:
@@ -146,6 +193,7 @@ class Drone:
         collision: Box that touches the ground (landing gear).
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the drone) [N s/m].
         model: Name of the airframe's Gazebo model, e.g. "x500".
+        propulsion: Air, propellers, motors and battery; None where nobody asks for currents.
     """
 
     mass_kg: Positive
@@ -155,6 +203,21 @@ class Drone:
     collision: Box
     drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
     model: str = "x500"
+    propulsion: Propulsion | None = None
+
+    def __post_init__(self) -> None:
+        """Complete the rotors from the propulsion."""
+        completed = tuple(
+            _completed(rotor, self.propulsion, k) for k, rotor in enumerate(self.rotors)
+        )
+        object.__setattr__(self, "_given", self.rotors)  # frozen
+        object.__setattr__(self, "rotors", completed)
+
+    def as_written(self) -> dict[str, Any]:
+        """Fields as they were given, see `schema.to_data`: what follows is not written."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        fields["rotors"] = [_numbers(rotor) for rotor in vars(self)["_given"]]
+        return fields
 
     @property
     def max_thrust_n(self) -> float:

@@ -231,6 +231,33 @@ class Plant(Protocol):
         """Nodes of cable `index` (from 0) from the load to the drone, (nodes, 3)."""
 
 
+@dataclass(frozen=True)
+class PlantEvent:
+    """Something that happened to the cables by itself, within a control period.
+
+    Attributes:
+        time_s: Simulated time, to the accuracy with which the plant finds it.
+        kind: What happened, one word: "cable_taut", "cable_slack", "cable_broken", ...
+        what: To what, and details, for people: "cable_2: impulse 0.31 N s, 0.012 J lost".
+    """
+
+    time_s: float
+    kind: str
+    what: str
+
+
+@runtime_checkable
+class EventSource(Protocol):
+    """A plant to whose cables things happen by themselves.
+
+    Attributes:
+        happened: What happened since the list was last emptied, in order of time. The plant
+            appends, whoever steps it empties the list.
+    """
+
+    happened: list[PlantEvent]
+
+
 @runtime_checkable
 class DartStepped(Protocol):
     """A plant that DART steps, and that can time DART alone."""

@@ -16,7 +16,8 @@ from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_sim.plants.interface import EventSource, PlantInputs, PlantState
+from musls_sim.power import Power
 from musls_sim.scenario import Scenario
 from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
@@ -69,6 +70,7 @@ class Session(Loop):
         scenario: What is simulated.
         parts: What it is made of.
         guidance: Set-points over time.
+        power: Motors and batteries; None where no drone has any.
         inputs: What acts on the plant; whoever pushes a body writes into `inputs.wrench_enu`.
         command: What the motors are told.
         events: What happens, and has happened, to the system.
@@ -140,9 +142,11 @@ class Session(Loop):
             self.command,
             self.inputs,
         )
-        self.events = EventQueue(
-            Scene(self.plant, self.inputs), self.guidance, self.announce, self.plant.period_s
-        )
+        self.power = Power.of(system, self.plant.period_s)
+        if self.power is not None:
+            self.power.look(self.plant.state)
+        scene = Scene(self.plant, self.inputs, self.power)
+        self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)
         for event in scenario.events:
             self.events.add(event)
         self.max_tension_n = np.zeros(len(self.plant.state.tension_peak_n))
@@ -150,7 +154,13 @@ class Session(Loop):
         self._wall_s: float | None = None
         self.set_steps(
             (self.guidance.step, self.events.step),
-            (self.control.step, *self._air(), self._move(), self._estimate()),
+            (
+                self.control.step,
+                *self._air(),
+                *self._moving(),
+                *self._tell_events(),
+                self._estimate(),
+            ),
         )
 
     @property
@@ -252,6 +262,21 @@ class Session(Loop):
 
         return (blow,)
 
+    def _moving(self) -> tuple[Step, ...]:
+        """The plant, between what motors and batteries do to its inputs."""
+        power, inputs, state, note = self.power, self.inputs, self.plant.state, self.events.note
+        if power is None:
+            return (self._move(),)
+
+        def before(tick: int) -> None:
+            for drone in power.begin(state, inputs):
+                note(tick * CONTROL_PERIOD_S, "battery_empty", f"drone_{drone}")
+
+        def after(tick: int) -> None:
+            power.end(inputs)
+
+        return (before, self._move(), after) if power.reacts else (before, self._move())
+
     def _move(self) -> Step:
         plant, inputs, largest = self.plant, self.inputs, self.max_tension_n
         peak = plant.state.tension_peak_n
@@ -263,6 +288,21 @@ class Session(Loop):
             self.plant_s += perf_counter() - begin
 
         return move
+
+    def _tell_events(self) -> tuple[Step, ...]:
+        """Note what happened to the cables by itself; nothing to do where nothing can."""
+        plant, note = self.plant, self.events.note
+        if not isinstance(plant, EventSource):
+            return ()
+        happened = plant.happened
+
+        def tell(tick: int) -> None:
+            if happened:
+                for event in happened:
+                    note(event.time_s, event.kind, event.what)
+                happened.clear()
+
+        return (tell,)
 
     def _estimate(self) -> Step:
         estimator, state = self.parts.estimator, self.plant.state
