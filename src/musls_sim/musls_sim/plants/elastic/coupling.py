@@ -33,7 +33,7 @@ from musls_sim.plants.elastic.columns import (
     VS,
     XS,
 )
-from musls_sim.plants.elastic.reeling import note_reels, shift_reels
+from musls_sim.plants.elastic.reel_coupling import note_reels, shift_reels
 
 
 @compiled()

@@ -38,7 +38,7 @@ from musls_sim.plants.elastic.columns import (
     V,
     X,
 )
-from musls_sim.plants.elastic.reeling import add_reel_energies, add_reel_momenta
+from musls_sim.plants.elastic.reel_energy import add_reel_energies, add_reel_momenta
 from musls_sim.plants.elastic.rotations import turn
 from musls_sim.plants.elastic.tables import Tables
 

@@ -26,17 +26,8 @@ from musls_sim.plants.elastic.axial import table_law
 from musls_sim.plants.elastic.columns import (
     ALIVE,
     AS,
-    AXIS_WORLD_A,
-    AXIS_WORLD_B,
-    B_DOF,
     BENT,
-    BODY_A,
-    BODY_B,
     BORDER,
-    BR,
-    BW,
-    BXS,
-    BY_RATE,
     DIRECTION,
     EA,
     FIRST_NODE,
@@ -58,20 +49,16 @@ from musls_sim.plants.elastic.columns import (
     RATIO_A,
     REEL_A,
     REEL_B,
-    REEL_FORCE_A,
     REELS,
     REST,
     REST_LENGTH,
     REST_RATE,
-    S_BODY,
     S_CABLE,
-    S_DOF,
     S_END,
     S_KIND,
     SEGMENTS,
     SHORTEST_LENGTH,
     SLACK,
-    SPIN_AXIS,
     START_LENGTH,
     STIFFNESS,
     STOP_FORCE,
@@ -80,20 +67,15 @@ from musls_sim.plants.elastic.columns import (
     STORED_A,
     TABLE_FIRST,
     TABLE_ROWS,
-    TAIL,
     TENSION,
-    TURN_INERTIA,
-    TURN_RIGHT,
     VS,
     WHEEL,
     WOUND,
     XS,
-    YV,
-    V,
-    X,
     Y,
 )
-from musls_sim.plants.elastic.shafts import radius_at, stop_law
+from musls_sim.plants.elastic.friction import stop_law
+from musls_sim.plants.elastic.shafts import radius_at
 
 SHORTEST_SHARE = 1e-3
 """Share of its length at the start below which no cable gets in a trial solution."""
@@ -305,175 +287,3 @@ def add_wound(kind, cable, turning, nodes, border, right, corner, edge, gravity)
                            density * cable[OUT_A + end] * v, -pull)  # fmt: skip
             edge[column] += density * (gravity * node[XS + 2] - 0.5 * squares)
         column += 1
-
-
-@compiled()
-def add_columns(t, kind, cable, small, small_right):
-    """Add the small system's rows of the lengths that come out to the equations of the shafts."""
-    shafts, turning, matrix = t.shafts, t.turning, t.matrix
-    at = kind[TAIL] + kind[BORDER]
-    first_row, first_ratio, first_at = -1, 0.0, 0
-    for end in range(2):
-        w = kind[REEL_A + end]
-        if w < 0:
-            continue
-        ratio = cable[RATIO_A + end]
-        shafts[w, TURN_RIGHT] += ratio * small_right[at]
-        if shafts[w, BY_RATE] == 0.0:
-            row = turning[w, S_DOF]
-            matrix[row, row] += ratio * ratio * small[at, at]
-            if first_row >= 0:
-                both = ratio * first_ratio * small[at, first_at]
-                if row == first_row:
-                    matrix[row, row] += 2.0 * both
-                else:
-                    matrix[max(row, first_row), min(row, first_row)] += both
-            first_row, first_ratio, first_at = row, ratio, at
-            _add_bodies(t, kind, cable, small, at, ratio, row)
-        at += 1
-
-
-@compiled()
-def _add_bodies(t, kind, cable, small, at, ratio, row):
-    """Couple one shaft to the bodies at both ends of a cable (points and clamps)."""
-    nodes, bodies, numbers, matrix = t.nodes, t.bodies, t.numbers, t.matrix
-    for place in range(4):
-        if place == 0:
-            column, b, node = 0, kind[BODY_B], kind[FIRST_NODE] + kind[SEGMENTS]
-        elif place == 2:
-            column, b, node = kind[TAIL], kind[BODY_A], kind[FIRST_NODE]
-        elif place == 1 and kind[TAIL] == 6:
-            column, b, node = 3, kind[BODY_B], -1
-        elif place == 3 and kind[BORDER] >= 6:
-            column, b, node = kind[TAIL] + 3, kind[BODY_A], -1
-        else:
-            continue
-        dof = numbers[b, B_DOF]
-        if dof < 0:
-            continue
-        fx = ratio * small[at, column]
-        fy = ratio * small[at, column + 1]
-        fz = ratio * small[at, column + 2]
-        if node >= 0:
-            x = nodes[node, XS] - bodies[b, BXS]
-            y = nodes[node, XS + 1] - bodies[b, BXS + 1]
-            z = nodes[node, XS + 2] - bodies[b, BXS + 2]
-            matrix[row, dof] += fx
-            matrix[row, dof + 1] += fy
-            matrix[row, dof + 2] += fz
-        else:
-            axis = AXIS_WORLD_A if place == 3 else AXIS_WORLD_B
-            x, y, z = cable[axis], cable[axis + 1], cable[axis + 2]
-        matrix[row, dof + 3] += y * fz - z * fy
-        matrix[row, dof + 4] += z * fx - x * fz
-        matrix[row, dof + 5] += x * fy - y * fx
-
-
-@compiled()
-def note_reels(kind, cable, small, small_right, shift):
-    """What the lengths that come out feel after the solution."""
-    at = kind[TAIL] + kind[BORDER]
-    size = at + kind[REELS]
-    for end in range(2):
-        w = kind[REEL_A + end]
-        if w < 0:
-            continue
-        f = small_right[at]
-        for j in range(size):
-            f -= small[at, j] * shift[j]
-        cable[REEL_FORCE_A + end] = f
-        at += 1
-
-
-@compiled()
-def shift_reels(kind, cable, shafts, shift, ends):
-    """Changes of the lengths that came out, by the solution of the shafts."""
-    at = kind[TAIL] + kind[BORDER]
-    cable[LENGTH_SHIFT] = 0.0
-    column = kind[BORDER]
-    for end in range(2):
-        w = kind[REEL_A + end]
-        if w < 0:
-            continue
-        out = 0.0
-        if shafts[w, BY_RATE] == 0.0:
-            out = cable[RATIO_A + end] * shafts[w, TURN_RIGHT]
-        shift[at], ends[column] = out, out
-        cable[LENGTH_SHIFT] += out
-        at, column = at + 1, column + 1
-
-
-@compiled()
-def _passing(t, c, i):
-    """Rate at which cable passes node i of a cable towards end B, by the state [m/s]."""
-    kind = t.kinds[c]
-    passing, n = 0.0, kind[SEGMENTS]
-    for end in range(2):
-        w = kind[REEL_A + end]
-        if w >= 0:
-            sh = t.shafts[w]
-            rate = side_sign(t.turning[w], c, end) * radius_at(sh, sh[Y])[0] * sh[YV]
-            passing += rate * (1.0 - i / n) if end == 0 else -rate * i / n
-    return passing
-
-
-@compiled()
-def add_reel_energies(t, out):
-    """Add the kinetic energy of shafts and of cable that runs, beyond that of the nodes.
-
-    Args:
-        t: `tables.Tables`; rest lengths belong to the state.
-        out: Kinetic energy first.
-    """
-    for w in range(t.shafts.shape[0]):
-        sh = t.shafts[w]
-        b = t.turning[w, S_BODY]
-        turning = 0.0
-        for i in range(3):
-            axis = 0.0
-            for k in range(3):
-                axis += t.bodies[b, BR + 3 * i + k] * sh[SPIN_AXIS + k]
-            turning += axis * t.bodies[b, BW + i]
-        out[0] += sh[TURN_INERTIA] * sh[YV] * (0.5 * sh[YV] + turning)
-    for c in range(t.kinds.shape[0]):
-        kind, cable = t.kinds[c], t.cables[c]
-        if kind[REELS] == 0:
-            continue
-        n, first = kind[SEGMENTS], kind[FIRST_NODE]
-        rest = cable[REST_LENGTH] / n
-        h = 0.5 * cable[LINEAR_DENSITY] * rest
-        for s in range(n):
-            for i in range(s, s + 2):
-                passing = _passing(t, c, i)
-                for k in range(3):
-                    g = (t.nodes[first + s + 1, X + k] - t.nodes[first + s, X + k]) / rest
-                    out[0] += h * passing * g * (t.nodes[first + i, V + k] + 0.5 * passing * g)
-
-
-@compiled()
-def add_reel_momenta(t, linear, angular):
-    """Add momentum, and angular momentum about the origin, of shafts and of cable that runs."""
-    for w in range(t.shafts.shape[0]):
-        sh = t.shafts[w]
-        b = t.turning[w, S_BODY]
-        for i in range(3):
-            for k in range(3):
-                axis = t.bodies[b, BR + 3 * i + k] * sh[SPIN_AXIS + k]
-                angular[i] += sh[TURN_INERTIA] * sh[YV] * axis
-    for c in range(t.kinds.shape[0]):
-        kind, cable = t.kinds[c], t.cables[c]
-        if kind[REELS] == 0:
-            continue
-        n, first = kind[SEGMENTS], kind[FIRST_NODE]
-        half = 0.5 * cable[LINEAR_DENSITY]  # times rest length times g: half times the gap
-        for s in range(n):
-            a, b = t.nodes[first + s], t.nodes[first + s + 1]
-            for i in range(s, s + 2):
-                p, x = half * _passing(t, c, i), t.nodes[first + i]
-                u, v, w = p * (b[X] - a[X]), p * (b[X + 1] - a[X + 1]), p * (b[X + 2] - a[X + 2])
-                linear[0] += u
-                linear[1] += v
-                linear[2] += w
-                angular[0] += x[X + 1] * w - x[X + 2] * v
-                angular[1] += x[X + 2] * u - x[X] * w
-                angular[2] += x[X] * v - x[X + 1] * u

@@ -7,9 +7,8 @@ A drum or wheel of inertia J turns relative to its body about the body's axis e 
 and the body feels the rate of the angular momentum J y' e. The inertia of the body counts the drum
 as standing. A drive by rate prescribes y in time instead, and its torque follows.
 
-Dry friction sticks: a spring from where it stuck, up to the limit, so that a braked drum
-does not creep. A winch without cable left, and one that has reeled in all it may, runs against a
-one-sided spring and damper (drive by torque) or halts (drive by rate).
+A winch without cable left, and one that has reeled in all it may, runs against a stop (drive by
+torque) or halts (drive by rate).
 """
 
 from __future__ import annotations
@@ -21,18 +20,12 @@ from musls_sim.plants.elastic.columns import (
     B_DOF,
     B_FREE,
     B_INVERSE,
-    BEARING,
     BLK,
     BLS,
-    BRAKE,
     BTAUS,
     BWS,
     BY_RATE,
-    CAPSTAN,
-    DIRECTION,
     DRIVE,
-    EXTRA_WRAP,
-    FIRST_SEGMENT,
     HALTED,
     LAYER,
     LAYER_ANGLE,
@@ -40,7 +33,6 @@ from musls_sim.plants.elastic.columns import (
     PACE,
     PACE_RATE,
     PUSH,
-    PUSH_STIFFNESS,
     RADIUS,
     RATIO,
     RATIO_A,
@@ -50,28 +42,20 @@ from musls_sim.plants.elastic.columns import (
     REST_LENGTH,
     RIGHT,
     RUB,
-    RUB_LIMIT,
     RUB_SLOPE,
     S_BODY,
     S_CABLE,
-    S_CABLE_2,
     S_DOF,
     S_END,
-    S_END_2,
     S_KIND,
     SCRATCH,
-    SEGMENTS,
-    SHEAVE,
     SHORTEST_LENGTH,
-    SLIDES,
     SPIN_AXIS,
     SPIN_WORLD,
     STUCK,
-    TENSION,
     TORQUE,
     TURN_INERTIA,
     TURN_RIGHT,
-    VISCOUS,
     WHEEL,
     WOUND_ANGLE,
     Y_BEGIN,
@@ -88,17 +72,9 @@ from musls_sim.plants.elastic.columns import (
     YVS,
     Y,
 )
+from musls_sim.plants.elastic.friction import STICKING_M, rub, rub_limit, true_torque
 from musls_sim.plants.elastic.remainder import TENSION_SHARE
 from musls_sim.plants.elastic.rotations import turn, turn_back
-
-STICKING_M = 1e-5
-"""Travel of the cable at which dry friction reaches its limit."""
-
-STICKING_TIME_S = 2e-3
-"""Damping of sticking friction over its stiffness."""
-
-STOP_SPEED_M_S = 0.2
-"""Speed of the cable at which the damping of a stop equals its stiffness."""
 
 LAYER_CHANGE_RAD = 0.5 * np.pi
 """Half the turn within which the cable climbs to the next layer."""
@@ -308,84 +284,6 @@ def react_shafts(t):
 
 
 @compiled()
-def rub_limit(t, w):
-    """Limit of the torque of dry friction: bearing, brake, and the sheave by its tensions."""
-    sh, n = t.shafts[w], t.turning[w]
-    sh[RUB_LIMIT] = sh[BEARING] + sh[BRAKE]
-    if n[S_KIND] != WHEEL or (sh[CAPSTAN] == 0.0 and sh[SHEAVE] == 1.0):
-        return
-    kind = t.kinds[n[S_CABLE]]
-    last = kind[FIRST_SEGMENT] + (0 if n[S_END] == 0 else kind[SEGMENTS] - 1)
-    one, sign_1 = t.segments[last], 1.0 if n[S_END] == 0 else -1.0
-    kind = t.kinds[n[S_CABLE_2]]
-    last = kind[FIRST_SEGMENT] + (0 if n[S_END_2] == 0 else kind[SEGMENTS] - 1)
-    two, sign_2 = t.segments[last], 1.0 if n[S_END_2] == 0 else -1.0
-    cosine = 0.0
-    for k in range(3):
-        cosine += sign_1 * sign_2 * one[DIRECTION + k] * two[DIRECTION + k]
-    wrap = np.pi - np.arccos(min(max(cosine, -1.0), 1.0)) + sh[EXTRA_WRAP]
-    ratio = np.exp(sh[CAPSTAN] * wrap) / sh[SHEAVE]
-    # T_1 = ratio T_2 by the sum, which a shift of the cable does not change.
-    both = max(one[TENSION], 0.0) + max(two[TENSION], 0.0)
-    sh[RUB_LIMIT] += (ratio - 1.0) / (ratio + 1.0) * both * sh[RADIUS]
-
-
-@compiled()
-def stop_law(depth, rate, stiffness, dh):
-    """Force of a stop and its slope: k depth (1 + rate / v_0), nothing beyond it (Hunt, Crossley).
-
-    Continuous, unlike a spring with a damper beside it, and a jerk is mostly taken.
-
-    Args:
-        depth: Into the stop [m].
-        rate: Its rate [m/s].
-        stiffness: k [N/m].
-        dh: Weight of the stage [s].
-    """
-    grip = 1.0 + rate / STOP_SPEED_M_S
-    if depth <= 0.0 or grip <= 0.0:
-        return 0.0, 0.0
-    return stiffness * depth * grip, stiffness * (grip + depth / (STOP_SPEED_M_S * dh))
-
-
-@compiled()
-def rub_share(sh):
-    """Spring and damper of sticking friction over its limit."""
-    return (sh[YS] - sh[STUCK] + STICKING_TIME_S * sh[YVS]) * sh[RATIO] / STICKING_M
-
-
-@compiled()
-def rub(sh, dh):
-    """Torques of friction and of the stop in the stage, and their slope by the angle.
-
-    Friction either sticks, and is then taken as the spring without its limit, or slides in one
-    direction: Newton's method would go round between both directions of sliding otherwise.
-    """
-    limit, share = sh[RUB_LIMIT], rub_share(sh)
-    if sh[SLIDES] == 0.0 and abs(share) > 1.0:
-        sh[SLIDES] = 1.0 if share > 0.0 else -1.0
-    elif sh[SLIDES] != 0.0 and share * sh[SLIDES] < 1.0:
-        sh[SLIDES] = 0.0
-    sh[RUB] = -limit * (share if sh[SLIDES] == 0.0 else sh[SLIDES]) - sh[VISCOUS] * sh[YVS]
-    sh[RUB_SLOPE] = sh[VISCOUS] / dh
-    if sh[SLIDES] == 0.0:
-        sh[RUB_SLOPE] += limit * sh[RATIO] / STICKING_M * (1.0 + STICKING_TIME_S / dh)
-    r = sh[RATIO]
-    push, slope = stop_law((sh[YS] - sh[Y_HIGH]) * r, sh[YVS] * r, sh[PUSH_STIFFNESS], dh)
-    sh[PUSH] = -push * r
-    sh[RUB_SLOPE] += slope * r * r
-
-
-@compiled()
-def _true_torque(sh):
-    """Torque of friction and stop in the stage."""
-    r = sh[RATIO]
-    share = min(max(rub_share(sh), -1.0), 1.0)
-    push = stop_law((sh[YS] - sh[Y_HIGH]) * r, sh[YVS] * r, sh[PUSH_STIFFNESS], 1.0)[0]
-    return -sh[RUB_LIMIT] * share - sh[VISCOUS] * sh[YVS] - push * r
-
-
-@compiled()
 def shaft_error(t, tolerance, stops):
     """By how much the linear torques of friction and stops miss the true ones.
 
@@ -405,7 +303,7 @@ def shaft_error(t, tolerance, stops):
         if sh[BY_RATE] == 0.0:
             linear = sh[RUB] + sh[PUSH] - sh[RUB_SLOPE] * sh[TURN_RIGHT]
             rub_limit(t, w)
-            worst = max(worst, abs(_true_torque(sh) - linear) / sh[RATIO])
+            worst = max(worst, abs(true_torque(sh) - linear) / sh[RATIO])
             largest = max(largest, abs(linear) / sh[RATIO])
             lost -= linear * sh[YVS]
         power += sh[TORQUE] * sh[YVS]

@@ -83,8 +83,8 @@ from musls_sim.plants.elastic.plain import (
     finish_plain,
     move_tail,
 )
+from musls_sim.plants.elastic.reel_coupling import add_columns
 from musls_sim.plants.elastic.reeling import (
-    add_columns,
     add_reels,
     add_wound,
     set_lengths,
