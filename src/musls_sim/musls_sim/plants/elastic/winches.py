@@ -112,7 +112,7 @@ def shaft_tables(rig: Rig, first_row: int) -> tuple[Array, NDArray[np.int64]]:
     count = len(rig.winches) + len(rig.wheels)
     shafts = np.zeros((count, c.SHAFT_COLUMNS))
     turning = np.full((count, c.SHAFT_INTEGERS), -1, np.int64)
-    for w, part in enumerate([*rig.winches, *rig.wheels]):
+    for w, part in enumerate(_parts(rig)):
         name, ends = _name(rig, w), _ends(part)
         row, numbers = shafts[w], turning[w]
         numbers[c.S_BODY] = rig.cables[ends[0][0]].bodies[ends[0][1]]
@@ -134,6 +134,10 @@ def shaft_tables(rig: Rig, first_row: int) -> tuple[Array, NDArray[np.int64]]:
     return shafts, turning
 
 
+def _parts(rig: Rig) -> list[RigWinch | RigWheel]:
+    return [*rig.winches, *rig.wheels]
+
+
 def _ends(part: RigWinch | RigWheel) -> list[tuple[int, int]]:
     return [(part.cable, part.end)] if isinstance(part, RigWinch) else list(part.sides)
 
@@ -150,7 +154,7 @@ def check_ends(rig: Rig) -> None:
         ConfigError: An end that does not exist or is taken.
     """
     taken: set[tuple[int, int]] = set()
-    for w, part in enumerate([*rig.winches, *rig.wheels]):
+    for w, part in enumerate(_parts(rig)):
         for cable, end in _ends(part):
             if not (0 <= cable < len(rig.cables) and end in (0, 1)):
                 raise ConfigError(f"{_name(rig, w)}: no end {end + 1} of cable {cable + 1}")
@@ -197,9 +201,9 @@ def _angle_of(row: Array, length_m: float) -> float:
     for _ in range(200):
         middle = 0.5 * (low + high)
         row[c.WOUND_ANGLE] = middle
-        wound = radius_at(row, middle)[2]  # all of it paid out
+        wound = float(radius_at(row, middle)[2])  # all of it paid out
         low, high = (middle, high) if wound < length_m else (low, middle)
-    return 0.5 * (low + high)
+    return float(0.5 * (low + high))
 
 
 def _wheel_row(
@@ -210,7 +214,7 @@ def _wheel_row(
     if one.bodies[end_1] != two.bodies[end_2]:
         raise ConfigError(f"{name}: its two cables end on different bodies")
     densities = [k.mass_kg / k.length_m for k in (one, two)]
-    if not np.isclose(*densities, rtol=1e-9, atol=0.0):
+    if not np.isclose(densities[0], densities[1], rtol=1e-9, atol=0.0):
         raise ConfigError(
             f"{name}: both cables must be of one line, but have {densities[0]:.4g} and "
             f"{densities[1]:.4g} kg/m"
