@@ -11,6 +11,7 @@ resistance. Speeds are those of the propeller unless a name says "motor".
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Annotated, Literal
 
@@ -337,3 +338,23 @@ class Propulsion:
         if self.motor is None or self.battery is None:
             return None
         return self.motor.top_speed_rad_s(moment_n_m_s2, self.battery.nominal_v)
+
+    def sagged_speed_rad_s(self, moment_n_m_s2: float, charge: float, rotors: int) -> float:
+        """Speed of all rotors at full voltage of a battery that sags by their currents.
+
+        At full voltage the battery's current is the sum of the motors', so its resistance counts
+        as often as there are rotors; the electronics are left out.
+
+        Args:
+            moment_n_m_s2: Torque of the propeller per squared speed [N m s2/rad2].
+            charge: Share of the charge.
+            rotors: How many turn.
+
+        Raises:
+            ValueError: There is no battery.
+        """
+        if self.motor is None or self.battery is None:
+            raise ValueError("no battery")
+        together = self.motor.resistance_ohm + rotors * self.battery.resistance_ohm
+        motor = dataclasses.replace(self.motor, resistance_ohm=together)
+        return motor.top_speed_rad_s(moment_n_m_s2, self.battery.rest_v(charge))

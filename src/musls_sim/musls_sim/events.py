@@ -11,7 +11,7 @@ from pydantic import Field
 from musls_description.errors import ConfigError
 from musls_description.registry import Registry, any_of
 from musls_description.schema import Fraction, NonNegative, Positive, Vector3, spec
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import Change, Plant, PlantInputs
 from musls_sim.power import Power
@@ -57,7 +57,7 @@ class EventSpec(Protocol):
     when: When
     duration_s: float | None
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """Refuse an event that this system cannot have, before the flight.
 
         Raises:
@@ -91,7 +91,7 @@ class When:
             raise ValueError("give either time_s or stage")
 
 
-def body_row(name: str, system: SlungLoadSystem) -> int:
+def body_row(name: str, system: RigSystem) -> int:
     """Row of a body in arrays of all bodies: 0 for "load", i for "drone_i".
 
     Raises:
@@ -124,7 +124,7 @@ class RotorFailure:
     efficiency: Fraction = 0.0
     duration_s: Positive | None = None
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
         if self.drone > system.n_drones:
             raise ConfigError(f"events: drone {self.drone}, but there are {system.n_drones} drones")
@@ -165,7 +165,7 @@ class Poke:
     moment_enu_n_m: Vector3 = (0.0, 0.0, 0.0)
     duration_s: Positive
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
         body_row(self.body, system)
 

@@ -14,8 +14,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.drone import Drone
 from musls_description.propulsion import Battery, Motor
-from musls_description.system import Drone, SlungLoadSystem
+from musls_description.system import SlungLoadSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power_kernel import CHARGE, HEALTH, INERTIA, LEAST_VOLTAGE, VOLTAGE, draw, react

@@ -43,7 +43,10 @@ __all__ = [
 _Part = TypeVar("_Part")
 
 LOAD = "load"
-"""Name of the load among the bodies."""
+"""Name of the load among the bodies; without a load, of what a rig shows instead."""
+
+ANCHOR = "anchor_"
+"""Begin of the names of anchors."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -97,7 +100,7 @@ class Recording:
     @property
     def drones(self) -> list[str]:
         """Names of the drones, in order."""
-        return [name for name in self.bodies if name != LOAD]
+        return [n for n in self.bodies if n != LOAD and not n.startswith(ANCHOR)]
 
     def body(self, name: str) -> Body:
         """All that was recorded of one body.

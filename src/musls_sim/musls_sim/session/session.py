@@ -18,6 +18,7 @@ from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.interface import EventSource, PlantInputs, PlantState
 from musls_sim.power import Power
+from musls_sim.preflight.separation import SeparationWatch
 from musls_sim.scenario import Scenario
 from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
@@ -71,6 +72,7 @@ class Session(Loop):
         parts: What it is made of.
         guidance: Set-points over time.
         power: Motors and batteries; None where no drone has any.
+        separation: How close the drones came; None for one drone.
         inputs: What acts on the plant; whoever pushes a body writes into `inputs.wrench_enu`.
         command: What the motors are told.
         events: What happens, and has happened, to the system.
@@ -134,7 +136,7 @@ class Session(Loop):
         scenario, system = self.scenario, self.scenario.system
         self.guidance = make_guidance(self.parts, self.observers)
         self.inputs = PlantInputs.zeros(system)
-        self.command = MotorCommands.zeros(system.n_drones, len(system.drones[0].rotors))
+        self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
         self.control = Control(
             flying,
             self.parts,
@@ -143,6 +145,7 @@ class Session(Loop):
             self.inputs,
         )
         self.power = Power.of(system, self.plant.period_s)
+        self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None
         if self.power is not None:
             self.power.look(self.plant.state)
         scene = Scene(self.plant, self.inputs, self.power)
@@ -153,7 +156,7 @@ class Session(Loop):
         self.plant_s = 0.0
         self._wall_s: float | None = None
         self.set_steps(
-            (self.guidance.step, self.events.step),
+            (self.guidance.step, self.events.step, *self._watch()),
             (
                 self.control.step,
                 *self._air(),
@@ -248,6 +251,20 @@ class Session(Loop):
 
     def _note_wall_time(self) -> None:
         self._wall_s = self.elapsed_s
+
+    def _watch(self) -> tuple[Step, ...]:
+        """How close the drones come; nothing to do for one drone."""
+        watch, state, note = self.separation, self.plant.state, self.events.note
+        if watch is None:
+            return ()
+
+        def look(tick: int) -> None:
+            if tick % watch.every == 0:
+                time_s = tick * CONTROL_PERIOD_S
+                if (close := watch.look(time_s, state.position_enu_m)) is not None:
+                    note(time_s, "too_close", close)
+
+        return (look,)
 
     def _air(self) -> tuple[Step, ...]:
         """Wind; nothing to do where it is steady."""
