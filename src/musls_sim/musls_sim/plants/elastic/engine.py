@@ -190,7 +190,7 @@ class Engine:
         Returns:
             Largest acceleration that is left [m/s2].
         """
-        t, before = self.tables, np.inf
+        t, before, longest = self.tables, np.inf, step_s
         self.restart()  # the outside wrenches are those of now: no jump to begin with
         for _ in range(200):
             self._stop()
@@ -201,7 +201,7 @@ class Engine:
             moved = np.abs(t.nodes[:, c.V : c.V + 3]).max() * step_s
             if moved < 1e-13 or (moved >= before and moved < 1e-11):
                 break
-            before = moved
+            before, step_s = moved, min(2.0 * step_s, longest)
         self._stop()
         self.restart()
         left = [np.abs(t.nodes[:, c.A : c.A + 3]).max(), np.abs(t.bodies[:, c.BA : c.BA + 3]).max()]
@@ -214,6 +214,7 @@ class Engine:
             t.nodes[:, column : column + 3] = 0.0
         for column in (c.BV, c.BA, c.BW, c.BTAU, c.BL):
             t.bodies[:, column : column + 3] = 0.0
+        t.shafts[:, [c.YV, c.YA]] = 0.0
 
     # ------------------------------------------------------------------ what tests and plants read
 

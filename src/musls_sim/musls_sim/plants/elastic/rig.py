@@ -158,7 +158,7 @@ class Rig:
         wound = 0.0
         for w in self.winches:
             cable = self.cables[w.cable]
-            wound += w.stored_length_m * cable.mass_kg / cable.length_m
+            wound += (w.stored_length_m or 0.0) * cable.mass_kg / cable.length_m
         masses = [b.mass_kg for b in self.bodies] + [k.mass_kg for k in self.cables]
         return sum(masses) + wound
 
