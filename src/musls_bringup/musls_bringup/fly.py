@@ -246,7 +246,7 @@ def slack_threshold_n(scenario: Scenario) -> float:
 
 def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
     """The flight's part of summary.json."""
-    plant, scenario = session.plant, session.scenario
+    plant, scenario, hover = session.plant, session.scenario, session.parts.hover
     return {
         "sim_time_s": result.sim_time_s,
         "wall_time_s": result.wall_time_s,
@@ -261,8 +261,8 @@ def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
         "bare_dart_step_us": bare_dart_step_us(plant),
         "links_per_cable": [cable.links for cable in scenario.system.cables],
         "n_drones": scenario.system.n_drones,
-        "thrust_margin": session.parts.hover.thrust_margin,
-        "sag_m": session.parts.hover.sag_m,
+        "thrust_margin": None if hover is None else hover.thrust_margin,
+        "sag_m": None if hover is None else hover.sag_m,
         "ends_on_ground": scenario.start.kind == "ground",
         "landed": result.landed,
         "interrupted": result.interrupted,

@@ -27,6 +27,7 @@ from musls_description.strict_yaml import parse_yaml, read_text, shown
 from musls_description.system import AnySystem
 from musls_description.user_code import load_file
 from musls_sim.autopilots import AUTOPILOTS
+from musls_sim.driving.spec import RigSpec, resolve_files
 from musls_sim.events import AnyEvent
 from musls_sim.physics import CONTROL_PERIOD_S, PhysicsSpec
 from musls_sim.plants import PLANTS
@@ -111,6 +112,7 @@ class Scenario:
         estimation: What the drones know of their state; a real PX4 estimates it by itself.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
         events: What happens to the system during the flight.
+        rig: What anchors and winches do in time.
         wind: Moving air.
         physics: How it is stepped.
         recording: What is recorded.
@@ -129,6 +131,7 @@ class Scenario:
     estimation: AnyEstimation = Field(default_factory=MotionCaptureSpec)
     cable_model: CableModel = "rigid_links"
     events: tuple[AnyEvent, ...] = ()
+    rig: RigSpec = Field(default_factory=RigSpec)
     wind: WindSpec = Field(default_factory=WindSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
     recording: RecordingSpec = Field(default_factory=RecordingSpec)
@@ -193,6 +196,7 @@ def _resolve_user_code(data: dict[str, Any], folder: Path) -> None:
     """Make the paths of Python files, which count from the scenario's folder, absolute."""
     if extensions := _texts(data.get("extensions")):
         data["extensions"] = [os.path.abspath(folder / name) for name in extensions]
+    resolve_files(data.get("rig"), folder)
     controller = data.get("controller")
     if not isinstance(controller, Mapping):
         return

@@ -25,6 +25,7 @@ from musls_analysis.recordings.tracks import (
     RotorTrack,
     Stage,
     TwistTrack,
+    WrenchTrack,
 )
 from musls_description.errors import ConfigError
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOAD", "Body", "CableTrack", "Event", "PoseTrack", "Recording", "RotorTrack", "Stage",
-    "TwistTrack", "main_stages", "stages_from_changes",
+    "TwistTrack", "WrenchTrack", "main_stages", "stages_from_changes",
 ]  # fmt: skip
 
 _Part = TypeVar("_Part")
@@ -62,6 +63,7 @@ class Recording:
         warnings: What was dropped or repaired while reading, one line each.
         twists: Velocities by body; a body may have none.
         events: What happened suddenly, in time order.
+        wrenches: What holds, moves or pushes each anchor, by anchor.
     """
 
     bodies: Mapping[str, PoseTrack]
@@ -73,6 +75,7 @@ class Recording:
     warnings: Sequence[str] = ()
     twists: Mapping[str, TwistTrack] = field(default_factory=dict)
     events: Sequence[Event] = ()
+    wrenches: Mapping[str, WrenchTrack] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that there is something to look at."""
@@ -122,6 +125,28 @@ class Recording:
             ConfigError: There is no such drone.
         """
         return self.body(f"drone_{number}")
+
+    def anchor(self, number: int) -> Body:
+        """All that was recorded of an anchor; what it took to hold or move it is in `wrench`.
+
+        Args:
+            number: From 1.
+
+        Raises:
+            ConfigError: There is no such anchor.
+        """
+        return self.body(f"{ANCHOR}{number}")
+
+    def wrench(self, number: int) -> WrenchTrack:
+        """Force and moment that hold, move or push an anchor.
+
+        Args:
+            number: From 1.
+
+        Raises:
+            ConfigError: There is no such anchor, or it was not recorded.
+        """
+        return _entry(self.wrenches, f"{ANCHOR}{number}", "wrench of")
 
     def cable(self, number: int) -> CableTrack:
         """All that was recorded of a cable.

@@ -14,6 +14,7 @@ from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
+from musls_sim.driving.driver import RigDriver
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.interface import EventSource, PlantInputs, PlantState
@@ -153,6 +154,7 @@ class Session(Loop):
             (
                 self.control.step,
                 *self._air(),
+                *self._drive(),
                 self._move(),
                 *self._tell_events(),
                 self._estimate(),
@@ -257,6 +259,14 @@ class Session(Loop):
             target[:] = wind.velocity_enu_m_s
 
         return (blow,)
+
+    def _drive(self) -> tuple[Step, ...]:
+        """Anchors and winches; nothing to do where nothing is asked of them."""
+        plant = self.plant
+        driver = RigDriver(
+            self.scenario.rig, plant.system, self.inputs, plant.state, plant.period_s
+        )
+        return () if driver.idle else (driver.step,)
 
     def _move(self) -> Step:
         plant, inputs, largest = self.plant, self.inputs, self.max_tension_n
