@@ -77,5 +77,6 @@ class MissionSpec:
         """Check what concerns more than one field."""
         if bool(self.stages) == (self.duration_s is not None):
             raise ValueError(
-                "give stages to fly, or duration_s alone for drones that hold their places"
+                "give at least 1 of stages to fly, or duration_s alone for drones that hold their "
+                "places"
             )

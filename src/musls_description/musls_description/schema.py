@@ -307,6 +307,8 @@ def _adapter(cls: Any) -> TypeAdapter[Any]:
 def to_data(value: Any) -> Any:
     """Turn a specification into plain mappings, lists and scalars: the inverse of `build`."""
     if dataclasses.is_dataclass(value):
+        if hasattr(value, "as_written"):  # some of its fields follow from others
+            return to_data(value.as_written())
         return {f.name: to_data(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Enum):
         return value.value

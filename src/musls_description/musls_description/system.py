@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
+from musls_description.drone import Box, Drone
 from musls_description.rigging import (
     MAX_ANCHORS,
     Anchor,
@@ -25,7 +26,6 @@ from musls_description.rigging import (
     check_rig,
 )
 from musls_description.schema import (
-    Edges,
     Fraction,
     Inertia,
     NonNegative,
@@ -37,28 +37,6 @@ from musls_description.schema import (
 
 MAX_CABLES = 100
 """Drones of one system; the plants' arrays grow with the square of the joints of all."""
-
-
-MAX_ROTORS = 12
-"""Rotors of one drone: as many as PX4's control allocation knows."""
-
-
-@spec
-class Box:
-    """Axis-aligned box in a body frame that touches the ground.
-
-    Attributes:
-        size_m: Edges along x, y, z [m].
-        center_m: Centre in the body frame [m].
-    """
-
-    size_m: Edges
-    center_m: Vector3 = (0.0, 0.0, 0.0)
-
-    @property
-    def bottom_m(self) -> float:
-        """Height of the lower face in the body frame [m]."""
-        return self.center_m[2] - self.size_m[2] / 2.0
 
 
 @spec
@@ -79,77 +57,6 @@ class Load:
     cable_attachments_m: Annotated[tuple[Vector3, ...], Field(max_length=MAX_CABLES)] = ()
     collision: Box
     drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
-
-
-@spec
-class Rotor:
-    """One rotor: thrust k w^2 along the body z axis, first-order lag of its speed.
-
-    Model and constants of PX4's Gazebo x500 (MulticopterMotorModel). Lag: the speed w follows the
-    commanded speed with a time constant that differs between spinning up and down.
-
-    Attributes:
-        position_m: Hub in the drone frame (FLU).
-        spin: "ccw" or "cw" seen from above; the reaction torque on the body is opposite.
-        thrust_coefficient_n_s2: Thrust per squared speed k [N s2/rad2].
-        moment_ratio_m: Reaction torque per thrust [m].
-        time_constant_up_s: Lag while the speed rises.
-        time_constant_down_s: Lag while the speed falls.
-        speed_min_rad_s: Speed at zero motor command while armed.
-        speed_max_rad_s: Speed at full motor command.
-        drag_n_s2_m_rad: Rotor drag: force -c |w| v_perpendicular to the rotor axis.
-    """
-
-    position_m: Vector3
-    spin: Literal["ccw", "cw"]
-    thrust_coefficient_n_s2: Positive
-    moment_ratio_m: NonNegative
-    time_constant_up_s: Positive
-    time_constant_down_s: Positive
-    speed_min_rad_s: NonNegative
-    speed_max_rad_s: Positive
-    drag_n_s2_m_rad: NonNegative = 0.0
-
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        if self.speed_min_rad_s >= self.speed_max_rad_s:
-            raise ValueError(
-                f"speed_min_rad_s {self.speed_min_rad_s} must be below "
-                f"speed_max_rad_s {self.speed_max_rad_s}"
-            )
-
-    @property
-    def max_thrust_n(self) -> float:
-        """Thrust at full speed [N]."""
-        return self.thrust_coefficient_n_s2 * self.speed_max_rad_s**2
-
-
-@spec
-class Drone:
-    """One multirotor, rigid with its (massless) rotors.
-
-    Attributes:
-        mass_kg: Mass with rotors and battery (m_i).
-        inertia_kg_m2: Inertia about the centre of mass, drone frame (J_i), (3, 3).
-        cable_attachment_m: Where the cable pulls, drone frame (i_r_i).
-        rotors: Four to twelve.
-        collision: Box that touches the ground (landing gear).
-        drag_n_s_m: Linear air drag of the body per axis (x, y, z of the drone) [N s/m].
-        model: Name of the airframe's Gazebo model, e.g. "x500".
-    """
-
-    mass_kg: Positive
-    inertia_kg_m2: Inertia
-    cable_attachment_m: Vector3
-    rotors: Annotated[tuple[Rotor, ...], Field(min_length=4, max_length=MAX_ROTORS)]
-    collision: Box
-    drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
-    model: str = "x500"
-
-    @property
-    def max_thrust_n(self) -> float:
-        """Thrust with all rotors at full speed [N]."""
-        return sum(rotor.max_thrust_n for rotor in self.rotors)
 
 
 @spec

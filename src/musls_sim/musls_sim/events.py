@@ -13,7 +13,8 @@ from musls_description.registry import Registry, any_of
 from musls_description.schema import Fraction, NonNegative, Positive, Vector3, spec
 from musls_description.system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
-from musls_sim.plants.interface import Plant, PlantInputs
+from musls_sim.plants.interface import Change, Plant, PlantInputs
+from musls_sim.power import Power
 
 EVENTS: Registry[Any] = Registry("event", "musls.events", {})
 """Specifications by kind: classes made with `spec` that follow `EventSpec`."""
@@ -29,10 +30,18 @@ class Scene:
     Attributes:
         plant: The physics; `plant.apply` changes the system.
         inputs: What acts on it from outside.
+        power: Motors and batteries; None where there are none.
     """
 
     plant: Plant
     inputs: PlantInputs
+    power: Power | None = None
+
+    def apply(self, change: Change) -> None:
+        """Change the system, see `Plant.apply`."""
+        self.plant.apply(change)
+        if self.power is not None and isinstance(change, RotorEfficiency):
+            self.power.apply(change)
 
 
 class EventSpec(Protocol):
@@ -125,14 +134,14 @@ class RotorFailure:
 
     def begin(self, scene: Scene) -> str:
         """See `EventSpec.begin`."""
-        scene.plant.apply(RotorEfficiency(self.drone, self.rotor, self.efficiency))
+        scene.apply(RotorEfficiency(self.drone, self.rotor, self.efficiency))
         which = "all rotors" if self.rotor is None else f"rotor {self.rotor}"
         left = f"at {100.0 * self.efficiency:g} %" if self.efficiency else "stopped"
         return f"drone_{self.drone}: {which} {left}"
 
     def end(self, scene: Scene) -> None:
         """See `EventSpec.end`."""
-        scene.plant.apply(RotorEfficiency(self.drone, self.rotor, 1.0))
+        scene.apply(RotorEfficiency(self.drone, self.rotor, 1.0))
 
 
 @EVENTS.register("poke")

@@ -31,6 +31,7 @@ from musls_sim.driving.spec import RigSpec, resolve_files
 from musls_sim.events import AnyEvent
 from musls_sim.physics import CONTROL_PERIOD_S, PhysicsSpec
 from musls_sim.plants import PLANTS
+from musls_sim.preflight.separation import LimitsSpec
 from musls_sim.px4.sensors import Px4SensorSpec
 from musls_sim.sensors.estimation import AnyEstimation, MotionCaptureSpec
 from musls_sim.start import Start, StartSpec
@@ -115,6 +116,7 @@ class Scenario:
         rig: What anchors and winches do in time.
         wind: Moving air.
         physics: How it is stepped.
+        limits: What the flight must keep to.
         recording: What is recorded.
         seed: Seed of all noise; the same seed gives the same run bit for bit.
     """
@@ -134,6 +136,7 @@ class Scenario:
     rig: RigSpec = Field(default_factory=RigSpec)
     wind: WindSpec = Field(default_factory=WindSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
+    limits: LimitsSpec = Field(default_factory=LimitsSpec)
     recording: RecordingSpec = Field(default_factory=RecordingSpec)
     seed: Annotated[int, Field(ge=0, lt=2**64), Number] = 0
 

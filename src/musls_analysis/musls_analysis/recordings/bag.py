@@ -18,6 +18,7 @@ from musls_analysis.recordings.raw_bag import Log, RawBag, read_messages
 from musls_analysis.recordings.recording import (
     ANCHOR,
     LOAD,
+    BatteryTrack,
     CableTrack,
     Event,
     PoseTrack,
@@ -45,6 +46,7 @@ _TYPES = {
     "tension": "geometry_msgs/msg/WrenchStamped",
     "shape": "visualization_msgs/msg/Marker",
     "rotors": "sensor_msgs/msg/JointState",
+    "battery": "sensor_msgs/msg/BatteryState",
     "twist": "geometry_msgs/msg/TwistStamped",
     "wrench": "geometry_msgs/msg/WrenchStamped",
     "free_length": "std_msgs/msg/Float64",
@@ -94,6 +96,9 @@ def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
     rotors = {
         n: _decoded(path, n, "rotors", logs, _rotors) for n in drones if (n, "rotors") in logs
     }
+    batteries = {
+        n: _decoded(path, n, "battery", logs, _batteries) for n in drones if (n, "battery") in logs
+    }
     twists = {
         n: _twist(_decoded(path, n, "twist", logs, _twists_enu), poses[n])
         for n in bodies
@@ -104,7 +109,7 @@ def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
     }
     return Recording(
         poses, setpoints, cables, rotors, _stages(path, logs, poses), str(path), bag.warnings,
-        twists, _events(path, logs, poses), wrenches,
+        twists, _events(path, logs, poses), batteries, wrenches,
     )  # fmt: skip
 
 
@@ -217,6 +222,14 @@ def _numbers(messages: list[bytes]) -> np.ndarray:
     """Values of messages of one number (n,)."""
     values: np.ndarray = decode_columns(messages, lambda stack: (stack.numbers("f8"),))[0][:, 0]
     return values
+
+
+def _batteries(messages: list[bytes]) -> BatteryTrack:
+    def walk(stack: CdrStack) -> tuple[np.ndarray, ...]:
+        return _header(stack)[0], stack.numbers("f4", 7).astype(float)
+
+    time_s, values = decode_columns(messages, walk)
+    return BatteryTrack(time_s, values[:, 0], -values[:, 2], values[:, 6])
 
 
 def _tensions(messages: list[bytes]) -> tuple[np.ndarray, np.ndarray]:

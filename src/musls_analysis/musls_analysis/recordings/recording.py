@@ -18,6 +18,7 @@ import numpy as np
 from musls_analysis.recordings.stages import main_stages, stages_from_changes
 from musls_analysis.recordings.tracks import (
     Array,
+    BatteryTrack,
     Body,
     CableTrack,
     Event,
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from musls_analysis.comparison.error_table import ErrorTable
 
 __all__ = [
-    "LOAD", "Body", "CableTrack", "Event", "PoseTrack", "Recording", "RotorTrack", "Stage",
-    "TwistTrack", "WrenchTrack", "main_stages", "stages_from_changes",
+    "LOAD", "BatteryTrack", "Body", "CableTrack", "Event", "PoseTrack", "Recording", "RotorTrack",
+    "Stage", "TwistTrack", "WrenchTrack", "main_stages", "stages_from_changes",
 ]  # fmt: skip
 
 _Part = TypeVar("_Part")
@@ -63,6 +64,7 @@ class Recording:
         warnings: What was dropped or repaired while reading, one line each.
         twists: Velocities by body; a body may have none.
         events: What happened suddenly, in time order.
+        batteries: By drone; only of those that have one.
         wrenches: What holds, moves or pushes each anchor, by anchor.
     """
 
@@ -75,6 +77,7 @@ class Recording:
     warnings: Sequence[str] = ()
     twists: Mapping[str, TwistTrack] = field(default_factory=dict)
     events: Sequence[Event] = ()
+    batteries: Mapping[str, BatteryTrack] = field(default_factory=dict)
     wrenches: Mapping[str, WrenchTrack] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -159,6 +162,17 @@ class Recording:
         """
         return _entry(self.cables, f"cable_{number}", "cable")
 
+    def battery(self, number: int) -> BatteryTrack:
+        """What was recorded of a drone's battery.
+
+        Args:
+            number: Of the drone, from 1.
+
+        Raises:
+            ConfigError: There is no such drone, or it has no battery.
+        """
+        return _entry(self.batteries, f"drone_{number}", "battery of")
+
     def stage_mask(self, stage: Stage, time_s: Array) -> np.ndarray:
         """Which samples fall into a stage; the last stage includes its end.
 
@@ -188,7 +202,7 @@ class Recording:
 
         Args:
             name: As the report's PNG files: "paths_3d", "top_view", "stage_errors", "pose_load",
-                "pose_drone_1", ..., "tensions", "rotors".
+                "pose_drone_1", ..., "tensions", "rotors", "batteries".
 
         Returns:
             A matplotlib figure, which notebooks show; `savefig` writes it.

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from musls_description.system import Box, Drone, Load
+from musls_description.drone import Box, Drone
+from musls_description.system import Load
 
 ROTOR_SHARE = 0.73
 """Radius of a rotor disc as a share of half the distance to the next hub, where the description

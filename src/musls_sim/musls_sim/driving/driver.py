@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
+from musls_description.rotations import rotate
 from musls_description.system import RigSystem
-from musls_sim.driving.motion import PathMotion, Signal, path_motion
+from musls_sim.driving.motion import Signal, path_motion
 from musls_sim.driving.spec import AnchorForce, AnchorThrust, RigSpec
 from musls_sim.plants.interface import PlantInputs, PlantState
 
 Array = NDArray[np.float64]
+
+BLOCK = 250
+"""Periods that are evaluated at once."""
+
+_Rows = Callable[[Array], Array]
+"""Rows of an input over consecutive periods, from their borders."""
 
 
 class RigDriver:
@@ -39,71 +46,54 @@ class RigDriver:
         Raises:
             ConfigError: A recorded motion cannot be read.
         """
-        self._inputs, self._state, self._period_s = inputs, state, period_s
-        self._parts: list[Callable[[float, float], None]] = []
+        self._inputs, self._period_s = inputs, period_s
+        self._orientation = state.anchor_motion[:, 6:10]
+        self._targets: list[tuple[NDArray[Any], _Rows]] = []
+        self._thrusts: dict[int, Array] = {}
         for i, anchor in enumerate(system.anchors):
             drive = rig.anchors.get(f"anchor_{i + 1}")
+            wrench = inputs.anchor_wrench_enu[i]
             if isinstance(drive, AnchorForce):
-                self._parts.append(self._force(i, Signal(drive.time_s, drive.force_enu_n)))
+                force = Signal(drive.time_s, drive.force_enu_n)
+                self._targets.append((wrench[3:], force.means))
             elif isinstance(drive, AnchorThrust):
-                self._parts.append(self._thrust(i, drive))
+                moments = drive.moment_body_n_m or ((0.0, 0.0, 0.0),) * len(drive.time_s)
+                values = np.column_stack([moments, np.array(drive.thrust_n)])
+                self._thrusts[i] = np.zeros(4)
+                self._targets.append((self._thrusts[i], Signal(drive.time_s, values).means))
             elif drive is not None:
-                self._parts.append(self._path(i, path_motion(drive, anchor.position_enu_m)))
+                motion = path_motion(drive, anchor.position_enu_m)
+                self._targets.append((inputs.anchor_motion[i, :, :9], motion.ends))
         for i in range(len(system.winches)):
             winch = rig.winches.get(f"winch_{i + 1}")
             if winch is not None:
-                self._parts.append(self._winch(i, Signal(winch.time_s, winch.value)))
-                if winch.brake is not None:
-                    closed = Signal(winch.time_s, winch.brake)
-                    self._parts.append(self._brake(i, closed))
+                signal = Signal(winch.time_s, winch.value)
+                self._targets.append((inputs.winch[i : i + 1], signal.means))
+            if winch is not None and winch.brake is not None:
+                closed = Signal(winch.time_s, winch.brake)
+                self._targets.append((inputs.winch_brake[i : i + 1], _begins(closed)))
+        self._block: list[Array] = []
 
     @property
     def idle(self) -> bool:
         """Whether there is nothing to do."""
-        return not self._parts
+        return not self._targets
 
     def step(self, tick: int) -> None:
-        """Write the inputs of the period that begins."""
-        begin_s, end_s = tick * self._period_s, (tick + 1) * self._period_s
-        for part in self._parts:
-            part(begin_s, end_s)
+        """Write the inputs of the period that begins; ticks follow each other."""
+        row = tick % BLOCK
+        if row == 0 or not self._block:
+            borders = (tick - row + np.arange(BLOCK + 1)) * self._period_s
+            self._block = [rows(borders) for _, rows in self._targets]
+        for (target, _), rows in zip(self._targets, self._block, strict=True):
+            target[:] = rows[row]
+        for i, values in self._thrusts.items():
+            pair: Array = np.zeros((2, 3))
+            pair[0], pair[1, 2] = values[:3], values[3]
+            world = rotate(np.broadcast_to(self._orientation[i], (2, 4)), pair)
+            self._inputs.anchor_wrench_enu[i] = world.ravel()
 
-    def _path(self, i: int, motion: PathMotion) -> Callable[[float, float], None]:
-        row = self._inputs.anchor_motion[i]
-        return lambda begin_s, end_s: motion.ends(begin_s, end_s, row)
 
-    def _force(self, i: int, signal: Signal) -> Callable[[float, float], None]:
-        row = self._inputs.anchor_wrench_enu[i]
-
-        def push(begin_s: float, end_s: float) -> None:
-            row[3:] = signal.mean(begin_s, end_s)
-
-        return push
-
-    def _thrust(self, i: int, drive: AnchorThrust) -> Callable[[float, float], None]:
-        moments = drive.moment_body_n_m or ((0.0, 0.0, 0.0),) * len(drive.time_s)
-        signal = Signal(drive.time_s, np.column_stack([drive.thrust_n, moments]))
-        row, motion = self._inputs.anchor_wrench_enu[i], self._state.anchor_motion[i]
-
-        def carry(begin_s: float, end_s: float) -> None:
-            thrust, *moment = signal.mean(begin_s, end_s)
-            rotation = Rotation.from_quat(motion[6:10], scalar_first=True).as_matrix()
-            row[:3], row[3:] = rotation @ moment, thrust * rotation[:, 2]
-
-        return carry
-
-    def _winch(self, i: int, signal: Signal) -> Callable[[float, float], None]:
-        values = self._inputs.winch
-
-        def turn(begin_s: float, end_s: float) -> None:
-            values[i] = signal.mean(begin_s, end_s)
-
-        return turn
-
-    def _brake(self, i: int, closed: Signal) -> Callable[[float, float], None]:
-        values = self._inputs.winch_brake
-
-        def hold(begin_s: float, end_s: float) -> None:
-            values[i] = closed.at(begin_s) >= 1.0
-
-        return hold
+def _begins(signal: Signal) -> _Rows:
+    """Values at the begin of each period."""
+    return lambda borders: signal.held(borders[:-1])

@@ -1,4 +1,4 @@
-"""Paths and inputs over time, evaluated period by period."""
+"""Paths and inputs over time, evaluated for many control periods at once."""
 
 from __future__ import annotations
 
@@ -29,38 +29,37 @@ class PathMotion:
             pieces: Position over time, (3,) each.
             offset_m: Added to it, (3,).
         """
-        self._derivatives = (pieces, pieces.derivative(), pieces.derivative(2))
+        self._derivatives = [pieces.derivative(order) for order in range(3)]
         self._knots, self._offset = pieces.x, offset_m
 
-    def ends(self, begin_s: float, end_s: float, out: Array) -> None:
-        """Motion at the begin and at the end of a period.
+    def ends(self, time_s: Array) -> Array:
+        """Motion at the begin and at the end of consecutive periods.
 
-        At a knot where the acceleration jumps, each end takes the side within the period.
+        At a knot where the acceleration jumps, each end takes the side within the period. Before
+        the first knot and after the last the place is at rest.
 
         Args:
-            begin_s: Begin.
-            end_s: End.
-            out: Result: position, velocity, acceleration at both, (2, >= 9).
-        """
-        for row, time_s, side in ((0, begin_s, 1.0), (1, end_s, -1.0)):
-            out[row, :9] = self._at(time_s, side)
-        out[:, :3] += self._offset
+            time_s: Borders of the periods, (k + 1,).
 
-    def _at(self, time_s: float, side: float) -> Array:
-        first, last = self._knots[0], self._knots[-1]
-        inside = min(max(time_s, first), last)
-        found = np.zeros((3, 3))
-        if (first < time_s < last) or (time_s == first and side > 0) or (time_s == last > first):
-            k = np.searchsorted(self._knots, inside + side * ROUNDING_S, side="right") - 1
-            k = min(max(int(k), 0), len(self._knots) - 2)
-            dt = inside - self._knots[k]
-            for row, part in zip(found, self._derivatives, strict=True):
-                for coefficient in part.c[:, k]:
-                    row[:] = row * dt + coefficient
-        else:
-            found[0] = self._derivatives[0](inside)
-        flat: Array = found.ravel()
-        return flat
+        Returns:
+            Position, velocity, acceleration at both ends of each, (k, 2, 9).
+        """
+        return np.stack([self._at(time_s[:-1], 1.0), self._at(time_s[1:], -1.0)], axis=1)
+
+    def _at(self, time_s: Array, side: float) -> Array:
+        knots = self._knots
+        beside = time_s + side * ROUNDING_S
+        piece = np.searchsorted(knots, beside, side="right") - 1
+        moving = (beside > knots[0]) & (beside < knots[-1])
+        piece = np.clip(piece, 0, len(knots) - 2)
+        since = (np.clip(time_s, knots[0], knots[-1]) - knots[piece])[:, None]
+        found = np.zeros((len(time_s), 3, 3))
+        for order, part in enumerate(self._derivatives):
+            for coefficient in part.c:  # Horner, in the piece of the side
+                found[:, order] = found[:, order] * since + coefficient[piece]
+        found[~moving, 1:] = 0.0
+        found[:, 0] += self._offset
+        return found.reshape(-1, 9)
 
 
 def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -> PathMotion:
@@ -115,38 +114,37 @@ class Signal:
             time_s: Ascending; a time that stands twice is a jump, (k,).
             values: (k,) or (k, columns).
         """
-        self._time, self._value = np.array(time_s, float), np.array(values, float)
-        steps = np.diff(self._time).reshape(-1, *[1] * (self._value.ndim - 1))
-        means = (self._value[1:] + self._value[:-1]) / 2.0
-        zero = np.zeros((1, *self._value.shape[1:]))
+        self._time = np.array(time_s, float)
+        self._value = np.array(values, float).reshape(len(self._time), -1)
+        steps, means = np.diff(self._time)[:, None], (self._value[1:] + self._value[:-1]) / 2.0
+        zero = np.zeros((1, self._value.shape[1]))
         self._area = np.concatenate([zero, np.cumsum(steps * means, axis=0)])
 
-    def mean(self, begin_s: float, end_s: float) -> Array:
-        """Exact mean over a period."""
-        mean: Array = (self._integral(end_s) - self._integral(begin_s)) / (end_s - begin_s)
-        return mean
+    def means(self, time_s: Array) -> Array:
+        """Exact means over consecutive periods.
 
-    def at(self, time_s: float) -> Array:
-        """Value at a time, behind a jump."""
-        k = int(np.searchsorted(self._time, time_s + ROUNDING_S, side="right")) - 1
-        return self._value_in(k, time_s)
+        Args:
+            time_s: Borders of the periods, (k + 1,).
 
-    def _value_in(self, k: int, time_s: float) -> Array:
-        """Value in the piece behind knot `k`."""
+        Returns:
+            (k, columns).
+        """
+        means: Array = np.diff(self._integral(time_s), axis=0) / np.diff(time_s)[:, None]
+        return means
+
+    def held(self, time_s: Array) -> Array:
+        """Values of the last knot at or before each time, (k, columns)."""
+        k = np.searchsorted(self._time, time_s + ROUNDING_S, side="right") - 1
+        values: Array = self._value[np.maximum(k, 0)]
+        return values
+
+    def _integral(self, time_s: Array) -> Array:
         time, value = self._time, self._value
-        if k < 0 or k == len(time) - 1:
-            held: Array = value[max(k, 0)]
-            return held
-        share = (time_s - time[k]) / (time[k + 1] - time[k])
-        between: Array = value[k] + share * (value[k + 1] - value[k])
-        return between
-
-    def _integral(self, time_s: float) -> Array:
-        k = int(np.searchsorted(self._time, time_s, side="right")) - 1
-        here = self._value_in(k, time_s)
-        if k < 0:
-            before: Array = (time_s - self._time[0]) * here
-            return before
-        step = time_s - self._time[k]
-        area: Array = self._area[k] + step * (self._value[k] + here) / 2.0
+        last = len(time) - 1
+        k = np.searchsorted(time, time_s, side="right") - 1
+        low, high = np.clip(k, 0, last), np.clip(k + 1, 0, last)
+        since = time_s - time[low]
+        span = np.where((k >= 0) & (k < last), time[high] - time[low], np.inf)
+        here = value[low] + (since / span)[:, None] * (value[high] - value[low])
+        area: Array = self._area[low] + since[:, None] * (value[low] + here) / 2.0
         return area

@@ -9,9 +9,8 @@ import numpy as np
 
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
-from musls_description.slung import slung_system
+from musls_description.slung import formation_of
 from musls_description.spawn import HangingEquilibrium, hanging_equilibrium
-from musls_description.system import SlungLoadSystem
 from musls_sim.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.preflight.mission_checks import cautions, check_mission
 from musls_sim.scenario import Scenario
@@ -50,7 +49,7 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     Raises:
         ConfigError: The cables cannot reach from the load to the drones.
     """
-    system, cone = formation_of(scenario), scenario.formation
+    system, cone = formation_of(scenario.system, "formation"), scenario.formation
     n = system.n_drones
     drones, yaws = drone_poses(
         load_pose[None, :3], load_pose[None, 3], cone.offsets_m(n), cone.azimuths_rad(n)
@@ -72,15 +71,6 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     margins = np.array([d.max_thrust_n for d in system.drones]) / needed
     sag = load_pose[2] - equilibrium.configuration.load_position_enu_m[2]
     return Hover(equilibrium, float(margins.min()), int(margins.argmin()) + 1, float(sag))
-
-
-def formation_of(scenario: Scenario) -> SlungLoadSystem:
-    """Load and drones that fly in formation.
-
-    Raises:
-        ConfigError: The system has no formation.
-    """
-    return scenario.system.formation or slung_system(scenario.system, "formation")
 
 
 def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> None:
@@ -136,7 +126,7 @@ def _check_ground(scenario: Scenario, hover: Hover, heights: list[tuple[float, i
     if not heights:
         return
     lowest = min(heights)
-    system = formation_of(scenario)
+    system = formation_of(scenario.system, "formation")
     clearance = lowest[0] - hover.sag_m + system.load.collision.bottom_m
     if clearance < 0.0:
         raise ConfigError(

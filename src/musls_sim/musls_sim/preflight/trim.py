@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.drone import Drone
 from musls_description.spawn import HangingEquilibrium
-from musls_description.system import Drone, RigSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.rotors import rotor_table
 
 Array = NDArray[np.float64]

@@ -14,6 +14,9 @@ the drone (`cable_i/drone_end`); in a rig these are the ends 1 and 2 of the cabl
 of the upper side on the lower side in the frame of the link there, so x is the tension (positive:
 pull) and y, z act across. These two frames are names only and not part of /tf.
 
+`/drone_i/battery` says how the battery of a drone that has one (`propulsion.battery`) is: voltage,
+current (negative: it gives), charge [A h] and its share of the capacity.
+
 `/events` carries what happens suddenly, as text `kind: what`, e.g. `cable_broken: cable_2`.
 """
 
@@ -197,6 +200,39 @@ class RowKind(NamedTuple):
     columns: Columns
 
 
+def battery_rows(system: RigSystem) -> list[int]:
+    """Drones that have a battery, from 0."""
+    return [
+        i for i, drone in enumerate(system.drones) if drone.propulsion and drone.propulsion.battery
+    ]
+
+
+def battery_columns(system: RigSystem) -> Columns:
+    """Arrays of a row of batteries: voltage, negative current, charge [A h], share of charge."""
+    return {msg.SINGLE: (len(battery_rows(system)), 4)}
+
+
+def battery_messages(system: RigSystem) -> RowMessages:
+    """The batteries of the drones that have one."""
+    batteries = [(i, system.drones[i].propulsion) for i in battery_rows(system)]
+
+    def build(time: Any, row: Row) -> Messages:
+        return [
+            (f"/drone_{i + 1}/battery", msg.battery(time, f"drone_{i + 1}", p.battery, values))
+            for (i, p), values in zip(batteries, row[msg.SINGLE], strict=True)
+            if p is not None and p.battery is not None
+        ]
+
+    return build
+
+
+def battery_kind(system: RigSystem) -> RowKind | None:
+    """Batteries; None where no drone has one."""
+    if not battery_rows(system):
+        return None
+    return RowKind(battery_messages(system), battery_columns(system))
+
+
 def row_kinds(system: RigSystem) -> tuple[RowKind, RowKind, RowKind]:
     """State, cable shapes and set-points."""
     return (
@@ -211,7 +247,8 @@ def recorded_topics(system: RigSystem) -> dict[str, str]:
     time = msg.stamp(0, 0)
     messages = [
         pair
-        for kind in row_kinds(system)
+        for kind in (*row_kinds(system), battery_kind(system))
+        if kind is not None
         for pair in kind.build(time, {name: np.zeros(size) for name, size in kind.columns.items()})
     ]
     messages += [(STAGE, msg.string("")), (EVENTS, msg.string(""))]

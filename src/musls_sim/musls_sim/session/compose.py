@@ -23,6 +23,7 @@ from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
 from musls_sim.preflight.checks import Hover, check_hover, hover_in_formation
+from musls_sim.preflight.separation import check_separation
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
 from musls_sim.session.event_queue import check_stages
@@ -84,6 +85,7 @@ def compose(
     plant = build_plant(scenario, hover)
     plan = _plan(scenario, plant.state)
     check_stages(scenario.events, plan.stage_names)
+    check_separation(scenario.system, plan, scenario.limits)
     # One source of noise a part: what one part draws does not change what another one gets.
     gusts, mocap, sensors = np.random.default_rng(scenario.seed).spawn(3)
     make = make_autopilot or AUTOPILOTS[scenario.autopilot.kind]
@@ -135,6 +137,15 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
             rig=scenario.rig,
         )
     )
+
+
+def flight_plan(scenario: Scenario, hover: Hover) -> FlightPlan:
+    """The mission's set-points without a flight.
+
+    Raises:
+        ConfigError: The cable model cannot have this system or start, or the mission does not fit.
+    """
+    return _plan(scenario, build_plant(scenario, hover).state)
 
 
 def mission_guidance(parts: Parts, observers: Sequence[Observer]) -> Guidance:
