@@ -83,15 +83,15 @@ class RigDriver:
         """Write the inputs of the period that begins; ticks follow each other."""
         row = tick % BLOCK
         if row == 0 or not self._block:
-            borders = (tick - row + np.arange(BLOCK + 1)) * self._period_s
+            borders: Array = (tick - row + np.arange(BLOCK + 1)) * self._period_s
             self._block = [rows(borders) for _, rows in self._targets]
         for (target, _), rows in zip(self._targets, self._block, strict=True):
             target[:] = rows[row]
         for i, values in self._thrusts.items():
             pair: Array = np.zeros((2, 3))
             pair[0], pair[1, 2] = values[:3], values[3]
-            world = rotate(np.broadcast_to(self._orientation[i], (2, 4)), pair)
-            self._inputs.anchor_wrench_enu[i] = world.ravel()
+            turns: Array = np.repeat(self._orientation[i : i + 1], 2, axis=0)
+            self._inputs.anchor_wrench_enu[i] = rotate(turns, pair).ravel()
 
 
 def _begins(signal: Signal) -> _Rows:
