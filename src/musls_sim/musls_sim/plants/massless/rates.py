@@ -188,13 +188,7 @@ def gather(t, least):
         c = cables[k]
         t.who[m] = k
         for j in range(m):
-            o = cables[int(t.who[j])]
-            d = inverse_mass * (
-                c[ALONG] * o[ALONG] + c[ALONG + 1] * o[ALONG + 1] + c[ALONG + 2] * o[ALONG + 2]
-            )
-            for i in range(3):
-                d += c[LOAD_ARM + i] * o[LOAD_TURN + i]
-            t.matrix[m, j] = t.matrix[j, m] = d
+            t.matrix[m, j] = t.matrix[j, m] = coupling(t, c, cables[int(t.who[j])])
         d = inverse_mass
         for i in range(3):
             d += c[LOAD_ARM + i] * c[LOAD_TURN + i]
@@ -202,6 +196,17 @@ def gather(t, least):
         m += 1
     t.who[cables.shape[0]] = m
     return m
+
+
+@compiled()
+def coupling(t, c, o):
+    """Effect of the tension of one cable on the distance of another one, D_jk [1/kg]."""
+    d = t.bodies[0, INVERSE_MASS] * (
+        c[ALONG] * o[ALONG] + c[ALONG + 1] * o[ALONG + 1] + c[ALONG + 2] * o[ALONG + 2]
+    )
+    for i in range(3):
+        d += c[LOAD_ARM + i] * o[LOAD_TURN + i]
+    return d
 
 
 @compiled()

@@ -1,4 +1,4 @@
-"""What a massless cable looks like: straight when taut, hanging as any fine line would when slack."""
+"""What a massless cable looks like: straight when taut, hanging like a fine line when slack."""
 
 from __future__ import annotations
 

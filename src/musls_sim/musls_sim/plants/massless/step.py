@@ -23,6 +23,7 @@ from musls_sim.plants.massless.columns import (
     FORCE_BEGIN,
     FORCE_SUM,
     FREE,
+    FREE_ACCELERATION,
     FRICTION,
     GAP,
     GAP_BEGIN,
@@ -52,9 +53,10 @@ from musls_sim.plants.massless.columns import (
     W,
     X,
 )
-from musls_sim.plants.massless.complementarity import back_substitute
+from musls_sim.plants.massless.complementarity import back_substitute, solve_active
 from musls_sim.plants.massless.contact import look_for_ground, settle_corners
 from musls_sim.plants.massless.jerk import (
+    AT_LENGTH_M,
     STILL_M_S,
     jerk,
     mark_at_length,
@@ -62,12 +64,20 @@ from musls_sim.plants.massless.jerk import (
     write_event,
 )
 from musls_sim.plants.massless.rates import (
+    coupling,
     free_motion,
+    gather,
     pull,
     rates,
     tensions_by_complementarity,
 )
 from musls_sim.plants.massless.tables import unpack
+
+SHALLOW_M = 1e-11
+"""Excursion of a slack cable from its length that is not followed."""
+
+SHALLOW_RATE_M_S = 1e-3
+"""Largest rate at its begin."""
 
 LEAVING_M_S = 1e-9
 """Rate of approach of the ends of a cable at its length that makes it slack."""
@@ -171,7 +181,7 @@ def keep_values(t, column):
 
 @compiled()
 def suspicion(t, h):
-    """Time within the step at which a cable may be beyond its length or push, though not at its end.
+    """Time within a step at which a cable may be beyond its length or push, not so at its end.
 
     Of slack cables the gap is taken as the cubic of the values and rates at both ends.
 
@@ -277,12 +287,59 @@ def decide(t, speed, now, count, wind, body, enu):
         if c[RATE] < -LEAVING_M_S:
             c[TAUT] = 0.0
     tensions_by_complementarity(t, out)
+    while capture(t):
+        stop_separation(t, y)
+        free_motion(t, y, speed, now, wind, body, enu, out)
+        tensions_by_complementarity(t, out)
     for k in range(t.cables.shape[0]):
         c = t.cables[k]
         if c[TAUT] != c[BEFORE]:
             kind = TIGHTENED if c[TAUT] != 0.0 else SLACKENED
             count = write_event(t, count, now, kind, k, 0.0, 0.0)
     return count
+
+
+@compiled()
+def capture(t):
+    """Mark slack cables that would come back from an excursion too shallow to follow.
+
+    Two cables that jerk each other slack by turns do so ever faster, infinitely often in a finite
+    time, after which both are taut. A slack cable at its length that would be at most `SHALLOW_M`
+    short of it before it is back is taken as taut, with what is left of its rate removed.
+
+    Args:
+        t: Tables, with tensions shared out.
+
+    Returns:
+        Whether there was one.
+    """
+    m = gather(t, 1.0)
+    found = False
+    for k in range(t.cables.shape[0]):
+        c = t.cables[k]
+        if c[TAUT] != 0.0 or c[GAP] < -AT_LENGTH_M or not -SHALLOW_RATE_M_S < c[RATE] < 0.0:
+            continue
+        separating = c[FREE_ACCELERATION]
+        for j in range(m):
+            o = t.cables[int(t.who[j])]
+            separating -= coupling(t, c, o) * o[TENSION]
+        if separating > 0.0 and c[RATE] ** 2 < 2.0 * SHALLOW_M * separating:
+            c[TAUT] = 2.0
+            found = True
+    for c in t.cables:
+        c[TAUT] = min(c[TAUT], 1.0)
+    return found
+
+
+@compiled()
+def stop_separation(t, y):
+    """Remove the separation rates of the cables that are marked, by masses."""
+    m = gather(t, 1.0)
+    for i in range(m):
+        t.right[i], t.basis[i] = t.cables[int(t.who[i]), RATE], 1.0
+    solve_active(t.matrix, t.right, t.basis, m, t.factor, t.solution)
+    for i in range(m):
+        pull(t, int(t.who[i]), t.solution[i], V, y)
 
 
 @compiled()
