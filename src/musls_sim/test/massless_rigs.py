@@ -6,6 +6,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
+from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.massless import columns as c
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.massless.start import Motion
@@ -176,3 +177,61 @@ def set_motion(plant, velocity_enu_m_s, omega_body_rad_s):
     plant.tables.state[:, c.V : c.V + 3] = velocity_enu_m_s
     plant.tables.state[:, c.W : c.W + 3] = omega_body_rad_s
     plant.forget_inputs()
+
+
+POINT_INERTIA = 1e-3 * np.eye(3)
+
+
+def pair(length=0.5, masses=(0.25, 0.07)):
+    """A drone over a load that hangs in its centre: RotorTM's figures, as two points."""
+    return system_of(
+        [length], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]],
+        load_mass=masses[1], inertia=POINT_INERTIA, masses=[masses[0]], inertias=[POINT_INERTIA],
+    )  # fmt: skip
+
+
+def level(system, positions, velocities=None, **options):
+    """A plant with all bodies level, without ground, gravity 9.81."""
+    n = 1 + system.n_drones
+    start = Motion.at_rest(np.array(positions, float), np.tile([1.0, 0.0, 0.0, 0.0], (n, 1)))
+    if velocities is not None:
+        start.velocity_enu_m_s[:] = velocities
+    options = {"gravity_m_s2": 9.81, "ground_height_enu_m": None, **options}
+    return MasslessPlant(system, start, **options)
+
+
+def run(plant, thrust_n, duration_s, look=None):
+    """Fly with ideal thrusts held for a time; `look(plant)` after every period."""
+    inputs = PlantInputs.zeros(plant.system)
+    inputs.wrench_body[1:, 5] = thrust_n
+    seen = []
+    for _ in range(round(duration_s / plant.period_s)):
+        plant.step(inputs)
+        if look is not None:
+            seen.append(look(plant))
+    return np.array(seen)
+
+
+TRIANGLE = np.array([[-0.154, -0.267, 0.01125], [0.3083, 0.0, 0.01125], [-0.154, 0.267, 0.01125]])
+
+
+def triangle(length=1.0, masses=(0.25, 0.25, 0.25)):
+    """Three dragonflies over the triangular load of RotorTM."""
+    return system_of(
+        [length] * 3, TRIANGLE, np.zeros((3, 3)),
+        load_mass=0.278, inertia=np.diag([0.00625019392, 0.00625019392, 0.01245978846]),
+        masses=masses, inertias=[np.diag([6.01e-4, 5.89e-4, 1.076e-3])] * 3,
+    )  # fmt: skip
+
+
+def triangle_hover(gravity=9.81):
+    """Positions of load and drones at rest, tensions and thrusts of the triangle."""
+    arms = np.vstack([np.hstack([np.eye(3)] * 3), np.hstack([skew(r) for r in TRIANGLE])])
+    forces = np.linalg.pinv(arms) @ [0.0, 0.0, 0.278 * gravity, 0.0, 0.0, 0.0]
+    tension = forces.reshape(3, 3)[:, 2]
+    positions = np.vstack([np.zeros(3), TRIANGLE + [0.0, 0.0, 1.0]])
+    return positions, tension, tension + 0.25 * gravity
+
+
+def skew(r):
+    return np.array([[0.0, -r[2], r[1]], [r[2], 0.0, -r[0]], [-r[1], r[0], 0.0]])

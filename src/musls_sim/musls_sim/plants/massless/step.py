@@ -262,7 +262,7 @@ def locate(t, now, high, command, wind, body, enu):
 
 
 @compiled()
-def decide(t, speed, now, count, wind, body, enu):
+def decide(t, speed, now, count, moving, wind, body, enu):
     """Find anew which cables are taut: jerks, then tensions; leaves the derivatives in `t.rate`.
 
     Args:
@@ -270,6 +270,7 @@ def decide(t, speed, now, count, wind, body, enu):
         speed: Rotor speeds now.
         now: Time since the begin of the period.
         count: Number of events so far.
+        moving: Whether time goes on, else nothing changes the state.
         wind: See `advance`.
         body: See `advance`.
         enu: See `advance`.
@@ -280,6 +281,14 @@ def decide(t, speed, now, count, wind, body, enu):
     y, out = t.state, t.rate
     free_motion(t, y, speed, now, wind, body, enu, out)
     mark_at_length(t)
+    if not moving:  # before the flight: what is at its length counts as taut, nothing happens
+        for c in t.cables:
+            c[TAUT] = 0.0 if abs(c[RATE]) > STILL_M_S else c[TAUT]
+            c[VALUE] = c[TAUT]
+        tensions_by_complementarity(t, out)
+        for c in t.cables:
+            c[TAUT] = c[VALUE]
+        return count
     if separation(t) > STILL_M_S:
         count = jerk(t, y, now, count, out)
         free_motion(t, y, speed, now, wind, body, enu, out)
@@ -503,7 +512,7 @@ def advance(memory, places, period, prescribed, command, wind, body, enu):
         c[PEAK] = 0.0
         c[FORCE_SUM : FORCE_SUM + 3] = 0.0
     if changed(t, wind, body, enu) or prescribed:
-        count = decide(t, t.speed, now, count, wind, body, enu)
+        count = decide(t, t.speed, now, count, period > 0.0, wind, body, enu)
     for c in t.cables:
         c[PEAK] = c[TENSION]
     while now < period:
@@ -520,7 +529,7 @@ def advance(memory, places, period, prescribed, command, wind, body, enu):
         if period - now < 1e-9 * period:
             now = period
         if event:
-            count = decide(t, t.speed_end, now, count, wind, body, enu)
+            count = decide(t, t.speed_end, now, count, True, wind, body, enu)
         if not fastest_body(t.motion)[1] < SPEED_LIMIT_M_S:
             return -1
     if period > 0.0:
