@@ -64,17 +64,18 @@ def free_rates(t, i, y, speed, wind, body, enu, out):
     add_body_drag(m, p[DRAG : DRAG + 3], wind, w)
     if p[NEAR] != 0.0:
         add_corners(t, p, m, w)
-    lost = _power(m, w)
+    lost = power_of(m, w)
     if i > 0:
         add_rotors(m, speed[i - 1], t.rotors[i - 1], wind, w)
     add_inputs(m, body[i], enu[i], w)
-    t.power[0] += _power(m, w) - lost
+    t.power[0] += power_of(m, w) - lost
     t.power[1] -= lost
-    _accelerate(p, m, w, y, t.parameters[GRAVITY], out)
+    accelerate(p, m, w, y, t.parameters[GRAVITY], out)
 
 
 @compiled()
-def _power(m, w):
+def power_of(m, w):
+    """Power of a wrench on a moving body [W]."""
     power = 0.0
     for k in range(3):
         power += w[k] * m[VELOCITY + k] + w[3 + k] * m[OMEGA + k]
@@ -82,7 +83,7 @@ def _power(m, w):
 
 
 @compiled()
-def _accelerate(p, m, w, y, gravity, out):
+def accelerate(p, m, w, y, gravity, out):
     """Newton's and Euler's equations, and the kinematics."""
     x, y_, z = y[W], y[W + 1], y[W + 2]
     lx = p[INERTIA] * x + p[INERTIA + 1] * y_ + p[INERTIA + 2] * z

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
+from musls_description.slung import slung_system
 from musls_description.spawn import HangingEquilibrium, ground_spawn, hanging_equilibrium
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.interface import PlantSetup
@@ -27,7 +28,9 @@ def build(setup: PlantSetup) -> MasslessPlant:
     Raises:
         ConfigError: The start cannot be reached with these cables.
     """
-    system, physics = setup.system, setup.physics
+    physics = setup.physics
+    system = slung_system(setup.system, "cable_model = massless")
+    assert setup.equilibrium is not None  # every slung load has one
     step = physics.step_size_s
     make = functools.partial(
         MasslessPlant,
@@ -41,7 +44,11 @@ def build(setup: PlantSetup) -> MasslessPlant:
     if setup.start.kind == "air":
         rest, motion = hanging(system, setup.equilibrium, physics.gravity_m_s2)
         return make(motion, rotor_speed_rad_s=trim_speeds_rad_s(system, rest))
-    return make(given_motion(system, setup.start))
+    motion = given_motion(system, setup.start)
+    try:
+        return make(motion)
+    except ConfigError as error:
+        raise ConfigError(f"start.drones: {error}") from None
 
 
 def hanging(

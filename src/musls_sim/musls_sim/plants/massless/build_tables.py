@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.system import Box, Drone, Load, SlungLoadSystem
-from musls_sim.plants.aerodynamics import rotor_table
+from musls_description.drone import Box, Drone
+from musls_description.system import Load, SlungLoadSystem
 from musls_sim.plants.massless import columns as c
 from musls_sim.plants.massless.contact import contact_step_s, corner_constants
 from musls_sim.plants.massless.start import Motion
 from musls_sim.plants.massless.tables import Tables
+from musls_sim.plants.rotors import rotor_table
 
 Array = NDArray[np.float64]
 

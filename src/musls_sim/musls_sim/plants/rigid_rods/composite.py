@@ -1,4 +1,4 @@
-"""One rigid body made of load and drones, after Li et al., "RotorTM", IEEE T-RO 2023, section III-C.
+"""One rigid body made of load and drones, after Li et al., "RotorTM", IEEE T-RO 2023, eq. 24.
 
 In the load's axes, with r the place of a part's centre of mass and R its attitude beside the load:
 

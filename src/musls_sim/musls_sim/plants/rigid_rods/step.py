@@ -20,7 +20,6 @@ from musls_sim.plants.massless.columns import (
     NEAR,
     PEAK,
     REFINED,
-    STATE,
     STEP,
     TENSION,
     WORK,
@@ -29,7 +28,7 @@ from musls_sim.plants.massless.columns import (
     W,
 )
 from musls_sim.plants.massless.contact import add_corners, look_for_ground, settle_corners
-from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, spin_to
+from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, TURN, spin_to
 from musls_sim.plants.massless.tables import unpack
 
 
@@ -128,7 +127,7 @@ def rod_forces(t, whole, y, out, parts, outside, hooks):
         y: State of the whole.
         out: Its derivatives.
         parts: See `place_parts`.
-        outside: See `rates`.
+        outside: See `rates`; overwritten.
         hooks: Ends of the rods on load and drone beside the whole's centre, (n, 6).
     """
     gravity = t.parameters[GRAVITY]
@@ -142,7 +141,7 @@ def rod_forces(t, whole, y, out, parts, outside, hooks):
         ax = out[W + 1] * part[2] - out[W + 2] * part[1] + y[W + 1] * cz - y[W + 2] * cy
         ay = out[W + 2] * part[0] - out[W] * part[2] + y[W + 2] * cx - y[W] * cz
         az = out[W] * part[1] - out[W + 1] * part[0] + y[W] * cy - y[W + 1] * cx
-        mass, f = t.bodies[k + 1, MASS], t.spare3
+        mass = t.bodies[k + 1, MASS]
         u = c[ALONG : ALONG + 3]
         length = 0.0
         for i in range(3):
@@ -152,8 +151,9 @@ def rod_forces(t, whole, y, out, parts, outside, hooks):
             u[i] = along
             length += along * along
             a = out[V + i] + whole[3 * i] * ax + whole[3 * i + 1] * ay + whole[3 * i + 2] * az
-            f[i] = w[i] - mass * a
-        f[2] -= mass * gravity
+            w[i] -= mass * a
+        w[2] -= mass * gravity
+        f = w
         length = np.sqrt(length)
         u /= length
         flat = np.sqrt(u[0] * u[0] + u[1] * u[1])
@@ -166,3 +166,84 @@ def rod_forces(t, whole, y, out, parts, outside, hooks):
         c[TENSION] = row[0]
         c[PEAK] = max(c[PEAK], row[0])
         t.peak[k] = c[PEAK]
+
+
+@compiled()
+def advance(
+    memory, places, whole, body_row, states, parts, outside, hooks, period, command, wind, body, enu
+):
+    """Advance one control period with the inputs held.
+
+    Args:
+        memory: All tables of `plants.massless`.
+        places: Their layout.
+        whole: Motion of the whole, (18,).
+        body_row: Constants of the whole, (BODY,).
+        states: State of the whole, its begin, and three derivatives, (5, STATE).
+        parts: See `place_parts`.
+        outside: See `rates`.
+        hooks: See `rod_forces`.
+        period: Length of the period; 0 only finds the forces [s].
+        command: Rotor commands, (n, n_rotors).
+        wind: Air velocity, (3,).
+        body: `PlantInputs.wrench_body`.
+        enu: `PlantInputs.wrench_enu`.
+
+    Returns:
+        0; -1 if the structure is faster than anything that flies.
+    """
+    t = unpack(memory, places)
+    y, begin, k, total = states[0], states[1], states[2], states[3]
+    t.speed_begin[:] = t.speed
+    for c in t.cables:
+        c[PEAK] = -np.inf
+    now, steps = 0.0, 0
+    rates(t, whole, body_row, y, parts, outside, t.speed, wind, body, enu, k)
+    while now < period:
+        near = look_for_ground(t, t.state, t.parameters[STEP])
+        h = step_length(t, y, near)
+        h = (period - now) / max(np.ceil((period - now) / h - 1e-6), 1.0)
+        rates(t, whole, body_row, y, parts, outside, t.speed_end, wind, body, enu, k)
+        spin_to(t, now + 0.5 * h, command, t.speed_middle)
+        spin_to(t, now + h, command, t.speed_end)
+        begin[:] = y
+        total[:] = k
+        driven, lost = t.power[0], t.power[1]
+        for stage in range(1, 4):
+            ahead = h if stage == 3 else 0.5 * h
+            y[:] = begin + ahead * k
+            speed = t.speed_end if stage == 3 else t.speed_middle
+            rates(t, whole, body_row, y, parts, outside, speed, wind, body, enu, k)
+            weight = 1.0 if stage == 3 else 2.0
+            total += weight * k
+            driven += weight * t.power[0]
+            lost += weight * t.power[1]
+        y[:] = begin + h / 6.0 * total
+        y[Q : Q + 4] /= np.sqrt(np.sum(y[Q : Q + 4] ** 2))
+        now = period if period - now - h < 1e-9 * period else now + h
+        steps += 1
+        t.sums[WORK] += h / 6.0 * driven
+        t.sums[ABSOLUTE_WORK] += abs(h / 6.0 * driven)
+        t.sums[LOSS] += h / 6.0 * lost
+        rates(t, whole, body_row, y, parts, outside, t.speed_end, wind, body, enu, k)
+        if near:
+            settle_corners(t, t.parameters[FRICTION])
+        if not fastest_body(t.motion)[1] < SPEED_LIMIT_M_S:
+            return -1
+        rod_forces(t, whole, y, k, parts, outside, hooks)
+    if period == 0.0:
+        rod_forces(t, whole, y, k, parts, outside, hooks)
+    else:
+        t.speed[:] = t.speed_end
+        t.sums[REFINED] += steps > np.ceil(period / t.parameters[STEP] - 1e-6)
+    collect_state(t.motion, np.arange(t.motion.shape[0]), period, t.shown)
+    return 0
+
+
+@compiled()
+def step_length(t, y, near):
+    """Longest step for the present motion."""
+    h = t.parameters[CONTACT_STEP] if near else t.parameters[STEP]
+    h = min(h, t.parameters[STEP])
+    turning = np.sqrt(y[W] ** 2 + y[W + 1] ** 2 + y[W + 2] ** 2)
+    return min(h, TURN / turning) if turning > 0.0 else h
