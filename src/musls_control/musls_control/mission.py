@@ -17,6 +17,7 @@ from musls_control.formation import Cone, drone_poses
 from musls_control.mission_spec import LONGEST_S, MOST_SETPOINTS, MissionSpec
 from musls_control.reference import Path, Piece, Reference, Rest, StraightMove
 from musls_description.errors import ConfigError
+from musls_description.rotations import from_roll_pitch_yaw
 
 Array = NDArray[np.float64]
 
@@ -66,6 +67,12 @@ class FlightPlan:
     def duration_s(self) -> float:
         """Time to the last planned set-point."""
         return len(self.stage) / self.rate_hz
+
+    @property
+    def load_orientation_wxyz(self) -> Array:
+        """Attitude of the load's set-point, roll and pitch included, (k, 4)."""
+        tilt = self.reference.tilts(np.arange(len(self.stage)) / self.rate_hz)[:, 0]
+        return from_roll_pitch_yaw(np.column_stack([tilt, self.load_pose[:, 3]]))
 
 
 class _Draft:

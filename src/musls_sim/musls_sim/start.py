@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import BeforeValidator
 
-from musls_description.schema import Finite, Vector3, spec
-
-Array = NDArray[np.float64]
-
-Quaternion = tuple[Finite, Finite, Finite, Finite]
-
-
-def _unit(value: Quaternion) -> Quaternion:
-    norm = float(np.linalg.norm(value))
-    if abs(norm - 1.0) > 1e-3:
-        raise ValueError(f"a unit quaternion [w, x, y, z] is needed, this one has norm {norm:.3g}")
-    w, x, y, z = (part / norm for part in value)
-    return (w, x, y, z)
+from musls_description.schema import Quaternion, Vector3, spec
 
 
 @spec
@@ -36,7 +22,7 @@ class BodyState:
 
     position_enu_m: Vector3
     velocity_enu_m_s: Vector3 = (0.0, 0.0, 0.0)
-    orientation_wxyz: Annotated[Quaternion, AfterValidator(_unit)] = (1.0, 0.0, 0.0, 0.0)
+    orientation_wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
     omega_body_rad_s: Vector3 = (0.0, 0.0, 0.0)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
+from musls_analysis.figures.batteries import batteries_figure
 from musls_analysis.figures.paths_3d import paths_3d_figure
 from musls_analysis.figures.pose import PoseFigure
 from musls_analysis.figures.rotors import rotors_figure
@@ -105,4 +106,10 @@ def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[F
             "Mean speed of each drone's rotors, and the band from the slowest to the fastest: "
             "the wider the band, the harder the autopilot works on attitude.",
             lambda: rotors_figure(recording),
+        )  # fmt: skip
+    if recording.batteries:
+        yield FigurePlan(
+            "batteries", "Batteries",
+            "Charge that is left, power drawn and voltage under load, of each drone.",
+            lambda: batteries_figure(recording),
         )  # fmt: skip

@@ -17,6 +17,7 @@ from musls_analysis.recordings.cdr import CdrStack, decode, decode_columns
 from musls_analysis.recordings.raw_bag import Log, RawBag, read_messages
 from musls_analysis.recordings.recording import (
     LOAD,
+    BatteryTrack,
     CableTrack,
     Event,
     PoseTrack,
@@ -43,6 +44,7 @@ _TYPES = {
     "tension": "geometry_msgs/msg/WrenchStamped",
     "shape": "visualization_msgs/msg/Marker",
     "rotors": "sensor_msgs/msg/JointState",
+    "battery": "sensor_msgs/msg/BatteryState",
     "twist": "geometry_msgs/msg/TwistStamped",
     "stage": "std_msgs/msg/String",
     "events": "std_msgs/msg/String",
@@ -88,6 +90,9 @@ def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
     rotors = {
         n: _decoded(path, n, "rotors", logs, _rotors) for n in drones if (n, "rotors") in logs
     }
+    batteries = {
+        n: _decoded(path, n, "battery", logs, _batteries) for n in drones if (n, "battery") in logs
+    }
     twists = {
         n: _twist(_decoded(path, n, "twist", logs, _twists_enu), poses[n])
         for n in [LOAD, *drones]
@@ -95,7 +100,7 @@ def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
     }
     return Recording(
         poses, setpoints, cables, rotors, _stages(path, logs, poses), str(path), bag.warnings,
-        twists, _events(path, logs, poses),
+        twists, _events(path, logs, poses), batteries,
     )  # fmt: skip
 
 
@@ -194,6 +199,14 @@ def _rotors(messages: list[bytes]) -> RotorTrack:
         return time_s, stack.numbers("f8", stack.length())
 
     return RotorTrack(*decode_columns(messages, walk))
+
+
+def _batteries(messages: list[bytes]) -> BatteryTrack:
+    def walk(stack: CdrStack) -> tuple[np.ndarray, ...]:
+        return _header(stack)[0], stack.numbers("f4", 7).astype(float)
+
+    time_s, values = decode_columns(messages, walk)
+    return BatteryTrack(time_s, values[:, 0], -values[:, 2], values[:, 6])
 
 
 def _tensions(messages: list[bytes]) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import (
+    BatteryTrack,
     CableTrack,
     Event,
     PoseTrack,
@@ -16,7 +17,7 @@ from musls_analysis.recordings.recording import (
 )
 from musls_sim.recording.bag_recorder import BagRecorder
 from musls_sim.recording.memory import MemoryRecorder
-from musls_sim.recording.topics import body_names
+from musls_sim.recording.topics import battery_rows, body_names
 
 
 def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
@@ -69,8 +70,19 @@ def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
     return Recording(
         poses, _setpoints(recorder), cables, rotors,
         stages_from_changes(stages_s, names, start_s, end_s), source or "memory", (), twists,
-        events,
+        events, _batteries(recorder),
     )  # fmt: skip
+
+
+def _batteries(recorder: MemoryRecorder) -> dict[str, BatteryTrack]:
+    time_s = _seconds(recorder.battery.stamps_ns())
+    (values,) = recorder.battery.columns().values()  # in a bag these have single precision
+    values = values.astype(np.float32).astype(np.float64)
+    return {
+        f"drone_{i + 1}": BatteryTrack(time_s, of[:, 0], -of[:, 1], of[:, 3])
+        for i, of in zip(battery_rows(recorder.system), np.moveaxis(values, 1, 0), strict=True)
+        if len(time_s)
+    }
 
 
 def _setpoints(recorder: MemoryRecorder) -> dict[str, PoseTrack]:

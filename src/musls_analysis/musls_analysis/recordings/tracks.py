@@ -132,6 +132,28 @@ class RotorTrack:
     speed_rad_s: Array
 
 
+@dataclass(frozen=True, eq=False)
+class BatteryTrack:
+    """A drone's battery.
+
+    Attributes:
+        time_s: Sample times (T,).
+        voltage_v: At the battery, under load (T,).
+        current_a: What it gives (T,).
+        charge: Share of its capacity that is left (T,).
+    """
+
+    time_s: Array
+    voltage_v: Array
+    current_a: Array
+    charge: Array
+
+    @property
+    def power_w(self) -> Array:
+        """What it gives (T,)."""
+        return self.voltage_v * self.current_a
+
+
 @dataclass(frozen=True)
 class Stage:
     """A stage of the mission: start <= time < end.

@@ -176,6 +176,19 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
         f"{1e3 * summary['step_size_s']:g} ms; largest tension in flight {tension:.1f} N; "
         f"thrust margin {summary['thrust_margin']:.2f}"
     )
+    if summary.get("check"):
+        console.print("before the flight: " + escape(summary["check"]["sentence"]))
+    closest = summary.get("separation")
+    if closest:
+        console.print(
+            f"closest: drone_{closest['pair'][0]} and drone_{closest['pair'][1]}, rotor tips "
+            f"{closest['tips_m']:.2f} m apart at {closest['time_s']:.1f} s"
+        )
+    for name, battery in summary.get("batteries", {}).items():
+        console.print(
+            f"{name}: battery {100.0 * battery['charge_end']:.0f} % left, "
+            f"{battery['mean_power_w']:.0f} W on average"
+        )
     if summary["ended_by"]:
         kept = "what was flown" if summary["interrupted"] else "the flight"
         print(f"musls: ended by {summary['ended_by']}: {kept} is kept in {folder}", file=sys.stderr)

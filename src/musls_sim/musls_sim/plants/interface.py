@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from musls_control.estimate import MOTION_COLUMNS
 from musls_description.errors import MuslsError
 from musls_description.spawn import HangingEquilibrium
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.physics import PhysicsSpec
 from musls_sim.plants.energy import EnergyAudit
 from musls_sim.start import StartSpec
@@ -46,12 +46,12 @@ class PlantState:
     tension_peak_n: Array
 
     @classmethod
-    def zeros(cls, system: SlungLoadSystem) -> PlantState:
+    def zeros(cls, system: RigSystem) -> PlantState:
         """State with everything zero and upright."""
         n = system.n_drones
         motion = np.zeros((1 + n, MOTION_COLUMNS))
         motion[:, 6] = 1.0
-        rotors = np.zeros((n, len(system.drones[0].rotors)))
+        rotors = np.zeros((n, system.n_rotors))
         return cls(motion, rotors, np.zeros((n, 2, 3)), np.zeros(n))
 
     @property
@@ -125,10 +125,10 @@ class PlantInputs:
     motion: PrescribedMotion | None = None
 
     @classmethod
-    def zeros(cls, system: SlungLoadSystem) -> PlantInputs:
+    def zeros(cls, system: RigSystem) -> PlantInputs:
         """Inputs with rotors at rest and still air."""
         n = system.n_drones
-        rotors = np.zeros((n, len(system.drones[0].rotors)))
+        rotors = np.zeros((n, system.n_rotors))
         return cls(rotors, np.zeros(3), np.zeros((1 + n, 6)), np.zeros((1 + n, 6)))
 
 
@@ -146,7 +146,7 @@ class Reaction:
     audit: EnergyAudit
 
     @classmethod
-    def zeros(cls, system: SlungLoadSystem) -> Reaction:
+    def zeros(cls, system: RigSystem) -> Reaction:
         """Nothing was moved yet."""
         return cls(np.zeros((system.n_drones, 3)), EnergyAudit())
 
@@ -169,14 +169,15 @@ class PlantSetup:
         system: What to simulate.
         start: How the flight starts.
         physics: How to step it.
-        equilibrium: How the system hangs in formation; a start in the air begins there.
+        equilibrium: How the system hangs in formation; a start in the air begins there. None for
+            a rig that has no formation.
         jerks_cables: Whether the mission jerks slack cables taut, which asks for finer steps.
     """
 
-    system: SlungLoadSystem
+    system: RigSystem
     start: StartSpec
     physics: PhysicsSpec
-    equilibrium: HangingEquilibrium
+    equilibrium: HangingEquilibrium | None
     jerks_cables: bool = False
 
 
@@ -185,7 +186,6 @@ class Plant(Protocol):
 
     Attributes:
         cable_model: Name of the cable model in scenarios.
-        system: What is simulated.
         state: State after the last step; the memory stays the same.
         period_s: Time that one call of `step` advances, the control period.
         physics_step_s: Time step of the physics; an integer number of them makes a period.
@@ -196,13 +196,16 @@ class Plant(Protocol):
     """
 
     cable_model: str
-    system: SlungLoadSystem
     state: PlantState
     period_s: float
     physics_step_s: float
     substeps: int
     refined_periods: int
     reaction: Reaction
+
+    @property
+    def system(self) -> RigSystem:
+        """What is simulated."""
 
     @property
     def time_s(self) -> float:

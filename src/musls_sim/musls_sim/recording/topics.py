@@ -10,6 +10,9 @@ the drone (`cable_i/drone_end`). Each is the force of the upper side on the lowe
 of the link there, so x is the tension (positive: pull) and y, z act across. These two frames are
 names only and not part of /tf.
 
+`/drone_i/battery` says how the battery of a drone that has one (`propulsion.battery`) is: voltage,
+current (negative: it gives), charge [A h] and its share of the capacity.
+
 `/events` carries what happens suddenly, as text `kind: what`, e.g. `cable_broken: cable_2`.
 """
 
@@ -30,7 +33,7 @@ from rosbags.interfaces import (
 )
 
 from musls_description.rotations import rotate
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.interface import PlantState
 from musls_sim.recording import messages as msg
 
@@ -49,14 +52,14 @@ EVENTS = "/events"
 _FOREVER = QosTime(9223372036, 854775807)
 
 
-def body_names(system: SlungLoadSystem) -> list[str]:
+def body_names(system: RigSystem) -> list[str]:
     """Frames of the bodies: load, drone_1, drone_2 ..."""
     return ["load", *(f"drone_{i + 1}" for i in range(system.n_drones))]
 
 
-def state_columns(system: SlungLoadSystem) -> Columns:
+def state_columns(system: RigSystem) -> Columns:
     """Arrays of a row of state as it is recorded, row 0 of the first four the load."""
-    n, rotors = system.n_drones, len(system.drones[0].rotors)
+    n, rotors = system.n_drones, system.n_rotors
     return {
         "position_enu_m": (1 + n, 3),
         "orientation_wxyz": (1 + n, 4),
@@ -75,7 +78,7 @@ def state_values(state: PlantState) -> list[Array]:
     ]  # fmt: skip
 
 
-def published_columns(system: SlungLoadSystem) -> Columns:
+def published_columns(system: RigSystem) -> Columns:
     """Arrays of a row of state as `state_messages` takes it: body rates seen in the world."""
     columns = dict(state_columns(system))
     columns["omega_enu_rad_s"] = columns.pop("omega_body_rad_s")
@@ -89,7 +92,7 @@ def published(state: Row) -> Row:
     return row
 
 
-def state_messages(system: SlungLoadSystem) -> RowMessages:
+def state_messages(system: RigSystem) -> RowMessages:
     """Clock, transforms, poses, twists, tensions and rotor speeds."""
     bodies = body_names(system)
 
@@ -114,12 +117,12 @@ def state_messages(system: SlungLoadSystem) -> RowMessages:
     return build
 
 
-def shape_columns(system: SlungLoadSystem) -> Columns:
+def shape_columns(system: RigSystem) -> Columns:
     """Arrays of a row of cable shapes: the joints of each cable, world frame."""
     return {f"nodes_{i + 1}_enu_m": (c.links + 1, 3) for i, c in enumerate(system.cables)}
 
 
-def shape_messages(system: SlungLoadSystem) -> RowMessages:
+def shape_messages(system: RigSystem) -> RowMessages:
     """The cables as lines."""
 
     def build(time: Any, row: Row) -> Messages:
@@ -133,13 +136,13 @@ def shape_messages(system: SlungLoadSystem) -> RowMessages:
     return build
 
 
-def setpoint_columns(system: SlungLoadSystem) -> Columns:
+def setpoint_columns(system: RigSystem) -> Columns:
     """Arrays of a row of set-points, row 0 the load."""
     n = system.n_drones
     return {"position_enu_m": (1 + n, 3), "orientation_wxyz": (1 + n, 4)}
 
 
-def setpoint_messages(system: SlungLoadSystem) -> RowMessages:
+def setpoint_messages(system: RigSystem) -> RowMessages:
     """The set-points of load and drones, in the order of the rows."""
     bodies = body_names(system)
 
@@ -162,7 +165,40 @@ class RowKind(NamedTuple):
     columns: Columns
 
 
-def row_kinds(system: SlungLoadSystem) -> tuple[RowKind, RowKind, RowKind]:
+def battery_rows(system: RigSystem) -> list[int]:
+    """Drones that have a battery, from 0."""
+    return [
+        i for i, drone in enumerate(system.drones) if drone.propulsion and drone.propulsion.battery
+    ]
+
+
+def battery_columns(system: RigSystem) -> Columns:
+    """Arrays of a row of batteries: voltage, negative current, charge [A h], share of charge."""
+    return {msg.SINGLE: (len(battery_rows(system)), 4)}
+
+
+def battery_messages(system: RigSystem) -> RowMessages:
+    """The batteries of the drones that have one."""
+    batteries = [(i, system.drones[i].propulsion) for i in battery_rows(system)]
+
+    def build(time: Any, row: Row) -> Messages:
+        return [
+            (f"/drone_{i + 1}/battery", msg.battery(time, f"drone_{i + 1}", p.battery, values))
+            for (i, p), values in zip(batteries, row[msg.SINGLE], strict=True)
+            if p is not None and p.battery is not None
+        ]
+
+    return build
+
+
+def battery_kind(system: RigSystem) -> RowKind | None:
+    """Batteries; None where no drone has one."""
+    if not battery_rows(system):
+        return None
+    return RowKind(battery_messages(system), battery_columns(system))
+
+
+def row_kinds(system: RigSystem) -> tuple[RowKind, RowKind, RowKind]:
     """State, cable shapes and set-points."""
     return (
         RowKind(state_messages(system), published_columns(system)),
@@ -171,12 +207,13 @@ def row_kinds(system: SlungLoadSystem) -> tuple[RowKind, RowKind, RowKind]:
     )
 
 
-def recorded_topics(system: SlungLoadSystem) -> dict[str, str]:
+def recorded_topics(system: RigSystem) -> dict[str, str]:
     """Topics of a bag and their message types, in the order of the channels."""
     time = msg.stamp(0, 0)
     messages = [
         pair
-        for kind in row_kinds(system)
+        for kind in (*row_kinds(system), battery_kind(system))
+        if kind is not None
         for pair in kind.build(time, {name: np.zeros(size) for name, size in kind.columns.items()})
     ]
     messages += [(STAGE, msg.string("")), (EVENTS, msg.string(""))]

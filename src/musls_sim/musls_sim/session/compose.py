@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from musls_control.autopilot import Autopilot
 from musls_control.mission import FlightPlan, GroundSpot, compile_air_plan, compile_plan
+from musls_description.errors import ConfigError
+from musls_description.slung import slung_system
 from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
 from musls_sim.preflight.checks import Hover, check_hover, hover_in_formation
+from musls_sim.preflight.separation import check_separation
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
 from musls_sim.session.event_queue import check_stages
@@ -69,6 +72,8 @@ def compose(
         ConfigError: The scenario cannot work.
         Px4Error: A real PX4 is asked for and there is none.
     """
+    so_far = ", so far" if scenario.cable_model == "elastic" else ""
+    slung_system(scenario.system, f"cable_model = {scenario.cable_model}{so_far}")
     first = scenario.mission.stages[0].pose(np.zeros(1))[0]
     hover = hover_in_formation(scenario, first)
     if scenario.start.kind != "state":
@@ -76,6 +81,7 @@ def compose(
     plant = build_plant(scenario, hover)
     plan = _plan(scenario, plant.state, first)
     check_stages(scenario.events, plan.stage_names)
+    check_separation(scenario.system, plan, scenario.limits)
     # One source of noise a part: what one part draws does not change what another one gets.
     gusts, mocap, sensors = np.random.default_rng(scenario.seed).spawn(3)
     make = make_autopilot or AUTOPILOTS[scenario.autopilot.kind]
@@ -94,8 +100,13 @@ def build_plant(scenario: Scenario, hover: Hover) -> Plant:
     """Build the physics of a scenario.
 
     Raises:
-        ConfigError: The cable model cannot have this system or start.
+        ConfigError: The cable model cannot have this system, start or engine.
     """
+    if scenario.physics.engine != "embedded" and scenario.cable_model != "rigid_links":
+        raise ConfigError(
+            f"physics.engine = {scenario.physics.engine}: Gazebo has rigid links only, not "
+            f"cable_model = {scenario.cable_model}"
+        )
     return PLANTS[scenario.cable_model](
         PlantSetup(
             scenario.system,
@@ -105,6 +116,16 @@ def build_plant(scenario: Scenario, hover: Hover) -> Plant:
             jerks_cables=any(stage.jerks_cables for stage in scenario.mission.stages),
         )
     )
+
+
+def flight_plan(scenario: Scenario, hover: Hover) -> FlightPlan:
+    """The mission's set-points without a flight.
+
+    Raises:
+        ConfigError: The cable model cannot have this system or start, or the mission does not fit.
+    """
+    first = scenario.mission.stages[0].pose(np.zeros(1))[0]
+    return _plan(scenario, build_plant(scenario, hover).state, first)
 
 
 def mission_guidance(parts: Parts, observers: Sequence[Observer]) -> Guidance:

@@ -78,7 +78,7 @@ class MissionGuidance:
         self._plan, self._autopilot, self._announce = plan, autopilot, Announcer(observers)
         self._period_s, self._lands = period_s, plan.landing_speed_m_s is not None
         self._rows = _setpoint_rows(plan)
-        self._load_quaternion = from_yaw(plan.load_pose[:, 3])
+        self._load_quaternion = plan.load_orientation_wxyz
         self._drone_quaternion = from_yaw(plan.drone_yaw_rad)
         self.setpoint = DroneSetpoints(self._rows[0].copy())
         self._ticks = np.ceil(np.arange(rows + 1) / plan.rate_hz / period_s - 1e-9).astype(int)

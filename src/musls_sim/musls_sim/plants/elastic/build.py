@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
+from musls_description.slung import slung_system
 from musls_description.spawn import ground_spawn, slung_state
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantSetup
@@ -23,7 +24,9 @@ def build(setup: PlantSetup) -> ElasticPlant:
     Raises:
         ConfigError: The start cannot be reached with these cables.
     """
-    system, physics, start = setup.system, setup.physics, setup.start
+    physics, start, equilibrium = setup.physics, setup.start, setup.equilibrium
+    system = slung_system(setup.system, "cable_model = elastic, so far")
+    assert equilibrium is not None  # every slung load has one
     step = physics.step_size_s
     make = functools.partial(
         ElasticPlant,
@@ -35,8 +38,8 @@ def build(setup: PlantSetup) -> ElasticPlant:
         return make(ground_spawn(system))
     if start.kind == "air":
         return make(
-            setup.equilibrium.configuration,
-            rotor_speed_rad_s=trim_speeds_rad_s(system, setup.equilibrium),
+            equilibrium.configuration,
+            rotor_speed_rad_s=trim_speeds_rad_s(system, equilibrium),
         )
     if start.load is None or start.drones is None or len(start.drones) != system.n_drones:
         raise ConfigError(f"start.drones must have {system.n_drones} entries")

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from musls_description.drone import Box, Drone
 from musls_description.errors import ConfigError
 from musls_description.spawn import Configuration
-from musls_description.system import Box, Drone, Load, SlungLoadSystem
+from musls_description.system import Load, SlungLoadSystem
 from musls_description.tree import build_tree
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.aerodynamics import rotor_table
 from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic import line
@@ -36,6 +36,7 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.rigid_links.kinematics import body_motion, joint_table
 from musls_sim.plants.rigid_links.stability import substeps
+from musls_sim.plants.rotors import rotor_table
 
 Array = NDArray[np.float64]
 

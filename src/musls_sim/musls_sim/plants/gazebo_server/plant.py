@@ -21,7 +21,6 @@ from musls_sim.plants.aerodynamics import (
     add_body_drag,
     add_inputs,
     add_rotors,
-    rotor_table,
     spin_rotors,
 )
 from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY, collect_state, fastest_body
@@ -29,6 +28,7 @@ from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
 from musls_sim.plants.gazebo_server.server import GazeboServer
 from musls_sim.plants.ground import add_soft_ground
 from musls_sim.plants.interface import Change, PlantInputs, PlantState, Reaction, SimulationDiverged
+from musls_sim.plants.rotors import rotor_table
 
 Array = NDArray[np.float64]
 

@@ -117,14 +117,14 @@ class GazeboServer:
             ):
                 if fx or fy or fz or mx or my or mz:
                     link.add_world_wrench(ecm, vector(fx, fy, fz), vector(mx, my, mz))
-        except BaseException as error:  # noqa: BLE001 (raised again by `run`)
+        except BaseException as error:
             self._failure = self._failure or error
 
     def _after(self, info: Any, ecm: Any) -> None:
         try:
             self._read(ecm)
             self._watch()
-        except BaseException as error:  # noqa: BLE001 (raised again by `run`)
+        except BaseException as error:
             self._failure = self._failure or error
 
     def _find(self, ecm: Any) -> None:

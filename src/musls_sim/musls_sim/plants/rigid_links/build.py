@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
+from musls_description.slung import slung_system
 from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import SlungLoadSystem
 from musls_sim.physics import CONTROL_PERIOD_S
@@ -37,22 +38,24 @@ def build(setup: PlantSetup) -> DartPlant | GazeboPlant:
     Raises:
         ConfigError: The start cannot be reached with these cables.
     """
-    system, physics, start = setup.system, setup.physics, setup.start
+    physics, start, equilibrium = setup.physics, setup.start, setup.equilibrium
+    system = slung_system(setup.system, "cable_model = rigid_links")
+    assert equilibrium is not None  # every slung load has one
     in_air = start.kind == "air"
-    rotors = trim_speeds_rad_s(system, setup.equilibrium) if in_air else None
+    rotors = trim_speeds_rad_s(system, equilibrium) if in_air else None
     if start.kind == "state":
         configuration = _configuration_of(system, start, physics.gravity_m_s2)
     elif in_air:
-        configuration = setup.equilibrium.configuration
+        configuration = equilibrium.configuration
     else:
         configuration = ground_spawn(system)
     step = physics.step_size_s
     if physics.engine == "gazebo":
-        return _on_gazebo(setup, configuration, rotors)
+        return _on_gazebo(setup, system, configuration, rotors)
     plant = DartPlant(
         system,
         configuration,
-        physics_step_s=_auto_step_s(setup) if isinstance(step, str) else step,
+        physics_step_s=_auto_step_s(setup, system) if isinstance(step, str) else step,
         gravity_m_s2=physics.gravity_m_s2,
         exact_friction=physics.exact_friction,
         refine=physics.refine,
@@ -64,10 +67,13 @@ def build(setup: PlantSetup) -> DartPlant | GazeboPlant:
 
 
 def _on_gazebo(
-    setup: PlantSetup, configuration: Configuration, rotor_speed_rad_s: Array | None
+    setup: PlantSetup,
+    system: SlungLoadSystem,
+    configuration: Configuration,
+    rotor_speed_rad_s: Array | None,
 ) -> GazeboPlant:
     """The same on a Gazebo server, whose step nothing refines: it has to hold jerks as well."""
-    system, physics, start = setup.system, setup.physics, setup.start
+    physics, start = setup.physics, setup.start
     if start.kind == "state":
         bodies = (start.load, *(start.drones or ()))
         if any(np.any(b.velocity_enu_m_s) or np.any(b.omega_body_rad_s) for b in bodies if b):
@@ -85,10 +91,10 @@ def _on_gazebo(
     )
 
 
-def _auto_step_s(setup: PlantSetup) -> float:
+def _auto_step_s(setup: PlantSetup, system: SlungLoadSystem) -> float:
     """Largest step that is an integer part of the period and holds the mission's tensions."""
     margin = ENGAGEMENT_MARGIN if setup.jerks_cables else TENSION_MARGIN
-    limit = stable_step_s(setup.system, setup.physics.gravity_m_s2, margin)
+    limit = stable_step_s(system, setup.physics.gravity_m_s2, margin)
     return CONTROL_PERIOD_S / substeps(limit)
 
 
