@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -12,7 +12,7 @@ from musls_description.errors import ConfigError
 from musls_description.registry import Registry, any_of
 from musls_description.schema import Fraction, NonNegative, Positive, Vector3, spec
 from musls_description.system import RigSystem
-from musls_sim.plants.changes import RotorEfficiency
+from musls_sim.plants.changes import CutCable, RotorEfficiency
 from musls_sim.plants.interface import Change, Plant, PlantInputs
 from musls_sim.power import Power
 
@@ -142,6 +142,45 @@ class RotorFailure:
     def end(self, scene: Scene) -> None:
         """See `EventSpec.end`."""
         scene.apply(RotorEfficiency(self.drone, self.rotor, 1.0))
+
+
+@EVENTS.register("cut")
+@spec
+class Cut:
+    """A cable is cut in one of its segments.
+
+    Attributes:
+        kind: "cut".
+        when: What triggers it.
+        cable: Number of the cable, from 1.
+        segment: Number of the segment, from 1 at the load (end 1 of the cable).
+    """
+
+    cable_models: ClassVar[tuple[str, ...]] = CutCable.cable_models
+    duration_s: ClassVar[None] = None
+
+    kind: Literal["cut"] = "cut"
+    when: When
+    cable: Annotated[int, Field(ge=1)]
+    segment: Annotated[int, Field(ge=1)] = 1
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        if self.cable > len(system.cables):
+            raise ConfigError(f"events: cable {self.cable}, but there are {len(system.cables)}")
+        segments = system.cables[self.cable - 1].links
+        if self.segment > segments:
+            raise ConfigError(
+                f"events: segment {self.segment}, but cable {self.cable} has {segments}"
+            )
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        scene.apply(CutCable(self.cable, self.segment))
+        return f"cable_{self.cable}: cut in segment {self.segment}"
+
+    def end(self, scene: Scene) -> None:
+        """See `EventSpec.end`."""
 
 
 @EVENTS.register("poke")

@@ -57,8 +57,15 @@ class EventQueue:
         """Let an event happen when its trigger comes.
 
         Raises:
-            ConfigError: The system cannot have it.
+            ConfigError: The system, or the cable model, cannot have it.
         """
+        models = getattr(event, "cable_models", ())
+        model = self._scene.plant.cable_model
+        if models and model not in models:
+            raise ConfigError(
+                f"events: {event.kind}: the cable model '{model}' cannot do this; choose "
+                f"cable_model: {' or '.join(models)}"
+            )
         event.check(self._scene.plant.system)
         self._waiting.append(event)
 
