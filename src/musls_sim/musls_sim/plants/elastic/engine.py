@@ -61,6 +61,11 @@ class Engine:
         wrench_enu: The same in the world frame.
         command: Rotor commands, (n_drones, n_rotors) [rad/s].
         wind_enu_m_s: (3,).
+        feed: Drives of the winches at begin and end of a period, linear between, (n_winches, 2):
+            rate of free length of a feed [m/s], angular rate [rad/s] or torque [N m] of a drum. A
+            positive drive pays out.
+        by_rate: Whether feed is a rate, (n_winches,).
+        brake_nm: Torque up to which the brakes hold, (n_winches,).
         breaks: Segments that broke or were cut so far, in the order of time.
         can_break: Whether any segment has a break force.
     """
@@ -92,6 +97,9 @@ class Engine:
         self.wrench_body, self.wrench_enu = np.zeros((n, 6)), np.zeros((n, 6))
         self.command = np.zeros(rig.rotors.shape[:2])
         self.wind_enu_m_s = np.zeros(3)
+        self.feed = np.zeros((len(rig.winches), 2))
+        self.by_rate = self.tables.shafts[: len(rig.winches), c.BY_RATE] > 0.0
+        self.brake_nm = np.zeros(len(rig.winches))
         self.breaks: list[Break] = []
         self._cuts: list[tuple[float, int]] = []
         self.can_break = bool(np.isfinite(self.tables.breaks[:, c.LIMIT]).any())
@@ -107,6 +115,7 @@ class Engine:
     def restart(self) -> None:
         """Find the accelerations again after the state or the system was changed from outside."""
         self._set_paths(self.time_s)
+        self._set_drives()
         if self._advance(0) < 0:
             raise SimulationDiverged("elastic cables: no accelerations for this start")
         self.start_energy_j = float(energies(self.tables).sum())
@@ -121,6 +130,23 @@ class Engine:
             else:
                 self.tables.path[b] = 0.0
                 self.tables.path[b, :, :3] = p[c.BX : c.BX + 3]
+
+    def _set_drives(self) -> None:
+        """Hand the drives over; where one jumps, the accelerations are found anew.
+
+        Not for a rate that jumps itself: its jerk has no acceleration.
+        """
+        if not len(self.feed):
+            return
+        rows, feed = self.tables.shafts[: len(self.feed)], self.feed
+        gap = np.abs(rows[:, c.DRIVE + 1] - feed[:, 0]) > 1e-9
+        bend = np.abs(np.diff(rows[:, c.DRIVE : c.DRIVE + 2]) - np.diff(feed))[:, 0] > 1e-9
+        switched = rows[:, c.BY_RATE] != self.by_rate
+        braked = rows[:, c.BRAKE] != self.brake_nm
+        jumped = np.where(self.by_rate, bend & ~gap & ~switched, gap | braked | switched)
+        self.tables.parameters[c.JUMPED] = float(jumped.any())
+        rows[:, c.DRIVE : c.DRIVE + 2] = self.feed
+        rows[:, c.BY_RATE], rows[:, c.BRAKE] = self.by_rate, self.brake_nm
 
     def prescribe(self, bodies: set[int], paths: dict[int, Path]) -> None:
         """Choose which bodies are prescribed from now on.
@@ -149,6 +175,7 @@ class Engine:
             SimulationDiverged: No step was short enough.
         """
         self._set_paths(self.time_s)
+        self._set_drives()
         if self._cuts:
             self._schedule_cuts()
         steps = self._advance(self.substeps)
@@ -246,7 +273,7 @@ class Engine:
         Returns:
             Largest acceleration that is left [m/s2].
         """
-        t, before = self.tables, np.inf
+        t, before, longest = self.tables, np.inf, step_s
         self.restart()  # the outside wrenches are those of now: no jump to begin with
         for _ in range(200):
             self._stop()
@@ -257,7 +284,7 @@ class Engine:
             moved = np.abs(t.nodes[:, c.V : c.V + 3]).max() * step_s
             if moved < 1e-13 or (moved >= before and moved < 1e-11):
                 break
-            before = moved
+            before, step_s = moved, min(2.0 * step_s, longest)
         self._stop()
         self.restart()
         left = [np.abs(t.nodes[:, c.A : c.A + 3]).max(), np.abs(t.bodies[:, c.BA : c.BA + 3]).max()]
@@ -270,6 +297,7 @@ class Engine:
             t.nodes[:, column : column + 3] = 0.0
         for column in (c.BV, c.BA, c.BW, c.BTAU, c.BL):
             t.bodies[:, column : column + 3] = 0.0
+        t.shafts[:, [c.YV, c.YA]] = 0.0
 
     # ------------------------------------------------------------------ what tests and plants read
 
@@ -303,6 +331,35 @@ class Engine:
         """
         column = (c.END_FORCE_A, c.END_FORCE_B)[end]
         return self.tables.cables[cable, column : column + 3]
+
+    def length_m(self, cable: int) -> float:
+        """Free rest length of a cable."""
+        row, changes = self.tables.cables[cable], self.tables.kinds[cable, c.REELS] > 0
+        return float(row[c.REST_LENGTH] if changes else self.rig.cables[cable].length_m)
+
+    @property
+    def angle_rad(self) -> Array:
+        """Angles of winches, then wheels, since the start (length out of a feed), (n_shafts,)."""
+        return self.tables.shafts[:, c.Y]
+
+    @property
+    def rate_rad_s(self) -> Array:
+        """Their rates, (n_shafts,)."""
+        return self.tables.shafts[:, c.YV]
+
+    @property
+    def drive_nm(self) -> Array:
+        """Torques of the drives at the end of the step (force of a feed), positive pays out."""
+        return self.tables.shafts[: len(self.feed), c.TORQUE]
+
+    @property
+    def halted(self) -> Array:
+        """Direction in which winches, then wheels, cannot turn on, (n_shafts,).
+
+        1: no cable left on the winch (on the first side of the wheel); -1: reeled in (none left on
+        the second side); 0: neither.
+        """
+        return self.tables.shafts[:, c.HALTED]
 
     def body(self, index: int, column: int) -> Array:
         """Three columns of a body, see `columns`."""

@@ -17,6 +17,7 @@ from musls_sim.plants.elastic.columns import (
     FRAGILE,
     GRAVITY,
     ITERATIONS,
+    JUMPED,
     MADE_J,
     PEAK,
     T_BEGIN,
@@ -24,6 +25,7 @@ from musls_sim.plants.elastic.columns import (
 )
 from musls_sim.plants.elastic.output import collect_bodies, collect_cables
 from musls_sim.plants.elastic.reactions import react
+from musls_sim.plants.elastic.shafts import begin_shafts, react_shafts
 from musls_sim.plants.elastic.stage import solve_stage
 from musls_sim.plants.elastic.step import (
     EULER_STEPS,
@@ -170,14 +172,18 @@ def advance(
     t = unpack(x, integers, layout)
     drive = Drive(period, command, wind, wrench_body, wrench_enu)
     fragile, changing = t.parameters[FRAGILE] > 0.0, kept.shape[1]
-    losses, bracket = t.work[28:32], t.work[68:72]
+    losses, bracket = t.work[28:33], t.work[90:94]
     t.segments[:, PEAK] = 0.0
+    begin_shafts(t.shafts, t.turning, t.cables)
     start = steps == 0
     if start:
         part(t, 0.0)
-    again = start or (fragile and _part(t, 0.0) > 0)
+    again = start or (fragile and _part(t, 0.0) > 0) or t.parameters[JUMPED] > 0.0
+    t.old_sums[:] = t.sums
     if steps > 1 or fragile:
         kept[0] = x[:changing]
+    elif again:
+        kept[1] = x[:changing]
     mode, level, i, euler, trial = _START if again else _FIRST, 0, 0, 0, 0
     at, now, switched, before, allowed, rough = 0.0, 0.0, 0.0, 0.0, 0.0, False
     while start or i < steps:
@@ -194,9 +200,10 @@ def advance(
                 return -1
             _give_up(t, x, kept, drive, mode, steps > 1 or fragile)
             level, steps, i, at, trial = level + 1, 2 * steps, 0, 0.0, 0
-            mode = _START if fragile else _FIRST
+            mode = _START if fragile or again else _FIRST
             continue
         react(t.bodies, t.numbers, t.kinds, t.cables, t.nodes, t.parameters[GRAVITY])
+        react_shafts(t)
         if mode == _FIRST:
             mode, switched, rough = _SECOND, losses[3], solved > 1
             if fragile:
@@ -224,7 +231,7 @@ def advance(
             if level < refinements and gained(t, before) > allowed:
                 _give_up(t, x, kept, drive, mode, steps > 1 or fragile)
                 level, steps, i, at, trial = level + 1, 2 * steps, 0, 0.0, 0
-                mode = _START if fragile else _FIRST
+                mode = _START if fragile or again else _FIRST
                 continue
         else:
             end_start(t, losses)

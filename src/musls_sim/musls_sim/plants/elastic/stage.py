@@ -18,7 +18,7 @@ from musls_sim.plants.elastic.assembly import (
     assemble_bending,
     assemble_lumps,
 )
-from musls_sim.plants.elastic.blocks import eliminate, solve_envelope, substitute_back
+from musls_sim.plants.elastic.blocks import eliminate, solve_envelope
 from musls_sim.plants.elastic.bodies import (
     balance,
     correct,
@@ -58,19 +58,23 @@ from musls_sim.plants.elastic.columns import (
     GRAVITY,
     GROUND,
     IW,
+    LENGTH_SHIFT,
     POINT_A,
     POINT_B,
+    REELS,
     REST_RATE,
     RIGHT,
+    S_DOF,
     SEGMENTS,
     TAIL,
     TOLERANCE_N,
+    TURN_RIGHT,
     VK,
     VS,
     XS,
 )
 from musls_sim.plants.elastic.contact import corner_forces, near_ground
-from musls_sim.plants.elastic.coupling import add_ends, gather_ends, spread_ends
+from musls_sim.plants.elastic.coupling import add_ends, finish_general, gather_ends, spread_ends
 from musls_sim.plants.elastic.leaf import invert_free, invert_touching, move_leaf, prepare_leaf
 from musls_sim.plants.elastic.plain import (
     add_tail,
@@ -79,6 +83,8 @@ from musls_sim.plants.elastic.plain import (
     finish_plain,
     move_tail,
 )
+from musls_sim.plants.elastic.reel_coupling import add_columns
+from musls_sim.plants.elastic.reeling import add_reels, add_wound, place_reels, reel_error
 from musls_sim.plants.elastic.remainder import (
     TENSION_SHARE,
     contact_error,
@@ -86,6 +92,7 @@ from musls_sim.plants.elastic.remainder import (
     note_ends,
     tension_error,
 )
+from musls_sim.plants.elastic.shafts import balance_shafts, move_shafts
 
 
 @compiled()
@@ -176,41 +183,10 @@ def _begin_bodies(bodies, numbers, motion, corners, parameters, matrix, n_dofs, 
                 s[first + 3 + i, first + 3 + j] = p[IW + 3 * i + j] / (dh * dh)
         if near:
             n = numbers[b, B_FIRST_CORNER]
-            corner_forces(
-                p,
-                motion[b],
-                corners[n : n + numbers[b, B_CORNERS]],
-                ground,
-                parameters[FRICTION],
-                dh,
-                s,
-                first,
-                r,
-                k3,
-            )
+            touching = corners[n : n + numbers[b, B_CORNERS]]
+            corner_forces(p, motion[b], touching, ground, parameters[FRICTION], dh, s, first, r, k3)
         if numbers[b, B_DOF] < 0:
             invert_touching(own, p)
-
-
-@compiled()
-def _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part):
-    """Displacements of a bordered cable's nodes from those of its ends."""
-    rows, first = 3 * (kind[SEGMENTS] - 1), kind[FIRST_ROW]
-    width = 8 if kind[BENDS] else 5
-    substitute_back(band, border, right, ends, first, rows, width, kind[BORDER])
-    start = kind[FIRST_NODE]
-    scale = 1.0 / (dh * dh)
-    for i in range(1, kind[SEGMENTS]):
-        node, row = nodes[start + i], first + 3 * (i - 1)
-        for k in range(3):
-            d = part * right[row + k]
-            node[DELTA + k] = d
-            node[AS + k] += scale * d
-            node[VS + k] += d / dh
-            node[XS + k] += d
-    for node in (nodes[start], nodes[start + kind[SEGMENTS]]):
-        for k in range(3):
-            node[DELTA + k] *= part
 
 
 @compiled()
@@ -265,27 +241,38 @@ def _assemble_general_cable(t, c, dh, wind, losses):
             kind, cable, nodes, segments, band, border, right, corner, edge, dh, work, k3,
             t.blocks[1],
         )  # fmt: skip
-    eliminate(band, border, right, corner, edge, first, rows, width, kind[BORDER])
+    if kind[REELS] > 0:
+        gravity = t.parameters[GRAVITY]
+        add_reels(kind, cable, t.laws, nodes, segments, border, right, corner, edge, gravity, dh)
+        add_wound(kind, cable, t.turning, nodes, border, right, corner, edge, gravity)
+    columns = kind[BORDER] + kind[REELS]
+    eliminate(band, border, right, corner, edge, first, rows, width, columns)
     gather_ends(kind, band, border, right, corner, edge, t.small[c], t.small_right[c])
     add_ends(
         kind, cable, nodes, t.bodies, t.numbers, t.small[c], t.small_right[c], t.matrix,
         t.blocks[2], k3,
     )  # fmt: skip
+    if kind[REELS] > 0:
+        add_columns(t, kind, cable, t.small[c], t.small_right[c])
 
 
 @compiled()
 def _solve_bodies(t):
-    """Displacements of the bodies that are no leaves; returns whether there is a solution."""
+    """Displacements of shafts and of bodies that are no leaves; returns whether there are any."""
     for b in range(t.bodies.shape[0]):
         first = t.numbers[b, B_DOF]
         if first >= 0:
             t.unknown[first : first + 6] = t.bodies[b, RIGHT : RIGHT + 6]
+    for w in range(t.shafts.shape[0]):
+        t.unknown[t.turning[w, S_DOF]] = t.shafts[w, TURN_RIGHT]
     if not solve_envelope(t.matrix, t.envelope, t.unknown, t.counts[0]):
         return False
     for b in range(t.bodies.shape[0]):
         first = t.numbers[b, B_DOF]
         if first >= 0:
             t.bodies[b, RIGHT : RIGHT + 6] = t.unknown[first : first + 6]
+    for w in range(t.shafts.shape[0]):
+        t.shafts[w, TURN_RIGHT] = t.unknown[t.turning[w, S_DOF]]
     return True
 
 
@@ -313,12 +300,13 @@ def _move_plain_cable(t, c, dh, part, losses):
 @compiled()
 def _move_general_cable(t, c, dh, part):
     """Move the nodes of any cable."""
-    kind, cable, ends = t.kinds[c], t.cables[c], t.work[45:52]
+    kind, cable, ends = t.kinds[c], t.cables[c], t.work[80:88]
     spread_ends(
-        kind, cable, t.nodes, t.bodies, t.numbers, t.small[c], t.small_right[c], t.right, ends,
-        t.blocks[2], t.work[32:45],
+        kind, cable, t.nodes, t.bodies, t.numbers, t.shafts, t.small[c], t.small_right[c], t.right,
+        ends, t.blocks[2], t.work[64:78],
     )  # fmt: skip
-    _finish_general(kind, cable, t.nodes, t.segments, t.band, t.border, t.right, ends, dh, part)
+    cable[LENGTH_SHIFT] *= part
+    finish_general(kind, cable, t.nodes, t.segments, t.band, t.border, t.right, ends, dh, part)
 
 
 @compiled()
@@ -349,7 +337,8 @@ def solve_stage(t, dh, s, drive, iterations, losses):
         drive: What acts in the period, see `tables.Drive`.
         iterations: Most solutions to try.
         losses: Power lost in the cables, on the ground, work rate of the air on cables [W], and the
-            number of segments and corners that began or ceased to carry within the step, (4,).
+            number of segments and corners that began or ceased to carry within the step, power of
+            the winches' drives [W], (5,).
 
     Returns:
         Number of solutions, 0 if they did not converge.
@@ -358,6 +347,7 @@ def solve_stage(t, dh, s, drive, iterations, losses):
     kinds, cables = t.kinds, t.cables
     n_bodies, n_cables = bodies.shape[0], kinds.shape[0]
     place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period)
+    place_reels(t, dh, s, drive.period)
     for iteration in range(1, iterations + 1):
         outside(t, drive, t.stage_speed)
         _begin_bodies(
@@ -365,6 +355,7 @@ def solve_stage(t, dh, s, drive, iterations, losses):
             t.blocks[0], t.work[52:55], dh,
         )  # fmt: skip
         losses[:] = 0.0
+        balance_shafts(t, dh, s)
         # Newton's method may go round in circles between slack and taut: half a step breaks them.
         part = 0.5 if iteration > 4 and iteration % 2 == 1 else 1.0
         for c in range(n_cables):
@@ -386,6 +377,9 @@ def solve_stage(t, dh, s, drive, iterations, losses):
                 correct(bodies[b], dh)
         note_ends(kinds, nodes, dh)
         place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period)
+        move_shafts(t.shafts, part, dh)
+        place_reels(t, dh, s, drive.period)
+        worst = max(worst, reel_error(t, losses))
         for c in range(n_cables):
             if kinds[c, FOLD] == BORDERED:
                 error, lost, switched = tension_error(

@@ -73,7 +73,9 @@ from musls_sim.plants.elastic.columns import (
 )
 from musls_sim.plants.elastic.contact import near_ground, settle_corners
 from musls_sim.plants.elastic.energy import add_energies
+from musls_sim.plants.elastic.reeling import set_lengths
 from musls_sim.plants.elastic.rotations import similar
+from musls_sim.plants.elastic.shafts import know_shafts, settle_shafts, start_shafts
 from musls_sim.plants.elastic.stage import outside
 
 GAMMA = 2.0 - np.sqrt(2.0)
@@ -158,7 +160,7 @@ def _count(bodies, numbers, v, omega, sums, weight, losses):
         weight: Time for which this counts [s].
         losses: From `solve_stage`.
     """
-    work = losses[2]
+    work = losses[2] + losses[4]
     for b in range(bodies.shape[0]):
         p = bodies[b]
         for k in range(3):
@@ -188,6 +190,7 @@ def _settle(t):
     for n in t.nodes:
         for k in range(3):
             n[X + k], n[V + k], n[A + k] = n[XS + k], n[VS + k], n[AS + k]
+    settle_shafts(t)
     for s in t.segments:
         s[PEAK] = max(s[PEAK], s[TENSION])
         s[TAUT] = 1.0 if s[TENSION] > 0.0 else 0.0
@@ -211,6 +214,7 @@ def begin_first(t, drive, share):
     _count(t.bodies, t.numbers, BV, BW, t.sums, W * h, t.losses)
     spin_rotors(t.stage_speed, drive.command, t.rotors, GAMMA * h)
     _know_first(t.nodes, D * h)
+    know_shafts(t.shafts, 0, D * h, 0.0)
     for p in t.bodies:
         know(p, True, D * h, GAMMA * h)
     return D * h
@@ -223,6 +227,7 @@ def begin_second(t, drive, share, losses):
     _count(t.bodies, t.numbers, BVS, BWS, t.sums, W * h, losses)
     spin_rotors(t.stage_speed, drive.command, t.rotors, (1.0 - GAMMA) * h)
     _know_second(t.nodes, W * h, D * h)
+    know_shafts(t.shafts, 1, W * h, AHEAD)
     for p in t.bodies:
         remember_first_stage(p)
         know(p, False, W * h, AHEAD)
@@ -235,6 +240,7 @@ def begin_euler(t, drive, dh):
     t.stage_speed[:] = t.speed
     spin_rotors(t.stage_speed, drive.command, t.rotors, dh)
     _know_start(t.nodes, t.bodies, dh)
+    know_shafts(t.shafts, 2, dh, 0.0)
 
 
 @compiled()
@@ -250,6 +256,7 @@ def begin_start(t):
     """Set up the tiny step that gives the accelerations of the state."""
     t.stage_speed[:] = t.speed
     _know_start(t.nodes, t.bodies, START_STEP_S)
+    know_shafts(t.shafts, 2, START_STEP_S, 0.0)
     return START_STEP_S
 
 
@@ -257,6 +264,7 @@ def begin_start(t):
 def end_start(t, losses):
     """Take the accelerations of the tiny step, and leave the state."""
     t.losses[:] = losses
+    start_shafts(t.shafts)
     for n in t.nodes:
         for k in range(3):
             n[A + k] = n[AS + k]
@@ -288,6 +296,7 @@ def stored_energy(t):
     """Energy of the state [J]."""
     energy = t.work[52:56]
     energy[:] = 0.0
+    set_lengths(t, True)
     add_energies(t, energy)
     return energy[0] + energy[1] + energy[2] + energy[3]
 
