@@ -217,7 +217,8 @@ def advance(
                 rewind(t, drive)
                 mode = _FIRST
                 continue
-            switched, rough = switched + losses[3], rough or solved > 1
+            # Not in steps without refinement: those of a search for an equilibrium.
+            switched, rough = switched + losses[3], refinements > 0 and (rough or solved > 1)
             if not end_second(t, x, kept, (now - at) * period, switched, rough, losses):
                 mode, euler, before = _EULER, 0, stored_energy(t)
                 allowed = max(EULER_MADE * t.parameters[MADE_J], MADE_SHARE * moving_energy(t))
