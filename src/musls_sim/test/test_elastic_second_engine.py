@@ -64,7 +64,7 @@ def swung_in_mujoco(engine, time_s, step_s=1e-4):
 
 
 def test_a_swinging_line_moves_as_in_mujoco():
-    """No damping, which MuJoCo lets act on slack lines too; the difference vanishes with the step."""
+    """No damping, which MuJoCo lets act on slack lines too; converges to its motion."""
     wanted = swung_in_mujoco(swinging(0.004), 0.6)
     errors = []
     for period in (0.004, 0.002, 0.001):

@@ -15,7 +15,6 @@ from musls_sim.plants.elastic.columns import (
     B_FREE,
     B_LUMPS,
     B_MASS,
-    BENDS,
     BODY_A,
     BODY_B,
     BVS,
@@ -24,7 +23,6 @@ from musls_sim.plants.elastic.columns import (
     C_PLACE,
     DELTA,
     DIRECTION,
-    EI,
     ELASTIC,
     FIRST_NODE,
     FIRST_SEGMENT,
@@ -59,7 +57,6 @@ def tension_error(kind, cable, laws, nodes, segments, tolerance, dh):
     """
     start, begin = kind[FIRST_NODE], kind[FIRST_SEGMENT]
     worst, largest, lost, switched = 0.0, 0.0, 0.0, 0.0
-    turned = 0.0
     rest_rate = cable[REST_RATE] / kind[SEGMENTS]
     shift = cable[LENGTH_SHIFT] / kind[SEGMENTS]
     for i in range(kind[SEGMENTS]):
@@ -80,8 +77,6 @@ def tension_error(kind, cable, laws, nodes, segments, tolerance, dh):
             x * (b[VS] - a[VS]) + y * (b[VS + 1] - a[VS + 1]) + z * (b[VS + 2] - a[VS + 2])
         ) / max(length, SHORTEST)
         inverse = 1.0 / s[REST]
-        if kind[BENDS]:
-            turned = max(turned, _turned(s, a, b, longer))
         strain = length * inverse - 1.0
         strain_rate = (rate - rest_rate * (1.0 + strain)) * inverse
         tension, elastic, _ = axial_force(strain, strain_rate, kind, cable, laws, dh)
@@ -91,34 +86,7 @@ def tension_error(kind, cable, laws, nodes, segments, tolerance, dh):
         lost += (s[TENSION] - elastic) * (rate - rest_rate * (1.0 + strain))
         if kind[SLACK] and (s[TENSION] > 0.0) != (s[TAUT] > 0.0):
             switched += 1.0
-    if kind[BENDS]:
-        bent = _bent(segments[begin : begin + kind[SEGMENTS]])
-        shortest = segments[begin, REST]
-        stiff = cable[EI] / (shortest * shortest)
-        worst = max(worst, stiff * turned)
-        largest += stiff * bent
     return worst / (TENSION_SHARE * largest + tolerance), lost, switched
-
-
-@compiled()
-def _turned(s, a, b, longer):
-    """Square of the angle by which the last solution turned a segment [rad2]."""
-    size2 = 0.0
-    for k in range(3):
-        size2 += (b[DELTA + k] - a[DELTA + k]) ** 2
-    return max(size2 - longer * longer, 0.0) / max(s[LENGTH] * s[LENGTH], SHORTEST)
-
-
-@compiled()
-def _bent(segments):
-    """Largest kink of a cable, by the directions of the last linearisation [rad, up to 2]."""
-    most = 0.0
-    for i in range(segments.shape[0] - 1):
-        size2 = 0.0
-        for k in range(3):
-            size2 += (segments[i + 1, DIRECTION + k] - segments[i, DIRECTION + k]) ** 2
-        most = max(most, size2)
-    return np.sqrt(most)
 
 
 @compiled()
