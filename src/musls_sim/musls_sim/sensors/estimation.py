@@ -8,6 +8,7 @@ predictor) by the stationary gains of a Kalman filter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
@@ -137,6 +138,7 @@ class MotionCapture:
         self._block = self._BLOCK
         self._noise = np.zeros((self._BLOCK, n, 12))
         self._chance = np.ones((self._BLOCK, n))
+        self._blind = np.zeros(n, bool)
         self._lossy = spec.dropout_fraction > 0.0
         self._load = _load_tracker(spec, state, period_s, generator) if with_load else None
 
@@ -147,6 +149,27 @@ class MotionCapture:
             if self._lossy:
                 self._chance[:] = self._generator.random(self._chance.shape)
             self._block = 0
+        if self._blind.any():
+            kept = self._chance[self._block].copy()
+            self._chance[self._block, self._blind] = -1.0
+            self._step(state)
+            self._chance[self._block - 1] = kept  # the same noise serves again
+        else:
+            self._step(state)
+
+    def see(self, drones: Sequence[int], *, seen: bool, load: bool) -> None:
+        """Let motion capture see drones again, or not any more.
+
+        Args:
+            drones: Rows of the drones, from 0.
+            seen: Whether it sees them from now on.
+            load: Whether this goes for the load, too.
+        """
+        self._blind[list(drones)] = not seen
+        if load and self._load is not None:
+            self._load.seen = seen
+
+    def _step(self, state: PlantState) -> None:
         tick = self._tick
         sampled = int((tick + 1) * self._samples_per_tick) > int(tick * self._samples_per_tick)
         _fuse(
