@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from musls_description.drone import Drone
 from musls_description.errors import ConfigError
 from musls_description.library import build_system, load_system
 from musls_description.propulsion import (
@@ -18,7 +19,7 @@ from musls_description.propulsion import (
     Propulsion,
 )
 from musls_description.schema import build, to_data
-from musls_description.system import Drone, SlungLoadSystem
+from musls_description.system import SlungLoadSystem
 
 PAPER_MASS_KG, PAPER_GRAVITY = 10.0224, 9.81
 RPM = math.pi / 30.0

@@ -10,7 +10,7 @@ import numpy as np
 from musls_description.errors import ConfigError
 from musls_description.registry import Registry, any_of
 from musls_description.schema import Fraction, Positive, Vector3, spec
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import Change, Plant, PlantInputs
 from musls_sim.power import Power
@@ -95,7 +95,7 @@ class EventSpec(Protocol):
     when: When
     duration_s: float | None
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """Refuse an event that this system cannot have, before the flight.
 
         Raises:
@@ -134,7 +134,7 @@ class RotorFailure:
     efficiency: Fraction = 0.0
     duration_s: Positive | None = None
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
         check_drone(self.drone, system)
         if self.rotor is not None and self.rotors:
@@ -188,7 +188,7 @@ class Poke:
     moment_enu_n_m: Vector3 = (0.0, 0.0, 0.0)
     duration_s: Positive
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
         body_row(self.body, system)
 

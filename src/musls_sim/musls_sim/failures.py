@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from musls_description.errors import ConfigError
 from musls_description.schema import Positive, Vector3, spec
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.events import Scene
 from musls_sim.plants.changes import LoadMass, RotorEfficiency, refusal
 from musls_sim.sensors.estimation import MotionCapture
@@ -30,7 +30,7 @@ class DroneLost:
     drone: One
     duration_s: ClassVar[float | None] = None
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
         check_drone(self.drone, system)
 
@@ -63,7 +63,7 @@ class MocapOutage:
     load: bool = True
     duration_s: Positive
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
         for drone in self.drones:
             check_drone(drone, system)
@@ -110,7 +110,7 @@ class Gust:
     velocity_enu_m_s: Vector3
     duration_s: Positive
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
 
     def begin(self, scene: Scene) -> str:
@@ -147,8 +147,10 @@ class LoadMassChange:
     mass_kg: Positive
     duration_s: ClassVar[float | None] = None
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
+        if system.load is None:
+            raise ConfigError(f"events: load_mass, but {system.name} has no load")
 
     def fits(self, scene: Scene) -> None:
         """See `EventSpec`."""
@@ -189,7 +191,7 @@ class LinkLost:
     action: Literal["land", "hold"] = "land"
     duration_s: Positive | None = None
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
         check_drone(self.drone, system)
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from musls_description.errors import ConfigError
 from musls_description.schema import Finite, Fraction, NonNegative, Number, spec
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.power_kernel import CHARGE
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Seen:
 class Condition(Protocol):
     """Something that holds or does not."""
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """Refuse what this system does not have.
 
         Raises:
@@ -55,19 +55,20 @@ class Condition(Protocol):
         """The condition holds above the first or below the second."""
 
 
-def body_row(name: str, system: SlungLoadSystem) -> int:
+def body_row(name: str, system: RigSystem) -> int:
     """Row of a body in arrays of all bodies: 0 for "load", i for "drone_i".
 
     Raises:
         ConfigError: No such body.
     """
-    names = ["load", *(f"drone_{i}" for i in range(1, system.n_drones + 1))]
+    names = ["load"] if system.load is not None else []
+    names += [f"drone_{i}" for i in range(1, system.n_drones + 1)]
     if name not in names:
         raise ConfigError(f"events: unknown body '{name}': choose one of {', '.join(names)}")
-    return names.index(name)
+    return _row(name)
 
 
-def check_drone(number: int, system: SlungLoadSystem) -> None:
+def check_drone(number: int, system: RigSystem) -> None:
     """Refuse a drone that does not exist.
 
     Raises:
@@ -104,7 +105,7 @@ class Tension:
         """Check what concerns more than one field."""
         _one_limit(self.above_n, self.below_n, "_n")
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `Condition.check`."""
         if self.cable > len(system.cables):
             raise ConfigError(f"events: cable {self.cable}, but there are {len(system.cables)}")
@@ -140,7 +141,7 @@ class Height:
         """Check what concerns more than one field."""
         _one_limit(self.above_m, self.below_m, "_m")
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `Condition.check`."""
         body_row(self.body, system)
 
@@ -172,7 +173,7 @@ class Distance:
         """Check what concerns more than one field."""
         _one_limit(self.above_m, self.below_m, "_m")
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `Condition.check`."""
         if body_row(self.bodies[0], system) == body_row(self.bodies[1], system):
             raise ConfigError(f"events: distance of {self.bodies[0]} to itself")
@@ -200,7 +201,7 @@ class Charge:
     drone: One
     below: Fraction
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `Condition.check`."""
         check_drone(self.drone, system)
         propulsion = system.drones[self.drone - 1].propulsion

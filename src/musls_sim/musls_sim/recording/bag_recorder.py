@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.interface import Plant
 from musls_sim.recording import topics
 from musls_sim.recording.bag_file import BagFile
@@ -54,7 +54,7 @@ class BagRecorder(MemoryRecorder):
     def __init__(
         self,
         folder: Path,
-        system: SlungLoadSystem,
+        system: RigSystem,
         *,
         step_period_s: float,
         rate_hz: float = 50.0,

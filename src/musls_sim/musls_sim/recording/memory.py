@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.interface import Plant
 from musls_sim.recording import topics
 from musls_sim.recording.row_store import RowStore
@@ -64,7 +64,7 @@ class MemoryRecorder:
 
     def __init__(
         self,
-        system: SlungLoadSystem,
+        system: RigSystem,
         *,
         step_period_s: float,
         rate_hz: float = 50.0,
@@ -96,7 +96,7 @@ class MemoryRecorder:
         self._stage: str | None = None
         self._position = np.zeros((1 + system.n_drones, 3))
         self._orientation = np.zeros((1 + system.n_drones, 4))
-        self._cables = range(system.n_drones)
+        self._cables = range(system.n_cables)
 
     def due(self, step_index: int) -> bool:
         """Whether a control step is to be recorded."""
@@ -205,7 +205,7 @@ class MemoryRecorder:
         self.close()
 
 
-def _capacity_ah(system: SlungLoadSystem, index: int) -> float:
+def _capacity_ah(system: RigSystem, index: int) -> float:
     propulsion = system.drones[index].propulsion
     assert propulsion is not None and propulsion.battery is not None  # see `battery_rows`
     return propulsion.battery.capacity_ah

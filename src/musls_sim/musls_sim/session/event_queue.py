@@ -91,10 +91,7 @@ class EventQueue:
         Raises:
             ConfigError: The system, or this flight, cannot have it.
         """
-        if isinstance(event, Mapping):
-            fields = {"when": When(time_s=0.0)} | dict(event)
-            event = build(EVENTS[fields.get("kind", "")], fields, "event")
-        self._waiting.append(_Waiting(self._checked(event), at_once=True))
+        self._waiting.append(_Waiting(self._checked(_built(event)), at_once=True))
 
     def trigger(self, name: str) -> None:
         """Let an event that waits happen at the beginning of the next period.
@@ -175,6 +172,14 @@ class EventQueue:
         if when.event is not None:
             return self._begun_s.get(when.event)
         return 0.0
+
+
+def _built(event: EventSpec | Mapping[str, Any]) -> EventSpec:
+    if not isinstance(event, Mapping):
+        return event
+    fields = {"when": When(time_s=0.0)} | dict(event)
+    made: EventSpec = build(EVENTS[fields.get("kind", "")], fields, "event")
+    return made
 
 
 def names_of(event: EventSpec) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
+from musls_sim.driving.driver import RigDriver
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.interface import EventSource, PlantInputs, PlantState
@@ -138,7 +139,7 @@ class Session(Loop):
         scenario, system = self.scenario, self.scenario.system
         self.guidance = make_guidance(self.parts, self.observers)
         self.inputs = PlantInputs.zeros(system)
-        self.command = MotorCommands.zeros(system.n_drones, len(system.drones[0].rotors))
+        self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
         self.control = Control(
             flying,
             self.parts,
@@ -172,6 +173,7 @@ class Session(Loop):
             (
                 self.control.step,
                 *self._air(),
+                *self._drive(),
                 *self._moving(),
                 *self._tell_events(),
                 self._estimate(),
@@ -315,6 +317,14 @@ class Session(Loop):
             target[:] = wind.velocity_enu_m_s
 
         return (blow,)
+
+    def _drive(self) -> tuple[Step, ...]:
+        """Anchors and winches; nothing to do where nothing is asked of them."""
+        plant = self.plant
+        driver = RigDriver(
+            self.scenario.rig, plant.system, self.inputs, plant.state, plant.period_s
+        )
+        return () if driver.idle else (driver.step,)
 
     def _moving(self) -> tuple[Step, ...]:
         """The plant, between what motors and batteries do to its inputs."""
