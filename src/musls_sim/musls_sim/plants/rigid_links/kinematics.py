@@ -17,7 +17,9 @@ Array = NDArray[np.float64]
 
 # Columns of a row of the table of joints.
 _ROTATION_IN_PARENT, _POSITION_IN_PARENT, _ROTATION_IN_CHILD, _POSITION_IN_CHILD = 0, 9, 12, 21
-JOINT_COLUMNS = 24
+_STRAIGHT = 24
+"""Last column: 1 if both rotations are identities, as between the links of a cable, else 0."""
+JOINT_COLUMNS = 25
 
 # Columns of a row of body motion after those of `bodies`: the world directions of the joint axes.
 AXIS_Z, AXIS_Y, AXIS_X = 18, 21, 24
@@ -25,13 +27,17 @@ MOTION_COLUMNS = 27
 
 
 def joint_table(tree: Tree) -> Array:
-    """Joint frames of all bodies as one contiguous table, (n_bodies, 24)."""
+    """Joint frames of all bodies as one contiguous table, (n_bodies, 25)."""
     table = np.zeros((len(tree.bodies), JOINT_COLUMNS))
     for row, body in zip(table, tree.bodies, strict=True):
         row[_ROTATION_IN_PARENT:_POSITION_IN_PARENT] = body.joint_in_parent_rotation.ravel()
         row[_POSITION_IN_PARENT:_ROTATION_IN_CHILD] = body.joint_in_parent_position_m
         row[_ROTATION_IN_CHILD:_POSITION_IN_CHILD] = body.joint_in_child_rotation.ravel()
-        row[_POSITION_IN_CHILD:] = body.joint_in_child_position_m
+        row[_POSITION_IN_CHILD:_STRAIGHT] = body.joint_in_child_position_m
+        same = np.eye(3)
+        row[_STRAIGHT] = np.array_equal(body.joint_in_parent_rotation, same) and np.array_equal(
+            body.joint_in_child_rotation, same
+        )
     return table
 
 
@@ -79,15 +85,18 @@ def _child_motion(motion, joints, q, dq, u, k, d, twist):
     """
     a, b, da, db = q[d], q[d + 1], dq[d], dq[d + 1]
     ca, sa, cb, sb = np.cos(a), np.sin(a), np.cos(b), np.sin(b)
+    straight = joints[k, _STRAIGHT] > 0.0
     ct, st, dt = 1.0, 0.0, 0.0
     if twist:
         ct, st, dt = np.cos(q[d - 1]), np.sin(q[d - 1]), dq[d - 1]
     for i in range(3):
         r0, r1, r2 = motion[u, 3 * i], motion[u, 3 * i + 1], motion[u, 3 * i + 2]
         # Joint frame in the world (columns x, y, z), then Rx, Ry(a), Rz(b).
-        x = r0 * joints[k, 0] + r1 * joints[k, 3] + r2 * joints[k, 6]
-        y0 = r0 * joints[k, 1] + r1 * joints[k, 4] + r2 * joints[k, 7]
-        z0 = r0 * joints[k, 2] + r1 * joints[k, 5] + r2 * joints[k, 8]
+        x, y0, z0 = r0, r1, r2
+        if not straight:
+            x = r0 * joints[k, 0] + r1 * joints[k, 3] + r2 * joints[k, 6]
+            y0 = r0 * joints[k, 1] + r1 * joints[k, 4] + r2 * joints[k, 7]
+            z0 = r0 * joints[k, 2] + r1 * joints[k, 5] + r2 * joints[k, 8]
         y = ct * y0 + st * z0
         z = ct * z0 - st * y0
         xa = ca * x - sa * z
@@ -98,9 +107,12 @@ def _child_motion(motion, joints, q, dq, u, k, d, twist):
         motion[k, AXIS_Y + i] = y
         motion[k, AXIS_Z + i] = za
         # Child frame = joint frame times the transpose of the joint frame seen from the child.
-        motion[k, 3 * i] = xb * joints[k, 12] + yb * joints[k, 13] + za * joints[k, 14]
-        motion[k, 3 * i + 1] = xb * joints[k, 15] + yb * joints[k, 16] + za * joints[k, 17]
-        motion[k, 3 * i + 2] = xb * joints[k, 18] + yb * joints[k, 19] + za * joints[k, 20]
+        x0, y1, z1 = xb, yb, za
+        if not straight:
+            x0 = xb * joints[k, 12] + yb * joints[k, 13] + za * joints[k, 14]
+            y1 = xb * joints[k, 15] + yb * joints[k, 16] + za * joints[k, 17]
+            z1 = xb * joints[k, 18] + yb * joints[k, 19] + za * joints[k, 20]
+        motion[k, 3 * i], motion[k, 3 * i + 1], motion[k, 3 * i + 2] = x0, y1, z1
         # From the parent's origin to the joint, and from the joint to the child's origin.
         motion[k, POSITION + i] = r0 * joints[k, 9] + r1 * joints[k, 10] + r2 * joints[k, 11]
         motion[k, OMEGA + i] = motion[u, OMEGA + i] + dt * x + da * y + db * za
@@ -131,7 +143,7 @@ def body_motion(q, dq, parents, first, joints, motion):
         dq: Their rates (world angular and linear velocity for the load), (n_dofs,).
         parents: Parent of each body, (n_bodies,).
         first: First coordinate of each body, then their number, (n_bodies + 1,).
-        joints: From `joint_table`, (n_bodies, 24).
+        joints: From `joint_table`, (n_bodies, 25).
         motion: Result, (n_bodies, 27), see the column constants.
     """
     _load_motion(q, dq, motion[0])

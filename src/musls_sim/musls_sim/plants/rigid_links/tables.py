@@ -39,7 +39,7 @@ class Views(NamedTuple):
     Attributes:
         motion: From `kinematics.body_motion`, (n_bodies, 27).
         wrench: Outside force and moment on each body and all beyond it, world, (n_bodies, 6).
-        joints: From `kinematics.joint_table`, (n_bodies, 24).
+        joints: From `kinematics.joint_table`, (n_bodies, 25).
         masses: From `inertia.mass_table`, (n_bodies, 13).
         link_length: Length of cable for which a body stands [m], (n_bodies,).
         drag: Of load and drones, (1 + n_drones, 3) [N s/m].
