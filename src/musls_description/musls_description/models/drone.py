@@ -7,10 +7,10 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.drone import Drone, Rotor
 from musls_description.errors import ConfigError
 from musls_description.models.elements import add_contact_box, add_inertial, add_visual
 from musls_description.models.xml_text import add, add_all, numbers, read_part
-from musls_description.system import Drone, Rotor
 
 Array = NDArray[np.float64]
 

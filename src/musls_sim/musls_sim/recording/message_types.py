@@ -17,6 +17,7 @@ builtin_interfaces/Time: int32 sec, uint32 nanosec
 builtin_interfaces/Duration: int32 sec, uint32 nanosec
 std_msgs/Header: builtin_interfaces/Time stamp, string frame_id
 std_msgs/String: string data
+std_msgs/Float64: float64 data
 std_msgs/ColorRGBA: float32 r, float32 g, float32 b, float32 a
 geometry_msgs/Vector3: float64 x, float64 y, float64 z
 geometry_msgs/Point: float64 x, float64 y, float64 z
@@ -34,6 +35,22 @@ tf2_msgs/TFMessage: geometry_msgs/TransformStamped[] transforms
 rosgraph_msgs/Clock: builtin_interfaces/Time clock
 sensor_msgs/JointState: std_msgs/Header header, string[] name, float64[] position, \
 float64[] velocity, float64[] effort
+sensor_msgs/BatteryState: uint8 POWER_SUPPLY_STATUS_UNKNOWN=0, uint8 \
+POWER_SUPPLY_STATUS_CHARGING=1, uint8 POWER_SUPPLY_STATUS_DISCHARGING=2, uint8 \
+POWER_SUPPLY_STATUS_NOT_CHARGING=3, uint8 POWER_SUPPLY_STATUS_FULL=4, uint8 \
+POWER_SUPPLY_HEALTH_UNKNOWN=0, uint8 POWER_SUPPLY_HEALTH_GOOD=1, uint8 \
+POWER_SUPPLY_HEALTH_OVERHEAT=2, uint8 POWER_SUPPLY_HEALTH_DEAD=3, uint8 \
+POWER_SUPPLY_HEALTH_OVERVOLTAGE=4, uint8 POWER_SUPPLY_HEALTH_UNSPEC_FAILURE=5, uint8 \
+POWER_SUPPLY_HEALTH_COLD=6, uint8 POWER_SUPPLY_HEALTH_WATCHDOG_TIMER_EXPIRE=7, uint8 \
+POWER_SUPPLY_HEALTH_SAFETY_TIMER_EXPIRE=8, uint8 POWER_SUPPLY_TECHNOLOGY_UNKNOWN=0, uint8 \
+POWER_SUPPLY_TECHNOLOGY_NIMH=1, uint8 POWER_SUPPLY_TECHNOLOGY_LION=2, uint8 \
+POWER_SUPPLY_TECHNOLOGY_LIPO=3, uint8 POWER_SUPPLY_TECHNOLOGY_LIFE=4, uint8 \
+POWER_SUPPLY_TECHNOLOGY_NICD=5, uint8 POWER_SUPPLY_TECHNOLOGY_LIMN=6, uint8 \
+POWER_SUPPLY_TECHNOLOGY_TERNARY=7, uint8 POWER_SUPPLY_TECHNOLOGY_VRLA=8, std_msgs/Header header, \
+float32 voltage, float32 temperature, float32 current, float32 charge, float32 capacity, float32 \
+design_capacity, float32 percentage, uint8 power_supply_status, uint8 power_supply_health, uint8 \
+power_supply_technology, bool present, float32[] cell_voltage, float32[] cell_temperature, string \
+location, string serial_number
 sensor_msgs/CompressedImage: std_msgs/Header header, string format, uint8[] data
 visualization_msgs/UVCoordinate: float32 u, float32 v
 visualization_msgs/MeshFile: string filename, uint8[] data

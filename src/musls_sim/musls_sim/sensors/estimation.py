@@ -82,7 +82,7 @@ class Truth:
 
     def __init__(self, state: PlantState) -> None:
         """Start with the plant's state."""
-        self.estimate = Estimate.zeros(len(state.position_enu_m) - 1)
+        self.estimate = Estimate.zeros(len(state.position_enu_m) - 1, len(state.tension_n))
         self.step(state)
 
     def step(self, state: PlantState) -> None:
@@ -117,7 +117,7 @@ class MotionCapture:
             with_load: Estimate the load's motion, too; else its row keeps the start.
         """
         n = len(state.position_enu_m) - 1
-        self.estimate = Estimate.zeros(n)
+        self.estimate = Estimate.zeros(n, len(state.tension_n))
         self.estimate.data[:] = state.motion
         self._told = self.estimate.drones.data
         self._generator = generator

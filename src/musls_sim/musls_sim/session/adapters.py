@@ -9,7 +9,7 @@ from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.mixing import RotorMixer
 from musls_control.px4_cascade.airframe import rotor_lag_s
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 
 Array = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ Higher ones let the lag of the rotors eat up the damping."""
 class ThrustMomentToRotors:
     """Mixes thrust and moment of each drone to rotor speeds through the true rotor geometry."""
 
-    def __init__(self, system: SlungLoadSystem) -> None:
+    def __init__(self, system: RigSystem) -> None:
         """Prepare the mixer.
 
         Raises:
@@ -45,7 +45,7 @@ class ThrustMomentToRotors:
 class ForcesToRotors:
     """Turns the drones so that their thrust gives the wanted forces, then mixes the rotors."""
 
-    def __init__(self, system: SlungLoadSystem) -> None:
+    def __init__(self, system: RigSystem) -> None:
         """Prepare attitude control and mixer.
 
         Raises:

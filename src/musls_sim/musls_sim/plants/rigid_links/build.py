@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
+from musls_description.slung import slung_system
 from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import SlungLoadSystem
 from musls_sim.physics import CONTROL_PERIOD_S
@@ -36,33 +37,35 @@ def build(setup: PlantSetup) -> DartPlant:
     Raises:
         ConfigError: The start cannot be reached with these cables.
     """
-    system, physics, start = setup.system, setup.physics, setup.start
+    physics, start, equilibrium = setup.physics, setup.start, setup.equilibrium
+    system = slung_system(setup.system, "cable_model = rigid_links")
+    assert equilibrium is not None  # every slung load has one
     in_air = start.kind == "air"
     if start.kind == "state":
         configuration = _configuration_of(system, start, physics.gravity_m_s2)
     elif in_air:
-        configuration = setup.equilibrium.configuration
+        configuration = equilibrium.configuration
     else:
         configuration = ground_spawn(system)
     step = physics.step_size_s
     plant = DartPlant(
         system,
         configuration,
-        physics_step_s=_auto_step_s(setup) if isinstance(step, str) else step,
+        physics_step_s=_auto_step_s(setup, system) if isinstance(step, str) else step,
         gravity_m_s2=physics.gravity_m_s2,
         exact_friction=physics.exact_friction,
         refine=physics.refine,
-        rotor_speed_rad_s=trim_speeds_rad_s(system, setup.equilibrium) if in_air else None,
+        rotor_speed_rad_s=trim_speeds_rad_s(system, equilibrium) if in_air else None,
     )
     if start.kind == "state":
         plant.start_moving(_rates_of(plant, start))
     return plant
 
 
-def _auto_step_s(setup: PlantSetup) -> float:
+def _auto_step_s(setup: PlantSetup, system: SlungLoadSystem) -> float:
     """Largest step that is an integer part of the period and holds the mission's tensions."""
     margin = ENGAGEMENT_MARGIN if setup.jerks_cables else TENSION_MARGIN
-    limit = stable_step_s(setup.system, setup.physics.gravity_m_s2, margin)
+    limit = stable_step_s(system, setup.physics.gravity_m_s2, margin)
     return CONTROL_PERIOD_S / substeps(limit)
 
 
