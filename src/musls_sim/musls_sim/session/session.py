@@ -41,7 +41,8 @@ class FlightResult:
         sim_time_s: Simulated time.
         wall_time_s: Time the loop took.
         periods: Control periods flown.
-        plant_step_us: Mean time of one control period in the plant [us].
+        plant_step_us: Mean time of one control period in the plant but the first, which may
+            compile [us].
         controller_step_us: Mean time of one call of the controller [us]; None without one.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
         landed: Whether the drones were found landed at the end.
@@ -78,7 +79,7 @@ class Session(Loop):
         command: What the motors are told.
         events: What happens, and has happened, to the system.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
-        plant_s: Wall time spent in the plant.
+        plant_s: Wall time spent in the plant, without the first period, which compiles.
     """
 
     def __init__(
@@ -244,7 +245,7 @@ class Session(Loop):
             self.time_s,
             wall_s,
             self.tick,
-            self.plant_s / max(self.tick, 1) * 1e6,
+            self.plant_s / max(self.tick - 1, 1) * 1e6,
             self.control.mean_step_us,
             self.max_tension_n,
             self.guidance.landed,
@@ -312,7 +313,8 @@ class Session(Loop):
             begin = perf_counter()
             plant.step(inputs)
             np.maximum(largest, peak, out=largest)
-            self.plant_s += perf_counter() - begin
+            if tick:  # the first period may have compiled what it calls
+                self.plant_s += perf_counter() - begin
 
         return move
 
