@@ -34,6 +34,19 @@ class RotorEfficiency(Change):
     efficiency: float
 
 
+@dataclass(frozen=True)
+class LoadMass(Change):
+    """The load has another mass from now on; its inertia changes in proportion.
+
+    Attributes:
+        mass_kg: New mass.
+    """
+
+    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic")
+
+    mass_kg: float
+
+
 def scale_rotors(system: RigSystem, rotors: Array, change: RotorEfficiency) -> None:
     """Make the change in a plant's table of rotors.
 
