@@ -83,8 +83,8 @@ class RigDriver:
         """Write the inputs of the period that begins; ticks follow each other."""
         row = tick % BLOCK
         if row == 0 or not self._block:
-            borders: Array = (tick - row + np.arange(BLOCK + 1)) * self._period_s
-            self._block = [rows(borders) for _, rows in self._targets]
+            ticks = np.arange(tick - row, tick - row + BLOCK + 1, dtype=np.float64)
+            self._block = [rows(ticks * self._period_s) for _, rows in self._targets]
         for (target, _), rows in zip(self._targets, self._block, strict=True):
             target[:] = rows[row]
         for i, values in self._thrusts.items():

@@ -309,6 +309,14 @@ class EventSource(Protocol):
 
 
 @runtime_checkable
+class Driven(Protocol):
+    """A plant that has anchors or winches."""
+
+    def start_driving(self, inputs: PlantInputs) -> None:
+        """Take the inputs of the first period into account in the state of the start."""
+
+
+@runtime_checkable
 class DartStepped(Protocol):
     """A plant that DART steps, and that can time DART alone."""
 

@@ -157,6 +157,12 @@ class ElasticPlant:
         if self._motion is not None:
             self._note_reaction()
 
+    def start_driving(self, inputs: PlantInputs) -> None:
+        """Find the accelerations of the start with what moves and pushes anchors from then on."""
+        self._drive_anchors(inputs)
+        self.engine.restart()
+        self._show()
+
     def _drive_anchors(self, inputs: PlantInputs) -> None:
         """Hand on what acts on bodies, and what moves anchors."""
         engine, first = self.engine, self._first_anchor
@@ -226,14 +232,6 @@ class ElasticPlant:
                 velocity_enu_m_s[b]
                 + np.cross(omega_enu_rad_s[b], t.motion[b, :9].reshape(3, 3) @ point)
                 for b, point in zip(cable.bodies, cable.points_m, strict=True)
-            ]
-            rows[:, c.V : c.V + 3] = np.linspace(ends[0], ends[1], len(rows))
-        for i, (kind, cable) in enumerate(zip(t.kinds, self.engine.rig.cables, strict=True)):
-            rows = t.nodes[kind[c.FIRST_NODE] : kind[c.FIRST_NODE] + kind[c.SEGMENTS] + 1]
-            ends = [
-                velocity_enu_m_s[b]
-                + np.cross(omega_enu_rad_s[b], t.motion[b, :9].reshape(3, 3) @ point)
-                for b, point in zip((1 + i, 0), cable.points_m, strict=True)
             ]
             rows[:, c.V : c.V + 3] = np.linspace(ends[0], ends[1], len(rows))
         self.engine.restart()
