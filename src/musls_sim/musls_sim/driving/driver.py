@@ -68,7 +68,7 @@ class RigDriver:
             winch = rig.winches.get(f"winch_{i + 1}")
             if winch is not None:
                 signal = Signal(winch.time_s, winch.value)
-                self._targets.append((inputs.winch[i : i + 1], signal.means))
+                self._targets.append((inputs.winch[i], _pairs(signal)))
             if winch is not None and winch.brake is not None:
                 closed = Signal(winch.time_s, winch.brake)
                 self._targets.append((inputs.winch_brake[i : i + 1], _begins(closed)))
@@ -92,6 +92,11 @@ class RigDriver:
             pair[0], pair[1, 2] = values[:3], values[3]
             turns: Array = np.repeat(self._orientation[i : i + 1], 2, axis=0)
             self._inputs.anchor_wrench_enu[i] = rotate(turns, pair).ravel()
+
+
+def _pairs(signal: Signal) -> _Rows:
+    """Values at begin and end of each period."""
+    return lambda borders: signal.ends(borders)[:, :, 0]
 
 
 def _begins(signal: Signal) -> _Rows:
