@@ -10,6 +10,9 @@ G, MASS_KG = 9.81, 3.72
 """Of platform, rods and the four drivers."""
 
 
+EXITS = [[0.4, 0.6], [1.0, 0.6], [0.4, 1.4], [1.0, 1.4]]
+
+
 def moved(body):
     """Displacement since the start (T, 3)."""
     return body.position_enu_m - body.position_enu_m[0]
@@ -47,7 +50,7 @@ def test_case_2a_the_whole_accelerates_by_thrust_over_mass():
     before, after = (times > 0.6) & (times < 2.99), times > 3.02
     assert upward[before] == pytest.approx(40.0 / MASS_KG - G, abs=1e-6)
     assert upward[after] == pytest.approx(30.0 / MASS_KG - G, abs=1e-6)
-    assert np.abs(np.array(momentum)[before[0] :, :2]).max() < 1e-4
+    assert np.abs(np.array(momentum)[:, :2]).max() < 1e-4
     carried = np.array(rods)[1:][before]
     assert np.ptp(carried, axis=1).max() < 1e-6  # the four share alike until one fails
 
@@ -59,10 +62,7 @@ def test_case_2a_lifts_off_from_the_papers_ground_at_0_478_s():
         {
             "mission.duration_s": 0.6,
             "start.load.position_enu_m": [0.7, 1.0, 10.1],
-            **{
-                f"system.anchors.{i}.position_enu_m": [0.4 + 0.6 * (i % 2), 0.6 + 0.8 * (i // 2), 10.95]
-                for i in range(4)
-            },
+            **{f"system.anchors.{i}.position_enu_m": [x, y, 10.95] for i, (x, y) in enumerate(EXITS)},
         },
     )  # fmt: skip
     with musls.Session(scenario) as session:
