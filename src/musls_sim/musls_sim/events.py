@@ -26,6 +26,7 @@ EVENTS: Registry[Any] = Registry(
     "event",
     "musls.events",
     {
+        "cut": "musls_sim.failures:Cut",
         "drone_lost": "musls_sim.failures:DroneLost",
         "gust": "musls_sim.failures:Gust",
         "link_lost": "musls_sim.failures:LinkLost",

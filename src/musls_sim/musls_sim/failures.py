@@ -1,4 +1,4 @@
-"""Events: a drone lost, no motion capture, a gust, another load, no link to who guides a drone."""
+"""Events: a cable cut, a drone lost, no motion capture, a gust, another load, a link lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from musls_description.errors import ConfigError
 from musls_description.schema import Positive, Vector3, spec
 from musls_description.system import RigSystem
 from musls_sim.events import Scene
-from musls_sim.plants.changes import LoadMass, RotorEfficiency, refusal
+from musls_sim.plants.changes import CutCable, LoadMass, RotorEfficiency, refusal
 from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.triggers import One, When, check_drone
 
@@ -162,6 +162,50 @@ class LoadMassChange:
         """See `EventSpec.begin`."""
         scene.apply(LoadMass(self.mass_kg))
         return f"load: {self.mass_kg:g} kg from now on"
+
+    def end(self, scene: Scene) -> None:
+        """Never called."""
+
+
+@spec
+class Cut:
+    """A cable is cut in one of its segments.
+
+    Attributes:
+        kind: "cut".
+        name: By which other events can follow it.
+        when: What triggers it.
+        cable: Number of the cable, from 1.
+        segment: Number of the segment, from 1 at the load (end 1 of the cable).
+    """
+
+    kind: Literal["cut"] = "cut"
+    name: str | None = None
+    when: When
+    cable: One
+    segment: One = 1
+    duration_s: ClassVar[float | None] = None
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        if self.cable > len(system.cables):
+            raise ConfigError(f"events: cable {self.cable}, but there are {len(system.cables)}")
+        segments = system.cables[self.cable - 1].links
+        if self.segment > segments:
+            raise ConfigError(
+                f"events: segment {self.segment}, but cable {self.cable} has {segments}"
+            )
+
+    def fits(self, scene: Scene) -> None:
+        """See `EventSpec`."""
+        change = CutCable(self.cable, self.segment)
+        if scene.plant.cable_model not in change.cable_models:
+            raise ConfigError(refusal(change, scene.plant.cable_model))
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        scene.apply(CutCable(self.cable, self.segment))
+        return f"cable_{self.cable}: cut in segment {self.segment}"
 
     def end(self, scene: Scene) -> None:
         """Never called."""

@@ -47,6 +47,21 @@ class LoadMass(Change):
     mass_kg: float
 
 
+@dataclass(frozen=True)
+class CutCable(Change):
+    """A cable parts in one of its segments from now on; both pieces move on.
+
+    Attributes:
+        cable: Number of the cable, from 1.
+        segment: Number of the segment, from 1 at end 1 of the cable (the load).
+    """
+
+    cable_models: ClassVar[tuple[str, ...]] = ("elastic",)
+
+    cable: int
+    segment: int
+
+
 def scale_rotors(system: RigSystem, rotors: Array, change: RotorEfficiency) -> None:
     """Make the change in a plant's table of rotors.
 

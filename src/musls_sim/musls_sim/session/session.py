@@ -18,7 +18,7 @@ from musls_control.reference import LoadReference
 from musls_sim.driving.driver import RigDriver
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.interface import EventSource, PlantInputs, PlantState
+from musls_sim.plants.interface import Driven, EventSource, PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.preflight.separation import SeparationWatch
 from musls_sim.scenario import Scenario
@@ -43,7 +43,8 @@ class FlightResult:
         sim_time_s: Simulated time.
         wall_time_s: Time the loop took.
         periods: Control periods flown.
-        plant_step_us: Mean time of one control period in the plant [us].
+        plant_step_us: Mean time of one control period in the plant but the first, which may
+            compile [us].
         controller_step_us: Mean time of one call of the controller [us]; None without one.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
         landed: Whether the drones were found landed at the end.
@@ -80,7 +81,7 @@ class Session(Loop):
         command: What the motors are told.
         events: What happens, and has happened, to the system.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
-        plant_s: Wall time spent in the plant.
+        plant_s: Wall time spent in the plant, without the first period, which compiles.
     """
 
     def __init__(
@@ -278,7 +279,7 @@ class Session(Loop):
             self.time_s,
             wall_s,
             self.tick,
-            self.plant_s / max(self.tick, 1) * 1e6,
+            self.plant_s / max(self.tick - 1, 1) * 1e6,
             self.control.mean_step_us,
             self.max_tension_n,
             self.guidance.landed,
@@ -324,7 +325,12 @@ class Session(Loop):
         driver = RigDriver(
             self.scenario.rig, plant.system, self.inputs, plant.state, plant.period_s
         )
-        return () if driver.idle else (driver.step,)
+        if driver.idle:
+            return ()
+        driver.step(0)
+        if isinstance(plant, Driven):
+            plant.start_driving(self.inputs)
+        return (driver.step,)
 
     def _moving(self) -> tuple[Step, ...]:
         """The plant, between what motors and batteries do to its inputs."""
@@ -349,7 +355,8 @@ class Session(Loop):
             begin = perf_counter()
             plant.step(inputs)
             np.maximum(largest, peak, out=largest)
-            self.plant_s += perf_counter() - begin
+            if tick:  # the first period may have compiled what it calls
+                self.plant_s += perf_counter() - begin
 
         return move
 
