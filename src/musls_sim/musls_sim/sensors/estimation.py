@@ -8,6 +8,7 @@ predictor) by the stationary gains of a Kalman filter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
@@ -141,6 +142,7 @@ class MotionCapture:
         self._block = self._BLOCK
         # Twelve numbers of noise, then whether a sample gets lost, a number in [0, 1].
         self._noise = np.ones((self._BLOCK, n, 13))
+        self._blind = np.zeros(n, bool)
         self._lossy = spec.dropout_fraction > 0.0
         self._load = _load_tracker(spec, state, period_s, generator) if with_load else None
 
@@ -152,6 +154,28 @@ class MotionCapture:
             if self._lossy:
                 self._noise[:, :, 12] = self._generator.random((block, n))
             self._block = 0
+        if self._blind.any():
+            chances = self._noise[self._block, :, 12]
+            kept = chances.copy()
+            chances[self._blind] = -1.0  # every sample gets lost
+            self._step(state)
+            chances[:] = kept  # the same numbers may serve again
+        else:
+            self._step(state)
+
+    def see(self, drones: Sequence[int], *, seen: bool, load: bool) -> None:
+        """Let motion capture see drones again, or not any more.
+
+        Args:
+            drones: Rows of the drones, from 0.
+            seen: Whether it sees them from now on.
+            load: Whether this goes for the load, too.
+        """
+        self._blind[list(drones)] = not seen
+        if load and self._load is not None:
+            self._load.seen = seen
+
+    def _step(self, state: PlantState) -> None:
         tick = self._tick
         sampled = int((tick + 1) * self._samples_per_tick) > int(tick * self._samples_per_tick)
         _fuse(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
+import dartpy
 import numpy as np
 from dartpy.dynamics import Skeleton
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.bodies import POSITION, collect_state
-from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.changes import LoadMass, RotorEfficiency, refusal, scale_rotors
 from musls_sim.plants.interface import Change, PlantInputs, PlantState, Reaction, SimulationDiverged
 from musls_sim.plants.rigid_links import divergence
 from musls_sim.plants.rigid_links.dart_skeleton import (
@@ -256,9 +257,21 @@ class DartPlant:
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
-        if not isinstance(change, RotorEfficiency):
+        if isinstance(change, LoadMass):
+            self._change_load(change.mass_kg)
+        elif isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self.tables.rotors, change)
+        else:
             raise ConfigError(refusal(change, self.cable_model))
-        scale_rotors(self.system, self.tables.rotors, change)
+
+    def _change_load(self, mass_kg: float) -> None:
+        """Give the load another mass; velocities stay, energy is counted anew."""
+        row = self.tables.masses[0]
+        row[4:] *= mass_kg / row[0]
+        row[0] = mass_kg
+        inertia = dartpy.dynamics.Inertia(mass_kg, row[1:4].copy(), row[4:].reshape(3, 3).copy())
+        self.skeleton.getBodyNode(0).setInertia(inertia)
+        self.read_motion()
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
