@@ -62,7 +62,10 @@ def test_case_2a_lifts_off_from_the_papers_ground_at_0_478_s():
         {
             "mission.duration_s": 0.6,
             "start.load.position_enu_m": [0.7, 1.0, 10.1],
-            **{f"system.anchors.{i}.position_enu_m": [x, y, 10.95] for i, (x, y) in enumerate(EXITS)},
+            **{
+                f"system.anchors.{i}.position_enu_m": [x, y, 10.95]
+                for i, (x, y) in enumerate(EXITS)
+            },
         },
     )  # fmt: skip
     with musls.Session(scenario) as session:
