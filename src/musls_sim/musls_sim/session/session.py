@@ -17,7 +17,7 @@ from musls_control.reference import LoadReference
 from musls_sim.driving.driver import RigDriver
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.interface import EventSource, PlantInputs, PlantState
+from musls_sim.plants.interface import Driven, EventSource, PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.preflight.separation import SeparationWatch
 from musls_sim.scenario import Scenario
@@ -287,7 +287,12 @@ class Session(Loop):
         driver = RigDriver(
             self.scenario.rig, plant.system, self.inputs, plant.state, plant.period_s
         )
-        return () if driver.idle else (driver.step,)
+        if driver.idle:
+            return ()
+        driver.step(0)
+        if isinstance(plant, Driven):
+            plant.start_driving(self.inputs)
+        return (driver.step,)
 
     def _moving(self) -> tuple[Step, ...]:
         """The plant, between what motors and batteries do to its inputs."""
