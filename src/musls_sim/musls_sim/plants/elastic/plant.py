@@ -10,7 +10,7 @@ from musls_description.spawn import Configuration
 from musls_description.system import RigSystem, SlungLoadSystem
 from musls_sim.driving.spec import RigSpec
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.changes import CutCable, RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.changes import CutCable, LoadMass, RotorEfficiency, refusal, scale_rotors
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.cuts import BreakLog, cut
 from musls_sim.plants.elastic.engine import Engine, Path
@@ -275,10 +275,24 @@ class ElasticPlant:
         if isinstance(change, CutCable):
             cut(self.engine, change, from_end_a=change.cable - 1 in self._flipped)
             self._breaks.skip(self.engine)
-            return
-        if not isinstance(change, RotorEfficiency):
+        elif isinstance(change, LoadMass):
+            self._change_load(change.mass_kg)
+        elif isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self.engine.tables.rotors, change)
+        else:
             raise ConfigError(refusal(change, self.cable_model))
-        scale_rotors(self.system, self.engine.tables.rotors, change)
+
+    def _change_load(self, mass_kg: float) -> None:
+        """Give the load another mass; velocities stay, energy is counted anew."""
+        row = self.engine.tables.bodies[0]
+        factor = mass_kg / row[c.B_MASS]
+        row[c.B_MASS] = mass_kg
+        row[c.B_INVERSE : c.B_INVERSE + 9] /= factor
+        for first, size in (
+            (c.B_INERTIA, 9), (c.IW, 9), (c.BL, 3), (c.BLS, 3)
+        ):  # fmt: skip
+            row[first : first + size] *= factor
+        self.engine.restart()
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Nodes of cable `index` (from 0) from end 1 (the load) to end 2, (segments + 1, 3)."""
