@@ -1,8 +1,8 @@
 """Load on taut massless cables below point drones that exert any force: equations of motion.
 
 The equations of RotorTM (IEEE T-RO 2023, eq. 16 to 23) with the accelerations of the drones
-eliminated, in plain NumPy and independent of the controller: unknowns are the acceleration of the
-load and its angular acceleration, each cable adds m_k g_k g_k^T with g_k = [xi_k; rho_k x R^T xi_k].
+eliminated, in plain NumPy and independent of the controller: unknowns are the accelerations of the
+load, linear and angular; each cable adds m_k g_k g_k^T with g_k = [xi_k; rho_k x R^T xi_k].
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ class IdealCables:
         rate[0, 3:6], rate[0, 10:13] = found[:3] - down, found[3:]
         rate[1:, 3:6] = (force + tension[:, None] * xi) / self.masses[:, None] - down
         q = state[0, 6:10]
-        rate[0, 6:10] = 0.5 * np.array(
-            [-q[1:] @ w, *(q[0] * w + np.cross(q[1:], w))]
-        )
+        rate[0, 6:10] = 0.5 * np.array([-q[1:] @ w, *(q[0] * w + np.cross(q[1:], w))])
         return rate, tension
 
     def step(self, state, time_s, period_s, control):

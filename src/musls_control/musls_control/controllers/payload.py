@@ -11,6 +11,7 @@ from pydantic import Field
 
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
+from musls_control.payload.actuation import hook_moments
 from musls_control.payload.allocation import shares_of
 from musls_control.payload.gains import GainSpec, derive_gains
 from musls_control.payload.kernel import ALONG, FORCE, MEMORY_ROWS, PULL, payload_forces
@@ -24,7 +25,7 @@ from musls_control.payload.load_law import (
     REACH_XY,
     REACH_Z,
 )
-from musls_control.payload.model import PayloadModel
+from musls_control.payload.model import PayloadModel, yaw_stiffness_1_s2
 from musls_control.reference import LoadReference
 from musls_description.schema import NonNegative, Positive, spec
 
@@ -55,6 +56,31 @@ class Allocation(str, Enum):
     MIN_NORM = "min_norm"
 
 
+class FeedForward(str, Enum):
+    """From what rate and acceleration of the cables' desired directions are taken.
+
+    Attributes:
+        NONE: They are zero, as in the code of RotorTM's authors.
+        REFERENCE: From jerk and snap of the reference.
+        POSITION: Also from the feedback of position and velocity.
+        FULL: From everything: exact, with errors that vanish exponentially, but it asks for drones
+            that turn at once and a load whose attitude is known well.
+    """
+
+    NONE = "none"
+    REFERENCE = "reference"
+    POSITION = "position"
+    FULL = "full"
+
+
+_AHEAD = {
+    FeedForward.NONE: (0.0, 0.0, 0.0),
+    FeedForward.REFERENCE: (1.0, 0.0, 0.0),
+    FeedForward.POSITION: (1.0, 1.0, 0.0),
+    FeedForward.FULL: (1.0, 1.0, 1.0),
+}
+
+
 @spec
 class PayloadSpec:
     """Geometric control of the load by the forces of its cables, with feedback of the load.
@@ -64,7 +90,7 @@ class PayloadSpec:
         output: "autopilot" flies by acceleration set-points, "direct" without an autopilot.
         allocation: Which of the possible cable forces are asked for.
         gains: What is left out is derived from the system.
-        feed_forward: Feed rate and acceleration of the cables' desired directions forward.
+        feed_forward: Rate and acceleration of the cables' desired directions.
         reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical.
         integral_m_s2: Largest acceleration by the integral, horizontal and vertical.
         integral_rad_s2: Largest angular acceleration by the integral.
@@ -76,7 +102,7 @@ class PayloadSpec:
     output: Output = Output.AUTOPILOT
     allocation: Allocation = Allocation.FORMATION
     gains: GainSpec = Field(default_factory=GainSpec)
-    feed_forward: bool = True
+    feed_forward: FeedForward = FeedForward.REFERENCE
     reach_m_s2: tuple[Positive, Positive] = (3.0, 2.0)
     integral_m_s2: tuple[NonNegative, NonNegative] = (1.5, 2.0)
     integral_rad_s2: NonNegative = 10.0
@@ -105,13 +131,16 @@ class PayloadController(Controller):
         system, gravity = setup.system, setup.gravity_m_s2
         n = system.n_drones
         model = PayloadModel.of(setup)
-        self.gains = derive_gains(given.gains, system, gravity, direct=direct)
+        preferred, stiffness = None, 0.0
+        if given.allocation is Allocation.FORMATION:
+            preferred = model.formation_forces_n(setup)
+            stiffness = yaw_stiffness_1_s2(model, preferred)
+        self.gains = derive_gains(
+            given.gains, system, gravity, direct=direct, yaw_stiffness_1_s2=stiffness
+        )
         share_n = model.mass_kg * gravity / n
         least = 0.1 * share_n if given.least_tension_n is None else given.least_tension_n
         self._cables = model.cables(self.gains, least)
-        preferred = None
-        if given.allocation is Allocation.FORMATION:
-            preferred = model.formation_forces_n(setup)
         self.shares = shares_of(model.attachments_m, preferred)
         self._inertias = np.stack([model.inertia_kg_m2, np.linalg.inv(model.inertia_kg_m2)])
         self._table = np.zeros(8)
@@ -119,11 +148,11 @@ class PayloadController(Controller):
         self._table[[REACH_XY, REACH_Z]] = given.reach_m_s2
         self._table[[MOST_XY, MOST_Z]] = given.integral_m_s2
         self._table[MOST_TURN] = given.integral_rad_s2
-        self._ahead = given.feed_forward
+        self._ahead = np.array(_AHEAD[given.feed_forward])
         self._integral = np.zeros(6)
         self._memory = np.zeros((MEMORY_ROWS, n, 3))
         self._azimuths_rad = setup.formation.azimuths_rad(n) + np.pi
-        self._commands = np.zeros((n, 4))
+        self._commands = np.zeros((n, 7))
 
     @property
     def cable_force_n(self) -> Array:
@@ -142,7 +171,7 @@ class PayloadController(Controller):
         self._integral[:] = 0.0
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
-        """Forces of the drones' rotors and yaws, (n, 4) [N, ENU; rad]."""
+        """Forces of the drones' rotors yaws, and moments against the cables', (n, 7)."""
         payload_forces(
             estimate.data,
             reference.derivatives,
@@ -156,5 +185,6 @@ class PayloadController(Controller):
             self._memory,
         )
         self._commands[:, 0:3] = self._memory[FORCE]
+        hook_moments(estimate.data, self._cables, self._memory[ALONG], self._commands)
         self._commands[:, 3] = self._azimuths_rad + reference.derivatives[0, 3]
         return self._commands

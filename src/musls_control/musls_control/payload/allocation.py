@@ -10,8 +10,8 @@ the minimum norm solution of both together (eq. 72 of RotorTM). Where they canno
 moment; two: none about the line through both attachments) the force stays exact and the component
 that does not exist is left out, instead of trading newtons for newton metres.
 
-What is left open, the null space, decides how far the cables are spread. `preferred` forces are kept
-as far as the wrench leaves them free: the solution is the one nearest to them.
+What is left open, the null space, decides how far the cables are spread. `preferred` forces are
+kept as far as the wrench leaves them free: the solution is the one nearest to them.
 """
 
 from __future__ import annotations

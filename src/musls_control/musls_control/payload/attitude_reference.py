@@ -26,11 +26,20 @@ def attitude_reference(derivatives, attitude, rate):
     """
     if derivatives.shape[1] < 6:
         half = 0.5 * derivatives[0, 3]
-        attitude[0], attitude[1], attitude[2], attitude[3] = math.cos(half), 0.0, 0.0, math.sin(half)
+        attitude[0], attitude[1], attitude[2], attitude[3] = (
+            math.cos(half),
+            0.0,
+            0.0,
+            math.sin(half),
+        )
         for k in range(4):
             rate[k, 0], rate[k, 1], rate[k, 2] = 0.0, 0.0, derivatives[k + 1, 3]
         return
-    turn, nod, tilt = _about(derivatives, 3, 3), _about(derivatives, 5, 2), _about(derivatives, 4, 1)
+    turn, nod, tilt = (
+        _about(derivatives, 3, 3),
+        _about(derivatives, 5, 2),
+        _about(derivatives, 4, 1),
+    )
     q = _product(_product(turn, nod), tilt)
     for a in range(4):
         attitude[a] = q[a][0]

@@ -2,8 +2,8 @@
 
 All gains are accelerations per error, so they hold for any mass. The chain is a cascade: attitude
 of the drones, direction of the cables, horizontal motion and yaw of the load; each loop is slower
-than the one inside it. Height, roll and pitch of the load are moved by the size of the thrust, which
-needs no turning of drones or cables, and may be as fast as the rotors allow.
+than the one inside it. Height, roll and pitch of the load are moved by the size of the thrust,
+which needs no turning of drones or cables, and may be as fast as the rotors allow.
 """
 
 from __future__ import annotations
@@ -23,19 +23,23 @@ Array = NDArray[np.float64]
 
 Axes = tuple[NonNegative, NonNegative, NonNegative]
 
-DIRECT_BANDWIDTH = 0.3
-"""Natural frequency of the drones' attitude times the time constant of the rotors."""
+DIRECT_LAG = 5.3
+"""Lag of the drones' attitude over the time constant of the rotors, with our own attitude control:
+2 zeta / wn with zeta = 0.8 and wn = 0.3 over that time constant."""
 
-CABLE_SHARE, LOAD_SHARE, THRUST_SHARE = 0.45, 0.5, 0.12
-"""Natural frequency of the cables' directions over that of the drones' attitude, of the load's
+CABLE_SHARE, LOAD_SHARE, THRUST_SHARE = 0.36, 0.5, 0.1
+"""Natural frequency of the cables' directions times the lag of the drones' attitude, of the load's
 horizontal motion and yaw over that of the cables, and of the load's height, roll and pitch times
-the time constant of the rotors."""
+the time constant of the rotors. Half as much again is still stable for the shipped systems."""
 
-FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 5.0, 3.0, 6.0
+FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 4.0, 2.5, 5.0
 """Upper limits of the natural frequencies, for motion capture with some noise and latency."""
 
 INTEGRAL_SHARE = 0.15
 """Gain of an integral over the cube of the loop's natural frequency."""
+
+PASSIVE_SHARE = 0.6
+"""Gain of the load's yaw over the stiffness that the cables give by themselves."""
 
 
 @spec
@@ -78,8 +82,8 @@ class Gains:
     cable: tuple[float, float]
 
 
-def attitude_bandwidth_rad_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -> float:
-    """How fast the slowest drone turns.
+def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -> float:
+    """How late the thrust of the slowest drone takes a wanted direction [s].
 
     Args:
         system: The drones.
@@ -87,13 +91,19 @@ def attitude_bandwidth_rad_s(system: SlungLoadSystem, gravity_m_s2: float, direc
         direct: With our own attitude control; else with PX4's.
     """
     if direct:
-        return min(DIRECT_BANDWIDTH / rotor_lag_s(drone) for drone in system.drones)
+        return max(DIRECT_LAG * rotor_lag_s(drone) for drone in system.drones)
     default = PX4_PARAMETERS["MC_ROLL_P"].default
-    return min(px4_gains(drone, gravity_m_s2).get("MC_ROLL_P", default) for drone in system.drones)
+    gains = [px4_gains(drone, gravity_m_s2) for drone in system.drones]
+    return max(1.0 / own.get("MC_ROLL_P", default) for own in gains)
 
 
 def derive_gains(
-    given: GainSpec, system: SlungLoadSystem, gravity_m_s2: float, *, direct: bool
+    given: GainSpec,
+    system: SlungLoadSystem,
+    gravity_m_s2: float,
+    *,
+    direct: bool,
+    yaw_stiffness_1_s2: float = 0.0,
 ) -> Gains:
     """Fill in what is not given.
 
@@ -102,19 +112,23 @@ def derive_gains(
         system: What is flown.
         gravity_m_s2: Gravity.
         direct: With our own attitude control; else with PX4's.
+        yaw_stiffness_1_s2: Angular acceleration of the load per yaw error that the cables give by
+            themselves while the drones stay in place. The allocation turns its forces with the
+            load, so this much gain means that a load that turns does not move the drones.
     """
     lag_s = max(rotor_lag_s(drone) for drone in system.drones)
-    turn = attitude_bandwidth_rad_s(system, gravity_m_s2, direct)
-    cable = given.speed * min(CABLE_SHARE * turn, FASTEST_CABLE_RAD_S)
+    turn_s = attitude_lag_s(system, gravity_m_s2, direct)
+    cable = given.speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
     slow = LOAD_SHARE * cable
     lift = given.speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
     tilt = given.speed * min(THRUST_SHARE / lag_s, FASTEST_TILT_RAD_S)
     position, attitude = np.array([slow, slow, lift]), np.array([tilt, tilt, slow])
+    passive = np.array([0.0, 0.0, PASSIVE_SHARE * yaw_stiffness_1_s2])
     rows = (
         (given.position_1_s2, position**2),
         (given.velocity_1_s, 2.0 * position),
         (given.position_integral_1_s3, INTEGRAL_SHARE * position**3),
-        (given.attitude_1_s2, attitude**2),
+        (given.attitude_1_s2, attitude**2 + passive),
         (given.rate_1_s, 2.0 * attitude),
         (given.attitude_integral_1_s3, INTEGRAL_SHARE * attitude**3),
     )

@@ -22,8 +22,10 @@ import numpy as np
 from musls_control.payload.allocation import share_out
 from musls_control.payload.attitude_reference import attitude_reference
 from musls_control.payload.load_law import (
+    AHEAD,
     GRAVITY,
     MASS,
+    SPIN,
     demand,
     feedback,
     integrate,
@@ -57,7 +59,8 @@ def payload_forces(
         gains: (6, 3), see `load_law`.
         cables: (n, 10).
         shares: How a wrench is shared out, (3 n, 7), see `allocation.shares_of`.
-        ahead: Whether rate and acceleration of the cables' desired directions are fed forward.
+        ahead: Whether rate and acceleration of the cables' desired directions are fed forward,
+            and shares of position and attitude feedback in them, (3,).
         integral: Integrals of position and attitude error, (6,), advanced.
         memory: Results, (12, n, 3): row FORCE holds the forces [N, ENU], row PULL the desired and
             row ALONG the present force of each cable on the load.
@@ -65,6 +68,7 @@ def payload_forces(
     r, r_d, rate_d = np.empty((3, 3)), np.empty((3, 3)), np.empty((4, 3))
     errors, motion, wrench = np.empty((8, 3)), np.zeros((4, 3)), np.empty(6)
     attitude, vectors, forces = np.empty(4), np.empty((3, 3)), np.zeros((3, 3))
+    turning = np.zeros((2, 3))
     row = estimate[0]
     write_matrix(r, body_axes_in_world(row[6], row[7], row[8], row[9]))
     attitude_reference(reference, attitude, rate_d)
@@ -75,14 +79,20 @@ def payload_forces(
     cable_directions(estimate, r, cables, memory)
     w = row[10:13]
     memory[PULL + 1 : PULL + 3] = 0.0
-    for order in range(3 if ahead else 1):
+    turning[0] = w
+    for k in range(3):
+        turning[0, k] += (1.0 - ahead[2]) * errors[SPIN, k]
+    for order in range(3 if ahead[0] > 0.0 else 1):
+        for k in range(3):
+            turning[1, k] = ahead[2] * motion[2, k] + (1.0 - ahead[2]) * errors[AHEAD, k]
         demand(
-            order, table, gains, errors, integral, reference, added, free, motion, wrench, wanted
-        )
+            order, table, gains, errors, integral, reference, added, free, ahead[1:3], motion,
+            wrench, wanted,
+        )  # fmt: skip
         moment_of(inertias[0], w, motion[2], wanted, motion[3], order, wrench[3:6])
-        into_body(r, w, motion[2], forces, wrench, order)
+        into_body(r, turning[0], turning[1], forces, wrench, order)
         share_out(shares, wrench, order, memory[BODY + order])
-        into_world(r, w, motion[2], memory, order)
+        into_world(r, turning[0], turning[1], memory, order)
         if order < 2:
             pull_along(cables, memory, order)
             load_motion(table, inertias, cables, r, w, memory, motion, order)

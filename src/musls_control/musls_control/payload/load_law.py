@@ -117,7 +117,9 @@ def integrate(table, gains, errors, free, integral):
 
 
 @compiled()
-def demand(order, table, gains, errors, integral, reference, added, free, motion, wrench, wanted):
+def demand(
+    order, table, gains, errors, integral, reference, added, free, share, motion, wrench, wanted
+):
     """Write the force on the load and its angular acceleration, or a derivative of both.
 
     Args:
@@ -129,6 +131,7 @@ def demand(order, table, gains, errors, integral, reference, added, free, motion
         reference: Derivatives of the reference, (5, 4) or (5, 6).
         added: Acceleration that `feedback` asks for, (3,).
         free: Free horizontally and vertically, see `feedback`, (3,).
+        share: Share of position and of attitude feedback in the derivatives, (2,).
         motion: Acceleration and jerk of the load, angular acceleration and its derivative, (4, 3);
             of order k those up to k are used.
         wrench: Result: force, world, in 0 to 2, (6,).
@@ -145,12 +148,12 @@ def demand(order, table, gains, errors, integral, reference, added, free, motion
             force += added[k]
             wanted[k] = ahead + t * turn + s * spin + e * integral[3 + k]
         elif order == 1:
-            force += free[k] * (p * speed + d * slow + i * gap)
-            wanted[k] = errors[AHEAD_RATE, k] + t * spin + s * lag + e * turn
+            force += free[k] * share[0] * (p * speed + d * slow + i * gap)
+            wanted[k] = errors[AHEAD_RATE, k] + share[1] * (t * spin + s * lag + e * turn)
         else:
-            force += free[k] * (p * slow + d * (reference[3, k] - motion[1, k]) + i * speed)
-            late = errors[AHEAD_RATE, k] - motion[3, k]
-            wanted[k] = errors[AHEAD_SECOND, k] + t * lag + s * late + e * spin
+            late, jerk = errors[AHEAD_RATE, k] - motion[3, k], reference[3, k] - motion[1, k]
+            force += free[k] * share[0] * (p * slow + d * jerk + i * speed)
+            wanted[k] = errors[AHEAD_SECOND, k] + share[1] * (t * lag + s * late + e * spin)
         wrench[k] = table[MASS] * force
     if order == 0:
         wrench[2] += table[MASS] * table[GRAVITY]

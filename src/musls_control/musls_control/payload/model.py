@@ -84,6 +84,17 @@ class PayloadModel:
         return forces
 
 
+def yaw_stiffness_1_s2(model: PayloadModel, forces_n: Array) -> float:
+    """Angular acceleration of the load per yaw, under cable forces that keep their direction.
+
+    Args:
+        model: The load.
+        forces_n: Cable forces, load frame, (n, 3).
+    """
+    moment = float(np.sum(model.attachments_m[:, :2] * forces_n[:, :2]))
+    return max(moment, 0.0) / float(model.inertia_kg_m2[2, 2])
+
+
 def _outwards(setup: ControlSetup, n: int) -> Array:
     """Horizontal direction from the load to each drone; drones look the other way, (n, 3)."""
     azimuth = setup.formation.azimuths_rad(n)

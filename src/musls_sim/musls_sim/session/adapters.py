@@ -167,7 +167,14 @@ class ForcesToSetpoints:
             throttle: Motor commands of the last period, (n, n_rotors).
             drones: Measured motion.
         """
-        _ask(self._setpoint.data, commands, np.ascontiguousarray(throttle), self._table, self._share, self._hover)
+        _ask(
+            self._setpoint.data,
+            commands,
+            np.ascontiguousarray(throttle),
+            self._table,
+            self._share,
+            self._hover,
+        )
 
 
 @compiled()
