@@ -22,7 +22,8 @@ from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.schema import parse_yaml, to_data
-from musls_description.system import SlungLoadSystem
+from musls_description.slung import slung_system
+from musls_description.system import RigSystem
 from musls_sim.recording.memory import MemoryRecorder
 from musls_sim.scenario import Scenario
 from musls_sim.session.observer import Observer, RecorderObserver
@@ -102,7 +103,7 @@ def fly(
 
 def replay(
     recording: Recording | str | Path,
-    system: SlungLoadSystem | str = "x500_trio_swivel",
+    system: RigSystem | str = "x500_trio_swivel",
     *,
     cable_model: str = "chain",
     spec: ReplaySpec | None = None,
@@ -120,7 +121,8 @@ def replay(
         SimulationDiverged: The physics failed.
     """
     read = _recording(recording)
-    chosen = load_system(system) if isinstance(system, str) else system
+    given = load_system(system) if isinstance(system, str) else system
+    chosen = slung_system(given, "replay")
     return Replay(read, spec or ReplaySpec()).run(chosen, cable_model=cable_model)
 
 

@@ -23,6 +23,8 @@ from musls_control.controllers import Controller
 from musls_description.errors import MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.plants.interface import bare_dart_step_us
+from musls_sim.preflight.feasibility import assess
+from musls_sim.preflight.separation import closest_in_plan
 from musls_sim.px4.errors import Px4Error
 from musls_sim.recording import BagRecorder, RecordingError
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
@@ -237,16 +239,37 @@ def write_results(
     return summary
 
 
+def _check(session: Session) -> dict[str, Any] | None:
+    """The worst of what `musls check` says."""
+    scenario, parts = session.scenario, session.parts
+    if parts.hover is None or scenario.start.kind == "state":
+        return None
+    separation = closest_in_plan(scenario.system, parts.plan)
+    found = assess(scenario, parts.hover, separation, moments=1)
+    return {
+        "sentence": found.sentence,
+        "thrust_margin": found.thrust_margin,
+        "drone": found.weakest,
+        "can_be_flown": found.can_be_flown,
+    }
+
+
+def _closest(session: Session) -> dict[str, Any] | None:
+    """How close two drones came in the flight."""
+    watch = session.separation
+    return vars(watch.closest) if watch is not None and watch.closest is not None else None
+
+
 def slack_threshold_n(scenario: Scenario) -> float:
     """Tension below which a cable of a scenario counts as slack."""
     system = scenario.system
-    weight = system.load.mass_kg * scenario.physics.gravity_m_s2
-    return SLACK_SHARE * weight / system.n_drones
+    mass = system.carried_mass_kg if system.load is None else system.load.mass_kg
+    return SLACK_SHARE * mass * scenario.physics.gravity_m_s2 / system.n_cables
 
 
 def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
     """The flight's part of summary.json."""
-    plant, scenario = session.plant, session.scenario
+    plant, scenario, hover = session.plant, session.scenario, session.parts.hover
     return {
         "sim_time_s": result.sim_time_s,
         "wall_time_s": result.wall_time_s,
@@ -261,11 +284,13 @@ def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
         "bare_dart_step_us": bare_dart_step_us(plant),
         "links_per_cable": [cable.links for cable in scenario.system.cables],
         "n_drones": scenario.system.n_drones,
-        "thrust_margin": session.parts.hover.thrust_margin,
-        "sag_m": session.parts.hover.sag_m,
+        "thrust_margin": None if hover is None else hover.thrust_margin,
+        "sag_m": None if hover is None else hover.sag_m,
         "ends_on_ground": scenario.start.kind == "ground",
         "landed": result.landed,
         "interrupted": result.interrupted,
         "seed": scenario.seed,
+        "check": _check(session),
+        "separation": _closest(session),
         "events": [vars(event) for event in session.events.happened],
     }

@@ -24,6 +24,7 @@ from musls_control.controllers import Controller, ControlLevel
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError
+from musls_description.slung import slung_system
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario import Scenario
 from musls_sim.session.session import Session
@@ -109,13 +110,14 @@ class TransportEnv(gymnasium.Env[Array, Array]):
         self._scenario, self._level = scenario, ControlLevel(level)
         self._goal_range_m, self._periods = goal_range_m, periods_per_step
         self._duration_s = duration_s
-        system = scenario.system
-        n, rotors = system.n_drones, len(system.drones[0].rotors)
+        system = slung_system(scenario.system, "musls/Transport-v0")
+        n, rotors = system.n_drones, system.n_rotors
         columns = _ACTION_COLUMNS[level] or rotors
         self._action_shape = (n, columns)
         size = BODY_COLUMNS * (1 + n) + 2 * n + 1
         self.observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float64)
         self.action_space = spaces.Box(-1.0, 1.0, (n * columns,), np.float64)
+        self._system = system
         self._weight_n = system.load.mass_kg * scenario.physics.gravity_m_s2
         self._session: Session | None = None
 
@@ -200,7 +202,7 @@ class TransportEnv(gymnasium.Env[Array, Array]):
         return float(np.linalg.norm(state.position_enu_m[0] - self._goal)), float(error)
 
     def _has_failed(self) -> bool:
-        state, system = self.session.state, self._scenario.system
+        state, system = self.session.state, self._system
         hulls = [system.load.collision, *(drone.collision for drone in system.drones)]
         bottoms = [hull.bottom_m for hull in hulls]
         on_ground = (state.position_enu_m[:, 2] + bottoms < 0.0).any()
@@ -239,6 +241,7 @@ class _Actions(Controller):
     def hover(self, session: Session) -> None:
         """Note what holds the system where it is."""
         system = session.scenario.system
+        assert session.parts.hover is not None  # every slung load has one
         equilibrium = session.parts.hover.equilibrium
         self._force_n = equilibrium.drone_force_n
         self._most_n = np.array([drone.max_thrust_n for drone in system.drones])

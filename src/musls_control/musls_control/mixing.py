@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
+from musls_description.drone import Drone
 from musls_description.errors import ConfigError
-from musls_description.system import Drone
 
 Array = NDArray[np.float64]
 

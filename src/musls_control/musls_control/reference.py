@@ -8,8 +8,8 @@ than a position (velocity, acceleration, jerk and snap as feed-forward) read it 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +22,9 @@ Array = NDArray[np.float64]
 _BLOCK = 512
 """Samples that `SteppedReference` evaluates at once."""
 
+_LEVEL = np.zeros((ORDERS, 2))
+_LEVEL.flags.writeable = False
+
 
 @dataclass(frozen=True)
 class LoadReference:
@@ -29,9 +32,12 @@ class LoadReference:
 
     Attributes:
         derivatives: Derivatives 0 to 4 of x, y, z [m] and yaw [rad, continuous], (5, 4).
+        tilt: Derivatives 0 to 4 of roll and pitch [rad], (5, 2); level unless the trajectory
+            tilts the load. The attitude is yaw about z, then pitch, then roll (`rotation`).
     """
 
     derivatives: Array
+    tilt: Array = field(default_factory=lambda: _LEVEL)
 
     @property
     def position_enu_m(self) -> Array:
@@ -73,9 +79,54 @@ class LoadReference:
         """Second derivative of the yaw."""
         return float(self.derivatives[2, 3])
 
+    @property
+    def rotation(self) -> Array:
+        """Attitude as a matrix that turns vectors of the load's frame into the world's, (3, 3)."""
+        (roll, pitch), yaw = self.tilt[0], self.derivatives[0, 3]
+        (sr, sp, sy), (cr, cp, cy) = (f([roll, pitch, yaw]) for f in (np.sin, np.cos))
+        return np.array(
+            [
+                [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+                [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+                [-sp, cp * sr, cp * cr],
+            ]
+        )
+
+    @property
+    def omega_body_rad_s(self) -> Array:
+        """Angular velocity in the load's frame, (3,)."""
+        roll, pitch = self.tilt[0]
+        roll_rate, pitch_rate = self.tilt[1]
+        yaw_rate = self.derivatives[1, 3]
+        sr, cr, sp, cp = np.sin(roll), np.cos(roll), np.sin(pitch), np.cos(pitch)
+        return np.array(
+            [
+                roll_rate - yaw_rate * sp,
+                pitch_rate * cr + yaw_rate * cp * sr,
+                -pitch_rate * sr + yaw_rate * cp * cr,
+            ]
+        )
+
+    @property
+    def alpha_body_rad_s2(self) -> Array:
+        """Angular acceleration: derivative of `omega_body_rad_s`, (3,)."""
+        (roll, pitch), (p, q), (dp, dq) = self.tilt[:3]
+        r, dr = self.derivatives[1, 3], self.derivatives[2, 3]
+        sr, cr, sp, cp = np.sin(roll), np.cos(roll), np.sin(pitch), np.cos(pitch)
+        return np.array(
+            [
+                dp - dr * sp - r * q * cp,
+                dq * cr - q * p * sr + dr * cp * sr - r * q * sp * sr + r * p * cp * cr,
+                -dq * sr - q * p * cr + dr * cp * cr - r * q * sp * cr - r * p * cp * sr,
+            ]
+        )
+
 
 class Path(Protocol):
-    """What a piece of a reference follows; every `Trajectory` is one."""
+    """What a piece of a reference follows; every `Trajectory` is one.
+
+    One that tilts the load has a method `tilt`, too, see `trajectories.base.StageTraits`.
+    """
 
     @property
     def duration_s(self) -> float:
@@ -157,6 +208,16 @@ class Piece:
         found[:, 0, 3] += self.whole_turns_rad
         return found
 
+    def tilt(self, time_s: Array) -> Array:
+        """Derivatives of roll and pitch at times, (k, 5, 2)."""
+        tilt = getattr(self.path, "tilt", None)
+        if tilt is None:
+            return np.zeros((len(time_s), ORDERS, 2))
+        since, duration = time_s - self.origin_s, self.path.duration_s
+        found: Array = tilt(np.clip(since, 0.0, duration))
+        found[since >= duration - AT_A_CORNER_S, 1:] = 0.0
+        return found
+
 
 @dataclass(frozen=True)
 class _Relocated:
@@ -187,6 +248,12 @@ class _Relocated:
         found[..., :2] = found[..., :2] @ np.array([[cos, sin], [-sin, cos]])
         found[:, 0, :2] += self.to_xy_m
         found[:, 0, 3] += self.turn_rad
+        return found
+
+    def tilt(self, time_s: Array) -> Array:
+        """As of the path: a turn about the vertical changes the yaw alone."""
+        tilt = getattr(self.path, "tilt", None)
+        found: Array = np.zeros((len(time_s), ORDERS, 2)) if tilt is None else tilt(time_s)
         return found
 
 
@@ -226,16 +293,30 @@ class Reference:
         """
         times = np.asarray(time_s, np.float64)
         found = np.empty((len(times), ORDERS, 4))
-        number = np.searchsorted(self._from_s, times + AT_A_CORNER_S, side="right") - 1
-        for k in np.unique(np.maximum(number, 0)):
-            here = np.maximum(number, 0) == k
-            found[here] = self.pieces[k].derivatives(times[here])
+        for piece, here in self._parts(times):
+            found[here] = piece.derivatives(times[here])
         return found
+
+    def tilts(self, time_s: Array) -> Array:
+        """Derivatives 0 to 4 of roll and pitch [rad] at many times, (k, 5, 2)."""
+        times = np.asarray(time_s, np.float64)
+        found = np.empty((len(times), ORDERS, 2))
+        for piece, here in self._parts(times):
+            found[here] = piece.tilt(times[here])
+        return found
+
+    def _parts(self, times: Array) -> Iterator[tuple[Piece, NDArray[np.bool_]]]:
+        """Pieces that hold at times, and at which of them each does."""
+        number = np.searchsorted(self._from_s, times + AT_A_CORNER_S, side="right") - 1
+        number = np.maximum(number, 0)
+        for k in np.unique(number):
+            yield self.pieces[k], number == k
 
     def at(self, time_s: float) -> LoadReference:
         """Evaluate one time; for one call a control period `stepped` is some ten times faster."""
         k = max(0, bisect_right(self._from_s, time_s + AT_A_CORNER_S) - 1)
-        return LoadReference(self.pieces[k].derivatives(np.array([time_s]))[0])
+        piece, time = self.pieces[k], np.array([time_s])
+        return LoadReference(piece.derivatives(time)[0], piece.tilt(time)[0])
 
     def stepped(self, period_s: float) -> SteppedReference:
         """Make a view for a loop of constant period."""
@@ -290,16 +371,25 @@ class SteppedReference:
         """Prepare; nothing is evaluated yet."""
         self.reference, self.period_s = reference, period_s
         self._block, self._samples = -1, np.empty((0, ORDERS, 4))
+        self._tilts = np.empty((0, ORDERS, 2))
 
     def derivatives(self, step: int) -> Array:
         """Derivatives 0 to 4 of x, y, z, yaw at step * period_s, (5, 4); not to be changed."""
-        block, row = divmod(step, _BLOCK)
-        if block != self._block:
-            times = self.period_s * np.arange(block * _BLOCK, (block + 1) * _BLOCK, dtype=float)
-            self._block, self._samples = block, self.reference.samples(times)
+        row = self._row(step)
         sample: Array = self._samples[row]
         return sample
 
     def at(self, step: int) -> LoadReference:
-        """The same with names."""
-        return LoadReference(self.derivatives(step))
+        """The same with names, and with the attitude."""
+        row = self._row(step)
+        return LoadReference(self._samples[row], self._tilts[row])
+
+    def _row(self, step: int) -> int:
+        """Place of a step in the present block, which is evaluated if it is new."""
+        block, row = divmod(step, _BLOCK)
+        if block != self._block:
+            times = self.period_s * np.arange(block * _BLOCK, (block + 1) * _BLOCK, dtype=float)
+            self._samples = self.reference.samples(times)
+            self._tilts = self.reference.tilts(times)
+            self._block = block
+        return row

@@ -13,11 +13,16 @@ from musls_control.trajectories import (
     CycleRule,
     Engage,
     Line,
+    Quintic,
     Shm,
+    Step,
     Waypoint,
     Waypoints,
     trajectory_of_stage,
 )
+from musls_control.trajectories.min_derivative import MinDerivative
+from musls_control.trajectories.ramped import Ramped
+from musls_control.trajectories.recorded import Recorded
 
 
 def derivatives(trajectory, *times_s):
@@ -36,6 +41,18 @@ def corners(trajectory):
         return 0.5 * trajectory.period_s * np.arange(2 * trajectory.repetitions + 1)
     if isinstance(trajectory, Waypoints):
         return trajectory._knots()[0]
+    if isinstance(trajectory, MinDerivative):
+        holds = [point.hold_s for point in trajectory.points]
+        return np.concatenate([trajectory.point_s, trajectory.point_s + holds])
+    if isinstance(trajectory, Quintic):
+        return np.concatenate([trajectory.start_s, trajectory.start_s + trajectory.line_s])
+    if isinstance(trajectory, Recorded):
+        return trajectory.samples[0]
+    if isinstance(trajectory, Ramped):
+        ends = [0.0, trajectory.ramp_s, trajectory.ramp_s + trajectory.cruise_s]
+        return np.array([*ends, trajectory.duration_s])
+    if isinstance(trajectory, Step):
+        return np.array([0.0, trajectory.wait_s, trajectory.duration_s])
     return np.array([0.0, trajectory.duration_s])
 
 
@@ -143,8 +160,8 @@ def test_what_the_kinds_declare():
     assert special == [name for name, kind in TRAJECTORIES.items() if kind.sets_load_down]
     assert special == ["engage"]
     rules = {name: kind.cycle_rule for name, kind in TRAJECTORIES.items()}
-    whole = {"hold", "line", "waypoints"}
-    assert {name for name, rule in rules.items() if rule is CycleRule.WHOLE} == whole
+    cyclic = {"circle", "shm", "engage"}
+    assert {name for name, rule in rules.items() if rule is not CycleRule.WHOLE} == cyclic
     assert trajectory_of_stage("engage") is trajectory_of_stage("yaw_engage") is Engage
     assert trajectory_of_stage("shm") is Shm
     assert trajectory_of_stage("transit") is None

@@ -18,14 +18,19 @@ from musls_description.names import near_names
 from musls_description.schema import build
 from musls_description.sources import SourceFile
 from musls_description.strict_yaml import is_file, parse_yaml, read_text, read_yaml, shown
-from musls_description.system import MAX_CABLES, SlungLoadSystem
+from musls_description.system import MAX_CABLES, RigSystem, SlungLoadSystem, system_class
 
 SYSTEMS = Path(__file__).parent / "systems"
 
 
-def system_names() -> list[str]:
-    """Names of the shipped systems."""
-    return sorted(path.stem for path in SYSTEMS.glob("*.yaml"))
+def system_names(*, slung: bool = False) -> list[str]:
+    """Names of the shipped systems.
+
+    Args:
+        slung: Leave out rigs that are no slung loads.
+    """
+    names = sorted(path.stem for path in SYSTEMS.glob("*.yaml"))
+    return [n for n in names if not slung or isinstance(load_system(n), SlungLoadSystem)]
 
 
 def system_path(name: str, relative_to: Path | None = None) -> Path:
@@ -48,7 +53,7 @@ def system_path(name: str, relative_to: Path | None = None) -> Path:
     return SYSTEMS / f"{name}.yaml"
 
 
-def load_system(name: str) -> SlungLoadSystem:
+def load_system(name: str) -> RigSystem:
     """Read a system by shipped name or from a file.
 
     Raises:
@@ -59,7 +64,7 @@ def load_system(name: str) -> SlungLoadSystem:
     return build_system(parse_yaml(text, str(path)), str(path), text)
 
 
-def build_system(data: Any, where: str, text: str | None = None) -> SlungLoadSystem:
+def build_system(data: Any, where: str, text: str | None = None) -> RigSystem:
     """Build a system from plain data, short forms allowed.
 
     Args:
@@ -71,7 +76,8 @@ def build_system(data: Any, where: str, text: str | None = None) -> SlungLoadSys
         ConfigError: Unknown, missing or invalid field.
     """
     file = SourceFile((), where, text)
-    return build(SlungLoadSystem, expand_system(data, file), where, text)
+    data = expand_system(data, file)
+    return build(system_class(data), data, where, text)
 
 
 def expand_system(data: Any, file: SourceFile, below: tuple[str, ...] = ()) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, TypeVar, cast
 
+import numpy as np
 import yaml
 from pydantic import (
     AfterValidator,
@@ -32,8 +33,9 @@ from musls_description.sources import SourceFile, Sources
 from musls_description.strict_yaml import parse_yaml, read_text, read_yaml, shown
 
 __all__ = [  # reading YAML belongs to specifications, so its functions can be had here as well
-    "Edges", "Finite", "Fraction", "Matrix3", "NonNegative", "Number", "Positive", "Vector3",
-    "build", "describe", "parse_yaml", "read_text", "read_yaml", "spec", "to_data", "to_yaml",
+    "Edges", "Finite", "Fraction", "Inertia", "Matrix3", "NonNegative", "Number", "Positive",
+    "Quaternion", "Vector3", "build", "describe", "parse_yaml", "read_text", "read_yaml", "spec",
+    "to_data", "to_yaml",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -83,6 +85,39 @@ def _box_edges(edges: Vector3) -> Vector3:
 
 Edges = Annotated[Vector3, AfterValidator(_box_edges)]
 """Edge lengths of a box along x, y, z [m]."""
+
+
+def _unit(value: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    norm = float(np.linalg.norm(value))
+    if abs(norm - 1.0) > 1e-3:
+        raise ValueError(f"a unit quaternion [w, x, y, z] is needed, this one has norm {norm:.3g}")
+    w, x, y, z = (part / norm for part in value)
+    return (w, x, y, z)
+
+
+Quaternion = Annotated[tuple[Finite, Finite, Finite, Finite], AfterValidator(_unit)]
+"""Orientation [w, x, y, z], a body's frame to the world."""
+
+
+def _inertia(matrix: Matrix3) -> Matrix3:
+    """Check that a real body can have this inertia: symmetric, positive, triangle rule."""
+    inertia = np.array(matrix)
+    if not np.allclose(inertia, inertia.T, rtol=1e-9, atol=0.0):
+        raise ValueError("an inertia matrix must be symmetric")
+    a, b, c = np.linalg.eigvalsh(inertia)
+    moments = f"principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m2"
+    if a <= 0.0:
+        raise ValueError(f"an inertia matrix must be positive definite ({moments})")
+    if a + b < c * (1.0 - 1e-9):
+        raise ValueError(
+            f"no rigid body has this inertia: the two smaller {moments} add up to less "
+            "than the largest (triangle inequality)"
+        )
+    return matrix
+
+
+Inertia = Annotated[Matrix3, AfterValidator(_inertia)]
+"""Inertia matrix about the centre of mass, body frame [kg m2]."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -272,6 +307,8 @@ def _adapter(cls: Any) -> TypeAdapter[Any]:
 def to_data(value: Any) -> Any:
     """Turn a specification into plain mappings, lists and scalars: the inverse of `build`."""
     if dataclasses.is_dataclass(value):
+        if hasattr(value, "as_written"):  # some of its fields follow from others
+            return to_data(value.as_written())
         return {f.name: to_data(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Enum):
         return value.value

@@ -1,23 +1,33 @@
 """What a multi-UAV slung-load system is: load, drones with rotors, cables made of rigid links.
 
 `SlungLoadSystem` is the only source of truth for masses, inertias, attachment points and links;
-every writer (DART skeleton, SDF, Xacro) reads it. Symbols in brackets are those of the seed paper
-(Merton and Hunter, "Dynamics Modeling of a Multi-UAV Slung Load System Using a Discrete-Link
-Cable Approach", Table I and eq. 1 to 10). Body frames are FLU with the origin in the centre of
-mass, SI units throughout.
+every writer (DART skeleton, SDF, Xacro) reads it. It is a `RigSystem`: that has the same parts, and
+anchors, winches and wheels, joined in any way (see `rigging`). Symbols in brackets are those of the
+seed paper (Merton and Hunter, "Dynamics Modeling of a Multi-UAV Slung Load System Using a
+Discrete-Link Cable Approach", Table I and eq. 1 to 10). Body frames are FLU with the origin in the
+centre of mass, SI units throughout.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import BeforeValidator, Field, TypeAdapter
 
+from musls_description.drone import Box, Drone
+from musls_description.rigging import (
+    MAX_ANCHORS,
+    Anchor,
+    CableEnd,
+    ElasticLine,
+    Wheel,
+    Winch,
+    check_rig,
+)
 from musls_description.schema import (
-    Edges,
     Fraction,
-    Matrix3,
+    Inertia,
     NonNegative,
     Number,
     Positive,
@@ -29,49 +39,6 @@ MAX_CABLES = 100
 """Drones of one system; the plants' arrays grow with the square of the joints of all."""
 
 
-MAX_ROTORS = 12
-"""Rotors of one drone: as many as PX4's control allocation knows."""
-
-
-def _inertia(matrix: Matrix3) -> Matrix3:
-    """Check that a real body can have this inertia: symmetric, positive, triangle rule."""
-    inertia = np.array(matrix)
-    if not np.allclose(inertia, inertia.T, rtol=1e-9, atol=0.0):
-        raise ValueError("an inertia matrix must be symmetric")
-    a, b, c = np.linalg.eigvalsh(inertia)
-    moments = f"principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m2"
-    if a <= 0.0:
-        raise ValueError(f"an inertia matrix must be positive definite ({moments})")
-    if a + b < c * (1.0 - 1e-9):
-        raise ValueError(
-            f"no rigid body has this inertia: the two smaller {moments} add up to less "
-            "than the largest (triangle inequality)"
-        )
-    return matrix
-
-
-Inertia = Annotated[Matrix3, AfterValidator(_inertia)]
-"""Inertia matrix about the centre of mass, body frame [kg m2]."""
-
-
-@spec
-class Box:
-    """Axis-aligned box in a body frame that touches the ground.
-
-    Attributes:
-        size_m: Edges along x, y, z [m].
-        center_m: Centre in the body frame [m].
-    """
-
-    size_m: Edges
-    center_m: Vector3 = (0.0, 0.0, 0.0)
-
-    @property
-    def bottom_m(self) -> float:
-        """Height of the lower face in the body frame [m]."""
-        return self.center_m[2] - self.size_m[2] / 2.0
-
-
 @spec
 class Load:
     """The rigid load (root of the tree).
@@ -79,87 +46,17 @@ class Load:
     Attributes:
         mass_kg: Mass (m_L).
         inertia_kg_m2: Inertia about the centre of mass in the load frame (J_L), (3, 3).
-        cable_attachments_m: Where the cables pull, one per cable, load frame (L_r_iL).
+        cable_attachments_m: Where the cables pull, one per cable, load frame (L_r_iL). Those of a
+            rig whose cables say their own `ends` may be left out.
         collision: Box that touches the ground.
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the load) [N s/m].
     """
 
     mass_kg: Positive
     inertia_kg_m2: Inertia
-    cable_attachments_m: Annotated[tuple[Vector3, ...], Field(min_length=1, max_length=MAX_CABLES)]
+    cable_attachments_m: Annotated[tuple[Vector3, ...], Field(max_length=MAX_CABLES)] = ()
     collision: Box
     drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
-
-
-@spec
-class Rotor:
-    """One rotor: thrust k w^2 along the body z axis, first-order lag of its speed.
-
-    Model and constants of PX4's Gazebo x500 (MulticopterMotorModel). Lag: the speed w follows the
-    commanded speed with a time constant that differs between spinning up and down.
-
-    Attributes:
-        position_m: Hub in the drone frame (FLU).
-        spin: "ccw" or "cw" seen from above; the reaction torque on the body is opposite.
-        thrust_coefficient_n_s2: Thrust per squared speed k [N s2/rad2].
-        moment_ratio_m: Reaction torque per thrust [m].
-        time_constant_up_s: Lag while the speed rises.
-        time_constant_down_s: Lag while the speed falls.
-        speed_min_rad_s: Speed at zero motor command while armed.
-        speed_max_rad_s: Speed at full motor command.
-        drag_n_s2_m_rad: Rotor drag: force -c |w| v_perpendicular to the rotor axis.
-    """
-
-    position_m: Vector3
-    spin: Literal["ccw", "cw"]
-    thrust_coefficient_n_s2: Positive
-    moment_ratio_m: NonNegative
-    time_constant_up_s: Positive
-    time_constant_down_s: Positive
-    speed_min_rad_s: NonNegative
-    speed_max_rad_s: Positive
-    drag_n_s2_m_rad: NonNegative = 0.0
-
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        if self.speed_min_rad_s >= self.speed_max_rad_s:
-            raise ValueError(
-                f"speed_min_rad_s {self.speed_min_rad_s} must be below "
-                f"speed_max_rad_s {self.speed_max_rad_s}"
-            )
-
-    @property
-    def max_thrust_n(self) -> float:
-        """Thrust at full speed [N]."""
-        return self.thrust_coefficient_n_s2 * self.speed_max_rad_s**2
-
-
-@spec
-class Drone:
-    """One multirotor, rigid with its (massless) rotors.
-
-    Attributes:
-        mass_kg: Mass with rotors and battery (m_i).
-        inertia_kg_m2: Inertia about the centre of mass, drone frame (J_i), (3, 3).
-        cable_attachment_m: Where the cable pulls, drone frame (i_r_i).
-        rotors: Four to twelve.
-        collision: Box that touches the ground (landing gear).
-        drag_n_s_m: Linear air drag of the body per axis (x, y, z of the drone) [N s/m].
-        model: Name of the airframe's Gazebo model, e.g. "x500".
-    """
-
-    mass_kg: Positive
-    inertia_kg_m2: Inertia
-    cable_attachment_m: Vector3
-    rotors: Annotated[tuple[Rotor, ...], Field(min_length=4, max_length=MAX_ROTORS)]
-    collision: Box
-    drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
-    model: str = "x500"
-
-    @property
-    def max_thrust_n(self) -> float:
-        """Thrust with all rotors at full speed [N]."""
-        return sum(rotor.max_thrust_n for rotor in self.rotors)
 
 
 @spec
@@ -191,7 +88,7 @@ class CableJoint:
 
 @spec
 class Cable:
-    """An inextensible cable as a chain of equal rigid cylinders with universal joints (Fig. 2).
+    """A cable: as rigid links, a chain of equal cylinders with universal joints (Fig. 2).
 
     `links` links have links + 1 joints: at the load, between links, at the drone. A link lies
     along its x axis; the joint axes are its y and z, so the chain does not twist (assumption A3).
@@ -201,18 +98,22 @@ class Cable:
         mass_kg: Mass of the whole cable (m_ic).
         length_m: Length (l_ic).
         radius_m: Radius (r_ic).
-        links: Number of rigid links (n_i).
-        joint: What acts in each joint.
+        links: Number of rigid links (n_i), or of elastic segments.
+        joint: What acts in each joint of rigid links; by default nothing.
         twist: "locked" as in the paper, "free" for a third axis (the load's vertical) in the joint
-            at the load.
+            at the load of rigid links.
+        elastic: What it is made of, for elastic segments.
+        ends: The two places that it joins; left out, cable i joins load attachment i and drone i.
     """
 
     mass_kg: Positive
     length_m: Positive
     radius_m: Positive
     links: Annotated[int, Field(ge=1, le=1000), Number]
-    joint: CableJoint
+    joint: CableJoint = Field(default_factory=lambda: CableJoint(damping_n_m_s_rad=0.0))
     twist: Literal["locked", "free"] = "locked"
+    elastic: ElasticLine = Field(default_factory=ElasticLine)
+    ends: tuple[CableEnd, CableEnd] | None = None
 
     @property
     def link_length_m(self) -> float:
@@ -241,7 +142,105 @@ class Cable:
 
 
 @spec
-class SlungLoadSystem:
+class RigSystem:
+    """Load, drones and anchors joined by cables in any way; simulated by elastic cables.
+
+    Attributes:
+        name: Short name.
+        description: One line for people.
+        load: The load (a platform, a box); None where cables join drones and anchors only.
+        drones: May be none where there are anchors.
+        anchors: Bodies that do not move by themselves.
+        cables: Each joins two bodies.
+        winches: At ends of cables.
+        wheels: On bodies.
+        ground_friction: Friction coefficient of load and drones on the ground.
+    """
+
+    name: str
+    description: str = ""
+    load: Load | None = None
+    drones: Annotated[tuple[Drone, ...], Field(max_length=MAX_CABLES)] = ()
+    anchors: Annotated[tuple[Anchor, ...], Field(max_length=MAX_ANCHORS)] = ()
+    cables: Annotated[tuple[Cable, ...], Field(max_length=MAX_CABLES)]
+    winches: Annotated[tuple[Winch, ...], Field(max_length=MAX_ANCHORS)] = ()
+    wheels: Annotated[tuple[Wheel, ...], Field(max_length=MAX_ANCHORS)] = ()
+    ground_friction: Fraction = 0.8
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one part."""
+        if not self.drones and not self.anchors:
+            raise ValueError("a system needs drones or anchors")
+        if not self.cables:
+            raise ValueError("a system needs cables")
+        counts = {len(drone.rotors) for drone in self.drones}
+        if len(counts) > 1:
+            raise ValueError(
+                f"all drones must have the same number of rotors, not {sorted(counts)}"
+            )
+        check_rig(self)
+
+    @property
+    def n_drones(self) -> int:
+        """Number of drones."""
+        return len(self.drones)
+
+    @property
+    def n_rotors(self) -> int:
+        """Number of rotors of each drone; 0 without drones."""
+        return len(self.drones[0].rotors) if self.drones else 0
+
+    @property
+    def n_cables(self) -> int:
+        """Number of cables."""
+        return len(self.cables)
+
+    @property
+    def mass_kg(self) -> float:
+        """Mass of everything that is not held: load, drones, cables, pushed anchors [kg]."""
+        anchors = sum(anchor.mass_kg or 0.0 for anchor in self.anchors)
+        return self.carried_mass_kg + sum(drone.mass_kg for drone in self.drones) + anchors
+
+    @property
+    def carried_mass_kg(self) -> float:
+        """Mass of load and cables [kg]."""
+        load = 0.0 if self.load is None else self.load.mass_kg
+        return load + sum(cable.mass_kg for cable in self.cables)
+
+    def ends(self, index: int) -> tuple[CableEnd, CableEnd]:
+        """The two ends of cable `index` (from 0), of one without `ends` at load and drone."""
+        ends = self.cables[index].ends
+        if ends is not None:
+            return ends
+        assert self.load is not None  # checked with the cables
+        return (
+            CableEnd(body="load", point_m=self.load.cable_attachments_m[index]),
+            CableEnd(body=f"drone_{index + 1}", point_m=self.drones[index].cable_attachment_m),
+        )
+
+    @property
+    def formation(self) -> SlungLoadSystem | None:
+        """Load and drones as a slung-load system, if each hangs on its own cable and on no other.
+
+        Winches may sit on the cables; anchors and wheels may not be there.
+        """
+        plain = all(cable.ends is None for cable in self.cables) and not self.wheels
+        if not plain or self.anchors or self.load is None or self.n_cables != self.n_drones:
+            return None
+        if len(self.load.cable_attachments_m) != self.n_drones:
+            return None
+        return SlungLoadSystem(
+            name=self.name,
+            description=self.description,
+            load=self.load,
+            drones=self.drones,
+            cables=self.cables,
+            ground_friction=self.ground_friction,
+        )
+
+
+@spec
+class SlungLoadSystem(RigSystem):
     """Several drones that carry one load, cable i from load attachment i to drone i.
 
     Attributes:
@@ -253,40 +252,50 @@ class SlungLoadSystem:
         ground_friction: Friction coefficient of load and drones on the ground.
     """
 
-    name: str
-    description: str = ""
-    load: Load
-    drones: tuple[Drone, ...]
-    cables: tuple[Cable, ...]
-    ground_friction: Fraction = 0.8
+    load: Load = Field()  # without it the default of the base would hold
+    drones: Annotated[tuple[Drone, ...], Field(max_length=MAX_CABLES)] = Field()
 
     def __post_init__(self) -> None:
         """Check what concerns more than one part."""
         n = len(self.load.cable_attachments_m)
+        if n == 0:
+            raise ValueError("load.cable_attachments_m: there must be at least 1, one per cable")
         for part, count in (("drones", len(self.drones)), ("cables", len(self.cables))):
             if count != n:
                 raise ValueError(
                     f"{n} load.cable_attachments_m but {count} {part}: "
                     "cable i joins attachment i to drone i, so the numbers must be equal"
                 )
-        counts = {len(drone.rotors) for drone in self.drones}
-        if len(counts) > 1:
-            raise ValueError(
-                f"all drones must have the same number of rotors, not {sorted(counts)}"
-            )
+        super().__post_init__()
 
     @property
-    def n_drones(self) -> int:
-        """Number of drones, which is the number of cables."""
-        return len(self.drones)
+    def formation(self) -> SlungLoadSystem:
+        """Itself."""
+        return self
 
-    @property
-    def mass_kg(self) -> float:
-        """Mass of everything that flies [kg]."""
-        parts: tuple[Drone | Cable, ...] = (*self.drones, *self.cables)
-        return self.load.mass_kg + sum(part.mass_kg for part in parts)
 
-    @property
-    def carried_mass_kg(self) -> float:
-        """Mass of load and cables [kg]."""
-        return self.load.mass_kg + sum(cable.mass_kg for cable in self.cables)
+def system_class(data: Any) -> type[RigSystem]:
+    """Class of a system by what its data has: anchors, winches, wheels or ends make it a rig.
+
+    Args:
+        data: As read from YAML, short forms written out.
+    """
+    if not isinstance(data, Mapping):
+        return SlungLoadSystem
+    cables = data.get("cables")
+    ended = isinstance(cables, (list, tuple)) and any(
+        isinstance(cable, Mapping) and cable.get("ends") is not None for cable in cables
+    )
+    rig = ended or any(data.get(part) for part in ("anchors", "winches", "wheels"))
+    return RigSystem if rig else SlungLoadSystem
+
+
+def _validated(value: Any) -> Any:
+    """Build a system of its own class from plain data."""
+    if not isinstance(value, Mapping):
+        return value
+    return TypeAdapter(system_class(value)).validate_python(value)
+
+
+AnySystem = Annotated[RigSystem, BeforeValidator(_validated)]
+"""Type of a field that holds a slung-load system or another rig."""

@@ -19,7 +19,8 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.system import Cable, Drone, SlungLoadSystem
+from musls_description.drone import Drone
+from musls_description.system import Cable, SlungLoadSystem
 
 Array = NDArray[np.float64]
 

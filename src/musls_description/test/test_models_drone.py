@@ -26,7 +26,7 @@ def composite(parts):
     return mass, com, inertia
 
 
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_body_and_rotors_together_are_the_drone(name):
     system = load_system(name)
     scene = SdfScene(models.world_sdf(system, make_spawn(system, "hover"), drones="motors"))
@@ -66,7 +66,7 @@ def test_motors_have_the_rotors_values_in_px4s_order():
             for plugin in world.findall(f"model[@name='x500_{i}']/plugin")
             if plugin.get("name") == "gz::sim::systems::MulticopterMotorModel"
         ]
-        assert [m["motorNumber"] for m in motors] == ["0", "1", "2", "3"]
+        assert [m["actuator_number"] for m in motors] == ["0", "1", "2", "3"]
         for j, (motor, rotor) in enumerate(zip(motors, drone.rotors, strict=True)):
             assert motor["jointName"] == f"rotor_{j}_joint"
             assert motor["linkName"] == f"rotor_{j}"

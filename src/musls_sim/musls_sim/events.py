@@ -11,9 +11,10 @@ from pydantic import Field
 from musls_description.errors import ConfigError
 from musls_description.registry import Registry, any_of
 from musls_description.schema import Fraction, NonNegative, Positive, Vector3, spec
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
-from musls_sim.plants.interface import Plant, PlantInputs
+from musls_sim.plants.interface import Change, Plant, PlantInputs
+from musls_sim.power import Power
 
 EVENTS: Registry[Any] = Registry("event", "musls.events", {})
 """Specifications by kind: classes made with `spec` that follow `EventSpec`."""
@@ -29,10 +30,18 @@ class Scene:
     Attributes:
         plant: The physics; `plant.apply` changes the system.
         inputs: What acts on it from outside.
+        power: Motors and batteries; None where there are none.
     """
 
     plant: Plant
     inputs: PlantInputs
+    power: Power | None = None
+
+    def apply(self, change: Change) -> None:
+        """Change the system, see `Plant.apply`."""
+        self.plant.apply(change)
+        if self.power is not None and isinstance(change, RotorEfficiency):
+            self.power.apply(change)
 
 
 class EventSpec(Protocol):
@@ -48,7 +57,7 @@ class EventSpec(Protocol):
     when: When
     duration_s: float | None
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """Refuse an event that this system cannot have, before the flight.
 
         Raises:
@@ -82,7 +91,7 @@ class When:
             raise ValueError("give either time_s or stage")
 
 
-def body_row(name: str, system: SlungLoadSystem) -> int:
+def body_row(name: str, system: RigSystem) -> int:
     """Row of a body in arrays of all bodies: 0 for "load", i for "drone_i".
 
     Raises:
@@ -115,7 +124,7 @@ class RotorFailure:
     efficiency: Fraction = 0.0
     duration_s: Positive | None = None
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
         if self.drone > system.n_drones:
             raise ConfigError(f"events: drone {self.drone}, but there are {system.n_drones} drones")
@@ -125,14 +134,14 @@ class RotorFailure:
 
     def begin(self, scene: Scene) -> str:
         """See `EventSpec.begin`."""
-        scene.plant.apply(RotorEfficiency(self.drone, self.rotor, self.efficiency))
+        scene.apply(RotorEfficiency(self.drone, self.rotor, self.efficiency))
         which = "all rotors" if self.rotor is None else f"rotor {self.rotor}"
         left = f"at {100.0 * self.efficiency:g} %" if self.efficiency else "stopped"
         return f"drone_{self.drone}: {which} {left}"
 
     def end(self, scene: Scene) -> None:
         """See `EventSpec.end`."""
-        scene.plant.apply(RotorEfficiency(self.drone, self.rotor, 1.0))
+        scene.apply(RotorEfficiency(self.drone, self.rotor, 1.0))
 
 
 @EVENTS.register("poke")
@@ -156,7 +165,7 @@ class Poke:
     moment_enu_n_m: Vector3 = (0.0, 0.0, 0.0)
     duration_s: Positive
 
-    def check(self, system: SlungLoadSystem) -> None:
+    def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
         body_row(self.body, system)
 

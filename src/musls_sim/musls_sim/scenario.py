@@ -24,12 +24,14 @@ from musls_description.names import near_names
 from musls_description.schema import Finite, Number, build, spec
 from musls_description.sources import Override, SourceFile, Sources
 from musls_description.strict_yaml import parse_yaml, read_text, shown
-from musls_description.system import SlungLoadSystem
+from musls_description.system import AnySystem
 from musls_description.user_code import load_file
 from musls_sim.autopilots import AUTOPILOTS
+from musls_sim.driving.spec import RigSpec, resolve_files
 from musls_sim.events import AnyEvent
 from musls_sim.physics import CONTROL_PERIOD_S, PhysicsSpec
 from musls_sim.plants import PLANTS
+from musls_sim.preflight.separation import LimitsSpec
 from musls_sim.px4.sensors import Px4SensorSpec
 from musls_sim.sensors.estimation import AnyEstimation, MotionCaptureSpec
 from musls_sim.start import Start, StartSpec
@@ -111,15 +113,17 @@ class Scenario:
         estimation: What the drones know of their state; a real PX4 estimates it by itself.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
         events: What happens to the system during the flight.
+        rig: What anchors and winches do in time.
         wind: Moving air.
         physics: How it is stepped.
+        limits: What the flight must keep to.
         recording: What is recorded.
         seed: Seed of all noise; the same seed gives the same run bit for bit.
     """
 
     name: Annotated[str, Field(pattern=r"^[\w.+-]+$", max_length=MAX_NAME_LENGTH)]
     description: str = ""
-    system: SlungLoadSystem
+    system: AnySystem
     extensions: tuple[str, ...] = ()
     start: Start = Field(default_factory=StartSpec)
     formation: Cone = Field(default_factory=Cone)
@@ -129,8 +133,10 @@ class Scenario:
     estimation: AnyEstimation = Field(default_factory=MotionCaptureSpec)
     cable_model: CableModel = "rigid_links"
     events: tuple[AnyEvent, ...] = ()
+    rig: RigSpec = Field(default_factory=RigSpec)
     wind: WindSpec = Field(default_factory=WindSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
+    limits: LimitsSpec = Field(default_factory=LimitsSpec)
     recording: RecordingSpec = Field(default_factory=RecordingSpec)
     seed: Annotated[int, Field(ge=0, lt=2**64), Number] = 0
 
@@ -173,7 +179,7 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
         data["system"] = parse_yaml(text, str(system_file))
         files.insert(0, SourceFile(("system",), str(system_file), text))
     data["system"] = expand_system(data.get("system"), files[0], ("system",))
-    _resolve_user_code(data, path.parent)
+    _resolve_files(data, path.parent)
     changes = [Override.parse(o) for o in overrides if not o.startswith("system=")]
     for change in changes:
         change.apply(data)
@@ -189,10 +195,15 @@ def _named_system(override: str) -> str:
     return name
 
 
-def _resolve_user_code(data: dict[str, Any], folder: Path) -> None:
-    """Make the paths of Python files, which count from the scenario's folder, absolute."""
+def _resolve_files(data: dict[str, Any], folder: Path) -> None:
+    """Make the paths of files, which count from the scenario's folder, absolute."""
     if extensions := _texts(data.get("extensions")):
         data["extensions"] = [os.path.abspath(folder / name) for name in extensions]
+    mission = data.get("mission")
+    for stage in mission.get("stages") or () if isinstance(mission, Mapping) else ():
+        if isinstance(stage, dict) and isinstance(stage.get("path"), str) and stage["path"]:
+            stage["path"] = os.path.abspath(folder / stage["path"])
+    resolve_files(data.get("rig"), folder)
     controller = data.get("controller")
     if not isinstance(controller, Mapping):
         return

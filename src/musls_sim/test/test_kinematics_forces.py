@@ -6,8 +6,9 @@ from plant_helpers import hovering_plant
 
 from musls_description.compiled_rotations import from_matrix
 from musls_description.library import load_system, system_names
-from musls_sim.plants.aerodynamics import rotor_table, spin_rotors
+from musls_sim.plants.aerodynamics import spin_rotors
 from musls_sim.plants.rigid_links.forces import generalised_forces
+from musls_sim.plants.rotors import rotor_table
 
 
 def random_state(plant, seed=0):
@@ -20,7 +21,7 @@ def random_state(plant, seed=0):
     return rng
 
 
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_motion_of_every_body_equals_darts(name):
     plant, _, _ = hovering_plant(load_system(name))
     random_state(plant)

@@ -18,7 +18,7 @@ from musls_sim.preflight.mission_checks import bag_bytes_per_s, cautions, check_
 from musls_sim.scenario import load_scenario
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
-NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+NAMES = sorted(p.stem for p in SHIPPED.glob("*.yaml") if "stages:" in p.read_text())
 
 
 def scenario_of(name="circle", *overrides):
@@ -222,3 +222,19 @@ def test_high_gravity_is_named_where_the_rotors_cannot_lift():
     first = scenario.mission.stages[0].pose(np.zeros(1))[0]
     with pytest.raises(ConfigError, match=r"thrust margin .* at gravity 30 m/s2"):
         check_hover(scenario, hover_in_formation(scenario, first))
+
+
+def test_set_points_of_a_file_count_from_the_scenarios_folder(tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "way.csv").write_text("t,x,y,z\n10,0,0,1\n12,1,0,1\n13,1,1,1.5\n")
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "system: x500_trio\nmission: {stages: [{kind: recorded, path: deep/way.csv, "
+        "columns: [t, x, y, z]}]}\n"
+    )
+    monkeypatch.chdir("/")
+    (stage,) = load_scenario(file).mission.stages
+    assert stage.duration_s == 3.0
+    file.write_text(file.read_text().replace("way.csv", "absent.csv"))
+    with pytest.raises(ConfigError, match=r"deep.absent\.csv: no such file"):
+        load_scenario(file)

@@ -11,6 +11,7 @@ from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_sim.autopilots import AUTOPILOTS
 from musls_sim.events import Poke, When
+from musls_sim.plants.interface import PlantEvent
 from musls_sim.recording import MemoryRecorder
 from musls_sim.scenario import load_scenario
 from musls_sim.session import compose as compose_module
@@ -318,6 +319,34 @@ def test_events_happen_in_their_time_and_are_told():
     acting = {tick: [tuple(map(int, at)) for at in np.argwhere(w)] for tick, w in push.items()}
     assert [tick for tick, where in acting.items() if (0, 3) in where] == list(range(13, 38))
     assert [tick for tick, where in acting.items() if (2, 2) in where] == list(range(75, 88))
+
+
+def test_what_happens_to_the_cables_by_itself_is_recorded_once_and_in_its_time(monkeypatch):
+    build = compose_module.build_plant
+
+    def breaking(*args):
+        plant = build(*args)
+        step, plant.happened = plant.step, []
+
+        def step_and_break(inputs):
+            step(inputs)
+            if plant.steps == 10:
+                plant.happened.append(PlantEvent(0.0385, "cable_broken", "cable_2: at 812 N"))
+
+        plant.step = step_and_break
+        return plant
+
+    monkeypatch.setattr(compose_module, "build_plant", breaking)
+    recorder, entries = MemoryRecorder(scenario().system, step_period_s=0.004), []
+    observers = [RecorderObserver(recorder), Diary(entries)]
+    with Session(scenario(), observers=observers) as session:
+        session.advance(20)
+    assert [tuple(e) for e in recorder.events] == [(38500000, "cable_broken", "cable_2: at 812 N")]
+    told = [i for i, e in enumerate(entries) if e[1] == "event"]
+    assert [entries[i] for i in told] == [("", "event", 0.0385, "cable_broken")]
+    assert entries[told[0] - 1] == ("", "observe", 9)
+    assert [e.what for e in session.events.happened] == ["cable_2: at 812 N"]
+    assert session.plant.happened == []
 
 
 def test_an_event_that_is_added_in_flight_counts_from_the_beginning_of_the_stage():

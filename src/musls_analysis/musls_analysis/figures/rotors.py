@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from musls_analysis.figures import stages, style
+from musls_analysis.figures import events, stages, style
 from musls_analysis.recordings.recording import Recording
 
 
@@ -33,6 +33,7 @@ def rotors_figure(recording: Recording) -> Figure:
         ax.set_ylabel(f"{style.label(drone)}\n[rad/s]")
         ax.locator_params(axis="y", nbins=4)
     axes[0].set_ylim(bottom=0.0)
+    events.mark_events(recording, axes)
     axes[-1].set_xlabel("time [s]")
     stages.name_stages(recording, axes[0])
     return figure

@@ -32,6 +32,7 @@ SETPOINT_LINE: Look = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder
 """Set-points look like this in every figure."""
 
 _LOAD_COLOUR = "#d55e00"
+_ANCHOR_COLOUR = "#6e7781"
 # Okabe and Ito's palette (vermilion is the load's), then muted colours of Tol's.
 _DRONE_COLOURS = (
     "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#999933", "#332288",
@@ -78,6 +79,8 @@ def colour(body: str) -> str:
     """Colour of a body or, for "cable_2", of the drone it hangs on."""
     if body == LOAD:
         return _LOAD_COLOUR
+    if body.startswith("anchor"):
+        return _ANCHOR_COLOUR
     return _DRONE_COLOURS[(int(body.rsplit("_", 1)[1]) - 1) % len(_DRONE_COLOURS)]
 
 

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from musls_analysis.figures import stages, style
+from musls_analysis.figures import events, stages, style
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.tension import slack_intervals
 
@@ -42,6 +42,7 @@ def tensions_figure(recording: Recording, slack_threshold_n: float) -> Figure:
         ax.set_ylabel(f"{style.label(name)} [N]")
         ax.locator_params(axis="y", nbins=4)
     axes[0].set_ylim(-0.09 * highest, 1.06 * highest)
+    events.mark_events(recording, axes)
     axes[-1].set_xlabel("time [s]")
     stages.name_stages(recording, axes[0])
     return figure

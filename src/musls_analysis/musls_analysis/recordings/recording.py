@@ -18,6 +18,7 @@ import numpy as np
 from musls_analysis.recordings.stages import main_stages, stages_from_changes
 from musls_analysis.recordings.tracks import (
     Array,
+    BatteryTrack,
     Body,
     CableTrack,
     Event,
@@ -25,6 +26,7 @@ from musls_analysis.recordings.tracks import (
     RotorTrack,
     Stage,
     TwistTrack,
+    WrenchTrack,
 )
 from musls_description.errors import ConfigError
 
@@ -35,14 +37,17 @@ if TYPE_CHECKING:
     from musls_analysis.comparison.error_table import ErrorTable
 
 __all__ = [
-    "LOAD", "Body", "CableTrack", "Event", "PoseTrack", "Recording", "RotorTrack", "Stage",
-    "TwistTrack", "main_stages", "stages_from_changes",
+    "LOAD", "BatteryTrack", "Body", "CableTrack", "Event", "PoseTrack", "Recording", "RotorTrack",
+    "Stage", "TwistTrack", "WrenchTrack", "main_stages", "stages_from_changes",
 ]  # fmt: skip
 
 _Part = TypeVar("_Part")
 
 LOAD = "load"
-"""Name of the load among the bodies."""
+"""Name of the load among the bodies; without a load, of what a rig shows instead."""
+
+ANCHOR = "anchor_"
+"""Begin of the names of anchors."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -59,6 +64,8 @@ class Recording:
         warnings: What was dropped or repaired while reading, one line each.
         twists: Velocities by body; a body may have none.
         events: What happened suddenly, in time order.
+        batteries: By drone; only of those that have one.
+        wrenches: What holds, moves or pushes each anchor, by anchor.
     """
 
     bodies: Mapping[str, PoseTrack]
@@ -70,6 +77,8 @@ class Recording:
     warnings: Sequence[str] = ()
     twists: Mapping[str, TwistTrack] = field(default_factory=dict)
     events: Sequence[Event] = ()
+    batteries: Mapping[str, BatteryTrack] = field(default_factory=dict)
+    wrenches: Mapping[str, WrenchTrack] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that there is something to look at."""
@@ -94,7 +103,7 @@ class Recording:
     @property
     def drones(self) -> list[str]:
         """Names of the drones, in order."""
-        return [name for name in self.bodies if name != LOAD]
+        return [n for n in self.bodies if n != LOAD and not n.startswith(ANCHOR)]
 
     def body(self, name: str) -> Body:
         """All that was recorded of one body.
@@ -120,6 +129,28 @@ class Recording:
         """
         return self.body(f"drone_{number}")
 
+    def anchor(self, number: int) -> Body:
+        """All that was recorded of an anchor; what it took to hold or move it is in `wrench`.
+
+        Args:
+            number: From 1.
+
+        Raises:
+            ConfigError: There is no such anchor.
+        """
+        return self.body(f"{ANCHOR}{number}")
+
+    def wrench(self, number: int) -> WrenchTrack:
+        """Force and moment that hold, move or push an anchor.
+
+        Args:
+            number: From 1.
+
+        Raises:
+            ConfigError: There is no such anchor, or it was not recorded.
+        """
+        return _entry(self.wrenches, f"{ANCHOR}{number}", "wrench of")
+
     def cable(self, number: int) -> CableTrack:
         """All that was recorded of a cable.
 
@@ -130,6 +161,17 @@ class Recording:
             ConfigError: There is no such cable, or nothing was recorded of it.
         """
         return _entry(self.cables, f"cable_{number}", "cable")
+
+    def battery(self, number: int) -> BatteryTrack:
+        """What was recorded of a drone's battery.
+
+        Args:
+            number: Of the drone, from 1.
+
+        Raises:
+            ConfigError: There is no such drone, or it has no battery.
+        """
+        return _entry(self.batteries, f"drone_{number}", "battery of")
 
     def stage_mask(self, stage: Stage, time_s: Array) -> np.ndarray:
         """Which samples fall into a stage; the last stage includes its end.
@@ -160,7 +202,7 @@ class Recording:
 
         Args:
             name: As the report's PNG files: "paths_3d", "top_view", "stage_errors", "pose_load",
-                "pose_drone_1", ..., "tensions", "rotors".
+                "pose_drone_1", ..., "tensions", "rotors", "batteries".
 
         Returns:
             A matplotlib figure, which notebooks show; `savefig` writes it.

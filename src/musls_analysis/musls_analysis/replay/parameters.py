@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from musls_analysis.replay.motion import DRONES, ReplaySpec
+from musls_description.drone import Drone
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
-from musls_description.system import Cable, Drone, SlungLoadSystem
+from musls_description.system import Cable, SlungLoadSystem
 
 AXES = "xyz"
 

@@ -20,6 +20,7 @@ from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_analysis.replay.cable_models import CHAIN, plant_at_start, with_links
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
 from musls_description.errors import ConfigError
+from musls_description.slung import slung_system
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.energy import EnergyAudit
 from musls_sim.plants.interface import Plant, PlantInputs, Pose, PrescribedMotion
@@ -161,7 +162,7 @@ class Replay:
 
 def _guide(plant: Plant, motion: Motion) -> Callable[[float], Array]:
     """Spring and damper, critically damped, from the load to its recorded motion."""
-    load = plant.system.load
+    load = slung_system(plant.system, "replay").load
     inertia = np.mean(np.diag(load.inertia_kg_m2))
 
     def wrench(time_s: float) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 
 from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.recordings.recording import Recording, main_stages
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 
 TEMPLATE = Path(__file__).parent / "report.html.j2"
 _GROUP_DIGITS = 10_000
@@ -32,7 +32,7 @@ class Flown:
 
     title: str = "Flight"
     description: str = ""
-    system: SlungLoadSystem | None = None
+    system: RigSystem | None = None
     scenario_text: str = ""
     seed: int | None = None
     command: str = ""
@@ -166,20 +166,26 @@ def _run_rows(
     return rows
 
 
-def _system_rows(system: SlungLoadSystem) -> list[tuple[str, str]]:
+def _system_rows(system: RigSystem) -> list[tuple[str, str]]:
     """The system's main numbers, one row for parts that are all alike."""
     load = system.load
     rows = [
         ("System", f"{system.name}: {system.description}" if system.description else system.name),
-        ("Load", f"{number(load.mass_kg)} kg, {_box(load.collision.size_m)} m"),
     ]
+    if load is not None:
+        rows.append(("Load", f"{number(load.mass_kg)} kg, {_box(load.collision.size_m)} m"))
     for kind, parts, text in (
         ("Drone", system.drones, _drone), ("Cable", system.cables, _cable)
     ):  # fmt: skip
+        if not parts:
+            continue
         if len(set(map(text, parts))) == 1:
             rows.append((f"{kind}s", f"{len(parts)} × {text(parts[0])}"))
         else:
             rows += [(f"{kind} {i}", text(part)) for i, part in enumerate(parts, start=1)]
+    for kind in ("anchors", "winches", "wheels"):
+        if getattr(system, kind):
+            rows.append((kind.capitalize(), str(len(getattr(system, kind)))))
     rows.append(("All-up mass", f"{number(system.mass_kg)} kg"))
     return rows
 

@@ -11,6 +11,8 @@ Keys (stable)::
     cables.<cable>.max_tension_n         greatest of both ends
                   .slack_fraction        share of samples with slack at the load end
                   .stages.<stage>.max_tension_n, .mean_tension_n (load end), .slack_fraction
+    batteries.<drone>.charge_start, .charge_end   share of the capacity; only with batteries
+                     .energy_wh, .mean_power_w, .max_power_w, .max_current_a, .min_voltage_v
     slack_threshold_n
     stages[]: name, start_s, end_s
 """
@@ -20,8 +22,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from musls_analysis.comparison.error_table import error_table
-from musls_analysis.recordings.recording import CableTrack, Recording
+from musls_analysis.recordings.recording import BatteryTrack, CableTrack, Recording
 from musls_analysis.report.tension import DEFAULT_SLACK_THRESHOLD_N, slack_mask
 
 
@@ -50,13 +54,29 @@ def summarise(
     if max_tension_n is not None:
         for entry, tension in zip(cables.values(), max_tension_n, strict=True):
             entry["max_tension_n"] = float(tension)
+    batteries = {name: _battery(track) for name, track in recording.batteries.items()}
     return {
         "errors": error_table(recording).by_body(),
         "cables": cables,
+        **({"batteries": batteries} if batteries else {}),
         "slack_threshold_n": float(slack_threshold_n),
         "stages": [
             {"name": s.name, "start_s": s.start_s, "end_s": s.end_s} for s in recording.stages
         ],
+    }
+
+
+def _battery(battery: BatteryTrack) -> dict[str, float]:
+    time_s, power_w = battery.time_s, battery.power_w
+    energy_j = float(np.sum(np.diff(time_s) * (power_w[1:] + power_w[:-1]) / 2.0))
+    return {
+        "charge_start": float(battery.charge[0]),
+        "charge_end": float(battery.charge[-1]),
+        "energy_wh": energy_j / 3600.0,
+        "mean_power_w": energy_j / max(float(time_s[-1] - time_s[0]), 1e-9),
+        "max_power_w": float(power_w.max()),
+        "max_current_a": float(battery.current_a.max()),
+        "min_voltage_v": float(battery.voltage_v.min()),
     }
 
 

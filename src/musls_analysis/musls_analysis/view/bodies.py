@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.colors import to_rgb
 
 from musls_analysis.figures.style import INK, colour
-from musls_analysis.recordings.recording import LOAD
 from musls_analysis.view.camera import Camera
 from musls_analysis.view.canvas import Canvas, Colour
 from musls_analysis.view.sampled import Sampled
@@ -98,13 +97,13 @@ def mix(a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
     return (1.0 - share) * a + share * b
 
 
-def load_pieces(
-    camera: Camera, shape: LoadShape, position: np.ndarray, q: np.ndarray, look: Look
+def box_pieces(
+    camera: Camera, shape: LoadShape, position: np.ndarray, q: np.ndarray, name: str, look: Look
 ) -> Iterator[Piece]:
-    """Faces of the load's box that are seen, shaded."""
+    """Faces of a load's or anchor's box that are seen, shaded."""
     corners = world(shape.corners_m, position, q)
     normals = rotate(np.broadcast_to(q, (6, 4)), FACE_NORMALS)
-    base = look.colour(LOAD)
+    base = look.colour(name)
     for face, normal in zip(BOX_FACES, normals, strict=True):
         points = corners[list(face)]
         middle = points.mean(axis=0)
@@ -165,7 +164,7 @@ def setpoint_pieces(
     camera: Camera,
     sampled: Sampled,
     k: int,
-    load: LoadShape,
+    boxes: dict[str, LoadShape],
     drones: dict[str, DroneShape],
 ) -> Iterator[Piece]:
     """Outlines of where load and drones should be."""
@@ -174,10 +173,12 @@ def setpoint_pieces(
         position, q = track.position_enu_m[k], track.orientation_wxyz[k]
         if np.isnan(position).any():
             continue
-        if body == LOAD:
-            corners = world(load.corners_m, position, q)
+        if body in boxes:
+            corners = world(boxes[body].corners_m, position, q)
             outlines = [corners[list(face)] for face in BOX_FACES[:2]]
             outlines += [corners[[i, i | 1]] for i in (0, 2, 4, 6)]
+        elif body not in drones:
+            continue  # a system without a load
         else:
             shape = drones[body]
             outlines = [*world(shape.discs_m, position, q)]

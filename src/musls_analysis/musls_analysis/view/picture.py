@@ -79,7 +79,7 @@ class Picture:
         """
         self._subjects = list(subjects)
         self._options = options or PictureOptions()
-        self._shapes = [(s.load_shape(), s.drone_shapes()) for s in subjects]
+        self._shapes = [(s.boxes(), s.drone_shapes()) for s in subjects]
         coloured = next((s for s in subjects if has_tension(s)), None)
         self._scale = tension_scale(coloured, window_s) if coloured else None
         self._looks = [
@@ -110,9 +110,14 @@ class Picture:
         if self._options.follow:
             self._follow(sampled[0])
             draw_grid(self.canvas, self.camera, *self._bounds + self._center)
-        for (load, drones), its in zip(self._shapes, sampled, strict=True):
+        for (boxes, drones), its in zip(self._shapes, sampled, strict=True):
             for body, position, q in _poses(its):
-                points = load.corners_m if body == LOAD else drones[body].discs_m.reshape(-1, 3)
+                if body in boxes:
+                    points = boxes[body].corners_m
+                elif body in drones:
+                    points = drones[body].discs_m.reshape(-1, 3)
+                else:
+                    continue
                 draw_shadow(self.canvas, self.camera, bodies.world(points, position, q))
         for look, subject in zip(self._looks, self._subjects, strict=True):
             self._draw_trails(subject, look, time_s)
@@ -137,7 +142,7 @@ class Picture:
         points, self._center = [], np.zeros(3)
         for subject, (_, drones) in zip(self._subjects, self._shapes, strict=True):
             sampled = sample(subject, time_s)
-            reach = max(shape.radius_m for shape in drones.values())
+            reach = max((shape.radius_m for shape in drones.values()), default=0.1)
             middle = sampled.bodies[LOAD].position_enu_m * [1.0, 1.0, 0.0]
             for body, track in sampled.bodies.items():
                 at = track.position_enu_m - (middle if self._options.follow else 0.0)
@@ -172,11 +177,11 @@ class Picture:
 
     def _pieces(self, sampled: Sequence[Sampled]) -> Iterator[Piece]:
         for i, (its, look) in enumerate(zip(sampled, self._looks, strict=True)):
-            load, drones = self._shapes[i]
+            boxes, drones = self._shapes[i]
             for body, position, q in _poses(its):
-                if body == LOAD:
-                    yield from bodies.load_pieces(self.camera, load, position, q, look)
-                else:
+                if body in boxes:
+                    yield from bodies.box_pieces(self.camera, boxes[body], position, q, body, look)
+                elif body in drones:
                     shape = drones[body]
                     yield from bodies.drone_pieces(self.camera, shape, position, q, body, look)
             yield from bodies.cable_pieces(self.camera, its, 0, look)

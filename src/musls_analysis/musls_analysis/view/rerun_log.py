@@ -147,7 +147,7 @@ def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
 def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
     import rerun as rr
 
-    load, drones = subject.load_shape(), subject.drone_shapes()
+    boxes, drones = subject.boxes(), subject.drone_shapes()
     recording = subject.recording
     for part, tracks in (("", recording.bodies), ("setpoint/", recording.setpoints)):
         if part and look.second:
@@ -156,9 +156,9 @@ def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: 
             path = f"{root}/{part}{body}"
             stream.set_time(TIME, duration=float(track.time_s[0] + subject.shift_s))
             rgb = look.colour(body)
-            if body == LOAD:
-                log_load(stream, path, load, rgb, outline=bool(part))
-            else:
+            if body in boxes:
+                log_load(stream, path, boxes[body], rgb, outline=bool(part))
+            elif body in drones:
                 log_drone(stream, path, drones[body], rgb, outline=bool(part))
             _send_poses(stream, path, subject, body, track)
     for body, track in recording.bodies.items():

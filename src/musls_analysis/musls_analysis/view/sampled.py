@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from musls_analysis.recordings.recording import LOAD, CableTrack, PoseTrack
+from musls_analysis.recordings.recording import CableTrack, PoseTrack
 from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, resample
 from musls_analysis.view.subject import Subject
 from musls_description.rotations import rotate
@@ -75,10 +75,13 @@ def _cables(
     subject: Subject, bodies: Mapping[str, PoseTrack], clock_s: np.ndarray
 ) -> dict[str, SampledCable]:
     system = subject.system
-    load, cables = bodies[LOAD], {}
-    for i, (drone, name) in enumerate(subject.cable_names().items()):
-        low = _point(load, system.load.cable_attachments_m[i])
-        high = _point(bodies[drone], system.drones[i].cable_attachment_m)
+    tracks = subject.named(bodies)
+    cables = {}
+    for i in range(system.n_cables):
+        name, ends = f"cable_{i + 1}", system.ends(i)
+        if any(end.body not in tracks for end in ends):
+            continue
+        low, high = (_point(tracks[end.body], end.point_m) for end in ends)
         straight = np.stack([low, high], axis=1)  # (K, 2, 3)
         track = subject.recording.cables.get(name)
         nothing = np.full(len(clock_s), np.nan)

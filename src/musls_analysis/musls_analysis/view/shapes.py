@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from musls_description.system import Box, Drone, Load
+from musls_description.drone import Box, Drone
+from musls_description.system import Load
 
 ROTOR_SHARE = 0.73
 """Radius of a rotor disc as a share of half the distance to the next hub, where the description
@@ -37,7 +38,7 @@ class LoadShape:
 
     Attributes:
         corners_m: (8, 3).
-        attachments_m: (n_drones, 3).
+        attachments_m: (n, 3).
     """
 
     corners_m: np.ndarray
@@ -46,7 +47,12 @@ class LoadShape:
     @classmethod
     def of(cls, load: Load) -> LoadShape:
         """Shape of a load."""
-        return cls(box_corners(load.collision), np.array(load.cable_attachments_m, float))
+        places = np.array(load.cable_attachments_m, float).reshape(-1, 3)
+        return cls(box_corners(load.collision), places)
+
+
+ANCHOR = LoadShape(box_corners(Box(size_m=(0.06, 0.06, 0.06))), np.zeros((0, 3)))
+"""An anchor, which has no size of its own."""
 
 
 @dataclass(frozen=True)

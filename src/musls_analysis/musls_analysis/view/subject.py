@@ -10,12 +10,12 @@ import numpy as np
 
 from musls_analysis.recordings.raw_bag import STORAGE_SUFFIXES
 from musls_analysis.recordings.readers import ReadOptions, read_recording
-from musls_analysis.recordings.recording import LOAD, Recording
-from musls_analysis.view.shapes import DroneShape, LoadShape
+from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
+from musls_analysis.view.shapes import ANCHOR, DroneShape, LoadShape
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.rotations import rotate
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 
 DEFAULT_SYSTEM = "x500_trio"
 SCENARIO = "scenario.yaml"
@@ -34,7 +34,7 @@ class Subject:
     """
 
     recording: Recording
-    system: SlungLoadSystem
+    system: RigSystem
     name: str
     offsets_m: Mapping[str, Sequence[float]] = field(default_factory=dict)
     shift_s: float = 0.0
@@ -62,18 +62,22 @@ class Subject:
         """Shown time of the last pose [s]."""
         return self.recording.end_s + self.shift_s
 
-    def load_shape(self) -> LoadShape:
-        """Shape of the load."""
-        return LoadShape.of(self.system.load)
+    def boxes(self) -> dict[str, LoadShape]:
+        """Shapes of load, if there is one, and anchors, by name."""
+        shapes = {f"anchor_{i + 1}": ANCHOR for i in range(len(self.system.anchors))}
+        if self.system.load is not None:
+            shapes[LOAD] = LoadShape.of(self.system.load)
+        return shapes
 
     def drone_shapes(self) -> dict[str, DroneShape]:
         """Shape of each drone, by name."""
         shapes = map(DroneShape.of, self.system.drones)
         return dict(zip(self.recording.drones, shapes, strict=True))
 
-    def cable_names(self) -> dict[str, str]:
-        """The cable of each drone, by drone."""
-        return {drone: drone.replace("drone", "cable") for drone in self.recording.drones}
+    def named(self, tracks: Mapping[str, PoseTrack]) -> dict[str, PoseTrack]:
+        """Tracks of bodies by the names that the system gives them."""
+        drones = {drone: f"drone_{i}" for i, drone in enumerate(self.recording.drones, start=1)}
+        return {drones.get(body, body): track for body, track in tracks.items()}
 
     def origin_enu_m(self, body: str, position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
         """Centre of mass of a body from where its recorded point is.
@@ -114,7 +118,7 @@ def open_subject(
     return Subject(recording, _system_of(path, system), _run_folder(path).stem, offsets)
 
 
-def _system_of(path: Path, system: str | None) -> SlungLoadSystem:
+def _system_of(path: Path, system: str | None) -> RigSystem:
     scenario = _run_folder(path) / SCENARIO
     if system or not scenario.is_file():
         return load_system(system or DEFAULT_SYSTEM)

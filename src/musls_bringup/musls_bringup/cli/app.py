@@ -33,6 +33,7 @@ from musls_description.names import near_names
 
 COMMANDS = {
     "fly": "musls_bringup.cli.fly",
+    "check": "musls_bringup.cli.check",
     "compare": "musls_bringup.cli.compare",
     "replay": "musls_bringup.cli.replay",
     "sweep": "musls_bringup.cli.sweep",

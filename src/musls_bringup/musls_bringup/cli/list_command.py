@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any
 
 import typer
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
@@ -33,6 +38,8 @@ def run(
             typer.echo(f"{kind}:")
         for name, text in rows:
             typer.echo(f"{'' if what else '  '}{name:{width}}  {text}")
+            for line in PARAMETERS[kind](name) if what in PARAMETERS else ():
+                typer.echo(f"    {line}")
 
 
 def _systems() -> list[tuple[str, str]]:
@@ -96,6 +103,55 @@ def _sweeps() -> list[tuple[str, str]]:
     return [(p.stem, read_yaml(p).get("description", "")) for p in sorted(SWEEPS.glob("*.yaml"))]
 
 
+def _trajectory_parameters(name: str) -> list[str]:
+    """One line for each key: name, default, meaning as the class documents it."""
+    from musls_control.trajectories import TRAJECTORIES
+    from musls_description.schema import to_data
+
+    kind = TRAJECTORIES[name]
+    if not is_dataclass(kind):  # a class of one's own need not be a specification
+        return []
+    meanings = _attributes(kind)
+    keys = []
+    for key in (key for key in fields(kind) if key.name != "kind"):
+        default = key.default
+        if key.default_factory is not MISSING:
+            default = key.default_factory()
+        if isinstance(default, FieldInfo):  # pydantic keeps what `Field(...)` said
+            default = default.get_default(call_default_factory=True, validated_data={})
+        told = default is not MISSING and default is not PydanticUndefined
+        value = _short(to_data(default)) if told else "(needed)"
+        keys.append((key.name, value, meanings.get(key.name, "")))
+    wide = max((len(key) for key, _, _ in keys), default=0)
+    widest = max((len(value) for _, value, _ in keys), default=0)
+    return [f"{key:{wide}}  {value:{widest}}  {text}".rstrip() for key, value, text in keys]
+
+
+def _short(value: Any) -> str:
+    """A default as it is written in YAML; mappings are left to the documentation."""
+    if isinstance(value, dict):
+        return "{...}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_short, value)) + "]"
+    return "null" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _attributes(kind: type) -> dict[str, str]:
+    """Meaning of each field from the "Attributes:" of a docstring (Google style), on one line."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")[2].split("\n"):
+        match = re.fullmatch(r" {4}(\w+): (.*)", line)
+        if match:
+            name = match[1]
+            found[name] = match[2]
+        elif name and line.startswith(" " * 8):
+            found[name] += " " + line.strip()
+        elif line.strip():
+            break
+    return found
+
+
 def _first_line(thing: Any) -> str:
     return (thing.__doc__ or "").strip().partition("\n")[0]
 
@@ -111,3 +167,6 @@ KINDS = {
     "events": _events,
     "readers": _readers,
 }
+
+PARAMETERS = {"trajectories": _trajectory_parameters}
+"""What is said of each name when only its sort is listed."""

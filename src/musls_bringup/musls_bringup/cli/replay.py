@@ -90,10 +90,11 @@ def run(
     from musls_analysis.sweep.execute import available_cores
     from musls_bringup.results import check_folder, default_folder, result_folder
     from musls_description.library import load_system
+    from musls_description.slung import slung_system
 
     folder = out or default_folder(f"replay_{recording.stem}")
     check_folder(folder, overwrite=overwrite)
-    chosen = load_system(system)
+    chosen = slung_system(load_system(system), "replay")
     models = _models(cable_model or ["chain"], chosen)
     if fit is not None and len(models) > 1:
         raise ConfigError("--fit takes one --cable-model")

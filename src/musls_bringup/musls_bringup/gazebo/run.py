@@ -29,7 +29,9 @@ from musls_description.errors import ConfigError, MuslsError
 from musls_description.models import world_sdf
 from musls_description.models.mechanism import build_mechanism, drone_name
 from musls_description.schema import to_yaml
+from musls_description.slung import slung_system
 from musls_description.spawn import ground_spawn
+from musls_description.system import SlungLoadSystem
 from musls_sim.preflight.airframe import loaded_hover_parameters
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.scenario import Scenario
@@ -64,7 +66,7 @@ def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> di
         ConfigError: The scenario starts in the air, has drones that PX4's airframe does not
             describe, or cannot work.
     """
-    system = scenario.system
+    system = _system(scenario)
     if scenario.start.kind != "ground":
         raise ConfigError(
             f"start = {scenario.start.kind}: a real PX4 finds its attitude standing on the ground; "
@@ -86,9 +88,13 @@ def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> di
     }
 
 
+def _system(scenario: Scenario) -> SlungLoadSystem:
+    return slung_system(scenario.system, "Gazebo")
+
+
 def bridge(scenario: Scenario) -> list[dict[str, Any]]:
     """What ros_gz_bridge passes on: the odometry of load and drones."""
-    system = scenario.system
+    system = _system(scenario)
     models = {"load": "load"}
     models |= {f"drone_{i + 1}": drone_name(system, i) for i in range(system.n_drones)}
     return [
@@ -121,7 +127,7 @@ def node_parameters(scenario: Scenario, folder: Path) -> dict[str, Any]:
 
 def drone_places_enu_m(scenario: Scenario) -> NDArray[np.float64]:
     """Where the drones stand in the world file, (n_drones, 3)."""
-    system = scenario.system
+    system = _system(scenario)
     poses: list[tuple[NDArray, NDArray]] = []
     places = np.zeros((system.n_drones, 3))
     for link in build_mechanism(system, ground_spawn(system)):
@@ -150,7 +156,7 @@ def _px4_list(scenario: Scenario, *, force: bool) -> str:
     lines = []
     for i, parameters in enumerate(px4_parameters(scenario, force=force)):
         pairs = [f"{name}={_number(value)}" for name, value in parameters.items()]
-        lines.append(" ".join([str(i + 1), drone_name(scenario.system, i), *pairs]))
+        lines.append(" ".join([str(i + 1), drone_name(_system(scenario), i), *pairs]))
     return "\n".join(lines) + "\n"
 
 

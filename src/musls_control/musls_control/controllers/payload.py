@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import Literal
 
@@ -28,6 +29,7 @@ from musls_control.payload.load_law import (
 from musls_control.payload.model import PayloadModel, yaw_stiffness_1_s2
 from musls_control.reference import LoadReference
 from musls_description.schema import NonNegative, Positive, spec
+from musls_description.slung import formation_of
 
 Array = NDArray[np.float64]
 
@@ -109,8 +111,13 @@ class PayloadSpec:
     least_tension_n: NonNegative | None = None
 
     def build(self, setup: ControlSetup) -> Controller:
-        """Make the controller."""
-        return PayloadController(self, setup)
+        """Make the controller.
+
+        Raises:
+            ConfigError: The system is no load that hangs below drones, a cable each.
+        """
+        system = formation_of(setup.system, "controller.kind = payload")
+        return PayloadController(self, replace(setup, system=system))
 
 
 class PayloadController(Controller):
@@ -153,6 +160,7 @@ class PayloadController(Controller):
         self._memory = np.zeros((MEMORY_ROWS, n, 3))
         self._azimuths_rad = setup.formation.azimuths_rad(n) + np.pi
         self._commands = np.zeros((n, 7))
+        self._level = LoadReference(np.zeros((5, 4))).tilt
 
     @property
     def cable_force_n(self) -> Array:
@@ -172,9 +180,12 @@ class PayloadController(Controller):
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the drones' rotors yaws, and moments against the cables', (n, 7)."""
+        wanted = reference.derivatives
+        if reference.tilt is not self._level:
+            wanted = np.hstack([wanted, reference.tilt])
         payload_forces(
             estimate.data,
-            reference.derivatives,
+            wanted,
             self._table,
             self._inertias,
             self.gains.load,

@@ -26,7 +26,7 @@ from musls_control.px4_cascade.allocation import (
     build_mixer,
 )
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
-from musls_description.system import Drone
+from musls_description.drone import Drone
 
 Array = NDArray[np.float64]
 

@@ -18,8 +18,12 @@ from musls_control.trajectories.circle import Circle
 from musls_control.trajectories.engage import Engage
 from musls_control.trajectories.hold import Hold
 from musls_control.trajectories.line import Line
+from musls_control.trajectories.points import Waypoint
+from musls_control.trajectories.quintic import Quintic
+from musls_control.trajectories.ramped import FigureEight, Helix, SmoothCircle
 from musls_control.trajectories.shm import Shm
-from musls_control.trajectories.waypoints import Waypoint, Waypoints
+from musls_control.trajectories.step import Step
+from musls_control.trajectories.waypoints import Waypoints
 from musls_description.registry import Registry, any_of
 
 __all__ = [
@@ -28,11 +32,16 @@ __all__ = [
     "Circle",
     "CycleRule",
     "Engage",
+    "FigureEight",
+    "Helix",
     "Hold",
     "Line",
     "Periodic",
+    "Quintic",
     "Shm",
+    "SmoothCircle",
     "StageTraits",
+    "Step",
     "Trajectory",
     "Waypoint",
     "Waypoints",
@@ -42,7 +51,13 @@ __all__ = [
 TRAJECTORIES: Registry[type[Trajectory]] = Registry(
     "trajectory",
     "musls.trajectories",
-    {kind.kind: kind for kind in (Circle, Shm, Engage, Hold, Line, Waypoints)},
+    {
+        **{kind.kind: kind for kind in (Circle, Shm, Engage, Hold, Line, Waypoints, Quintic)},
+        **{kind.kind: kind for kind in (SmoothCircle, FigureEight, Helix, Step)},
+        # By name: what they need of SciPy takes half a second to import.
+        "min_derivative": "musls_control.trajectories.min_derivative:MinDerivative",
+        "recorded": "musls_control.trajectories.recorded:Recorded",
+    },
 )
 """Classes made with `spec` that follow `Trajectory`, by kind."""
 

@@ -39,7 +39,8 @@ class CycleRule(str, Enum):
 class Trajectory(Protocol):
     """What mission, simulator and analysis need of a trajectory.
 
-    A class of one's own gets the declarations by deriving from `StageTraits` or `Periodic`.
+    A class of one's own gets the declarations by deriving from `StageTraits` or `Periodic`. It may
+    have a `tilt`, too, see `StageTraits`; without one the load is to stay level.
 
     Attributes:
         jerks_cables: Slack cables are jerked taut, which needs a finer step of the physics.
@@ -91,6 +92,20 @@ class StageTraits:
     sets_load_down: ClassVar[bool] = False
     cycle_rule: ClassVar[CycleRule] = CycleRule.WHOLE
     recorded_as: ClassVar[tuple[str, ...]] = ()
+
+    def tilt(self, time_s: Array) -> Array:
+        """Roll and pitch of the load and their first to fourth time derivatives.
+
+        With the yaw they are the attitude: turn by the yaw about z, then by the pitch about the new
+        y, then by the roll about the new x axis. Level unless a trajectory says otherwise.
+
+        Args:
+            time_s: Times in [0, duration_s], (k,).
+
+        Returns:
+            Derivatives 0 to 4 of roll and pitch [rad], (k, 5, 2).
+        """
+        return np.zeros((len(time_s), ORDERS, 2))
 
 
 class Periodic(StageTraits):

@@ -14,41 +14,29 @@ from musls_control.trajectories.base import (
     at_rest,
     rate_of_part,
 )
-from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
+from musls_control.trajectories.points import Point
+from musls_description.schema import Positive, spec
 
 MOST_POINTS = 100_000
 """All repetitions; the points are written out before the flight."""
 
 
 @spec
-class Waypoint:
-    """One pose of a waypoint flight.
-
-    Attributes:
-        position_m: Place of the load.
-        yaw_rad: Yaw of the load.
-        hold_s: Time to stay there.
-    """
-
-    position_m: Vector3
-    yaw_rad: Finite = 0.0
-    hold_s: NonNegative = 2.0
-
-
-@spec
 class Waypoints(Periodic):
     """Straight flights between poses, constant speed, yaw turning evenly on the way.
 
+    The velocity jumps at the points; they are passed without stopping unless they have a `hold_s`.
+
     Attributes:
         kind: "waypoints".
-        points: At least one.
+        points: At least one, each [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
         speed_m_s: Speed between points.
         yaw_rate_rad_s: Largest turn rate between points.
         repetitions: Times through the list (from the last point back to the first).
     """
 
     kind: Literal["waypoints"] = "waypoints"
-    points: Annotated[tuple[Waypoint, ...], Field(min_length=1, max_length=MOST_POINTS)]
+    points: Annotated[tuple[Point, ...], Field(min_length=1, max_length=MOST_POINTS)]
     speed_m_s: Positive = 0.5
     yaw_rate_rad_s: Positive = 0.5
     repetitions: Repetitions = 1
@@ -69,9 +57,12 @@ class Waypoints(Periodic):
                 move = np.abs(pose - poses[-1])
                 turn_s = move[3] / self.yaw_rate_rad_s
                 now += max(np.linalg.norm(move[:3]) / self.speed_m_s, turn_s, 1e-3)
-            times += [now, now + max(point.hold_s, 1e-6)]
-            poses += [pose, pose]
-            now = times[-1]
+            times.append(now)
+            poses.append(pose)
+            if point.hold_s > 0.0 or len(self.points) * self.repetitions == 1:
+                now += max(point.hold_s, 1e-6)
+                times.append(now)
+                poses.append(pose)
         return np.array(times), np.array(poses)
 
     @property

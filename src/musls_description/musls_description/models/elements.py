@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
+from musls_description.drone import Box
 from musls_description.models.mechanism import Link
 from musls_description.models.xml_text import add, add_all, numbers
-from musls_description.system import Box
 
 Array = NDArray[np.float64]
 

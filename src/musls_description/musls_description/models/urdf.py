@@ -17,9 +17,10 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.drone import Box
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.models.xml_text import add, number, numbers, read_part, to_text
-from musls_description.system import Box, Cable, SlungLoadSystem
+from musls_description.system import Cable, SlungLoadSystem
 from musls_description.tree import Body, build_tree
 
 Array = NDArray[np.float64]

@@ -7,42 +7,12 @@ world frame.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
-from musls_description.system import SlungLoadSystem
 from musls_sim.plants.bodies import OMEGA, VELOCITY
 
-Array = NDArray[np.float64]
-
 PLACE, THRUST, TORQUE, UP, DOWN, DRAG = 0, 3, 4, 5, 6, 7
-"""Columns of the table of rotors."""
-
-
-def rotor_table(system: SlungLoadSystem) -> Array:
-    """Constants of all rotors, (n_drones, n_rotors, 8).
-
-    Columns: place (3), thrust coefficient, reaction torque coefficient with sign about body z,
-    time constants up and down, drag coefficient.
-    """
-    return np.array(
-        [
-            [
-                [
-                    *rotor.position_m,
-                    rotor.thrust_coefficient_n_s2,
-                    rotor.thrust_coefficient_n_s2
-                    * rotor.moment_ratio_m
-                    * (-1.0 if rotor.spin == "ccw" else 1.0),
-                    rotor.time_constant_up_s,
-                    rotor.time_constant_down_s,
-                    rotor.drag_n_s2_m_rad,
-                ]
-                for rotor in drone.rotors
-            ]
-            for drone in system.drones
-        ]
-    )
+"""Columns of the table of rotors, see `rotors.rotor_table`."""
 
 
 @compiled()
@@ -52,7 +22,7 @@ def spin_rotors(speed, command, rotors, dt):
     Args:
         speed: Rotor speeds, changed in place, (n_drones, n_rotors) [rad/s].
         command: Commanded speeds, (n_drones, n_rotors) [rad/s].
-        rotors: From `rotor_table`.
+        rotors: From `rotors.rotor_table`.
         dt: Time step [s].
     """
     for i in range(speed.shape[0]):

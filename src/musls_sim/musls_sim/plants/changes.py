@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_description.system import SlungLoadSystem
-from musls_sim.plants.aerodynamics import THRUST, TORQUE, rotor_table
+from musls_description.system import RigSystem
+from musls_sim.plants.aerodynamics import THRUST, TORQUE
 from musls_sim.plants.interface import Change
+from musls_sim.plants.rotors import rotor_table
 
 Array = NDArray[np.float64]
 
@@ -26,14 +27,14 @@ class RotorEfficiency(Change):
         efficiency: Share of thrust and torque that is left, 0 for a stopped rotor.
     """
 
-    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic")
+    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic", "massless", "rigid_rods")
 
     drone: int
     rotor: int | None
     efficiency: float
 
 
-def scale_rotors(system: SlungLoadSystem, rotors: Array, change: RotorEfficiency) -> None:
+def scale_rotors(system: RigSystem, rotors: Array, change: RotorEfficiency) -> None:
     """Make the change in a plant's table of rotors.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
+from musls_description.slung import formation_of
 from musls_description.spawn import HangingEquilibrium, hanging_equilibrium
 from musls_sim.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.preflight.mission_checks import cautions, check_mission
@@ -48,7 +49,7 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     Raises:
         ConfigError: The cables cannot reach from the load to the drones.
     """
-    system, cone = scenario.system, scenario.formation
+    system, cone = formation_of(scenario.system, "formation"), scenario.formation
     n = system.n_drones
     drones, yaws = drone_poses(
         load_pose[None, :3], load_pose[None, 3], cone.offsets_m(n), cone.azimuths_rad(n)
@@ -125,7 +126,8 @@ def _check_ground(scenario: Scenario, hover: Hover, heights: list[tuple[float, i
     if not heights:
         return
     lowest = min(heights)
-    clearance = lowest[0] - hover.sag_m + scenario.system.load.collision.bottom_m
+    system = formation_of(scenario.system, "formation")
+    clearance = lowest[0] - hover.sag_m + system.load.collision.bottom_m
     if clearance < 0.0:
         raise ConfigError(
             f"mission.stages.{lowest[1]}: the load would touch the ground: lowest set-point "

@@ -10,6 +10,7 @@ from musls_control.mission import estimated_duration_s
 from musls_control.mission_spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
 from musls_description.errors import ConfigError
+from musls_description.slung import formation_of
 from musls_description.spawn.ground import ground_radius_m
 from musls_description.system import SlungLoadSystem
 from musls_sim.scenario import Scenario
@@ -43,7 +44,7 @@ def check_mission(scenario: Scenario) -> None:
     for k, stage in enumerate(scenario.mission.stages):
         _check_stage(f"mission.stages.{k}", stage)
     if scenario.start.kind == "ground":
-        _check_rise(scenario.system, scenario.mission)
+        _check_rise(formation_of(scenario.system, "start = ground"), scenario.mission)
     duration_s = flight_duration_s(scenario)
     if duration_s > LONGEST_S:
         raise ConfigError(
@@ -131,7 +132,7 @@ def _slack_caution(scenario: Scenario) -> Iterator[str]:
     """Whether the cables hang slack when the drones have formed up over the standing load."""
     if scenario.start.kind != "ground":
         return
-    system, mission = scenario.system, scenario.mission
+    system, mission = formation_of(scenario.system, "start = ground"), scenario.mission
     places = scenario.formation.offsets_m(system.n_drones)
     for i, (drone, cable) in enumerate(zip(system.drones, system.cables, strict=True)):
         at_load = np.array(system.load.cable_attachments_m[i])
@@ -157,7 +158,7 @@ def _wind_caution(scenario: Scenario) -> Iterator[str]:
         return
     gravity = scenario.physics.gravity_m_s2
     weight_n = system.mass_kg * gravity
-    drag_n_s_m = max(system.load.drag_n_s_m[:2])
+    drag_n_s_m = 0.0 if system.load is None else max(system.load.drag_n_s_m[:2])
     for drone in system.drones:
         hover_n = weight_n / system.n_drones / len(drone.rotors)
         drag_n_s_m += max(drone.drag_n_s_m[:2]) + sum(

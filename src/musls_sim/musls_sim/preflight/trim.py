@@ -5,30 +5,43 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.drone import Drone
 from musls_description.spawn import HangingEquilibrium
-from musls_description.system import Drone, SlungLoadSystem
-from musls_sim.plants.aerodynamics import rotor_table
+from musls_description.system import RigSystem
+from musls_sim.plants.rotors import rotor_table
 
 Array = NDArray[np.float64]
 
 
-def trim_speeds_rad_s(system: SlungLoadSystem, equilibrium: HangingEquilibrium) -> Array:
+def trim_speeds_rad_s(system: RigSystem, equilibrium: HangingEquilibrium) -> Array:
     """Rotor speeds whose thrust and moments hold every drone, (n_drones, n_rotors) [rad/s].
 
     Of the many solutions with more than four rotors, the one with the smallest thrusts. A rotor
     that would have to pull downwards stands still.
     """
-    speeds = np.empty((system.n_drones, len(system.drones[0].rotors)))
+    thrust_n = np.linalg.norm(equilibrium.drone_force_n, axis=1)
+    return speeds_for_rad_s(system, thrust_n, equilibrium.drone_moment_n_m)
+
+
+def speeds_for_rad_s(system: RigSystem, thrust_n: Array, moment_body_n_m: Array) -> Array:
+    """Rotor speeds that give thrusts and moments, (n_drones, n_rotors) [rad/s].
+
+    Args:
+        system: Its drones.
+        thrust_n: Thrust of each drone, (n_drones,).
+        moment_body_n_m: Moment of each in its frame, (n_drones, 3).
+    """
+    speeds = np.empty((system.n_drones, system.n_rotors))
     for i, rotors in enumerate(rotor_table(system)):
         place, thrust, torque = rotors[:, :3], rotors[:, 3], rotors[:, 4]
         effect = np.stack([thrust, place[:, 1] * thrust, -place[:, 0] * thrust, torque])
-        wanted = [np.linalg.norm(equilibrium.drone_force_n[i]), *equilibrium.drone_moment_n_m[i]]
+        wanted = [thrust_n[i], *moment_body_n_m[i]]
         squared = np.linalg.lstsq(effect, np.array(wanted), rcond=None)[0]
         speeds[i] = np.sqrt(np.maximum(squared, 0.0))
     return speeds
 
 
-def trim_throttle(system: SlungLoadSystem, speed_rad_s: Array) -> Array:
+def trim_throttle(system: RigSystem, speed_rad_s: Array) -> Array:
     """Motor commands u in [0, 1] that give rotor speeds, (n_drones, n_rotors)."""
     limits = np.array(
         [[(r.speed_min_rad_s, r.speed_max_rad_s) for r in d.rotors] for d in system.drones]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.interface import Plant
 from musls_sim.recording import topics
 from musls_sim.recording.row_renderer import render_rows
@@ -20,7 +20,7 @@ class StateMessages:
         topics: Topic and message type, in the order of `render`.
     """
 
-    def __init__(self, system: SlungLoadSystem, *, shapes: bool) -> None:
+    def __init__(self, system: RigSystem, *, shapes: bool) -> None:
         """Prepare.
 
         Args:
@@ -34,7 +34,7 @@ class StateMessages:
         numbers = {topic: k for k, topic in enumerate(dict(self.topics))}
         self._template = row_template(*kind, numbers)
         self._columns = shape.columns if shapes else topics.state_columns(system)
-        self._shapes, self._cables = shapes, range(system.n_drones)
+        self._shapes, self._cables = shapes, range(system.n_cables)
 
     def render(self, time_s: float, plant: Plant) -> Iterator[tuple[str, bytes]]:
         """Topic and message, CDR with its header, of the plant's state at a time."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.interface import Plant
 from musls_sim.recording import topics
 from musls_sim.recording.bag_file import BagFile
@@ -54,7 +54,7 @@ class BagRecorder(MemoryRecorder):
     def __init__(
         self,
         folder: Path,
-        system: SlungLoadSystem,
+        system: RigSystem,
         *,
         step_period_s: float,
         rate_hz: float = 50.0,
@@ -91,6 +91,10 @@ class BagRecorder(MemoryRecorder):
             for store, kind in zip(
                 (self.state, self.shape, self.setpoint), topics.row_kinds(system), strict=True
             )
+        )
+        batteries = topics.battery_kind(system)
+        self._battery_rows = batteries and _Unwritten(
+            self.battery, row_template(*batteries, channel_of)
         )
         self._stage_channel = channel_of[topics.STAGE]
         self._event_channel = channel_of[topics.EVENTS]
@@ -250,6 +254,7 @@ class BagRecorder(MemoryRecorder):
             self._render_setpoints(),
             self._state_rows.render(topics.published),
             self._shape_rows.render(),
+            *([self._battery_rows.render()] if self._battery_rows else []),
         ])  # fmt: skip
 
     def _render_setpoints(self) -> Rendered:
@@ -265,7 +270,8 @@ class BagRecorder(MemoryRecorder):
         """Not before the file has it: after Ctrl-C the next chunk begins where this one did."""
         if len(setpoints := self._unwritten_setpoints()):
             self._last_setpoint = setpoints[-1:].copy()
-        for part in (self._state_rows, self._shape_rows, self._setpoint_rows):
+        parts = [self._state_rows, self._shape_rows, self._setpoint_rows]
+        for part in parts + ([self._battery_rows] if self._battery_rows else []):
             part.first = part.store.rows
         self._stages_written, self._events_written = len(self.stages), len(self.events)
 

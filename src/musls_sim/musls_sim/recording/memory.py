@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.interface import Plant
 from musls_sim.recording import topics
 from musls_sim.recording.row_store import RowStore
@@ -54,6 +54,7 @@ class MemoryRecorder:
         state: Rows with the columns `topics.state_columns`.
         shape: Rows with the columns `topics.shape_columns`.
         setpoint: Rows with the columns `topics.setpoint_columns`, as handed in.
+        battery: Rows with the columns `topics.battery_columns`.
         stages: Beginnings of stages.
         events: What happened.
         whole: Whether everything recorded is still there.
@@ -63,7 +64,7 @@ class MemoryRecorder:
 
     def __init__(
         self,
-        system: SlungLoadSystem,
+        system: RigSystem,
         *,
         step_period_s: float,
         rate_hz: float = 50.0,
@@ -87,12 +88,15 @@ class MemoryRecorder:
         self.state = RowStore(topics.state_columns(system))
         self.shape = RowStore(topics.shape_columns(system))
         self.setpoint = RowStore(topics.setpoint_columns(system))
+        self.battery = RowStore(topics.battery_columns(system))
+        self._batteries = topics.battery_rows(system)
+        self._capacity_ah = np.array([_capacity_ah(system, i) for i in self._batteries])
         self.stages: list[RecordedText] = []
         self.events: list[RecordedEvent] = []
         self._stage: str | None = None
         self._position = np.zeros((1 + system.n_drones, 3))
         self._orientation = np.zeros((1 + system.n_drones, 4))
-        self._cables = range(system.n_drones)
+        self._cables = range(system.n_cables)
 
     def due(self, step_index: int) -> bool:
         """Whether a control step is to be recorded."""
@@ -111,6 +115,20 @@ class MemoryRecorder:
             self.shape.append(stamp_ns, *[plant.cable_nodes_enu_m(i) for i in self._cables])
             self._until_shape = self._shape_every
         self._until_shape -= 1
+
+    def record_batteries(self, time_s: float, state: Array) -> None:
+        """Record the batteries; nothing happens where no drone has one.
+
+        Args:
+            time_s: Simulated time.
+            state: `Power.state`, (n, 7).
+        """
+        if self._batteries:
+            values = state[self._batteries, :4].copy()
+            values[:, 1] *= -1.0
+            values[:, 3] = values[:, 2]
+            values[:, 2] *= self._capacity_ah
+            self.battery.append(round(time_s * 1e9), values)
 
     def record_setpoint(
         self,
@@ -162,11 +180,12 @@ class MemoryRecorder:
     @property
     def nbytes(self) -> int:
         """Memory that the rows take."""
-        return self.state.nbytes + self.shape.nbytes + self.setpoint.nbytes
+        stores = (self.state, self.shape, self.setpoint, self.battery)
+        return sum(store.nbytes for store in stores)
 
     def forget(self) -> None:
         """Drop everything recorded so far, not the rhythm of recording."""
-        for store in (self.state, self.shape, self.setpoint):
+        for store in (self.state, self.shape, self.setpoint, self.battery):
             store.forget()
         self.stages.clear()
         self.events.clear()
@@ -184,6 +203,12 @@ class MemoryRecorder:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _capacity_ah(system: RigSystem, index: int) -> float:
+    propulsion = system.drones[index].propulsion
+    assert propulsion is not None and propulsion.battery is not None  # see `battery_rows`
+    return propulsion.battery.capacity_ah
 
 
 def _whole_ratio(fast_hz: float, slow_hz: float, name: str, of: str) -> int:

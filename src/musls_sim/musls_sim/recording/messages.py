@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.propulsion import Battery
+
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
 Array = NDArray[np.float64]
 
 WORLD = "world"
+
+SINGLE = "single"
+"""Name of a column whose numbers have single precision in their messages."""
 
 _LINE_RGBA = (0.1, 0.1, 0.1, 1.0)
 _LINE_WIDTH_MIN_M = 0.01
@@ -86,9 +91,15 @@ def twist_stamped(time: Any, velocity_enu_m_s: Array, omega_enu_rad_s: Array) ->
     return _make("geometry_msgs/TwistStamped", header(time, WORLD), twist)
 
 
-def wrench_stamped(time: Any, frame: str, force_n: Array) -> Any:
-    """geometry_msgs/WrenchStamped without torque, force in `frame`, from (3,)."""
-    wrench = _make("geometry_msgs/Wrench", vector(force_n), vector(np.zeros(3)))
+def number(value: float) -> Any:
+    """std_msgs/Float64."""
+    return _make("std_msgs/Float64", float(value))
+
+
+def wrench_stamped(time: Any, frame: str, force_n: Array, moment_n_m: Array | None = None) -> Any:
+    """geometry_msgs/WrenchStamped in `frame`, without torque if none is given, from (3,), (3,)."""
+    torque = vector(np.zeros(3) if moment_n_m is None else moment_n_m)
+    wrench = _make("geometry_msgs/Wrench", vector(force_n), torque)
     return _make("geometry_msgs/WrenchStamped", header(time, frame), wrench)
 
 
@@ -113,6 +124,37 @@ def rotor_speeds(time: Any, frame: str, speed_rad_s: Array) -> Any:
     nothing = np.zeros(0)
     return _make(
         "sensor_msgs/JointState", header(time, frame), names, nothing, speed_rad_s, nothing
+    )
+
+
+def battery(time: Any, frame: str, spec: Battery, values: Array) -> Any:
+    """sensor_msgs/BatteryState from voltage, current (< 0), charge [A h] and share of it, (4,).
+
+    Args:
+        time: Stamp.
+        frame: The drone.
+        spec: Which battery.
+        values: The numbers.
+    """
+    kind: Any = typestore().types["sensor_msgs/msg/BatteryState"]
+    voltage, current, charge, share = values
+    return kind(
+        header=header(time, frame),
+        voltage=voltage,
+        temperature=np.nan,
+        current=current,
+        charge=charge,
+        capacity=spec.capacity_ah,
+        design_capacity=spec.capacity_ah,
+        percentage=share,
+        power_supply_status=kind.POWER_SUPPLY_STATUS_DISCHARGING,
+        power_supply_health=kind.POWER_SUPPLY_HEALTH_GOOD,
+        power_supply_technology=kind.POWER_SUPPLY_TECHNOLOGY_LIPO,
+        present=True,
+        cell_voltage=np.zeros(0, np.float32),
+        cell_temperature=np.zeros(0, np.float32),
+        location="",
+        serial_number="",
     )
 
 

@@ -8,7 +8,7 @@ from struct import unpack_from
 
 import numpy as np
 
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.recording.bag_file import BagFile
 from musls_sim.recording.chunk import Chunk
 from musls_sim.recording.row_template import message_record
@@ -73,7 +73,7 @@ class ReceivedBag:
         topics: Message type of each topic.
     """
 
-    def __init__(self, folder: Path, system: SlungLoadSystem, buffer_s: float = 5.0) -> None:
+    def __init__(self, folder: Path, system: RigSystem, buffer_s: float = 5.0) -> None:
         """Create the bag.
 
         Args:

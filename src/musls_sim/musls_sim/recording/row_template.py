@@ -84,7 +84,10 @@ def probe_row(build: RowMessages, columns: Columns) -> tuple[Messages, dict[str,
     values: dict[str, np.ndarray] = {
         name: rng.integers(*ranges[name], 1).astype(dtype) for name, dtype in STAMP_COLUMNS.items()
     }
-    row = {name: rng.uniform(1.0, 2.0, shape) for name, shape in columns.items()}
+    row: dict[str, NDArray[Any]] = {
+        name: rng.uniform(1.0, 2.0, shape).astype(np.float32 if name == msg.SINGLE else np.float64)
+        for name, shape in columns.items()
+    }
     time = msg.stamp(int(values["sec"][0]), int(values["nanosec"][0]))
     return build(time, row), values | row
 

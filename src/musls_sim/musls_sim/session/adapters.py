@@ -15,7 +15,7 @@ from musls_control.px4_cascade.airframe import rotor_lag_s
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2
 from musls_description.compiled import compiled
 from musls_description.rotations import rotate
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ LEAST_UPWARDS = 0.3
 class ThrustMomentToRotors:
     """Mixes thrust and moment of each drone to rotor speeds through the true rotor geometry."""
 
-    def __init__(self, system: SlungLoadSystem) -> None:
+    def __init__(self, system: RigSystem) -> None:
         """Prepare the mixer.
 
         Raises:
@@ -57,7 +57,7 @@ class ThrustMomentToRotors:
 class ForcesToRotors:
     """Turns the drones so that their thrust gives the wanted forces, then mixes the rotors."""
 
-    def __init__(self, system: SlungLoadSystem) -> None:
+    def __init__(self, system: RigSystem) -> None:
         """Prepare attitude control and mixer.
 
         Raises:
@@ -116,7 +116,7 @@ class ForcesToSetpoints:
     alike, and h is their quotient. That also makes up for errors of the thrust curve.
     """
 
-    def __init__(self, system: SlungLoadSystem, setpoint: DroneSetpoints, period_s: float) -> None:
+    def __init__(self, system: RigSystem, setpoint: DroneSetpoints, period_s: float) -> None:
         """Read the rotors.
 
         Args:

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
 from musls_control.controllers import Controller, ControlLevel, ControlSetup
+from musls_control.controllers.kinds import FormationSpec
 from musls_control.controllers.user import WatchedController, level_of, prepare_controller
 from musls_control.phases import GROUND_PHASES
 from musls_description.errors import ConfigError
-from musls_description.system import SlungLoadSystem
+from musls_description.slung import slung_system
+from musls_description.system import RigSystem
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario import Scenario
 from musls_sim.session.adapters import ForcesToRotors, ForcesToSetpoints, ThrustMomentToRotors
@@ -38,9 +40,12 @@ def make_controller(
         ConfigError: No such class, or its parameters do not fit.
         ControllerError: It failed getting to know the system.
     """
-    setup = ControlSetup(
-        scenario.system, scenario.formation, scenario.physics.gravity_m_s2, period_s
+    if given is None and isinstance(scenario.controller, FormationSpec):
+        return None
+    system = scenario.system.formation or slung_system(
+        scenario.system, f"controller.kind = {scenario.controller.kind}"
     )
+    setup = ControlSetup(system, scenario.formation, scenario.physics.gravity_m_s2, period_s)
     if given is None:
         made = scenario.controller.build(setup)
         maker = f"controller.kind = {scenario.controller.kind}"
@@ -90,7 +95,7 @@ class Control:
         if controller is None:
             return
         system = parts.plant.system
-        level, n, rotors = level_of(controller), system.n_drones, len(system.drones[0].rotors)
+        level, n, rotors = level_of(controller), system.n_drones, system.n_rotors
         shapes = {
             ControlLevel.DRONE_SETPOINTS: ((n, 4), (n, SETPOINT_COLUMNS)),
             ControlLevel.FORCES: ((n, 3), (n, 4), (n, 7)),
@@ -117,7 +122,7 @@ class Control:
         self._put_out = self._adapter(level, system)
         self.step = self._fly
 
-    def _adapter(self, level: ControlLevel, system: SlungLoadSystem) -> Callable[[Array], None]:
+    def _adapter(self, level: ControlLevel, system: RigSystem) -> Callable[[Array], None]:
         """What turns commands of a level into what acts on the plant, or into set-points."""
         speeds = self._command.omega_cmd_rad_s
         if level is ControlLevel.FORCES:

@@ -78,7 +78,7 @@ class MissionGuidance:
         self._plan, self._autopilot, self._announce = plan, autopilot, Announcer(observers)
         self._period_s, self._lands = period_s, plan.landing_speed_m_s is not None
         self._rows = _setpoint_rows(plan)
-        self._load_quaternion = from_yaw(plan.load_pose[:, 3])
+        self._load_quaternion = plan.load_orientation_wxyz
         self._drone_quaternion = from_yaw(plan.drone_yaw_rad)
         self.setpoint = DroneSetpoints(self._rows[0].copy())
         self._ticks = np.ceil(np.arange(rows + 1) / plan.rate_hz / period_s - 1e-9).astype(int)
@@ -111,13 +111,14 @@ class MissionGuidance:
     def _hand_out(self, time_s: float) -> None:
         plan, row = self._plan, self._row
         self.setpoint.data[:] = self._rows[row]
-        self._announce.setpoint(
-            time_s,
-            plan.load_pose[row, :3],
-            self._load_quaternion[row],
-            plan.drone_position_enu_m[row],
-            self._drone_quaternion[row],
-        )
+        if len(self.setpoint.data):  # else nobody can be asked for anything
+            self._announce.setpoint(
+                time_s,
+                plan.load_pose[row, :3],
+                self._load_quaternion[row],
+                plan.drone_position_enu_m[row],
+                self._drone_quaternion[row],
+            )
         self._enter(time_s, plan.stage_names[plan.stage[row]])
 
     def _enter(self, time_s: float, stage: str) -> None:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing_extensions import Self
 
 from musls_sim.plants.interface import Plant
+from musls_sim.power import Power
 from musls_sim.session.observer import Announcer, Observer
 
 Step = Callable[[int], None]
@@ -24,7 +25,10 @@ class Loop:
         observers: What watches the run.
         announce: Tells the observers what happens.
         tick: Control periods so far.
+        power: Motors and batteries; None where there are none.
     """
+
+    power: Power | None = None
 
     def __init__(self, plant: Plant, observers: Sequence[Observer] = ()) -> None:
         """Prepare; the steps are set by the subclass or by `set_steps`.

@@ -29,6 +29,9 @@ class Recorder(Protocol):
     def record(self, time_s: float, plant: Plant) -> None:
         """Record the state of the plant."""
 
+    def record_batteries(self, time_s: float, state: Array) -> None:
+        """Record the batteries, `Power.state`."""
+
     def record_setpoint(
         self,
         time_s: float,
@@ -121,6 +124,8 @@ class RecorderObserver(Observer):
     def observe(self, time_s: float, loop: Loop) -> None:
         """Record the plant's state."""
         self.recorder.record(time_s, loop.plant)
+        if loop.power is not None:
+            self.recorder.record_batteries(time_s, loop.power.state)
 
     def close(self) -> None:
         """Finish the recording."""

@@ -14,9 +14,12 @@ from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
+from musls_sim.driving.driver import RigDriver
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_sim.plants.interface import EventSource, PlantInputs, PlantState
+from musls_sim.power import Power
+from musls_sim.preflight.separation import SeparationWatch
 from musls_sim.scenario import Scenario
 from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
@@ -69,6 +72,8 @@ class Session(Loop):
         scenario: What is simulated.
         parts: What it is made of.
         guidance: Set-points over time.
+        power: Motors and batteries; None where no drone has any.
+        separation: How close the drones came; None for one drone.
         inputs: What acts on the plant; whoever pushes a body writes into `inputs.wrench_enu`.
         command: What the motors are told.
         events: What happens, and has happened, to the system.
@@ -132,7 +137,7 @@ class Session(Loop):
         scenario, system = self.scenario, self.scenario.system
         self.guidance = make_guidance(self.parts, self.observers)
         self.inputs = PlantInputs.zeros(system)
-        self.command = MotorCommands.zeros(system.n_drones, len(system.drones[0].rotors))
+        self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
         self.control = Control(
             flying,
             self.parts,
@@ -140,17 +145,27 @@ class Session(Loop):
             self.command,
             self.inputs,
         )
-        self.events = EventQueue(
-            Scene(self.plant, self.inputs), self.guidance, self.announce, self.plant.period_s
-        )
+        self.power = Power.of(system, self.plant.period_s)
+        self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None
+        if self.power is not None:
+            self.power.look(self.plant.state)
+        scene = Scene(self.plant, self.inputs, self.power)
+        self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)
         for event in scenario.events:
             self.events.add(event)
         self.max_tension_n = np.zeros(len(self.plant.state.tension_peak_n))
         self.plant_s = 0.0
         self._wall_s: float | None = None
         self.set_steps(
-            (self.guidance.step, self.events.step),
-            (self.control.step, *self._air(), self._move(), self._estimate()),
+            (self.guidance.step, self.events.step, *self._watch()),
+            (
+                self.control.step,
+                *self._air(),
+                *self._drive(),
+                *self._moving(),
+                *self._tell_events(),
+                self._estimate(),
+            ),
         )
 
     @property
@@ -239,6 +254,20 @@ class Session(Loop):
     def _note_wall_time(self) -> None:
         self._wall_s = self.elapsed_s
 
+    def _watch(self) -> tuple[Step, ...]:
+        """How close the drones come; nothing to do for one drone."""
+        watch, state, note = self.separation, self.plant.state, self.events.note
+        if watch is None:
+            return ()
+
+        def look(tick: int) -> None:
+            if tick % watch.every == 0:
+                time_s = tick * CONTROL_PERIOD_S
+                if (close := watch.look(time_s, state.position_enu_m)) is not None:
+                    note(time_s, "too_close", close)
+
+        return (look,)
+
     def _air(self) -> tuple[Step, ...]:
         """Wind; nothing to do where it is steady."""
         wind, target = self.parts.wind, self.inputs.wind_enu_m_s
@@ -252,6 +281,29 @@ class Session(Loop):
 
         return (blow,)
 
+    def _drive(self) -> tuple[Step, ...]:
+        """Anchors and winches; nothing to do where nothing is asked of them."""
+        plant = self.plant
+        driver = RigDriver(
+            self.scenario.rig, plant.system, self.inputs, plant.state, plant.period_s
+        )
+        return () if driver.idle else (driver.step,)
+
+    def _moving(self) -> tuple[Step, ...]:
+        """The plant, between what motors and batteries do to its inputs."""
+        power, inputs, state, note = self.power, self.inputs, self.plant.state, self.events.note
+        if power is None:
+            return (self._move(),)
+
+        def before(tick: int) -> None:
+            for drone in power.begin(state, inputs):
+                note(tick * CONTROL_PERIOD_S, "battery_empty", f"drone_{drone}")
+
+        def after(tick: int) -> None:
+            power.end(inputs)
+
+        return (before, self._move(), after) if power.reacts else (before, self._move())
+
     def _move(self) -> Step:
         plant, inputs, largest = self.plant, self.inputs, self.max_tension_n
         peak = plant.state.tension_peak_n
@@ -263,6 +315,21 @@ class Session(Loop):
             self.plant_s += perf_counter() - begin
 
         return move
+
+    def _tell_events(self) -> tuple[Step, ...]:
+        """Note what happened to the cables by itself; nothing to do where nothing can."""
+        plant, note = self.plant, self.events.note
+        if not isinstance(plant, EventSource):
+            return ()
+        happened = plant.happened
+
+        def tell(tick: int) -> None:
+            if happened:
+                for event in happened:
+                    note(event.time_s, event.kind, event.what)
+                happened.clear()
+
+        return (tell,)
 
     def _estimate(self) -> Step:
         estimator, state = self.parts.estimator, self.plant.state

@@ -6,7 +6,8 @@ import dartpy
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.system import Box, SlungLoadSystem
+from musls_description.drone import Box
+from musls_description.system import SlungLoadSystem
 from musls_description.tree import Body, Tree
 
 Array = NDArray[np.float64]

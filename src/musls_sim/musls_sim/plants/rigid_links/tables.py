@@ -15,9 +15,9 @@ from musls_control.estimate import MOTION_COLUMNS as STATE_COLUMNS
 from musls_description.compiled import compiled
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import Tree
-from musls_sim.plants.aerodynamics import rotor_table
 from musls_sim.plants.rigid_links.inertia import mass_table
 from musls_sim.plants.rigid_links.kinematics import JOINT_COLUMNS, MOTION_COLUMNS, joint_table
+from musls_sim.plants.rotors import rotor_table
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -1,0 +1,246 @@
+"""Curves of least k-th derivative through points: splines in a B-spline basis.
+
+The curve x(t) through given points at given times that minimises the integral of (x^(k))^2 is
+the spline of degree 2k - 1 with one simple knot at each inner point: its derivatives up to the
+(2k - 2)th are continuous (Schoenberg 1964; RotorTM's eq. 59 and 60 state the same problem with
+monomials). So the optimum is found by one banded linear system for the coefficients of B-splines,
+whose condition does not grow with the number of points as that of monomials does. Times are counted
+in mean segments, which keeps the rows of the k-th derivatives of one size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.interpolate import BSpline
+from scipy.sparse.linalg import splu
+
+Array = NDArray[np.float64]
+
+LARGEST_ORDER = 6
+"""Of the derivative that is minimised: the spline's degree is 11 then."""
+
+
+@dataclass(frozen=True)
+class Spline:
+    """A spline in several coordinates.
+
+    Attributes:
+        knots: Knots in units of `unit_s`, ascending, the ends 2k-fold.
+        coefficients: Of the B-splines, (n, d).
+        order: k, the derivative whose square is minimised.
+        unit_s: Unit of the knots' times.
+    """
+
+    knots: Array
+    coefficients: Array
+    order: int
+    unit_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """Time from the first to the last point."""
+        return float(self.knots[-1] - self.knots[0]) * self.unit_s
+
+    def derivatives(self, time_s: Array, count: int) -> Array:
+        """Evaluate.
+
+        Args:
+            time_s: Times since the first point, (m,); held at the ends outside.
+            count: Number of derivatives, the position is the first.
+
+        Returns:
+            (m, count, d). At a corner the part that begins counts.
+        """
+        degree = 2 * self.order - 1
+        spline = BSpline(self.knots, self.coefficients, degree)
+        times = np.clip(time_s / self.unit_s, self.knots[0], self.knots[-1])
+        found = np.zeros((len(times), count, self.coefficients.shape[1]))
+        for derivative in range(min(count, degree + 1)):
+            found[:, derivative] = spline(times, nu=derivative) / self.unit_s**derivative
+        return found
+
+    def cost(self) -> float:
+        """Integral of the squared k-th derivative over all coordinates, in SI units."""
+        nodes, weights = _gauss(np.unique(self.knots), self.order)
+        highest = self.derivatives(nodes * self.unit_s, self.order + 1)[:, -1]
+        return float(weights @ np.sum(highest**2, axis=1)) * self.unit_s
+
+
+@dataclass(frozen=True)
+class EndConditions:
+    """What holds at an end beside the position.
+
+    Attributes:
+        derivatives: First to (k-1)th derivative in SI units, (k-1, d); NaN leaves one free, which
+            makes the derivative of the order 2k - 1 - j zero there (the natural condition).
+    """
+
+    derivatives: Array
+
+    @staticmethod
+    def rest(order: int, dimensions: int) -> EndConditions:
+        """All derivatives zero."""
+        return EndConditions(np.zeros((order - 1, dimensions)))
+
+    def rows(self, order: int, unit_s: float) -> list[tuple[int, Array, NDArray[np.bool_]]]:
+        """Derivative, value in units of the knots and whether it is prescribed, for each row."""
+        return [
+            (j, np.nan_to_num(value) * unit_s**j, ~np.isnan(value))
+            for j, value in enumerate(self.derivatives[: order - 1], start=1)
+        ]
+
+
+def least_derivative(
+    points: Array, segment_s: Array, order: int, start: EndConditions, end: EndConditions
+) -> Spline:
+    """Find the curve of least k-th derivative through points.
+
+    Args:
+        points: (m, d), m >= 2.
+        segment_s: Times between them, (m - 1,), all > 0.
+        order: k, 1 to `LARGEST_ORDER`.
+        start: Derivatives at the first point.
+        end: Derivatives at the last one.
+
+    Returns:
+        The spline; its time starts at the first point.
+    """
+    unit_s = float(np.mean(segment_s))
+    times = np.concatenate([[0.0], np.cumsum(segment_s / unit_s)])
+    knots = clamped_knots(times, order)
+    coefficients = np.empty((len(points) - 2 + 2 * order, points.shape[1]))
+    for d in range(points.shape[1]):
+        matrix, values = conditions(
+            knots, times, points[:, d], order, _of(start, d), _of(end, d), unit_s
+        )
+        coefficients[:, d] = splu(matrix.tocsc()).solve(values)
+    return Spline(knots, coefficients, order, unit_s)
+
+
+def clamped_knots(times: Array, order: int) -> Array:
+    """Knots of degree 2k - 1 with breaks at times, the ends as often as the degree plus one."""
+    ends = np.ones(2 * order - 1)
+    return np.concatenate([times[0] * ends, times, times[-1] * ends])
+
+
+def conditions(
+    knots: Array,
+    times: Array,
+    values: Array,
+    order: int,
+    start: EndConditions,
+    end: EndConditions,
+    unit_s: float,
+) -> tuple[sparse.csr_array, Array]:
+    """Linear equations of one coordinate: points and ends, in the order of time.
+
+    Args:
+        knots: Of the spline, in units of `unit_s`.
+        times: Of the points, (m,), in the same units.
+        values: Of the coordinate there, (m,).
+        order: k.
+        start: Derivatives at the first point, one coordinate.
+        end: Derivatives at the last one.
+        unit_s: Unit of the times.
+
+    Returns:
+        Matrix (m + 2(k - 1), n) with rows of size one, and the right-hand side.
+    """
+    n = len(knots) - 2 * order
+    at_points = sparse.csr_array(BSpline.design_matrix(times, knots, 2 * order - 1))
+    first, right_first = _end_rows(knots, order, start, unit_s, n, at_end=False)
+    last, right_last = _end_rows(knots, order, end, unit_s, n, at_end=True)
+    matrix = sparse.vstack([at_points[[0]], first, at_points[1:-1], last, at_points[[-1]]])
+    right = np.concatenate([values[:1], right_first, values[1:-1], right_last, values[-1:]])
+    return sparse.csr_array(matrix), right
+
+
+def _of(ends: EndConditions, d: int) -> EndConditions:
+    return EndConditions(ends.derivatives[:, d : d + 1])
+
+
+def _end_rows(
+    knots: Array, order: int, ends: EndConditions, unit_s: float, n: int, *, at_end: bool
+) -> tuple[sparse.csr_array, Array]:
+    """Rows of the derivatives at one end, which concern the 2k B-splines there."""
+    width = 2 * order
+    local = knots[-2 * width :] if at_end else knots[: 2 * width]
+    basis = BSpline(local, np.eye(width), width - 1)
+    rows = np.zeros((order - 1, n))
+    right = np.zeros(order - 1)
+    for row, (j, value, given) in enumerate(ends.rows(order, unit_s)):
+        # Of a free derivative the natural condition of the variational problem takes the place.
+        derivative = j if given[0] else 2 * order - 1 - j
+        found = basis(knots[-1] if at_end else knots[0], nu=derivative)
+        size = np.abs(found).max()
+        rows[row, -width if at_end else 0 : None if at_end else width] = found / size
+        right[row] = value[0] / size if given[0] else 0.0
+    order_of_time = slice(None, None, -1) if at_end else slice(None)
+    return sparse.csr_array(rows[order_of_time]), right[order_of_time]
+
+
+def cost_root(knots: Array, order: int) -> sparse.csr_array:
+    """Matrix F with |F c|^2 = integral of (x^(k))^2, times in units of the knots, (m, n).
+
+    A programme with F is conditioned like the k-th derivative, one with F^T F like its square.
+    """
+    nodes, weights = _gauss(np.unique(knots), order)
+    n, degree = len(knots) - 2 * order, 2 * order - 1
+    rows = sparse.csr_array(BSpline.design_matrix(nodes, knots[order:-order], degree - order))
+    change = _differences(knots, degree, order, n)
+    highest = rows @ change
+    return sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ highest)
+
+
+def _differences(knots: Array, degree: int, count: int, n: int) -> sparse.csr_array:
+    """Coefficients of the derivative of an order from those of the spline (de Boor, X.15)."""
+    change = sparse.csr_array(sparse.eye_array(n))
+    for step in range(count):
+        p = degree - step
+        inner = knots[step : len(knots) - step]
+        width = inner[p + 1 : -1] - inner[1 : -p - 1]
+        scale = sparse.diags_array(p / width)
+        size = change.shape[0]
+        step_matrix = sparse.diags_array(
+            [-np.ones(size - 1), np.ones(size - 1)], offsets=[0, 1], shape=(size - 1, size)
+        )
+        change = sparse.csr_array(scale @ step_matrix @ change)
+    return change
+
+
+def _gauss(breaks: Array, count: int) -> tuple[Array, Array]:
+    """Nodes and weights that integrate polynomials of degree 2 count - 1 between breaks exactly."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    half = 0.5 * np.diff(breaks)
+    middle = breaks[:-1] + half
+    return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()
+
+
+def bernstein_rows(knots: Array, degree: int, interval: int) -> Array:
+    """Bernstein points of a polynomial piece from its B-spline coefficients, by blossoming.
+
+    Args:
+        knots: Of the spline.
+        degree: p.
+        interval: Index i of the piece between knots[i] < knots[i + 1]; its coefficients are those
+            from i - p to i.
+
+    Returns:
+        (p + 1, p + 1): the curve lies in the convex hull of these points over the whole piece.
+    """
+    rows = np.empty((degree + 1, degree + 1))
+    a, b = knots[interval], knots[interval + 1]
+    for point in range(degree + 1):
+        arguments = [b] * point + [a] * (degree - point)
+        values = np.eye(degree + 1)
+        for level, u in enumerate(arguments, start=1):
+            for j in range(degree, level - 1, -1):
+                low, high = knots[interval - degree + j], knots[interval + 1 + j - level]
+                share = (u - low) / (high - low)
+                values[j] = (1.0 - share) * values[j - 1] + share * values[j]
+        rows[point] = values[degree]
+    return rows

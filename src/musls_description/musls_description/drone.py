@@ -1,0 +1,171 @@
+"""One drone: body, rotors and, where asked for, what drives them. SI units, body frame FLU."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from musls_description.propulsion import Propulsion
+from musls_description.schema import (
+    Edges,
+    Inertia,
+    NonNegative,
+    Positive,
+    Vector3,
+    spec,
+)
+
+MAX_ROTORS = 12
+"""Rotors of one drone: as many as PX4's control allocation knows."""
+
+
+@spec
+class Box:
+    """Axis-aligned box in a body frame that touches the ground.
+
+    Attributes:
+        size_m: Edges along x, y, z [m].
+        center_m: Centre in the body frame [m].
+    """
+
+    size_m: Edges
+    center_m: Vector3 = (0.0, 0.0, 0.0)
+
+    @property
+    def bottom_m(self) -> float:
+        """Height of the lower face in the body frame [m]."""
+        return self.center_m[2] - self.size_m[2] / 2.0
+
+
+@spec
+class Rotor:
+    """One rotor: thrust k w^2 along the body z axis, first-order lag of its speed.
+
+    Model and constants of PX4's Gazebo x500 (MulticopterMotorModel). Lag: the speed w follows the
+    commanded speed with a time constant that differs between spinning up and down.
+    thrust_coefficient_n_s2, moment_ratio_m and speed_max_rad_s may be left out where they follow
+    from the drone's `propulsion`; they are NaN only until the drone is made.
+
+    Attributes:
+        position_m: Hub in the drone frame (FLU).
+        spin: "ccw" or "cw" seen from above; the reaction torque on the body is opposite.
+        thrust_coefficient_n_s2: Thrust per squared speed k [N s2/rad2].
+        moment_ratio_m: Reaction torque per thrust [m].
+        time_constant_up_s: Lag while the speed rises.
+        time_constant_down_s: Lag while the speed falls.
+        speed_min_rad_s: Speed at zero motor command while armed.
+        speed_max_rad_s: Speed at full motor command.
+        drag_n_s2_m_rad: Rotor drag: force -c |w| v_perpendicular to the rotor axis.
+    """
+
+    position_m: Vector3
+    spin: Literal["ccw", "cw"]
+    thrust_coefficient_n_s2: Positive = math.nan
+    moment_ratio_m: NonNegative = math.nan
+    time_constant_up_s: Positive
+    time_constant_down_s: Positive
+    speed_min_rad_s: NonNegative
+    speed_max_rad_s: Positive = math.nan
+    drag_n_s2_m_rad: NonNegative = 0.0
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        if self.speed_min_rad_s >= self.speed_max_rad_s:
+            raise ValueError(
+                f"speed_min_rad_s {self.speed_min_rad_s} must be below "
+                f"speed_max_rad_s {self.speed_max_rad_s}"
+            )
+
+    @property
+    def max_thrust_n(self) -> float:
+        """Thrust at full speed [N]."""
+        return self.thrust_coefficient_n_s2 * self.speed_max_rad_s**2
+
+    @property
+    def moment_coefficient_n_m_s2(self) -> float:
+        """Reaction torque per squared speed [N m s2/rad2]."""
+        return self.thrust_coefficient_n_s2 * self.moment_ratio_m
+
+
+def _completed(rotor: Rotor, propulsion: Propulsion | None, index: int) -> Rotor:
+    """A rotor whose constants all have numbers.
+
+    Raises:
+        ValueError: One does not follow from the propulsion.
+    """
+    missing = [name for name in _FOLLOWING if math.isnan(getattr(rotor, name))]
+    if not missing:
+        return rotor
+    found = _numbers(rotor)
+    if propulsion is not None:
+        found = propulsion.rotor_constants() | found
+        made = Rotor(**found)
+        top_rad_s = propulsion.top_speed_rad_s(made.moment_coefficient_n_m_s2)
+        if top_rad_s is not None and not math.isnan(top_rad_s):
+            found.setdefault("speed_max_rad_s", top_rad_s)
+    made = Rotor(**found)
+    for name, source in _FOLLOWING.items():
+        if math.isnan(getattr(made, name)):
+            raise ValueError(f"rotors.{index}.{name} is missing, or {source} from which it follows")
+    return made
+
+
+def _numbers(rotor: Rotor) -> dict[str, Any]:
+    """Fields of a rotor that were given."""
+    fields = {f.name: getattr(rotor, f.name) for f in dataclasses.fields(rotor)}
+    return {name: value for name, value in fields.items() if value == value}
+
+
+_FOLLOWING = {
+    "thrust_coefficient_n_s2": "propulsion.propeller",
+    "moment_ratio_m": "propulsion.propeller",
+    "speed_max_rad_s": "propulsion.motor and battery",
+}
+"""Constants of a rotor that may be left out, and what they follow from."""
+
+
+@spec
+class Drone:
+    """One multirotor, rigid with its (massless) rotors.
+
+    Attributes:
+        mass_kg: Mass with rotors and battery (m_i).
+        inertia_kg_m2: Inertia about the centre of mass, drone frame (J_i), (3, 3).
+        cable_attachment_m: Where the cable pulls, drone frame (i_r_i).
+        rotors: Four to twelve.
+        collision: Box that touches the ground (landing gear).
+        drag_n_s_m: Linear air drag of the body per axis (x, y, z of the drone) [N s/m].
+        model: Name of the airframe's Gazebo model, e.g. "x500".
+        propulsion: Air, propellers, motors and battery; None where nobody asks for currents.
+    """
+
+    mass_kg: Positive
+    inertia_kg_m2: Inertia
+    cable_attachment_m: Vector3
+    rotors: Annotated[tuple[Rotor, ...], Field(min_length=4, max_length=MAX_ROTORS)]
+    collision: Box
+    drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
+    model: str = "x500"
+    propulsion: Propulsion | None = None
+
+    def __post_init__(self) -> None:
+        """Complete the rotors from the propulsion."""
+        completed = tuple(
+            _completed(rotor, self.propulsion, k) for k, rotor in enumerate(self.rotors)
+        )
+        object.__setattr__(self, "_given", self.rotors)  # frozen
+        object.__setattr__(self, "rotors", completed)
+
+    def as_written(self) -> dict[str, Any]:
+        """Fields as they were given, see `schema.to_data`: what follows is not written."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        fields["rotors"] = [_numbers(rotor) for rotor in vars(self)["_given"]]
+        return fields
+
+    @property
+    def max_thrust_n(self) -> float:
+        """Thrust with all rotors at full speed [N]."""
+        return sum(rotor.max_thrust_n for rotor in self.rotors)

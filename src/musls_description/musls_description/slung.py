@@ -1,0 +1,39 @@
+"""Which systems are slung loads, for what can do nothing else."""
+
+from __future__ import annotations
+
+from musls_description.errors import ConfigError
+from musls_description.system import RigSystem, SlungLoadSystem
+
+
+def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
+    """Say that a system is a slung load: each drone on a cable of its own, and nothing else.
+
+    Args:
+        system: Any system.
+        what: Who needs it, e.g. "cable_model = rigid_links".
+
+    Raises:
+        ConfigError: It is another rig; names what is in the way and the model that can have it.
+    """
+    if isinstance(system, SlungLoadSystem):
+        return system
+    parts = [name for name in ("anchors", "winches", "wheels") if getattr(system, name)]
+    parts += ["cables with ends of their own"] if any(k.ends for k in system.cables) else []
+    raise ConfigError(
+        f"{what}: system {system.name} has {' and '.join(parts)}; only load and drones on a cable "
+        "each can be had there, choose cable_model: elastic"
+    )
+
+
+def formation_of(system: RigSystem, what: str) -> SlungLoadSystem:
+    """Load and drones that fly in formation; winches on their cables may be there.
+
+    Args:
+        system: Any system.
+        what: Who needs it, e.g. "mission.stages".
+
+    Raises:
+        ConfigError: It has no formation.
+    """
+    return system.formation or slung_system(system, what)
