@@ -26,6 +26,10 @@ from musls_control.payload.kernel import (
 Array = NDArray[np.float64]
 
 
+_STRICT = 1e3
+"""Weight of the balance of forces against small tensions."""
+
+
 @dataclass(frozen=True)
 class PayloadModel:
     """Numbers of a system.
@@ -79,7 +83,9 @@ class PayloadModel:
         matrix = np.einsum("cni,ni->cn", effect, directions)
         weight = np.array([0.0, 0.0, self.mass_kg * setup.gravity_m_s2, 0.0, 0.0, 0.0])
         scale = np.array([1.0] * 3 + [1.0 / max(np.abs(self.attachments_m).max(), 0.01)] * 3)
-        tension, _ = nnls(matrix * scale[:, None], weight * scale)
+        # Of four and more cables many tensions fit: the smallest, which are even ones.
+        rows = np.vstack([_STRICT * matrix * scale[:, None], np.eye(n)])
+        tension, _ = nnls(rows, np.concatenate([_STRICT * weight * scale, np.zeros(n)]))
         forces: Array = tension[:, None] * directions
         return forces
 
