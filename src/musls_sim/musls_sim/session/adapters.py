@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,9 +9,8 @@ from musls_control.autopilot import DroneSetpoints
 from musls_control.estimate import BodyMotion, Estimate
 from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.mixing import RotorMixer
+from musls_control.payload.actuation import ask_autopilot
 from musls_control.px4_cascade.airframe import rotor_lag_s
-from musls_control.px4_cascade.position_control import GRAVITY_M_S2
-from musls_description.compiled import compiled
 from musls_description.rotations import rotate
 from musls_description.system import RigSystem
 
@@ -25,9 +22,6 @@ Higher ones let the lag of the rotors eat up the damping."""
 
 SMOOTHING_S = 0.2
 """Of motor commands and set-points, before the hover thrust is taken from them."""
-
-LEAST_UPWARDS = 0.3
-"""Least vertical part of a force, as an autopilot limits the tilt anyway."""
 
 
 class ThrustMomentToRotors:
@@ -167,7 +161,7 @@ class ForcesToSetpoints:
             throttle: Motor commands of the last period, (n, n_rotors).
             drones: Measured motion.
         """
-        _ask(
+        ask_autopilot(
             self._setpoint.data,
             commands,
             np.ascontiguousarray(throttle),
@@ -175,30 +169,3 @@ class ForcesToSetpoints:
             self._share,
             self._hover,
         )
-
-
-@compiled()
-def _ask(setpoint, commands, throttle, table, share, hover):
-    """Write acceleration set-points, see `ForcesToSetpoints`."""
-    for i in range(commands.shape[0]):
-        h, least, most, mean = hover[i], 1.0, 0.0, 0.0
-        for k in range(throttle.shape[1]):
-            mean += throttle[i, k] / throttle.shape[1]
-            least, most = min(least, throttle[i, k]), max(most, throttle[i, k])
-        if least > 0.01 and most < 0.99:
-            h[0] += share * (mean - h[0])
-            h[1] += share * (h[2] - h[1])
-        x, y, z = commands[i, 0], commands[i, 1], commands[i, 2]
-        size = math.sqrt(x * x + y * y + z * z)
-        z = max(z, LEAST_UPWARDS * size, 1e-3)
-        size = math.sqrt(x * x + y * y + z * z)
-        slowest, fastest = table[i, 1], table[i, 2]
-        collective = (math.sqrt(size / table[i, 0]) - slowest) / (fastest - slowest)
-        h[2] = max(collective, 0.0) * h[1] / h[0]
-        row = setpoint[i]
-        for k in range(6):
-            row[k] = math.nan
-        row[6], row[7] = GRAVITY_M_S2 * x / z, GRAVITY_M_S2 * y / z
-        row[8] = GRAVITY_M_S2 * (h[2] * z / size - 1.0)
-        if commands.shape[1] > 3:
-            row[9] = commands[i, 3]
