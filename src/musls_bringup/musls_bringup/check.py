@@ -10,6 +10,7 @@ import numpy as np
 
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
+from musls_description.slung import formation_of
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.preflight.feasibility import Feasibility, assess
 from musls_sim.preflight.separation import check_separation, closest_in_plan
@@ -29,6 +30,10 @@ def check(scenario: Scenario) -> Feasibility:
         ConfigError: The scenario makes no sense: the cables do not reach, the cable model does not
             have this system, ...
     """
+    if scenario.mission.duration_s is not None:
+        raise ConfigError(
+            f"{scenario.name}: mission.duration_s: there is nothing to check, no mission is flown"
+        )
     hover = hover_in_formation(scenario, scenario.mission.stages[0].pose(np.zeros(1))[0])
     problems = []
     if scenario.start.kind != "state":
@@ -89,7 +94,7 @@ def draw(scenario: Scenario, found: Feasibility, path: Path) -> None:
     from musls_analysis.figures.margins import Carriers, margins_figure
     from musls_analysis.figures.style import save, styled
 
-    system, cone = scenario.system, scenario.formation
+    system, cone = formation_of(scenario.system, "formation"), scenario.formation
     n = system.n_drones
     places, _ = drone_poses(np.zeros((1, 3)), np.zeros(1), cone.offsets_m(n), cone.azimuths_rad(n))
     attachments = np.array(system.load.cable_attachments_m)[:n]

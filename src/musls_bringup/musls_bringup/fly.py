@@ -242,7 +242,7 @@ def write_results(
 def _check(session: Session) -> dict[str, Any] | None:
     """The worst of what `musls check` says."""
     scenario, parts = session.scenario, session.parts
-    if scenario.start.kind == "state":
+    if parts.hover is None or scenario.start.kind == "state":
         return None
     separation = closest_in_plan(scenario.system, parts.plan)
     found = assess(scenario, parts.hover, separation, moments=1)
@@ -269,7 +269,7 @@ def slack_threshold_n(scenario: Scenario) -> float:
 
 def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
     """The flight's part of summary.json."""
-    plant, scenario = session.plant, session.scenario
+    plant, scenario, hover = session.plant, session.scenario, session.parts.hover
     return {
         "sim_time_s": result.sim_time_s,
         "wall_time_s": result.wall_time_s,
@@ -284,8 +284,8 @@ def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
         "bare_dart_step_us": bare_dart_step_us(plant),
         "links_per_cable": [cable.links for cable in scenario.system.cables],
         "n_drones": scenario.system.n_drones,
-        "thrust_margin": session.parts.hover.thrust_margin,
-        "sag_m": session.parts.hover.sag_m,
+        "thrust_margin": None if hover is None else hover.thrust_margin,
+        "sag_m": None if hover is None else hover.sag_m,
         "ends_on_ground": scenario.start.kind == "ground",
         "landed": result.landed,
         "interrupted": result.interrupted,

@@ -241,6 +241,7 @@ class _Actions(Controller):
     def hover(self, session: Session) -> None:
         """Note what holds the system where it is."""
         system = session.scenario.system
+        assert session.parts.hover is not None  # every slung load has one
         equilibrium = session.parts.hover.equilibrium
         self._force_n = equilibrium.drone_force_n
         self._most_n = np.array([drone.max_thrust_n for drone in system.drones])

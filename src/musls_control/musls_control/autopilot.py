@@ -134,6 +134,33 @@ class Autopilot(Protocol):
         """Advance by one period 1/rate_hz and write the motor commands into `out`."""
 
 
+class NoAutopilot:
+    """For systems without drones: there is nobody to fly."""
+
+    rate_hz, has_sensors = 250.0, True
+
+    def __init__(self) -> None:
+        """Nothing to prepare."""
+        self.landed = np.ones(0, bool)
+        self.takeoff_state = np.zeros(0, np.int64)
+        self.hover_thrust = np.zeros(0)
+
+    def reset(self) -> None:
+        """Do nothing."""
+
+    def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def step(
+        self, time_s: float, setpoint: DroneSetpoints, estimate: Estimate, out: MotorCommands
+    ) -> MotorCommands:
+        """Leave the commands of no motors as they are."""
+        return out
+
+
 def _check(data: np.ndarray, row_shape: tuple[int, ...], name: str) -> None:
     """Refuse memory that a compiled kernel would misread."""
     if data.shape[1:] != row_shape or data.dtype != np.float64 or not data.flags.c_contiguous:

@@ -71,7 +71,7 @@ class Estimate(BodyMotion):
 
     Attributes:
         drones: The same memory without the load, (n_drones, ...).
-        tension_n: Tension of each cable at the load and at the drone, (n_drones, 2).
+        tension_n: Tension of each cable at the load and at the drone, (n_cables, 2).
     """
 
     drones: BodyMotion = field(init=False, repr=False)
@@ -84,9 +84,17 @@ class Estimate(BodyMotion):
         self.tension_n = np.zeros((len(self.data) - 1, 2))
 
     @classmethod
-    def zeros(cls, n_drones: int) -> Estimate:
-        """Return load and drones at rest at the origin, level and facing east."""
-        return cls(_at_rest(1 + n_drones))
+    def zeros(cls, n_drones: int, n_cables: int | None = None) -> Estimate:
+        """Return load and drones at rest at the origin, level and facing east.
+
+        Args:
+            n_drones: Number of drones.
+            n_cables: Number of cables; None for one per drone.
+        """
+        made = cls(_at_rest(1 + n_drones))
+        if n_cables is not None:
+            made.tension_n = np.zeros((n_cables, 2))
+        return made
 
 
 def _at_rest(bodies: int) -> Array:

@@ -225,6 +225,8 @@ def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
         mission: What is to be flown.
         lands: Whether it starts and ends on the ground.
     """
+    if mission.duration_s is not None:
+        return mission.duration_s
     first = mission.stages[0].pose(np.zeros(1))[0]
     last = np.array([0.0, 0.0, first[2], 0.0]) if lands else first
     total_s = mission.settle_s
@@ -249,6 +251,36 @@ def _transit_s(mission: MissionSpec, way: Array) -> float:
         turn_rad / mission.transit_yaw_rate_rad_s,
     )
     return float(move_s + mission.settle_s) if move_s > 0.0 else 0.0
+
+
+def hold_plan(mission: MissionSpec, load_pose: Array, drones: Array, yaws: Array) -> FlightPlan:
+    """Plan in which everything stays where it is for the mission's `duration_s`.
+
+    Args:
+        mission: With a duration.
+        load_pose: Where the load is: x, y, z [m], yaw [rad], (4,).
+        drones: Where the drones are, (n, 3).
+        yaws: Their headings, (n,).
+
+    Raises:
+        ConfigError: Too many set-points.
+    """
+    assert mission.duration_s is not None  # what asks for it has looked
+    rows = max(1, int(np.ceil(mission.duration_s * mission.setpoint_rate_hz - 1e-9)))
+    if rows * max(len(drones), 1) > MOST_SETPOINTS:
+        raise ConfigError(
+            f"mission.duration_s = {mission.duration_s:g}: makes more than {MOST_SETPOINTS} "
+            f"set-points: lower mission.setpoint_rate_hz ({mission.setpoint_rate_hz:g})"
+        )
+    return FlightPlan(
+        rows / mission.duration_s,
+        np.tile(load_pose, (rows, 1)),
+        np.tile(drones, (rows, 1, 1)),
+        np.tile(yaws, (rows, 1)),
+        np.zeros(rows, np.int64),
+        ("hold",),
+        Reference.rest(load_pose),
+    )
 
 
 def _take_off(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:

@@ -38,6 +38,8 @@ class MissionSpec:
 
     Attributes:
         stages: Trajectories of the load's set-point, one after the other.
+        duration_s: Instead of stages: nothing is flown, drones hold the places where they start
+            for this time. For rigs, and for starts in the air or in a state.
         setpoint_rate_hz: How often set-points are updated; they are held in between.
         spool_up_s: Armed on the ground before take-off (PX4's COM_SPOOLUP_TIME is 1 s of it).
         take_off_s: Time to rise to `rise_m`; PX4's take-off ramp takes 3 s of it.
@@ -53,7 +55,10 @@ class MissionSpec:
         landing_speed_m_s: Descent to the ground at the end (PX4's MPC_LAND_SPEED).
     """
 
-    stages: Annotated[tuple[AnyTrajectory, ...], Field(min_length=1)]
+    stages: tuple[AnyTrajectory, ...] = ()
+    duration_s: Annotated[
+        float | None, Field(gt=0.0, le=LONGEST_S, allow_inf_nan=False), Number
+    ] = None
     setpoint_rate_hz: Annotated[
         float, Field(ge=LOWEST_RATE_HZ, le=250.0, allow_inf_nan=False), Number
     ] = 5.0
@@ -67,3 +72,11 @@ class MissionSpec:
     transit_yaw_rate_rad_s: TurnRate = 0.3
     settle_s: Settling = 1.5
     landing_speed_m_s: Speed = 0.5
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        if bool(self.stages) == (self.duration_s is not None):
+            raise ValueError(
+                "give at least 1 of stages to fly, or duration_s alone for drones that hold their "
+                "places"
+            )

@@ -18,14 +18,19 @@ from musls_description.names import near_names
 from musls_description.schema import build
 from musls_description.sources import SourceFile
 from musls_description.strict_yaml import is_file, parse_yaml, read_text, read_yaml, shown
-from musls_description.system import MAX_CABLES, RigSystem, system_class
+from musls_description.system import MAX_CABLES, RigSystem, SlungLoadSystem, system_class
 
 SYSTEMS = Path(__file__).parent / "systems"
 
 
-def system_names() -> list[str]:
-    """Names of the shipped systems."""
-    return sorted(path.stem for path in SYSTEMS.glob("*.yaml"))
+def system_names(*, slung: bool = False) -> list[str]:
+    """Names of the shipped systems.
+
+    Args:
+        slung: Leave out rigs that are no slung loads.
+    """
+    names = sorted(path.stem for path in SYSTEMS.glob("*.yaml"))
+    return [n for n in names if not slung or isinstance(load_system(n), SlungLoadSystem)]
 
 
 def system_path(name: str, relative_to: Path | None = None) -> Path:

@@ -24,3 +24,16 @@ def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
         f"{what}: system {system.name} has {' and '.join(parts)}; only load and drones on a cable "
         "each can be had there, choose cable_model: elastic"
     )
+
+
+def formation_of(system: RigSystem, what: str) -> SlungLoadSystem:
+    """Load and drones that fly in formation; winches on their cables may be there.
+
+    Args:
+        system: Any system.
+        what: Who needs it, e.g. "mission.stages".
+
+    Raises:
+        ConfigError: It has no formation.
+    """
+    return system.formation or slung_system(system, what)

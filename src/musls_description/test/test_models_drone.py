@@ -26,7 +26,7 @@ def composite(parts):
     return mass, com, inertia
 
 
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_body_and_rotors_together_are_the_drone(name):
     system = load_system(name)
     scene = SdfScene(models.world_sdf(system, make_spawn(system, "hover"), drones="motors"))

@@ -37,7 +37,7 @@ def read(system, spawn, writer="world", **options):
 
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("spawn_kind", SPAWNS)
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_bodies_are_the_trees_at_the_spawn(name, spawn_kind, writer):
     system = load_system(name)
     spawn = make_spawn(system, spawn_kind)
@@ -60,7 +60,7 @@ def test_bodies_are_the_trees_at_the_spawn(name, spawn_kind, writer):
 
 
 @pytest.mark.parametrize("spawn_kind", SPAWNS)
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_joints_turn_about_the_trees_axes(name, spawn_kind):
     """World axes at the spawn: the first of a universal joint is the parent's y of the joint's
     frame, the second the child's z; where there are three, x comes before on a pivot.
@@ -256,7 +256,7 @@ def test_bad_airframe_names_are_said(model):
 # The checker takes most of a second for each file.
 MOSTLY_SLOW = [
     pytest.param(name, marks=() if name == "x500_trio_swivel" else pytest.mark.slow)
-    for name in system_names()
+    for name in system_names(slung=True)
 ]
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from musls_description.drone import Drone
 from musls_description.propulsion import Battery, Motor
-from musls_description.system import SlungLoadSystem
+from musls_description.system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power_kernel import CHARGE, HEALTH, INERTIA, LEAST_VOLTAGE, VOLTAGE, draw, react
@@ -41,7 +41,7 @@ class Power:
             a battery.
     """
 
-    def __init__(self, system: SlungLoadSystem, period_s: float) -> None:
+    def __init__(self, system: RigSystem, period_s: float) -> None:
         """Begin with the charge at the start.
 
         Args:
@@ -63,7 +63,7 @@ class Power:
         self._kept: Array = np.zeros((system.n_drones, 3))
 
     @classmethod
-    def of(cls, system: SlungLoadSystem, period_s: float) -> Power | None:
+    def of(cls, system: RigSystem, period_s: float) -> Power | None:
         """The motors and batteries of a system, None where no drone has any."""
         return cls(system, period_s) if any(map(has_power, system.drones)) else None
 

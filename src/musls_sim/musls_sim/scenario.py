@@ -27,6 +27,7 @@ from musls_description.strict_yaml import parse_yaml, read_text, shown
 from musls_description.system import AnySystem
 from musls_description.user_code import load_file
 from musls_sim.autopilots import AUTOPILOTS
+from musls_sim.driving.spec import RigSpec, resolve_files
 from musls_sim.events import AnyEvent
 from musls_sim.physics import CONTROL_PERIOD_S, PhysicsSpec
 from musls_sim.plants import PLANTS
@@ -112,6 +113,7 @@ class Scenario:
         estimation: What the drones know of their state; a real PX4 estimates it by itself.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
         events: What happens to the system during the flight.
+        rig: What anchors and winches do in time.
         wind: Moving air.
         physics: How it is stepped.
         limits: What the flight must keep to.
@@ -131,6 +133,7 @@ class Scenario:
     estimation: AnyEstimation = Field(default_factory=MotionCaptureSpec)
     cable_model: CableModel = "rigid_links"
     events: tuple[AnyEvent, ...] = ()
+    rig: RigSpec = Field(default_factory=RigSpec)
     wind: WindSpec = Field(default_factory=WindSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
     limits: LimitsSpec = Field(default_factory=LimitsSpec)
@@ -200,6 +203,7 @@ def _resolve_files(data: dict[str, Any], folder: Path) -> None:
     for stage in mission.get("stages") or () if isinstance(mission, Mapping) else ():
         if isinstance(stage, dict) and isinstance(stage.get("path"), str) and stage["path"]:
             stage["path"] = os.path.abspath(folder / stage["path"])
+    resolve_files(data.get("rig"), folder)
     controller = data.get("controller")
     if not isinstance(controller, Mapping):
         return

@@ -26,7 +26,7 @@ from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.observer import Observer, Progress
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
-NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+NAMES = sorted(p.stem for p in SHIPPED.glob("*.yaml") if "stages:" in p.read_text())
 IN_AIR = sorted({*NAMES} - {"engage", "paper"})  # which set the load down on the ground
 
 HANGING = ("mission.stages=[{kind: hold, duration_s: 0.8}]", "mission.settle_s=0.2")

@@ -21,7 +21,7 @@ def random_state(plant, seed=0):
     return rng
 
 
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_motion_of_every_body_equals_darts(name):
     plant, _, _ = hovering_plant(load_system(name))
     random_state(plant)

@@ -18,7 +18,7 @@ from musls_sim.preflight.mission_checks import bag_bytes_per_s, cautions, check_
 from musls_sim.scenario import load_scenario
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
-NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+NAMES = sorted(p.stem for p in SHIPPED.glob("*.yaml") if "stages:" in p.read_text())
 
 
 def scenario_of(name="circle", *overrides):

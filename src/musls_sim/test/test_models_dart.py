@@ -94,7 +94,7 @@ def assert_same(a, b):
 
 
 @pytest.mark.parametrize("spawn_kind", SPAWNS)
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_equations_of_motion_are_the_plants_at_any_angles(name, spawn_kind):
     system = load_system(name)
     spawn = make_spawn(system, spawn_kind)

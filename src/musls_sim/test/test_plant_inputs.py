@@ -151,7 +151,7 @@ def test_drones_can_be_held_and_let_go():
     assert (plant.state.position_enu_m[1:, 2] < held[0][:, 2] - 0.05).all(), "they must fall"
 
 
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_end_forces_by_newton_are_those_of_darts_joints(name):
     """Any motion, any outside forces; a step of 4 ms."""
     plant, _, _ = hovering_plant(load_system(name), ground_height_enu_m=None)

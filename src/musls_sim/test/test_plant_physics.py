@@ -132,7 +132,7 @@ def test_hanging_chain_swings_at_its_frequency():
     assert omega == pytest.approx(3.766067, rel=5e-3)
 
 
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_equilibrium_start_rests_and_shows_the_static_tension(name):
     """After one second of constant rotor speeds nothing has moved by more than 1 mm."""
     plant, speeds, rest = hovering_plant(load_system(name))
@@ -196,7 +196,7 @@ def test_reaction_torque_turns_the_drone_against_its_rotors():
     assert plant.state.omega_body_rad_s[1, 2] < -0.01
 
 
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_ground_holds_load_drones_and_cables(name):
     system = load_system(name)
     plant = DartPlant(system, ground_spawn(system))

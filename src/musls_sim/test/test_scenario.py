@@ -18,7 +18,7 @@ from musls_sim.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.sensors.estimation import MotionCaptureSpec, TruthSpec
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
-NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+NAMES = sorted(p.stem for p in SHIPPED.glob("*.yaml") if "stages:" in p.read_text())
 
 TINY = """\
 description: a test
@@ -150,7 +150,7 @@ def test_overrides_count_in_their_order(tiny):
     assert load_scenario(tiny, ["seed=3", "seed=4"]).seed == 4
 
 
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", system_names(slung=True))
 def test_the_system_is_replaced_by_name(tiny, name):
     scenario = load_scenario(tiny, ["system.load.mass_kg=0.9", f"system={name}"])
     # Whatever the order: other overrides reach into the new system.
@@ -252,7 +252,7 @@ def test_bad_keys_and_values_name_file_line_and_what_is_near(tmp_path, old, new,
         ("circle", ["mapping", "'circle'"]),
         ("mission: {stages: [{kind: hold}]}", ["system"]),
         ("system: x500_trio", ["mission", "missing"]),
-        ("system: x500_trio\nmission: {stages: []}", ["mission.stages", "at least 1"]),
+        ("system: x500_trio\nmission: {stages: []}", ["mission", "stages", "at least 1"]),
         (TINY.replace("x500_trio", "x500_tri"), ["'x500_tri'", "'x500_trio'"]),
         (TINY.replace("x500_trio", "mine.yaml"), ["mine.yaml", "no such file"]),
     ],

@@ -7,18 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from musls_analysis.figures.batteries import batteries_figure
 from musls_analysis.figures.paths_3d import paths_3d_figure
 from musls_analysis.figures.pose import PoseFigure
+from musls_analysis.figures.rig import anchor_forces_figure, free_lengths_figure
 from musls_analysis.figures.rotors import rotors_figure
 from musls_analysis.figures.stage_errors import stage_errors_figure
 from musls_analysis.figures.style import label, save, styled
 from musls_analysis.figures.tensions import tensions_figure
 from musls_analysis.figures.top_view import top_view_figure
 from musls_analysis.figures.written import WrittenFigure
-from musls_analysis.recordings.recording import Recording
+from musls_analysis.recordings.recording import ANCHOR, Recording
 
 
 class FigurePlan(NamedTuple):
@@ -85,7 +87,7 @@ def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[F
             lambda: stage_errors_figure(summary),
         )  # fmt: skip
     pose = PoseFigure(recording)
-    for body in recording.bodies:
+    for body in filter(partial(_moves, recording), recording.bodies):
         yield FigurePlan(
             f"pose_{body}", f"Position and attitude, {label(body)}",
             f"{label(body).capitalize()} in the world frame (ENU); attitude as yaw, pitch, roll, "
@@ -100,6 +102,18 @@ def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[F
             f"the cable is slack, tension at the load below {limit:g} N.",
             lambda: tensions_figure(recording, limit),
         )  # fmt: skip
+    if recording.wrenches:
+        yield FigurePlan(
+            "anchor_forces", "Forces at the anchors",
+            "Force that holds, moves or pushes each anchor, world frame.",
+            lambda: anchor_forces_figure(recording),
+        )  # fmt: skip
+    if any(len(cable.free_length_m) for cable in recording.cables.values()):
+        yield FigurePlan(
+            "free_lengths", "Free lengths",
+            "Unstretched length of each cable that is on no winch.",
+            lambda: free_lengths_figure(recording),
+        )  # fmt: skip
     if recording.rotors:
         yield FigurePlan(
             "rotors", "Rotor speeds",
@@ -113,3 +127,9 @@ def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[F
             "Charge that is left, power drawn and voltage under load, of each drone.",
             lambda: batteries_figure(recording),
         )  # fmt: skip
+
+
+def _moves(recording: Recording, body: str) -> bool:
+    """Whether a body's pose is worth a figure: a fixed anchor's is not."""
+    track = recording.bodies[body]
+    return not body.startswith(ANCHOR) or bool(np.ptp(track.position_enu_m, axis=0).max() > 1e-9)

@@ -16,6 +16,7 @@ import numpy as np
 from musls_analysis.recordings.cdr import CdrStack, decode, decode_columns
 from musls_analysis.recordings.raw_bag import Log, RawBag, read_messages
 from musls_analysis.recordings.recording import (
+    ANCHOR,
     LOAD,
     BatteryTrack,
     CableTrack,
@@ -25,6 +26,7 @@ from musls_analysis.recordings.recording import (
     RotorTrack,
     Stage,
     TwistTrack,
+    WrenchTrack,
     stages_from_changes,
 )
 from musls_analysis.recordings.resample import resample
@@ -46,10 +48,12 @@ _TYPES = {
     "rotors": "sensor_msgs/msg/JointState",
     "battery": "sensor_msgs/msg/BatteryState",
     "twist": "geometry_msgs/msg/TwistStamped",
+    "wrench": "geometry_msgs/msg/WrenchStamped",
+    "free_length": "std_msgs/msg/Float64",
     "stage": "std_msgs/msg/String",
     "events": "std_msgs/msg/String",
 }
-_TOPIC = re.compile(r"/(load|drone_\d+|cable_\d+|mission)/(\w+)")
+_TOPIC = re.compile(r"/(load|drone_\d+|anchor_\d+|cable_\d+|mission)/(\w+)")
 
 
 def read_bag(path: Path) -> Recording:
@@ -77,16 +81,18 @@ def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
     logs = bag.logs
     names = sorted({n for n, _ in logs}, key=lambda n: (len(n), n))
     drones = [n for n in names if n.startswith("drone_")]
-    for name in [LOAD, *(drones or ["drone_1"])]:
+    anchors = [n for n in names if n.startswith(ANCHOR)]
+    bodies = [LOAD, *drones, *anchors]
+    for name in [*bodies, *([] if drones or anchors else ["drone_1"])]:
         if (name, "pose") not in logs:
             raise ConfigError(f"{path}: the bag has no messages on /{name}/pose")
-    poses = {n: _decoded(path, n, "pose", logs, _poses) for n in [LOAD, *drones]}
+    poses = {n: _decoded(path, n, "pose", logs, _poses) for n in bodies}
     setpoints = {
         n: _decoded(path, n, "setpoint", logs, _poses)
         for n in [LOAD, *drones]
         if (n, "setpoint") in logs
     }
-    cables = {n: _cable(path, n, logs) for n in names if n.startswith("cable_")}
+    cables = {n: _cable(path, n, logs, poses) for n in names if n.startswith("cable_")}
     rotors = {
         n: _decoded(path, n, "rotors", logs, _rotors) for n in drones if (n, "rotors") in logs
     }
@@ -95,12 +101,15 @@ def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
     }
     twists = {
         n: _twist(_decoded(path, n, "twist", logs, _twists_enu), poses[n])
-        for n in [LOAD, *drones]
+        for n in bodies
         if (n, "twist") in logs
+    }
+    wrenches = {
+        n: _decoded(path, n, "wrench", logs, _wrenches) for n in anchors if (n, "wrench") in logs
     }
     return Recording(
         poses, setpoints, cables, rotors, _stages(path, logs, poses), str(path), bag.warnings,
-        twists, _events(path, logs, poses), batteries,
+        twists, _events(path, logs, poses), batteries, wrenches,
     )  # fmt: skip
 
 
@@ -201,6 +210,20 @@ def _rotors(messages: list[bytes]) -> RotorTrack:
     return RotorTrack(*decode_columns(messages, walk))
 
 
+def _wrenches(messages: list[bytes]) -> WrenchTrack:
+    def walk(stack: CdrStack) -> tuple[np.ndarray, ...]:
+        return _header(stack)[0], stack.numbers("f8", 6)
+
+    time_s, wrench = decode_columns(messages, walk)
+    return WrenchTrack(time_s, wrench[:, :3], wrench[:, 3:])
+
+
+def _numbers(messages: list[bytes]) -> np.ndarray:
+    """Values of messages of one number (n,)."""
+    values: np.ndarray = decode_columns(messages, lambda stack: (stack.numbers("f8"),))[0][:, 0]
+    return values
+
+
 def _batteries(messages: list[bytes]) -> BatteryTrack:
     def walk(stack: CdrStack) -> tuple[np.ndarray, ...]:
         return _header(stack)[0], stack.numbers("f4", 7).astype(float)
@@ -244,14 +267,18 @@ def _shapes(messages: list[bytes]) -> tuple[np.ndarray, list[np.ndarray]]:
     return np.array([t for t, _ in pairs]), [p for _, p in pairs]
 
 
-def _cable(path: Path, name: str, logs: _Logs) -> CableTrack:
+def _cable(path: Path, name: str, logs: _Logs, poses: dict[str, PoseTrack]) -> CableTrack:
     tension = np.empty(0), np.empty((0, 2))
     shape: tuple[np.ndarray, list[np.ndarray]] = np.empty(0), []
     if (name, "tension") in logs:
         tension = _decoded(path, name, "tension", logs, _tensions)
     if (name, "shape") in logs:
         shape = _decoded(path, name, "shape", logs, _shapes)
-    return CableTrack(*tension, *shape)
+    free = np.empty(0), np.empty(0)
+    if (name, "free_length") in logs:
+        lengths = _decoded(path, name, "free_length", logs, _numbers)
+        free = np.array(_on_clock(logs[name, "free_length"], logs, poses)), lengths
+    return CableTrack(*tension, *shape, *free)
 
 
 def _stages(path: Path, logs: _Logs, poses: dict[str, PoseTrack]) -> tuple[Stage, ...]:
@@ -276,10 +303,6 @@ def _texts(
     path: Path, key: Topic, logs: _Logs, poses: dict[str, PoseTrack]
 ) -> tuple[list[float], list[str]]:
     """Times, on the clock of the stamps, and texts of messages without a stamp."""
-    logged_s = _seconds(np.array(logs[LOAD, "pose"].time_ns))
-    lag_s = poses[LOAD].time_s - logged_s
-    announced_s = _seconds(np.array(logs[key].time_ns))
-    announced_s = announced_s + np.interp(announced_s, logged_s, lag_s)
 
     def walk(stack: CdrStack) -> tuple[np.ndarray, ...]:
         return (stack.string(),)
@@ -287,4 +310,13 @@ def _texts(
     def texts(messages: list[bytes]) -> list[str]:
         return [text.decode(errors="replace") for text in decode_columns(messages, walk)[0]]
 
-    return announced_s.tolist(), _decoded(path, *key, logs, texts)
+    return _on_clock(logs[key], logs, poses), _decoded(path, *key, logs, texts)
+
+
+def _on_clock(log: Log, logs: _Logs, poses: dict[str, PoseTrack]) -> list[float]:
+    """Times of messages without a stamp, on the clock of the stamps [s]."""
+    logged_s = _seconds(np.array(logs[LOAD, "pose"].time_ns))
+    lag_s = poses[LOAD].time_s - logged_s
+    announced_s = _seconds(np.array(log.time_ns))
+    found: list[float] = (announced_s + np.interp(announced_s, logged_s, lag_s)).tolist()
+    return found

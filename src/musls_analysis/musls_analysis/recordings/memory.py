@@ -13,11 +13,12 @@ from musls_analysis.recordings.recording import (
     Recording,
     RotorTrack,
     TwistTrack,
+    WrenchTrack,
     stages_from_changes,
 )
 from musls_sim.recording.bag_recorder import BagRecorder
 from musls_sim.recording.memory import MemoryRecorder
-from musls_sim.recording.topics import battery_rows, body_names
+from musls_sim.recording.topics import battery_rows, body_names, flown_names
 
 
 def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
@@ -53,15 +54,27 @@ def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
         )
     }
     shape_s = _seconds(recorder.shape.stamps_ns())
+    free = state.get("free_length_m")
     cables = {
-        f"cable_{i}": CableTrack(time_s, force[:, :, 0].copy(), shape_s, list(nodes.copy()))
+        f"cable_{i}": CableTrack(
+            time_s,
+            force[:, :, 0].copy(),
+            shape_s,
+            list(nodes.copy()),
+            *(() if free is None else (time_s, free[i - 1])),
+        )
         for i, (force, nodes) in enumerate(
             zip(state["cable_force_n"], recorder.shape.columns().values(), strict=True), start=1
         )
     }
+    n = recorder.system.n_drones
+    wrenches = {
+        anchor: WrenchTrack(time_s, wrench[:, :3], wrench[:, 3:])
+        for anchor, wrench in zip(bodies[1 + n :], state.get("anchor_wrench_n", ()), strict=True)
+    }
     rotors = {
         drone: RotorTrack(time_s, speed)
-        for drone, speed in zip(bodies[1:], state["rotor_speed_rad_s"], strict=True)
+        for drone, speed in zip(bodies[1 : 1 + n], state["rotor_speed_rad_s"], strict=True)
     }
     stages_s = [stage.stamp_ns / 1e9 for stage in recorder.stages]
     names = [stage.text for stage in recorder.stages]
@@ -70,7 +83,7 @@ def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
     return Recording(
         poses, _setpoints(recorder), cables, rotors,
         stages_from_changes(stages_s, names, start_s, end_s), source or "memory", (), twists,
-        events, _batteries(recorder),
+        events, _batteries(recorder), wrenches,
     )  # fmt: skip
 
 
@@ -95,7 +108,7 @@ def _setpoints(recorder: MemoryRecorder) -> dict[str, PoseTrack]:
         body: PoseTrack(
             time_s, columns["position_enu_m"][:, k], columns["orientation_wxyz"][:, k]
         ).changes()
-        for k, body in enumerate(body_names(recorder.system))
+        for k, body in enumerate(flown_names(recorder.system))
     }
 
 

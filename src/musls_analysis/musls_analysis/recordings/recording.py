@@ -26,6 +26,7 @@ from musls_analysis.recordings.tracks import (
     RotorTrack,
     Stage,
     TwistTrack,
+    WrenchTrack,
 )
 from musls_description.errors import ConfigError
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOAD", "BatteryTrack", "Body", "CableTrack", "Event", "PoseTrack", "Recording", "RotorTrack",
-    "Stage", "TwistTrack", "main_stages", "stages_from_changes",
+    "Stage", "TwistTrack", "WrenchTrack", "main_stages", "stages_from_changes",
 ]  # fmt: skip
 
 _Part = TypeVar("_Part")
@@ -64,6 +65,7 @@ class Recording:
         twists: Velocities by body; a body may have none.
         events: What happened suddenly, in time order.
         batteries: By drone; only of those that have one.
+        wrenches: What holds, moves or pushes each anchor, by anchor.
     """
 
     bodies: Mapping[str, PoseTrack]
@@ -76,6 +78,7 @@ class Recording:
     twists: Mapping[str, TwistTrack] = field(default_factory=dict)
     events: Sequence[Event] = ()
     batteries: Mapping[str, BatteryTrack] = field(default_factory=dict)
+    wrenches: Mapping[str, WrenchTrack] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that there is something to look at."""
@@ -125,6 +128,28 @@ class Recording:
             ConfigError: There is no such drone.
         """
         return self.body(f"drone_{number}")
+
+    def anchor(self, number: int) -> Body:
+        """All that was recorded of an anchor; what it took to hold or move it is in `wrench`.
+
+        Args:
+            number: From 1.
+
+        Raises:
+            ConfigError: There is no such anchor.
+        """
+        return self.body(f"{ANCHOR}{number}")
+
+    def wrench(self, number: int) -> WrenchTrack:
+        """Force and moment that hold, move or push an anchor.
+
+        Args:
+            number: From 1.
+
+        Raises:
+            ConfigError: There is no such anchor, or it was not recorded.
+        """
+        return _entry(self.wrenches, f"{ANCHOR}{number}", "wrench of")
 
     def cable(self, number: int) -> CableTrack:
         """All that was recorded of a cable.

@@ -6,7 +6,7 @@ World frame ENU, body frames FLU, quaternions [w, x, y, z].
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -103,6 +103,21 @@ class TwistTrack:
 
 
 @dataclass(frozen=True, eq=False)
+class WrenchTrack:
+    """Force and moment over time, world frame.
+
+    Attributes:
+        time_s: Sample times (T,).
+        force_enu_n: (T, 3).
+        moment_enu_n_m: (T, 3).
+    """
+
+    time_s: Array
+    force_enu_n: Array
+    moment_enu_n_m: Array
+
+
+@dataclass(frozen=True, eq=False)
 class CableTrack:
     """What is known of one cable.
 
@@ -111,12 +126,16 @@ class CableTrack:
         tension_n: Tension at the load end and at the drone end (T, 2).
         shape_time_s: Sample times of the shape (S,).
         shape_enu_m: Points from the load to the drone per sample, S arrays (points, 3).
+        free_length_time_s: Sample times of the free length, where it changes (F,).
+        free_length_m: Unstretched length that is not on a winch (F,).
     """
 
     time_s: Array
     tension_n: Array
     shape_time_s: Array
     shape_enu_m: Sequence[Array] = ()
+    free_length_time_s: Array = field(default_factory=lambda: np.zeros(0))
+    free_length_m: Array = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -177,10 +177,15 @@ def _system_rows(system: RigSystem) -> list[tuple[str, str]]:
     for kind, parts, text in (
         ("Drone", system.drones, _drone), ("Cable", system.cables, _cable)
     ):  # fmt: skip
+        if not parts:
+            continue
         if len(set(map(text, parts))) == 1:
             rows.append((f"{kind}s", f"{len(parts)} × {text(parts[0])}"))
         else:
             rows += [(f"{kind} {i}", text(part)) for i, part in enumerate(parts, start=1)]
+    for kind in ("anchors", "winches", "wheels"):
+        if getattr(system, kind):
+            rows.append((kind.capitalize(), str(len(getattr(system, kind)))))
     rows.append(("All-up mass", f"{number(system.mass_kg)} kg"))
     return rows
 

@@ -159,22 +159,24 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
     from rich.markup import escape
 
     console = Console(highlight=False, soft_wrap=True)
-    console.print(_error_table(summary["errors"]))
+    if any(summary["errors"].values()):
+        console.print(_error_table(summary["errors"]))
     flown = _flown_stages(summary["errors"])
     tension = max(
         (
             cable["stages"][stage]["max_tension_n"]
             for cable in summary["cables"].values()
-            for stage in flown
+            for stage in flown or cable["stages"]
             if stage in cable["stages"]
         ),
         default=0.0,
     )
+    margin = summary["thrust_margin"]
+    margin = "" if margin is None else f"; thrust margin {margin:.2f}"
     console.print(
         f"{summary['sim_time_s']:.1f} s flown in {summary['wall_time_s']:.2f} s: "
         f"[bold]{summary['real_time_factor']:.1f}x real time[/bold] at steps of "
-        f"{1e3 * summary['step_size_s']:g} ms; largest tension in flight {tension:.1f} N; "
-        f"thrust margin {summary['thrust_margin']:.2f}"
+        f"{1e3 * summary['step_size_s']:g} ms; largest tension in flight {tension:.1f} N{margin}"
     )
     if summary.get("check"):
         console.print("before the flight: " + escape(summary["check"]["sentence"]))

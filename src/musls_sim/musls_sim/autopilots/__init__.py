@@ -24,14 +24,14 @@ class AutopilotSetup:
 
     Attributes:
         scenario: Drones, parameters, sensors, start.
-        hover: How the system hangs in formation.
+        hover: How the system hangs in formation; None where no formation is flown.
         state: The plant's state at time 0.
         logs: Folder for what real autopilots print.
         generator: Source of the noise of sensors of its own.
     """
 
     scenario: Scenario
-    hover: Hover
+    hover: Hover | None
     state: PlantState
     logs: Path
     generator: np.random.Generator

@@ -6,6 +6,7 @@ import numpy as np
 
 from musls_control.px4_cascade import Px4Cascade
 from musls_control.px4_cascade.airframe import rotor_layout
+from musls_description.rotations import rotate
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.preflight.airframe import hover_parameters
 from musls_sim.preflight.trim import trim_throttle
@@ -24,9 +25,17 @@ def build(setup: AutopilotSetup) -> Px4Cascade:
     parameters = [own | scenario.autopilot.parameters for own in hover_parameters(scenario)]
     cascade = Px4Cascade(layouts, parameters=parameters, n_drones=len(layouts))
     if scenario.start.kind != "ground":
-        thrust = setup.hover.equilibrium.drone_force_n
+        # Along the drones' z axes where no formation says more.
+        thrust = _up(setup.state.orientation_wxyz[1:])
+        if setup.hover is not None:
+            thrust = setup.hover.equilibrium.drone_force_n
         cascade.trim(
             trim_throttle(scenario.system, setup.state.rotor_speed_rad_s),
             thrust / np.linalg.norm(thrust, axis=1, keepdims=True),
         )
     return cascade
+
+
+def _up(orientation_wxyz: np.ndarray) -> np.ndarray:
+    """Body z axes in the world, (n, 3)."""
+    return rotate(orientation_wxyz, np.tile([0.0, 0.0, 1.0], (len(orientation_wxyz), 1)))

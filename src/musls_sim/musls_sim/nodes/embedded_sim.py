@@ -156,8 +156,8 @@ class EmbeddedSim(DescribedNode):
             "plant_step_us": session.plant_s / max(session.tick, 1) * 1e6,
             "bare_dart_step_us": bare_dart_step_us(plant),
             "max_tension_n": session.max_tension_n.tolist(),
-            "thrust_margin": hover.thrust_margin,
-            "sag_m": hover.sag_m,
+            "thrust_margin": None if hover is None else hover.thrust_margin,
+            "sag_m": None if hover is None else hover.sag_m,
             "lost_answers": self._lost,
             "landed": bool(session.parts.autopilot.landed.all()),
         }

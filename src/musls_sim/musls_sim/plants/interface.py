@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,6 +13,7 @@ from musls_control.estimate import MOTION_COLUMNS
 from musls_description.errors import MuslsError
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import RigSystem
+from musls_sim.driving.spec import RigSpec
 from musls_sim.physics import PhysicsSpec
 from musls_sim.plants.energy import EnergyAudit
 from musls_sim.start import StartSpec
@@ -28,31 +29,53 @@ class SimulationDiverged(MuslsError):  # noqa: N818 (the name says what happened
 class PlantState:
     """State after the last step. Row 0 is the load, row i drone i. The plant writes in place.
 
+    Row 0 of a system without a load is the middle node of its first cable, upright.
+
     The motion of all bodies is one contiguous array with the columns of `Estimate`; the
     named fields are views into it.
 
     Attributes:
         motion: Memory behind the views, (1 + n, 16).
         rotor_speed_rad_s: (n, n_rotors).
-        cable_force_n: Force in each cable at the load and at the drone, in the frame of the link
-            there: x is the tension (negative: the chain pushes), y and z the force across,
-            (n, 2, 3).
-        tension_peak_n: Largest tension of each cable within the last step, either end, (n,).
+        cable_force_n: Force in each cable at its ends 1 and 2 (the load and the drone of a slung
+            load), in the frame of the link there: x is the tension (negative: the chain pushes), y
+            and z the force across, (n_cables, 2, 3).
+        tension_peak_n: Largest tension of each cable within the last step, either end,
+            (n_cables,).
+        anchor_motion: Anchors, columns as `motion`, (n_anchors, 16).
+        anchor_wrench_n: Force and moment that each anchor needs to be where it is, or is pushed
+            by, world, (n_anchors, 6) [N, N m].
+        free_length_m: Unstretched length of each cable that is not on a winch, (n_cables,).
+        reels: Whether free lengths change.
     """
 
     motion: Array
     rotor_speed_rad_s: Array
     cable_force_n: Array
     tension_peak_n: Array
+    anchor_motion: Array = field(default_factory=lambda: np.zeros((0, MOTION_COLUMNS)))
+    anchor_wrench_n: Array = field(default_factory=lambda: np.zeros((0, 6)))
+    free_length_m: Array = field(default_factory=lambda: np.zeros(0))
+    reels: bool = False
 
     @classmethod
     def zeros(cls, system: RigSystem) -> PlantState:
         """State with everything zero and upright."""
-        n = system.n_drones
+        n, cables = system.n_drones, system.n_cables
         motion = np.zeros((1 + n, MOTION_COLUMNS))
         motion[:, 6] = 1.0
-        rotors = np.zeros((n, system.n_rotors))
-        return cls(motion, rotors, np.zeros((n, 2, 3)), np.zeros(n))
+        anchors = np.zeros((len(system.anchors), MOTION_COLUMNS))
+        anchors[:, 6] = 1.0
+        return cls(
+            motion,
+            np.zeros((n, system.n_rotors)),
+            np.zeros((cables, 2, 3)),
+            np.zeros(cables),
+            anchors,
+            np.zeros((len(anchors), 6)),
+            np.array([cable.length_m for cable in system.cables]),
+            bool(system.winches or system.wheels),
+        )
 
     @property
     def position_enu_m(self) -> Array:
@@ -81,7 +104,7 @@ class PlantState:
 
     @property
     def tension_n(self) -> Array:
-        """Tension of each cable at the load and at the drone, (n, 2) [N]."""
+        """Tension of each cable at its ends: at the load and at the drone, (n_cables, 2) [N]."""
         return self.cable_force_n[:, :, 0]
 
 
@@ -116,6 +139,13 @@ class PlantInputs:
             ideal thrust and moment of a controller, (1 + n_drones, 6) [N m, N].
         wrench_enu: The same in the world frame: pushes and gusts, (1 + n_drones, 6) [N m, N].
         motion: Prescribed motion of the drones, None for drones that fly.
+        anchor_motion: Position, velocity, acceleration of each anchor that is not pushed, and its
+            turn, angular velocity and acceleration since the begin, at the begin and at the end
+            of the period, world, (n_anchors, 2, 18).
+        anchor_wrench_enu: Moment and force on each anchor that is pushed, (n_anchors, 6) [N m, N].
+        winch: Rate of the free length of each winch of kind feed [m/s], torque [N m] or speed
+            [rad/s] of a drum, positive pays out, (n_winches,).
+        winch_brake: Whether the brake of each drum is closed, (n_winches,).
     """
 
     rotor_command_rad_s: Array
@@ -123,13 +153,28 @@ class PlantInputs:
     wrench_body: Array
     wrench_enu: Array
     motion: PrescribedMotion | None = None
+    anchor_motion: Array = field(default_factory=lambda: np.zeros((0, 2, 18)))
+    anchor_wrench_enu: Array = field(default_factory=lambda: np.zeros((0, 6)))
+    winch: Array = field(default_factory=lambda: np.zeros(0))
+    winch_brake: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     @classmethod
     def zeros(cls, system: RigSystem) -> PlantInputs:
         """Inputs with rotors at rest and still air."""
-        n = system.n_drones
-        rotors = np.zeros((n, system.n_rotors))
-        return cls(rotors, np.zeros(3), np.zeros((1 + n, 6)), np.zeros((1 + n, 6)))
+        n, anchors, winches = system.n_drones, len(system.anchors), len(system.winches)
+        motion = np.zeros((anchors, 2, 18))
+        for row, anchor in zip(motion, system.anchors, strict=True):
+            row[:, :3] = anchor.position_enu_m
+        return cls(
+            np.zeros((n, system.n_rotors)),
+            np.zeros(3),
+            np.zeros((1 + n, 6)),
+            np.zeros((1 + n, 6)),
+            anchor_motion=motion,
+            anchor_wrench_enu=np.zeros((anchors, 6)),
+            winch=np.zeros(winches),
+            winch_brake=np.zeros(winches, bool),
+        )
 
 
 @dataclass(frozen=True)
@@ -172,6 +217,7 @@ class PlantSetup:
         equilibrium: How the system hangs in formation; a start in the air begins there. None for
             a rig that has no formation.
         jerks_cables: Whether the mission jerks slack cables taut, which asks for finer steps.
+        rig: What anchors and winches do; the plant needs to know which anchors are pushed.
     """
 
     system: RigSystem
@@ -179,6 +225,7 @@ class PlantSetup:
     physics: PhysicsSpec
     equilibrium: HangingEquilibrium | None
     jerks_cables: bool = False
+    rig: RigSpec = field(default_factory=RigSpec)
 
 
 class Plant(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
-from musls_description.slung import slung_system
+from musls_description.slung import formation_of
 from musls_description.spawn import HangingEquilibrium, hanging_equilibrium
 from musls_sim.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.preflight.mission_checks import cautions, check_mission
@@ -49,7 +49,7 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     Raises:
         ConfigError: The cables cannot reach from the load to the drones.
     """
-    system, cone = slung_system(scenario.system, "formation"), scenario.formation
+    system, cone = formation_of(scenario.system, "formation"), scenario.formation
     n = system.n_drones
     drones, yaws = drone_poses(
         load_pose[None, :3], load_pose[None, 3], cone.offsets_m(n), cone.azimuths_rad(n)
@@ -126,7 +126,7 @@ def _check_ground(scenario: Scenario, hover: Hover, heights: list[tuple[float, i
     if not heights:
         return
     lowest = min(heights)
-    system = slung_system(scenario.system, "formation")
+    system = formation_of(scenario.system, "formation")
     clearance = lowest[0] - hover.sag_m + system.load.collision.bottom_m
     if clearance < 0.0:
         raise ConfigError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.errors import ConfigError
 from musls_description.schema import build, to_data
+from musls_description.slung import formation_of
 from musls_description.system import Drone
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, Hover
 from musls_sim.preflight.mission_checks import flight_duration_s
@@ -165,7 +166,7 @@ def assess(
         )
     return Feasibility(
         formation, hardest, moment, limit_deg, ceiling_m(scenario, at_rest),
-        hover.sag_m - scenario.system.load.collision.bottom_m,
+        hover.sag_m - formation_of(scenario.system, "formation").load.collision.bottom_m,
         separation, flight_s, list(dict.fromkeys(found)), _cautions(formation, hardest),
     )  # fmt: skip
 

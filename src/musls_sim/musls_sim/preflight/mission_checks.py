@@ -10,7 +10,7 @@ from musls_control.mission import estimated_duration_s
 from musls_control.mission_spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
 from musls_description.errors import ConfigError
-from musls_description.slung import slung_system
+from musls_description.slung import formation_of
 from musls_description.spawn.ground import ground_radius_m
 from musls_description.system import SlungLoadSystem
 from musls_sim.scenario import Scenario
@@ -44,7 +44,7 @@ def check_mission(scenario: Scenario) -> None:
     for k, stage in enumerate(scenario.mission.stages):
         _check_stage(f"mission.stages.{k}", stage)
     if scenario.start.kind == "ground":
-        _check_rise(slung_system(scenario.system, "start = ground"), scenario.mission)
+        _check_rise(formation_of(scenario.system, "start = ground"), scenario.mission)
     duration_s = flight_duration_s(scenario)
     if duration_s > LONGEST_S:
         raise ConfigError(
@@ -132,7 +132,7 @@ def _slack_caution(scenario: Scenario) -> Iterator[str]:
     """Whether the cables hang slack when the drones have formed up over the standing load."""
     if scenario.start.kind != "ground":
         return
-    system, mission = slung_system(scenario.system, "start = ground"), scenario.mission
+    system, mission = formation_of(scenario.system, "start = ground"), scenario.mission
     places = scenario.formation.offsets_m(system.n_drones)
     for i, (drone, cable) in enumerate(zip(system.drones, system.cables, strict=True)):
         at_load = np.array(system.load.cable_attachments_m[i])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from musls_control.mission import FlightPlan
 from musls_description.errors import ConfigError
 from musls_description.schema import Positive, spec
-from musls_description.system import Drone, SlungLoadSystem
+from musls_description.system import Drone, RigSystem
 from musls_sim.preflight.closest import closest_pair
 
 Array = NDArray[np.float64]
@@ -65,7 +65,7 @@ class Closest:
     tips_m: float
 
 
-def closest_in_plan(system: SlungLoadSystem, plan: FlightPlan) -> Closest | None:
+def closest_in_plan(system: RigSystem, plan: FlightPlan) -> Closest | None:
     """The closest that a plan brings two drones, None for one drone."""
     if system.n_drones < 2:
         return None
@@ -80,7 +80,7 @@ def closest_in_plan(system: SlungLoadSystem, plan: FlightPlan) -> Closest | None
     return best
 
 
-def check_separation(system: SlungLoadSystem, plan: FlightPlan, limits: LimitsSpec) -> None:
+def check_separation(system: RigSystem, plan: FlightPlan, limits: LimitsSpec) -> None:
     """Refuse a plan that brings drones closer than the limit.
 
     Raises:
@@ -109,7 +109,7 @@ class SeparationWatch:
 
     every = 5
 
-    def __init__(self, system: SlungLoadSystem, limits: LimitsSpec) -> None:
+    def __init__(self, system: RigSystem, limits: LimitsSpec) -> None:
         """Prepare.
 
         Args:

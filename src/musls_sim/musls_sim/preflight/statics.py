@@ -19,6 +19,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
+from musls_description.slung import formation_of
 from musls_description.spawn import hanging_equilibrium
 from musls_description.system import Drone
 from musls_sim.scenario import Scenario
@@ -77,7 +78,8 @@ def forces_of(scenario: Scenario, motion: Motion) -> Forces:
     Raises:
         ConfigError: The cables cannot hold the load so: they do not reach, or one goes slack.
     """
-    system, cone, gravity = scenario.system, scenario.formation, scenario.physics.gravity_m_s2
+    system = formation_of(scenario.system, "formation")
+    cone, gravity = scenario.formation, scenario.physics.gravity_m_s2
     n = system.n_drones
     yaw = float(motion.pose[3])
     offsets, azimuths = cone.offsets_m(n), cone.azimuths_rad(n)

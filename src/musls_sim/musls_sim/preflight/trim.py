@@ -19,11 +19,23 @@ def trim_speeds_rad_s(system: RigSystem, equilibrium: HangingEquilibrium) -> Arr
     Of the many solutions with more than four rotors, the one with the smallest thrusts. A rotor
     that would have to pull downwards stands still.
     """
+    thrust_n = np.linalg.norm(equilibrium.drone_force_n, axis=1)
+    return speeds_for_rad_s(system, thrust_n, equilibrium.drone_moment_n_m)
+
+
+def speeds_for_rad_s(system: RigSystem, thrust_n: Array, moment_body_n_m: Array) -> Array:
+    """Rotor speeds that give thrusts and moments, (n_drones, n_rotors) [rad/s].
+
+    Args:
+        system: Its drones.
+        thrust_n: Thrust of each drone, (n_drones,).
+        moment_body_n_m: Moment of each in its frame, (n_drones, 3).
+    """
     speeds = np.empty((system.n_drones, system.n_rotors))
     for i, rotors in enumerate(rotor_table(system)):
         place, thrust, torque = rotors[:, :3], rotors[:, 3], rotors[:, 4]
         effect = np.stack([thrust, place[:, 1] * thrust, -place[:, 0] * thrust, torque])
-        wanted = [np.linalg.norm(equilibrium.drone_force_n[i]), *equilibrium.drone_moment_n_m[i]]
+        wanted = [thrust_n[i], *moment_body_n_m[i]]
         squared = np.linalg.lstsq(effect, np.array(wanted), rcond=None)[0]
         speeds[i] = np.sqrt(np.maximum(squared, 0.0))
     return speeds

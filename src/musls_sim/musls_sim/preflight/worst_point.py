@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import drone_poses
+from musls_description.slung import formation_of
 from musls_sim.preflight.checks import Hover
 from musls_sim.preflight.statics import Motion, drag_n_s_m
 from musls_sim.scenario import Scenario
@@ -88,7 +89,8 @@ def _distinct(found: list[tuple[float, Moment]]) -> Iterator[tuple[float, Moment
 
 def _estimates(scenario: Scenario, hover: Hover, samples: Array) -> tuple[Array, Array, Array]:
     """Largest share of the full thrust, largest tilt and vertical felt gravity, (k,) each."""
-    system, gravity = scenario.system, scenario.physics.gravity_m_s2
+    system = formation_of(scenario.system, "formation")
+    gravity = scenario.physics.gravity_m_s2
     n = system.n_drones
     wind = strong_wind_enu_m_s(scenario)
     felt = samples[:, 2, :3] + np.array([0.0, 0.0, gravity])  # (k, 3)

@@ -34,6 +34,8 @@ def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
             f"start: {scenario.start.kind} with autopilot.kind: px4: a real PX4 finds its "
             "attitude standing on the ground; choose start: ground, or the built-in autopilot"
         )
+    hover = setup.hover
+    assert hover is not None  # a start on the ground flies in formation
     install = find_px4()
     always = {
         "EKF2_GPS_DELAY": 0.0,  # the simulated receiver has none
@@ -44,7 +46,7 @@ def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
     return Px4Sitl(
         install,
         [rotor_layout(drone) for drone in scenario.system.drones],
-        [own | always for own in loaded_hover_parameters(scenario, setup.hover)],
+        [own | always for own in loaded_hover_parameters(scenario, hover)],
         scenario.autopilot.parameters,
         Sensors(
             scenario.autopilot.sensors,

@@ -34,7 +34,7 @@ class StateMessages:
         numbers = {topic: k for k, topic in enumerate(dict(self.topics))}
         self._template = row_template(*kind, numbers)
         self._columns = shape.columns if shapes else topics.state_columns(system)
-        self._shapes, self._cables = shapes, range(system.n_drones)
+        self._shapes, self._cables = shapes, range(system.n_cables)
 
     def render(self, time_s: float, plant: Plant) -> Iterator[tuple[str, bytes]]:
         """Topic and message, CDR with its header, of the plant's state at a time."""

@@ -96,7 +96,7 @@ class MemoryRecorder:
         self._stage: str | None = None
         self._position = np.zeros((1 + system.n_drones, 3))
         self._orientation = np.zeros((1 + system.n_drones, 4))
-        self._cables = range(system.n_drones)
+        self._cables = range(system.n_cables)
 
     def due(self, step_index: int) -> bool:
         """Whether a control step is to be recorded."""

@@ -91,9 +91,15 @@ def twist_stamped(time: Any, velocity_enu_m_s: Array, omega_enu_rad_s: Array) ->
     return _make("geometry_msgs/TwistStamped", header(time, WORLD), twist)
 
 
-def wrench_stamped(time: Any, frame: str, force_n: Array) -> Any:
-    """geometry_msgs/WrenchStamped without torque, force in `frame`, from (3,)."""
-    wrench = _make("geometry_msgs/Wrench", vector(force_n), vector(np.zeros(3)))
+def number(value: float) -> Any:
+    """std_msgs/Float64."""
+    return _make("std_msgs/Float64", float(value))
+
+
+def wrench_stamped(time: Any, frame: str, force_n: Array, moment_n_m: Array | None = None) -> Any:
+    """geometry_msgs/WrenchStamped in `frame`, without torque if none is given, from (3,), (3,)."""
+    torque = vector(np.zeros(3) if moment_n_m is None else moment_n_m)
+    wrench = _make("geometry_msgs/Wrench", vector(force_n), torque)
     return _make("geometry_msgs/WrenchStamped", header(time, frame), wrench)
 
 

@@ -5,10 +5,14 @@ velocity is the plant's own to the last bit and is the derivative of the pose's 
 TwistStamped is expressed in its `frame_id`; only Odometry's twist is in the child frame). The
 body rates are R(orientation_wxyz)^T times the recorded angular velocity.
 
+A rig has anchors behind the drones: `/anchor_i/pose`, `/anchor_i/twist`, and in `/anchor_i/wrench`
+the force and moment that hold, move or push it. `/load` of a rig without a load is what its plant
+shows in row 0. `/cable_i/free_length` is there where winches or wheels change it.
+
 `/cable_i/tension` carries two messages per time: the cut at the load (`cable_i/load_end`), then at
-the drone (`cable_i/drone_end`). Each is the force of the upper side on the lower side in the frame
-of the link there, so x is the tension (positive: pull) and y, z act across. These two frames are
-names only and not part of /tf.
+the drone (`cable_i/drone_end`); in a rig these are the ends 1 and 2 of the cable. Each is the force
+of the upper side on the lower side in the frame of the link there, so x is the tension (positive:
+pull) and y, z act across. These two frames are names only and not part of /tf.
 
 `/drone_i/battery` says how the battery of a drone that has one (`propulsion.battery`) is: voltage,
 current (negative: it gives), charge [A h] and its share of the capacity.
@@ -53,29 +57,54 @@ _FOREVER = QosTime(9223372036, 854775807)
 
 
 def body_names(system: RigSystem) -> list[str]:
-    """Frames of the bodies: load, drone_1, drone_2 ..."""
+    """Frames of the bodies: load, drone_1, drone_2 ..., anchor_1 ..."""
+    anchors = (f"anchor_{i + 1}" for i in range(len(system.anchors)))
+    return [*flown_names(system), *anchors]
+
+
+def flown_names(system: RigSystem) -> list[str]:
+    """Frames of the bodies that have set-points: load, drone_1, drone_2 ..."""
     return ["load", *(f"drone_{i + 1}" for i in range(system.n_drones))]
+
+
+def reels(system: RigSystem) -> bool:
+    """Whether free lengths of cables change."""
+    return bool(system.winches or system.wheels)
 
 
 def state_columns(system: RigSystem) -> Columns:
     """Arrays of a row of state as it is recorded, row 0 of the first four the load."""
-    n, rotors = system.n_drones, system.n_rotors
-    return {
-        "position_enu_m": (1 + n, 3),
-        "orientation_wxyz": (1 + n, 4),
-        "velocity_enu_m_s": (1 + n, 3),
-        "omega_body_rad_s": (1 + n, 3),
-        "rotor_speed_rad_s": (n, rotors),
-        "cable_force_n": (n, 2, 3),
+    n, anchors = system.n_drones, len(system.anchors)
+    rows = 1 + n + anchors
+    columns: dict[str, tuple[int, ...]] = {
+        "position_enu_m": (rows, 3),
+        "orientation_wxyz": (rows, 4),
+        "velocity_enu_m_s": (rows, 3),
+        "omega_body_rad_s": (rows, 3),
+        "rotor_speed_rad_s": (n, system.n_rotors),
+        "cable_force_n": (system.n_cables, 2, 3),
     }
+    if anchors:
+        columns["anchor_wrench_n"] = (anchors, 6)
+    if reels(system):
+        columns["free_length_m"] = (system.n_cables,)
+    return columns
 
 
 def state_values(state: PlantState) -> list[Array]:
-    """What stands in the columns of `state_columns`, in their order."""
-    return [
+    """What stands in the columns of `state_columns`, in their order; rows of more are left out."""
+    values = [
         state.position_enu_m, state.orientation_wxyz, state.velocity_enu_m_s,
         state.omega_body_rad_s, state.rotor_speed_rad_s, state.cable_force_n,
     ]  # fmt: skip
+    if len(state.anchor_motion):
+        anchors = state.anchor_motion
+        parts = (anchors[:, 0:3], anchors[:, 6:10], anchors[:, 3:6], anchors[:, 10:13])
+        values[:4] = [np.concatenate(pair) for pair in zip(values, parts, strict=False)]
+        values.append(state.anchor_wrench_n)
+    if state.reels:
+        values.append(state.free_length_m)
+    return values
 
 
 def published_columns(system: RigSystem) -> Columns:
@@ -94,7 +123,8 @@ def published(state: Row) -> Row:
 
 def state_messages(system: RigSystem) -> RowMessages:
     """Clock, transforms, poses, twists, tensions and rotor speeds."""
-    bodies = body_names(system)
+    bodies, drones = body_names(system), flown_names(system)[1:]
+    anchors = bodies[1 + len(drones) :]
 
     def build(time: Any, row: Row) -> Messages:
         position, orientation = row["position_enu_m"], row["orientation_wxyz"]
@@ -110,8 +140,13 @@ def state_messages(system: RigSystem) -> RowMessages:
             cable = f"cable_{i + 1}"
             for end, frame in enumerate((f"{cable}/load_end", f"{cable}/drone_end")):
                 out.append((f"/{cable}/tension", msg.wrench_stamped(time, frame, force[end])))
-        for drone, speed in zip(bodies[1:], row["rotor_speed_rad_s"], strict=True):
+        for drone, speed in zip(drones, row["rotor_speed_rad_s"], strict=True):
             out.append((f"/{drone}/rotors", msg.rotor_speeds(time, drone, speed)))
+        for anchor, wrench in zip(anchors, row.get("anchor_wrench_n", ()), strict=True):
+            pair = wrench[:3], wrench[3:]
+            out.append((f"/{anchor}/wrench", msg.wrench_stamped(time, msg.WORLD, *pair)))
+        for i, length in enumerate(row.get("free_length_m", ()), start=1):
+            out.append((f"/cable_{i}/free_length", msg.number(length)))
         return out
 
     return build
@@ -144,7 +179,7 @@ def setpoint_columns(system: RigSystem) -> Columns:
 
 def setpoint_messages(system: RigSystem) -> RowMessages:
     """The set-points of load and drones, in the order of the rows."""
-    bodies = body_names(system)
+    bodies = flown_names(system)
 
     def build(time: Any, row: Row) -> Messages:
         poses = zip(bodies, row["position_enu_m"], row["orientation_wxyz"], strict=True)

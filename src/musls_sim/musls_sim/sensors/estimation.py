@@ -78,7 +78,7 @@ class Truth:
 
     def __init__(self, state: PlantState) -> None:
         """Start with the plant's state."""
-        self.estimate = Estimate.zeros(len(state.position_enu_m) - 1)
+        self.estimate = Estimate.zeros(len(state.position_enu_m) - 1, len(state.tension_n))
         self.step(state)
 
     def step(self, state: PlantState) -> None:
@@ -113,7 +113,7 @@ class MotionCapture:
             with_load: Estimate the load's motion, too; else its row keeps the start.
         """
         n = len(state.position_enu_m) - 1
-        self.estimate = Estimate.zeros(n)
+        self.estimate = Estimate.zeros(n, len(state.tension_n))
         self.estimate.data[:] = state.motion
         self._generator = generator
         self._samples_per_tick = spec.rate_hz * period_s

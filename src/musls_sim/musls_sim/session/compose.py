@@ -9,8 +9,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.autopilot import Autopilot
-from musls_control.mission import FlightPlan, GroundSpot, compile_air_plan, compile_plan
+from musls_control.autopilot import Autopilot, NoAutopilot
+from musls_control.mission import (
+    FlightPlan,
+    GroundSpot,
+    compile_air_plan,
+    compile_plan,
+    hold_plan,
+)
+from musls_description.errors import ConfigError
 from musls_description.slung import slung_system
 from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
 from musls_sim.plants import PLANTS
@@ -34,7 +41,7 @@ class Parts:
     """What a session is made of.
 
     Attributes:
-        hover: How the system hangs in formation.
+        hover: How the system hangs in formation; None where no formation is flown.
         plant: The physics.
         plan: The mission's set-points.
         autopilot: Flight stack of the drones.
@@ -42,7 +49,7 @@ class Parts:
         wind: Moving air.
     """
 
-    hover: Hover
+    hover: Hover | None
     plant: Plant
     plan: FlightPlan
     autopilot: Autopilot
@@ -71,20 +78,20 @@ def compose(
         ConfigError: The scenario cannot work.
         Px4Error: A real PX4 is asked for and there is none.
     """
-    so_far = ", so far" if scenario.cable_model == "elastic" else ""
-    slung_system(scenario.system, f"cable_model = {scenario.cable_model}{so_far}")
-    first = scenario.mission.stages[0].pose(np.zeros(1))[0]
-    hover = hover_in_formation(scenario, first)
-    if scenario.start.kind != "state":
-        check_hover(scenario, hover, force=force)
+    if scenario.cable_model != "elastic":
+        slung_system(scenario.system, f"cable_model = {scenario.cable_model}")
+    scenario.rig.check(scenario.system)
+    hover = _hover(scenario, force=force)
     plant = build_plant(scenario, hover)
-    plan = _plan(scenario, plant.state, first)
+    plan = _plan(scenario, plant.state)
     check_stages(scenario.events, plan.stage_names)
     check_separation(scenario.system, plan, scenario.limits)
     # One source of noise a part: what one part draws does not change what another one gets.
     gusts, mocap, sensors = np.random.default_rng(scenario.seed).spawn(3)
     make = make_autopilot or AUTOPILOTS[scenario.autopilot.kind]
-    autopilot = make(AutopilotSetup(scenario, hover, plant.state, logs, sensors))
+    autopilot: Autopilot = NoAutopilot()
+    if scenario.system.drones:
+        autopilot = make(AutopilotSetup(scenario, hover, plant.state, logs, sensors))
     return Parts(
         hover,
         plant,
@@ -95,7 +102,26 @@ def compose(
     )
 
 
-def build_plant(scenario: Scenario, hover: Hover) -> Plant:
+def _hover(scenario: Scenario, *, force: bool) -> Hover | None:
+    """How a formation hangs; None for what nothing is asked of but to stay."""
+    mission = scenario.mission
+    if mission.duration_s is not None:
+        if scenario.start.kind in ("ground", "air"):
+            raise ConfigError(
+                f"start.kind = {scenario.start.kind}: mission.duration_s needs a start in a state "
+                "or in equilibrium"
+            )
+        return None
+    formation = scenario.system.formation
+    if formation is None:
+        slung_system(scenario.system, "mission.stages, instead of mission.duration_s")
+    hover = hover_in_formation(scenario, mission.stages[0].pose(np.zeros(1))[0])
+    if scenario.start.kind in ("ground", "air"):
+        check_hover(scenario, hover, force=force)
+    return hover
+
+
+def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
     """Build the physics of a scenario.
 
     Raises:
@@ -106,8 +132,9 @@ def build_plant(scenario: Scenario, hover: Hover) -> Plant:
             scenario.system,
             scenario.start,
             scenario.physics,
-            hover.equilibrium,
+            None if hover is None else hover.equilibrium,
             jerks_cables=any(stage.jerks_cables for stage in scenario.mission.stages),
+            rig=scenario.rig,
         )
     )
 
@@ -118,8 +145,7 @@ def flight_plan(scenario: Scenario, hover: Hover) -> FlightPlan:
     Raises:
         ConfigError: The cable model cannot have this system or start, or the mission does not fit.
     """
-    first = scenario.mission.stages[0].pose(np.zeros(1))[0]
-    return _plan(scenario, build_plant(scenario, hover).state, first)
+    return _plan(scenario, build_plant(scenario, hover).state)
 
 
 def mission_guidance(parts: Parts, observers: Sequence[Observer]) -> Guidance:
@@ -127,13 +153,18 @@ def mission_guidance(parts: Parts, observers: Sequence[Observer]) -> Guidance:
     return MissionGuidance(parts.plan, parts.autopilot, observers, parts.plant.period_s)
 
 
-def _plan(scenario: Scenario, state: PlantState, first: Array) -> FlightPlan:
+def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:
+    mission, n = scenario.mission, scenario.system.n_drones
+    if mission.duration_s is not None:
+        w, x, y, z = state.orientation_wxyz.T
+        yaws = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+        load = np.append(state.position_enu_m[0], yaws[0])
+        return hold_plan(mission, load, state.position_enu_m[1:], yaws[1:])
     if scenario.start.kind != "ground":
-        return compile_air_plan(
-            scenario.mission, scenario.formation, first, scenario.system.n_drones
-        )
+        first = mission.stages[0].pose(np.zeros(1))[0]
+        return compile_air_plan(mission, scenario.formation, first, n)
     spot = GroundSpot(state.position_enu_m[0].copy(), 0.0, state.position_enu_m[1:].copy())
-    return compile_plan(scenario.mission, scenario.formation, spot)
+    return compile_plan(mission, scenario.formation, spot)
 
 
 def _estimator(

@@ -111,13 +111,14 @@ class MissionGuidance:
     def _hand_out(self, time_s: float) -> None:
         plan, row = self._plan, self._row
         self.setpoint.data[:] = self._rows[row]
-        self._announce.setpoint(
-            time_s,
-            plan.load_pose[row, :3],
-            self._load_quaternion[row],
-            plan.drone_position_enu_m[row],
-            self._drone_quaternion[row],
-        )
+        if len(self.setpoint.data):  # else nobody can be asked for anything
+            self._announce.setpoint(
+                time_s,
+                plan.load_pose[row, :3],
+                self._load_quaternion[row],
+                plan.drone_position_enu_m[row],
+                self._drone_quaternion[row],
+            )
         self._enter(time_s, plan.stage_names[plan.stage[row]])
 
     def _enter(self, time_s: float, stage: str) -> None:

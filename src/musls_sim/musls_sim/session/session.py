@@ -14,6 +14,7 @@ from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
+from musls_sim.driving.driver import RigDriver
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.interface import EventSource, PlantInputs, PlantState
@@ -160,6 +161,7 @@ class Session(Loop):
             (
                 self.control.step,
                 *self._air(),
+                *self._drive(),
                 *self._moving(),
                 *self._tell_events(),
                 self._estimate(),
@@ -278,6 +280,14 @@ class Session(Loop):
             target[:] = wind.velocity_enu_m_s
 
         return (blow,)
+
+    def _drive(self) -> tuple[Step, ...]:
+        """Anchors and winches; nothing to do where nothing is asked of them."""
+        plant = self.plant
+        driver = RigDriver(
+            self.scenario.rig, plant.system, self.inputs, plant.state, plant.period_s
+        )
+        return () if driver.idle else (driver.step,)
 
     def _moving(self) -> tuple[Step, ...]:
         """The plant, between what motors and batteries do to its inputs."""

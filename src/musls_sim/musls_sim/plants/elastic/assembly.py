@@ -21,6 +21,7 @@ from musls_sim.plants.elastic.columns import (
     AXIS_WORLD_A,
     AXIS_WORLD_B,
     BENDING_DAMPING,
+    BENT,
     CLAMP_A,
     CLAMP_B,
     CLAMP_FACTOR_A,
@@ -278,6 +279,7 @@ def assemble_bending(
     start, count = kind[FIRST_NODE], kind[SEGMENTS]
     first, begin = kind[FIRST_ROW], kind[FIRST_SEGMENT]
     lost = 0.0
+    cable[BENT] = 0.0
     out, u1, u2 = work[0:15], work[15:18], work[18:21]
     for i in range(count + 1):
         before, after = segments[begin + max(i - 1, 0)], segments[begin + min(i, count - 1)]
@@ -303,8 +305,10 @@ def assemble_bending(
         if not clamp_a and not clamp_b:
             weight = 2.0 / (before[REST] + after[REST])
         stiffness, damping = cable[EI] * weight, cable[BENDING_DAMPING] * weight
-        _, loss = joint_moment(t1, t2, u1, u2, stiffness, damping, work[21:24], work[24:27], out)
+        a, b = work[21:24], work[24:27]
+        angle, loss = joint_moment(t1, t2, u1, u2, stiffness, damping, a, b, out)
         lost += loss
+        cable[BENT] += 0.5 * stiffness * angle * angle
         for q in range(3):
             for r in range(3):
                 across = (1.0 if q == r else 0.0) - 0.5 * (t1[q] * t1[r] + t2[q] * t2[r])

@@ -59,7 +59,8 @@ CORNER_COLUMNS = 12
 FIRST_NODE, SEGMENTS, FIRST_SEGMENT, FIRST_ROW, BODY_A, BODY_B = 0, 1, 2, 3, 4, 5
 CLAMP_A, CLAMP_B, BENDS, SLACK, TABLE_FIRST, TABLE_ROWS, BORDER, TAIL = 6, 7, 8, 9, 10, 11, 12, 13
 FOLD = 14
-CABLE_INTEGERS = 15
+REEL_A, REEL_B, REELS = 15, 16, 17  # shafts at the ends, -1 for none, and how many
+CABLE_INTEGERS = 18
 BORDERED, FROM_PRESCRIBED, FROM_LEAF = 0, 1, 2  # values of FOLD: how end A is treated
 EA, DAMPING, EI, BENDING_DAMPING = 0, 1, 2, 3
 POINT_A, POINT_B, AXIS_A, AXIS_B = 4, 7, 10, 13
@@ -69,7 +70,36 @@ REST_LENGTH, REST_RATE = 21, 22
 AXIS_WORLD_A, AXIS_WORLD_B, AXIS_RATE_A, AXIS_RATE_B = 23, 26, 29, 32
 MOMENT_A, MOMENT_B = 35, 38
 END_FORCE_A, END_FORCE_B = 41, 44
-CABLE_COLUMNS = 47
+# A cable of changing length: its length at the start, mass per length, shortest length, what is
+# wound up at its ends, rates at which it comes out at A and B and their rates, change of the length
+# by the last solution, bending energy, force on what comes out at the ends, cable length per angle
+# of the shafts there, stiffness of the stop at the shortest length, its force and the
+# slope of that.
+START_LENGTH, LINEAR_DENSITY, SHORTEST_LENGTH = 47, 48, 49
+STORED_A, STORED_B, OUT_A, OUT_B, OUT_RATE_A, OUT_RATE_B = 50, 51, 52, 53, 54, 55
+LENGTH_SHIFT, BENT, REEL_FORCE_A, REEL_FORCE_B, RATIO_A, RATIO_B = 56, 57, 58, 59, 60, 61
+STOP_STIFFNESS, STOP_FORCE, STOP_SLOPE = 62, 63, 64
+CABLE_COLUMNS = 65
+
+# Shafts of winches and wheels: angle, its rates, and the same in a stage (as the nodes); angle at
+# the begin of the period; drive at its begin and end; brake.
+Y, YV, YA, YS, YVS, YAS, YK, YVK, YVG, YAG, Y_BEGIN = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+DRIVE, BRAKE, BY_RATE, TURN_INERTIA, RADIUS = 11, 13, 14, 15, 16
+SPIN_AXIS, SPIN_WORLD = 17, 20  # in the frame of the body, in the world
+# Angles at which a winch stops, cable out per angle, its slope, cable out, its rate and rate of the
+# rate, right-hand side and solution, torque of the drive, of friction, its limit, the slope of
+# friction by the angle, where friction sticks; SLIDES: direction in which it slides, 0 sticks.
+Y_LOW, Y_HIGH, RATIO, RATIO_SLOPE, OUT, PACE, PACE_RATE, TURN_RIGHT = 23, 24, 25, 26, 27, 28, 29, 30
+TORQUE, RUB, RUB_LIMIT, RUB_SLOPE, STUCK = 31, 32, 33, 34, 35
+BEARING, VISCOUS, CAPSTAN, SHEAVE, EXTRA_WRAP = 36, 37, 38, 39, 40
+LAYER, LAYER_ANGLE, WOUND_ANGLE, WOUND = 41, 42, 43, 44
+HALTED, PUSH, PUSH_STIFFNESS, SLIDES = 45, 46, 47, 48
+SHAFT_COLUMNS = 49
+
+# Integers of a shaft: body, row in the matrix, kind, cable and end of side 1 and (wheel) of side 2.
+S_BODY, S_DOF, S_KIND, S_CABLE, S_END, S_CABLE_2, S_END_2 = 0, 1, 2, 3, 4, 5, 6
+SHAFT_INTEGERS = 7
+FEED, DRUM, WHEEL = 0, 1, 2
 
 # Rows of the table of an axial law: strain where it begins, force and slope there, coefficients of
 # the cubic, energy up to there.
@@ -78,12 +108,13 @@ LAW_COLUMNS = 6
 
 # Numbers that hold for the whole system.
 GRAVITY, GROUND, FRICTION, TOLERANCE_N, MADE_J = 0, 1, 2, 3, 4
-PARAMETERS = 5
+JUMPED = 6  # 1 if a drive jumped at the begin of this period
+PARAMETERS = 7
 
 # What the compiled step counts and sums.
 WORK, ABSOLUTE_WORK, LOSS_CABLES, LOSS_GROUND, LOSS_AIR, ITERATIONS, EULER = 0, 1, 2, 3, 4, 5, 6
 SUMS = 8
 
 BAND = 8  # half the band width of a cable that bends, without the diagonal
-WIDEST_BORDER = 7
-SMALL = 13  # tail and border of a cable together
+WIDEST_BORDER = 8
+SMALL = 14  # tail and border of a cable together

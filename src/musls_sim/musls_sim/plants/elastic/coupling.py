@@ -8,10 +8,13 @@ equations of its ends become equations of the bodies: P^T K P.
 from __future__ import annotations
 
 from musls_description.compiled import compiled
+from musls_sim.plants.elastic.blocks import substitute_back
 from musls_sim.plants.elastic.columns import (
+    AS,
     AXIS_WORLD_A,
     AXIS_WORLD_B,
     B_DOF,
+    BENDS,
     BODY_A,
     BODY_B,
     BORDER,
@@ -23,17 +26,20 @@ from musls_sim.plants.elastic.columns import (
     FIRST_ROW,
     MOMENT_A,
     MOMENT_B,
+    REELS,
     RIGHT,
     SEGMENTS,
     TAIL,
+    VS,
     XS,
 )
+from musls_sim.plants.elastic.reel_coupling import note_reels, shift_reels
 
 
 @compiled()
 def gather_ends(kind, band, border, right, corner, edge, small, small_right):
     """Put what `eliminate` left of tail and border into one small full system."""
-    tail, columns = kind[TAIL], kind[BORDER]
+    tail, columns = kind[TAIL], kind[BORDER] + kind[REELS]
     row = kind[FIRST_ROW] + 3 * (kind[SEGMENTS] - 1)
     for i in range(tail):
         small_right[i] = right[row + i]
@@ -162,7 +168,9 @@ def _add_pair(s, f, a, only_turn_a, g, b, only_turn_b, k3, twice):
 
 
 @compiled()
-def spread_ends(kind, cable, nodes, bodies, numbers, small, small_right, right, ends, arms, shift):
+def spread_ends(
+    kind, cable, nodes, bodies, numbers, shafts, small, small_right, right, ends, arms, shift
+):
     """Displacements of the ends from those of the bodies, and the forces that the ends then have.
 
     Args:
@@ -171,6 +179,7 @@ def spread_ends(kind, cable, nodes, bodies, numbers, small, small_right, right, 
         nodes: All nodes; displacements of the end nodes are written.
         bodies: All bodies, displacements in `RIGHT`.
         numbers: Their integers.
+        shafts: See `tables.Tables`.
         small: Small system of the cable.
         small_right: Its right-hand side.
         right: The tail's displacements are written.
@@ -180,7 +189,7 @@ def spread_ends(kind, cable, nodes, bodies, numbers, small, small_right, right, 
     """
     tail = kind[TAIL]
     row = kind[FIRST_ROW] + 3 * (kind[SEGMENTS] - 1)
-    size = tail + kind[BORDER]
+    size = tail + kind[BORDER] + kind[REELS]
     for end in range(4):
         at = end_index(kind, end)
         if at < 0:
@@ -202,6 +211,8 @@ def spread_ends(kind, cable, nodes, bodies, numbers, small, small_right, right, 
         right[row + i] = shift[i]
     for c in range(kind[BORDER]):
         ends[c] = shift[tail + c]
+    if kind[REELS] > 0:
+        shift_reels(kind, cable, shafts, shift, ends)
     for end in range(4):
         at = end_index(kind, end)
         if at < 0:
@@ -212,3 +223,26 @@ def spread_ends(kind, cable, nodes, bodies, numbers, small, small_right, right, 
             for j in range(size):
                 f -= small[at + i, j] * shift[j]
             cable[column + i] = f
+    if kind[REELS] > 0:
+        note_reels(kind, cable, small, small_right, shift)
+
+
+@compiled()
+def finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part):
+    """Displacements of a bordered cable's nodes from those of its ends."""
+    rows, first = 3 * (kind[SEGMENTS] - 1), kind[FIRST_ROW]
+    width = 8 if kind[BENDS] else 5
+    substitute_back(band, border, right, ends, first, rows, width, kind[BORDER] + kind[REELS])
+    start = kind[FIRST_NODE]
+    scale = 1.0 / (dh * dh)
+    for i in range(1, kind[SEGMENTS]):
+        node, row = nodes[start + i], first + 3 * (i - 1)
+        for k in range(3):
+            d = part * right[row + k]
+            node[DELTA + k] = d
+            node[AS + k] += scale * d
+            node[VS + k] += d / dh
+            node[XS + k] += d
+    for node in (nodes[start], nodes[start + kind[SEGMENTS]]):
+        for k in range(3):
+            node[DELTA + k] *= part

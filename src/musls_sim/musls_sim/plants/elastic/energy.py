@@ -38,6 +38,7 @@ from musls_sim.plants.elastic.columns import (
     V,
     X,
 )
+from musls_sim.plants.elastic.reel_energy import add_reel_energies, add_reel_momenta
 from musls_sim.plants.elastic.rotations import turn
 from musls_sim.plants.elastic.tables import Tables
 
@@ -62,6 +63,7 @@ def add_energies(t, out):
     for n in t.nodes:
         out[0] += 0.5 * n[MASS] * (n[V] ** 2 + n[V + 1] ** 2 + n[V + 2] ** 2)
         out[1] += n[MASS] * gravity * n[X + 2]
+    add_reel_energies(t, out)
     t1, t2 = t.work[0:3], t.work[3:6]
     for c in range(t.kinds.shape[0]):
         kind, cable = t.kinds[c], t.cables[c]
@@ -127,4 +129,5 @@ def momenta(tables: Tables) -> tuple[Array, Array]:
     body = np.cross(bodies[:, BX : BX + 3], bodies[:, [B_MASS]] * bodies[:, BV : BV + 3])
     node = np.cross(nodes[:, X : X + 3], nodes[:, [MASS]] * nodes[:, V : V + 3])
     angular = body.sum(axis=0) + bodies[:, BL : BL + 3].sum(axis=0) + node.sum(axis=0)
+    add_reel_momenta(tables, linear, angular)
     return linear, angular

@@ -40,6 +40,11 @@ class Engine:
         wrench_enu: The same in the world frame.
         command: Rotor commands, (n_drones, n_rotors) [rad/s].
         wind_enu_m_s: (3,).
+        feed: Drives of the winches at begin and end of a period, linear between, (n_winches, 2):
+            rate of free length of a feed [m/s], angular rate [rad/s] or torque [N m] of a drum. A
+            positive drive pays out.
+        by_rate: Whether feed is a rate, (n_winches,).
+        brake_nm: Torque up to which the brakes hold, (n_winches,).
     """
 
     def __init__(
@@ -69,6 +74,9 @@ class Engine:
         self.wrench_body, self.wrench_enu = np.zeros((n, 6)), np.zeros((n, 6))
         self.command = np.zeros(rig.rotors.shape[:2])
         self.wind_enu_m_s = np.zeros(3)
+        self.feed = np.zeros((len(rig.winches), 2))
+        self.by_rate = self.tables.shafts[: len(rig.winches), c.BY_RATE] > 0.0
+        self.brake_nm = np.zeros(len(rig.winches))
         self._prescribed = [b for b, body in enumerate(rig.bodies) if body.prescribed]
         self.restart()
 
@@ -80,6 +88,7 @@ class Engine:
     def restart(self) -> None:
         """Find the accelerations again after the state or the system was changed from outside."""
         self._set_paths(self.time_s)
+        self._set_drives()
         if self._advance(0) < 0:
             raise SimulationDiverged("elastic cables: no accelerations for this start")
         self.start_energy_j = float(energies(self.tables).sum())
@@ -94,6 +103,23 @@ class Engine:
             else:
                 self.tables.path[b] = 0.0
                 self.tables.path[b, :, :3] = p[c.BX : c.BX + 3]
+
+    def _set_drives(self) -> None:
+        """Hand the drives over; where one jumps, the accelerations are found anew.
+
+        Not for a rate that jumps itself: its jerk has no acceleration.
+        """
+        if not len(self.feed):
+            return
+        rows, feed = self.tables.shafts[: len(self.feed)], self.feed
+        gap = np.abs(rows[:, c.DRIVE + 1] - feed[:, 0]) > 1e-9
+        bend = np.abs(np.diff(rows[:, c.DRIVE : c.DRIVE + 2]) - np.diff(feed))[:, 0] > 1e-9
+        switched = rows[:, c.BY_RATE] != self.by_rate
+        braked = rows[:, c.BRAKE] != self.brake_nm
+        jumped = np.where(self.by_rate, bend & ~gap & ~switched, gap | braked | switched)
+        self.tables.parameters[c.JUMPED] = float(jumped.any())
+        rows[:, c.DRIVE : c.DRIVE + 2] = self.feed
+        rows[:, c.BY_RATE], rows[:, c.BRAKE] = self.by_rate, self.brake_nm
 
     def prescribe(self, bodies: set[int], paths: dict[int, Path]) -> None:
         """Choose which bodies are prescribed from now on.
@@ -122,6 +148,7 @@ class Engine:
             SimulationDiverged: No step was short enough.
         """
         self._set_paths(self.time_s)
+        self._set_drives()
         steps = self._advance(self.substeps)
         if steps == -2:
             raise SimulationDiverged(
@@ -220,6 +247,35 @@ class Engine:
         """
         column = (c.END_FORCE_A, c.END_FORCE_B)[end]
         return self.tables.cables[cable, column : column + 3]
+
+    def length_m(self, cable: int) -> float:
+        """Free rest length of a cable."""
+        row, changes = self.tables.cables[cable], self.tables.kinds[cable, c.REELS] > 0
+        return float(row[c.REST_LENGTH] if changes else self.rig.cables[cable].length_m)
+
+    @property
+    def angle_rad(self) -> Array:
+        """Angles of winches, then wheels, since the start (length out of a feed), (n_shafts,)."""
+        return self.tables.shafts[:, c.Y]
+
+    @property
+    def rate_rad_s(self) -> Array:
+        """Their rates, (n_shafts,)."""
+        return self.tables.shafts[:, c.YV]
+
+    @property
+    def drive_nm(self) -> Array:
+        """Torques of the drives at the end of the step (force of a feed), positive pays out."""
+        return self.tables.shafts[: len(self.feed), c.TORQUE]
+
+    @property
+    def halted(self) -> Array:
+        """Direction in which winches, then wheels, cannot turn on, (n_shafts,).
+
+        1: no cable left on the winch (on the first side of the wheel); -1: reeled in (none left on
+        the second side); 0: neither.
+        """
+        return self.tables.shafts[:, c.HALTED]
 
     def body(self, index: int, column: int) -> Array:
         """Three columns of a body, see `columns`."""

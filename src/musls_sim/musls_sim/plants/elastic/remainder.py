@@ -27,6 +27,7 @@ from musls_sim.plants.elastic.columns import (
     FIRST_NODE,
     FIRST_SEGMENT,
     LENGTH,
+    LENGTH_SHIFT,
     LINEAR,
     MASS,
     RATE,
@@ -57,6 +58,7 @@ def tension_error(kind, cable, laws, nodes, segments, tolerance, dh):
     start, begin = kind[FIRST_NODE], kind[FIRST_SEGMENT]
     worst, largest, lost, switched = 0.0, 0.0, 0.0, 0.0
     rest_rate = cable[REST_RATE] / kind[SEGMENTS]
+    shift = cable[LENGTH_SHIFT] / kind[SEGMENTS]
     for i in range(kind[SEGMENTS]):
         s = segments[begin + i]
         a, b = nodes[start + i], nodes[start + i + 1]
@@ -64,6 +66,7 @@ def tension_error(kind, cable, laws, nodes, segments, tolerance, dh):
             s[DIRECTION] * (b[DELTA] - a[DELTA])
             + s[DIRECTION + 1] * (b[DELTA + 1] - a[DELTA + 1])
             + s[DIRECTION + 2] * (b[DELTA + 2] - a[DELTA + 2])
+            - s[LENGTH] / (s[REST] - shift) * shift
         )
         s[TENSION] += s[STIFFNESS] * longer
         if s[ALIVE] == 0.0:
@@ -80,7 +83,7 @@ def tension_error(kind, cable, laws, nodes, segments, tolerance, dh):
         worst = max(worst, abs(tension - s[TENSION]))
         largest = max(largest, abs(s[TENSION]))
         s[LENGTH], s[RATE], s[ELASTIC] = length, rate, elastic
-        lost += (s[TENSION] - elastic) * rate
+        lost += (s[TENSION] - elastic) * (rate - rest_rate * (1.0 + strain))
         if kind[SLACK] and (s[TENSION] > 0.0) != (s[TAUT] > 0.0):
             switched += 1.0
     return worst / (TENSION_SHARE * largest + tolerance), lost, switched
@@ -108,6 +111,7 @@ def keep_momentum(bodies, numbers, motion, kinds, cables, nodes, dh):
         if numbers[b, B_FREE] == 0 or p[B_LUMPS] == 0.0:
             continue
         x = y = z = 0.0
+        total = p[B_MASS]
         for c in range(kinds.shape[0]):
             for end in range(2):
                 kind = kinds[c]
@@ -116,7 +120,7 @@ def keep_momentum(bodies, numbers, motion, kinds, cables, nodes, dh):
                     x += node[MASS] * (node[AS] - node[LINEAR])
                     y += node[MASS] * (node[AS + 1] - node[LINEAR + 1])
                     z += node[MASS] * (node[AS + 2] - node[LINEAR + 2])
-        total = p[B_MASS] + p[B_LUMPS]
+                    total += node[MASS]
         _shift(p, BXS, -x / total, -y / total, -z / total, dh)
         for k in range(3):
             motion[b, POSITION + k] = p[BXS + k]

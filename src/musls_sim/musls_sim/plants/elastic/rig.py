@@ -16,6 +16,14 @@ from musls_description.errors import ConfigError
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.axial import law_rows
 from musls_sim.plants.elastic.tables import Tables
+from musls_sim.plants.elastic.winches import (
+    RigWheel,
+    RigWinch,
+    check_ends,
+    reel_columns,
+    reeled,
+    shaft_tables,
+)
 
 Array = NDArray[np.float64]
 
@@ -86,6 +94,8 @@ class RigCable:
         drag_across_n_s2_m3: Air drag across, per length and squared speed: rho C d / 2.
         drag_along_n_s2_m3: Along.
         velocities_enu_m_s: Of the nodes at the start, at rest by default.
+        shortest_m: Length to which winches and wheels can take it in; default one segment's worth,
+            at most a tenth of its length at the start.
     """
 
     bodies: tuple[int, int]
@@ -105,6 +115,7 @@ class RigCable:
     drag_across_n_s2_m3: float = 0.0
     drag_along_n_s2_m3: float = 0.0
     velocities_enu_m_s: Array | None = None
+    shortest_m: float | None = None
 
     @property
     def segments(self) -> int:
@@ -128,6 +139,8 @@ class Rig:
         gravity_m_s2: Gravity.
         ground_height_enu_m: Height of the ground, None for none.
         ground_friction: Friction coefficient of bodies on the ground.
+        winches: At ends of cables.
+        wheels: Each joins two cables.
     """
 
     bodies: list[RigBody]
@@ -136,11 +149,18 @@ class Rig:
     gravity_m_s2: float = 9.80665
     ground_height_enu_m: float | None = None
     ground_friction: float = 0.8
+    winches: list[RigWinch] = field(default_factory=list)
+    wheels: list[RigWheel] = field(default_factory=list)
 
     @property
     def mass_kg(self) -> float:
-        """Mass of all bodies and cables [kg]."""
-        return sum(b.mass_kg for b in self.bodies) + sum(k.mass_kg for k in self.cables)
+        """Mass of all bodies and cables, also of what is wound up [kg]."""
+        wound = 0.0
+        for w in self.winches:
+            cable = self.cables[w.cable]
+            wound += w.stored_length_m * cable.mass_kg / cable.length_m
+        masses = [b.mass_kg for b in self.bodies] + [k.mass_kg for k in self.cables]
+        return sum(masses) + wound
 
 
 def build_tables(rig: Rig) -> Tables:
@@ -149,6 +169,7 @@ def build_tables(rig: Rig) -> Tables:
     Raises:
         ConfigError: A cable that cannot be, such as a table that is not monotone.
     """
+    check_ends(rig)
     kinds, cables, laws = _cable_tables(rig)
     bodies, numbers, corners, n_dofs = _body_tables(rig)
     rows = int(kinds[-1, c.FIRST_ROW] + 3 * kinds[-1, c.SEGMENTS] + 6) if len(kinds) else 0
@@ -159,7 +180,8 @@ def build_tables(rig: Rig) -> Tables:
     parameters[c.FRICTION] = rig.ground_friction
     parameters[c.TOLERANCE_N] = TENSION_TOLERANCE_SHARE * rig.mass_kg * 9.80665
     parameters[c.MADE_J] = MADE_SHARE_M * rig.mass_kg * 9.80665
-    n, room = len(rig.cables), 6 * len(rig.bodies)
+    shafts, turning = shaft_tables(rig, n_dofs)
+    n, room = len(rig.cables), 6 * len(rig.bodies) + len(shafts)
     motion = np.zeros((len(bodies), 27))
     motion[:, :9] = bodies[:, c.BR : c.BR + 9]
     motion[:, 9:12] = bodies[:, c.BX : c.BX + 3]
@@ -167,6 +189,7 @@ def build_tables(rig: Rig) -> Tables:
     motion[:, 15:18] = bodies[:, c.BV : c.BV + 3]
     speed = np.zeros(rig.rotors.shape[:2])
     nodes, segments = _node_table(rig, kinds), _segment_table(rig, kinds)
+    reel_columns(rig, kinds, cables, nodes, turning)
     return Tables(
         kinds=kinds,
         cables=cables,
@@ -190,18 +213,20 @@ def build_tables(rig: Rig) -> Tables:
         small=np.zeros((n, c.SMALL, c.SMALL)),
         small_right=np.zeros((n, c.SMALL)),
         matrix=np.zeros((room, room)),
-        envelope=_envelope(kinds, numbers, room),
-        counts=np.array([n_dofs]),
+        envelope=_envelope(kinds, numbers, turning, room),
+        counts=np.array([n_dofs + len(shafts)]),
         unknown=np.zeros(room),
         sums=np.zeros(c.SUMS),
         old_sums=np.zeros(c.SUMS),
-        losses=np.zeros(4),
-        work=np.zeros(64),
+        losses=np.zeros(5),
+        work=np.zeros(96),
         own=np.zeros((6, 6)),
         blocks=np.zeros((3, 3, 3)),
         shown=np.zeros((len(bodies), 16)),
         force=np.zeros((n, 2, 3)),
         peak=np.zeros(n),
+        shafts=shafts,
+        turning=turning,
     )
 
 
@@ -211,9 +236,11 @@ def _cable_tables(rig: Rig) -> tuple[NDArray[np.int64], Array, Array]:
     laws: list[Array] = []
     node = segment = law = 0
     row = 3  # room for end A of the first cable, see `plain`
-    for kind, numbers, cable in zip(kinds, cables, rig.cables, strict=True):
+    kinds[:, [c.REEL_A, c.REEL_B]] = -1
+    changing = reeled(rig)
+    for k, (kind, numbers, cable) in enumerate(zip(kinds, cables, rig.cables, strict=True)):
         n = cable.segments
-        clamps = [k is not None and cable.bends for k in cable.clamps]
+        clamps = [axis is not None and cable.bends for axis in cable.clamps]
         kind[[c.FIRST_NODE, c.SEGMENTS, c.FIRST_SEGMENT, c.FIRST_ROW]] = node, n, segment, row
         kind[[c.BODY_A, c.BODY_B]] = cable.bodies
         kind[[c.CLAMP_A, c.CLAMP_B]] = clamps
@@ -223,7 +250,7 @@ def _cable_tables(rig: Rig) -> tuple[NDArray[np.int64], Array, Array]:
             laws.append(_checked_law(cable))
             kind[[c.TABLE_FIRST, c.TABLE_ROWS]] = law, len(laws[-1])
             law += len(laws[-1])
-        kind[c.FOLD] = _fold(rig, cable)
+        kind[c.FOLD] = c.BORDERED if k in changing else _fold(rig, cable)
         if kind[c.FOLD] != c.BORDERED:
             kind[c.BORDER] = 0
         node, segment, row = node + n + 1, segment + n, row + 3 * n + int(kind[c.TAIL])
@@ -250,11 +277,12 @@ def _fold(rig: Rig, cable: RigCable) -> int:
 
 def _leaves(rig: Rig) -> set[int]:
     """Free bodies that hang on end A of a single cable, one without bending."""
-    ends = [b for cable in rig.cables for b in cable.bodies]
+    ends, changing = [b for cable in rig.cables for b in cable.bodies], reeled(rig)
     return {
         cable.bodies[0]
-        for cable in rig.cables
+        for k, cable in enumerate(rig.cables)
         if not cable.bends
+        and k not in changing
         and ends.count(cable.bodies[0]) == 1
         and not rig.bodies[cable.bodies[0]].prescribed
     }
@@ -338,11 +366,22 @@ def _elimination_order(rig: Rig) -> list[int]:
     return sorted(free, key=lambda b: (degree[b], b))
 
 
-def _envelope(kinds: NDArray[np.int64], numbers: NDArray[np.int64], room: int) -> NDArray[np.int64]:
+def _envelope(
+    kinds: NDArray[np.int64], numbers: NDArray[np.int64], turning: NDArray[np.int64], room: int
+) -> NDArray[np.int64]:
     envelope = 6 * (np.arange(room) // 6)
+    envelope[turning[:, c.S_DOF]] = turning[:, c.S_DOF]
     for kind in kinds:
         pair = sorted(numbers[kind[[c.BODY_A, c.BODY_B]], c.B_DOF])
         if pair[0] >= 0:
             rows = slice(pair[1], pair[1] + 6)
             envelope[rows] = np.minimum(envelope[rows], pair[0])
+        shafts = [turning[w, c.S_DOF] for w in kind[[c.REEL_A, c.REEL_B]] if w >= 0]
+        for row in shafts:
+            for column in [*pair, *shafts]:
+                if column >= 0:
+                    envelope[row] = min(envelope[row], column)
+    for w in turning:
+        if numbers[w[c.S_BODY], c.B_DOF] >= 0:
+            envelope[w[c.S_DOF]] = min(envelope[w[c.S_DOF]], numbers[w[c.S_BODY], c.B_DOF])
     return envelope

@@ -18,7 +18,7 @@ from musls_sim.plants.elastic.assembly import (
     assemble_bending,
     assemble_lumps,
 )
-from musls_sim.plants.elastic.blocks import eliminate, solve_envelope, substitute_back
+from musls_sim.plants.elastic.blocks import eliminate, solve_envelope
 from musls_sim.plants.elastic.bodies import (
     balance,
     correct,
@@ -58,19 +58,23 @@ from musls_sim.plants.elastic.columns import (
     GRAVITY,
     GROUND,
     IW,
+    LENGTH_SHIFT,
     POINT_A,
     POINT_B,
+    REELS,
     REST_RATE,
     RIGHT,
+    S_DOF,
     SEGMENTS,
     TAIL,
     TOLERANCE_N,
+    TURN_RIGHT,
     VK,
     VS,
     XS,
 )
 from musls_sim.plants.elastic.contact import corner_forces, near_ground
-from musls_sim.plants.elastic.coupling import add_ends, gather_ends, spread_ends
+from musls_sim.plants.elastic.coupling import add_ends, finish_general, gather_ends, spread_ends
 from musls_sim.plants.elastic.leaf import invert_free, invert_touching, move_leaf, prepare_leaf
 from musls_sim.plants.elastic.plain import (
     add_tail,
@@ -79,12 +83,26 @@ from musls_sim.plants.elastic.plain import (
     finish_plain,
     move_tail,
 )
+from musls_sim.plants.elastic.reel_coupling import add_columns
+from musls_sim.plants.elastic.reeling import (
+    add_reels,
+    add_wound,
+    set_lengths,
+    stop_error,
+)
 from musls_sim.plants.elastic.remainder import (
     TENSION_SHARE,
     contact_error,
     keep_momentum,
     note_ends,
     tension_error,
+)
+from musls_sim.plants.elastic.shafts import (
+    balance_shafts,
+    drive_torques,
+    move_shafts,
+    place_shafts,
+    shaft_error,
 )
 
 
@@ -192,27 +210,6 @@ def _begin_bodies(bodies, numbers, motion, corners, parameters, matrix, n_dofs, 
 
 
 @compiled()
-def _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part):
-    """Displacements of a bordered cable's nodes from those of its ends."""
-    rows, first = 3 * (kind[SEGMENTS] - 1), kind[FIRST_ROW]
-    width = 8 if kind[BENDS] else 5
-    substitute_back(band, border, right, ends, first, rows, width, kind[BORDER])
-    start = kind[FIRST_NODE]
-    scale = 1.0 / (dh * dh)
-    for i in range(1, kind[SEGMENTS]):
-        node, row = nodes[start + i], first + 3 * (i - 1)
-        for k in range(3):
-            d = part * right[row + k]
-            node[DELTA + k] = d
-            node[AS + k] += scale * d
-            node[VS + k] += d / dh
-            node[XS + k] += d
-    for node in (nodes[start], nodes[start + kind[SEGMENTS]]):
-        for k in range(3):
-            node[DELTA + k] *= part
-
-
-@compiled()
 def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, losses):
     """Solve one stage.
 
@@ -226,7 +223,8 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
         wrench_enu: (n_bodies, 6).
         iterations: Most solutions to try.
         losses: Power lost in the cables, on the ground, work rate of the air on cables [W], and the
-            number of segments and corners that began or ceased to carry within the step, (4,).
+            number of segments and corners that began or ceased to carry within the step, power of
+            the winches' drives [W], (5,).
 
     Returns:
         Number of solutions, 0 if they did not converge.
@@ -235,16 +233,22 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
     kinds, cables, parameters = t.kinds, t.cables, t.parameters
     band, border, right = t.band, t.border, t.right
     work, own, k3, scaled = t.work, t.own, t.blocks[0], t.blocks[1]
-    arms, shift, ends, r = t.blocks[2], work[32:45], work[45:52], work[52:55]
+    arms, shift, ends, r = t.blocks[2], work[64:78], work[80:88], work[52:55]
     check = work[59:63]
     tolerance, ground = parameters[TOLERANCE_N], parameters[GROUND]
     n_bodies, n_cables = bodies.shape[0], kinds.shape[0]
     place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
+    reels = t.shafts.shape[0] > 0
+    if reels:
+        place_shafts(t.shafts, t.turning, motion, dh, s, period)
+        set_lengths(t, False)
     for iteration in range(1, iterations + 1):
         outside(bodies, numbers, motion, t.stage_speed, t.rotors, wind, wrench_body, wrench_enu)
         _begin_bodies(
             bodies, numbers, motion, t.corners, parameters, t.matrix, t.counts[0], own, k3, r, dh
         )
+        if reels:
+            balance_shafts(t, dh, s)
         losses[:] = 0.0
         # Newton's method may go round in circles between slack and taut: half a step breaks them.
         part = 0.5 if iteration > 4 and iteration % 2 == 1 else 1.0
@@ -293,7 +297,15 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
                         kind, cable, nodes, segments, band, border, right, corner, edge, dh,
                         work, k3, scaled,
                     )  # fmt: skip
-                eliminate(band, border, right, corner, edge, first, rows, width, kind[BORDER])
+                if kind[REELS] > 0:
+                    gravity = parameters[GRAVITY]
+                    add_reels(
+                        kind, cable, t.laws, nodes, segments, border, right, corner, edge, gravity,
+                        dh,
+                    )  # fmt: skip
+                    add_wound(kind, cable, t.turning, nodes, border, right, corner, edge, gravity)
+                columns = kind[BORDER] + kind[REELS]
+                eliminate(band, border, right, corner, edge, first, rows, width, columns)
                 gather_ends(kind, band, border, right, t.corner[c], edge, small, small_right)
                 losses[0] += bent
                 losses[1] += lost
@@ -301,26 +313,33 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
                 add_ends(
                     kind, cable, nodes, bodies, numbers, small, small_right, t.matrix, arms, k3
                 )
+                if kind[REELS] > 0:
+                    add_columns(t, kind, cable, small, small_right)
         for b in range(n_bodies):
             first = numbers[b, B_DOF]
             if first >= 0:
                 t.unknown[first : first + 6] = bodies[b, RIGHT : RIGHT + 6]
+        for w in range(t.shafts.shape[0]):
+            t.unknown[t.turning[w, S_DOF]] = t.shafts[w, TURN_RIGHT]
         if not solve_envelope(t.matrix, t.envelope, t.unknown, t.counts[0]):
             return 0
         for b in range(n_bodies):
             first = numbers[b, B_DOF]
             if first >= 0:
                 bodies[b, RIGHT : RIGHT + 6] = t.unknown[first : first + 6]
+        for w in range(t.shafts.shape[0]):
+            t.shafts[w, TURN_RIGHT] = t.unknown[t.turning[w, S_DOF]]
         worst = 0.0
         for c in range(n_cables):
             kind, cable = kinds[c], cables[c]
             rate = cable[REST_RATE] / kind[SEGMENTS]
             if kind[FOLD] == BORDERED:
                 spread_ends(
-                    kind, cable, nodes, bodies, numbers, t.small[c], t.small_right[c], right, ends,
-                    arms, shift,
+                    kind, cable, nodes, bodies, numbers, t.shafts, t.small[c], t.small_right[c],
+                    right, ends, arms, shift,
                 )  # fmt: skip
-                _finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part)
+                cable[LENGTH_SHIFT] *= part
+                finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part)
                 continue
             b = kind[BODY_B]
             move_tail(
@@ -343,6 +362,15 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
                 correct(bodies[b], dh)
         note_ends(kinds, nodes, dh)
         place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
+        if reels:
+            move_shafts(t.shafts, part, dh)
+            place_shafts(t.shafts, t.turning, motion, dh, s, period)
+            set_lengths(t, False)
+            drive_torques(t)
+            error, lost, power = shaft_error(t, tolerance, stop_error(t))
+            worst = max(worst, error)
+            losses[0] += lost
+            losses[4] += power
         for c in range(n_cables):
             if kinds[c, FOLD] != BORDERED:
                 continue

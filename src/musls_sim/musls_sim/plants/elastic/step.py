@@ -27,8 +27,6 @@ from musls_sim.plants.elastic.bodies import know, remember_first_stage, settle
 from musls_sim.plants.elastic.columns import (
     ABSOLUTE_WORK,
     AS,
-    AXIS_WORLD_A,
-    AXIS_WORLD_B,
     B_CORNERS,
     B_FIRST_CORNER,
     B_FREE,
@@ -37,8 +35,6 @@ from musls_sim.plants.elastic.columns import (
     BAS,
     BL,
     BLK,
-    BODY_A,
-    BODY_B,
     BTAU,
     BTAUS,
     BV,
@@ -48,27 +44,21 @@ from musls_sim.plants.elastic.columns import (
     BWS,
     BX,
     BXK,
-    BXS,
     C_FORCE,
-    END_FORCE_A,
-    END_FORCE_B,
     EULER,
     EXTERNAL,
-    FIRST_NODE,
     GRAVITY,
     GROUND,
     ITERATIONS,
+    JUMPED,
     LOSS_AIR,
     LOSS_CABLES,
     LOSS_GROUND,
     MADE_J,
-    MOMENT_A,
-    MOMENT_B,
     PEAK,
     PSD,
     PSIK,
     REACTION,
-    SEGMENTS,
     TAUT,
     TENSION,
     VK,
@@ -83,6 +73,15 @@ from musls_sim.plants.elastic.columns import (
 from musls_sim.plants.elastic.contact import near_ground, settle_corners
 from musls_sim.plants.elastic.energy import add_energies
 from musls_sim.plants.elastic.output import collect_bodies, collect_cables
+from musls_sim.plants.elastic.reactions import react
+from musls_sim.plants.elastic.reeling import set_lengths
+from musls_sim.plants.elastic.shafts import (
+    begin_shafts,
+    know_shafts,
+    react_shafts,
+    settle_shafts,
+    start_shafts,
+)
 from musls_sim.plants.elastic.stage import outside, solve_stage
 from musls_sim.plants.elastic.tables import unpack
 
@@ -167,7 +166,7 @@ def _count(bodies, numbers, v, omega, sums, weight, losses):
         weight: Time for which this counts [s].
         losses: From `solve_stage`.
     """
-    work = losses[2]
+    work = losses[2] + losses[4]
     for b in range(bodies.shape[0]):
         p = bodies[b]
         for k in range(3):
@@ -179,46 +178,6 @@ def _count(bodies, numbers, v, omega, sums, weight, losses):
     sums[LOSS_CABLES] += weight * losses[0]
     sums[LOSS_GROUND] += weight * losses[1]
     sums[LOSS_AIR] -= weight * losses[2]
-
-
-@compiled()
-def _react(bodies, numbers, kinds, cables, nodes, gravity):
-    """Force and moment that prescribed bodies need: inertia and weight less what else acts."""
-    for b in range(bodies.shape[0]):
-        p = bodies[b]
-        if numbers[b, B_FREE]:
-            continue
-        for k in range(3):
-            p[REACTION + k] = p[B_MASS] * p[BAS + k] - p[EXTERNAL + k]
-            p[REACTION + 3 + k] = p[BTAUS + k] - p[EXTERNAL + 3 + k]
-        p[REACTION + 2] += p[B_MASS] * gravity
-        for c in range(kinds.shape[0]):
-            kind, cable = kinds[c], cables[c]
-            if kind[BODY_A] == b:
-                at, force, moment, axis = kind[FIRST_NODE], END_FORCE_A, MOMENT_A, AXIS_WORLD_A
-                _react_to(p, nodes[at], cable, force, moment, axis)
-            if kind[BODY_B] == b:
-                at = kind[FIRST_NODE] + kind[SEGMENTS]
-                force, moment, axis = END_FORCE_B, MOMENT_B, AXIS_WORLD_B
-                _react_to(p, nodes[at], cable, force, moment, axis)
-
-
-@compiled()
-def _react_to(p, node, cable, force, moment, axis):
-    """Take the force of one cable's end, and the moment of its clamp, from a reaction."""
-    x, y, z = node[XS] - p[BXS], node[XS + 1] - p[BXS + 1], node[XS + 2] - p[BXS + 2]
-    fx, fy, fz = cable[force], cable[force + 1], cable[force + 2]
-    p[REACTION] -= fx
-    p[REACTION + 1] -= fy
-    p[REACTION + 2] -= fz
-    p[REACTION + 3] -= y * fz - z * fy
-    p[REACTION + 4] -= z * fx - x * fz
-    p[REACTION + 5] -= x * fy - y * fx
-    x, y, z = cable[axis], cable[axis + 1], cable[axis + 2]
-    fx, fy, fz = cable[moment], cable[moment + 1], cable[moment + 2]
-    p[REACTION + 3] -= y * fz - z * fy
-    p[REACTION + 4] -= z * fx - x * fz
-    p[REACTION + 5] -= x * fy - y * fx
 
 
 @compiled()
@@ -278,15 +237,20 @@ def advance(
     t = unpack(numbers_, integers, layout)
     bodies, numbers, motion, nodes, segments = t.bodies, t.numbers, t.motion, t.nodes, t.segments
     gravity, ground, sums = t.parameters[GRAVITY], t.parameters[GROUND], t.sums
-    losses, stage_losses, energy = t.losses, t.work[28:32], t.work[52:56]
+    losses, stage_losses, energy = t.losses, t.work[28:33], t.work[52:56]
     changing = kept.shape[1]
     start = steps == 0
     steps = max(steps, 1)
     level, i, j = 0, 0, 0
-    mode = _START if start else _FIRST
+    jumped = t.parameters[JUMPED] > 0.0 and not start
+    mode = _START if start or jumped else _FIRST
     segments[:, PEAK] = 0.0
+    begin_shafts(t.shafts, t.turning, t.cables)
+    t.old_sums[:] = sums
     if steps > 1:
         kept[0] = numbers_[:changing]
+    if jumped:
+        kept[1] = numbers_[:changing]
     while i < steps:
         h = period / steps
         dh = D * h
@@ -299,12 +263,14 @@ def advance(
             _count(bodies, numbers, BV, BW, sums, W * h, losses)
             spin_rotors(t.stage_speed, command, t.rotors, GAMMA * h)
             _know_first(nodes, dh)
+            know_shafts(t.shafts, 0, dh, 0.0)
             for p in bodies:
                 know(p, True, dh, GAMMA * h)
             share = (i + GAMMA) / steps
         elif mode == _SECOND:
             spin_rotors(t.stage_speed, command, t.rotors, (1.0 - GAMMA) * h)
             _know_second(nodes, W * h, dh)
+            know_shafts(t.shafts, 1, W * h, AHEAD)
             for p in bodies:
                 remember_first_stage(p)
                 know(p, False, W * h, AHEAD)
@@ -314,12 +280,14 @@ def advance(
             t.stage_speed[:] = t.speed
             spin_rotors(t.stage_speed, command, t.rotors, dh)
             _know_start(nodes, bodies, dh)
+            know_shafts(t.shafts, 2, dh, 0.0)
             share = (i + (j + 1.0) / EULER_STEPS) / steps
         else:
             dh = START_STEP_S
             t.stage_speed[:] = t.speed
             _know_start(nodes, bodies, dh)
-            share = (i if start else i + 1.0) / steps
+            know_shafts(t.shafts, 2, dh, 0.0)
+            share = (i if start or jumped else i + 1.0) / steps
         solved = solve_stage(
             t, dh, share, period, wind, wrench_body, wrench_enu, MOST_SOLUTIONS, stage_losses
         )
@@ -333,9 +301,10 @@ def advance(
                     numbers_[:changing] = kept[1]
                 sums[:] = t.old_sums
                 kept[0] = numbers_[:changing]
-            level, steps, i, mode = level + 1, 2 * steps, 0, _FIRST
+            level, steps, i, mode, jumped = level + 1, 2 * steps, 0, _FIRST, False
             continue
-        _react(bodies, numbers, t.kinds, t.cables, nodes, gravity)
+        react(bodies, numbers, t.kinds, t.cables, nodes, gravity)
+        react_shafts(t)
         sums[ITERATIONS] += solved
         if mode == _FIRST:
             _count(bodies, numbers, BVS, BWS, sums, W * h, stage_losses)
@@ -348,6 +317,7 @@ def advance(
             if switched > 0.0:
                 kept[1] = numbers_[:changing]
                 energy[:] = 0.0
+                set_lengths(t, True)
                 add_energies(t, energy)
                 made = -energy.sum() - (
                     sums[WORK] - t.old_sums[WORK]
@@ -355,8 +325,10 @@ def advance(
                     - sums[LOSS_GROUND] + t.old_sums[LOSS_GROUND]
                 )  # fmt: skip
             _settle(bodies, numbers, motion, t.corners, nodes, segments, ground)
+            settle_shafts(t)
             if switched > 0.0:
                 energy[:] = 0.0
+                set_lengths(t, True)
                 add_energies(t, energy)
                 made += energy.sum()
             if switched > 0.0 and made > t.parameters[MADE_J]:
@@ -372,6 +344,7 @@ def advance(
             _count(bodies, numbers, BVS, BWS, sums, dh, stage_losses)
             t.speed[:] = t.stage_speed
             _settle(bodies, numbers, motion, t.corners, nodes, segments, ground)
+            settle_shafts(t)
             j += 1
             if j == EULER_STEPS:
                 mode = _START
@@ -386,8 +359,12 @@ def advance(
                     p[BA + k], p[BTAU + k] = p[BAS + k], p[BTAUS + k]
             for s in segments:
                 s[TAUT] = 1.0 if s[TENSION] > 0.0 else 0.0
+            start_shafts(t.shafts)
             mode = _FIRST
-            i += 1
+            if jumped:
+                jumped = False
+            else:
+                i += 1
     collect_cables(t.kinds, t.cables, nodes, segments, t.force, t.peak)
     collect_bodies(motion, 0.0 if start else period, t.shown)
     _, speed = fastest_body(motion)

@@ -49,13 +49,15 @@ class Tables(NamedTuple):
         unknown: Right-hand side and solution of the bodies.
         sums: Energy sums and counts, (SUMS,).
         old_sums: The same at the begin of the period.
-        losses: Powers at the end of the last step, see `stage.solve_stage`, (4,).
-        work: Work space, (64,).
+        losses: Powers at the end of the last step, see `stage.solve_stage`, (5,).
+        work: Work space, (96,).
         own: Work space, (6, 6).
         blocks: Work space, (3, 3, 3).
         shown: State of the bodies in the columns of `PlantState.motion`, (n_bodies, 16).
         force: Forces at the ends of the cables, see `output`, (n_cables, 2, 3).
         peak: Largest tension of each cable within the period, (n_cables,).
+        shafts: Winches, then wheels, (n_shafts, SHAFT_COLUMNS).
+        turning: Their integers, (n_shafts, SHAFT_INTEGERS).
     """
 
     kinds: Integers
@@ -92,6 +94,8 @@ class Tables(NamedTuple):
     shown: Array
     force: Array
     peak: Array
+    shafts: Array
+    turning: Integers
 
 
 CHANGING = (
@@ -104,10 +108,11 @@ CHANGING = (
     "speed",
     "sums",
     "losses",
+    "shafts",
 )
 """What a step changes for good."""
 
-INTEGERS = ("kinds", "numbers", "envelope", "counts")
+INTEGERS = ("kinds", "numbers", "envelope", "counts", "turning")
 
 
 class Memory(NamedTuple):
@@ -213,4 +218,6 @@ def unpack(x, n, p):
         _table(x, p[31]),  # shown
         _block(x, p[32]),  # force
         _row(x, p[33]),  # peak
+        _table(x, p[34]),  # shafts
+        _table(n, p[35]),  # turning
     )

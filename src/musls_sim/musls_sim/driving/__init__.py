@@ -1,0 +1,1 @@
+"""What moves anchors and winches in time: a scenario's `rig`."""

@@ -1,0 +1,247 @@
+"""Specifications of a scenario's `rig`: what anchors and winches do in time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from musls_description.errors import ConfigError
+from musls_description.names import near_names
+from musls_description.schema import Finite, NonNegative, Vector3, spec
+from musls_description.system import RigSystem
+
+MOST_KNOTS = 1_000_000
+
+Times = Annotated[tuple[NonNegative, ...], Field(min_length=1, max_length=MOST_KNOTS)]
+Numbers = Annotated[tuple[Finite, ...], Field(min_length=1, max_length=MOST_KNOTS)]
+Vectors = Annotated[tuple[Vector3, ...], Field(min_length=1, max_length=MOST_KNOTS)]
+
+
+def _check_rows(time_s: Sequence[float], **columns: Sequence[object] | None) -> None:
+    for name, rows in columns.items():
+        if rows is not None and len(rows) != len(time_s):
+            raise ValueError(f"{name} has {len(rows)} rows, but time_s has {len(time_s)}")
+
+
+def _check_ascending(time_s: Sequence[float], *, jumps: bool) -> None:
+    steps = np.diff(time_s)
+    if (steps < 0.0).any() or (not jumps and (steps == 0.0).any()):
+        k = int(np.argmin(steps)) + 1
+        raise ValueError(f"time_s must increase, but {time_s[k]:g} follows {time_s[k - 1]:g}")
+
+
+@spec
+class AnchorPath:
+    """An anchor moves along a path: piecewise polynomials between knots, at rest after the last.
+
+    With velocities cubic, with accelerations too quintic; the accelerations of the polynomials are
+    what moves the anchor.
+
+    Attributes:
+        kind: "path".
+        time_s: Of the knots.
+        position_enu_m: World, or with `relative` from where the anchor is at the start, (k, 3).
+        velocity_enu_m_s: (k, 3); left out for a stop at every knot.
+        acceleration_enu_m_s2: (k, 3); makes the path quintic.
+        relative: Positions count from the anchor's place at the start.
+    """
+
+    kind: Literal["path"] = "path"
+    time_s: Times
+    position_enu_m: Vectors
+    velocity_enu_m_s: Vectors | None = None
+    acceleration_enu_m_s2: Vectors | None = None
+    relative: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        _check_rows(
+            self.time_s,
+            position_enu_m=self.position_enu_m,
+            velocity_enu_m_s=self.velocity_enu_m_s,
+            acceleration_enu_m_s2=self.acceleration_enu_m_s2,
+        )
+        _check_ascending(self.time_s, jumps=False)
+
+
+@spec
+class AnchorRecording:
+    """An anchor moves as recorded: a cubic spline through samples.
+
+    Attributes:
+        kind: "recording".
+        file: CSV with a head line and the columns time_s, x_enu_m, y_enu_m, z_enu_m; a relative
+            path counts from the scenario's folder.
+        relative: Positions count from the anchor's place at the start.
+    """
+
+    kind: Literal["recording"] = "recording"
+    file: str
+    relative: bool = False
+
+
+@spec
+class AnchorForce:
+    """A force pushes an anchor, straight between the knots; a time given twice is a jump.
+
+    Attributes:
+        kind: "force".
+        time_s: Of the knots; before the first and after the last the force is held.
+        force_enu_n: World, (k, 3).
+    """
+
+    kind: Literal["force"] = "force"
+    time_s: Times
+    force_enu_n: Vectors
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        _check_rows(self.time_s, force_enu_n=self.force_enu_n)
+        _check_ascending(self.time_s, jumps=True)
+
+
+@spec
+class AnchorThrust:
+    """A scripted driver carries an anchor: thrust along its z axis, as `AnchorForce` in time.
+
+    Attributes:
+        kind: "thrust".
+        time_s: Of the knots; a time given twice is a jump.
+        thrust_n: (k,).
+        moment_body_n_m: In the anchor's frame, (k, 3).
+    """
+
+    kind: Literal["thrust"] = "thrust"
+    time_s: Times
+    thrust_n: Numbers
+    moment_body_n_m: Vectors | None = None
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        _check_rows(self.time_s, thrust_n=self.thrust_n, moment_body_n_m=self.moment_body_n_m)
+        _check_ascending(self.time_s, jumps=True)
+
+
+AnchorDrive = Annotated[
+    AnchorPath | AnchorRecording | AnchorForce | AnchorThrust, Field(discriminator="kind")
+]
+PUSHED = (AnchorForce, AnchorThrust)
+"""What moves an anchor by forces; the others prescribe where it is."""
+
+
+@spec
+class WinchDrive:
+    """What a winch does: one of its inputs in time, straight between the knots.
+
+    Attributes:
+        time_s: Of the knots; a time given twice is a jump.
+        feed_m_s: Rate of the free length of a winch of kind: feed, positive pays out, (k,).
+        torque_n_m: Of the motor of a drum, positive pays out, (k,).
+        speed_rad_s: Of a drum, positive pays out, (k,).
+        brake: Whether a drum's brake is closed, from each knot on, (k,).
+    """
+
+    time_s: Times
+    feed_m_s: Numbers | None = None
+    torque_n_m: Numbers | None = None
+    speed_rad_s: Numbers | None = None
+    brake: Annotated[tuple[bool, ...], Field(max_length=MOST_KNOTS)] | None = None
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        _check_rows(
+            self.time_s,
+            feed_m_s=self.feed_m_s,
+            torque_n_m=self.torque_n_m,
+            speed_rad_s=self.speed_rad_s,
+            brake=self.brake,
+        )
+        _check_ascending(self.time_s, jumps=True)
+        given = [n for n in ("feed_m_s", "torque_n_m", "speed_rad_s") if getattr(self, n)]
+        if len(given) > 1 or not (given or self.brake):
+            raise ValueError("give one of feed_m_s, torque_n_m and speed_rad_s, or brake alone")
+
+    @property
+    def value(self) -> tuple[float, ...]:
+        """The input, whichever it is; zero for a brake alone."""
+        given = self.feed_m_s or self.torque_n_m or self.speed_rad_s
+        return given or (0.0,) * len(self.time_s)
+
+
+@spec
+class RigSpec:
+    """What anchors and winches do in time.
+
+    Attributes:
+        anchors: By name; one that is not named is fixed.
+        winches: By name; one that is not named stands still.
+    """
+
+    anchors: dict[str, AnchorDrive] = Field(default_factory=dict)
+    winches: dict[str, WinchDrive] = Field(default_factory=dict)
+
+    def pushed(self, number: int) -> bool:
+        """Whether an anchor, from 1, is moved by forces."""
+        return isinstance(self.anchors.get(f"anchor_{number}"), PUSHED)
+
+    def check(self, system: RigSystem) -> None:
+        """Refuse what the system cannot do.
+
+        Raises:
+            ConfigError: Names the anchor or winch.
+        """
+        for part, count in (("anchors", len(system.anchors)), ("winches", len(system.winches))):
+            single = {"anchors": "anchor", "winches": "winch"}[part]
+            names = [f"{single}_{i + 1}" for i in range(count)]
+            for name in getattr(self, part):
+                if name not in names:
+                    near = near_names(name, names)
+                    raise ConfigError(f"rig.{part}: unknown {single} '{name}': {near}")
+        for i, anchor in enumerate(system.anchors, start=1):
+            if self.pushed(i) and anchor.mass_kg is None:
+                raise ConfigError(
+                    f"rig.anchors.anchor_{i}: a force can only push an anchor with mass_kg "
+                    f"(system.anchors.{i - 1})"
+                )
+        for i, winch in enumerate(system.winches, start=1):
+            self._check_winch(f"rig.winches.winch_{i}", winch.kind, winch.stored_length_m, i)
+
+    def _check_winch(self, where: str, kind: str, stored_m: float | None, number: int) -> None:
+        drive = self.winches.get(f"winch_{number}")
+        if drive is None:
+            return
+        if (kind == "feed") != (drive.feed_m_s is not None):
+            wanted = "feed_m_s" if kind == "feed" else "torque_n_m or speed_rad_s"
+            raise ConfigError(f"{where}: a winch of kind: {kind} takes {wanted}")
+        if drive.feed_m_s is None or stored_m is None:
+            return
+        out = np.concatenate([[0.0], np.cumsum(np.diff(drive.time_s) * _means(drive.feed_m_s))])
+        if out.max() > stored_m * (1.0 + 1e-9):
+            k = int(np.argmax(out > stored_m))
+            raise ConfigError(
+                f"{where}: pays out {out.max():.4g} m, but stored_length_m = {stored_m:g}; it runs "
+                f"out before {drive.time_s[k]:g} s"
+            )
+
+
+def _means(values: Sequence[float]) -> np.ndarray:
+    row = np.asarray(values, float)
+    means: np.ndarray = (row[1:] + row[:-1]) / 2.0
+    return means
+
+
+def resolve_files(data: object, folder: os.PathLike[str]) -> None:
+    """Make the paths of recorded motions, which count from the scenario's folder, absolute.
+
+    Args:
+        data: A scenario's `rig` as read from YAML, changed in place.
+        folder: Of the scenario.
+    """
+    anchors = data.get("anchors") if isinstance(data, dict) else None
+    for drive in anchors.values() if isinstance(anchors, dict) else ():
+        if isinstance(drive, dict) and isinstance(drive.get("file"), str):
+            drive["file"] = os.path.abspath(os.path.join(folder, drive["file"]))
