@@ -18,7 +18,11 @@ from musls_description.schema import Finite, Vector3, spec
 
 Array = NDArray[np.float64]
 
-CONTROLLERS: Registry[Any] = Registry("controller", "musls.controllers", {})
+CONTROLLERS: Registry[Any] = Registry(
+    "controller",
+    "musls.controllers",
+    {"rotortm": "musls_control.controllers.rotortm:RotorTmSpec"},
+)
 """Specifications by kind: classes made with `spec` that have `kind` and `build(setup)`."""
 
 AnyController = any_of(CONTROLLERS)
