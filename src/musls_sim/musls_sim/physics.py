@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from musls_description.schema import Number, spec
+from musls_description.schema import Fraction, Number, spec
 
 CONTROL_PERIOD_S = 0.004
 """Period of the autopilot and sensors, PX4's 250 Hz; the largest step that is ever chosen."""
@@ -44,13 +44,19 @@ class PhysicsSpec:
     """How the plant is stepped.
 
     Attributes:
+        engine: "embedded" steps in our own plant, "gazebo" on a Gazebo Harmonic server in this
+            process, in lockstep, with rigid-link cables (needs Gazebo's Python bindings).
         step_size_s: Time step that divides 4 ms, or "auto" for the largest stable one.
         gravity_m_s2: Gravity.
         exact_friction: Joint friction as exact constraints (slow) instead of regularised.
         refine: Halve the step for the moments in which a jerk asks for it.
+        cable_restitution: Share of the rate of separation with which the ends of a massless cable
+            come back after a jerk; 0 for none.
     """
 
+    engine: Literal["embedded", "gazebo"] = "embedded"
     step_size_s: Step = "auto"
     gravity_m_s2: Gravity = STANDARD_GRAVITY_M_S2
     exact_friction: bool = False
     refine: bool = True
+    cable_restitution: Fraction = 0.0

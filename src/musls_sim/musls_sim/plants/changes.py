@@ -27,7 +27,7 @@ class RotorEfficiency(Change):
         efficiency: Share of thrust and torque that is left, 0 for a stopped rotor.
     """
 
-    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic")
+    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic", "massless", "rigid_rods")
 
     drone: int
     rotor: int | None

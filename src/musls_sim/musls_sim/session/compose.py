@@ -125,8 +125,13 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
     """Build the physics of a scenario.
 
     Raises:
-        ConfigError: The cable model cannot have this system or start.
+        ConfigError: The cable model cannot have this system, start or engine.
     """
+    if scenario.physics.engine != "embedded" and scenario.cable_model != "rigid_links":
+        raise ConfigError(
+            f"physics.engine = {scenario.physics.engine}: Gazebo has rigid links only, not "
+            f"cable_model = {scenario.cable_model}"
+        )
     return PLANTS[scenario.cable_model](
         PlantSetup(
             scenario.system,

@@ -1,0 +1,1 @@
+"""Inextensible massless cables: taut or slack, with jerks between; event-driven integration."""

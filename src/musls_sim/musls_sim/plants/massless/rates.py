@@ -1,0 +1,286 @@
+"""Derivatives of load and drones on massless cables, in compiled code.
+
+With u the direction of a cable from the load to its drone, d the distance of its ends and T its
+tension, the load is pulled by T u at its attachment, the drone by -T u at its hook. All bodies free
+otherwise, the second derivatives of the distances are linear in the tensions,
+
+    d'' = b - D T,   D_jk = u_j u_k / m_L + s_j J_L^-1 s_k + delta_jk (1 / m_k + s J_k^-1 s),
+
+s the moment of a unit tension about a body's centre. Taut cables have d'' = 0: D T = b, symmetric
+and positive definite whatever the geometry, because every cable has a drone of its own. (The
+6 x 6 matrix of Li et al., "RotorTM", IEEE T-RO 2023, eq. 18 to 21, in its dual form, with drones
+that are not held in their centres of mass.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_description.compiled import compiled
+from musls_sim.plants.bodies import POSITION, VELOCITY
+from musls_sim.plants.massless.bodies import follow, free_rates, place
+from musls_sim.plants.massless.columns import (
+    ALONG,
+    BEFORE,
+    DRONE_TURN,
+    FREE,
+    FREE_ACCELERATION,
+    GAP,
+    INVERSE,
+    INVERSE_MASS,
+    LENGTH,
+    LOAD_ARM,
+    LOAD_TURN,
+    OWN,
+    POINT_DRONE,
+    POINT_LOAD,
+    RATE,
+    TAUT,
+    TENSION,
+    TENSION_NOISE,
+    V,
+    W,
+)
+from musls_sim.plants.massless.complementarity import solve_active, solve_complementarity
+
+SOFT = 1e-9
+"""Share by which the cables of prescribed drones give way: their matrix may be singular."""
+
+
+@compiled()
+def rates(t, y, speed, now, wind, body, enu, out):
+    """Derivatives in a state, with the cables taut that are marked so.
+
+    Tensions, gaps and rates of the cables are left in `t.cables`, powers in `t.power`.
+
+    Args:
+        t: Tables.
+        y: State, (1 + n, STATE); that of prescribed drones is overwritten.
+        speed: Rotor speeds, (n, n_rotors).
+        now: Time since the begin of the period, for prescribed drones.
+        wind: Air velocity, (3,).
+        body: `PlantInputs.wrench_body`.
+        enu: `PlantInputs.wrench_enu`.
+        out: Result, (1 + n, STATE).
+    """
+    free_motion(t, y, speed, now, wind, body, enu, out)
+    m = gather(t, 1.0)
+    if m > 0:
+        for i in range(m):
+            t.basis[i] = 1.0
+            t.right[i] = t.cables[int(t.who[i]), FREE_ACCELERATION]
+        solve_active(t.matrix, t.right, t.basis, m, t.factor, t.solution)
+    share_tensions(t, m, out)
+
+
+@compiled()
+def free_motion(t, y, speed, now, wind, body, enu, out):
+    """Derivatives without cables; directions, gaps and free accelerations of the cables."""
+    t.power[0] = t.power[1] = 0.0
+    for i in range(y.shape[0]):
+        if t.bodies[i, FREE] != 0.0:
+            place(y[i], t.motion[i])
+            free_rates(t, i, y[i], speed, wind, body, enu, out[i])
+        else:
+            follow(t.path[i - 1], now, y[i], out[i])
+            place(y[i], t.motion[i])
+    for k in range(t.cables.shape[0]):
+        cable_geometry(t, k, y, out)
+
+
+@compiled()
+def cable_geometry(t, k, y, out):
+    """Direction, gap, rate, free acceleration and levers of cable k, see the module."""
+    c = t.cables[k]
+    load, drone = t.motion[0], t.motion[k + 1]
+    p, q = t.bodies[0], t.bodies[k + 1]
+    l0, l1, l2 = _turned(load, c[POINT_LOAD], c[POINT_LOAD + 1], c[POINT_LOAD + 2])
+    d0, d1, d2 = _turned(drone, c[POINT_DRONE], c[POINT_DRONE + 1], c[POINT_DRONE + 2])
+    x = drone[POSITION] + d0 - load[POSITION] - l0
+    e = drone[POSITION + 1] + d1 - load[POSITION + 1] - l1
+    z = drone[POSITION + 2] + d2 - load[POSITION + 2] - l2
+    distance = np.sqrt(x * x + e * e + z * z)
+    inverse = 1.0 / distance if distance > 0.0 else 0.0
+    u0, u1, u2 = x * inverse, e * inverse, z * inverse
+    a0, a1, a2 = _point_velocity(load, l0, l1, l2)
+    b0, b1, b2 = _point_velocity(drone, d0, d1, d2)
+    v0, v1, v2 = b0 - a0, b1 - a1, b2 - a2
+    rate = u0 * v0 + u1 * v1 + u2 * v2
+    across = v0 * v0 + v1 * v1 + v2 * v2 - rate * rate
+    a0, a1, a2 = _point_acceleration(load, y[0], out[0], c[POINT_LOAD : POINT_LOAD + 3])
+    b0, b1, b2 = _point_acceleration(drone, y[k + 1], out[k + 1], c[POINT_DRONE : POINT_DRONE + 3])
+    c[GAP], c[RATE] = distance - c[LENGTH], rate
+    c[FREE_ACCELERATION] = (
+        u0 * (b0 - a0) + u1 * (b1 - a1) + u2 * (b2 - a2) + max(across, 0.0) * inverse
+    )
+    c[ALONG], c[ALONG + 1], c[ALONG + 2] = u0, u1, u2
+    s0, s1, s2 = _lever(load, c[POINT_LOAD : POINT_LOAD + 3], u0, u1, u2)
+    c[LOAD_ARM], c[LOAD_ARM + 1], c[LOAD_ARM + 2] = s0, s1, s2
+    for i in range(3):
+        at = INVERSE + 3 * i
+        c[LOAD_TURN + i] = p[at] * s0 + p[at + 1] * s1 + p[at + 2] * s2
+    s0, s1, s2 = _lever(drone, c[POINT_DRONE : POINT_DRONE + 3], u0, u1, u2)
+    for i in range(3):
+        at = INVERSE + 3 * i
+        c[DRONE_TURN + i] = q[at] * s0 + q[at + 1] * s1 + q[at + 2] * s2
+    c[OWN] = q[INVERSE_MASS] + (
+        s0 * c[DRONE_TURN] + s1 * c[DRONE_TURN + 1] + s2 * c[DRONE_TURN + 2]
+    )
+
+
+@compiled()
+def _turned(m, x, y, z):
+    """Body vector in the world."""
+    return (
+        m[0] * x + m[1] * y + m[2] * z,
+        m[3] * x + m[4] * y + m[5] * z,
+        m[6] * x + m[7] * y + m[8] * z,
+    )
+
+
+@compiled()
+def _point_velocity(m, x, y, z):
+    """Velocity of a point of a body at an arm in the world."""
+    wx, wy, wz = m[12], m[13], m[14]
+    return (
+        m[VELOCITY] + wy * z - wz * y,
+        m[VELOCITY + 1] + wz * x - wx * z,
+        m[VELOCITY + 2] + wx * y - wy * x,
+    )
+
+
+@compiled()
+def _point_acceleration(m, y, out, r):
+    """Acceleration of a point r of a body: a + alpha x r + omega x (omega x r), in the world."""
+    wx, wy, wz = y[W], y[W + 1], y[W + 2]
+    ax, ay, az = out[W], out[W + 1], out[W + 2]
+    cx, cy, cz = wy * r[2] - wz * r[1], wz * r[0] - wx * r[2], wx * r[1] - wy * r[0]
+    x, e, z = _turned(
+        m,
+        ay * r[2] - az * r[1] + wy * cz - wz * cy,
+        az * r[0] - ax * r[2] + wz * cx - wx * cz,
+        ax * r[1] - ay * r[0] + wx * cy - wy * cx,
+    )
+    return out[V] + x, out[V + 1] + e, out[V + 2] + z
+
+
+@compiled()
+def _lever(m, r, u0, u1, u2):
+    """Moment of a world direction at the point r of a body, in its frame: r x R^T u."""
+    x = m[0] * u0 + m[3] * u1 + m[6] * u2
+    y = m[1] * u0 + m[4] * u1 + m[7] * u2
+    z = m[2] * u0 + m[5] * u1 + m[8] * u2
+    return r[1] * z - r[2] * y, r[2] * x - r[0] * z, r[0] * y - r[1] * x
+
+
+@compiled()
+def gather(t, least):
+    """List the cables marked with at least `least` and fill their matrix D.
+
+    Returns:
+        Their number; which they are is in `t.who`.
+    """
+    m = 0
+    cables, inverse_mass = t.cables, t.bodies[0, INVERSE_MASS]
+    for k in range(cables.shape[0]):
+        if cables[k, TAUT] < least:
+            continue
+        c = cables[k]
+        t.who[m] = k
+        for j in range(m):
+            t.matrix[m, j] = t.matrix[j, m] = coupling(t, c, cables[int(t.who[j])])
+        d = inverse_mass
+        for i in range(3):
+            d += c[LOAD_ARM + i] * c[LOAD_TURN + i]
+        t.matrix[m, m] = d + (c[OWN] if c[OWN] > 0.0 else SOFT * d)
+        m += 1
+    t.who[cables.shape[0]] = m
+    return m
+
+
+@compiled()
+def coupling(t, c, o):
+    """Effect of the tension of one cable on the distance of another one, D_jk [1/kg]."""
+    d = t.bodies[0, INVERSE_MASS] * (
+        c[ALONG] * o[ALONG] + c[ALONG + 1] * o[ALONG + 1] + c[ALONG + 2] * o[ALONG + 2]
+    )
+    for i in range(3):
+        d += c[LOAD_ARM + i] * o[LOAD_TURN + i]
+    return d
+
+
+@compiled()
+def share_tensions(t, m, out):
+    """Give the tensions in `t.solution` to the cables and their accelerations to the bodies.
+
+    Args:
+        t: Tables.
+        m: Number of cables in `t.who`.
+        out: Derivatives, changed in place.
+    """
+    for k in range(t.cables.shape[0]):
+        t.cables[k, TENSION] = 0.0
+    for i in range(m):
+        t.cables[int(t.who[i]), TENSION] = t.solution[i]
+    for i in range(m):
+        k = int(t.who[i])
+        pull(t, k, t.solution[i], V, out)
+        if t.bodies[k + 1, FREE] == 0.0:  # the drone's power goes into the cable
+            c, s = t.cables[k], 0.0
+            l0, l1, l2 = _turned(
+                t.motion[k + 1], c[POINT_DRONE], c[POINT_DRONE + 1], c[POINT_DRONE + 2]
+            )
+            v0, v1, v2 = _point_velocity(t.motion[k + 1], l0, l1, l2)
+            s = c[ALONG] * v0 + c[ALONG + 1] * v1 + c[ALONG + 2] * v2
+            t.power[0] += t.solution[i] * s
+
+
+@compiled()
+def pull(t, k, amount, at, y):
+    """Add a tension's accelerations to derivatives, or an impulse's velocities to a state.
+
+    Args:
+        t: Tables.
+        k: The cable.
+        amount: Tension [N] or impulse [N s].
+        at: Column of the velocity, V; the body rate stands 3 behind it.
+        y: Derivatives or state, changed in place.
+    """
+    c = t.cables[k]
+    load, drone = amount * t.bodies[0, INVERSE_MASS], amount * t.bodies[k + 1, INVERSE_MASS]
+    for i in range(3):
+        y[0, at + i] += load * c[ALONG + i]
+        y[0, at + 3 + i] += amount * c[LOAD_TURN + i]
+        if t.bodies[k + 1, FREE] != 0.0:
+            y[k + 1, at + i] -= drone * c[ALONG + i]
+            y[k + 1, at + 3 + i] -= amount * c[DRONE_TURN + i]
+
+
+@compiled()
+def tensions_by_complementarity(t, out):
+    """Decide which of the cables at their length stay so, and apply their tensions.
+
+    The cables marked 1 in the column TAUT are at their length and do not separate. Of them those
+    become taut whose tension is positive when all together satisfy 0 <= T, d'' <= 0, T d'' = 0. A
+    tension that is zero but for rounding leaves a taut cable taut and a slack one slack.
+
+    Args:
+        t: Tables; `free_motion` was called with `out`; BEFORE says which cables were taut.
+        out: Derivatives without cables, changed in place.
+    """
+    m = gather(t, 1.0)
+    noise = t.parameters[TENSION_NOISE]
+    for i in range(m):
+        t.right[i] = t.cables[int(t.who[i]), FREE_ACCELERATION]
+        t.basis[i] = 1.0
+    solve_complementarity(t.matrix, t.right, m, t.basis, t.factor, t.solution)
+    share_tensions(t, m, out)
+    for i in range(m):
+        c = t.cables[int(t.who[i])]
+        if c[BEFORE] == 0.0:
+            c[TAUT] = 1.0 if t.solution[i] > noise else 0.0
+            continue
+        closing = -t.right[i]
+        for j in range(m):
+            closing += t.matrix[i, j] * t.solution[j]
+        c[TAUT] = 1.0 if t.solution[i] > 0.0 or closing <= noise * c[OWN] else 0.0

@@ -1,0 +1,155 @@
+"""All arrays of one system with massless cables in one piece of memory, see `elastic.tables`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.compiled import compiled
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Tables(NamedTuple):
+    """State, constants and work space; columns in `columns`. n drones, k corners.
+
+    Attributes:
+        state: (1 + n, STATE).
+        begin: The same at the begin of the step.
+        first: Derivatives at the begin of the step; only columns used are defined.
+        rate: Derivatives of a stage.
+        total: Weighted sum of derivatives.
+        bodies: (1 + n, BODY).
+        motion: Motion in the columns of `plants.bodies`, (1 + n, 18).
+        cables: (n, CABLE).
+        corners: (k, CORNER).
+        rotors: From `rotor_table`, (n, n_rotors, 8).
+        speed: Rotor speeds now, (n, n_rotors).
+        speed_begin: The same at the begin of the period.
+        speed_middle: The same in the middle of the step.
+        speed_end: The same at its end.
+        path: Cubic path of each prescribed drone in the period, see `bodies.follow`, (n, 10, 3).
+        matrix: Effect of tensions on the second derivatives of the distances, of the cables
+            at their length, (n, n).
+        factor: Cholesky factor of a part of it, (n, n).
+        right: (n,).
+        solution: (n,).
+        spare: (n,).
+        who: Cables of the rows of `matrix`, then their number, as floats, (n + 1,).
+        basis: Which of them the complementarity problem has active, (n,).
+        parameters: (PARAMETERS,).
+        sums: (SUMS,).
+        power: Power of drives and of losses in a stage, their means, and those of the
+            first stage, (6,).
+        events: (MOST_EVENTS, EVENT).
+        held: Wind and wrenches of the last period, to see whether they changed.
+        wrench: Work space, (6,).
+        shown: Columns of `PlantState.motion`, (1 + n, 16).
+        force: `PlantState.cable_force_n` as (n, 6).
+        peak: Largest tension of each cable in the period, (n,).
+    """
+
+    state: Array
+    begin: Array
+    first: Array
+    rate: Array
+    total: Array
+    bodies: Array
+    motion: Array
+    cables: Array
+    corners: Array
+    rotors: Array
+    speed: Array
+    speed_begin: Array
+    speed_middle: Array
+    speed_end: Array
+    path: Array
+    matrix: Array
+    factor: Array
+    right: Array
+    solution: Array
+    spare: Array
+    who: Array
+    basis: Array
+    parameters: Array
+    sums: Array
+    power: Array
+    events: Array
+    held: Array
+    wrench: Array
+    shown: Array
+    force: Array
+    peak: Array
+
+
+def packed(tables: Tables) -> tuple[Array, Integers, Tables]:
+    """Move all tables into one piece of memory.
+
+    Returns:
+        The memory, place and shape of each table in it, (fields, 4), and views of it.
+    """
+    arrays = [np.ascontiguousarray(table, float) for table in tables]
+    memory = np.concatenate([array.ravel() for array in arrays])
+    at, places, views = 0, [], []
+    for array in arrays:
+        views.append(memory[at : at + array.size].reshape(array.shape))
+        places.append([at, *array.shape, *[1] * (3 - array.ndim)])
+        at += array.size
+    return memory, np.array(places, np.int64), Tables(*views)
+
+
+@compiled()
+def _row(memory, place):
+    return memory[place[0] : place[0] + place[1]]
+
+
+@compiled()
+def _table(memory, place):
+    return memory[place[0] : place[0] + place[1] * place[2]].reshape((place[1], place[2]))
+
+
+@compiled()
+def _block(memory, place):
+    end = place[0] + place[1] * place[2] * place[3]
+    return memory[place[0] : end].reshape((place[1], place[2], place[3]))
+
+
+@compiled()
+def unpack(x, p):
+    """Make the tables of the memory and its layout."""
+    return Tables(
+        _table(x, p[0]),  # state
+        _table(x, p[1]),  # begin
+        _table(x, p[2]),  # first
+        _table(x, p[3]),  # rate
+        _table(x, p[4]),  # total
+        _table(x, p[5]),  # bodies
+        _table(x, p[6]),  # motion
+        _table(x, p[7]),  # cables
+        _table(x, p[8]),  # corners
+        _block(x, p[9]),  # rotors
+        _table(x, p[10]),  # speed
+        _table(x, p[11]),  # speed_begin
+        _table(x, p[12]),  # speed_middle
+        _table(x, p[13]),  # speed_end
+        _block(x, p[14]),  # path
+        _table(x, p[15]),  # matrix
+        _table(x, p[16]),  # factor
+        _row(x, p[17]),  # right
+        _row(x, p[18]),  # solution
+        _row(x, p[19]),  # spare
+        _row(x, p[20]),  # who
+        _row(x, p[21]),  # basis
+        _row(x, p[22]),  # parameters
+        _row(x, p[23]),  # sums
+        _row(x, p[24]),  # power
+        _table(x, p[25]),  # events
+        _row(x, p[26]),  # held
+        _row(x, p[27]),  # wrench
+        _table(x, p[28]),  # shown
+        _table(x, p[29]),  # force
+        _row(x, p[30]),  # peak
+    )

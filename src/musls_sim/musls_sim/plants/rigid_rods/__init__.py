@@ -1,0 +1,1 @@
+"""Rigid rods: load and drones as one composite body."""

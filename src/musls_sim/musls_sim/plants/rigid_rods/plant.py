@@ -1,0 +1,244 @@
+"""Load and drones joined by rigid rods, the plant `cable_model: rigid_rods`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.errors import ConfigError
+from musls_description.system import SlungLoadSystem
+from musls_sim.physics import CONTROL_PERIOD_S
+from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.energy import EnergyAudit
+from musls_sim.plants.interface import (
+    Change,
+    PlantInputs,
+    PlantState,
+    Reaction,
+    SimulationDiverged,
+)
+from musls_sim.plants.massless import columns as c
+from musls_sim.plants.massless.build_tables import build_tables
+from musls_sim.plants.massless.contact import contact_step_s
+from musls_sim.plants.massless.start import Motion
+from musls_sim.plants.massless.step import SPEED_LIMIT_M_S
+from musls_sim.plants.massless.tables import packed
+from musls_sim.plants.rigid_links.stability import substeps
+from musls_sim.plants.rigid_rods.composite import Composite
+from musls_sim.plants.rigid_rods.step import advance
+
+Array = NDArray[np.float64]
+
+MISS_M = 1e-6
+MISS_M_S = 1e-6
+"""By how much lengths and velocities of a start may miss those of a rigid structure."""
+
+
+class RigidRodsPlant:
+    """One rigid body of load, massless rods and drones, see `interface.Plant`.
+
+    The structure is the one of the start: whoever builds the plant places the drones. A rod is
+    clamped at both ends, so that the force in it follows from its drone's balance.
+
+    Attributes:
+        tables: Arrays of the parts.
+        composite: Masses of the whole.
+    """
+
+    cable_model = "rigid_rods"
+
+    def __init__(
+        self,
+        system: SlungLoadSystem,
+        start: Motion,
+        *,
+        physics_step_s: float | None = None,
+        gravity_m_s2: float = 9.80665,
+        ground_height_enu_m: float | None = 0.0,
+        rotor_speed_rad_s: Array | None = None,
+    ) -> None:
+        """Join the bodies where they are.
+
+        Args:
+            system: What to build; the cables' lengths are those of the rods.
+            start: Motion of load and drones at time 0.
+            physics_step_s: Longest time step; None takes 4 ms.
+            gravity_m_s2: Gravity.
+            ground_height_enu_m: Height of the ground, None for no ground.
+            rotor_speed_rad_s: Rotor speeds at time 0, (n_drones, n_rotors); default at rest.
+
+        Raises:
+            ConfigError: The bodies are not a rod apart, or do not move as one.
+        """
+        self.system = system
+        self.gravity_m_s2 = gravity_m_s2
+        self.period_s = CONTROL_PERIOD_S
+        self.substeps = substeps(CONTROL_PERIOD_S if physics_step_s is None else physics_step_s)
+        self.physics_step_s = self.period_s / self.substeps
+        self.composite = whole = Composite.of(system, start)
+        _check_rates(whole, start)
+        tables = build_tables(
+            system,
+            start,
+            gravity_m_s2=gravity_m_s2,
+            ground_height_enu_m=ground_height_enu_m,
+            step_s=self.physics_step_s,
+            restitution=0.0,
+        )
+        self._memory, self._places, self.tables = packed(tables)
+        t, n = self.tables, system.n_drones
+        self._parts = np.hstack([whole.place_m, whole.attitude.reshape(1 + n, 9)])
+        self._hooks = self._rod_ends()
+        self._body = np.zeros(c.BODY)
+        self._body[c.MASS], self._body[c.INVERSE_MASS] = whole.mass_kg, 1.0 / whole.mass_kg
+        self._body[c.INERTIA : c.INERTIA + 9] = whole.inertia_kg_m2.ravel()
+        self._body[c.INVERSE : c.INVERSE + 9] = np.linalg.inv(whole.inertia_kg_m2).ravel()
+        self._states = np.zeros((5, c.STATE))
+        self._set_state(start)
+        self._whole, self._outside = np.zeros(18), np.zeros((1 + n, 6))
+        corners = t.corners[:8, :3] + whole.place_m[0]  # of the load, on which the whole stands
+        t.parameters[c.CONTACT_STEP] = min(
+            t.parameters[c.CONTACT_STEP],
+            contact_step_s(whole.mass_kg, whole.inertia_kg_m2, corners),
+        )
+        t.bodies[:, c.STIFFNESS] *= whole.mass_kg / t.bodies[:, c.MASS]
+        t.bodies[:, c.DAMPING] *= whole.mass_kg / t.bodies[:, c.MASS]
+        if rotor_speed_rad_s is not None:
+            t.speed[:] = rotor_speed_rad_s
+        t.speed_end[:] = t.speed
+        self.state = PlantState(t.shown, t.speed, t.force.reshape(n, 2, 3), t.peak)
+        self.reaction = Reaction.zeros(system)
+        self._periods = 0
+        self._advance(PlantInputs.zeros(system), 0.0)
+        self._start_j = self.energy_j
+
+    def _rod_ends(self) -> Array:
+        """Ends of the rods on load and drone from the centre of the whole, (n, 6)."""
+        place, attitude = self.composite.place_m, self.composite.attitude
+        ends = []
+        for i, (rod, drone) in enumerate(zip(self.system.cables, self.system.drones, strict=True)):
+            anchor = place[0] + np.array(self.system.load.cable_attachments_m[i])
+            hook = place[1 + i] + attitude[1 + i] @ np.array(drone.cable_attachment_m)
+            length = float(np.linalg.norm(hook - anchor))
+            if abs(length - rod.length_m) > MISS_M:
+                raise ConfigError(
+                    f"rod_{i + 1} of {rod.length_m:g} m (cables.{i}.length_m) does not fit: "
+                    f"load and drone_{i + 1} are {length:.6g} m apart"
+                )
+            ends.append([*anchor, *hook])
+        return np.array(ends)
+
+    def _set_state(self, start: Motion) -> None:
+        """State of the whole from that of the load."""
+        y = self._states[0]
+        w, x, y_, z = start.orientation_wxyz[0]
+        turn = np.array(
+            [
+                [1 - 2 * (y_ * y_ + z * z), 2 * (x * y_ - w * z), 2 * (x * z + w * y_)],
+                [2 * (x * y_ + w * z), 1 - 2 * (x * x + z * z), 2 * (y_ * z - w * x)],
+                [2 * (x * z - w * y_), 2 * (y_ * z + w * x), 1 - 2 * (x * x + y_ * y_)],
+            ]
+        )
+        back, omega = -self.composite.place_m[0], start.omega_body_rad_s[0]
+        y[c.X : c.X + 3] = start.position_enu_m[0] + turn @ back
+        y[c.Q : c.Q + 4] = start.orientation_wxyz[0]
+        y[c.V : c.V + 3] = start.velocity_enu_m_s[0] + turn @ np.cross(omega, back)
+        y[c.W : c.W + 3] = omega
+
+    # -------------------------------------------------------------------------------- the step
+
+    @property
+    def time_s(self) -> float:
+        """Simulated time, exact multiple of the period."""
+        return self._periods * self.period_s
+
+    @property
+    def refined_periods(self) -> int:
+        """Periods with steps shorter than the usual."""
+        return int(self.tables.sums[c.REFINED])
+
+    def step(self, inputs: PlantInputs) -> None:
+        """Advance one control period, see `interface.Plant.step`."""
+        if inputs.motion is not None:
+            raise ConfigError(
+                "the cable model 'rigid_rods' leaves nothing to predict where the drones are "
+                "moved: they carry the load along; choose cable_model: massless"
+            )
+        if self._advance(inputs, self.period_s) < 0:
+            raise SimulationDiverged(
+                f"simulation diverged at {self.time_s:.3f} s: the structure moves faster than "
+                f"{SPEED_LIMIT_M_S:g} m/s; check rotor commands, wind and forces"
+            )
+        self._periods += 1
+
+    def _advance(self, inputs: PlantInputs, period_s: float) -> int:
+        return int(
+            advance(
+                self._memory,
+                self._places,
+                self._whole,
+                self._body,
+                self._states,
+                self._parts,
+                self._outside,
+                self._hooks,
+                period_s,
+                inputs.rotor_command_rad_s,
+                inputs.wind_enu_m_s,
+                inputs.wrench_body,
+                inputs.wrench_enu,
+            )
+        )
+
+    def apply(self, change: Change) -> None:
+        """Change the system between two periods, see `interface.Plant.apply`."""
+        if not isinstance(change, RotorEfficiency):
+            raise ConfigError(refusal(change, self.cable_model))
+        scale_rotors(self.system, self.tables.rotors, change)
+
+    def cable_nodes_enu_m(self, index: int) -> Array:
+        """Points of rod `index` (from 0) from the load to the drone, (links + 1, 3)."""
+        turn = self._whole[:9].reshape(3, 3)
+        ends = self._whole[9:12] + self._hooks[index].reshape(2, 3) @ turn.T
+        points: Array = np.linspace(ends[0], ends[1], self.system.cables[index].links + 1)
+        return points
+
+    @property
+    def energy_j(self) -> float:
+        """Kinetic and potential energy [J]."""
+        y, whole = self._states[0], self.composite
+        v, omega = y[c.V : c.V + 3], y[c.W : c.W + 3]
+        kinetic = 0.5 * (whole.mass_kg * v @ v + omega @ whole.inertia_kg_m2 @ omega)
+        return float(kinetic + whole.mass_kg * self.gravity_m_s2 * y[c.X + 2])
+
+    @property
+    def audit(self) -> EnergyAudit:
+        """Work, losses and energies since the start."""
+        sums = self.tables.sums
+        return EnergyAudit(
+            float(sums[c.WORK]),
+            float(sums[c.ABSOLUTE_WORK]),
+            float(sums[c.LOSS]),
+            self._start_j,
+            self.energy_j,
+        )
+
+    @property
+    def spurious_energy_j(self) -> float:
+        """Energy that the integration made from nothing so far; 0 if it only took some."""
+        return max(0.0, -self.audit.missing_j)
+
+
+def _check_rates(whole: Composite, start: Motion) -> None:
+    """Refuse a start in which the drones do not move with the load."""
+    velocity, omega = whole.velocities(start)
+    miss = np.maximum(
+        np.abs(velocity - start.velocity_enu_m_s).max(axis=1),
+        np.abs(omega - start.omega_body_rad_s).max(axis=1),
+    )
+    worst = int(miss.argmax())
+    if miss[worst] > MISS_M_S:
+        raise ConfigError(
+            f"drone_{worst} does not move with the load (off by {miss[worst]:.3g} m/s or rad/s): "
+            "rods are rigid"
+        )
