@@ -18,7 +18,7 @@ from musls_control.mission import (
     hold_plan,
 )
 from musls_description.errors import ConfigError
-from musls_description.slung import slung_system
+from musls_description.slung import extended_load, slung_system
 from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
@@ -132,6 +132,8 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
             f"physics.engine = {scenario.physics.engine}: Gazebo has rigid links only, not "
             f"cable_model = {scenario.cable_model}"
         )
+    if scenario.cable_model in ("rigid_links", "elastic"):
+        extended_load(scenario.system, f"cable_model = {scenario.cable_model}")
     return PLANTS[scenario.cable_model](
         PlantSetup(
             scenario.system,
