@@ -257,8 +257,8 @@ class _Rods(_Law):
             spin, alpha = relative @ (aim.T @ spin[0]), relative @ (aim.T @ alpha[0])
             moment += rate * spin + self.inertia @ (alpha - np.cross(omega, spin))
         lift = self.mass * wanted @ turn[:, 2]
-        found = self.share @ np.concatenate([[lift], moment])
-        return found.reshape(-1, 4)
+        found: Array = (self.share @ np.concatenate([[lift], moment])).reshape(-1, 4)
+        return found
 
 
 def _direction(vector: Array, rate: Array, second: Array) -> tuple[Array, Array, Array]:
