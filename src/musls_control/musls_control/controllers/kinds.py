@@ -21,7 +21,10 @@ Array = NDArray[np.float64]
 CONTROLLERS: Registry[Any] = Registry(
     "controller",
     "musls.controllers",
-    {"payload": "musls_control.controllers.payload:PayloadSpec"},
+    {
+        "payload": "musls_control.controllers.payload:PayloadSpec",
+        "rotortm": "musls_control.controllers.rotortm:RotorTmSpec",
+    },
 )
 """Specifications by kind: classes made with `spec` that have `kind` and `build(setup)`."""
 

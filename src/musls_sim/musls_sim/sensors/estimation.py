@@ -28,13 +28,16 @@ Array = NDArray[np.float64]
 
 @spec
 class TruthSpec:
-    """Ground truth: the drones know their state exactly.
+    """Ground truth: the drones know their state exactly, or with noise as in RotorTM (eq. 75, 76).
 
     Attributes:
         kind: "truth".
+        noise: Standard deviation of white noise on all components of load and drones, fresh each
+            control period: positions [m], velocities [m/s], attitudes [rad], body rates [rad/s].
     """
 
     kind: Literal["truth"] = "truth"
+    noise: NonNegative = 0.0
 
 
 @spec
@@ -81,15 +84,41 @@ class Estimator(Protocol):
 class Truth:
     """Ground truth."""
 
-    def __init__(self, state: PlantState) -> None:
-        """Start with the plant's state."""
+    def __init__(
+        self,
+        state: PlantState,
+        noise: float = 0.0,
+        generator: np.random.Generator | None = None,
+    ) -> None:
+        """Start with the plant's state.
+
+        Args:
+            state: The plant's state at time 0.
+            noise: Standard deviation of all components, see `TruthSpec`.
+            generator: Source of the noise.
+        """
         self.estimate = Estimate.zeros(len(state.position_enu_m) - 1, len(state.tension_n))
+        self._noise, self._generator = noise, generator
         self.step(state)
 
     def step(self, state: PlantState) -> None:
-        """Copy the state."""
+        """Copy the state, with noise if there is to be some."""
         self.estimate.data[:] = state.motion
         self.estimate.tension_n[:] = state.tension_n
+        if self._noise > 0.0 and self._generator is not None:
+            self._add_noise(self._noise * self._generator.standard_normal((len(state.motion), 12)))
+
+    def _add_noise(self, noise: Array) -> None:
+        """Add noise of position, velocity, attitude and body rate, (bodies, 12)."""
+        data = self.estimate.data
+        data[:, 0:6] += noise[:, 0:6]
+        data[:, 10:13] += noise[:, 9:12]
+        angle = np.linalg.norm(noise[:, 6:9], axis=1)[:, None]
+        axis = noise[:, 6:9] * (0.5 * np.sinc(angle / (2.0 * np.pi)))
+        w, v = data[:, 6:7].copy(), data[:, 7:10].copy()
+        c = np.cos(0.5 * angle)
+        data[:, 6:7] = w * c - np.sum(v * axis, axis=1)[:, None]
+        data[:, 7:10] = w * axis + c * v + np.cross(v, axis)
 
 
 class MotionCapture:

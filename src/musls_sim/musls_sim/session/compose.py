@@ -183,8 +183,10 @@ def _estimator(
     with_load: bool,
 ) -> Estimator:
     """Estimator of the scenario; an autopilot with sensors of its own is told the truth."""
-    if isinstance(scenario.estimation, TruthSpec) or autopilot.has_sensors:
+    if autopilot.has_sensors:
         return Truth(plant.state)
+    if isinstance(scenario.estimation, TruthSpec):
+        return Truth(plant.state, scenario.estimation.noise, generator)
     return MotionCapture(
         scenario.estimation,
         plant.state,
