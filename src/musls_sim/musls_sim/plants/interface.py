@@ -238,7 +238,6 @@ class Plant(Protocol):
         period_s: Time that one call of `step` advances, the control period.
         physics_step_s: Time step of the physics; an integer number of them makes a period.
         substeps: That number.
-        refined_periods: Periods that needed finer steps than that.
         spurious_energy_j: Energy that the integration made from nothing so far.
         reaction: What prescribed motion takes.
     """
@@ -248,7 +247,6 @@ class Plant(Protocol):
     period_s: float
     physics_step_s: float
     substeps: int
-    refined_periods: int
     reaction: Reaction
 
     @property
@@ -258,6 +256,10 @@ class Plant(Protocol):
     @property
     def time_s(self) -> float:
         """Simulated time [s]."""
+
+    @property
+    def refined_periods(self) -> int:
+        """Periods that needed finer steps than the usual."""
 
     @property
     def spurious_energy_j(self) -> float:

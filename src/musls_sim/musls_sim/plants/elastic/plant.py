@@ -10,8 +10,9 @@ from musls_description.spawn import Configuration
 from musls_description.system import RigSystem, SlungLoadSystem
 from musls_sim.driving.spec import RigSpec
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.changes import CutCable, LoadMass, RotorEfficiency, refusal, scale_rotors
 from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic.cuts import BreakLog, cut
 from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.general import is_flipped, rig_parts
 from musls_sim.plants.elastic.line import line_of
@@ -132,6 +133,8 @@ class ElasticPlant:
         self._anchor_paths = np.zeros((len(rig.bodies) - 1 - n, 2, 18))
         self._follow_anchors()
         self.reaction = Reaction.zeros(system)
+        self._breaks = BreakLog()
+        self.happened = self._breaks.happened
         self._motion: PrescribedMotion | None = None
         self._show()
         self._check_break()
@@ -166,6 +169,7 @@ class ElasticPlant:
                 engine.wrench_enu = inputs.wrench_enu.copy()
                 engine.wrench_enu[0] += self._motion.load_wrench(self.time_s + self.period_s / 2)
         engine.step()
+        self._breaks.note(engine, frozenset(self._flipped.tolist()))
         self._show()
         if self._motion is not None:
             self._note_reaction()
@@ -268,9 +272,27 @@ class ElasticPlant:
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
-        if not isinstance(change, RotorEfficiency):
+        if isinstance(change, CutCable):
+            cut(self.engine, change, from_end_a=change.cable - 1 in self._flipped)
+            self._breaks.skip(self.engine)
+        elif isinstance(change, LoadMass):
+            self._change_load(change.mass_kg)
+        elif isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self.engine.tables.rotors, change)
+        else:
             raise ConfigError(refusal(change, self.cable_model))
-        scale_rotors(self.system, self.engine.tables.rotors, change)
+
+    def _change_load(self, mass_kg: float) -> None:
+        """Give the load another mass; velocities stay, energy is counted anew."""
+        row = self.engine.tables.bodies[0]
+        factor = mass_kg / row[c.B_MASS]
+        row[c.B_MASS] = mass_kg
+        row[c.B_INVERSE : c.B_INVERSE + 9] /= factor
+        for first, size in (
+            (c.B_INERTIA, 9), (c.IW, 9), (c.BL, 3), (c.BLS, 3)
+        ):  # fmt: skip
+            row[first : first + size] *= factor
+        self.engine.restart()
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Nodes of cable `index` (from 0) from end 1 (the load) to end 2, (segments + 1, 3)."""
@@ -304,6 +326,7 @@ class ElasticPlant:
         sums = self.engine.tables.sums
         audit.work_j, audit.absolute_work_j = float(sums[c.WORK]), float(sums[c.ABSOLUTE_WORK])
         audit.loss_j = float(sums[c.LOSS_CABLES] + sums[c.LOSS_GROUND])
+        audit.break_j = float(sums[c.LOSS_BREAK])
         audit.start_j = self.engine.start_energy_j
         audit.energy_j = float(self.engine.energy_j().sum())
 
