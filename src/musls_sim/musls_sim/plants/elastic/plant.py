@@ -128,13 +128,12 @@ class ElasticPlant:
             np.array([cable.length_m for cable in rig.cables]),
             bool(system.winches or system.wheels),
         )
-        self.happened: list[PlantEvent] = []
+        self._breaks = BreakLog()
+        self.happened: list[PlantEvent] = self._breaks.happened
         self._reels = Reels(system, self.engine, self.happened)
         self._anchor_paths = np.zeros((len(rig.bodies) - 1 - n, 2, 18))
         self._follow_anchors()
         self.reaction = Reaction.zeros(system)
-        self._breaks = BreakLog()
-        self.happened = self._breaks.happened
         self._motion: PrescribedMotion | None = None
         self._show()
         self._check_break()
