@@ -149,6 +149,7 @@ class Control:
         if controller is None or self._guidance.stage in GROUND_PHASES:
             if self._flies:
                 self._hand_back()
+                self._guidance.controller_ends(tick)
             self._autopilot(tick)
             return
         time_s = tick * self._period_s
@@ -157,6 +158,7 @@ class Control:
         commands = controller.step(time_s, self._reference.at(tick), self._estimate)
         self._put_out(commands)
         if self._level is ControlLevel.DRONE_SETPOINTS:
+            self._guidance.controller_asks(tick)
             self._autopilot(tick)
 
     def _take_over(self, controller: WatchedController, time_s: float) -> None:
@@ -169,10 +171,19 @@ class Control:
     def _hand_back(self) -> None:
         """Let the autopilot go on from the present thrust, as after a long hover."""
         self._flies = False
-        self._inputs.wrench_body[:] = 0.0
         autopilot, state = self._parts.autopilot, self._parts.plant.state
+        if self._level is ControlLevel.IDEAL_THRUST_MOMENT:
+            self._spin_up()
+        self._inputs.wrench_body[:] = 0.0
         if self._level is not ControlLevel.DRONE_SETPOINTS and hasattr(autopilot, "resume"):
             autopilot.resume(state.rotor_speed_rad_s, self._estimate)
+
+    def _spin_up(self) -> None:
+        """Let the rotors, which were at rest, carry what the ideal wrenches carried."""
+        wrench, speeds = self._inputs.wrench_body[1:], self._command.omega_cmd_rad_s
+        mix = ThrustMomentToRotors(self._parts.plant.system)
+        mix(np.column_stack([wrench[:, 5], wrench[:, 0:3]]), speeds)
+        self._parts.plant.state.rotor_speed_rad_s[:] = speeds
 
     def _put_setpoints(self, commands: Array) -> None:
         rows = self._setpoint.data
