@@ -49,7 +49,6 @@ from musls_sim.plants.massless.columns import (
     VALUE,
     WORK,
     Q,
-    V,
     W,
     X,
 )
@@ -67,11 +66,11 @@ from musls_sim.plants.massless.rates import (
     coupling,
     free_motion,
     gather,
-    pull,
+    pull_with,
     rates,
     tensions_by_complementarity,
 )
-from musls_sim.plants.massless.tables import unpack
+from musls_sim.plants.massless.tables import body_numbers, unpack
 
 SHALLOW_M = 1e-11
 """Excursion of a slack cable from its length that is not followed."""
@@ -331,7 +330,7 @@ def capture(t):
         separating = c[FREE_ACCELERATION]
         for j in range(m):
             o = t.cables[int(t.who[j])]
-            separating -= coupling(t, c, o) * o[TENSION]
+            separating -= coupling(t.bodies[0, INVERSE_MASS], c, o) * o[TENSION]
         if separating > 0.0 and c[RATE] ** 2 < 2.0 * SHALLOW_M * separating:
             c[TAUT] = 2.0
             found = True
@@ -348,7 +347,7 @@ def stop_separation(t, y):
         t.right[i], t.basis[i] = t.cables[int(t.who[i]), RATE], 1.0
     solve_active(t.matrix, t.right, t.basis, m, t.factor, t.solution)
     for i in range(m):
-        pull(t, int(t.who[i]), t.solution[i], V, y)
+        pull_with(t, int(t.who[i]), t.solution[i], y)
 
 
 @compiled()
@@ -369,7 +368,7 @@ def project(t):
         t.right[i] = t.cables[int(t.who[i]), RATE]
     back_substitute(t.factor, t.right, t.basis, m, t.solution)
     for i in range(m):
-        pull(t, int(t.who[i]), t.solution[i], V, y)
+        pull_with(t, int(t.who[i]), t.solution[i], y)
 
 
 @compiled()
@@ -535,14 +534,14 @@ def advance(memory, places, period, prescribed, command, wind, body, enu):
     if period > 0.0:
         t.speed[:] = t.speed_end
         t.sums[REFINED] += steps > np.ceil(period / t.parameters[STEP] - 1e-6)
-    show(t, period)
+    show(t, places, period)
     return count
 
 
 @compiled()
-def show(t, period):
+def show(t, places, period):
     """Write the state of bodies and cables for Python."""
-    collect_state(t.motion, np.arange(t.motion.shape[0]), period, t.shown)
+    collect_state(t.motion, body_numbers(places, t.motion.shape[0]), period, t.shown)
     for k in range(t.cables.shape[0]):
         t.force[k, :] = 0.0
         t.force[k, 0] = t.force[k, 3] = t.cables[k, TENSION]
