@@ -72,7 +72,9 @@ class Registry(Mapping[str, T], Generic[T]):
             UnknownName: No such name; names the near ones.
             ConfigError: It cannot be imported.
         """
-        entry: Any = self._entries.get(name, self._installed.get(name))
+        entry: Any = self._entries.get(name)
+        if entry is None:  # only now: to look through the installed packages takes 15 ms
+            entry = self._installed.get(name)
         if entry is None:
             raise UnknownName(self.unknown(name))
         if isinstance(entry, str):

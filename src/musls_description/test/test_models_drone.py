@@ -66,7 +66,7 @@ def test_motors_have_the_rotors_values_in_px4s_order():
             for plugin in world.findall(f"model[@name='x500_{i}']/plugin")
             if plugin.get("name") == "gz::sim::systems::MulticopterMotorModel"
         ]
-        assert [m["motorNumber"] for m in motors] == ["0", "1", "2", "3"]
+        assert [m["actuator_number"] for m in motors] == ["0", "1", "2", "3"]
         for j, (motor, rotor) in enumerate(zip(motors, drone.rotors, strict=True)):
             assert motor["jointName"] == f"rotor_{j}_joint"
             assert motor["linkName"] == f"rotor_{j}"

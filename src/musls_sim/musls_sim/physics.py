@@ -44,6 +44,8 @@ class PhysicsSpec:
     """How the plant is stepped.
 
     Attributes:
+        engine: "embedded" steps in our own plant, "gazebo" on a Gazebo Harmonic server in this
+            process, in lockstep, with rigid-link cables (needs Gazebo's Python bindings).
         step_size_s: Time step that divides 4 ms, or "auto" for the largest stable one.
         gravity_m_s2: Gravity.
         exact_friction: Joint friction as exact constraints (slow) instead of regularised.
@@ -52,6 +54,7 @@ class PhysicsSpec:
             come back after a jerk; 0 for none.
     """
 
+    engine: Literal["embedded", "gazebo"] = "embedded"
     step_size_s: Step = "auto"
     gravity_m_s2: Gravity = STANDARD_GRAVITY_M_S2
     exact_friction: bool = False

@@ -24,7 +24,8 @@ from musls_sim.start import BodyState, StartSpec
 def hovering(system, **options):
     """An elastic plant at rest in the air, inputs that hold it, and the rigid equilibrium."""
     share = min(1.0, system.cables[0].length_m / 2.0)  # short cables: a small formation
-    drones = formation(system, radius=share, height=1.2 + 2.0 * share)
+    height = max(1.2 + 2.0 * share, 0.7 + system.cables[0].length_m)
+    drones = formation(system, radius=share, height=height)
     rest = hanging_equilibrium(system, drones)
     speeds = trim_speeds_rad_s(system, rest)
     plant = ElasticPlant(system, rest.configuration, rotor_speed_rad_s=speeds, **options)

@@ -30,11 +30,21 @@ def add_rigid_body(model: Element, drone: Drone, friction: float) -> None:
     _add_shape(link, drone, friction)
 
 
-def add_flying_body(model: Element, drone: Drone, friction: float, where: str) -> None:
+def add_flying_body(
+    model: Element, drone: Drone, friction: float, where: str, *, flat: bool
+) -> None:
     """Add the drone with rotor links, motor plugins and PX4's sensors.
 
     The rotors' masses are taken off the body, so that both together have the description's mass,
     centre of mass and inertia.
+
+    Args:
+        model: The drone's model, changed.
+        drone: The drone.
+        friction: On the ground.
+        where: Its place in the system, for errors.
+        flat: The model is at the top of a world under its own name, which its motors then listen
+            to; in a model of one's own they take the name that it gets there.
 
     Raises:
         ConfigError: The inertia is too small for a drone with rotors out there.
@@ -52,10 +62,10 @@ def add_flying_body(model: Element, drone: Drone, friction: float, where: str) -
         add_all(joint, parent="base_link", child=f"rotor_{j}")
         add(add(joint, "axis"), "xyz", "0 0 1")
     for j, rotor in enumerate(drone.rotors):
-        _add_motor(model, j, rotor)
+        _add_motor(model, j, rotor, flat=flat)
 
 
-def _add_motor(model: Element, number: int, rotor: Rotor) -> None:
+def _add_motor(model: Element, number: int, rotor: Rotor, *, flat: bool) -> None:
     """Add Gazebo's motor model, which listens on MODEL/command/motor_speed."""
     plugin = add(
         model,
@@ -63,6 +73,8 @@ def _add_motor(model: Element, number: int, rotor: Rotor) -> None:
         filename="gz-sim-multicopter-motor-model-system",
         name="gz::sim::systems::MulticopterMotorModel",
     )
+    if flat:
+        add(plugin, "robotNamespace", model.attrib["name"])
     add_all(
         plugin,
         jointName=f"rotor_{number}_joint",
@@ -74,7 +86,8 @@ def _add_motor(model: Element, number: int, rotor: Rotor) -> None:
         motorConstant=rotor.thrust_coefficient_n_s2,
         momentConstant=rotor.moment_ratio_m,
         commandSubTopic="command/motor_speed",
-        motorNumber=number,
+        actuator_number=number,
+        motorNumber=number,  # the same for Gazebo before Harmonic
         rotorDragCoefficient=rotor.drag_n_s2_m_rad,
         rollingMomentCoefficient=0.0,
         rotorVelocitySlowdownSim=SLOWDOWN,

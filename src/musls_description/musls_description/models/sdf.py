@@ -46,6 +46,8 @@ MODEL_VERSION = "1.9"
 GRAVITY_M_S2 = 9.80665
 STEP_S = 0.004
 
+PHYSICS_SYSTEM = "gz-sim-physics-system"
+
 
 def world_sdf(
     system: SlungLoadSystem,
@@ -55,6 +57,7 @@ def world_sdf(
     name: str = "musls",
     step_s: float = STEP_S,
     gravity_m_s2: float = GRAVITY_M_S2,
+    physics_only: bool = False,
 ) -> str:
     """A world whose top-level models are joined by joints directly under it (SDF 1.10).
 
@@ -67,6 +70,7 @@ def world_sdf(
         name: Of the world; PX4_GZ_WORLD must be the same.
         step_s: Physics step.
         gravity_m_s2: Gravity.
+        physics_only: Without all of Gazebo's systems but the physics, and without pace.
 
     Raises:
         ConfigError: Unknown `drones`, a name that SDF does not allow, a joint that it cannot say.
@@ -74,6 +78,11 @@ def world_sdf(
     writer = _Writer(system, spawn, drones)
     root = Element("sdf", version=WORLD_VERSION)
     world = _add_world(root, system, name, step_s, gravity_m_s2)
+    if physics_only:
+        find(world, "physics/real_time_factor").text = "0"
+        for plugin in world.findall("plugin"):
+            if plugin.get("filename") != PHYSICS_SYSTEM:
+                world.remove(plugin)
     writer.add_models(world)
     writer.add_joints_between_models(world)
     return to_text(root, _title(system))
@@ -195,7 +204,7 @@ class _Writer:
         elif first.kind == "cable":
             self._add_cable_links(model, links, self.system.cables[first.index])
         else:
-            self._add_drone_links(model, first.index)
+            self._add_drone_links(model, first.index, flat=placed and scope.tag == "world")
         if first.kind != "cable" and self.drones != "rigid":
             _add_odometry(model)
 
@@ -216,12 +225,12 @@ class _Writer:
         visual = add_visual(element, "box", box.center_m, "0.7 0.5 0.3")
         add(add(visual, "box"), "size", numbers(box.size_m))
 
-    def _add_drone_links(self, model: Element, index: int) -> None:
+    def _add_drone_links(self, model: Element, index: int, *, flat: bool) -> None:
         drone, friction = self.system.drones[index], self.system.ground_friction
         if self.drones == "rigid":
             add_rigid_body(model, drone, friction)
         elif self.drones == "motors":
-            add_flying_body(model, drone, friction, f"drones.{index}")
+            add_flying_body(model, drone, friction, f"drones.{index}", flat=flat)
 
     def _add_cable_links(self, model: Element, links: list[Link], cable: Cable) -> None:
         for k, link in enumerate(links):

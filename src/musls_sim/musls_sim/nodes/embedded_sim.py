@@ -153,7 +153,7 @@ class EmbeddedSim(DescribedNode):
             "step_size_s": plant.physics_step_s,
             "steps": session.tick * plant.substeps,
             "refined_periods": plant.refined_periods,
-            "plant_step_us": session.plant_s / max(session.tick, 1) * 1e6,
+            "plant_step_us": session.plant_s / max(session.tick - 1, 1) * 1e6,
             "bare_dart_step_us": bare_dart_step_us(plant),
             "max_tension_n": session.max_tension_n.tolist(),
             "thrust_margin": None if hover is None else hover.thrust_margin,

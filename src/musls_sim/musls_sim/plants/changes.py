@@ -34,6 +34,34 @@ class RotorEfficiency(Change):
     efficiency: float
 
 
+@dataclass(frozen=True)
+class LoadMass(Change):
+    """The load has another mass from now on; its inertia changes in proportion.
+
+    Attributes:
+        mass_kg: New mass.
+    """
+
+    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic")
+
+    mass_kg: float
+
+
+@dataclass(frozen=True)
+class CutCable(Change):
+    """A cable parts in one of its segments from now on; both pieces move on.
+
+    Attributes:
+        cable: Number of the cable, from 1.
+        segment: Number of the segment, from 1 at end 1 of the cable (the load).
+    """
+
+    cable_models: ClassVar[tuple[str, ...]] = ("elastic",)
+
+    cable: int
+    segment: int
+
+
 def scale_rotors(system: RigSystem, rotors: Array, change: RotorEfficiency) -> None:
     """Make the change in a plant's table of rotors.
 

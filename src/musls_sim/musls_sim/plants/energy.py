@@ -13,6 +13,7 @@ class EnergyAudit:
         work_j: Work of the drones' wrenches (and of a load guide).
         absolute_work_j: The same without regard to sign, the scale of the audit.
         loss_j: Taken by joints (damping, friction), air and ground.
+        break_j: Strain energy of cable segments that broke or were cut.
         start_j: Kinetic and potential energy at the beginning.
         energy_j: The same now.
     """
@@ -20,13 +21,14 @@ class EnergyAudit:
     work_j: float = 0.0
     absolute_work_j: float = 0.0
     loss_j: float = 0.0
+    break_j: float = 0.0
     start_j: float = 0.0
     energy_j: float = 0.0
 
     @property
     def missing_j(self) -> float:
         """Work that is not accounted for."""
-        return self.work_j - self.loss_j - (self.energy_j - self.start_j)
+        return self.work_j - self.loss_j - self.break_j - (self.energy_j - self.start_j)
 
     @property
     def relative_error(self) -> float:
@@ -38,4 +40,5 @@ class EnergyAudit:
         self.work_j += later.work_j
         self.absolute_work_j += later.absolute_work_j
         self.loss_j += later.loss_j
+        self.break_j += later.break_j
         self.energy_j = later.energy_j

@@ -26,7 +26,7 @@ from musls_sim.preflight.checks import Hover, check_hover, hover_in_formation
 from musls_sim.preflight.separation import check_separation
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
-from musls_sim.session.event_queue import check_stages
+from musls_sim.session.event_queue import check_order, check_stages
 from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.observer import Observer
 from musls_sim.wind import Wind
@@ -85,6 +85,7 @@ def compose(
     plant = build_plant(scenario, hover)
     plan = _plan(scenario, plant.state)
     check_stages(scenario.events, plan.stage_names)
+    check_order(scenario.events)
     check_separation(scenario.system, plan, scenario.limits)
     # One source of noise a part: what one part draws does not change what another one gets.
     gusts, mocap, sensors = np.random.default_rng(scenario.seed).spawn(3)
@@ -125,8 +126,13 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
     """Build the physics of a scenario.
 
     Raises:
-        ConfigError: The cable model cannot have this system or start.
+        ConfigError: The cable model cannot have this system, start or engine.
     """
+    if scenario.physics.engine != "embedded" and scenario.cable_model != "rigid_links":
+        raise ConfigError(
+            f"physics.engine = {scenario.physics.engine}: Gazebo has rigid links only, not "
+            f"cable_model = {scenario.cable_model}"
+        )
     if scenario.cable_model in ("rigid_links", "elastic"):
         extended_load(scenario.system, f"cable_model = {scenario.cable_model}")
     return PLANTS[scenario.cable_model](

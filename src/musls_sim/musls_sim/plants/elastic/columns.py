@@ -26,6 +26,12 @@ REST, DIRECTION, LENGTH, TENSION, ELASTIC = 0, 1, 4, 5, 6
 STIFFNESS, GEOMETRIC, RATE, ALIVE, PEAK, INVERSE_REST, TAUT = 7, 8, 9, 10, 11, 12, 13
 SEGMENT_COLUMNS = 14
 
+# Breaks, a row per segment: force at which it breaks, share of the period at which it is to be cut,
+# tension at the begin of the step and in its first stage, whether it breaks at the end of the step;
+# what happened: share of the period at which it broke, its tension and energy then.
+LIMIT, CUT_AT, T_BEGIN, T_FIRST, DOOMED, BROKE_AT, BROKE_TENSION, BROKE_ENERGY = range(8)
+BREAK_COLUMNS = 8
+
 # Bodies. PSI is the rotation vector since the begin of the step, PSD its rate, L the angular
 # momentum about the centre of mass, TAU its rate, EXTERNAL force and moment of air, rotors and
 # inputs, RIGHT the right-hand side and the solution (translation, then rotation).
@@ -107,12 +113,14 @@ L_STRAIN, L_C0, L_C1, L_C2, L_C3, L_ENERGY = 0, 1, 2, 3, 4, 5
 LAW_COLUMNS = 6
 
 # Numbers that hold for the whole system.
-GRAVITY, GROUND, FRICTION, TOLERANCE_N, MADE_J = 0, 1, 2, 3, 4
+# FRAGILE is not 0 if a segment has a break force or is to be cut in this period.
+GRAVITY, GROUND, FRICTION, TOLERANCE_N, MADE_J, FRAGILE = 0, 1, 2, 3, 4, 5
 JUMPED = 6  # 1 if a drive jumped at the begin of this period
 PARAMETERS = 7
 
 # What the compiled step counts and sums.
 WORK, ABSOLUTE_WORK, LOSS_CABLES, LOSS_GROUND, LOSS_AIR, ITERATIONS, EULER = 0, 1, 2, 3, 4, 5, 6
+LOSS_BREAK = 7  # strain energy of segments that broke
 SUMS = 8
 
 BAND = 8  # half the band width of a cable that bends, without the diagonal

@@ -64,21 +64,21 @@ def add_energies(t, out):
         out[0] += 0.5 * n[MASS] * (n[V] ** 2 + n[V + 1] ** 2 + n[V + 2] ** 2)
         out[1] += n[MASS] * gravity * n[X + 2]
     add_reel_energies(t, out)
-    t1, t2 = t.work[0:3], t.work[3:6]
     for c in range(t.kinds.shape[0]):
         kind, cable = t.kinds[c], t.cables[c]
         for s in range(kind[SEGMENTS]):
-            out[2] += _strain_energy(t, kind, cable, s)
+            out[2] += strain_energy(t, kind, cable, s)
         if not kind[BENDS]:
             continue
         for i in range(kind[SEGMENTS] + 1):
             if (i == 0 and not kind[CLAMP_A]) or (i == kind[SEGMENTS] and not kind[CLAMP_B]):
                 continue
-            out[3] += _bending_energy(t, kind, cable, i, t1, t2)
+            out[3] += bending_energy(t, kind, cable, i)
 
 
 @compiled()
-def _strain_energy(t, kind, cable, s):
+def strain_energy(t, kind, cable, s):
+    """Strain energy of segment s (from 0 at end A) of a cable [J]."""
     segment = t.segments[kind[FIRST_SEGMENT] + s]
     a, b = t.nodes[kind[FIRST_NODE] + s], t.nodes[kind[FIRST_NODE] + s + 1]
     x, y, z = b[X] - a[X], b[X + 1] - a[X + 1], b[X + 2] - a[X + 2]
@@ -94,7 +94,9 @@ def _strain_energy(t, kind, cable, s):
 
 
 @compiled()
-def _bending_energy(t, kind, cable, i, t1, t2):
+def bending_energy(t, kind, cable, i):
+    """Bending energy of the joint at node i of a cable (at its ends: of the clamp) [J]."""
+    t1, t2 = t.work[0:3], t.work[3:6]
     count, begin = kind[SEGMENTS], kind[FIRST_SEGMENT]
     before, after = t.segments[begin + max(i - 1, 0)], t.segments[begin + min(i, count - 1)]
     if before[ALIVE] == 0.0 or after[ALIVE] == 0.0:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.errors import ConfigError
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.energy import energies
+from musls_sim.plants.elastic.period import advance
 from musls_sim.plants.elastic.rig import Rig, build_tables
-from musls_sim.plants.elastic.step import advance
 from musls_sim.plants.elastic.tables import INTEGERS, packed
 from musls_sim.plants.interface import SimulationDiverged
 
@@ -24,6 +26,25 @@ SPEED_LIMIT_M_S = 100.0
 
 Path = Callable[[float, float], Array]
 """Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""
+
+
+@dataclass(frozen=True)
+class Break:
+    """A segment that broke or was cut.
+
+    Attributes:
+        time_s: When.
+        cable: Index of its cable, from 0.
+        segment: Its index from end A, from 0.
+        tension_n: Its tension just before.
+        energy_j: Strain energy that it held, with the bending of the joints at its ends.
+    """
+
+    time_s: float
+    cable: int
+    segment: int
+    tension_n: float
+    energy_j: float
 
 
 class Engine:
@@ -45,6 +66,8 @@ class Engine:
             positive drive pays out.
         by_rate: Whether feed is a rate, (n_winches,).
         brake_nm: Torque up to which the brakes hold, (n_winches,).
+        breaks: Segments that broke or were cut so far, in the order of time.
+        can_break: Whether any segment has a break force.
     """
 
     def __init__(
@@ -77,6 +100,10 @@ class Engine:
         self.feed = np.zeros((len(rig.winches), 2))
         self.by_rate = self.tables.shafts[: len(rig.winches), c.BY_RATE] > 0.0
         self.brake_nm = np.zeros(len(rig.winches))
+        self.breaks: list[Break] = []
+        self._cuts: list[tuple[float, int]] = []
+        self.can_break = bool(np.isfinite(self.tables.breaks[:, c.LIMIT]).any())
+        self.tables.parameters[c.FRAGILE] = float(self.can_break)
         self._prescribed = [b for b, body in enumerate(rig.bodies) if body.prescribed]
         self.restart()
 
@@ -149,6 +176,8 @@ class Engine:
         """
         self._set_paths(self.time_s)
         self._set_drives()
+        if self._cuts:
+            self._schedule_cuts()
         steps = self._advance(self.substeps)
         if steps == -2:
             raise SimulationDiverged(
@@ -161,7 +190,61 @@ class Engine:
                 f"with steps of {self.period_s / self.substeps / 2**REFINEMENTS:.2g} s"
             )
         self.refined_periods += steps > self.substeps
+        if self.tables.parameters[c.FRAGILE]:
+            self._note_breaks()
         self._periods += 1
+
+    def cut(self, cable: int, segment: int, time_s: float | None = None) -> None:
+        """Cut a cable. Both pieces move on; what is broken already stays so.
+
+        Args:
+            cable: Index of the cable, from 0.
+            segment: Index of the segment from end A, from 0.
+            time_s: When; the step is divided there. None or a time in the past cuts at once.
+
+        Raises:
+            ConfigError: There is no such cable or segment.
+        """
+        t = self.tables
+        if not 0 <= cable < len(t.kinds):
+            raise ConfigError(f"cut: cable {cable}: there are cables 0 to {len(t.kinds) - 1}")
+        kind = t.kinds[cable]
+        if not 0 <= segment < kind[c.SEGMENTS]:
+            raise ConfigError(
+                f"cut: segment {segment}: cable {cable} has segments 0 to {kind[c.SEGMENTS] - 1}"
+            )
+        row = int(kind[c.FIRST_SEGMENT]) + segment
+        if time_s is not None and time_s > self.time_s:
+            self._cuts.append((time_s, row))
+            return
+        t.breaks[row, c.CUT_AT] = 0.0
+        self._set_paths(self.time_s)
+        if self._advance(0) < 0:
+            raise SimulationDiverged("elastic cables: no accelerations after a cut")
+        self._note_breaks()
+
+    def _schedule_cuts(self) -> None:
+        """Hand the cuts of the coming period to the compiled step."""
+        for time_s, row in list(self._cuts):
+            share = time_s / self.period_s - self._periods
+            if share <= 1.0:
+                self.tables.breaks[row, c.CUT_AT] = share
+                self._cuts.remove((time_s, row))
+        now = np.isfinite(self.tables.breaks[:, c.CUT_AT]).any()
+        self.tables.parameters[c.FRAGILE] = float(self.can_break or now)
+
+    def _note_breaks(self) -> None:
+        """Take over what broke in the last period."""
+        t = self.tables
+        rows = np.flatnonzero(t.breaks[:, c.BROKE_AT] >= 0.0)
+        for row in rows[np.argsort(t.breaks[rows, c.BROKE_AT], kind="stable")]:
+            cable = int(np.searchsorted(t.kinds[:, c.FIRST_SEGMENT], row, side="right")) - 1
+            at, tension, energy = t.breaks[row, [c.BROKE_AT, c.BROKE_TENSION, c.BROKE_ENERGY]]
+            segment = int(row - t.kinds[cable, c.FIRST_SEGMENT])
+            time_s = self.time_s + float(at) * self.period_s
+            self.breaks.append(Break(time_s, cable, segment, float(tension), float(energy)))
+        t.breaks[rows, c.BROKE_AT] = -1.0
+        t.parameters[c.FRAGILE] = float(self.can_break)
 
     def _advance(self, steps: int, period_s: float | None = None) -> int:
         return int(
@@ -190,7 +273,7 @@ class Engine:
         Returns:
             Largest acceleration that is left [m/s2].
         """
-        t, before = self.tables, np.inf
+        t, before, longest = self.tables, np.inf, step_s
         self.restart()  # the outside wrenches are those of now: no jump to begin with
         for _ in range(200):
             self._stop()
@@ -201,7 +284,7 @@ class Engine:
             moved = np.abs(t.nodes[:, c.V : c.V + 3]).max() * step_s
             if moved < 1e-13 or (moved >= before and moved < 1e-11):
                 break
-            before = moved
+            before, step_s = moved, min(2.0 * step_s, longest)
         self._stop()
         self.restart()
         left = [np.abs(t.nodes[:, c.A : c.A + 3]).max(), np.abs(t.bodies[:, c.BA : c.BA + 3]).max()]
@@ -214,6 +297,7 @@ class Engine:
             t.nodes[:, column : column + 3] = 0.0
         for column in (c.BV, c.BA, c.BW, c.BTAU, c.BL):
             t.bodies[:, column : column + 3] = 0.0
+        t.shafts[:, [c.YV, c.YA]] = 0.0
 
     # ------------------------------------------------------------------ what tests and plants read
 
@@ -292,5 +376,5 @@ class Engine:
     def missing_energy_j(self) -> float:
         """Work that is in no energy and no loss: what the integration took (negative: made)."""
         s = self.tables.sums
-        losses = s[c.LOSS_CABLES] + s[c.LOSS_GROUND]
+        losses = s[c.LOSS_CABLES] + s[c.LOSS_GROUND] + s[c.LOSS_BREAK]
         return float(s[c.WORK] - losses - (self.energy_j().sum() - self.start_energy_j))

@@ -68,6 +68,7 @@ from musls_sim.plants.elastic.columns import (
     TABLE_FIRST,
     TABLE_ROWS,
     TENSION,
+    TOLERANCE_N,
     VS,
     WHEEL,
     WOUND,
@@ -75,7 +76,7 @@ from musls_sim.plants.elastic.columns import (
     Y,
 )
 from musls_sim.plants.elastic.friction import stop_law
-from musls_sim.plants.elastic.shafts import radius_at
+from musls_sim.plants.elastic.shafts import drive_torques, place_shafts, radius_at, shaft_error
 
 SHORTEST_SHARE = 1e-3
 """Share of its length at the start below which no cable gets in a trial solution."""
@@ -130,6 +131,23 @@ def set_lengths(t, settled):
             t.nodes[first + i, MASS] = density * rest * (1.0 if 0 < i < n else 0.5)
         t.nodes[first, MASS] += density * cable[STORED_A]
         t.nodes[first + n, MASS] += density * cable[STORED_A + 1]
+
+
+@compiled()
+def place_reels(t, dh, s, period):
+    """Shafts and rest lengths in the stage, see `shafts.place_shafts`."""
+    place_shafts(t.shafts, t.turning, t.motion, dh, s, period)
+    set_lengths(t, False)
+
+
+@compiled()
+def reel_error(t, losses):
+    """Largest error of friction and stops over what is allowed; counts losses and drives' power."""
+    drive_torques(t)
+    error, lost, power = shaft_error(t, t.parameters[TOLERANCE_N], stop_error(t))
+    losses[0] += lost
+    losses[4] += power
+    return error
 
 
 @compiled()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from musls_description.errors import ConfigError
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.axial import law_rows
+from musls_sim.plants.elastic.order import elimination_order, envelope_of
 from musls_sim.plants.elastic.tables import Tables
 from musls_sim.plants.elastic.winches import (
     RigWheel,
@@ -96,6 +97,7 @@ class RigCable:
         velocities_enu_m_s: Of the nodes at the start, at rest by default.
         shortest_m: Length to which winches and wheels can take it in; default one segment's worth,
             at most a tenth of its length at the start.
+        break_force_n: Tension at which a segment breaks: a number for all or (segments,).
     """
 
     bodies: tuple[int, int]
@@ -116,6 +118,7 @@ class RigCable:
     drag_along_n_s2_m3: float = 0.0
     velocities_enu_m_s: Array | None = None
     shortest_m: float | None = None
+    break_force_n: float | Array = np.inf
 
     @property
     def segments(self) -> int:
@@ -158,7 +161,7 @@ class Rig:
         wound = 0.0
         for w in self.winches:
             cable = self.cables[w.cable]
-            wound += w.stored_length_m * cable.mass_kg / cable.length_m
+            wound += (w.stored_length_m or 0.0) * cable.mass_kg / cable.length_m
         masses = [b.mass_kg for b in self.bodies] + [k.mass_kg for k in self.cables]
         return sum(masses) + wound
 
@@ -196,6 +199,7 @@ def build_tables(rig: Rig) -> Tables:
         laws=laws,
         nodes=nodes,
         segments=segments,
+        breaks=_break_table(rig),
         bodies=bodies,
         numbers=numbers,
         motion=motion,
@@ -213,7 +217,7 @@ def build_tables(rig: Rig) -> Tables:
         small=np.zeros((n, c.SMALL, c.SMALL)),
         small_right=np.zeros((n, c.SMALL)),
         matrix=np.zeros((room, room)),
-        envelope=_envelope(kinds, numbers, turning, room),
+        envelope=envelope_of(kinds, numbers, turning, room),
         counts=np.array([n_dofs + len(shafts)]),
         unknown=np.zeros(room),
         sums=np.zeros(c.SUMS),
@@ -319,11 +323,24 @@ def _segment_table(rig: Rig, kinds: NDArray[np.int64]) -> Array:
     return segments
 
 
+def _break_table(rig: Rig) -> Array:
+    breaks = np.zeros((sum(k.segments for k in rig.cables), c.BREAK_COLUMNS))
+    breaks[:, [c.CUT_AT, c.BROKE_AT]] = np.inf, -1.0
+    limits = []
+    for cable in rig.cables:
+        limit = np.broadcast_to(np.asarray(cable.break_force_n, float), (cable.segments,))
+        if not (limit > 0.0).all():
+            raise ConfigError(f"break_force_n: must be positive, not {limit.min():g} N")
+        limits.append(limit)
+    breaks[:, c.LIMIT] = np.concatenate(limits) if limits else []
+    return breaks
+
+
 def _body_tables(rig: Rig) -> tuple[Array, NDArray[np.int64], Array, int]:
     bodies = np.zeros((len(rig.bodies), c.BODY_COLUMNS))
     numbers = np.zeros((len(rig.bodies), c.BODY_INTEGERS), np.int64)
     corners: list[Array] = []
-    order, leaves = _elimination_order(rig), _leaves(rig)
+    order, leaves = elimination_order(rig), _leaves(rig)
     order = [b for b in order if b not in leaves]
     for b, (p, n, body) in enumerate(zip(bodies, numbers, rig.bodies, strict=True)):
         inertia = np.asarray(body.inertia_kg_m2, float)
@@ -357,31 +374,3 @@ def _body_tables(rig: Rig) -> tuple[Array, NDArray[np.int64], Array, int]:
             bodies[b, c.B_LUMPS] += cable.mass_kg / cable.segments / 2.0
     table = np.vstack(corners) if corners else np.zeros((0, c.CORNER_COLUMNS))
     return bodies, numbers, table, 6 * len(order)
-
-
-def _elimination_order(rig: Rig) -> list[int]:
-    """Free bodies, those with fewest cables first: a load comes after its drones."""
-    degree = [sum(b in cable.bodies for cable in rig.cables) for b in range(len(rig.bodies))]
-    free = [b for b, body in enumerate(rig.bodies) if not body.prescribed]
-    return sorted(free, key=lambda b: (degree[b], b))
-
-
-def _envelope(
-    kinds: NDArray[np.int64], numbers: NDArray[np.int64], turning: NDArray[np.int64], room: int
-) -> NDArray[np.int64]:
-    envelope = 6 * (np.arange(room) // 6)
-    envelope[turning[:, c.S_DOF]] = turning[:, c.S_DOF]
-    for kind in kinds:
-        pair = sorted(numbers[kind[[c.BODY_A, c.BODY_B]], c.B_DOF])
-        if pair[0] >= 0:
-            rows = slice(pair[1], pair[1] + 6)
-            envelope[rows] = np.minimum(envelope[rows], pair[0])
-        shafts = [turning[w, c.S_DOF] for w in kind[[c.REEL_A, c.REEL_B]] if w >= 0]
-        for row in shafts:
-            for column in [*pair, *shafts]:
-                if column >= 0:
-                    envelope[row] = min(envelope[row], column)
-    for w in turning:
-        if numbers[w[c.S_BODY], c.B_DOF] >= 0:
-            envelope[w[c.S_DOF]] = min(envelope[w[c.S_DOF]], numbers[w[c.S_BODY], c.B_DOF])
-    return envelope

@@ -84,12 +84,7 @@ from musls_sim.plants.elastic.plain import (
     move_tail,
 )
 from musls_sim.plants.elastic.reel_coupling import add_columns
-from musls_sim.plants.elastic.reeling import (
-    add_reels,
-    add_wound,
-    set_lengths,
-    stop_error,
-)
+from musls_sim.plants.elastic.reeling import add_reels, add_wound, place_reels, reel_error
 from musls_sim.plants.elastic.remainder import (
     TENSION_SHARE,
     contact_error,
@@ -97,13 +92,7 @@ from musls_sim.plants.elastic.remainder import (
     note_ends,
     tension_error,
 )
-from musls_sim.plants.elastic.shafts import (
-    balance_shafts,
-    drive_torques,
-    move_shafts,
-    place_shafts,
-    shaft_error,
-)
+from musls_sim.plants.elastic.shafts import balance_shafts, move_shafts
 
 
 @compiled()
@@ -160,12 +149,13 @@ def _turn_axis(m, cable, axis, world, rate):
 
 
 @compiled()
-def outside(bodies, numbers, motion, speed, rotors, wind, wrench_body, wrench_enu):
-    """External wrench of every body in its present motion."""
-    for b in range(bodies.shape[0]):
+def outside(t, drive, speed):
+    """External wrench of every body in its present motion, with the given rotor speeds."""
+    for b in range(t.bodies.shape[0]):
         external_wrench(
-            bodies[b], numbers[b], motion[b], speed, rotors, wind, wrench_body[b], wrench_enu[b]
-        )
+            t.bodies[b], t.numbers[b], t.motion[b], speed, t.rotors, drive.wind,
+            drive.wrench_body[b], drive.wrench_enu[b],
+        )  # fmt: skip
 
 
 @compiled()
@@ -193,34 +183,158 @@ def _begin_bodies(bodies, numbers, motion, corners, parameters, matrix, n_dofs, 
                 s[first + 3 + i, first + 3 + j] = p[IW + 3 * i + j] / (dh * dh)
         if near:
             n = numbers[b, B_FIRST_CORNER]
-            corner_forces(
-                p,
-                motion[b],
-                corners[n : n + numbers[b, B_CORNERS]],
-                ground,
-                parameters[FRICTION],
-                dh,
-                s,
-                first,
-                r,
-                k3,
-            )
+            touching = corners[n : n + numbers[b, B_CORNERS]]
+            corner_forces(p, motion[b], touching, ground, parameters[FRICTION], dh, s, first, r, k3)
         if numbers[b, B_DOF] < 0:
             invert_touching(own, p)
 
 
 @compiled()
-def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, losses):
+def _assemble_plain_cable(t, c, dh, wind, losses):
+    """Equations of a cable of the fast path, eliminated down to those of its bodies."""
+    bodies, kind, cable = t.bodies, t.kinds[c], t.cables[c]
+    work, leaf = t.work, t.bodies[kind[BODY_A]]
+    first, begin = kind[FIRST_ROW], kind[FIRST_ROW]
+    if kind[FOLD] == FROM_LEAF:
+        prepare_leaf(leaf, t.nodes[kind[FIRST_NODE]])
+        begin -= 3
+    lost, blown = assemble_plain(
+        kind, cable, t.laws, t.nodes, t.segments, leaf, t.band, t.right, t.edge[c], t.parameters,
+        wind, dh, cable[REST_RATE] / kind[SEGMENTS], work,
+    )  # fmt: skip
+    eliminate_plain(t.band, t.right, begin, first + 3 * (kind[SEGMENTS] - 1))
+    losses[1] += lost
+    losses[2] += blown
+    b = kind[BODY_B]
+    add_tail(
+        kind, t.nodes, bodies[b], t.numbers[b, B_DOF], t.band, t.right, t.small[c],
+        t.small_right[c], t.matrix, work[52:55], t.blocks[0],
+    )  # fmt: skip
+
+
+@compiled()
+def _assemble_general_cable(t, c, dh, wind, losses):
+    """Equations of any cable, eliminated down to those of its bodies."""
+    kind, cable, nodes, segments = t.kinds[c], t.cables[c], t.nodes, t.segments
+    band, border, right, corner, edge = t.band, t.border, t.right, t.corner[c], t.edge[c]
+    work, k3 = t.work, t.blocks[0]
+    first, rows = kind[FIRST_ROW], 3 * (kind[SEGMENTS] - 1)
+    end = first + rows + kind[TAIL]
+    band[first:end] = 0.0
+    border[first:end] = 0.0
+    right[first:end] = 0.0
+    corner[:] = 0.0
+    edge[:] = 0.0
+    rate = cable[REST_RATE] / kind[SEGMENTS]
+    assemble_axial(
+        kind, cable, t.laws, nodes, segments, band, border, right, corner, edge, dh, rate
+    )
+    lost, blown = assemble_lumps(
+        kind, cable, nodes, segments, band, right, corner, edge, t.parameters, wind, dh, work
+    )
+    losses[1] += lost
+    losses[2] += blown
+    width = 5
+    if kind[BENDS]:
+        width = 8
+        losses[0] += assemble_bending(
+            kind, cable, nodes, segments, band, border, right, corner, edge, dh, work, k3,
+            t.blocks[1],
+        )  # fmt: skip
+    if kind[REELS] > 0:
+        gravity = t.parameters[GRAVITY]
+        add_reels(kind, cable, t.laws, nodes, segments, border, right, corner, edge, gravity, dh)
+        add_wound(kind, cable, t.turning, nodes, border, right, corner, edge, gravity)
+    columns = kind[BORDER] + kind[REELS]
+    eliminate(band, border, right, corner, edge, first, rows, width, columns)
+    gather_ends(kind, band, border, right, corner, edge, t.small[c], t.small_right[c])
+    add_ends(
+        kind, cable, nodes, t.bodies, t.numbers, t.small[c], t.small_right[c], t.matrix,
+        t.blocks[2], k3,
+    )  # fmt: skip
+    if kind[REELS] > 0:
+        add_columns(t, kind, cable, t.small[c], t.small_right[c])
+
+
+@compiled()
+def _solve_bodies(t):
+    """Displacements of shafts and of bodies that are no leaves; returns whether there are any."""
+    for b in range(t.bodies.shape[0]):
+        first = t.numbers[b, B_DOF]
+        if first >= 0:
+            t.unknown[first : first + 6] = t.bodies[b, RIGHT : RIGHT + 6]
+    for w in range(t.shafts.shape[0]):
+        t.unknown[t.turning[w, S_DOF]] = t.shafts[w, TURN_RIGHT]
+    if not solve_envelope(t.matrix, t.envelope, t.unknown, t.counts[0]):
+        return False
+    for b in range(t.bodies.shape[0]):
+        first = t.numbers[b, B_DOF]
+        if first >= 0:
+            t.bodies[b, RIGHT : RIGHT + 6] = t.unknown[first : first + 6]
+    for w in range(t.shafts.shape[0]):
+        t.shafts[w, TURN_RIGHT] = t.unknown[t.turning[w, S_DOF]]
+    return True
+
+
+@compiled()
+def _move_plain_cable(t, c, dh, part, losses):
+    """Move a cable of the fast path; returns its error of tension over what is allowed."""
+    kind, cable, check = t.kinds[c], t.cables[c], t.work[59:63]
+    b = kind[BODY_B]
+    move_tail(
+        kind, cable, t.nodes, t.bodies[b], t.numbers[b, B_DOF], t.right, t.small[c],
+        t.small_right[c],
+    )  # fmt: skip
+    finish_plain(
+        kind, cable, t.laws, t.nodes, t.segments, t.band, t.right, t.edge[c], dh,
+        cable[REST_RATE] / kind[SEGMENTS], part, check,
+    )  # fmt: skip
+    losses[0] += check[2]
+    losses[3] += check[3]
+    if kind[FOLD] == FROM_LEAF:
+        node = t.nodes[kind[FIRST_NODE]]
+        move_leaf(t.bodies[kind[BODY_A]], node[DELTA], node[DELTA + 1], node[DELTA + 2])
+    return check[0] / (TENSION_SHARE * check[1] + t.parameters[TOLERANCE_N])
+
+
+@compiled()
+def _move_general_cable(t, c, dh, part):
+    """Move the nodes of any cable."""
+    kind, cable, ends = t.kinds[c], t.cables[c], t.work[80:88]
+    spread_ends(
+        kind, cable, t.nodes, t.bodies, t.numbers, t.shafts, t.small[c], t.small_right[c], t.right,
+        ends, t.blocks[2], t.work[64:78],
+    )  # fmt: skip
+    cable[LENGTH_SHIFT] *= part
+    finish_general(kind, cable, t.nodes, t.segments, t.band, t.border, t.right, ends, dh, part)
+
+
+@compiled()
+def _ground_error(t, dh, losses):
+    """Largest error of the ground's forces over what is allowed; counts corners that switched."""
+    worst, ground = 0.0, t.parameters[GROUND]
+    for b in range(t.bodies.shape[0]):
+        p, n = t.bodies[b], t.numbers[b]
+        if n[B_FREE] == 0 or not near_ground(p, ground):
+            continue
+        touching = t.corners[n[B_FIRST_CORNER] : n[B_FIRST_CORNER] + n[B_CORNERS]]
+        error = contact_error(p, t.motion[b], touching, ground, t.parameters[TOLERANCE_N], dh)
+        worst = max(worst, error)
+        for c in touching:
+            if (c[C_FORCE + 2] > 0.0) != (c[C_TOUCHED] > 0.0):
+                losses[3] += 1.0
+    return worst
+
+
+@compiled()
+def solve_stage(t, dh, s, drive, iterations, losses):
     """Solve one stage.
 
     Args:
         t: `tables.Tables` with what the stage knows and a guess of the accelerations.
         dh: Weight of the stage [s].
         s: Share of the control period at which the stage is.
-        period: Control period [s].
-        wind: Air velocity, (3,).
-        wrench_body: (n_bodies, 6).
-        wrench_enu: (n_bodies, 6).
+        drive: What acts in the period, see `tables.Drive`.
         iterations: Most solutions to try.
         losses: Power lost in the cables, on the ground, work rate of the air on cables [W], and the
             number of segments and corners that began or ceased to carry within the step, power of
@@ -229,166 +343,52 @@ def solve_stage(t, dh, s, period, wind, wrench_body, wrench_enu, iterations, los
     Returns:
         Number of solutions, 0 if they did not converge.
     """
-    bodies, numbers, motion, nodes, segments = t.bodies, t.numbers, t.motion, t.nodes, t.segments
-    kinds, cables, parameters = t.kinds, t.cables, t.parameters
-    band, border, right = t.band, t.border, t.right
-    work, own, k3, scaled = t.work, t.own, t.blocks[0], t.blocks[1]
-    arms, shift, ends, r = t.blocks[2], work[64:78], work[80:88], work[52:55]
-    check = work[59:63]
-    tolerance, ground = parameters[TOLERANCE_N], parameters[GROUND]
+    bodies, numbers, motion, nodes = t.bodies, t.numbers, t.motion, t.nodes
+    kinds, cables = t.kinds, t.cables
     n_bodies, n_cables = bodies.shape[0], kinds.shape[0]
-    place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
-    reels = t.shafts.shape[0] > 0
-    if reels:
-        place_shafts(t.shafts, t.turning, motion, dh, s, period)
-        set_lengths(t, False)
+    place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period)
+    place_reels(t, dh, s, drive.period)
     for iteration in range(1, iterations + 1):
-        outside(bodies, numbers, motion, t.stage_speed, t.rotors, wind, wrench_body, wrench_enu)
+        outside(t, drive, t.stage_speed)
         _begin_bodies(
-            bodies, numbers, motion, t.corners, parameters, t.matrix, t.counts[0], own, k3, r, dh
-        )
-        if reels:
-            balance_shafts(t, dh, s)
+            bodies, numbers, motion, t.corners, t.parameters, t.matrix, t.counts[0], t.own,
+            t.blocks[0], t.work[52:55], dh,
+        )  # fmt: skip
         losses[:] = 0.0
+        balance_shafts(t, dh, s)
         # Newton's method may go round in circles between slack and taut: half a step breaks them.
         part = 0.5 if iteration > 4 and iteration % 2 == 1 else 1.0
         for c in range(n_cables):
-            kind, cable = kinds[c], cables[c]
-            edge, small, small_right = t.edge[c], t.small[c], t.small_right[c]
-            first, rows = kind[FIRST_ROW], 3 * (kind[SEGMENTS] - 1)
-            rate = cable[REST_RATE] / kind[SEGMENTS]
-            if kind[FOLD] != BORDERED:
-                leaf = bodies[kind[BODY_A]]
-                if kind[FOLD] == FROM_LEAF:
-                    prepare_leaf(leaf, nodes[kind[FIRST_NODE]])
-                lost, blown = assemble_plain(
-                    kind, cable, t.laws, nodes, segments, leaf, band, right, edge,
-                    parameters, wind, dh, rate, work,
-                )  # fmt: skip
-                begin = first - 3 if kind[FOLD] == FROM_LEAF else first
-                eliminate_plain(band, right, begin, first + rows)
-                losses[1] += lost
-                losses[2] += blown
-                b = kind[BODY_B]
-                add_tail(
-                    kind, nodes, bodies[b], numbers[b, B_DOF], band, right, small, small_right,
-                    t.matrix, r, k3,
-                )  # fmt: skip
+            if kinds[c, FOLD] == BORDERED:
+                _assemble_general_cable(t, c, dh, drive.wind, losses)
             else:
-                end = first + rows + kind[TAIL]
-                band[first:end] = 0.0
-                border[first:end] = 0.0
-                right[first:end] = 0.0
-                corner = t.corner[c]
-                corner[:] = 0.0
-                edge[:] = 0.0
-                assemble_axial(
-                    kind, cable, t.laws, nodes, segments, band, border, right, corner, edge, dh,
-                    rate,
-                )  # fmt: skip
-                lost, blown = assemble_lumps(
-                    kind, cable, nodes, segments, band, right, corner, edge, parameters, wind, dh,
-                    work,
-                )  # fmt: skip
-                bent, width = 0.0, 5
-                if kind[BENDS]:
-                    width = 8
-                    bent = assemble_bending(
-                        kind, cable, nodes, segments, band, border, right, corner, edge, dh,
-                        work, k3, scaled,
-                    )  # fmt: skip
-                if kind[REELS] > 0:
-                    gravity = parameters[GRAVITY]
-                    add_reels(
-                        kind, cable, t.laws, nodes, segments, border, right, corner, edge, gravity,
-                        dh,
-                    )  # fmt: skip
-                    add_wound(kind, cable, t.turning, nodes, border, right, corner, edge, gravity)
-                columns = kind[BORDER] + kind[REELS]
-                eliminate(band, border, right, corner, edge, first, rows, width, columns)
-                gather_ends(kind, band, border, right, t.corner[c], edge, small, small_right)
-                losses[0] += bent
-                losses[1] += lost
-                losses[2] += blown
-                add_ends(
-                    kind, cable, nodes, bodies, numbers, small, small_right, t.matrix, arms, k3
-                )
-                if kind[REELS] > 0:
-                    add_columns(t, kind, cable, small, small_right)
-        for b in range(n_bodies):
-            first = numbers[b, B_DOF]
-            if first >= 0:
-                t.unknown[first : first + 6] = bodies[b, RIGHT : RIGHT + 6]
-        for w in range(t.shafts.shape[0]):
-            t.unknown[t.turning[w, S_DOF]] = t.shafts[w, TURN_RIGHT]
-        if not solve_envelope(t.matrix, t.envelope, t.unknown, t.counts[0]):
+                _assemble_plain_cable(t, c, dh, drive.wind, losses)
+        if not _solve_bodies(t):
             return 0
-        for b in range(n_bodies):
-            first = numbers[b, B_DOF]
-            if first >= 0:
-                bodies[b, RIGHT : RIGHT + 6] = t.unknown[first : first + 6]
-        for w in range(t.shafts.shape[0]):
-            t.shafts[w, TURN_RIGHT] = t.unknown[t.turning[w, S_DOF]]
         worst = 0.0
         for c in range(n_cables):
-            kind, cable = kinds[c], cables[c]
-            rate = cable[REST_RATE] / kind[SEGMENTS]
-            if kind[FOLD] == BORDERED:
-                spread_ends(
-                    kind, cable, nodes, bodies, numbers, t.shafts, t.small[c], t.small_right[c],
-                    right, ends, arms, shift,
-                )  # fmt: skip
-                cable[LENGTH_SHIFT] *= part
-                finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part)
-                continue
-            b = kind[BODY_B]
-            move_tail(
-                kind, cable, nodes, bodies[b], numbers[b, B_DOF], right, t.small[c],
-                t.small_right[c],
-            )  # fmt: skip
-            finish_plain(
-                kind, cable, t.laws, nodes, segments, band, right, t.edge[c], dh, rate,
-                part, check,
-            )  # fmt: skip
-            worst = max(worst, check[0] / (TENSION_SHARE * check[1] + tolerance))
-            losses[0] += check[2]
-            losses[3] += check[3]
-            if kind[FOLD] == FROM_LEAF:
-                node = nodes[kind[FIRST_NODE]]
-                move_leaf(bodies[kind[BODY_A]], node[DELTA], node[DELTA + 1], node[DELTA + 2])
+            if kinds[c, FOLD] == BORDERED:
+                _move_general_cable(t, c, dh, part)
+            else:
+                worst = max(worst, _move_plain_cable(t, c, dh, part, losses))
         for b in range(n_bodies):
             if numbers[b, B_FREE]:
                 bodies[b, RIGHT : RIGHT + 6] *= part
                 correct(bodies[b], dh)
         note_ends(kinds, nodes, dh)
-        place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, period)
-        if reels:
-            move_shafts(t.shafts, part, dh)
-            place_shafts(t.shafts, t.turning, motion, dh, s, period)
-            set_lengths(t, False)
-            drive_torques(t)
-            error, lost, power = shaft_error(t, tolerance, stop_error(t))
-            worst = max(worst, error)
-            losses[0] += lost
-            losses[4] += power
+        place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period)
+        move_shafts(t.shafts, part, dh)
+        place_reels(t, dh, s, drive.period)
+        worst = max(worst, reel_error(t, losses))
         for c in range(n_cables):
-            if kinds[c, FOLD] != BORDERED:
-                continue
-            error, lost, switched = tension_error(
-                kinds[c], cables[c], t.laws, nodes, segments, tolerance, dh
-            )
-            worst = max(worst, error)
-            losses[0] += lost
-            losses[3] += switched
-        for b in range(n_bodies):
-            p = bodies[b]
-            if numbers[b, B_FREE] and near_ground(p, ground):
-                n = numbers[b, B_FIRST_CORNER]
-                touching = t.corners[n : n + numbers[b, B_CORNERS]]
-                worst = max(worst, contact_error(p, motion[b], touching, ground, tolerance, dh))
-                for c in touching:
-                    if (c[C_FORCE + 2] > 0.0) != (c[C_TOUCHED] > 0.0):
-                        losses[3] += 1.0
+            if kinds[c, FOLD] == BORDERED:
+                error, lost, switched = tension_error(
+                    kinds[c], cables[c], t.laws, nodes, t.segments, t.parameters[TOLERANCE_N], dh
+                )
+                worst = max(worst, error)
+                losses[0] += lost
+                losses[3] += switched
+        worst = max(worst, _ground_error(t, dh, losses))
         if worst <= 1.0 and part == 1.0:
             keep_momentum(bodies, numbers, motion, kinds, cables, nodes, dh)
             return iteration

@@ -1,4 +1,4 @@
-"""Steps of one control period: TR-BDF2 in one compiled call.
+"""One step: TR-BDF2, or implicit Euler steps where that makes energy.
 
 With g = 2 - sqrt 2, d = g / 2 and w = sqrt 2 / 4 (Bank et al. 1985; Hosea and Shampine, Applied
 Numerical Mathematics 20, 1996):
@@ -22,7 +22,7 @@ import numpy as np
 
 from musls_description.compiled import compiled
 from musls_sim.plants.aerodynamics import spin_rotors
-from musls_sim.plants.bodies import fastest_body
+from musls_sim.plants.bodies import OMEGA, POSITION, ROTATION, VELOCITY
 from musls_sim.plants.elastic.bodies import know, remember_first_stage, settle
 from musls_sim.plants.elastic.columns import (
     ABSOLUTE_WORK,
@@ -30,11 +30,13 @@ from musls_sim.plants.elastic.columns import (
     B_CORNERS,
     B_FIRST_CORNER,
     B_FREE,
+    B_INERTIA,
     B_MASS,
     BA,
     BAS,
     BL,
     BLK,
+    BR,
     BTAU,
     BTAUS,
     BV,
@@ -44,13 +46,12 @@ from musls_sim.plants.elastic.columns import (
     BWS,
     BX,
     BXK,
+    C_ACTIVE,
     C_FORCE,
-    EULER,
+    C_TOUCHED,
     EXTERNAL,
-    GRAVITY,
     GROUND,
-    ITERATIONS,
-    JUMPED,
+    IW,
     LOSS_AIR,
     LOSS_CABLES,
     LOSS_GROUND,
@@ -72,18 +73,10 @@ from musls_sim.plants.elastic.columns import (
 )
 from musls_sim.plants.elastic.contact import near_ground, settle_corners
 from musls_sim.plants.elastic.energy import add_energies
-from musls_sim.plants.elastic.output import collect_bodies, collect_cables
-from musls_sim.plants.elastic.reactions import react
 from musls_sim.plants.elastic.reeling import set_lengths
-from musls_sim.plants.elastic.shafts import (
-    begin_shafts,
-    know_shafts,
-    react_shafts,
-    settle_shafts,
-    start_shafts,
-)
-from musls_sim.plants.elastic.stage import outside, solve_stage
-from musls_sim.plants.elastic.tables import unpack
+from musls_sim.plants.elastic.rotations import similar
+from musls_sim.plants.elastic.shafts import know_shafts, settle_shafts, start_shafts
+from musls_sim.plants.elastic.stage import outside
 
 GAMMA = 2.0 - np.sqrt(2.0)
 D = 0.5 * GAMMA
@@ -95,8 +88,6 @@ MOST_SOLUTIONS = 24
 
 EULER_STEPS = 4
 """Implicit Euler steps in place of a step that makes energy."""
-
-_FIRST, _SECOND, _EULER, _START = 0, 1, 2, 3
 
 START_STEP_S = 1e-6
 """Length of the implicit Euler step that gives the accelerations of a start."""
@@ -181,191 +172,158 @@ def _count(bodies, numbers, v, omega, sums, weight, losses):
 
 
 @compiled()
-def _settle(bodies, numbers, motion, corners, nodes, segments, ground):
+def _settle(t):
     """Make the last stage the state, keep the peaks of the tension."""
-    for b in range(bodies.shape[0]):
-        p, m = bodies[b], motion[b]
+    numbers, ground = t.numbers, t.parameters[GROUND]
+    for b in range(t.bodies.shape[0]):
+        p, m = t.bodies[b], t.motion[b]
         settle(p, m)
         n = numbers[b, B_FIRST_CORNER]
         if numbers[b, B_CORNERS] > 0 and numbers[b, B_FREE]:
-            touching = corners[n : n + numbers[b, B_CORNERS]]
+            touching = t.corners[n : n + numbers[b, B_CORNERS]]
             if not near_ground(p, ground):
                 touching[:, C_FORCE + 2] = 0.0
             settle_corners(p, m, touching, ground)
-    for n in nodes:
+    for n in t.nodes:
         for k in range(3):
             n[X + k], n[V + k], n[A + k] = n[XS + k], n[VS + k], n[AS + k]
-    for s in segments:
+    settle_shafts(t)
+    for s in t.segments:
         s[PEAK] = max(s[PEAK], s[TENSION])
         s[TAUT] = 1.0 if s[TENSION] > 0.0 else 0.0
 
 
 @compiled()
-def advance(
-    numbers_,
-    integers,
-    layout,
-    kept,
-    steps,
-    refinements,
-    period,
-    limit,
-    command,
-    wind,
-    wrench_body,
-    wrench_enu,
-):
-    """Advance one control period in equal steps, finer ones where a stage does not converge.
+def begin_first(t, drive, share):
+    """Set up the first stage of a step; returns the stage's weight [s].
 
     Args:
-        numbers_: Memory of the tables, see `tables.Memory`.
-        integers: The same.
-        layout: The same.
-        kept: The same.
-        steps: Number of steps; 0 finds the accelerations of a start and leaves the state.
-        refinements: How often the steps may be halved.
-        period: Control period [s].
-        limit: Speed beyond which a body's motion is not physical [m/s].
-        command: Rotor commands, (n_drones, n_rotors).
-        wind: Air velocity, (3,).
-        wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
-        wrench_enu: The same in the world frame, (n_bodies, 6).
+        t: `tables.Tables`.
+        drive: What acts in this period.
+        share: Length of the step as a share of the period.
+    """
+    h = share * drive.period
+    t.stage_speed[:] = t.speed
+    _old_wrenches(t.bodies, -1.0)
+    outside(t, drive, t.speed)
+    _old_wrenches(t.bodies, 1.0)
+    t.old_sums[:] = t.sums
+    _count(t.bodies, t.numbers, BV, BW, t.sums, W * h, t.losses)
+    spin_rotors(t.stage_speed, drive.command, t.rotors, GAMMA * h)
+    _know_first(t.nodes, D * h)
+    know_shafts(t.shafts, 0, D * h, 0.0)
+    for p in t.bodies:
+        know(p, True, D * h, GAMMA * h)
+    return D * h
+
+
+@compiled()
+def begin_second(t, drive, share, losses):
+    """Count the first stage of a step and set up the second; returns the stage's weight [s]."""
+    h = share * drive.period
+    _count(t.bodies, t.numbers, BVS, BWS, t.sums, W * h, losses)
+    spin_rotors(t.stage_speed, drive.command, t.rotors, (1.0 - GAMMA) * h)
+    _know_second(t.nodes, W * h, D * h)
+    know_shafts(t.shafts, 1, W * h, AHEAD)
+    for p in t.bodies:
+        remember_first_stage(p)
+        know(p, False, W * h, AHEAD)
+    return D * h
+
+
+@compiled()
+def begin_euler(t, drive, dh):
+    """Set up an implicit Euler step of a length [s]."""
+    t.stage_speed[:] = t.speed
+    spin_rotors(t.stage_speed, drive.command, t.rotors, dh)
+    _know_start(t.nodes, t.bodies, dh)
+    know_shafts(t.shafts, 2, dh, 0.0)
+
+
+@compiled()
+def end_euler(t, dh, losses):
+    """Count an implicit Euler step and make its end the state."""
+    _count(t.bodies, t.numbers, BVS, BWS, t.sums, dh, losses)
+    t.speed[:] = t.stage_speed
+    _settle(t)
+
+
+@compiled()
+def begin_start(t):
+    """Set up the tiny step that gives the accelerations of the state."""
+    t.stage_speed[:] = t.speed
+    _know_start(t.nodes, t.bodies, START_STEP_S)
+    know_shafts(t.shafts, 2, START_STEP_S, 0.0)
+    return START_STEP_S
+
+
+@compiled()
+def end_start(t, losses):
+    """Take the accelerations of the tiny step, and leave the state."""
+    t.losses[:] = losses
+    start_shafts(t.shafts)
+    for n in t.nodes:
+        for k in range(3):
+            n[A + k] = n[AS + k]
+    for p in t.bodies:
+        for k in range(3):
+            p[BA + k], p[BTAU + k] = p[BAS + k], p[BTAUS + k]
+    for s in t.segments:
+        s[TAUT] = 1.0 if s[TENSION] > 0.0 else 0.0
+
+
+@compiled()
+def rewind(t, drive):
+    """Undo the stages of a step: what they overwrote beside the stage follows from the state."""
+    for b in range(t.bodies.shape[0]):
+        p, m = t.bodies[b], t.motion[b]
+        m[ROTATION : ROTATION + 9] = p[BR : BR + 9]
+        for k in range(3):
+            m[POSITION + k], m[VELOCITY + k], m[OMEGA + k] = p[BX + k], p[BV + k], p[BW + k]
+        similar(p[BR : BR + 9], p[B_INERTIA : B_INERTIA + 9], p[IW : IW + 9])
+    for c in t.corners:
+        if c[C_TOUCHED] == 0.0:
+            c[C_ACTIVE] = 0.0
+    outside(t, drive, t.speed)
+    t.sums[:] = t.old_sums
+
+
+@compiled()
+def _energy(t):
+    energy = t.work[52:56]
+    energy[:] = 0.0
+    set_lengths(t, True)
+    add_energies(t, energy)
+    return energy[0] + energy[1] + energy[2] + energy[3]
+
+
+@compiled()
+def end_second(t, x, kept, h, switched, losses):
+    """Count the second stage; its end becomes the state unless the step makes energy from nothing.
+
+    Args:
+        t: `tables.Tables`.
+        x: Memory of their numbers.
+        kept: Room for a copy of what changes.
+        h: Length of the step [s].
+        switched: Segments and corners that began or ceased to carry within the step.
+        losses: Of the second stage.
 
     Returns:
-        Number of steps taken, -1 if no step was short enough, -2 if a body is too fast.
+        False if it made energy; the state is that before the step then.
     """
-    t = unpack(numbers_, integers, layout)
-    bodies, numbers, motion, nodes, segments = t.bodies, t.numbers, t.motion, t.nodes, t.segments
-    gravity, ground, sums = t.parameters[GRAVITY], t.parameters[GROUND], t.sums
-    losses, stage_losses, energy = t.losses, t.work[28:33], t.work[52:56]
-    changing = kept.shape[1]
-    start = steps == 0
-    steps = max(steps, 1)
-    level, i, j = 0, 0, 0
-    jumped = t.parameters[JUMPED] > 0.0 and not start
-    mode = _START if start or jumped else _FIRST
-    segments[:, PEAK] = 0.0
-    begin_shafts(t.shafts, t.turning, t.cables)
-    t.old_sums[:] = sums
-    if steps > 1:
-        kept[0] = numbers_[:changing]
-    if jumped:
-        kept[1] = numbers_[:changing]
-    while i < steps:
-        h = period / steps
-        dh = D * h
-        if mode == _FIRST:
-            t.stage_speed[:] = t.speed
-            _old_wrenches(bodies, -1.0)
-            outside(bodies, numbers, motion, t.speed, t.rotors, wind, wrench_body, wrench_enu)
-            _old_wrenches(bodies, 1.0)
-            t.old_sums[:] = sums
-            _count(bodies, numbers, BV, BW, sums, W * h, losses)
-            spin_rotors(t.stage_speed, command, t.rotors, GAMMA * h)
-            _know_first(nodes, dh)
-            know_shafts(t.shafts, 0, dh, 0.0)
-            for p in bodies:
-                know(p, True, dh, GAMMA * h)
-            share = (i + GAMMA) / steps
-        elif mode == _SECOND:
-            spin_rotors(t.stage_speed, command, t.rotors, (1.0 - GAMMA) * h)
-            _know_second(nodes, W * h, dh)
-            know_shafts(t.shafts, 1, W * h, AHEAD)
-            for p in bodies:
-                remember_first_stage(p)
-                know(p, False, W * h, AHEAD)
-            share = (i + 1.0) / steps
-        elif mode == _EULER:
-            dh = h / EULER_STEPS
-            t.stage_speed[:] = t.speed
-            spin_rotors(t.stage_speed, command, t.rotors, dh)
-            _know_start(nodes, bodies, dh)
-            know_shafts(t.shafts, 2, dh, 0.0)
-            share = (i + (j + 1.0) / EULER_STEPS) / steps
-        else:
-            dh = START_STEP_S
-            t.stage_speed[:] = t.speed
-            _know_start(nodes, bodies, dh)
-            know_shafts(t.shafts, 2, dh, 0.0)
-            share = (i if start or jumped else i + 1.0) / steps
-        solved = solve_stage(
-            t, dh, share, period, wind, wrench_body, wrench_enu, MOST_SOLUTIONS, stage_losses
-        )
-        if solved == 0:
-            if start or level == refinements:
-                return -1
-            if steps > 1:
-                numbers_[:changing] = kept[0]
-            else:
-                if mode > _SECOND:
-                    numbers_[:changing] = kept[1]
-                sums[:] = t.old_sums
-                kept[0] = numbers_[:changing]
-            level, steps, i, mode, jumped = level + 1, 2 * steps, 0, _FIRST, False
-            continue
-        react(bodies, numbers, t.kinds, t.cables, nodes, gravity)
-        react_shafts(t)
-        sums[ITERATIONS] += solved
-        if mode == _FIRST:
-            _count(bodies, numbers, BVS, BWS, sums, W * h, stage_losses)
-            switched = stage_losses[3]
-            mode = _SECOND
-        elif mode == _SECOND:
-            _count(bodies, numbers, BVS, BWS, sums, D * h, stage_losses)
-            switched += stage_losses[3]
-            made = 0.0
-            if switched > 0.0:
-                kept[1] = numbers_[:changing]
-                energy[:] = 0.0
-                set_lengths(t, True)
-                add_energies(t, energy)
-                made = -energy.sum() - (
-                    sums[WORK] - t.old_sums[WORK]
-                    - sums[LOSS_CABLES] + t.old_sums[LOSS_CABLES]
-                    - sums[LOSS_GROUND] + t.old_sums[LOSS_GROUND]
-                )  # fmt: skip
-            _settle(bodies, numbers, motion, t.corners, nodes, segments, ground)
-            settle_shafts(t)
-            if switched > 0.0:
-                energy[:] = 0.0
-                set_lengths(t, True)
-                add_energies(t, energy)
-                made += energy.sum()
-            if switched > 0.0 and made > t.parameters[MADE_J]:
-                numbers_[:changing] = kept[1]
-                sums[:] = t.old_sums
-                mode, j = _EULER, 0
-                continue
-            losses[:] = stage_losses
-            t.speed[:] = t.stage_speed
-            mode = _FIRST
-            i += 1
-        elif mode == _EULER:
-            _count(bodies, numbers, BVS, BWS, sums, dh, stage_losses)
-            t.speed[:] = t.stage_speed
-            _settle(bodies, numbers, motion, t.corners, nodes, segments, ground)
-            settle_shafts(t)
-            j += 1
-            if j == EULER_STEPS:
-                mode = _START
-                sums[EULER] += 1.0
-        else:
-            losses[:] = stage_losses
-            for n in nodes:
-                for k in range(3):
-                    n[A + k] = n[AS + k]
-            for p in bodies:
-                for k in range(3):
-                    p[BA + k], p[BTAU + k] = p[BAS + k], p[BTAUS + k]
-            for s in segments:
-                s[TAUT] = 1.0 if s[TENSION] > 0.0 else 0.0
-            start_shafts(t.shafts)
-            mode = _FIRST
-            if jumped:
-                jumped = False
-            else:
-                i += 1
-    collect_cables(t.kinds, t.cables, nodes, segments, t.force, t.peak)
-    collect_bodies(motion, 0.0 if start else period, t.shown)
-    _, speed = fastest_body(motion)
-    return steps if speed <= limit else -2
+    sums, old = t.sums, t.old_sums
+    _count(t.bodies, t.numbers, BVS, BWS, sums, D * h, losses)
+    gained = 0.0
+    if switched > 0.0:
+        kept[1] = x[: kept.shape[1]]
+        gained = sums[LOSS_CABLES] - old[LOSS_CABLES] + sums[LOSS_GROUND] - old[LOSS_GROUND]
+        gained -= sums[WORK] - old[WORK] + _energy(t)
+    _settle(t)
+    if switched > 0.0 and gained + _energy(t) > t.parameters[MADE_J]:
+        x[: kept.shape[1]] = kept[1]
+        sums[:] = old
+        return False
+    t.losses[:] = losses
+    t.speed[:] = t.stage_speed
+    return True

@@ -27,6 +27,7 @@ class Tables(NamedTuple):
         laws: Rows of all tabulated axial laws, (k, LAW_COLUMNS).
         nodes: (n_nodes, NODE_COLUMNS).
         segments: (n_segments, SEGMENT_COLUMNS).
+        breaks: How and when segments break, (n_segments, BREAK_COLUMNS).
         bodies: (n_bodies, BODY_COLUMNS).
         numbers: Integers of the bodies, (n_bodies, BODY_INTEGERS).
         motion: Motion of the bodies in the columns of `plants.bodies`, (n_bodies, 27).
@@ -65,6 +66,7 @@ class Tables(NamedTuple):
     laws: Array
     nodes: Array
     segments: Array
+    breaks: Array
     bodies: Array
     numbers: Integers
     motion: Array
@@ -98,9 +100,28 @@ class Tables(NamedTuple):
     turning: Integers
 
 
+class Drive(NamedTuple):
+    """What acts in a period.
+
+    Attributes:
+        period: Its length [s].
+        command: Rotor commands, (n_drones, n_rotors) [rad/s].
+        wind: Air velocity, (3,).
+        wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
+        wrench_enu: The same in the world frame, (n_bodies, 6).
+    """
+
+    period: float
+    command: Array
+    wind: Array
+    wrench_body: Array
+    wrench_enu: Array
+
+
 CHANGING = (
     "nodes",
     "segments",
+    "breaks",
     "cables",
     "bodies",
     "motion",
@@ -189,35 +210,36 @@ def unpack(x, n, p):
         _table(x, p[2]),  # laws
         _table(x, p[3]),  # nodes
         _table(x, p[4]),  # segments
-        _table(x, p[5]),  # bodies
-        _table(n, p[6]),  # numbers
-        _table(x, p[7]),  # motion
-        _table(x, p[8]),  # corners
-        _block(x, p[9]),  # path
-        _block(x, p[10]),  # rotors
-        _table(x, p[11]),  # speed
-        _table(x, p[12]),  # stage_speed
-        _row(x, p[13]),  # parameters
-        _table(x, p[14]),  # band
-        _table(x, p[15]),  # border
-        _row(x, p[16]),  # right
-        _block(x, p[17]),  # corner
-        _table(x, p[18]),  # edge
-        _block(x, p[19]),  # small
-        _table(x, p[20]),  # small_right
-        _table(x, p[21]),  # matrix
-        _row(n, p[22]),  # envelope
-        _row(n, p[23]),  # counts
-        _row(x, p[24]),  # unknown
-        _row(x, p[25]),  # sums
-        _row(x, p[26]),  # old_sums
-        _row(x, p[27]),  # losses
-        _row(x, p[28]),  # work
-        _table(x, p[29]),  # own
-        _block(x, p[30]),  # blocks
-        _table(x, p[31]),  # shown
-        _block(x, p[32]),  # force
-        _row(x, p[33]),  # peak
-        _table(x, p[34]),  # shafts
-        _table(n, p[35]),  # turning
+        _table(x, p[5]),  # breaks
+        _table(x, p[6]),  # bodies
+        _table(n, p[7]),  # numbers
+        _table(x, p[8]),  # motion
+        _table(x, p[9]),  # corners
+        _block(x, p[10]),  # path
+        _block(x, p[11]),  # rotors
+        _table(x, p[12]),  # speed
+        _table(x, p[13]),  # stage_speed
+        _row(x, p[14]),  # parameters
+        _table(x, p[15]),  # band
+        _table(x, p[16]),  # border
+        _row(x, p[17]),  # right
+        _block(x, p[18]),  # corner
+        _table(x, p[19]),  # edge
+        _block(x, p[20]),  # small
+        _table(x, p[21]),  # small_right
+        _table(x, p[22]),  # matrix
+        _row(n, p[23]),  # envelope
+        _row(n, p[24]),  # counts
+        _row(x, p[25]),  # unknown
+        _row(x, p[26]),  # sums
+        _row(x, p[27]),  # old_sums
+        _row(x, p[28]),  # losses
+        _row(x, p[29]),  # work
+        _table(x, p[30]),  # own
+        _block(x, p[31]),  # blocks
+        _table(x, p[32]),  # shown
+        _block(x, p[33]),  # force
+        _row(x, p[34]),  # peak
+        _table(x, p[35]),  # shafts
+        _table(n, p[36]),  # turning
     )

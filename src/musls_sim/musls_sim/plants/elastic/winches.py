@@ -35,7 +35,7 @@ LEAST_RUBBING_SHARE = 1e-4
 class RigWinch:
     """A winch at the end of a cable, on the body there.
 
-    The wound cable is carried at the exit point, in addition to the body's mass. A positive angle
+    The wound cable is carried at the exit point, beside the body's mass. A positive angle
     pays out. Free length of a drum: radius times angle, whatever the tension (the cable lies on
     the drum as long as it is at rest).
 
@@ -43,7 +43,8 @@ class RigWinch:
         cable: Index of the cable.
         end: 0 for end A, 1 for end B.
         kind: "feed" (a rate of free length is the input) or "drum".
-        stored_length_m: Length on the winch at the start.
+        stored_length_m: Length on the winch at the start; None for as much as is needed, then the
+            body's mass counts it.
         radius_m: Of the drum (of the lowest layer).
         inertia_kg_m2: Of the drum about its axis; the body's inertia counts the drum as standing.
         axis: Direction about which a positive angle pays out, body frame; None where the
@@ -58,7 +59,7 @@ class RigWinch:
     cable: int
     end: int
     kind: str = "feed"
-    stored_length_m: float = 0.0
+    stored_length_m: float | None = 0.0
     radius_m: float = 0.05
     inertia_kg_m2: float = 0.0
     axis: Sequence[float] | Array | None = None
@@ -177,7 +178,8 @@ def _winch_row(
 ) -> None:
     if winch.kind not in ("feed", "drum"):
         raise ConfigError(f"{name}: kind must be feed or drum, not {winch.kind!r}")
-    if winch.stored_length_m < 0.0:
+    stored = winch.stored_length_m or 0.0
+    if stored < 0.0:
         raise ConfigError(f"{name}: stored_length_m must not be negative")
     feed = winch.kind == "feed"
     if not feed and winch.radius_m <= 0.0:
@@ -185,12 +187,14 @@ def _winch_row(
     numbers[c.S_KIND] = c.FEED if feed else c.DRUM
     row[c.BY_RATE] = feed or winch.by_rate
     row[c.RADIUS] = 1.0 if feed else winch.radius_m
-    row[c.WOUND] = winch.stored_length_m
-    row[c.WOUND_ANGLE] = winch.stored_length_m / row[c.RADIUS]
+    row[c.WOUND] = stored
+    row[c.WOUND_ANGLE] = stored / row[c.RADIUS]
     if not feed and winch.layer_m > 0.0:
         row[c.LAYER], row[c.LAYER_ANGLE] = winch.layer_m, 2.0 * np.pi * winch.layer_turns
-        row[c.WOUND_ANGLE] = _angle_of(row, winch.stored_length_m)
-    row[c.Y_HIGH] = row[c.WOUND_ANGLE]
+        if winch.stored_length_m is None:
+            raise ConfigError(f"{name}: layers need stored_length_m")
+        row[c.WOUND_ANGLE] = _angle_of(row, stored)
+    row[c.Y_HIGH] = np.inf if winch.stored_length_m is None else row[c.WOUND_ANGLE]
     row[c.Y_LOW] = -np.inf
     row[c.PUSH_STIFFNESS] = rig.mass_kg * 9.80665 / STOP_DEPTH_M
 
@@ -251,7 +255,7 @@ def reel_columns(
         row[c.STOP_STIFFNESS] = rig.mass_kg * 9.80665 / STOP_DEPTH_M
         for end, w in enumerate(kind[[c.REEL_A, c.REEL_B]]):
             if w >= 0 and turning[w, c.S_KIND] != c.WHEEL:
-                row[c.STORED_A + end] = rig.winches[w].stored_length_m
+                row[c.STORED_A + end] = rig.winches[w].stored_length_m or 0.0
                 node = kind[c.FIRST_NODE] + end * kind[c.SEGMENTS]
                 nodes[node, c.MASS] += row[c.LINEAR_DENSITY] * row[c.STORED_A + end]
 

@@ -11,6 +11,7 @@ from musls_description.slung import slung_system
 from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import SlungLoadSystem
 from musls_sim.physics import CONTROL_PERIOD_S
+from musls_sim.plants.gazebo_server.plant import GazeboPlant
 from musls_sim.plants.interface import PlantSetup
 from musls_sim.plants.rigid_links.cable_ends import end_jacobians
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
@@ -29,7 +30,7 @@ ATTITUDE_MISS_RAD = 0.01
 """By how much the attitude of a drone may miss the one that a start asks for."""
 
 
-def build(setup: PlantSetup) -> DartPlant:
+def build(setup: PlantSetup) -> DartPlant | GazeboPlant:
     """Chains of rigid links with universal joints, stepped by DART: the seed paper's cables.
 
     They start on the ground, hanging in the air, or in a given state.
@@ -41,6 +42,7 @@ def build(setup: PlantSetup) -> DartPlant:
     system = slung_system(setup.system, "cable_model = rigid_links")
     assert equilibrium is not None  # every slung load has one
     in_air = start.kind == "air"
+    rotors = trim_speeds_rad_s(system, equilibrium) if in_air else None
     if start.kind == "state":
         configuration = _configuration_of(system, start, physics.gravity_m_s2)
     elif in_air:
@@ -48,6 +50,8 @@ def build(setup: PlantSetup) -> DartPlant:
     else:
         configuration = ground_spawn(system)
     step = physics.step_size_s
+    if physics.engine == "gazebo":
+        return _on_gazebo(setup, system, configuration, rotors)
     plant = DartPlant(
         system,
         configuration,
@@ -55,11 +59,36 @@ def build(setup: PlantSetup) -> DartPlant:
         gravity_m_s2=physics.gravity_m_s2,
         exact_friction=physics.exact_friction,
         refine=physics.refine,
-        rotor_speed_rad_s=trim_speeds_rad_s(system, equilibrium) if in_air else None,
+        rotor_speed_rad_s=rotors,
     )
     if start.kind == "state":
         plant.start_moving(_rates_of(plant, start))
     return plant
+
+
+def _on_gazebo(
+    setup: PlantSetup,
+    system: SlungLoadSystem,
+    configuration: Configuration,
+    rotor_speed_rad_s: Array | None,
+) -> GazeboPlant:
+    """The same on a Gazebo server, whose step nothing refines: it has to hold jerks as well."""
+    physics, start = setup.physics, setup.start
+    if start.kind == "state":
+        bodies = (start.load, *(start.drones or ()))
+        if any(np.any(b.velocity_enu_m_s) or np.any(b.omega_body_rad_s) for b in bodies if b):
+            raise ConfigError("physics.engine = gazebo: a world starts at rest; give no velocities")
+    step = physics.step_size_s
+    if isinstance(step, str):
+        limit = stable_step_s(system, physics.gravity_m_s2, ENGAGEMENT_MARGIN)
+        step = CONTROL_PERIOD_S / substeps(limit)
+    return GazeboPlant(
+        system,
+        configuration,
+        physics_step_s=step,
+        gravity_m_s2=physics.gravity_m_s2,
+        rotor_speed_rad_s=rotor_speed_rad_s,
+    )
 
 
 def _auto_step_s(setup: PlantSetup, system: SlungLoadSystem) -> float:

@@ -1,0 +1,60 @@
+"""Cuts and breaks as the plant shows them: cables and segments by number, from end 1."""
+
+from __future__ import annotations
+
+from musls_description.errors import ConfigError
+from musls_sim.plants.changes import CutCable
+from musls_sim.plants.elastic.engine import Engine
+from musls_sim.plants.interface import PlantEvent
+
+
+def cut(engine: Engine, change: CutCable, from_end_a: bool) -> None:
+    """Cut a cable now.
+
+    Args:
+        engine: What moves the cables.
+        change: Which cable, and where.
+        from_end_a: Whether end 1 of the cable is the engine's end A.
+
+    Raises:
+        ConfigError: There is no such cable or segment.
+    """
+    n_cables = len(engine.rig.cables)
+    if not 1 <= change.cable <= n_cables:
+        raise ConfigError(f"cut: cable {change.cable}: there are cables 1 to {n_cables}")
+    n = engine.rig.cables[change.cable - 1].segments
+    if not 1 <= change.segment <= n:
+        raise ConfigError(
+            f"cut: segment {change.segment}: cable {change.cable} has segments 1 to {n}"
+        )
+    engine.cut(change.cable - 1, change.segment - 1 if from_end_a else n - change.segment)
+
+
+class BreakLog:
+    """Turns the breaks of an engine into events of the plant.
+
+    Attributes:
+        happened: See `interface.EventSource`; cuts that were asked for are not in it.
+    """
+
+    def __init__(self) -> None:
+        self.happened: list[PlantEvent] = []
+        self._seen = 0
+
+    def skip(self, engine: Engine) -> None:
+        """Leave out what is known already: cuts that somebody asked for."""
+        self._seen = len(engine.breaks)
+
+    def note(self, engine: Engine, from_end_a: frozenset[int] = frozenset()) -> None:
+        """Take over what broke since the last time.
+
+        Args:
+            engine: What moves the cables.
+            from_end_a: Indices of the cables whose end 1 is the engine's end A.
+        """
+        for b in engine.breaks[self._seen :]:
+            n = engine.rig.cables[b.cable].segments
+            number = b.segment + 1 if b.cable in from_end_a else n - b.segment
+            what = f"cable_{b.cable + 1}: segment {number} of {n} broke at {b.tension_n:.4g} N"
+            self.happened.append(PlantEvent(b.time_s, "cable_broken", what))
+        self._seen = len(engine.breaks)
