@@ -20,6 +20,7 @@ from musls_sim.plants.massless.columns import (
     NEAR,
     PEAK,
     REFINED,
+    STATE,
     STEP,
     TENSION,
     WORK,
@@ -28,8 +29,9 @@ from musls_sim.plants.massless.columns import (
     W,
 )
 from musls_sim.plants.massless.contact import add_corners, look_for_ground, settle_corners
-from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, TURN, spin_to
+from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, TURN
 from musls_sim.plants.massless.tables import body_numbers, unpack
+from musls_sim.plants.massless.trial import spin_to
 
 
 @compiled()
