@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 One = Annotated[int, Field(ge=1), Number]
 """Number of a drone or cable, from 1."""
 
-NOTED_KINDS = ("battery_empty", "cable_broken", "cable_slack", "cable_taut", "too_close")
+NOTED_KINDS = (
+    "battery_empty",
+    "cable_broken",
+    "cable_jerked",
+    "cable_slack",
+    "cable_taut",
+    "too_close",
+)
 """Events that nobody asks for but that may happen; others can follow them."""
 
 
