@@ -109,7 +109,7 @@ def test_fit_then_replay_another_way_with_it(flown, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_cable_models_side_by_side(flown, tmp_path, capsys):
-    models = ["chain:3", "rod", "spring"]
+    models = ["chain:3", "rod", "massless", "spring"]
     options = [word for model in models for word in ("--cable-model", model)]
     numbers = replayed(flown, tmp_path / "out", "--step", "0.004", *options)
     assert list(numbers) == models

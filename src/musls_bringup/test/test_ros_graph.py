@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from ros_probe import needs_ros
 
+from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
+from musls_description.schema import to_yaml
 
 pytestmark = [needs_ros(), pytest.mark.timeout(400)]
 
@@ -190,6 +192,22 @@ def test_a_second_node_of_a_kind_ends_with_one_line(nodes, probe, air):
         assert probe.until(lambda second=second: not nodes.running(second)), second
         assert "already" in nodes.last_line(second)
         assert nodes.running(name)
+
+
+def test_events_are_published_also_for_late_subscribers(nodes, probe, tmp_path):
+    from std_msgs.msg import String
+
+    from musls_control.nodes.stepped_node import LATCHED
+
+    poke = "{kind: poke, when: {time_s: 0.1}, body: load, force_enu_n: [1, 0, 0], duration_s: 0.1}"
+    file = tmp_path / "poked.yaml"
+    file.write_text(
+        to_yaml(find_scenario("hold", ["system.cables.links=3", "start=air", f"events=[{poke}]"]))
+    )
+    nodes.start(graph.simulator(file, realtime=True))
+    assert probe.until(lambda: "/load/pose" in probe.last and probe.time_s > 0.3)
+    probe.listen(String, "/events", LATCHED)
+    assert probe.until(lambda: probe.text("/events") == "poke: over")
 
 
 def test_a_publisher_of_another_type_is_reported(nodes, probe, air):

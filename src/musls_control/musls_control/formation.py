@@ -6,10 +6,14 @@ and each faces the load. The paper's flights: radius 1.0 m, height 2.2962 m.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from musls_description.schema import Finite, NonNegative, Positive, spec
+from musls_description.errors import ConfigError
+from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
 
 Array = NDArray[np.float64]
 
@@ -23,14 +27,19 @@ class Cone:
         height_m: Height of the drones above the load's set-point.
         first_azimuth_rad: Direction of drone 1 in the load's frame, counter-clockwise from its x
             axis; the others follow evenly spaced.
+        places_m: Place of each drone in the frame of the load's set-point, instead of the cone.
     """
 
     radius_m: NonNegative = 1.0
     height_m: Positive = 2.2962
     first_azimuth_rad: Finite = 0.0
+    places_m: Annotated[tuple[Vector3, ...], Field(min_length=1)] | None = None
 
     def azimuths_rad(self, n_drones: int) -> Array:
         """Direction of each drone in the load's frame, (n_drones,)."""
+        if self.places_m is not None:
+            places = self._places(n_drones)
+            return np.arctan2(places[:, 1], places[:, 0])
         return self.first_azimuth_rad + 2.0 * np.pi * np.arange(n_drones) / n_drones
 
     def offsets_m(self, n_drones: int, radius_m: float | Array | None = None) -> Array:
@@ -40,15 +49,32 @@ class Cone:
             n_drones: Number of drones.
             radius_m: Another radius than the cone's own, one for all or (n_drones,).
         """
+        if self.places_m is not None and radius_m is None:
+            return self._places(n_drones)
+        height = self.height_m if self.places_m is None else self._places(n_drones)[:, 2]
         radius = self.radius_m if radius_m is None else radius_m
         azimuth = self.azimuths_rad(n_drones)
         return np.column_stack(
             [
                 radius * np.cos(azimuth),
                 radius * np.sin(azimuth),
-                np.full(n_drones, self.height_m),
+                np.broadcast_to(height, n_drones),
             ]
         )
+
+    def _places(self, n_drones: int) -> Array:
+        """The given places, (n_drones, 3).
+
+        Raises:
+            ConfigError: Their number is not that of the drones.
+        """
+        places = np.array(self.places_m, np.float64)
+        if len(places) != n_drones:
+            raise ConfigError(
+                f"formation.places_m has {len(places)} places for {n_drones} drone"
+                f"{'' if n_drones == 1 else 's'}"
+            )
+        return places
 
 
 def drone_poses(

@@ -183,10 +183,13 @@ class Winch:
         inertia_kg_m2: Of the drum about its axis, without cable.
         axis: Of the drum in the frame of its carrier; the shaft's reaction acts about it. Turning
             about it in the positive sense pays out.
-        stored_length_m: Length on the winch at the start; left out for more than is ever needed.
+        stored_length_m: Length on the winch at the start, carried there in addition to the body's
+            mass; a feed that leaves it out has as much as the scenario asks for.
         brake_torque_n_m: Most that the brake holds; left out for any torque.
         friction_n_m: Of the bearing.
         damping_n_m_s_rad: Viscous, of the bearing.
+        layer_m: Growth of the drum's radius with each layer of cable; 0 for none.
+        layer_turns: Turns in a layer.
     """
 
     cable: Index
@@ -199,6 +202,8 @@ class Winch:
     brake_torque_n_m: Positive | None = None
     friction_n_m: NonNegative = 0.0
     damping_n_m_s_rad: NonNegative = 0.0
+    layer_m: NonNegative = 0.0
+    layer_turns: Positive = 10.0
 
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
@@ -208,6 +213,8 @@ class Winch:
             raise ValueError(f"{given[0]} belongs to kind: drum, not to feed")
         if self.kind == "drum" and (self.radius_m is None or self.inertia_kg_m2 is None):
             raise ValueError("kind: drum needs radius_m and inertia_kg_m2")
+        if self.kind == "drum" and self.stored_length_m is None:
+            raise ValueError("kind: drum needs stored_length_m, the length that is on it")
         if self.axis is not None and np.linalg.norm(self.axis) < 1e-9:
             raise ValueError("axis must not be zero")
 
@@ -225,7 +232,11 @@ class Wheel:
         inertia_kg_m2: About its axis.
         friction_n_m: Of the bearing.
         damping_n_m_s_rad: Viscous, of the bearing.
-        capstan_friction: Coefficient of friction of a rope that may slip; left out for none.
+        axis: Direction of a positive turn, from the first cable to the second, the body's frame;
+            left out where its spin does not act on the body.
+        capstan_friction: Coefficient of friction of a rope that slides over it; 0 for none.
+        efficiency: Share of the higher tension that the other side has while the wheel turns.
+        extra_wrap_rad: Wrap beyond the angle between the two sides.
         cables: The two ends that lie on it. Where the ropes leave it, the ends themselves say.
     """
 
@@ -235,7 +246,10 @@ class Wheel:
     inertia_kg_m2: NonNegative = 0.0
     friction_n_m: NonNegative = 0.0
     damping_n_m_s_rad: NonNegative = 0.0
-    capstan_friction: NonNegative | None = None
+    axis: Vector3 | None = None
+    capstan_friction: NonNegative = 0.0
+    efficiency: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False), Number] = 1.0
+    extra_wrap_rad: NonNegative = 0.0
     cables: tuple[EndOfCable, ...]
 
     def __post_init__(self) -> None:
@@ -322,6 +336,6 @@ def _take(
         raise ValueError(
             f"{where}: end {end} of cable_{cable} is taken already by {taken[cable, end]}"
         )
-    if system.ends(cable - 1)[end - 1].clamped:
+    if where.startswith("wheels") and system.ends(cable - 1)[end - 1].clamped:
         raise ValueError(f"{where}: end {end} of cable_{cable} is clamped")
     taken[cable, end] = where

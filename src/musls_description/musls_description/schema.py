@@ -33,9 +33,26 @@ from musls_description.sources import SourceFile, Sources
 from musls_description.strict_yaml import parse_yaml, read_text, read_yaml, shown
 
 __all__ = [  # reading YAML belongs to specifications, so its functions can be had here as well
-    "Edges", "Finite", "Fraction", "Inertia", "Matrix3", "NonNegative", "Number", "Positive",
-    "Quaternion", "Vector3", "build", "describe", "parse_yaml", "read_text", "read_yaml", "spec",
-    "to_data", "to_yaml",
+    "NO_INERTIA",
+    "Edges",
+    "Finite",
+    "Fraction",
+    "Inertia",
+    "LoadInertia",
+    "Matrix3",
+    "NonNegative",
+    "Number",
+    "Positive",
+    "Quaternion",
+    "Vector3",
+    "build",
+    "describe",
+    "parse_yaml",
+    "read_text",
+    "read_yaml",
+    "spec",
+    "to_data",
+    "to_yaml",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -118,6 +135,17 @@ def _inertia(matrix: Matrix3) -> Matrix3:
 
 Inertia = Annotated[Matrix3, AfterValidator(_inertia)]
 """Inertia matrix about the centre of mass, body frame [kg m2]."""
+
+NO_INERTIA: Matrix3 = ((0.0, 0.0, 0.0),) * 3
+"""Of a point mass."""
+
+
+def _inertia_or_none(matrix: Matrix3) -> Matrix3:
+    return matrix if matrix == NO_INERTIA else _inertia(matrix)
+
+
+LoadInertia = Annotated[Matrix3, AfterValidator(_inertia_or_none)]
+"""The same, or zero for a point mass."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

@@ -37,3 +37,20 @@ def formation_of(system: RigSystem, what: str) -> SlungLoadSystem:
         ConfigError: It has no formation.
     """
     return system.formation or slung_system(system, what)
+
+
+def extended_load(system: RigSystem, what: str) -> None:
+    """Refuse a load that is a point mass.
+
+    Args:
+        system: Any system.
+        what: Who needs a body, e.g. "cable_model = elastic".
+
+    Raises:
+        ConfigError: The load has no inertia.
+    """
+    if system.load is not None and system.load.point_mass:
+        raise ConfigError(
+            f"{what} needs load.inertia_kg_m2, but the load of {system.name} is a point mass; "
+            "choose cable_model: massless"
+        )

@@ -26,8 +26,9 @@ from musls_description.rigging import (
     check_rig,
 )
 from musls_description.schema import (
+    NO_INERTIA,
     Fraction,
-    Inertia,
+    LoadInertia,
     NonNegative,
     Number,
     Positive,
@@ -45,18 +46,31 @@ class Load:
 
     Attributes:
         mass_kg: Mass (m_L).
-        inertia_kg_m2: Inertia about the centre of mass in the load frame (J_L), (3, 3).
+        inertia_kg_m2: Inertia about the centre of mass in the load frame (J_L), (3, 3); left out
+            for a point mass.
         cable_attachments_m: Where the cables pull, one per cable, load frame (L_r_iL). Those of a
             rig whose cables say their own `ends` may be left out.
         collision: Box that touches the ground.
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the load) [N s/m].
+        point_mass: A mass in one point, which does not turn: all cables pull at its centre. For
+            massless cables only.
     """
 
     mass_kg: Positive
-    inertia_kg_m2: Inertia
+    inertia_kg_m2: LoadInertia = NO_INERTIA
     cable_attachments_m: Annotated[tuple[Vector3, ...], Field(max_length=MAX_CABLES)] = ()
     collision: Box
     drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
+    point_mass: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        if self.point_mass == (self.inertia_kg_m2 != NO_INERTIA):
+            raise ValueError("give one of inertia_kg_m2 (of a body) and point_mass: true")
+        if self.point_mass and any(any(place) for place in self.cable_attachments_m):
+            raise ValueError(
+                "the cable_attachments_m of a point mass are at its centre: [0, 0, 0] for each"
+            )
 
 
 @spec

@@ -129,6 +129,14 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def file_of(kind: type) -> str:
+    """File in which a class is written, its module if there is none (in a notebook)."""
+    try:
+        return inspect.getfile(kind)
+    except (TypeError, OSError):
+        return kind.__module__
+
+
 def place_of(error: BaseException, file: str | Path) -> str:
     """Text ", line N" of the deepest place of an error in a file; empty if it lies elsewhere."""
     wanted = os.path.abspath(file)

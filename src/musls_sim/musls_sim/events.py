@@ -3,24 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
-from pydantic import Field
 
 from musls_description.errors import ConfigError
 from musls_description.registry import Registry, any_of
-from musls_description.schema import Fraction, NonNegative, Positive, Vector3, spec
+from musls_description.schema import Fraction, Positive, Vector3, spec
 from musls_description.system import RigSystem
-from musls_sim.plants.changes import CutCable, RotorEfficiency
+from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import Change, Plant, PlantInputs
 from musls_sim.power import Power
+from musls_sim.sensors.estimation import Estimator
+from musls_sim.triggers import One, When, body_row, check_drone
+from musls_sim.wind import Wind
 
-EVENTS: Registry[Any] = Registry("event", "musls.events", {})
+__all__ = [
+    "EVENTS", "AnyEvent", "EventSpec", "Links", "Poke", "RotorFailure", "Scene", "When", "body_row",
+]  # fmt: skip
+
+EVENTS: Registry[Any] = Registry(
+    "event",
+    "musls.events",
+    {
+        "cut": "musls_sim.failures:Cut",
+        "drone_lost": "musls_sim.failures:DroneLost",
+        "gust": "musls_sim.failures:Gust",
+        "link_lost": "musls_sim.failures:LinkLost",
+        "load_mass": "musls_sim.failures:LoadMassChange",
+        "mocap_outage": "musls_sim.failures:MocapOutage",
+    },
+)
 """Specifications by kind: classes made with `spec` that follow `EventSpec`."""
 
 AnyEvent = any_of(EVENTS)
 """Type of an entry of a scenario's `events`."""
+
+
+class Links(Protocol):
+    """Links over which the drones are guided."""
+
+    def refusal(self) -> str | None:
+        """Why no link can be lost in this flight, None if it can."""
+
+    def lose(self, drone: int, action: str) -> None:
+        """Nothing gets through to a drone (from 0) any more; its flight stack holds or lands."""
+
+    def restore(self, drone: int) -> None:
+        """The drone is guided again."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +61,17 @@ class Scene:
         plant: The physics; `plant.apply` changes the system.
         inputs: What acts on it from outside.
         power: Motors and batteries; None where there are none.
+        wind: Moving air; None where nobody moves it.
+        estimator: What is known of the state; None where nobody estimates.
+        links: Links of the drones to who guides them; None where there are none.
     """
 
     plant: Plant
     inputs: PlantInputs
     power: Power | None = None
+    wind: Wind | None = None
+    estimator: Estimator | None = None
+    links: Links | None = None
 
     def apply(self, change: Change) -> None:
         """Change the system, see `Plant.apply`."""
@@ -46,6 +82,9 @@ class Scene:
 
 class EventSpec(Protocol):
     """What the session needs of an event.
+
+    An event may have a `name` by which others follow it, and a method `fits(scene)` that refuses,
+    before the flight, what this plant, estimator or autopilot cannot do.
 
     Attributes:
         kind: Its kind.
@@ -71,116 +110,60 @@ class EventSpec(Protocol):
         """Take back what lasts for a while only."""
 
 
-@spec
-class When:
-    """What triggers an event: a time, or a stage of the mission.
-
-    Attributes:
-        time_s: Simulated time.
-        stage: Name of the phase or stage, as in the list of `/mission/stage`.
-        after_s: Time after the beginning of the stage.
-    """
-
-    time_s: NonNegative | None = None
-    stage: str | None = None
-    after_s: NonNegative = 0.0
-
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        if (self.time_s is None) == (self.stage is None):
-            raise ValueError("give either time_s or stage")
-
-
-def body_row(name: str, system: RigSystem) -> int:
-    """Row of a body in arrays of all bodies: 0 for "load", i for "drone_i".
-
-    Raises:
-        ConfigError: No such body.
-    """
-    names = ["load", *(f"drone_{i}" for i in range(1, system.n_drones + 1))]
-    if name not in names:
-        raise ConfigError(f"events: unknown body '{name}': choose one of {', '.join(names)}")
-    return names.index(name)
-
-
 @EVENTS.register("rotor_failure")
 @spec
 class RotorFailure:
-    """One rotor of a drone, or all of them, lose thrust and torque.
+    """One rotor of a drone, several, or all of them, lose thrust and torque.
 
     Attributes:
         kind: "rotor_failure".
+        name: By which other events can follow it.
         when: What triggers it.
         drone: Number of the drone, from 1.
-        rotor: Number of the rotor, from 1; left out for all rotors.
+        rotor: Number of the rotor, from 1; left out (as `rotors`) for all rotors.
+        rotors: Several of them.
         efficiency: Share of thrust and torque that is left.
         duration_s: Time after which the rotor works again; left out for never.
     """
 
     kind: Literal["rotor_failure"] = "rotor_failure"
+    name: str | None = None
     when: When
-    drone: Annotated[int, Field(ge=1)]
-    rotor: Annotated[int, Field(ge=1)] | None = None
+    drone: One
+    rotor: One | None = None
+    rotors: tuple[One, ...] = ()
     efficiency: Fraction = 0.0
     duration_s: Positive | None = None
 
     def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
-        if self.drone > system.n_drones:
-            raise ConfigError(f"events: drone {self.drone}, but there are {system.n_drones} drones")
-        rotors = len(system.drones[self.drone - 1].rotors)
-        if self.rotor is not None and self.rotor > rotors:
-            raise ConfigError(f"events: rotor {self.rotor}, but drone {self.drone} has {rotors}")
+        check_drone(self.drone, system)
+        if self.rotor is not None and self.rotors:
+            raise ConfigError("events: give either rotor or rotors")
+        count = len(system.drones[self.drone - 1].rotors)
+        for rotor in self._which:
+            if rotor is not None and rotor > count:
+                raise ConfigError(f"events: rotor {rotor}, but drone {self.drone} has {count}")
+
+    @property
+    def _which(self) -> tuple[int | None, ...]:
+        """Rotors that fail; None stands for all."""
+        return self.rotors or (self.rotor,)
 
     def begin(self, scene: Scene) -> str:
         """See `EventSpec.begin`."""
-        scene.apply(RotorEfficiency(self.drone, self.rotor, self.efficiency))
+        for rotor in self._which:
+            scene.apply(RotorEfficiency(self.drone, rotor, self.efficiency))
         which = "all rotors" if self.rotor is None else f"rotor {self.rotor}"
+        if self.rotors:
+            which = f"rotors {', '.join(map(str, self.rotors))}"
         left = f"at {100.0 * self.efficiency:g} %" if self.efficiency else "stopped"
         return f"drone_{self.drone}: {which} {left}"
 
     def end(self, scene: Scene) -> None:
         """See `EventSpec.end`."""
-        scene.apply(RotorEfficiency(self.drone, self.rotor, 1.0))
-
-
-@EVENTS.register("cut")
-@spec
-class Cut:
-    """A cable is cut in one of its segments.
-
-    Attributes:
-        kind: "cut".
-        when: What triggers it.
-        cable: Number of the cable, from 1.
-        segment: Number of the segment, from 1 at the load (end 1 of the cable).
-    """
-
-    cable_models: ClassVar[tuple[str, ...]] = CutCable.cable_models
-    duration_s: ClassVar[None] = None
-
-    kind: Literal["cut"] = "cut"
-    when: When
-    cable: Annotated[int, Field(ge=1)]
-    segment: Annotated[int, Field(ge=1)] = 1
-
-    def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
-        if self.cable > len(system.cables):
-            raise ConfigError(f"events: cable {self.cable}, but there are {len(system.cables)}")
-        segments = system.cables[self.cable - 1].links
-        if self.segment > segments:
-            raise ConfigError(
-                f"events: segment {self.segment}, but cable {self.cable} has {segments}"
-            )
-
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        scene.apply(CutCable(self.cable, self.segment))
-        return f"cable_{self.cable}: cut in segment {self.segment}"
-
-    def end(self, scene: Scene) -> None:
-        """See `EventSpec.end`."""
+        for rotor in self._which:
+            scene.apply(RotorEfficiency(self.drone, rotor, 1.0))
 
 
 @EVENTS.register("poke")
@@ -190,6 +173,7 @@ class Poke:
 
     Attributes:
         kind: "poke".
+        name: By which other events can follow it.
         when: What triggers it.
         body: "load" or "drone_1", ...
         force_enu_n: Force on the centre of mass, world.
@@ -198,6 +182,7 @@ class Poke:
     """
 
     kind: Literal["poke"] = "poke"
+    name: str | None = None
     when: When
     body: str = "load"
     force_enu_n: Vector3 = (0.0, 0.0, 0.0)
@@ -211,7 +196,12 @@ class Poke:
     def begin(self, scene: Scene) -> str:
         """See `EventSpec.begin`."""
         self._add(scene, 1.0)
-        return f"{self.body}: pushed by {list(self.force_enu_n)} N for {self.duration_s:g} s"
+        parts = []
+        if any(self.force_enu_n) or not any(self.moment_enu_n_m):
+            parts.append(f"pushed by {list(self.force_enu_n)} N")
+        if any(self.moment_enu_n_m):
+            parts.append(f"turned by {list(self.moment_enu_n_m)} N m")
+        return f"{self.body}: {' and '.join(parts)} for {self.duration_s:g} s"
 
     def end(self, scene: Scene) -> None:
         """See `EventSpec.end`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -56,6 +57,16 @@ class Wind:
         self._block = np.zeros((self._BLOCK, 3))
         self._next = self._BLOCK
         self.steady = not self._std.any()
+        self.velocity_enu_m_s = self._mean + self._gust
+
+    def add(self, sign: float, velocity_enu_m_s: Sequence[float]) -> None:
+        """Let more wind blow, or take it away again.
+
+        Args:
+            sign: 1 or -1.
+            velocity_enu_m_s: Of the air, (3,).
+        """
+        self._mean = self._mean + sign * np.array(velocity_enu_m_s)
         self.velocity_enu_m_s = self._mean + self._gust
 
     def step(self) -> None:

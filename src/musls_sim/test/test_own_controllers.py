@@ -10,11 +10,14 @@ from rosbags.highlevel import AnyReader
 
 from musls_control.controllers.user import ControllerError
 from musls_control.trajectories import TRAJECTORIES
+from musls_control.trajectories.user import TrajectoryError
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_description.user_code import load_file
 from musls_sim.events import EVENTS
+from musls_sim.recording import MemoryRecorder
 from musls_sim.scenario import load_scenario
+from musls_sim.session.observer import RecorderObserver
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
@@ -123,6 +126,66 @@ def test_ideal_thrust_and_moment_act_as_open_loop_does(own):
     flown = motion_after(Session(mine), 0.4)
     assert np.array_equal(flown, motion_after(Session(open_loop), 0.4))
     assert not np.array_equal(flown[1, 6:10], flown[2, 6:10])  # the moments did turn them
+
+
+def test_rotors_carry_what_ideal_wrenches_carried(own):
+    """When the autopilot takes over nobody drops: the rotors give the same thrust at once."""
+    mine = own(
+        """
+        class Mine(Controller):
+            level = "ideal_thrust_moment"
+
+            def step(self, time_s, reference, estimate):
+                system, g = self.setup.system, self.setup.gravity_m_s2
+                drone, share = system.drones[0], system.load.mass_kg / len(system.drones)
+                thrust = np.full(3, (drone.mass_kg + share) * g)
+                return np.column_stack([thrust, np.zeros((len(thrust), 3))])
+        """
+    )
+    with Session(mine) as session:
+        session.advance(5)
+        rotors = session.state.rotor_speed_rad_s
+        assert not rotors.any()
+        wrench = session.inputs.wrench_body[1:].copy()
+        session.guidance.stage = "land"
+        session.control.step(session.tick)
+        coefficient = [r.thrust_coefficient_n_s2 for r in mine.system.drones[0].rotors]
+        assert (coefficient * rotors**2).sum(axis=1) == pytest.approx(wrench[:, 5], rel=1e-9)
+        assert not session.inputs.wrench_body.any()
+        sinking = session.state.velocity_enu_m_s[:, 2].copy()
+        session.advance(10)
+        # 40 ms of free fall would be 0.4 m/s.
+        assert np.abs(session.state.velocity_enu_m_s[:, 2] - sinking).max() < 0.05
+
+
+def test_what_a_controller_asks_of_the_drones_is_recorded(own):
+    """Not the formation's poses; the load's set-point stays the mission's."""
+    mine = own(
+        """
+        class Mine(Controller):
+            level = "drone_setpoints"
+
+            def step(self, time_s, reference, estimate):
+                n = self.setup.system.n_drones
+                cone = self.setup.formation
+                position, yaw = drone_poses(
+                    reference.position_enu_m[None], np.array([reference.yaw_rad]),
+                    cone.offsets_m(n), cone.azimuths_rad(n),
+                )
+                return np.column_stack([position[0] + [0.0, 0.0, 0.01 + time_s / 100], yaw[0]])
+        """
+    )
+    recorder = MemoryRecorder(mine.system, step_period_s=0.004)
+    with Session(mine, observers=[RecorderObserver(recorder)]) as session:
+        session.advance(120)
+        planned = session.parts.plan
+    rows, stamps = recorder.setpoint.columns()["position_enu_m"], recorder.setpoint.stamps_ns()
+    asked = np.diff(stamps) > 0  # at the start the formation's are announced first
+    assert len(rows) >= 24
+    assert rows[:, 0] == pytest.approx(np.tile(planned.load_pose[0, :3], (len(rows), 1)))
+    above = rows[:-1][asked][:, 1:, 2] - planned.drone_position_enu_m[0, :, 2]
+    times = stamps[:-1][asked] / 1e9
+    assert above == pytest.approx(np.tile((0.01 + times / 100)[:, None], (1, above.shape[1])))
 
 
 @pytest.mark.parametrize("columns", [3, 4])
@@ -500,3 +563,62 @@ def test_an_extension_that_takes_a_shipped_name_is_refused(tmp_path, registries)
         ConfigError, match=r"mine\.py, line 1\d: .*trajectory 'circle' exists already"
     ):
         load_scenario(tmp_path / "mission.yaml")
+
+
+# ---------------------------------------------------------------------------- failing trajectories
+
+_FAULTY = """\
+    import numpy as np
+    import musls
+
+    @musls.trajectories.register("{name}")
+    @musls.spec
+    class Faulty(musls.Trajectory):
+        kind: str = "{name}"
+        duration_s: float = 1.0
+
+        @property
+        def period_s(self):
+            return self.duration_s
+
+        def pose(self, time_s):
+            return {pose}
+
+        def derivatives(self, time_s):
+            return {derivatives}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "pose", "derivatives", "said"),
+    [
+        ("f1", "[][1]", "1", "line 15: Faulty.pose failed: IndexError: list index out of range"),
+        ("f2", "np.zeros((1, 3))", "1", "line 14: Faulty.pose returned an array of shape (1, 3)"),
+        ("f3", "'far'", "1", "line 14: Faulty.pose returned str, must be numbers of shape (1, 4)"),
+        (
+            "f4", "np.tile([0.0, 0.0, 1.5, 0.0], (len(time_s), 1))",
+            "np.full((len(time_s), 5, 4), np.inf)",
+            "line 17: Faulty.derivatives returned inf at 0.000 s",
+        ),
+    ],
+)  # fmt: skip
+def test_an_own_trajectory_that_fails_says_where(tmp_path, name, pose, derivatives, said):
+    file = tmp_path / "faulty.py"
+    text = textwrap.dedent(_FAULTY).format(name=name, pose=pose, derivatives=derivatives)
+    file.write_text(text)
+    overrides = [f"extensions=['{file}']", "system.cables.links=3", "start=air"]
+    with pytest.raises(TrajectoryError) as caught:
+        scenario = load_scenario(
+            SHIPPED / "hold.yaml", [*overrides, f"mission.stages=[{{kind: {name}}}]"]
+        )
+        with Session(scenario) as session:
+            assert session.reference is None
+    assert str(caught.value).startswith(f"{file}, {said}")
+
+
+def test_an_own_trajectory_without_pose_is_refused(tmp_path):
+    file = tmp_path / "short.py"
+    head = "import musls\n\n@musls.trajectories.register('short')\n"
+    file.write_text(f"{head}class Short:\n    duration_s = 1.0\n")
+    with pytest.raises(ConfigError, match="Short has no pose"):
+        load_scenario(SHIPPED / "hold.yaml", [f"extensions=['{file}']"])

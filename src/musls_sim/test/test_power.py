@@ -87,9 +87,9 @@ def test_stopped_rotors_draw_nothing():
     assert power.state[0, POWER] == 0.0
 
 
-def flight(changes=None):
+def flight(changes=None, name="delivery"):
     return load_scenario(
-        "delivery",
+        name,
         {
             "start": "air",
             "mission.stages": [{"kind": "hold", "position_m": [0, 0, 2], "duration_s": 1.0}],
@@ -98,11 +98,14 @@ def flight(changes=None):
     )
 
 
-def test_hover_in_flight_draws_the_power_of_the_closed_form():
-    with Session(flight()) as session:
+@pytest.mark.parametrize(
+    ("name", "mass_kg"), [("delivery", 10.0424), ("delivery_carried", 10.0234)]
+)
+def test_hover_in_flight_draws_the_power_of_the_closed_form(name, mass_kg):
+    with Session(flight(name=name)) as session:
         session.advance(250)
-        # 8.0224 + 2 + 0.02 kg in standard gravity; a power that goes with the mass to the 1.5.
-        expected = 1373.147 * (10.0424 * 9.80665 / (10.0224 * 9.81)) ** 1.5
+        # Drone, parcel and cable in standard gravity; a power that goes with the mass to the 1.5.
+        expected = 1373.147 * (mass_kg * 9.80665 / (10.0224 * 9.81)) ** 1.5
         assert session.power.state[0, POWER] == pytest.approx(expected, rel=5e-3)
 
 

@@ -101,6 +101,20 @@ def test_two_drones_lift_a_load_together(tmp_path, peer):
     assert lifted[0] > 0.25
 
 
+def test_a_px4_whose_link_is_lost_is_sent_no_setpoints(tmp_path, peer):
+    with px4_flight(tmp_path, "solo", *HURRY) as session:
+        session.advance(50)
+        (vehicle,) = session.parts.autopilot._vehicles
+        sent = []
+        send = vehicle.commands.send_setpoint
+        vehicle.commands.send_setpoint = lambda *given: (sent.append(session.tick), send(*given))
+        session.apply({"kind": "link_lost", "drone": 1, "duration_s": 0.4})
+        session.advance(250)
+    begin, end = session.events.happened
+    assert (begin.what, end.what) == ("drone_1: no set-points", "over")
+    assert sent and min(sent) >= 150
+
+
 @pytest.mark.parametrize(
     ("behaviour", "words"),
     [

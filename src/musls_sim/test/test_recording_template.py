@@ -5,7 +5,7 @@ import pytest
 from rosbags.typesys import Stores, get_typestore
 
 from musls_description.library import load_system
-from musls_sim.recording import messages, topics
+from musls_sim.recording import message_types, messages, topics
 from musls_sim.recording.chunk import merge
 from musls_sim.recording.row_renderer import render_rows
 from musls_sim.recording.row_store import RowStore
@@ -144,3 +144,16 @@ def test_a_number_that_no_message_holds_is_a_mistake():
     with pytest.raises(AssertionError, match="forgotten"):
         row_template(topics.setpoint_messages(system), columns,
                      {"/load/setpoint": 1, "/drone_1/setpoint": 2})  # fmt: skip
+
+
+def test_message_definitions_are_those_of_jazzy():
+    """Fields, constants and hashes; types that are not defined here come from the store of all."""
+    store = message_types.recorded()
+    assert "std_msgs/msg/String" in store.types
+    for name in [name for name in store.types if name in STORE.types]:
+        assert store.hash_rihs01(name) == STORE.hash_rihs01(name), name
+        ours, theirs = (s.generate_msgdef(name, ros_version=2) for s in (store, STORE))
+        assert ours == theirs, name
+    image = message_types.message_type("sensor_msgs/msg/Image")
+    assert image.__msgtype__ == "sensor_msgs/msg/Image"
+    assert store.hash_rihs01("sensor_msgs/msg/Image") == STORE.hash_rihs01("sensor_msgs/msg/Image")

@@ -42,7 +42,7 @@ def _rewrite(storage: Path, mended: Path) -> None:
     from mcap.records import Channel, Message, Schema
     from rosbags.rosbag2 import StoragePlugin, Writer
 
-    from musls_sim.recording.messages import typestore
+    from musls_sim.recording.message_types import jazzy
     from musls_sim.recording.topics import qos
 
     schemas, connections, messages = {}, {}, 0
@@ -54,7 +54,7 @@ def _rewrite(storage: Path, mended: Path) -> None:
                 connections[record.id] = writer.add_connection(
                     record.topic,
                     schemas[record.schema_id],
-                    typestore=typestore(),
+                    typestore=jazzy(),
                     offered_qos_profiles=[qos(record.topic)],
                 )
             elif isinstance(record, Message):

@@ -20,6 +20,9 @@ from musls_description.spawn import hanging_equilibrium, slung_between
 from musls_description.spawn.configuration import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.interface import Plant
+from musls_sim.plants.massless.plant import MasslessPlant
+from musls_sim.plants.massless.start import Motion as Start
+from musls_sim.plants.massless.start import motion_of, weightless
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.plants.spring_cables import SpringCablePlant
 
@@ -31,6 +34,7 @@ CABLE_MODELS = {
     CHAIN: "rigid links with universal joints, as many as the system has (the seed paper's)",
     "chain:N": "the same with N links and the joints' damping as given (a bending damping scales)",
     "rod": "one rigid link: a rigid bar between two joints, chain:1",
+    "massless": "inextensible and massless, taut or slack (the plant of that name)",
     "spring": "massless spring and damper that only pulls; replay from the air only",
 }
 
@@ -46,7 +50,7 @@ def with_links(system: SlungLoadSystem, model: str) -> SlungLoadSystem:
     Raises:
         ConfigError: There is no such model.
     """
-    if model in (CHAIN, "spring"):
+    if model in (CHAIN, "massless", "spring"):
         return system
     name, colon, number = model.partition(":")
     links = 1 if model == "rod" else None
@@ -82,17 +86,27 @@ def plant_at_start(
     yaw, yaws = float(yaw_of(load_orientation)), yaw_of(orientation)
     reach = min(cable.length_m for cable in system.cables)
     options = _Options(physics_step_s=spec.physics_step_s, gravity_m_s2=spec.gravity_m_s2)
+    massless = model == "massless"
     if np.linalg.norm(position - load, axis=1).max() < 0.95 * reach:  # slack: it lies
         if model == "spring":
             raise ConfigError(
                 "cable model 'spring' knows no ground, and this recording starts with slack cables"
             )
         ground = load[2] + system.load.collision.bottom_m
+        if massless:
+            flat = Rotation.from_rotvec([[0.0, 0.0, yaw]]).as_quat(scalar_first=True)
+            lying = Start.at_rest(np.vstack([load, position]), np.vstack([flat, orientation]))
+            return MasslessPlant(system, lying, ground_height_enu_m=ground, **options), orientation
         turn = Rotation.from_rotvec([0.0, 0.0, yaw]).as_matrix()
         start = slung_between(system, load, turn, position, yaws, spec.gravity_m_s2)
         grounded = DartPlant(system, start, ground_height_enu_m=ground, **options)
         return grounded, grounded.state.orientation_wxyz[1:].copy()
-    start = _hanging(system, position, spec.gravity_m_s2, yaw, yaws)
+    straight = weightless(system) if massless else system
+    start = _hanging(straight, position, spec.gravity_m_s2, yaw, yaws)
+    if massless:
+        hanging = motion_of(straight, start)
+        light = MasslessPlant(system, hanging, ground_height_enu_m=None, **options)
+        return light, hanging.orientation_wxyz[1:].copy()
     if model == "spring":
         at = start.load_position_enu_m, start.load_rotation
         return SpringCablePlant(system, *at, (position, orientation), **options), orientation

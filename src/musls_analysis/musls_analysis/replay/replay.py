@@ -23,7 +23,7 @@ from musls_description.errors import ConfigError
 from musls_description.slung import slung_system
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.energy import EnergyAudit
-from musls_sim.plants.interface import Plant, PlantInputs, Pose, PrescribedMotion
+from musls_sim.plants.interface import EventSource, Plant, PlantInputs, Pose, PrescribedMotion
 from musls_sim.session.loop import Loop
 
 Array = NDArray[np.float64]
@@ -141,6 +141,8 @@ class Replay:
 
         def move(tick: int) -> None:
             plant.step(inputs)
+            if isinstance(plant, EventSource):
+                plant.happened.clear()
 
         def note(tick: int) -> None:
             if inputs.motion is guided:

@@ -74,7 +74,7 @@ def run(
 ) -> None:
     """Writes a system's models for Gazebo (SDF) and ROS (Xacro, URDF)."""
     from musls_description.library import load_system
-    from musls_description.slung import slung_system
+    from musls_description.slung import extended_load, slung_system
 
     if format not in FORMATS:
         raise ConfigError(f"unknown --format '{format}': {near_names(format, FORMATS)}")
@@ -87,6 +87,7 @@ def run(
     within("--radius", radius, 0.0, LARGEST_RADIUS_M, " m")
     within("--step", step, MIN_STEP_S, LARGEST_STEP_S, " s")
     chosen = slung_system(load_system(system), f"--format {format}")
+    extended_load(chosen, f"--format {format}")
     folder = None if str(out) == "-" else out
     if format == "sdf" and folder is None:
         raise ConfigError("--format sdf writes a folder for each model: give --out FOLDER")

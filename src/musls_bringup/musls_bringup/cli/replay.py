@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -22,6 +22,7 @@ from musls_description.errors import ConfigError
 if TYPE_CHECKING:
     from musls_analysis.replay import Replay
     from musls_analysis.replay.parameters import Setup
+    from musls_description.system import SlungLoadSystem
 
 EXAMPLE = "musls replay flight_2136_shm.csv --offset load=0,0,-0.07 --fit damping,load_com"
 
@@ -83,60 +84,126 @@ def run(
     overwrite: Overwrite = False,
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
-    from musls_analysis.recordings.readers import read_recording
-    from musls_analysis.replay import Replay, ReplaySpec
-    from musls_analysis.replay.fit_files import apply, read_values
-    from musls_analysis.replay.parameters import Setup, parameters
-    from musls_analysis.sweep.execute import available_cores
-    from musls_bringup.results import check_folder, default_folder, result_folder
-    from musls_description.library import load_system
-    from musls_description.slung import slung_system
+    from musls_bringup.results import check_folder, default_folder
 
     folder = out or default_folder(f"replay_{recording.stem}")
     check_folder(folder, overwrite=overwrite)
-    chosen = slung_system(load_system(system), "replay")
+    chosen = _system(system)
     models = _models(cable_model or ["chain"], chosen)
     if fit is not None and len(models) > 1:
         raise ConfigError("--fit takes one --cable-model")
     if bounds and fit is None:
         raise ConfigError("--bounds are those of a --fit")
+    setup = _setup(chosen, lead_in, step, offset, with_fit)
+    wanted = None if fit is None else _Fit.read(fit, bounds, setup, workers)
+    _replay(recording, setup, models, wanted, folder, overwrite=overwrite)
+    typer.echo(f"results in {folder}")
+
+
+class _Fit(NamedTuple):
+    """What is to be fitted.
+
+    Attributes:
+        names: Of the parameters.
+        limits: Bounds by name.
+        workers: Processes.
+    """
+
+    names: list[str]
+    limits: dict[str, tuple[float, float]]
+    workers: int
+
+    @classmethod
+    def read(cls, fit: str, bounds: list[str] | None, setup: Setup, workers: int | None) -> _Fit:
+        """Read the options; what is wrong shows before the recording is read.
+
+        Raises:
+            ConfigError: Something is.
+        """
+        from musls_analysis.replay.parameters import parameters
+        from musls_analysis.sweep.execute import available_cores
+
+        named = [numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
+        limits = {name: (low, high) for name, (low, high) in named}
+        names = fit.split(",")
+        parameters(names, setup)
+        return cls(names, limits, workers or available_cores())
+
+
+def _system(name: str) -> SlungLoadSystem:
+    """The system to replay with.
+
+    Raises:
+        ConfigError: There is none of this name, or its cables do not twist.
+    """
+    from musls_description.library import load_system
+    from musls_description.slung import slung_system
+
+    chosen = slung_system(load_system(name), "replay")
     if any(cable.twist == "locked" for cable in chosen.cables):
         raise ConfigError(
             f"system {chosen.name}: replay needs cables with twist: free, since the recorded yaws "
             "of drones and load would tear cables that cannot twist"
         )
-    within("--lead-in", lead_in, 0.0, LONGEST_LEAD_IN_S, " s")
-    spec = ReplaySpec(lead_in_s=lead_in, physics_step_s=_step(step), offsets_m=offsets_m(offset))
-    setup = Setup(chosen, spec)
-    if with_fit is not None:
-        setup = apply(setup, read_values(with_fit), str(with_fit))
-    named = [numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
-    limits = {name: (low, high) for name, (low, high) in named}
-    names = fit.split(",") if fit is not None else []
-    parameters(names, setup)  # what is wrong shows before the recording is read
+    return chosen
+
+
+def _setup(
+    system: SlungLoadSystem,
+    lead_in_s: float,
+    step_s: float,
+    offset: list[str] | None,
+    with_fit: Path | None,
+) -> Setup:
+    """System and specification of the replay, with what an earlier fit found.
+
+    Raises:
+        ConfigError: An option is wrong.
+    """
+    from musls_analysis.replay import ReplaySpec
+    from musls_analysis.replay.fit_files import apply, read_values
+    from musls_analysis.replay.parameters import Setup
+
+    within("--lead-in", lead_in_s, 0.0, LONGEST_LEAD_IN_S, " s")
+    spec = ReplaySpec(
+        lead_in_s=lead_in_s, physics_step_s=_step(step_s), offsets_m=offsets_m(offset)
+    )
+    setup = Setup(system, spec)
+    return setup if with_fit is None else apply(setup, read_values(with_fit), str(with_fit))
+
+
+def _replay(
+    recording: Path,
+    setup: Setup,
+    models: list[str],
+    fit: _Fit | None,
+    folder: Path,
+    *,
+    overwrite: bool,
+) -> None:
+    """Read, fit if that is wanted, replay, write and print."""
+    from musls_analysis.recordings.readers import read_recording
+    from musls_analysis.replay import Replay
+    from musls_bringup.results import result_folder
+
     read = read_recording(recording)
     for warning in read.warnings:
         typer.echo(f"musls: warning: {warning}", err=True)
     replay = Replay(read, setup.spec)
     with result_folder(folder, overwrite=overwrite) as work:
         if fit is not None:
-            setup = _fitted(
-                replay, setup, names, limits, models[0], workers or available_cores(), work
-            )
+            setup = _fitted(replay, setup, fit, models[0], work)
         if len(models) == 1:
             _conclude(_replayed(replay, setup, models[0], work))
         else:
             _compare(replay, setup, models, work)
-    typer.echo(f"results in {folder}")
 
 
 def _fitted(
     replay: Replay,
     setup: Setup,
-    names: list[str],
-    limits: dict[str, tuple[float, float]],
+    wanted: _Fit,
     model: str,
-    workers: int,
     work: Path,
 ) -> Setup:
     """Fit, write and print; the setup with what was found."""
@@ -144,7 +211,8 @@ def _fitted(
     from musls_analysis.replay.fit import FitSpec, fit
 
     with WorkShown("fitting") as shown:
-        result = fit(replay, setup.system, FitSpec(names, limits, model, workers), shown.update)
+        spec = FitSpec(wanted.names, wanted.limits, model, wanted.workers)
+        result = fit(replay, setup.system, spec, shown.update)
     found = fit_files.write(result, replay.recorded.source, work)
     _table(("parameter", "value", "+-", "unit", "start", "bounds", ""), fit_files.table(found))
     for group in found["hard_to_tell_apart"]:

@@ -25,7 +25,10 @@ class ControlLevel(str, Enum):
         DRONE_SETPOINTS: Position and yaw of each drone, (n, 4) [m, rad], or all columns of
             `DroneSetpoints`, (n, 12); the autopilot flies to them.
         FORCES: Force of each drone's rotors, world ENU, (n, 3) [N], or with the drone's yaw as
-            fourth column, (n, 4); an attitude controller turns the drones there.
+            fourth column, (n, 4); an attitude controller turns the drones there. Three more
+            columns, (n, 7), are a moment in the drone's frame that is added [N m].
+        AUTOPILOT_FORCES: The same, but the autopilot turns the drones there: the forces reach it
+            as acceleration set-points, built-in and real PX4s alike. Added moments are left out.
         THRUST_MOMENT: Thrust along the body's z axis and moment in the body's frame of each
             drone, (n, 4) [N, N m]; the rotors are mixed for them.
         ROTOR_SPEEDS: Commanded rotor speeds, (n, n_rotors) [rad/s].
@@ -34,6 +37,7 @@ class ControlLevel(str, Enum):
 
     DRONE_SETPOINTS = "drone_setpoints"
     FORCES = "forces"
+    AUTOPILOT_FORCES = "autopilot_forces"
     THRUST_MOMENT = "thrust_moment"
     ROTOR_SPEEDS = "rotor_speeds"
     IDEAL_THRUST_MOMENT = "ideal_thrust_moment"

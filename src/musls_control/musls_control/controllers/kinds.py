@@ -18,7 +18,14 @@ from musls_description.schema import Finite, Vector3, spec
 
 Array = NDArray[np.float64]
 
-CONTROLLERS: Registry[Any] = Registry("controller", "musls.controllers", {})
+CONTROLLERS: Registry[Any] = Registry(
+    "controller",
+    "musls.controllers",
+    {
+        "payload": "musls_control.controllers.payload:PayloadSpec",
+        "rotortm": "musls_control.controllers.rotortm:RotorTmSpec",
+    },
+)
 """Specifications by kind: classes made with `spec` that have `kind` and `build(setup)`."""
 
 AnyController = any_of(CONTROLLERS)

@@ -14,7 +14,13 @@ from musls_control.controllers.interface import Controller, ControlLevel, Contro
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError, MuslsError
-from musls_description.user_code import check_arguments, describe_error, load_class, place_of
+from musls_description.user_code import (
+    check_arguments,
+    describe_error,
+    file_of,
+    load_class,
+    place_of,
+)
 
 Array = NDArray[np.float64]
 
@@ -45,7 +51,7 @@ def build_user_controller(source: str, parameters: Mapping[str, Any]) -> Control
         raise
     except Exception as error:
         raise ConfigError(
-            f"{_file_of(found)}{place_of(error, _file_of(found))}: {describe_error(error)}"
+            f"{file_of(found)}{place_of(error, file_of(found))}: {describe_error(error)}"
         ) from error
 
 
@@ -145,20 +151,13 @@ class WatchedController:
     @property
     def _name(self) -> str:
         kind = type(self._controller)
-        return f"{_file_of(kind)}: {kind.__name__}"
+        return f"{file_of(kind)}: {kind.__name__}"
 
 
 def failure_of(controller: Controller, method: str, when: str, error: Exception) -> ControllerError:
     """Say in one line where in its file a controller failed, and how."""
     kind = type(controller)
-    place = f"{_file_of(kind)}{place_of(error, _file_of(kind))}"
+    place = f"{file_of(kind)}{place_of(error, file_of(kind))}"
     return ControllerError(
         f"{place}: {kind.__name__}.{method} failed {when}: {describe_error(error)}"
     )
-
-
-def _file_of(kind: type) -> str:
-    try:
-        return inspect.getfile(kind)
-    except (TypeError, OSError):  # defined in a notebook
-        return kind.__module__

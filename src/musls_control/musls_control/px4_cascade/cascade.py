@@ -77,6 +77,7 @@ class Px4Cascade:
         for record, given in zip(self._parameters, self.parameters, strict=True):
             fill_parameter_record(record, given, dt_s, ground_height_enu_m)
         self._state = np.zeros(n_drones, STATE_DTYPE)
+        self._fitting: tuple[np.ndarray | None, ...] = (None, None, None)
         self.reset()
 
     has_sensors = False
@@ -136,23 +137,23 @@ class Px4Cascade:
         Raises:
             ConfigError: Containers whose shapes do not fit this cascade.
         """
-        if out.data.shape != (self.n_drones, 2, self.n_rotors) or not (
-            len(setpoint.data) == len(estimate.drones.data) == self.n_drones
+        told, known, commands = setpoint.data, estimate.drones.data, out.data
+        seen = self._fitting
+        if told is not seen[0] or known is not seen[1] or commands is not seen[2]:
+            self._check(told, known, commands)
+            self._fitting = told, known, commands
+        step_drones(told, known, self._parameters, self._state, self._mixers, commands)
+        return out
+
+    def _check(self, told: np.ndarray, known: np.ndarray, commands: np.ndarray) -> None:
+        if commands.shape != (self.n_drones, 2, self.n_rotors) or not (
+            len(told) == len(known) == self.n_drones
         ):
             raise ConfigError(
                 f"the cascade has {self.n_drones} drones with {self.n_rotors} rotors, got "
-                f"set-points of {len(setpoint.data)}, estimates of {len(estimate.drones.data)} "
-                f"drones and commands of shape {out.data.shape}"
+                f"set-points of {len(told)}, estimates of {len(known)} "
+                f"drones and commands of shape {commands.shape}"
             )
-        step_drones(
-            setpoint.data,
-            estimate.drones.data,
-            self._parameters,
-            self._state,
-            self._mixers,
-            out.data,
-        )
-        return out
 
     @property
     def state(self) -> np.ndarray:

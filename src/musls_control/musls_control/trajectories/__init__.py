@@ -23,6 +23,7 @@ from musls_control.trajectories.quintic import Quintic
 from musls_control.trajectories.ramped import FigureEight, Helix, SmoothCircle
 from musls_control.trajectories.shm import Shm
 from musls_control.trajectories.step import Step
+from musls_control.trajectories.user import watched
 from musls_control.trajectories.waypoints import Waypoints
 from musls_description.registry import Registry, any_of
 
@@ -58,6 +59,7 @@ TRAJECTORIES: Registry[type[Trajectory]] = Registry(
         "min_derivative": "musls_control.trajectories.min_derivative:MinDerivative",
         "recorded": "musls_control.trajectories.recorded:Recorded",
     },
+    watched,
 )
 """Classes made with `spec` that follow `Trajectory`, by kind."""
 

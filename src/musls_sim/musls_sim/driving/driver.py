@@ -68,7 +68,7 @@ class RigDriver:
             winch = rig.winches.get(f"winch_{i + 1}")
             if winch is not None:
                 signal = Signal(winch.time_s, winch.value)
-                self._targets.append((inputs.winch[i : i + 1], signal.means))
+                self._targets.append((inputs.winch[i], _pairs(signal)))
             if winch is not None and winch.brake is not None:
                 closed = Signal(winch.time_s, winch.brake)
                 self._targets.append((inputs.winch_brake[i : i + 1], _begins(closed)))
@@ -83,8 +83,8 @@ class RigDriver:
         """Write the inputs of the period that begins; ticks follow each other."""
         row = tick % BLOCK
         if row == 0 or not self._block:
-            borders: Array = (tick - row + np.arange(BLOCK + 1)) * self._period_s
-            self._block = [rows(borders) for _, rows in self._targets]
+            ticks = np.arange(tick - row, tick - row + BLOCK + 1, dtype=np.float64)
+            self._block = [rows(ticks * self._period_s) for _, rows in self._targets]
         for (target, _), rows in zip(self._targets, self._block, strict=True):
             target[:] = rows[row]
         for i, values in self._thrusts.items():
@@ -92,6 +92,11 @@ class RigDriver:
             pair[0], pair[1, 2] = values[:3], values[3]
             turns: Array = np.repeat(self._orientation[i : i + 1], 2, axis=0)
             self._inputs.anchor_wrench_enu[i] = rotate(turns, pair).ravel()
+
+
+def _pairs(signal: Signal) -> _Rows:
+    """Values at begin and end of each period."""
+    return lambda borders: signal.ends(borders)[:, :, 0]
 
 
 def _begins(signal: Signal) -> _Rows:

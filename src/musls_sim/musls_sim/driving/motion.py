@@ -132,6 +132,29 @@ class Signal:
         means: Array = np.diff(self._integral(time_s), axis=0) / np.diff(time_s)[:, None]
         return means
 
+    def ends(self, time_s: Array) -> Array:
+        """Values at the begin and at the end of consecutive periods, on their side of a jump.
+
+        Args:
+            time_s: Borders of the periods, (k + 1,).
+
+        Returns:
+            (k, 2, columns).
+        """
+        begin = self._at(time_s[:-1], np.searchsorted(self._time, time_s[:-1] + ROUNDING_S) - 1)
+        end = self._at(time_s[1:], np.searchsorted(self._time, time_s[1:] - ROUNDING_S) - 1)
+        return np.stack([begin, end], axis=1)
+
+    def _at(self, time_s: Array, k: NDArray[np.int64]) -> Array:
+        """Values at times in the pieces behind knots `k`."""
+        time, value, last = self._time, self._value, len(self._time) - 1
+        low, high = np.clip(k, 0, last), np.clip(k + 1, 0, last)
+        inside = (k >= 0) & (k < last) & (time[high] > time[low])
+        span = np.where(inside, time[high] - time[low], np.inf)
+        share = (time_s - time[low]) / span
+        at: Array = value[low] + share[:, None] * (value[high] - value[low])
+        return at
+
     def held(self, time_s: Array) -> Array:
         """Values of the last knot at or before each time, (k, columns)."""
         k = np.searchsorted(self._time, time_s + ROUNDING_S, side="right") - 1

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from px4_msgs.msg import OffboardControlMode, TrajectorySetpoint, VehicleCommand
+from std_msgs.msg import String
 
 from musls_control.nodes.stepped_node import (
     DUPLICATE_CHECK_S,
@@ -36,7 +37,9 @@ from musls_sim.px4_stand_in.commander import Commander, NavState, TrajectoryInpu
 from musls_sim.px4_stand_in.guidance import PERIODS_PER_WINDOW, stand_in_session
 from musls_sim.px4_stand_in.lockstep import Lockstep
 from musls_sim.px4_stand_in.state_messages import StateMessages
+from musls_sim.recording.topics import EVENTS, event_text
 from musls_sim.scenario import Scenario, load_scenario
+from musls_sim.session.observer import Observer
 from musls_sim.session.session import Session
 
 if TYPE_CHECKING:
@@ -88,6 +91,7 @@ class EmbeddedSim(DescribedNode):
             self._drones = [
                 Drone(self, k, commander, self._poller) for k, commander in enumerate(commanders)
             ]
+        self.session.observe_with(EventPublisher(self))
         self._window = 0
         self._warned: set[str] = set()
         self._next_graph_check_s = 0.0
@@ -153,7 +157,7 @@ class EmbeddedSim(DescribedNode):
             "step_size_s": plant.physics_step_s,
             "steps": session.tick * plant.substeps,
             "refined_periods": plant.refined_periods,
-            "plant_step_us": session.plant_s / max(session.tick, 1) * 1e6,
+            "plant_step_us": session.plant_s / max(session.tick - 1, 1) * 1e6,
             "bare_dart_step_us": bare_dart_step_us(plant),
             "max_tension_n": session.max_tension_n.tolist(),
             "thrust_margin": None if hover is None else hover.thrust_margin,
@@ -225,6 +229,18 @@ class EmbeddedSim(DescribedNode):
         if text not in self._warned:
             self._warned.add(text)
             self.get_logger().error(text)
+
+
+class EventPublisher(Observer):
+    """Publishes what happens to the system on `/events`, as text `kind: what`."""
+
+    def __init__(self, node: EmbeddedSim) -> None:
+        """Offer the topic: late subscribers get what happened before."""
+        self._out = node.create_publisher(String, EVENTS, profile_of(EVENTS))
+
+    def on_event(self, time_s: float, kind: str, what: str) -> None:
+        """Publish one."""
+        self._out.publish(String(data=event_text(kind, what)))
 
 
 class Drone:

@@ -35,6 +35,19 @@ class RotorEfficiency(Change):
 
 
 @dataclass(frozen=True)
+class LoadMass(Change):
+    """The load has another mass from now on; its inertia changes in proportion.
+
+    Attributes:
+        mass_kg: New mass.
+    """
+
+    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic")
+
+    mass_kg: float
+
+
+@dataclass(frozen=True)
 class CutCable(Change):
     """A cable parts in one of its segments from now on; both pieces move on.
 

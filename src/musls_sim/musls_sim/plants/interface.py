@@ -143,8 +143,9 @@ class PlantInputs:
             turn, angular velocity and acceleration since the begin, at the begin and at the end
             of the period, world, (n_anchors, 2, 18).
         anchor_wrench_enu: Moment and force on each anchor that is pushed, (n_anchors, 6) [N m, N].
-        winch: Rate of the free length of each winch of kind feed [m/s], torque [N m] or speed
-            [rad/s] of a drum, positive pays out, (n_winches,).
+        winch: At begin and end of the period, straight between: rate of the free length of each
+            winch of kind feed [m/s], torque [N m] or speed [rad/s] of a drum, positive pays out,
+            (n_winches, 2).
         winch_brake: Whether the brake of each drum is closed, (n_winches,).
     """
 
@@ -155,7 +156,7 @@ class PlantInputs:
     motion: PrescribedMotion | None = None
     anchor_motion: Array = field(default_factory=lambda: np.zeros((0, 2, 18)))
     anchor_wrench_enu: Array = field(default_factory=lambda: np.zeros((0, 6)))
-    winch: Array = field(default_factory=lambda: np.zeros(0))
+    winch: Array = field(default_factory=lambda: np.zeros((0, 2)))
     winch_brake: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     @classmethod
@@ -172,7 +173,7 @@ class PlantInputs:
             np.zeros((1 + n, 6)),
             anchor_motion=motion,
             anchor_wrench_enu=np.zeros((anchors, 6)),
-            winch=np.zeros(winches),
+            winch=np.zeros((winches, 2)),
             winch_brake=np.zeros(winches, bool),
         )
 
@@ -237,7 +238,6 @@ class Plant(Protocol):
         period_s: Time that one call of `step` advances, the control period.
         physics_step_s: Time step of the physics; an integer number of them makes a period.
         substeps: That number.
-        refined_periods: Periods that needed finer steps than that.
         spurious_energy_j: Energy that the integration made from nothing so far.
         reaction: What prescribed motion takes.
     """
@@ -247,7 +247,6 @@ class Plant(Protocol):
     period_s: float
     physics_step_s: float
     substeps: int
-    refined_periods: int
     reaction: Reaction
 
     @property
@@ -257,6 +256,10 @@ class Plant(Protocol):
     @property
     def time_s(self) -> float:
         """Simulated time [s]."""
+
+    @property
+    def refined_periods(self) -> int:
+        """Periods that needed finer steps than the usual."""
 
     @property
     def spurious_energy_j(self) -> float:
@@ -306,6 +309,14 @@ class EventSource(Protocol):
     """
 
     happened: list[PlantEvent]
+
+
+@runtime_checkable
+class Driven(Protocol):
+    """A plant that has anchors or winches."""
+
+    def start_driving(self, inputs: PlantInputs) -> None:
+        """Take the inputs of the first period into account in the state of the start."""
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from musls_description.errors import ConfigError
 from musls_description.slung import formation_of
 from musls_description.spawn import HangingEquilibrium, hanging_equilibrium
 from musls_sim.physics import STANDARD_GRAVITY_M_S2
+from musls_sim.plants.massless.start import freed
 from musls_sim.preflight.mission_checks import cautions, check_mission
 from musls_sim.scenario import Scenario
 
@@ -56,7 +57,7 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     )
     try:
         equilibrium = hanging_equilibrium(
-            system, drones[0], scenario.physics.gravity_m_s2, float(load_pose[3]), yaws[0]
+            freed(system), drones[0], scenario.physics.gravity_m_s2, float(load_pose[3]), yaws[0]
         )
     except ConfigError as error:
         reach = min(c.length_m for c in system.cables)

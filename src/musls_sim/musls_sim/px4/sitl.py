@@ -141,6 +141,15 @@ class Px4Sitl:
         """MPC_THR_HOVER, (n_drones,); PX4 does not tell its estimate by MAVLink."""
         return self._hover_thrust
 
+    def listen(self, drone: int, *, hears: bool) -> None:
+        """Send no set-points to a drone any more, or send them again; what it does is PX4's affair.
+
+        Args:
+            drone: From 0.
+            hears: Whether set-points are sent.
+        """
+        self._deaf[drone] = not hears
+
     def reset(self) -> None:
         """End the processes; `start` starts new ones."""
         self.close()
@@ -274,6 +283,7 @@ class Px4Sitl:
         self._time_us, self._cycles, self._sent_at = FIRST_TIME_US, 0, -RESEND_EVERY
         self._was_in_air = np.zeros(n, dtype=bool)
         self._ordered_armed = True
+        self._deaf = np.zeros(n, dtype=bool)
 
     def _launch(self) -> None:
         """Start the processes and wait until all are connected."""
@@ -348,6 +358,8 @@ class Px4Sitl:
         acceleration = world_enu_ned(setpoint.acceleration_enu_m_s2)
         yaw = yaw_enu_ned(setpoint.yaw_enu_rad)
         for i, vehicle in enumerate(self._vehicles):
+            if self._deaf[i]:
+                continue
             vehicle.commands.send_setpoint(
                 self._time_us // 1000,
                 place[i],
@@ -361,6 +373,8 @@ class Px4Sitl:
         """End the flight if a PX4 stops flying it; after a landing PX4 disarms by itself."""
         for i, vehicle in enumerate(self._vehicles):
             state = vehicle.commands.state
+            if self._deaf[i]:
+                continue  # its failsafe may leave offboard mode, land and disarm
             in_air = state.landed_state in _TAKEOFF_STATES
             self._was_in_air[i] |= in_air
             down = self._was_in_air[i] and sinking[i] and not in_air

@@ -54,6 +54,12 @@ class CommandedGuidance:
                 self.setpoint.data[i],
             )
 
+    def controller_asks(self, tick: int) -> None:
+        """Do nothing: the graph's nodes tell the set-points."""
+
+    def controller_ends(self, tick: int) -> None:
+        """Do nothing."""
+
 
 def stand_in_session(
     scenario: Scenario, loss_action: NavState = NavState.LOITER

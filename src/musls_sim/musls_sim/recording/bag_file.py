@@ -39,7 +39,7 @@ from rosbags.interfaces import Qos
 
 from musls_sim.recording.chunk import Chunk
 from musls_sim.recording.errors import RecordingError
-from musls_sim.recording.messages import typestore
+from musls_sim.recording.message_types import recorded
 from musls_sim.recording.topics import qos
 
 MAGIC = b"\x89MCAP0\r\n"
@@ -278,7 +278,7 @@ def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[
     channels = []
     for number, (topic, msgtype) in enumerate(types.items(), start=1):
         if msgtype not in schemas:
-            definition, _ = typestore().generate_msgdef(msgtype, ros_version=2)
+            definition, _ = recorded().generate_msgdef(msgtype, ros_version=2)
             schemas[msgtype] = Schema(
                 id=1 + len(schemas), data=definition.encode(), encoding=SchemaEncoding.ROS2,
                 name=msgtype,
@@ -308,7 +308,7 @@ def _yaml(content: object) -> str:
 
 @cache
 def _type_hash(msgtype: str) -> str:
-    text: str = typestore().hash_rihs01(msgtype)
+    text: str = recorded().hash_rihs01(msgtype)
     return text
 
 

@@ -6,16 +6,13 @@ Arrays keep the workspace's order (quaternions [w, x, y, z]); this is where ROS 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.propulsion import Battery
-
-if TYPE_CHECKING:
-    from rosbags.typesys.store import Typestore
+from musls_sim.recording.message_types import message_type, recorded
 
 Array = NDArray[np.float64]
 
@@ -29,18 +26,9 @@ _LINE_WIDTH_MIN_M = 0.01
 """A rope of a few millimetres would not be seen in RViz."""
 
 
-@cache
-def typestore() -> Typestore:
-    """Message definitions and serialiser. Jazzy is the distribution that the workspace targets."""
-    # Imported here, because it takes a tenth of a second and recording in memory needs none of it.
-    from rosbags.typesys import Stores, get_typestore
-
-    return get_typestore(Stores.ROS2_JAZZY)
-
-
 def _make(msgtype: str, *values: Any, **fields: Any) -> Any:
     package, name = msgtype.split("/")
-    return typestore().types[f"{package}/msg/{name}"](*values, **fields)
+    return message_type(f"{package}/msg/{name}")(*values, **fields)
 
 
 def stamp(sec: int, nanosec: int) -> Any:
@@ -136,7 +124,7 @@ def battery(time: Any, frame: str, spec: Battery, values: Array) -> Any:
         spec: Which battery.
         values: The numbers.
     """
-    kind: Any = typestore().types["sensor_msgs/msg/BatteryState"]
+    kind: Any = message_type("sensor_msgs/msg/BatteryState")
     voltage, current, charge, share = values
     return kind(
         header=header(time, frame),
@@ -167,7 +155,7 @@ def line_strip(time: Any, number: int, width_m: float, points_enu_m: Array) -> A
         width_m: Width of the line, raised to what can be seen.
         points_enu_m: Points of the line.
     """
-    kind: Any = typestore().types["visualization_msgs/msg/Marker"]
+    kind: Any = message_type("visualization_msgs/msg/Marker")
     width = max(width_m, _LINE_WIDTH_MIN_M)
     no_bytes = np.zeros(0, np.uint8)
     origin = _make("geometry_msgs/Pose", point(np.zeros(3)), quaternion(np.eye(4)[0]))
@@ -196,4 +184,4 @@ def line_strip(time: Any, number: int, width_m: float, points_enu_m: Array) -> A
 
 def serialize(message: Any) -> bytes:
     """CDR bytes of a message (little-endian, with encapsulation header)."""
-    return bytes(typestore().serialize_cdr(message, message.__msgtype__))
+    return bytes(recorded().serialize_cdr(message, message.__msgtype__))

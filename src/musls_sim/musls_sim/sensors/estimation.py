@@ -8,6 +8,7 @@ predictor) by the stationary gains of a Kalman filter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
@@ -27,13 +28,16 @@ Array = NDArray[np.float64]
 
 @spec
 class TruthSpec:
-    """Ground truth: the drones know their state exactly.
+    """Ground truth: the drones know their state exactly, or with noise as in RotorTM (eq. 75, 76).
 
     Attributes:
         kind: "truth".
+        noise: Standard deviation of white noise on all components of load and drones, fresh each
+            control period: positions [m], velocities [m/s], attitudes [rad], body rates [rad/s].
     """
 
     kind: Literal["truth"] = "truth"
+    noise: NonNegative = 0.0
 
 
 @spec
@@ -61,6 +65,10 @@ class MotionCaptureSpec:
     accelerometer_noise_m_s2: NonNegative = 0.02
 
 
+SAMPLE, VALID, _RING_COLUMNS = 10, 17, 18
+"""Columns of the ring of `MotionCapture`: predicted position, velocity and attitude, sampled
+position and attitude, whether there is a sample."""
+
 AnyEstimation = Annotated[TruthSpec | MotionCaptureSpec, Field(discriminator="kind")]
 
 
@@ -76,15 +84,41 @@ class Estimator(Protocol):
 class Truth:
     """Ground truth."""
 
-    def __init__(self, state: PlantState) -> None:
-        """Start with the plant's state."""
+    def __init__(
+        self,
+        state: PlantState,
+        noise: float = 0.0,
+        generator: np.random.Generator | None = None,
+    ) -> None:
+        """Start with the plant's state.
+
+        Args:
+            state: The plant's state at time 0.
+            noise: Standard deviation of all components, see `TruthSpec`.
+            generator: Source of the noise.
+        """
         self.estimate = Estimate.zeros(len(state.position_enu_m) - 1, len(state.tension_n))
+        self._noise, self._generator = noise, generator
         self.step(state)
 
     def step(self, state: PlantState) -> None:
-        """Copy the state."""
+        """Copy the state, with noise if there is to be some."""
         self.estimate.data[:] = state.motion
         self.estimate.tension_n[:] = state.tension_n
+        if self._noise > 0.0 and self._generator is not None:
+            self._add_noise(self._noise * self._generator.standard_normal((len(state.motion), 12)))
+
+    def _add_noise(self, noise: Array) -> None:
+        """Add noise of position, velocity, attitude and body rate, (bodies, 12)."""
+        data = self.estimate.data
+        data[:, 0:6] += noise[:, 0:6]
+        data[:, 10:13] += noise[:, 9:12]
+        angle = np.linalg.norm(noise[:, 6:9], axis=1)[:, None]
+        axis = noise[:, 6:9] * (0.5 * np.sinc(angle / (2.0 * np.pi)))
+        w, v = data[:, 6:7].copy(), data[:, 7:10].copy()
+        c = np.cos(0.5 * angle)
+        data[:, 6:7] = w * c - np.sum(v * axis, axis=1)[:, None]
+        data[:, 7:10] = w * axis + c * v + np.cross(v, axis)
 
 
 class MotionCapture:
@@ -115,6 +149,7 @@ class MotionCapture:
         n = len(state.position_enu_m) - 1
         self.estimate = Estimate.zeros(n, len(state.tension_n))
         self.estimate.data[:] = state.motion
+        self._told = self.estimate.drones.data
         self._generator = generator
         self._samples_per_tick = spec.rate_hz * period_s
         self._delay = round(spec.latency_s / period_s)
@@ -130,36 +165,57 @@ class MotionCapture:
                 spec.dropout_fraction,
             ]
         )
-        # Rings over the last ticks: predicted states, and samples on their way (valid in column 7).
-        self._history = np.zeros((self._delay + 1, n, 10))
-        self._samples = np.zeros((self._delay + 1, n, 8))
+        # Ring over the last ticks: predicted states, then samples on their way.
+        self._ring = np.zeros((self._delay + 1, n, _RING_COLUMNS))
         self._tick = 0
         self._block = self._BLOCK
-        self._noise = np.zeros((self._BLOCK, n, 12))
-        self._chance = np.ones((self._BLOCK, n))
+        # Twelve numbers of noise, then whether a sample gets lost, a number in [0, 1].
+        self._noise = np.ones((self._BLOCK, n, 13))
+        self._blind = np.zeros(n, bool)
         self._lossy = spec.dropout_fraction > 0.0
         self._load = _load_tracker(spec, state, period_s, generator) if with_load else None
 
     def step(self, state: PlantState) -> None:
         """Integrate the IMU, take a sample if one is due, fuse the one that arrives."""
         if self._block == self._BLOCK:
-            self._generator.standard_normal(out=self._noise)
+            block, n = self._noise.shape[:2]
+            self._noise[:, :, :12] = self._generator.standard_normal((block, n, 12))
             if self._lossy:
-                self._chance[:] = self._generator.random(self._chance.shape)
+                self._noise[:, :, 12] = self._generator.random((block, n))
             self._block = 0
+        if self._blind.any():
+            chances = self._noise[self._block, :, 12]
+            kept = chances.copy()
+            chances[self._blind] = -1.0  # every sample gets lost
+            self._step(state)
+            chances[:] = kept  # the same numbers may serve again
+        else:
+            self._step(state)
+
+    def see(self, drones: Sequence[int], *, seen: bool, load: bool) -> None:
+        """Let motion capture see drones again, or not any more.
+
+        Args:
+            drones: Rows of the drones, from 0.
+            seen: Whether it sees them from now on.
+            load: Whether this goes for the load, too.
+        """
+        self._blind[list(drones)] = not seen
+        if load and self._load is not None:
+            self._load.seen = seen
+
+    def _step(self, state: PlantState) -> None:
         tick = self._tick
         sampled = int((tick + 1) * self._samples_per_tick) > int(tick * self._samples_per_tick)
         _fuse(
             state.motion,
             self._noise,
-            self._chance,
             self._block,
             sampled,
             tick,
             self._constants,
-            self._history,
-            self._samples,
-            self.estimate.drones.data,
+            self._ring,
+            self._told,
         )
         self._tick = tick + 1
         self._block += 1
@@ -251,16 +307,16 @@ def _sample(truth, noise, constants, z):
 
 
 @compiled()
-def _correct(i, history, then, z, constants):
+def _correct(ring, i, then, constants):
     """Correct a drone's predictions from a sample's time on by the error at that time."""
-    ring, dt = history.shape[0], constants[0]
-    old = history[then, i]
+    ticks, dt = ring.shape[0], constants[0]
+    old, z = ring[then, i], ring[then, i, SAMPLE:]
     ex, ey, ez = z[0] - old[0], z[1] - old[1], z[2] - old[2]
     qw, qx, qy, qz = multiply(old[6], -old[7], -old[8], -old[9], z[3], z[4], z[5], z[6])
     turn = constants[8] * (2.0 if qw >= 0.0 else -2.0)
     rx, ry, rz = turn * qx, turn * qy, turn * qz
-    for d in range(ring):
-        h = history[(then + d) % ring, i]
+    for d in range(ticks):
+        h = ring[(then + d) % ticks, i]
         shift = constants[6] + constants[7] * d * dt
         h[0] += shift * ex
         h[1] += shift * ey
@@ -272,20 +328,20 @@ def _correct(i, history, then, z, constants):
 
 
 @compiled()
-def _fuse(motion, noise, chance, block, sampled, tick, constants, history, samples, est):
+def _fuse(motion, noise, block, sampled, tick, constants, ring, est):
     """Advance the estimates of all drones by one period."""
-    ring = history.shape[0]
-    now, then = tick % ring, (tick + 1) % ring  # the oldest entry is one latency old
+    ticks = ring.shape[0]
+    now, then = tick % ticks, (tick + 1) % ticks  # the oldest entry is one latency old
     for i in range(est.shape[0]):
-        truth, n, e, z = motion[i + 1], noise[block, i], est[i], samples[now, i]
+        truth, n, e = motion[i + 1], noise[block, i], est[i]
         _predict(truth, n, constants, e)
-        for k in range(10):
-            history[now, i, k] = e[k]
-        z[7] = 1.0 if sampled and chance[block, i] >= constants[9] else 0.0
-        if z[7] > 0.0:
-            _sample(truth, n, constants, z)
-        if samples[then, i, 7] > 0.0:
-            _correct(i, history, then, samples[then, i], constants)
-            for k in range(10):
-                e[k] = history[now, i, k]
-            samples[then, i, 7] = 0.0
+        for k in range(SAMPLE):
+            ring[now, i, k] = e[k]
+        ring[now, i, VALID] = 1.0 if sampled and n[12] >= constants[9] else 0.0
+        if ring[now, i, VALID] > 0.0:
+            _sample(truth, n, constants, ring[now, i, SAMPLE:])
+        if ring[then, i, VALID] > 0.0:
+            _correct(ring, i, then, constants)
+            for k in range(SAMPLE):
+                e[k] = ring[now, i, k]
+            ring[then, i, VALID] = 0.0

@@ -24,7 +24,11 @@ ANGULAR_ACCELERATION_RAD_S2 = 6.0
 
 
 class LoadTracker:
-    """Follows the load's pose; see the module's text."""
+    """Follows the load's pose; see the module's text.
+
+    Attributes:
+        seen: Whether motion capture sees the load.
+    """
 
     _BLOCK = 500
 
@@ -60,6 +64,7 @@ class LoadTracker:
                 *_gains(interval, ANGULAR_ACCELERATION_RAD_S2, max(attitude_noise_rad, 1e-5)),
             ]
         )
+        self.seen = True
         ring = round(latency_s / period_s) + 1
         # Rings over the last ticks: predicted motion, and samples on their way (valid in column 7).
         self._history = np.tile(start[:13], (ring, 1))
@@ -80,7 +85,7 @@ class LoadTracker:
             self._generator.standard_normal(out=self._noise)
             self._block = 0
         tick, per_tick = self._tick, self._samples_per_tick
-        sampled = int((tick + 1) * per_tick) > int(tick * per_tick)
+        sampled = self.seen and int((tick + 1) * per_tick) > int(tick * per_tick)
         _track(
             truth,
             self._noise[self._block],

@@ -18,7 +18,7 @@ from musls_control.mission import (
     hold_plan,
 )
 from musls_description.errors import ConfigError
-from musls_description.slung import slung_system
+from musls_description.slung import extended_load, slung_system
 from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
@@ -26,7 +26,7 @@ from musls_sim.preflight.checks import Hover, check_hover, hover_in_formation
 from musls_sim.preflight.separation import check_separation
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
-from musls_sim.session.event_queue import check_stages
+from musls_sim.session.event_queue import check_order, check_stages
 from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.observer import Observer
 from musls_sim.wind import Wind
@@ -85,6 +85,7 @@ def compose(
     plant = build_plant(scenario, hover)
     plan = _plan(scenario, plant.state)
     check_stages(scenario.events, plan.stage_names)
+    check_order(scenario.events)
     check_separation(scenario.system, plan, scenario.limits)
     # One source of noise a part: what one part draws does not change what another one gets.
     gusts, mocap, sensors = np.random.default_rng(scenario.seed).spawn(3)
@@ -132,6 +133,8 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
             f"physics.engine = {scenario.physics.engine}: Gazebo has rigid links only, not "
             f"cable_model = {scenario.cable_model}"
         )
+    if scenario.cable_model in ("rigid_links", "elastic"):
+        extended_load(scenario.system, f"cable_model = {scenario.cable_model}")
     return PLANTS[scenario.cable_model](
         PlantSetup(
             scenario.system,
@@ -180,8 +183,10 @@ def _estimator(
     with_load: bool,
 ) -> Estimator:
     """Estimator of the scenario; an autopilot with sensors of its own is told the truth."""
-    if isinstance(scenario.estimation, TruthSpec) or autopilot.has_sensors:
+    if autopilot.has_sensors:
         return Truth(plant.state)
+    if isinstance(scenario.estimation, TruthSpec):
+        return Truth(plant.state, scenario.estimation.noise, generator)
     return MotionCapture(
         scenario.estimation,
         plant.state,

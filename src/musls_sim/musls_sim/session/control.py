@@ -17,7 +17,7 @@ from musls_description.slung import slung_system
 from musls_description.system import RigSystem
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario import Scenario
-from musls_sim.session.adapters import ForcesToRotors, ThrustMomentToRotors
+from musls_sim.session.adapters import ForcesToRotors, ForcesToSetpoints, ThrustMomentToRotors
 from musls_sim.session.compose import Parts
 from musls_sim.session.guidance import Guidance
 
@@ -90,6 +90,7 @@ class Control:
         self._setpoint, self._estimate = guidance.setpoint, parts.estimator.estimate
         self._controller: WatchedController | None = None
         self._flies = False
+        self._ask: ForcesToSetpoints | None = None
         self.step: Callable[[int], None] = self._autopilot
         if controller is None:
             return
@@ -97,7 +98,8 @@ class Control:
         level, n, rotors = level_of(controller), system.n_drones, system.n_rotors
         shapes = {
             ControlLevel.DRONE_SETPOINTS: ((n, 4), (n, SETPOINT_COLUMNS)),
-            ControlLevel.FORCES: ((n, 3), (n, 4)),
+            ControlLevel.FORCES: ((n, 3), (n, 4), (n, 7)),
+            ControlLevel.AUTOPILOT_FORCES: ((n, 3), (n, 4), (n, 7)),
             ControlLevel.THRUST_MOMENT: ((n, 4),),
             ControlLevel.ROTOR_SPEEDS: ((n, rotors),),
             ControlLevel.IDEAL_THRUST_MOMENT: ((n, 4),),
@@ -107,10 +109,15 @@ class Control:
         )
         self._reference = parts.plan.reference.stepped(self._period_s)
         self._level = level
-        if level is not ControlLevel.DRONE_SETPOINTS and parts.autopilot.has_sensors:
+        self._by_autopilot = level in (
+            ControlLevel.DRONE_SETPOINTS,
+            ControlLevel.AUTOPILOT_FORCES,
+        )
+        if parts.autopilot.has_sensors and not self._by_autopilot:
             raise ConfigError(
                 f"a controller of level {level.value} cannot fly real PX4s: choose level "
-                f"{ControlLevel.DRONE_SETPOINTS.value}, or autopilot.kind: builtin"
+                f"{ControlLevel.DRONE_SETPOINTS.value} or {ControlLevel.AUTOPILOT_FORCES.value}, "
+                "or autopilot.kind: builtin"
             )
         self._put_out = self._adapter(level, system)
         self.step = self._fly
@@ -122,6 +129,10 @@ class Control:
             turn = ForcesToRotors(system)
             yaw_rad, estimate = self._setpoint.yaw_enu_rad, self._estimate
             return lambda commands: turn(commands, yaw_rad, estimate, speeds)
+        if level is ControlLevel.AUTOPILOT_FORCES:
+            ask = self._ask = ForcesToSetpoints(system, self._setpoint, self._period_s)
+            throttle, drones = self._command.throttle, self._estimate.drones
+            return lambda commands: ask(commands, throttle, drones)
         if level is ControlLevel.THRUST_MOMENT:
             mix = ThrustMomentToRotors(system)
             return lambda commands: mix(commands, speeds)
@@ -149,6 +160,7 @@ class Control:
         if controller is None or self._guidance.stage in GROUND_PHASES:
             if self._flies:
                 self._hand_back()
+                self._guidance.controller_ends(tick)
             self._autopilot(tick)
             return
         time_s = tick * self._period_s
@@ -157,6 +169,8 @@ class Control:
         commands = controller.step(time_s, self._reference.at(tick), self._estimate)
         self._put_out(commands)
         if self._level is ControlLevel.DRONE_SETPOINTS:
+            self._guidance.controller_asks(tick)
+        if self._by_autopilot:
             self._autopilot(tick)
 
     def _take_over(self, controller: WatchedController, time_s: float) -> None:
@@ -164,15 +178,26 @@ class Control:
         if self._level is ControlLevel.IDEAL_THRUST_MOMENT:
             self._command.data[:] = 0.0
             self._parts.plant.state.rotor_speed_rad_s[:] = 0.0
+        if self._ask is not None:
+            self._ask.start(self._parts.plant.state.rotor_speed_rad_s, self._estimate.drones)
         controller.start(time_s, self._estimate)
 
     def _hand_back(self) -> None:
         """Let the autopilot go on from the present thrust, as after a long hover."""
         self._flies = False
-        self._inputs.wrench_body[:] = 0.0
         autopilot, state = self._parts.autopilot, self._parts.plant.state
-        if self._level is not ControlLevel.DRONE_SETPOINTS and hasattr(autopilot, "resume"):
+        if self._level is ControlLevel.IDEAL_THRUST_MOMENT:
+            self._spin_up()
+        self._inputs.wrench_body[:] = 0.0
+        if not self._by_autopilot and hasattr(autopilot, "resume"):
             autopilot.resume(state.rotor_speed_rad_s, self._estimate)
+
+    def _spin_up(self) -> None:
+        """Let the rotors, which were at rest, carry what the ideal wrenches carried."""
+        wrench, speeds = self._inputs.wrench_body[1:], self._command.omega_cmd_rad_s
+        mix = ThrustMomentToRotors(self._parts.plant.system)
+        mix(np.column_stack([wrench[:, 5], wrench[:, 0:3]]), speeds)
+        self._parts.plant.state.rotor_speed_rad_s[:] = speeds
 
     def _put_setpoints(self, commands: Array) -> None:
         rows = self._setpoint.data

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from musls_description.errors import ConfigError
-from musls_sim.events import EventSpec, Scene
+from musls_description.names import near_names
+from musls_description.schema import build
+from musls_sim.events import EVENTS, EventSpec, Scene
 from musls_sim.session.guidance import Guidance
 from musls_sim.session.observer import Announcer
+from musls_sim.triggers import NOTED_KINDS, Seen, When
 
 ROUNDING_S = 1e-9
 
@@ -26,6 +30,21 @@ class EventRecord:
     time_s: float
     kind: str
     what: str
+
+
+@dataclass
+class _Waiting:
+    """An event that has not happened yet.
+
+    Attributes:
+        event: The event.
+        held_at_s: When its condition held first; None if it has not yet.
+        at_once: Whether somebody has asked for it by hand.
+    """
+
+    event: EventSpec
+    held_at_s: float | None = None
+    at_once: bool = False
 
 
 class EventQueue:
@@ -47,9 +66,11 @@ class EventQueue:
             period_s: Control period.
         """
         self._scene, self._guidance, self._announce = scene, guidance, announce
+        self._seen = Seen(scene.plant.state, scene.power)
         self._period_s = period_s
-        self._waiting: list[EventSpec] = []
+        self._waiting: list[_Waiting] = []
         self._lasting: list[tuple[float, EventSpec]] = []
+        self._begun_s: dict[str, float] = {}
         self._stage, self._stage_began_s = "", 0.0
         self.happened: list[EventRecord] = []
 
@@ -57,17 +78,38 @@ class EventQueue:
         """Let an event happen when its trigger comes.
 
         Raises:
-            ConfigError: The system, or the cable model, cannot have it.
+            ConfigError: The system, or this flight, cannot have it.
         """
-        models = getattr(event, "cable_models", ())
-        model = self._scene.plant.cable_model
-        if models and model not in models:
-            raise ConfigError(
-                f"events: {event.kind}: the cable model '{model}' cannot do this; choose "
-                f"cable_model: {' or '.join(models)}"
-            )
-        event.check(self._scene.plant.system)
-        self._waiting.append(event)
+        self._waiting.append(_Waiting(self._checked(event)))
+
+    def apply(self, event: EventSpec | Mapping[str, Any]) -> None:
+        """Let an event happen at the beginning of the next period, whatever its trigger says.
+
+        Args:
+            event: An event, or the fields of one as in a scenario, `when` may be left out.
+
+        Raises:
+            ConfigError: The system, or this flight, cannot have it.
+        """
+        self._waiting.append(_Waiting(self._checked(_built(event)), at_once=True))
+
+    def trigger(self, name: str) -> None:
+        """Let an event that waits happen at the beginning of the next period.
+
+        Args:
+            name: Its name, or its kind.
+
+        Raises:
+            ConfigError: No such event waits.
+        """
+        for waiting in self._waiting:
+            if name in names_of(waiting.event):
+                waiting.at_once = True
+                return
+        known = [name for waiting in self._waiting for name in names_of(waiting.event)]
+        if not known:
+            raise ConfigError(f"no event '{name}' waits: none does")
+        raise ConfigError(f"no event '{name}' waits: {near_names(name, known)}")
 
     def step(self, tick: int) -> None:
         """Begin and end what is due."""
@@ -80,23 +122,70 @@ class EventQueue:
             self._lasting.remove((end_s, event))
             event.end(self._scene)
             self.note(time_s, event.kind, "over")
-        for event in [event for event in self._waiting if self._is_due(event, time_s)]:
-            self._waiting.remove(event)
+        for waiting in self._waiting[:]:
+            if not self._is_due(waiting, time_s):
+                continue
+            event = waiting.event
+            self._waiting.remove(waiting)
+            if name := getattr(event, "name", None):
+                self._begun_s.setdefault(name, time_s)
             self.note(time_s, event.kind, event.begin(self._scene))
             if event.duration_s is not None:
                 self._lasting.append((time_s + event.duration_s, event))
 
     def note(self, time_s: float, kind: str, what: str) -> None:
         """Write down something that happened."""
+        self._begun_s.setdefault(kind, time_s)
         self.happened.append(EventRecord(time_s, kind, what))
         self._announce.event(time_s, kind, what)
 
-    def _is_due(self, event: EventSpec, time_s: float) -> bool:
-        when = event.when
+    def _checked(self, event: EventSpec) -> EventSpec:
+        system = self._scene.plant.system
+        event.check(system)
+        if event.when.condition is not None:
+            event.when.condition.check(system)
+        if (fits := getattr(event, "fits", None)) is not None:
+            fits(self._scene)
+        return event
+
+    def _is_due(self, waiting: _Waiting, time_s: float) -> bool:
+        when = waiting.event.when
+        if waiting.at_once:
+            return True
+        if waiting.held_at_s is None:
+            begin_s = self._begin_s(when)
+            if begin_s is None or time_s + ROUNDING_S < begin_s:
+                return False
+            if when.condition is None:
+                return time_s + ROUNDING_S >= begin_s + when.after_s
+            if not when.holds(self._seen):
+                return False
+            waiting.held_at_s = time_s
+        return time_s + ROUNDING_S >= waiting.held_at_s + when.after_s
+
+    def _begin_s(self, when: When) -> float | None:
+        """Time from which a trigger counts, None as long as nobody knows."""
         if when.time_s is not None:
-            return time_s + ROUNDING_S >= when.time_s
-        due_s = self._stage_began_s + when.after_s
-        return when.stage == self._stage and time_s + ROUNDING_S >= due_s
+            return when.time_s
+        if when.stage is not None:
+            return self._stage_began_s if when.stage == self._stage else None
+        if when.event is not None:
+            return self._begun_s.get(when.event)
+        return 0.0
+
+
+def _built(event: EventSpec | Mapping[str, Any]) -> EventSpec:
+    if not isinstance(event, Mapping):
+        return event
+    fields = {"when": When(time_s=0.0)} | dict(event)
+    made: EventSpec = build(EVENTS[fields.get("kind", "")], fields, "event")
+    return made
+
+
+def names_of(event: EventSpec) -> tuple[str, ...]:
+    """Names under which an event is known: its own, if it has one, and its kind."""
+    own = getattr(event, "name", None)
+    return (own, event.kind) if own else (event.kind,)
 
 
 def check_stages(events: Sequence[EventSpec], stages: Sequence[str]) -> None:
@@ -111,3 +200,31 @@ def check_stages(events: Sequence[EventSpec], stages: Sequence[str]) -> None:
             raise ConfigError(
                 f"events: stage '{event.when.stage}' is not flown; this mission has {flown}"
             )
+
+
+def check_order(events: Sequence[EventSpec]) -> None:
+    """Refuse events that follow one that there is not, or that wait for each other.
+
+    Raises:
+        ConfigError: There is one, or two events have the same name.
+    """
+    own = [name for event in events if (name := getattr(event, "name", None))]
+    for name in own:
+        if own.count(name) > 1:
+            raise ConfigError(f"events: two events have the name '{name}'")
+    known = {*own, *(event.kind for event in events), *NOTED_KINDS}
+    for event in events:
+        after = event.when.event
+        if after is not None and after not in known:
+            raise ConfigError(f"events: no event '{after}': {near_names(after, sorted(known))}")
+    happen = set(NOTED_KINDS)
+    left = list(events)
+    while left:
+        free = [e for e in left if e.when.event is None or e.when.event in happen]
+        if not free:
+            raise ConfigError(
+                "events: these wait for each other: "
+                + ", ".join(names_of(event)[0] for event in left)
+            )
+        left = [event for event in left if not any(event is other for other in free)]
+        happen |= {name for event in free for name in names_of(event)}

@@ -19,6 +19,9 @@ Array = NDArray[np.float64]
 LANDING_TIMEOUT_S = 20.0
 AFTER_DISARM_S = 0.4
 
+ANNOUNCE_EVERY = 5
+"""Control periods between two set-points of a controller that are announced: 50 Hz."""
+
 
 class Guidance(Protocol):
     """Set-points of all drones over time.
@@ -42,6 +45,12 @@ class Guidance(Protocol):
     def step(self, tick: int) -> None:
         """Update the set-points if it is time to."""
 
+    def controller_asks(self, tick: int) -> None:
+        """A controller has written into `setpoint`."""
+
+    def controller_ends(self, tick: int) -> None:
+        """It does so no more."""
+
 
 class FreeGuidance:
     """No set-points: whoever flies the drones is told where to go in another way."""
@@ -53,6 +62,12 @@ class FreeGuidance:
         self.planned_s = float("inf")
 
     def step(self, tick: int) -> None:
+        """Do nothing."""
+
+    def controller_asks(self, tick: int) -> None:
+        """Do nothing: nobody is told set-points."""
+
+    def controller_ends(self, tick: int) -> None:
         """Do nothing."""
 
 
@@ -83,6 +98,7 @@ class MissionGuidance:
         self.setpoint = DroneSetpoints(self._rows[0].copy())
         self._ticks = np.ceil(np.arange(rows + 1) / plan.rate_hz / period_s - 1e-9).astype(int)
         self._row, self._next_tick = -1, 0
+        self._by_controller = self._fresh = False
         self._landing = LandingTimer()
         self._disarmed_at_s: float | None = None
         self.stage, self.finished, self.landed = "", False, False
@@ -111,15 +127,45 @@ class MissionGuidance:
     def _hand_out(self, time_s: float) -> None:
         plan, row = self._plan, self._row
         self.setpoint.data[:] = self._rows[row]
-        if len(self.setpoint.data):  # else nobody can be asked for anything
-            self._announce.setpoint(
-                time_s,
-                plan.load_pose[row, :3],
-                self._load_quaternion[row],
-                plan.drone_position_enu_m[row],
+        self._fresh = True
+        if not self._by_controller:
+            self._tell(time_s, plan.drone_position_enu_m[row], self._drone_quaternion[row])
+        self._enter(time_s, plan.stage_names[plan.stage[row]])
+
+    def controller_asks(self, tick: int) -> None:
+        """Announce what a controller asks of the drones, in the place of the formation's poses.
+
+        A part that it leaves open (NaN) is announced as the formation has it.
+        """
+        self._by_controller = True
+        if not self._fresh and tick % ANNOUNCE_EVERY:
+            return
+        asked, planned = self.setpoint.data, self._rows[self._row]
+        asked = np.where(np.isnan(asked), planned, asked)
+        self._tell(tick * self._period_s, asked[:, 0:3], from_yaw(asked[:, 9]))
+
+    def controller_ends(self, tick: int) -> None:
+        """Announce the formation's poses again."""
+        if self._by_controller:
+            self._by_controller, row = False, self._row
+            self.setpoint.data[:] = self._rows[row]
+            self._tell(
+                tick * self._period_s,
+                self._plan.drone_position_enu_m[row],
                 self._drone_quaternion[row],
             )
-        self._enter(time_s, plan.stage_names[plan.stage[row]])
+
+    def _tell(self, time_s: float, drone_positions: Array, drone_quaternions: Array) -> None:
+        self._fresh = False
+        if not len(self.setpoint.data):  # nobody can be asked for anything
+            return
+        self._announce.setpoint(
+            time_s,
+            self._plan.load_pose[self._row, :3],
+            self._load_quaternion[self._row],
+            drone_positions,
+            drone_quaternions,
+        )
 
     def _enter(self, time_s: float, stage: str) -> None:
         if stage != self.stage:

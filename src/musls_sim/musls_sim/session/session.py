@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from musls_control.reference import LoadReference
 from musls_sim.driving.driver import RigDriver
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.interface import EventSource, PlantInputs, PlantState
+from musls_sim.plants.interface import Driven, EventSource, PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.preflight.separation import SeparationWatch
 from musls_sim.scenario import Scenario
@@ -25,6 +26,7 @@ from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_gui
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import Guidance
+from musls_sim.session.links import DroneLinks
 from musls_sim.session.loop import Loop, Step
 from musls_sim.session.observer import Observer, Pace
 
@@ -41,7 +43,8 @@ class FlightResult:
         sim_time_s: Simulated time.
         wall_time_s: Time the loop took.
         periods: Control periods flown.
-        plant_step_us: Mean time of one control period in the plant [us].
+        plant_step_us: Mean time of one control period in the plant but the first, which may
+            compile [us].
         controller_step_us: Mean time of one call of the controller [us]; None without one.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
         landed: Whether the drones were found landed at the end.
@@ -78,7 +81,7 @@ class Session(Loop):
         command: What the motors are told.
         events: What happens, and has happened, to the system.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
-        plant_s: Wall time spent in the plant.
+        plant_s: Wall time spent in the plant, without the first period, which compiles.
     """
 
     def __init__(
@@ -149,7 +152,17 @@ class Session(Loop):
         self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None
         if self.power is not None:
             self.power.look(self.plant.state)
-        scene = Scene(self.plant, self.inputs, self.power)
+        self._links = DroneLinks(
+            self.guidance.setpoint, self.estimate, self.parts.autopilot, guided=flying is None
+        )
+        scene = Scene(
+            self.plant,
+            self.inputs,
+            self.power,
+            self.parts.wind,
+            self.parts.estimator,
+            self._links,
+        )
         self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)
         for event in scenario.events:
             self.events.add(event)
@@ -157,7 +170,7 @@ class Session(Loop):
         self.plant_s = 0.0
         self._wall_s: float | None = None
         self.set_steps(
-            (self.guidance.step, self.events.step, *self._watch()),
+            (self.guidance.step, self.events.step, self._guide_lost, *self._watch()),
             (
                 self.control.step,
                 *self._air(),
@@ -200,6 +213,28 @@ class Session(Loop):
             ConfigError: The system cannot have it.
         """
         self.events.add(event)
+
+    def apply(self, event: EventSpec | Mapping[str, Any]) -> None:
+        """Let something happen at the beginning of the next period.
+
+        Args:
+            event: An event, or its fields as in a scenario; `when` may be left out.
+
+        Raises:
+            ConfigError: The system cannot have it.
+        """
+        self.events.apply(event)
+
+    def trigger(self, name: str) -> None:
+        """Let an event that waits happen at the beginning of the next period.
+
+        Args:
+            name: Its name, or its kind.
+
+        Raises:
+            ConfigError: No such event waits.
+        """
+        self.events.trigger(name)
 
     def start(self) -> None:
         """Start autopilot and observers; `advance` does it if it has not been done.
@@ -244,7 +279,7 @@ class Session(Loop):
             self.time_s,
             wall_s,
             self.tick,
-            self.plant_s / max(self.tick, 1) * 1e6,
+            self.plant_s / max(self.tick - 1, 1) * 1e6,
             self.control.mean_step_us,
             self.max_tension_n,
             self.guidance.landed,
@@ -253,6 +288,9 @@ class Session(Loop):
 
     def _note_wall_time(self) -> None:
         self._wall_s = self.elapsed_s
+
+    def _guide_lost(self, tick: int) -> None:
+        self._links.step(tick * CONTROL_PERIOD_S)
 
     def _watch(self) -> tuple[Step, ...]:
         """How close the drones come; nothing to do for one drone."""
@@ -287,7 +325,12 @@ class Session(Loop):
         driver = RigDriver(
             self.scenario.rig, plant.system, self.inputs, plant.state, plant.period_s
         )
-        return () if driver.idle else (driver.step,)
+        if driver.idle:
+            return ()
+        driver.step(0)
+        if isinstance(plant, Driven):
+            plant.start_driving(self.inputs)
+        return (driver.step,)
 
     def _moving(self) -> tuple[Step, ...]:
         """The plant, between what motors and batteries do to its inputs."""
@@ -312,7 +355,8 @@ class Session(Loop):
             begin = perf_counter()
             plant.step(inputs)
             np.maximum(largest, peak, out=largest)
-            self.plant_s += perf_counter() - begin
+            if tick:  # the first period may have compiled what it calls
+                self.plant_s += perf_counter() - begin
 
         return move
 

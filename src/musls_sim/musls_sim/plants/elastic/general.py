@@ -25,6 +25,10 @@ UNTURNED_KG_M2 = 1e6
 """Inertia of a pushed anchor that keeps its orientation: turns by 1e-6 rad in a second per N m."""
 
 
+TAUT = 1.0005
+"""Length of a cable over its free length in the first guess of an equilibrium."""
+
+
 def rig_parts(
     system: RigSystem, start: StartSpec, drives: RigSpec, lines: Sequence[Line], gravity: float
 ) -> tuple[list[RigBody], list[RigCable]]:
@@ -128,7 +132,7 @@ def _guess(system: RigSystem, start: StartSpec) -> BodyState:
         raise ConfigError("start.load is missing, and no cable holds the load")
     middle = np.mean([place for place, _, _ in held], axis=0)
     reach = [
-        place[2] - np.sqrt(max(length**2 - np.sum((place - middle)[:2] ** 2), 0.0)) - up
+        place[2] - np.sqrt(max((TAUT * length) ** 2 - np.sum((place - middle)[:2] ** 2), 0.0)) - up
         for place, length, up in held
     ]
     return BodyState(position_enu_m=(float(middle[0]), float(middle[1]), float(np.max(reach))))
@@ -182,7 +186,10 @@ def _lay(
         _relax_alone(made, bodies, gravity, where)
     else:
         size = cable.links, cable.length_m, cable.mass_kg, gravity
-        made.nodes_enu_m = nodes_between(begin, end, *size, line.strain)
+        try:
+            made.nodes_enu_m = nodes_between(begin, end, *size, line.strain)
+        except ConfigError:  # as long as its span, or straight up
+            _relax_alone(made, bodies, gravity, where)
 
 
 def _relax_alone(made: RigCable, bodies: Sequence[RigBody], gravity: float, where: str) -> None:

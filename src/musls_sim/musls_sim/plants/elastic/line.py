@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from musls_description.rigging import ElasticLine
 from musls_sim.plants.elastic.axial import law_rows, table_law
 from musls_sim.plants.elastic.equilibrium import Strain, linear_strain, table_strain
@@ -41,6 +43,7 @@ class Line(NamedTuple):
     clamp_factor: float
     drag_across_n_s2_m3: float
     drag_along_n_s2_m3: float
+    break_force_n: float
 
     @property
     def strain(self) -> Strain:
@@ -82,4 +85,5 @@ def line_of(
         clamp_factor=given.clamp_factor,
         drag_across_n_s2_m3=given.drag_across_n_s2_m3,
         drag_along_n_s2_m3=given.drag_along_n_s2_m3,
+        break_force_n=given.break_force_n or np.inf,
     )

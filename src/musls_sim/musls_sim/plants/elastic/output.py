@@ -12,14 +12,18 @@ from musls_sim.plants.elastic.columns import (
     END_FORCE_B,
     FIRST_NODE,
     FIRST_SEGMENT,
+    LINEAR_DENSITY,
     PEAK,
     SEGMENTS,
+    STORED_A,
+    STORED_B,
+    A,
     X,
 )
 
 
 @compiled()
-def collect_cables(kinds, cables, nodes, segments, force, peak):
+def collect_cables(kinds, cables, nodes, segments, gravity, force, peak):
     """Forces at the ends of the cables in the frames of their end segments.
 
     Args:
@@ -27,6 +31,7 @@ def collect_cables(kinds, cables, nodes, segments, force, peak):
         cables: The same.
         nodes: The same.
         segments: The same.
+        gravity: [m/s2]. What is wound up at an end is the body's, not the cable's pull.
         force: Result: tension, horizontal and third component at load and drone, (n, 2, 3).
         peak: Result: largest tension of any segment within the period, (n,).
     """
@@ -46,7 +51,10 @@ def collect_cables(kinds, cables, nodes, segments, force, peak):
             x, y, z = x / length, y / length, z / length
             flat = np.sqrt(x * x + y * y)
             c1, s1 = (x / flat, y / flat) if flat > 1e-9 else (1.0, 0.0)
-            fx, fy, fz = sign * cable[at], sign * cable[at + 1], sign * cable[at + 2]
+            wound = cable[LINEAR_DENSITY] * cable[STORED_A if end == 1 else STORED_B]
+            fx = sign * (cable[at] + wound * nodes[near, A])
+            fy = sign * (cable[at + 1] + wound * nodes[near, A + 1])
+            fz = sign * (cable[at + 2] + wound * (nodes[near, A + 2] + gravity))
             force[c, end, 0] = fx * x + fy * y + fz * z
             force[c, end, 1] = -fx * s1 + fy * c1
             force[c, end, 2] = -z * (fx * c1 + fy * s1) + flat * fz

@@ -283,5 +283,6 @@ def _give_up(t, x, kept, drive, mode, copied):
 @compiled()
 def _collect(t, dt):
     """What the plant shows."""
-    collect_cables(t.kinds, t.cables, t.nodes, t.segments, t.force, t.peak)
+    gravity = t.parameters[GRAVITY]
+    collect_cables(t.kinds, t.cables, t.nodes, t.segments, gravity, t.force, t.peak)
     collect_bodies(t.motion, t.numbers, dt, t.shown)

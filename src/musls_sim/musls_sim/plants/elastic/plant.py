@@ -10,18 +10,26 @@ from musls_description.spawn import Configuration
 from musls_description.system import RigSystem, SlungLoadSystem
 from musls_sim.driving.spec import RigSpec
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.changes import CutCable, RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.changes import CutCable, LoadMass, RotorEfficiency, refusal, scale_rotors
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.cuts import BreakLog, cut
 from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.general import is_flipped, rig_parts
 from musls_sim.plants.elastic.line import line_of
 from musls_sim.plants.elastic.prescribed import OnePath, PosePaths
+from musls_sim.plants.elastic.reels import Reels, rig_wheels, rig_winches
 from musls_sim.plants.elastic.rig import Rig
 from musls_sim.plants.elastic.settle import settle
 from musls_sim.plants.elastic.slung import slung_parts
 from musls_sim.plants.energy import EnergyAudit
-from musls_sim.plants.interface import Change, PlantInputs, PlantState, PrescribedMotion, Reaction
+from musls_sim.plants.interface import (
+    Change,
+    PlantEvent,
+    PlantInputs,
+    PlantState,
+    PrescribedMotion,
+    Reaction,
+)
 from musls_sim.plants.rigid_links.stability import substeps
 from musls_sim.plants.rotors import rotor_table
 from musls_sim.start import StartSpec
@@ -100,6 +108,8 @@ class ElasticPlant:
             gravity_m_s2=gravity_m_s2,
             ground_height_enu_m=ground_height_enu_m,
             ground_friction=system.ground_friction,
+            winches=rig_winches(system, drives or RigSpec(), np.flatnonzero(flipped)),
+            wheels=rig_wheels(system, np.flatnonzero(flipped)),
         )
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
             rotor_speed_rad_s = settle(rig, system)
@@ -118,11 +128,12 @@ class ElasticPlant:
             np.array([cable.length_m for cable in rig.cables]),
             bool(system.winches or system.wheels),
         )
+        self._breaks = BreakLog()
+        self.happened: list[PlantEvent] = self._breaks.happened
+        self._reels = Reels(system, self.engine, self.happened)
         self._anchor_paths = np.zeros((len(rig.bodies) - 1 - n, 2, 18))
         self._follow_anchors()
         self.reaction = Reaction.zeros(system)
-        self._breaks = BreakLog()
-        self.happened = self._breaks.happened
         self._motion: PrescribedMotion | None = None
         self._show()
         self._check_break()
@@ -150,6 +161,7 @@ class ElasticPlant:
             self._drive_anchors(inputs)
         else:
             engine.wrench_body, engine.wrench_enu = inputs.wrench_body, inputs.wrench_enu
+        self._reels.drive(inputs)
         if self._motion is not None:
             engine.command = self._rotors_at_rest
             if self._motion.load_wrench is not None:
@@ -160,6 +172,14 @@ class ElasticPlant:
         self._show()
         if self._motion is not None:
             self._note_reaction()
+
+    def start_driving(self, inputs: PlantInputs) -> None:
+        """Find the accelerations of the start with what moves and pushes anchors from then on."""
+        if len(self._anchor_paths):
+            self._drive_anchors(inputs)
+        self._reels.drive(inputs)
+        self.engine.restart()
+        self._show()
 
     def _drive_anchors(self, inputs: PlantInputs) -> None:
         """Hand on what acts on bodies, and what moves anchors."""
@@ -192,6 +212,8 @@ class ElasticPlant:
             for b in self._pushed:
                 wrench = self.engine.wrench_enu[b]
                 state.anchor_wrench_n[b - first] = [*wrench[3:], *wrench[:3]]
+        if state.reels:
+            self._reels.show(state.free_length_m)
         if self.system.load is None:
             cable = self.engine.tables.kinds[0]
             middle = t.nodes[cable[c.FIRST_NODE] + cable[c.SEGMENTS] // 2]
@@ -232,14 +254,6 @@ class ElasticPlant:
                 for b, point in zip(cable.bodies, cable.points_m, strict=True)
             ]
             rows[:, c.V : c.V + 3] = np.linspace(ends[0], ends[1], len(rows))
-        for i, (kind, cable) in enumerate(zip(t.kinds, self.engine.rig.cables, strict=True)):
-            rows = t.nodes[kind[c.FIRST_NODE] : kind[c.FIRST_NODE] + kind[c.SEGMENTS] + 1]
-            ends = [
-                velocity_enu_m_s[b]
-                + np.cross(omega_enu_rad_s[b], t.motion[b, :9].reshape(3, 3) @ point)
-                for b, point in zip((1 + i, 0), cable.points_m, strict=True)
-            ]
-            rows[:, c.V : c.V + 3] = np.linspace(ends[0], ends[1], len(rows))
         self.engine.restart()
 
     def _prescribe(self, motion: PrescribedMotion | None) -> None:
@@ -260,10 +274,24 @@ class ElasticPlant:
         if isinstance(change, CutCable):
             cut(self.engine, change, from_end_a=change.cable - 1 in self._flipped)
             self._breaks.skip(self.engine)
-            return
-        if not isinstance(change, RotorEfficiency):
+        elif isinstance(change, LoadMass):
+            self._change_load(change.mass_kg)
+        elif isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self.engine.tables.rotors, change)
+        else:
             raise ConfigError(refusal(change, self.cable_model))
-        scale_rotors(self.system, self.engine.tables.rotors, change)
+
+    def _change_load(self, mass_kg: float) -> None:
+        """Give the load another mass; velocities stay, energy is counted anew."""
+        row = self.engine.tables.bodies[0]
+        factor = mass_kg / row[c.B_MASS]
+        row[c.B_MASS] = mass_kg
+        row[c.B_INVERSE : c.B_INVERSE + 9] /= factor
+        for first, size in (
+            (c.B_INERTIA, 9), (c.IW, 9), (c.BL, 3), (c.BLS, 3)
+        ):  # fmt: skip
+            row[first : first + size] *= factor
+        self.engine.restart()
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Nodes of cable `index` (from 0) from end 1 (the load) to end 2, (segments + 1, 3)."""

@@ -218,7 +218,7 @@ def _wheel_row(
     if one.bodies[end_1] != two.bodies[end_2]:
         raise ConfigError(f"{name}: its two cables end on different bodies")
     densities = [k.mass_kg / k.length_m for k in (one, two)]
-    if not np.isclose(densities[0], densities[1], rtol=1e-9, atol=0.0):
+    if not np.isclose(densities[0], densities[1], rtol=1e-6, atol=0.0):
         raise ConfigError(
             f"{name}: both cables must be of one line, but have {densities[0]:.4g} and "
             f"{densities[1]:.4g} kg/m"

@@ -9,24 +9,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.models import world_sdf
-from musls_description.models.mechanism import PIVOT, build_mechanism
+from musls_description.models.mechanism import PIVOT, Link, build_mechanism
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.aerodynamics import (
-    add_body_drag,
-    add_inputs,
-    add_rotors,
-    spin_rotors,
-)
-from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY, collect_state, fastest_body
+from musls_sim.plants.bodies import collect_state, fastest_body
 from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.gazebo_server.forces import cable_forces, outside_forces
 from musls_sim.plants.gazebo_server.server import GazeboServer
-from musls_sim.plants.ground import add_soft_ground
 from musls_sim.plants.interface import Change, PlantInputs, PlantState, Reaction, SimulationDiverged
 from musls_sim.plants.rotors import rotor_table
 
@@ -87,7 +80,8 @@ class GazeboPlant:
         for i, cable in enumerate(system.cables):
             self._length[tree.first_link[i] : tree.drone[i]] = cable.link_length_m
         self._rotors = rotor_table(system)
-        self._drag = np.array([part.drag_n_s_m for part in (system.load, *system.drones)])
+        drones = [drone.drag_n_s_m for drone in system.drones]
+        self._drag = np.array([system.load.drag_n_s_m, *drones])
         self._reach = np.array(
             [float(np.linalg.norm(np.abs(d.collision.center_m) + np.array(d.collision.size_m) / 2))
              for d in system.drones]
@@ -140,7 +134,7 @@ class GazeboPlant:
     def _forces(self) -> Array:
         """Forces on all links for the coming step."""
         inputs, speed = self._inputs, self.state.rotor_speed_rad_s
-        _outside_forces(
+        outside_forces(
             (self._motion, self._wrench, speed), inputs.rotor_command_rad_s,
             (self._rotors, self._drag, self._length, self._selected), inputs.wind_enu_m_s,
             (inputs.wrench_body, inputs.wrench_enu), self.physics_step_s,
@@ -150,7 +144,7 @@ class GazeboPlant:
 
     def _after_step(self) -> None:
         self._motion[:] = self._server.motion
-        _cable_forces(
+        cable_forces(
             (self._before, self._motion, self._wrench), (self._mass, self._first, self._drone),
             self._reach + DRONE_TOUCHES_M, self.physics_step_s, self._gravity_m_s2,
             self.state.cable_force_n, self.state.tension_peak_n,
@@ -170,7 +164,7 @@ class GazeboPlant:
         return np.vstack([self._motion[first:drone, 9:12], m[9:12] + hook])
 
 
-def _placed(links: list) -> Array:
+def _placed(links: list[Link]) -> Array:
     """Motion of all links but the pivots at rest where the world file puts them."""
     poses: list[tuple[Array, Array]] = []
     rows = []
@@ -180,81 +174,3 @@ def _placed(links: list) -> Array:
         if link.name != PIVOT:
             rows.append([*poses[-1][1].ravel(), *poses[-1][0], *np.zeros(6)])
     return np.array(rows)
-
-
-@compiled()
-def _outside_forces(moving, command, constants, wind, inputs, step_s):
-    """Everything that acts on the links from outside but Gazebo's contacts.
-
-    Args:
-        moving: Motion of all links, (n_links, 18); wrench of each about its origin (force, moment,
-            world), overwritten, (n_links, 6); rotor speeds, advanced in place.
-        command: Commanded rotor speeds.
-        constants: Rotors, drag, length of cable per link, rows of load and drones.
-        wind: Air velocity, world, (3,) [m/s].
-        inputs: `PlantInputs.wrench_body` and `wrench_enu`.
-        step_s: Time step [s].
-    """
-    motion, wrench, speed = moving
-    rotors, drag, length, selected = constants
-    body, enu = inputs
-    spin_rotors(speed, command, rotors, step_s)
-    wrench[:] = 0.0
-    for k in range(motion.shape[0]):
-        if length[k] > 0.0:
-            add_soft_ground(motion[k], 0.0, length[k], wrench[k])
-    for i in range(selected.shape[0]):
-        k = selected[i]
-        if i > 0:
-            add_rotors(motion[k], speed[i - 1], rotors[i - 1], wind, wrench[k])
-        add_body_drag(motion[k], drag[i], wind, wrench[k])
-        add_inputs(motion[k], body[i], enu[i], wrench[k])
-
-
-@compiled()
-def _com_velocity(m, com, out):
-    """Velocity of a point fixed in a body, world."""
-    x = m[0] * com[1] + m[1] * com[2] + m[2] * com[3]
-    y = m[3] * com[1] + m[4] * com[2] + m[5] * com[3]
-    z = m[6] * com[1] + m[7] * com[2] + m[8] * com[3]
-    out[0] = m[VELOCITY] + m[OMEGA + 1] * z - m[OMEGA + 2] * y
-    out[1] = m[VELOCITY + 1] + m[OMEGA + 2] * x - m[OMEGA] * z
-    out[2] = m[VELOCITY + 2] + m[OMEGA] * y - m[OMEGA + 1] * x
-
-
-@compiled()
-def _cable_forces(moving, constants, reach, step_s, gravity, force, peak):
-    """Forces at both ends of all cables, the mean over a step, by Newton's law.
-
-    Args:
-        moving: Motion of the links before and after the step, their outside wrenches in it.
-        constants: Mass and centre of mass of each link, (n_links, 4); first link and drone of each
-            cable.
-        reach: Height of each drone below which it may touch the ground, (n,) [m].
-        step_s: Time step [s].
-        gravity: Gravity [m/s2].
-        force: `PlantState.cable_force_n`, overwritten.
-        peak: `PlantState.tension_peak_n`, raised.
-    """
-    before, after, wrench = moving
-    mass, first, drone = constants
-    total, old, new = np.empty(3), np.empty(3), np.empty(3)
-    for i in range(first.shape[0]):
-        total[:] = 0.0
-        force[i] = 0.0
-        if after[drone[i], POSITION + 2] < reach[i]:
-            continue
-        for body in range(drone[i], first[i] - 1, -1):
-            _com_velocity(before[body], mass[body], old)
-            _com_velocity(after[body], mass[body], new)
-            for k in range(3):
-                total[k] += mass[body, 0] * (new[k] - old[k]) / step_s - wrench[body, k]
-            total[2] += mass[body, 0] * gravity
-            if body == drone[i] or body == first[i]:
-                end = 1 if body == drone[i] else 0
-                m = after[drone[i] - 1 if end else body]
-                for k in range(3):
-                    force[i, end, k] = -(
-                        m[k] * total[0] + m[3 + k] * total[1] + m[6 + k] * total[2]
-                    )
-                peak[i] = max(peak[i], force[i, end, 0])

@@ -9,21 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_sim.plants.aerodynamics import add_body_drag, add_inputs, add_rotors
+from musls_sim.plants.aerodynamics import add_inputs, add_rotors
 from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.massless.columns import (
-    DRAG,
-    GRAVITY,
     INERTIA,
     INVERSE,
     INVERSE_MASS,
-    NEAR,
     Q,
     V,
     W,
     X,
 )
-from musls_sim.plants.massless.contact import add_corners
 
 
 @compiled()
@@ -46,31 +42,25 @@ def place(y, m):
 
 
 @compiled()
-def free_rates(t, i, y, speed, wind, body, enu, out):
-    """Derivatives of a free body without its cables; powers are added to `t.power`.
+def drive(m, body, enu, wind, speed, rotors, w):
+    """Add to the wrench of a body what drives it: its rotors, if any, and the inputs.
 
     Args:
-        t: Tables; `t.motion[i]` is placed.
-        i: The body.
-        y: Its state.
-        speed: All rotor speeds, (n, n_rotors).
+        m: Its motion.
+        body: Its row of `PlantInputs.wrench_body`.
+        enu: Its row of `PlantInputs.wrench_enu`.
         wind: Air velocity, (3,).
-        body: `PlantInputs.wrench_body`.
-        enu: `PlantInputs.wrench_enu`.
-        out: Result, (STATE,).
+        speed: Its rotor speeds, (n_rotors,); empty for the load.
+        rotors: Its part of `rotor_table`, (n_rotors, 8).
+        w: Force and moment about its centre, world, changed in place, (6,).
+
+    Returns:
+        Power that this adds, and power that was lost before it [W].
     """
-    p, m, w = t.bodies[i], t.motion[i], t.wrench
-    w[:] = 0.0
-    add_body_drag(m, p[DRAG : DRAG + 3], wind, w)
-    if p[NEAR] != 0.0:
-        add_corners(t, p, m, w)
-    lost = power_of(m, w)
-    if i > 0:
-        add_rotors(m, speed[i - 1], t.rotors[i - 1], wind, w)
-    add_inputs(m, body[i], enu[i], w)
-    t.power[0] += power_of(m, w) - lost
-    t.power[1] -= lost
-    accelerate(p, m, w, y, t.parameters[GRAVITY], out)
+    lost = -power_of(m, w)
+    add_rotors(m, speed, rotors, wind, w)
+    add_inputs(m, body, enu, w)
+    return power_of(m, w) + lost, lost
 
 
 @compiled()

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
+from musls_description.rotations import yaw_of
 from musls_description.slung import slung_system
 from musls_description.spawn import HangingEquilibrium, ground_spawn, hanging_equilibrium
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.interface import PlantSetup
 from musls_sim.plants.massless.plant import MasslessPlant
-from musls_sim.plants.massless.start import Motion, motion_of, weightless
+from musls_sim.plants.massless.start import Motion, freed, motion_of, weightless
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.start import StartSpec
 
@@ -64,11 +65,11 @@ def hanging(
     Raises:
         ConfigError: The cables do not reach.
     """
-    before = motion_of(system, chains.configuration)
-    w, x, y, z = before.orientation_wxyz[0]
-    yaw = float(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
-    light = weightless(system)
-    rest = hanging_equilibrium(light, before.position_enu_m[1:], gravity_m_s2, yaw)
+    before = motion_of(freed(system), chains.configuration)
+    yaws = yaw_of(before.orientation_wxyz)
+    light = weightless(freed(system))
+    places = before.position_enu_m[1:]
+    rest = hanging_equilibrium(light, places, gravity_m_s2, float(yaws[0]), yaws[1:])
     return rest, motion_of(light, rest.configuration)
 
 

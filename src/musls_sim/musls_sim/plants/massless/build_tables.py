@@ -54,7 +54,7 @@ def build_tables(
     parameters[c.FRICTION], parameters[c.RESTITUTION] = system.ground_friction, restitution
     parameters[c.STEP] = step_s
     parameters[c.CONTACT_STEP] = min(
-        contact_step_s(p.mass_kg, np.array(p.inertia_kg_m2), _corners(p.collision)) for p in parts
+        contact_step_s(p.mass_kg, _turning(p), _corners(p.collision)) for p in parts
     )
     mass = float(bodies[:, c.MASS].sum())
     parameters[c.TENSION_NOISE] = NOISE * mass * gravity_m_s2
@@ -101,7 +101,8 @@ def _body(part: Load | Drone, first_corner: int) -> Array:
     inertia = np.array(part.inertia_kg_m2)
     row[c.MASS], row[c.INVERSE_MASS] = part.mass_kg, 1.0 / part.mass_kg
     row[c.INERTIA : c.INERTIA + 9] = inertia.ravel()
-    row[c.INVERSE : c.INVERSE + 9] = np.linalg.inv(inertia).ravel()
+    if inertia.any():  # a point mass does not turn
+        row[c.INVERSE : c.INVERSE + 9] = np.linalg.inv(inertia).ravel()
     row[c.DRAG : c.DRAG + 3] = part.drag_n_s_m
     row[c.STIFFNESS], row[c.DAMPING] = corner_constants(part.mass_kg)
     corners = _corners(part.collision)
@@ -113,7 +114,7 @@ def _body(part: Load | Drone, first_corner: int) -> Array:
 
 def _cables(system: SlungLoadSystem, parts: list[Load | Drone]) -> Array:
     rows = np.zeros((system.n_drones, c.CABLE))
-    least = [float(np.linalg.eigvalsh(np.array(p.inertia_kg_m2))[0]) for p in parts]
+    least = [float(np.linalg.eigvalsh(_turning(p))[0]) for p in parts]
     for i, (row, cable, drone) in enumerate(zip(rows, system.cables, system.drones, strict=True)):
         ends = np.array(system.load.cable_attachments_m[i]), np.array(drone.cable_attachment_m)
         row[c.LENGTH] = cable.length_m
@@ -123,6 +124,12 @@ def _cables(system: SlungLoadSystem, parts: list[Load | Drone]) -> Array:
         row[c.LOAD_SPIN] = arms[0] / least[0] + across / system.load.mass_kg
         row[c.DRONE_SPIN] = arms[1] / least[1 + i] + across / drone.mass_kg
     return rows
+
+
+def _turning(part: Load | Drone) -> Array:
+    """Inertia, for a point mass a very large one."""
+    inertia = np.array(part.inertia_kg_m2)
+    return inertia if inertia.any() else 1e9 * np.eye(3)
 
 
 def _corners(box: Box) -> Array:

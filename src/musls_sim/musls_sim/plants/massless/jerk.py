@@ -32,10 +32,9 @@ from musls_sim.plants.massless.columns import (
     RESTITUTION,
     TAUT,
     TIGHTENED,
-    V,
 )
 from musls_sim.plants.massless.complementarity import solve_complementarity
-from musls_sim.plants.massless.rates import cable_geometry, gather, pull
+from musls_sim.plants.massless.rates import find_cable, gather, pull_with
 
 AT_LENGTH_M = 1e-10
 """Gap below which a cable is at its length."""
@@ -95,12 +94,12 @@ def jerk(t, y, now, count, scratch):
         solve_complementarity(t.matrix, t.right, m, t.basis, t.factor, t.solution)
         for i in range(m):
             t.solution[i] *= 1.0 + elastic
-            pull(t, int(t.who[i]), t.solution[i], V, y)
+            pull_with(t, int(t.who[i]), t.solution[i], y)
         for i in range(y.shape[0]):
             place(y[i], t.motion[i])
         for k in range(t.cables.shape[0]):
             before = t.cables[k, RATE]
-            cable_geometry(t, k, y, scratch)
+            find_cable(t, k, y, scratch)
             t.spare[k] = 0.5 * (before + t.cables[k, RATE])
         count = _tell(t, m, now, count)
     return count

@@ -224,7 +224,8 @@ class MasslessPlant:
             m[9:12] + m[:9].reshape(3, 3) @ row[at : at + 3]
             for m, at in ((load, c.POINT_LOAD), (drone, c.POINT_DRONE))
         ]
-        return hanging_line(*ends, cable.length_m, cable.links + 1, self._ground)
+        points = cable.links + 1
+        return hanging_line(ends[0], ends[1], cable.length_m, points, self._ground)
 
     @property
     def taut(self) -> Array:

@@ -17,20 +17,24 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_sim.plants.aerodynamics import add_body_drag
 from musls_sim.plants.bodies import POSITION, VELOCITY
-from musls_sim.plants.massless.bodies import follow, free_rates, place
+from musls_sim.plants.massless.bodies import accelerate, drive, follow, place
 from musls_sim.plants.massless.columns import (
     ALONG,
     BEFORE,
+    DRAG,
     DRONE_TURN,
     FREE,
     FREE_ACCELERATION,
     GAP,
+    GRAVITY,
     INVERSE,
     INVERSE_MASS,
     LENGTH,
     LOAD_ARM,
     LOAD_TURN,
+    NEAR,
     OWN,
     POINT_DRONE,
     POINT_LOAD,
@@ -42,6 +46,7 @@ from musls_sim.plants.massless.columns import (
     W,
 )
 from musls_sim.plants.massless.complementarity import solve_active, solve_complementarity
+from musls_sim.plants.massless.contact import add_corners
 
 SOFT = 1e-9
 """Share by which the cables of prescribed drones give way: their matrix may be singular."""
@@ -77,23 +82,43 @@ def rates(t, y, speed, now, wind, body, enu, out):
 def free_motion(t, y, speed, now, wind, body, enu, out):
     """Derivatives without cables; directions, gaps and free accelerations of the cables."""
     t.power[0] = t.power[1] = 0.0
+    w, gravity = t.wrench, t.parameters[GRAVITY]
     for i in range(y.shape[0]):
         if t.bodies[i, FREE] != 0.0:
-            place(y[i], t.motion[i])
-            free_rates(t, i, y[i], speed, wind, body, enu, out[i])
+            p, m = t.bodies[i], t.motion[i]
+            place(y[i], m)
+            w[:] = 0.0
+            add_body_drag(m, p[DRAG : DRAG + 3], wind, w)
+            if p[NEAR] != 0.0:
+                add_corners(t, p, m, w)
+            turning = speed[i - 1] if i > 0 else speed[0, :0]
+            rotors = t.rotors[i - 1] if i > 0 else t.rotors[0]
+            driven, lost = drive(m, body[i], enu[i], wind, turning, rotors, w)
+            t.power[0] += driven
+            t.power[1] += lost
+            accelerate(p, m, w, y[i], gravity, out[i])
         else:
             follow(t.path[i - 1], now, y[i], out[i])
             place(y[i], t.motion[i])
     for k in range(t.cables.shape[0]):
-        cable_geometry(t, k, y, out)
+        find_cable(t, k, y, out)
 
 
 @compiled()
-def cable_geometry(t, k, y, out):
+def find_cable(t, k, y, out):
     """Direction, gap, rate, free acceleration and levers of cable k, see the module."""
-    c = t.cables[k]
-    load, drone = t.motion[0], t.motion[k + 1]
-    p, q = t.bodies[0], t.bodies[k + 1]
+    i = k + 1
+    cable_geometry(
+        t.cables[k], t.motion[0], t.motion[i], t.bodies[0], t.bodies[i], y[0], y[i], out[0], out[i]
+    )
+
+
+@compiled()
+def cable_geometry(c, load, drone, p, q, y0, y1, out0, out1):
+    """The same from the rows of the cable and of load and drone alone.
+
+    A call costs time for every array of the tables that it hands on: here there are 30 of them.
+    """
     l0, l1, l2 = _turned(load, c[POINT_LOAD], c[POINT_LOAD + 1], c[POINT_LOAD + 2])
     d0, d1, d2 = _turned(drone, c[POINT_DRONE], c[POINT_DRONE + 1], c[POINT_DRONE + 2])
     x = drone[POSITION] + d0 - load[POSITION] - l0
@@ -107,8 +132,8 @@ def cable_geometry(t, k, y, out):
     v0, v1, v2 = b0 - a0, b1 - a1, b2 - a2
     rate = u0 * v0 + u1 * v1 + u2 * v2
     across = v0 * v0 + v1 * v1 + v2 * v2 - rate * rate
-    a0, a1, a2 = _point_acceleration(load, y[0], out[0], c[POINT_LOAD : POINT_LOAD + 3])
-    b0, b1, b2 = _point_acceleration(drone, y[k + 1], out[k + 1], c[POINT_DRONE : POINT_DRONE + 3])
+    a0, a1, a2 = _point_acceleration(load, y0, out0, c[POINT_LOAD : POINT_LOAD + 3])
+    b0, b1, b2 = _point_acceleration(drone, y1, out1, c[POINT_DRONE : POINT_DRONE + 3])
     c[GAP], c[RATE] = distance - c[LENGTH], rate
     c[FREE_ACCELERATION] = (
         u0 * (b0 - a0) + u1 * (b1 - a1) + u2 * (b2 - a2) + max(across, 0.0) * inverse
@@ -188,7 +213,7 @@ def gather(t, least):
         c = cables[k]
         t.who[m] = k
         for j in range(m):
-            t.matrix[m, j] = t.matrix[j, m] = coupling(t, c, cables[int(t.who[j])])
+            t.matrix[m, j] = t.matrix[j, m] = coupling(inverse_mass, c, cables[int(t.who[j])])
         d = inverse_mass
         for i in range(3):
             d += c[LOAD_ARM + i] * c[LOAD_TURN + i]
@@ -199,9 +224,9 @@ def gather(t, least):
 
 
 @compiled()
-def coupling(t, c, o):
+def coupling(inverse_mass, c, o):
     """Effect of the tension of one cable on the distance of another one, D_jk [1/kg]."""
-    d = t.bodies[0, INVERSE_MASS] * (
+    d = inverse_mass * (
         c[ALONG] * o[ALONG] + c[ALONG + 1] * o[ALONG + 1] + c[ALONG + 2] * o[ALONG + 2]
     )
     for i in range(3):
@@ -224,7 +249,7 @@ def share_tensions(t, m, out):
         t.cables[int(t.who[i]), TENSION] = t.solution[i]
     for i in range(m):
         k = int(t.who[i])
-        pull(t, k, t.solution[i], V, out)
+        pull(t.cables[k], t.bodies[0], t.bodies[k + 1], t.solution[i], out[0], out[k + 1])
         if t.bodies[k + 1, FREE] == 0.0:  # the drone's power goes into the cable
             c, s = t.cables[k], 0.0
             l0, l1, l2 = _turned(
@@ -236,24 +261,29 @@ def share_tensions(t, m, out):
 
 
 @compiled()
-def pull(t, k, amount, at, y):
+def pull(c, p, q, amount, load, drone):
     """Add a tension's accelerations to derivatives, or an impulse's velocities to a state.
 
     Args:
-        t: Tables.
-        k: The cable.
+        c: Row of the cable.
+        p: Constants of the load.
+        q: Constants of the drone.
         amount: Tension [N] or impulse [N s].
-        at: Column of the velocity, V; the body rate stands 3 behind it.
-        y: Derivatives or state, changed in place.
+        load: Derivatives or state of the load, changed in place.
+        drone: The same of the drone.
     """
-    c = t.cables[k]
-    load, drone = amount * t.bodies[0, INVERSE_MASS], amount * t.bodies[k + 1, INVERSE_MASS]
     for i in range(3):
-        y[0, at + i] += load * c[ALONG + i]
-        y[0, at + 3 + i] += amount * c[LOAD_TURN + i]
-        if t.bodies[k + 1, FREE] != 0.0:
-            y[k + 1, at + i] -= drone * c[ALONG + i]
-            y[k + 1, at + 3 + i] -= amount * c[DRONE_TURN + i]
+        load[V + i] += amount * p[INVERSE_MASS] * c[ALONG + i]
+        load[W + i] += amount * c[LOAD_TURN + i]
+        if q[FREE] != 0.0:
+            drone[V + i] -= amount * q[INVERSE_MASS] * c[ALONG + i]
+            drone[W + i] -= amount * c[DRONE_TURN + i]
+
+
+@compiled()
+def pull_with(t, k, impulse, y):
+    """Give a state the velocities of an impulse in cable k."""
+    pull(t.cables[k], t.bodies[0], t.bodies[k + 1], impulse, y[0], y[k + 1])
 
 
 @compiled()

@@ -49,4 +49,5 @@ def hanging_line(
         line = a_enu_m + np.column_stack([x / flat * span[0], x / flat * span[1], z])
     if ground_enu_m is not None:
         line[:, 2] = np.maximum(line[:, 2], min(ground_enu_m, a_enu_m[2], b_enu_m[2]))
-    return line
+    shape: Array = line
+    return shape

@@ -16,6 +16,9 @@ from musls_sim.plants.rigid_links.kinematics import body_motion, joint_table
 
 Array = NDArray[np.float64]
 
+LEAST_MASS_KG = 1e-12
+"""Mass of a cable as good as none, the least that a description takes."""
+
 
 @dataclass(frozen=True)
 class Motion:
@@ -59,9 +62,20 @@ def weightless(system: SlungLoadSystem) -> SlungLoadSystem:
         dataclasses.replace(
             cable,
             links=1,
-            mass_kg=1e-12 * system.load.mass_kg,
+            mass_kg=LEAST_MASS_KG,
             joint=dataclasses.replace(cable.joint, stiffness_n_m_rad=0.0),
         )
         for cable in system.cables
     )
+    return dataclasses.replace(system, cables=cables)
+
+
+def freed(system: SlungLoadSystem) -> SlungLoadSystem:
+    """The system with its drones free to look anywhere, where its load is a point.
+
+    Cables that do not twist need attachments beside each other to say where the drones look.
+    """
+    if not system.load.point_mass:
+        return system
+    cables = tuple(dataclasses.replace(cable, twist="free") for cable in system.cables)
     return dataclasses.replace(system, cables=cables)

@@ -11,85 +11,41 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_sim.plants.aerodynamics import DOWN, UP
 from musls_sim.plants.bodies import collect_state, fastest_body
 from musls_sim.plants.massless.columns import (
     ABSOLUTE_WORK,
     ALONG,
-    BEFORE,
     CONTACT_STEP,
     DRONE_SPIN,
-    DRONE_TURN,
     FORCE_BEGIN,
     FORCE_SUM,
     FREE,
-    FREE_ACCELERATION,
     FRICTION,
     GAP,
     GAP_BEGIN,
     GAP_HIGH,
     GAP_LOW,
-    INVERSE_MASS,
     LOAD_SPIN,
-    LOAD_TURN,
     LOSS,
-    MIDDLE,
     PEAK,
     RATE,
     RATE_BEGIN,
     REFINED,
-    SLACKENED,
     STATE,
     STEP,
     TAUT,
     TENSION,
-    TENSION_NOISE,
     THRESHOLD,
-    TIGHTENED,
-    VALUE,
     WORK,
-    Q,
-    V,
     W,
-    X,
 )
-from musls_sim.plants.massless.complementarity import back_substitute, solve_active
 from musls_sim.plants.massless.contact import look_for_ground, settle_corners
-from musls_sim.plants.massless.jerk import (
-    AT_LENGTH_M,
-    STILL_M_S,
-    jerk,
-    mark_at_length,
-    separation,
-    write_event,
-)
-from musls_sim.plants.massless.rates import (
-    coupling,
-    free_motion,
-    gather,
-    pull,
-    rates,
-    tensions_by_complementarity,
-)
-from musls_sim.plants.massless.tables import unpack
-
-SHALLOW_M = 1e-11
-"""Excursion of a slack cable from its length that is not followed."""
-
-SHALLOW_RATE_M_S = 1e-3
-"""Largest rate at its begin."""
-
-LEAVING_M_S = 1e-9
-"""Rate of approach of the ends of a cable at its length that makes it slack."""
-
-SPEED_LIMIT_M_S = 100.0
-"""No body of a slung-load system gets that fast; beyond it something has gone wrong."""
+from musls_sim.plants.massless.modes import decide, project
+from musls_sim.plants.massless.tables import body_numbers, unpack
+from musls_sim.plants.massless.trial import keep_values, locate, overstepped, suspicion, trial
 
 BEYOND_M = 1e-13
 """How far beyond its length a cable is when it has reached it."""
-
-BRACKET_S = 1e-11
-"""Width to which an event is enclosed."""
 
 MOST_LOCATED = 300
 """Events of a period that are located in time; the rest of it goes on in short steps."""
@@ -100,301 +56,8 @@ SHORT_S = 1e-4
 TURN = 0.25
 """Largest angle that the fastest motion turns through in a step [rad]."""
 
-
-@compiled()
-def spin_to(t, now, command, out):
-    """Rotor speeds at a time since the begin of the period: first-order lag, exact."""
-    begin, rotors = t.speed_begin, t.rotors
-    for i in range(begin.shape[0]):
-        last_lag, share = -1.0, 0.0
-        for j in range(begin.shape[1]):
-            gap = command[i, j] - begin[i, j]
-            lag = rotors[i, j, UP] if gap > 0.0 else rotors[i, j, DOWN]
-            if lag != last_lag:
-                last_lag, share = lag, 1.0 - np.exp(-now / lag)
-            out[i, j] = begin[i, j] + gap * share
-
-
-@compiled()
-def trial(t, now, h, command, wind, body, enu):
-    """Step of Runge and Kutta from `t.begin`, whose derivatives are `t.first`, to `t.state`.
-
-    The derivatives at the end are left in `t.rate`, gaps, rates and tensions in the cables,
-    the mean powers in `t.power[2:]`.
-    """
-    y, y0, k, total = t.state, t.begin, t.rate, t.total
-    nb = y.shape[0]
-    spin_to(t, now + 0.5 * h, command, t.speed_middle)
-    spin_to(t, now + h, command, t.speed_end)
-    for c in t.cables:
-        c[MIDDLE] = np.inf
-    p0, p1 = t.power[4], t.power[5]
-    for stage in range(1, 4):
-        d = t.first if stage == 1 else k
-        ahead = h if stage == 3 else 0.5 * h
-        for i in range(nb):
-            for j in range(STATE):
-                if stage == 1:
-                    total[i, j] = d[i, j]
-                else:
-                    total[i, j] += 2.0 * d[i, j]
-                y[i, j] = y0[i, j] + ahead * d[i, j]
-        speed = t.speed_end if stage == 3 else t.speed_middle
-        rates(t, y, speed, now + ahead, wind, body, enu, k)
-        weight = 1.0 if stage == 3 else 2.0
-        p0 += weight * t.power[0]
-        p1 += weight * t.power[1]
-        if stage < 3:
-            for c in t.cables:
-                c[MIDDLE] = min(c[MIDDLE], c[TENSION])
-    for i in range(nb):
-        for j in range(STATE):
-            y[i, j] = y0[i, j] + h / 6.0 * (total[i, j] + k[i, j])
-        w, a, b, c = y[i, Q], y[i, Q + 1], y[i, Q + 2], y[i, Q + 3]
-        s = 1.0 / np.sqrt(w * w + a * a + b * b + c * c)
-        for j in range(4):
-            y[i, Q + j] *= s
-    t.power[2], t.power[3] = p0 / 6.0, p1 / 6.0
-    rates(t, y, t.speed_end, now + h, wind, body, enu, k)
-
-
-@compiled()
-def overstepped(t):
-    """Write the event functions after a trial into VALUE; whether any is positive.
-
-    Slack cables: gap beyond the threshold; taut ones: how far tension is below zero.
-    """
-    noise = t.parameters[TENSION_NOISE]
-    found = False
-    for c in t.cables:
-        c[VALUE] = c[GAP] - c[THRESHOLD] if c[TAUT] == 0.0 else -c[TENSION] - noise
-        found |= c[VALUE] > 0.0
-    return found
-
-
-@compiled()
-def keep_values(t, column):
-    """Keep the event functions as those of one end of the bracket."""
-    for c in t.cables:
-        c[column] = c[VALUE]
-
-
-@compiled()
-def suspicion(t, h):
-    """Time within a step at which a cable may be beyond its length or push, not so at its end.
-
-    Of slack cables the gap is taken as the cubic of the values and rates at both ends.
-
-    Returns:
-        The time, 0 for none.
-    """
-    noise = t.parameters[TENSION_NOISE]
-    first = 0.0
-    for c in t.cables:
-        if c[TAUT] != 0.0:
-            if c[MIDDLE] < -noise and (first == 0.0 or 0.5 * h < first):
-                first = 0.5 * h
-            continue
-        g0, g1 = c[GAP_BEGIN], c[GAP]
-        r0, r1 = c[RATE_BEGIN] * h, c[RATE] * h
-        if max(g0, g1) + abs(r0) + abs(r1) < 0.0:
-            continue
-        c2, c3 = 3.0 * (g1 - g0) - 2.0 * r0 - r1, r0 + r1 - 2.0 * (g1 - g0)
-        # A maximum of g0 + r0 s + c2 s^2 + c3 s^3: rate 0, falling.
-        disc = c2 * c2 - 3.0 * c3 * r0
-        if disc <= 0.0:
-            continue
-        q = -c2 - np.sqrt(disc)
-        if q == 0.0 or r0 == 0.0:
-            continue
-        # Of both roots of 3 c3 s^2 + 2 c2 s + r0 the one where the rate falls.
-        s = r0 / q if c2 > 0.0 else q / (3.0 * c3) if c3 != 0.0 else -r0 / (2.0 * c2)
-        for attempt in range(2):
-            if attempt == 1:
-                s = q / (3.0 * c3) if c3 != 0.0 else 0.0
-            if 0.0 < s < 1.0 and c2 + 3.0 * c3 * s < 0.0:
-                top = g0 + s * (r0 + s * (c2 + s * c3))
-                if top > c[THRESHOLD] - 1e-8 and (first == 0.0 or s * h < first):
-                    first = s * h
-    return first
-
-
-@compiled()
-def locate(t, now, high, command, wind, body, enu):
-    """Enclose the first event of a step; the state is left just behind it.
-
-    Args:
-        t: Tables; GAP_LOW and GAP_HIGH hold the event functions at the begin and at `high`.
-        now: Begin of the step since the begin of the period.
-        high: Length of a step that ends behind the event.
-        command: See `advance`.
-        wind: See `advance`.
-        body: See `advance`.
-        enu: See `advance`.
-
-    Returns:
-        The length of the step.
-    """
-    low, at = 0.0, -1.0
-    for turn in range(100):
-        if high - low <= BRACKET_S:
-            break
-        root = high
-        for c in t.cables:
-            if c[GAP_HIGH] > 0.0:
-                down = min(c[GAP_LOW], 0.0)
-                root = min(root, low + (high - low) * (-down) / (c[GAP_HIGH] - down))
-        # By turns on either side of the guess, so that both ends come close; sometimes the middle.
-        margin = max(0.4 * BRACKET_S, 0.02 * min(root - low, high - root))
-        at = root + margin if turn % 2 == 0 else root - margin
-        if turn % 6 > 3 or turn > 40 or not low < at < high:
-            at = 0.5 * (low + high)
-        trial(t, now, at, command, wind, body, enu)
-        if overstepped(t):
-            high = at
-            keep_values(t, GAP_HIGH)
-        else:
-            low = at
-            keep_values(t, GAP_LOW)
-    if at != high:
-        trial(t, now, high, command, wind, body, enu)
-    return high
-
-
-@compiled()
-def decide(t, speed, now, count, moving, wind, body, enu):
-    """Find anew which cables are taut: jerks, then tensions; leaves the derivatives in `t.rate`.
-
-    Args:
-        t: Tables.
-        speed: Rotor speeds now.
-        now: Time since the begin of the period.
-        count: Number of events so far.
-        moving: Whether time goes on, else nothing changes the state.
-        wind: See `advance`.
-        body: See `advance`.
-        enu: See `advance`.
-
-    Returns:
-        Number of events.
-    """
-    y, out = t.state, t.rate
-    free_motion(t, y, speed, now, wind, body, enu, out)
-    mark_at_length(t)
-    if not moving:  # before the flight: what is at its length counts as taut, nothing happens
-        for c in t.cables:
-            c[TAUT] = 0.0 if abs(c[RATE]) > STILL_M_S else c[TAUT]
-            c[VALUE] = c[TAUT]
-        tensions_by_complementarity(t, out)
-        for c in t.cables:
-            c[TAUT] = c[VALUE]
-        return count
-    if separation(t) > STILL_M_S:
-        count = jerk(t, y, now, count, out)
-        free_motion(t, y, speed, now, wind, body, enu, out)
-    for c in t.cables:
-        if c[RATE] < -LEAVING_M_S:
-            c[TAUT] = 0.0
-    tensions_by_complementarity(t, out)
-    while capture(t):
-        stop_separation(t, y)
-        free_motion(t, y, speed, now, wind, body, enu, out)
-        tensions_by_complementarity(t, out)
-    for k in range(t.cables.shape[0]):
-        c = t.cables[k]
-        if c[TAUT] != c[BEFORE]:
-            kind = TIGHTENED if c[TAUT] != 0.0 else SLACKENED
-            count = write_event(t, count, now, kind, k, 0.0, 0.0)
-    return count
-
-
-@compiled()
-def capture(t):
-    """Mark slack cables that would come back from an excursion too shallow to follow.
-
-    Two cables that jerk each other slack by turns do so ever faster, infinitely often in a finite
-    time, after which both are taut. A slack cable at its length that would be at most `SHALLOW_M`
-    short of it before it is back is taken as taut, with what is left of its rate removed.
-
-    Args:
-        t: Tables, with tensions shared out.
-
-    Returns:
-        Whether there was one.
-    """
-    m = gather(t, 1.0)
-    found = False
-    for k in range(t.cables.shape[0]):
-        c = t.cables[k]
-        if c[TAUT] != 0.0 or c[GAP] < -AT_LENGTH_M or not -SHALLOW_RATE_M_S < c[RATE] < 0.0:
-            continue
-        separating = c[FREE_ACCELERATION]
-        for j in range(m):
-            o = t.cables[int(t.who[j])]
-            separating -= coupling(t, c, o) * o[TENSION]
-        if separating > 0.0 and c[RATE] ** 2 < 2.0 * SHALLOW_M * separating:
-            c[TAUT] = 2.0
-            found = True
-    for c in t.cables:
-        c[TAUT] = min(c[TAUT], 1.0)
-    return found
-
-
-@compiled()
-def stop_separation(t, y):
-    """Remove the separation rates of the cables that are marked, by masses."""
-    m = gather(t, 1.0)
-    for i in range(m):
-        t.right[i], t.basis[i] = t.cables[int(t.who[i]), RATE], 1.0
-    solve_active(t.matrix, t.right, t.basis, m, t.factor, t.solution)
-    for i in range(m):
-        pull(t, int(t.who[i]), t.solution[i], V, y)
-
-
-@compiled()
-def project(t):
-    """Remove what the step has added to length and separation rate of the taut cables.
-
-    Along the cables, by masses: the centre of mass stays, momentum too, and of all velocities
-    without separation these are the nearest, so that energy is only taken.
-    """
-    m = int(t.who[t.cables.shape[0]])
-    y = t.state
-    for i in range(m):
-        t.right[i] = t.cables[int(t.who[i]), GAP]
-    back_substitute(t.factor, t.right, t.basis, m, t.solution)
-    for i in range(m):
-        _shift(t, int(t.who[i]), t.solution[i], y)
-    for i in range(m):
-        t.right[i] = t.cables[int(t.who[i]), RATE]
-    back_substitute(t.factor, t.right, t.basis, m, t.solution)
-    for i in range(m):
-        pull(t, int(t.who[i]), t.solution[i], V, y)
-
-
-@compiled()
-def _shift(t, k, amount, y):
-    """Move both bodies of a cable along it."""
-    c = t.cables[k]
-    load, drone = amount * t.bodies[0, INVERSE_MASS], amount * t.bodies[k + 1, INVERSE_MASS]
-    for i in range(3):
-        y[0, X + i] += load * c[ALONG + i]
-    _turn(y[0], amount * c[LOAD_TURN], amount * c[LOAD_TURN + 1], amount * c[LOAD_TURN + 2])
-    if t.bodies[k + 1, FREE] != 0.0:
-        for i in range(3):
-            y[k + 1, X + i] -= drone * c[ALONG + i]
-        s = -amount
-        _turn(y[k + 1], s * c[DRONE_TURN], s * c[DRONE_TURN + 1], s * c[DRONE_TURN + 2])
-
-
-@compiled()
-def _turn(y, a, b, c):
-    """Turn a state by a tiny rotation vector in its body frame."""
-    q0, q1, q2, q3 = y[Q], y[Q + 1], y[Q + 2], y[Q + 3]
-    y[Q] -= 0.5 * (a * q1 + b * q2 + c * q3)
-    y[Q + 1] += 0.5 * (a * q0 + c * q2 - b * q3)
-    y[Q + 2] += 0.5 * (b * q0 + a * q3 - c * q1)
-    y[Q + 3] += 0.5 * (c * q0 + b * q1 - a * q2)
+SPEED_LIMIT_M_S = 100.0
+"""No body of a slung-load system gets that fast; beyond it something has gone wrong."""
 
 
 @compiled()
@@ -535,14 +198,14 @@ def advance(memory, places, period, prescribed, command, wind, body, enu):
     if period > 0.0:
         t.speed[:] = t.speed_end
         t.sums[REFINED] += steps > np.ceil(period / t.parameters[STEP] - 1e-6)
-    show(t, period)
+    show(t, places, period)
     return count
 
 
 @compiled()
-def show(t, period):
+def show(t, places, period):
     """Write the state of bodies and cables for Python."""
-    collect_state(t.motion, np.arange(t.motion.shape[0]), period, t.shown)
+    collect_state(t.motion, body_numbers(places, t.motion.shape[0]), period, t.shown)
     for k in range(t.cables.shape[0]):
         t.force[k, :] = 0.0
         t.force[k, 0] = t.force[k, 3] = t.cables[k, TENSION]

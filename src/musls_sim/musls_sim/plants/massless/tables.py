@@ -85,11 +85,15 @@ class Tables(NamedTuple):
     peak: Array
 
 
+FIELDS = len(Tables._fields)
+
+
 def packed(tables: Tables) -> tuple[Array, Integers, Tables]:
     """Move all tables into one piece of memory.
 
     Returns:
-        The memory, place and shape of each table in it, (fields, 4), and views of it.
+        The memory; place and shape of each table in it, (fields, 4), followed by rows with the
+        numbers of the bodies; and views of the memory.
     """
     arrays = [np.ascontiguousarray(table, float) for table in tables]
     memory = np.concatenate([array.ravel() for array in arrays])
@@ -98,7 +102,15 @@ def packed(tables: Tables) -> tuple[Array, Integers, Tables]:
         views.append(memory[at : at + array.size].reshape(array.shape))
         places.append([at, *array.shape, *[1] * (3 - array.ndim)])
         at += array.size
-    return memory, np.array(places, np.int64), Tables(*views)
+    n = len(tables.state)
+    numbers = np.resize(np.arange(n), (-(-n // 4), 4))
+    return memory, np.vstack([places, numbers]).astype(np.int64), Tables(*views)
+
+
+@compiled()
+def body_numbers(p, n):
+    """Numbers of n bodies, from the end of the layout: no memory is taken for them in a step."""
+    return p[FIELDS:].reshape(-1)[:n]
 
 
 @compiled()

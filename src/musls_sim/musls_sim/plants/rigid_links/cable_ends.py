@@ -138,7 +138,7 @@ def end_jacobians(motion, first, joints, first_links, drones, out):
     Args:
         motion: From `kinematics.body_motion`, (n_bodies, 27).
         first: First coordinate of each body, then their number, (n_bodies + 1,).
-        joints: From `kinematics.joint_table`, (n_bodies, 24).
+        joints: From `kinematics.joint_table`, (n_bodies, 25).
         first_links: Body index of each cable's first link, (n,).
         drones: Body index of each drone, (n,).
         out: Result.
@@ -154,7 +154,7 @@ def end_jacobian(motion, joints, first, chain, out):
 
     Args:
         motion: From `kinematics.body_motion`, (n_bodies, 27).
-        joints: From `kinematics.joint_table`, (n_bodies, 24).
+        joints: From `kinematics.joint_table`, (n_bodies, 25).
         first: First coordinate of each body, then their number, (n_bodies + 1,).
         chain: Bodies from the load's neighbour to the last, (k,).
         out: Result, (6, n_dofs).

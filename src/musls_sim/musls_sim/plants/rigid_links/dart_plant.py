@@ -8,9 +8,13 @@ touch the ground by DART's contacts.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from time import perf_counter
+from typing import NamedTuple
 
+import dartpy
 import numpy as np
+from dartpy.dynamics import Skeleton
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
@@ -19,7 +23,7 @@ from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.bodies import POSITION, collect_state
-from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.changes import LoadMass, RotorEfficiency, refusal, scale_rotors
 from musls_sim.plants.interface import Change, PlantInputs, PlantState, Reaction, SimulationDiverged
 from musls_sim.plants.rigid_links import divergence
 from musls_sim.plants.rigid_links.dart_skeleton import (
@@ -39,7 +43,27 @@ from musls_sim.plants.rigid_links.tension import cable_forces_from_joints
 
 Array = NDArray[np.float64]
 
-_BY_NEWTON = np.zeros((0, 2, 6))
+
+class _Calls(NamedTuple):
+    """What every step asks of DART's skeleton; each look-up of a method costs time."""
+
+    set_commands: Callable[[Array], None]
+    accelerate: Callable[[], None]
+    integrate_velocities: Callable[[float], None]
+    integrate_positions: Callable[[float], None]
+    positions: Callable[[], Array]
+    velocities: Callable[[], Array]
+
+    @classmethod
+    def into(cls, skeleton: Skeleton) -> _Calls:
+        return cls(
+            skeleton.setCommands,
+            skeleton.computeForwardDynamics,
+            skeleton.integrateVelocities,
+            skeleton.integratePositions,
+            skeleton.getPositions,
+            skeleton.getVelocities,
+        )
 
 
 class DartPlant:
@@ -104,6 +128,7 @@ class DartPlant:
 
         self.tree = tree = build_tree(system)
         self.skeleton = build_skeleton(tree, friction_as_constraint=exact_friction)
+        self._dart = _Calls.into(self.skeleton)
         self.world = build_world(self.skeleton, self.physics_step_s, gravity_m_s2)
         if ground_height_enu_m is not None:
             add_ground_contact(self.world, self.skeleton, tree, system, ground_height_enu_m)
@@ -115,7 +140,10 @@ class DartPlant:
         self._joints.check_start(start.coordinates)
         self._constrained = exact_friction
         self._doubted_energy = self._doubted_steps = False
-        self._end_wrench = np.zeros((system.n_drones, 2, 6))
+        self._end_forces = [
+            [self.skeleton.getBodyNode(int(body)).getBodyForce for body in ends]
+            for ends in zip(tree.first_link, tree.drone, strict=True)
+        ]
         self.reaction = Reaction.zeros(system)
         self.ends: PrescribedEnds | None = None
 
@@ -165,49 +193,42 @@ class DartPlant:
             restart(*self._blocks, *before, self.gravity_m_s2, 1)
         if level:
             self.refined_periods += 1
-        levels.settle(level)
+            levels.settle(level)
         self.steps += 1
 
     def _advance(self, level: int, inputs: PlantInputs) -> bool:
         """Advance one period at a level of refinement; False if that is too coarse."""
         levels, ends, gravity = self.levels, self.ends, self.gravity_m_s2
-        limits, step_s, last = (
-            levels.limits[level],
-            levels.step_s[level],
-            levels.substeps[level] - 1,
-        )
+        limits, step_s, count = levels.limits[level], levels.step_s[level], levels.substeps[level]
         numbers, indices = self._blocks
-        skeleton, tau = self.skeleton, self.tables.tau
-        q, dq = self.positions, self.velocities
+        dart, tau, ground = self._dart, self.tables.tau, self.ground_enu_m
+        command, wind = inputs.rotor_command_rad_s, inputs.wind_enu_m_s
+        body, enu = inputs.wrench_body, inputs.wrench_enu
         if step_s != self._step_s:
             self._step_s = step_s
             self.world.setTimeStep(step_s)
         unresolved = False
-        for k in range(last + 1):
-            told = before_step(
-                numbers, indices, q, dq, step_s, 0 if k else 1, inputs.rotor_command_rad_s,
-                inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu, self.ground_enu_m,
-            )  # fmt: skip
+        for k in range(count):
+            told = before_step(numbers, indices, step_s, k, command, wind, body, enu, ground)
             if told > 1:
                 self._joints.hand_over(told // 2)
             elif told == NOT_FINITE:
                 raise SimulationDiverged(divergence.not_finite(self, inputs))
             if ends is not None:
                 ends.act(inputs, k * step_s, step_s)
-            skeleton.setCommands(tau)
-            if told & 1 or self._constrained:
+            dart.set_commands(tau)
+            contact = told & 1
+            if contact or self._constrained:
                 self.world.step()
+                if contact:
+                    self._read_joint_wrenches()
             else:  # the same without the search for contacts
-                skeleton.computeForwardDynamics()
-                skeleton.integrateVelocities(step_s)
-                skeleton.integratePositions(step_s)
-            joints = self._joint_wrenches() if told & 1 else _BY_NEWTON
-            new_q, new_dq = skeleton.getPositions(), skeleton.getVelocities()
-            collect = 1 if k == last and ends is None else 0
-            verdict = after_step(
-                numbers, indices, step_s, collect, gravity, limits, q, dq, new_q, new_dq, joints
-            )
-            self.positions, self.velocities = q, dq = new_q, new_dq
+                dart.accelerate()
+                dart.integrate_velocities(step_s)
+                dart.integrate_positions(step_s)
+            self.positions, self.velocities = q, dq = dart.positions(), dart.velocities()
+            last = ends is None and k == count - 1
+            verdict = after_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq)
             if verdict != OK and verdict != DOUBTFUL:
                 if level < levels.last:
                     return False
@@ -236,9 +257,21 @@ class DartPlant:
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
-        if not isinstance(change, RotorEfficiency):
+        if isinstance(change, LoadMass):
+            self._change_load(change.mass_kg)
+        elif isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self.tables.rotors, change)
+        else:
             raise ConfigError(refusal(change, self.cable_model))
-        scale_rotors(self.system, self.tables.rotors, change)
+
+    def _change_load(self, mass_kg: float) -> None:
+        """Give the load another mass; velocities stay, energy is counted anew."""
+        row = self.tables.masses[0]
+        row[4:] *= mass_kg / row[0]
+        row[0] = mass_kg
+        inertia = dartpy.dynamics.Inertia(mass_kg, row[1:4].copy(), row[4:].reshape(3, 3).copy())
+        self.skeleton.getBodyNode(0).setInertia(inertia)
+        self.read_motion()
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
@@ -250,7 +283,7 @@ class DartPlant:
         nodes[-1] = motion[POSITION : POSITION + 3] + motion[:9].reshape(3, 3) @ hook
         return nodes
 
-    def bare_step_us(self, repetitions: int = 100, batch: int = 10) -> float:
+    def bare_step_us(self, repetitions: int = 40, batch: int = 10) -> float:
         """Time DART alone needs for a physics step of this skeleton, in flight [us].
 
         Steps a copy in the present configuration, lifted clear of the ground, and takes the median
@@ -289,12 +322,10 @@ class DartPlant:
         generalised_forces(views, *nothing, self.ground_enu_m)
         self.skeleton.setCommands(views.tau)
         self.skeleton.computeForwardDynamics()
-        cable_forces_from_joints(views, self._joint_wrenches())
+        self._read_joint_wrenches()
+        cable_forces_from_joints(views)
 
-    def _joint_wrenches(self) -> Array:
-        """DART's forces at both ends of the cables, for `cable_forces_from_joints`."""
-        ends = zip(self._end_wrench, self.tree.first_link, self.tree.drone, strict=True)
-        for row, first, drone in ends:
-            row[0] = self.skeleton.getBodyNode(int(first)).getBodyForce()
-            row[1] = self.skeleton.getBodyNode(int(drone)).getBodyForce()
-        return self._end_wrench
+    def _read_joint_wrenches(self) -> None:
+        """Read DART's forces at both ends of the cables, for `cable_forces_from_joints`."""
+        for row, (at_load, at_drone) in zip(self.tables.end_wrench, self._end_forces, strict=True):
+            row[0], row[1] = at_load(), at_drone()

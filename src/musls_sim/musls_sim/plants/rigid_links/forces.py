@@ -30,47 +30,51 @@ def generalised_forces(t, wind, wrench_body, wrench_enu, ground):
     Returns:
         Whether the load's part of the result, which everything adds up to, is finite.
     """
-    motion, parents, first, joints = t.motion, t.parents, t.first, t.joints
-    wrench, tau = t.wrench, t.tau
+    motion, first, joints, wrench, tau = t.motion, t.first, t.joints, t.wrench, t.tau
     wrench[:] = 0.0
-    for k in range(parents.shape[0] - 1, -1, -1):
-        m, w = motion[k], wrench[k]
+    # Rows are cut out of the tables where it must be: each cut costs as much as ten operations.
+    for k in range(t.parents.shape[0] - 1, 0, -1):
         i = t.drone_of[k]
-        if i == -1:
-            add_soft_ground(m, ground, t.link_length[k], w)
-        elif i >= 0:
+        if i >= 0:
+            m, w = motion[k], wrench[k]
             add_rotors(m, t.speed[i], t.rotors[i], wind, w)
             add_body_drag(m, t.drag[1 + i], wind, w)
             add_inputs(m, wrench_body[1 + i], wrench_enu[1 + i], w)
-        else:
-            add_body_drag(m, t.drag[0], wind, w)
-            add_inputs(m, wrench_body[0], wrench_enu[0], w)
-        if k == 0:
-            break
+        elif motion[k, POSITION + 2] < ground:
+            add_soft_ground(motion[k], ground, t.link_length[k], wrench[k])
+        fx, fy, fz = wrench[k, 0], wrench[k, 1], wrench[k, 2]
         # Moment about the joint: it sits at joints[k, 21:24] in the body's frame.
-        c = joints[k]
-        jx = m[0] * c[21] + m[1] * c[22] + m[2] * c[23]
-        jy = m[3] * c[21] + m[4] * c[22] + m[5] * c[23]
-        jz = m[6] * c[21] + m[7] * c[22] + m[8] * c[23]
-        nx = w[3] - (jy * w[2] - jz * w[1])
-        ny = w[4] - (jz * w[0] - jx * w[2])
-        nz = w[5] - (jx * w[1] - jy * w[0])
-        last = first[k + 1] - 1
-        tau[last] = m[AXIS_Z] * nx + m[AXIS_Z + 1] * ny + m[AXIS_Z + 2] * nz
-        tau[last - 1] = m[AXIS_Y] * nx + m[AXIS_Y + 1] * ny + m[AXIS_Y + 2] * nz
-        if last - 2 == first[k]:
-            tau[last - 2] = m[AXIS_X] * nx + m[AXIS_X + 1] * ny + m[AXIS_X + 2] * nz
-        up, u = motion[parents[k]], wrench[parents[k]]
-        ax = m[POSITION] + jx - up[POSITION]
-        ay = m[POSITION + 1] + jy - up[POSITION + 1]
-        az = m[POSITION + 2] + jz - up[POSITION + 2]
-        u[0] += w[0]
-        u[1] += w[1]
-        u[2] += w[2]
-        u[3] += nx + ay * w[2] - az * w[1]
-        u[4] += ny + az * w[0] - ax * w[2]
-        u[5] += nz + ax * w[1] - ay * w[0]
+        cx, cy, cz = joints[k, 21], joints[k, 22], joints[k, 23]
+        jx = motion[k, 0] * cx + motion[k, 1] * cy + motion[k, 2] * cz
+        jy = motion[k, 3] * cx + motion[k, 4] * cy + motion[k, 5] * cz
+        jz = motion[k, 6] * cx + motion[k, 7] * cy + motion[k, 8] * cz
+        nx = wrench[k, 3] - (jy * fz - jz * fy)
+        ny = wrench[k, 4] - (jz * fx - jx * fz)
+        nz = wrench[k, 5] - (jx * fy - jy * fx)
+        d = first[k + 1] - 1
+        tau[d] = _along(motion, k, AXIS_Z, nx, ny, nz)
+        tau[d - 1] = _along(motion, k, AXIS_Y, nx, ny, nz)
+        if d - 2 == first[k]:
+            tau[d - 2] = _along(motion, k, AXIS_X, nx, ny, nz)
+        u = t.parents[k]
+        ax = motion[k, POSITION] + jx - motion[u, POSITION]
+        ay = motion[k, POSITION + 1] + jy - motion[u, POSITION + 1]
+        az = motion[k, POSITION + 2] + jz - motion[u, POSITION + 2]
+        wrench[u, 0] += fx
+        wrench[u, 1] += fy
+        wrench[u, 2] += fz
+        wrench[u, 3] += nx + ay * fz - az * fy
+        wrench[u, 4] += ny + az * fx - ax * fz
+        wrench[u, 5] += nz + ax * fy - ay * fx
+    add_body_drag(motion[0], t.drag[0], wind, wrench[0])
+    add_inputs(motion[0], wrench_body[0], wrench_enu[0], wrench[0])
     for i in range(3):
         tau[i] = wrench[0, 3 + i]
         tau[3 + i] = wrench[0, i]
     return np.isfinite(tau[:6].sum())
+
+
+@compiled()
+def _along(motion, k, axis, x, y, z):
+    """Part of a moment along an axis of body k's joint."""
+    return motion[k, axis] * x + motion[k, axis + 1] * y + motion[k, axis + 2] * z

@@ -178,7 +178,7 @@ def joint_space_inertia(motion, parents, first, joints, masses, parent, extra):
         motion: From `kinematics.body_motion`, (n_bodies, 27).
         parents: Parent of each body, (n_bodies,).
         first: First coordinate of each body, then their number, (n_bodies + 1,).
-        joints: From `kinematics.joint_table`, (n_bodies, 24).
+        joints: From `kinematics.joint_table`, (n_bodies, 25).
         masses: From `mass_table`, (n_bodies, 13).
         parent: From `parent_coordinates`, (n_dofs,).
         extra: Added to the diagonal, such as dt times the joint damping, (n_dofs,).

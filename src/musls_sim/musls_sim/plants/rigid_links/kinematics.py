@@ -17,7 +17,9 @@ Array = NDArray[np.float64]
 
 # Columns of a row of the table of joints.
 _ROTATION_IN_PARENT, _POSITION_IN_PARENT, _ROTATION_IN_CHILD, _POSITION_IN_CHILD = 0, 9, 12, 21
-JOINT_COLUMNS = 24
+_STRAIGHT = 24
+"""Last column: 1 if both rotations are identities, as between the links of a cable, else 0."""
+JOINT_COLUMNS = 25
 
 # Columns of a row of body motion after those of `bodies`: the world directions of the joint axes.
 AXIS_Z, AXIS_Y, AXIS_X = 18, 21, 24
@@ -25,13 +27,17 @@ MOTION_COLUMNS = 27
 
 
 def joint_table(tree: Tree) -> Array:
-    """Joint frames of all bodies as one contiguous table, (n_bodies, 24)."""
+    """Joint frames of all bodies as one contiguous table, (n_bodies, 25)."""
     table = np.zeros((len(tree.bodies), JOINT_COLUMNS))
     for row, body in zip(table, tree.bodies, strict=True):
         row[_ROTATION_IN_PARENT:_POSITION_IN_PARENT] = body.joint_in_parent_rotation.ravel()
         row[_POSITION_IN_PARENT:_ROTATION_IN_CHILD] = body.joint_in_parent_position_m
         row[_ROTATION_IN_CHILD:_POSITION_IN_CHILD] = body.joint_in_child_rotation.ravel()
-        row[_POSITION_IN_CHILD:] = body.joint_in_child_position_m
+        row[_POSITION_IN_CHILD:_STRAIGHT] = body.joint_in_child_position_m
+        same = np.eye(3)
+        row[_STRAIGHT] = np.array_equal(body.joint_in_parent_rotation, same) and np.array_equal(
+            body.joint_in_child_rotation, same
+        )
     return table
 
 
@@ -61,55 +67,71 @@ def _load_motion(q, dq, out):
 
 
 @compiled()
-def _child_motion(up, joint, q, dq, out):
-    """Motion of a body from its parent's motion and its joint's angles and rates.
+def _child_motion(motion, joints, q, dq, u, k, d, twist):
+    """Motion of body k from that of its parent u and its joint's angles and rates.
 
-    Two angles are those of a universal joint, Ry Rz; three those of Rx Ry Rz.
+    Two angles are those of a universal joint, Ry Rz; three those of Rx Ry Rz. Rows are not cut out
+    of the tables: each cut costs as much as some ten operations.
+
+    Args:
+        motion: Motion of all bodies, row k is written.
+        joints: From `joint_table`.
+        q: Coordinates, (n_dofs,).
+        dq: Their rates, (n_dofs,).
+        u: Parent.
+        k: Body.
+        d: Coordinate of the joint's y axis; that of the x axis, if any, is the one before.
+        twist: Whether the joint turns about x first.
     """
-    twist = q.shape[0] - 2  # index of the y axis; 1 if the joint turns about x first
-    a, b, da, db = q[twist], q[twist + 1], dq[twist], dq[twist + 1]
+    a, b, da, db = q[d], q[d + 1], dq[d], dq[d + 1]
     ca, sa, cb, sb = np.cos(a), np.sin(a), np.cos(b), np.sin(b)
+    straight = joints[k, _STRAIGHT] > 0.0
     ct, st, dt = 1.0, 0.0, 0.0
     if twist:
-        ct, st, dt = np.cos(q[0]), np.sin(q[0]), dq[0]
+        ct, st, dt = np.cos(q[d - 1]), np.sin(q[d - 1]), dq[d - 1]
     for i in range(3):
-        r0, r1, r2 = up[3 * i], up[3 * i + 1], up[3 * i + 2]
+        r0, r1, r2 = motion[u, 3 * i], motion[u, 3 * i + 1], motion[u, 3 * i + 2]
         # Joint frame in the world (columns x, y, z), then Rx, Ry(a), Rz(b).
-        x = r0 * joint[0] + r1 * joint[3] + r2 * joint[6]
-        y0 = r0 * joint[1] + r1 * joint[4] + r2 * joint[7]
-        z0 = r0 * joint[2] + r1 * joint[5] + r2 * joint[8]
+        x, y0, z0 = r0, r1, r2
+        if not straight:
+            x = r0 * joints[k, 0] + r1 * joints[k, 3] + r2 * joints[k, 6]
+            y0 = r0 * joints[k, 1] + r1 * joints[k, 4] + r2 * joints[k, 7]
+            z0 = r0 * joints[k, 2] + r1 * joints[k, 5] + r2 * joints[k, 8]
         y = ct * y0 + st * z0
         z = ct * z0 - st * y0
         xa = ca * x - sa * z
         za = sa * x + ca * z
         xb = cb * xa + sb * y
         yb = cb * y - sb * xa
-        out[AXIS_X + i] = x
-        out[AXIS_Y + i] = y
-        out[AXIS_Z + i] = za
+        motion[k, AXIS_X + i] = x
+        motion[k, AXIS_Y + i] = y
+        motion[k, AXIS_Z + i] = za
         # Child frame = joint frame times the transpose of the joint frame seen from the child.
-        out[3 * i] = xb * joint[12] + yb * joint[13] + za * joint[14]
-        out[3 * i + 1] = xb * joint[15] + yb * joint[16] + za * joint[17]
-        out[3 * i + 2] = xb * joint[18] + yb * joint[19] + za * joint[20]
+        x0, y1, z1 = xb, yb, za
+        if not straight:
+            x0 = xb * joints[k, 12] + yb * joints[k, 13] + za * joints[k, 14]
+            y1 = xb * joints[k, 15] + yb * joints[k, 16] + za * joints[k, 17]
+            z1 = xb * joints[k, 18] + yb * joints[k, 19] + za * joints[k, 20]
+        motion[k, 3 * i], motion[k, 3 * i + 1], motion[k, 3 * i + 2] = x0, y1, z1
         # From the parent's origin to the joint, and from the joint to the child's origin.
-        out[POSITION + i] = r0 * joint[9] + r1 * joint[10] + r2 * joint[11]
-        out[OMEGA + i] = up[OMEGA + i] + dt * x + da * y + db * za
-    px, py, pz = out[POSITION], out[POSITION + 1], out[POSITION + 2]
-    wx, wy, wz = up[OMEGA], up[OMEGA + 1], up[OMEGA + 2]
-    vx = up[VELOCITY] + wy * pz - wz * py
-    vy = up[VELOCITY + 1] + wz * px - wx * pz
-    vz = up[VELOCITY + 2] + wx * py - wy * px
-    cx, cy, cz = joint[21], joint[22], joint[23]
-    dx = -(out[0] * cx + out[1] * cy + out[2] * cz)
-    dy = -(out[3] * cx + out[4] * cy + out[5] * cz)
-    dz = -(out[6] * cx + out[7] * cy + out[8] * cz)
-    wx, wy, wz = out[OMEGA], out[OMEGA + 1], out[OMEGA + 2]
-    out[VELOCITY] = vx + wy * dz - wz * dy
-    out[VELOCITY + 1] = vy + wz * dx - wx * dz
-    out[VELOCITY + 2] = vz + wx * dy - wy * dx
-    out[POSITION] = up[POSITION] + px + dx
-    out[POSITION + 1] = up[POSITION + 1] + py + dy
-    out[POSITION + 2] = up[POSITION + 2] + pz + dz
+        motion[k, POSITION + i] = r0 * joints[k, 9] + r1 * joints[k, 10] + r2 * joints[k, 11]
+        motion[k, OMEGA + i] = motion[u, OMEGA + i] + dt * x + da * y + db * za
+    px, py, pz = motion[k, POSITION], motion[k, POSITION + 1], motion[k, POSITION + 2]
+    wx, wy, wz = motion[u, OMEGA], motion[u, OMEGA + 1], motion[u, OMEGA + 2]
+    vx = motion[u, VELOCITY] + wy * pz - wz * py
+    vy = motion[u, VELOCITY + 1] + wz * px - wx * pz
+    vz = motion[u, VELOCITY + 2] + wx * py - wy * px
+    cx, cy, cz = joints[k, 21], joints[k, 22], joints[k, 23]
+    dx = -(motion[k, 0] * cx + motion[k, 1] * cy + motion[k, 2] * cz)
+    dy = -(motion[k, 3] * cx + motion[k, 4] * cy + motion[k, 5] * cz)
+    dz = -(motion[k, 6] * cx + motion[k, 7] * cy + motion[k, 8] * cz)
+    wx, wy, wz = motion[k, OMEGA], motion[k, OMEGA + 1], motion[k, OMEGA + 2]
+    motion[k, VELOCITY] = vx + wy * dz - wz * dy
+    motion[k, VELOCITY + 1] = vy + wz * dx - wx * dz
+    motion[k, VELOCITY + 2] = vz + wx * dy - wy * dx
+    motion[k, POSITION] = motion[u, POSITION] + px + dx
+    motion[k, POSITION + 1] = motion[u, POSITION + 1] + py + dy
+    motion[k, POSITION + 2] = motion[u, POSITION + 2] + pz + dz
 
 
 @compiled()
@@ -121,10 +143,10 @@ def body_motion(q, dq, parents, first, joints, motion):
         dq: Their rates (world angular and linear velocity for the load), (n_dofs,).
         parents: Parent of each body, (n_bodies,).
         first: First coordinate of each body, then their number, (n_bodies + 1,).
-        joints: From `joint_table`, (n_bodies, 24).
+        joints: From `joint_table`, (n_bodies, 25).
         motion: Result, (n_bodies, 27), see the column constants.
     """
     _load_motion(q, dq, motion[0])
     for k in range(1, parents.shape[0]):
-        d, e = first[k], first[k + 1]
-        _child_motion(motion[parents[k]], joints[k], q[d:e], dq[d:e], motion[k])
+        y_axis = first[k + 1] - 2
+        _child_motion(motion, joints, q, dq, parents[k], k, y_axis, y_axis > first[k])

@@ -34,16 +34,15 @@ _CLEARANCE_M = 0.05
 
 
 @compiled()
-def before_step(numbers, indices, q, dq, step_s, first, command, wind, body, enu, ground):
+def before_step(numbers, indices, step_s, number, command, wind, body, enu, ground):
     """Joint springs, rotors and outside forces for the coming step.
 
     Args:
         numbers: The plant's tables.
         indices: The same.
-        q: Coordinates, (n_dofs,).
-        dq: Their rates, (n_dofs,).
         step_s: Length of the step [s].
-        first: 1 if a period begins with it (which may have to be repeated), else 0.
+        number: Number of the step in its control period, from 0; the first one remembers what is
+            needed to repeat the period.
         command: `PlantInputs.rotor_command_rad_s`.
         wind: `PlantInputs.wind_enu_m_s`.
         body: `PlantInputs.wrench_body`.
@@ -55,11 +54,11 @@ def before_step(numbers, indices, q, dq, step_s, first, command, wind, body, enu
         or drones may touch the ground in this step.
     """
     t = cut(numbers, indices)
-    if first:
+    if number == 0:
         t.peak[:] = 0.0
         t.begin[:LEDGER_COLUMNS] = t.ledger
         t.begin[LEDGER_COLUMNS:] = t.speed.ravel()
-    changes = joint_changes(t, q, dq)
+    changes = joint_changes(t, t.q, t.dq)
     spin_rotors(t.speed, command, t.rotors, step_s)
     if not generalised_forces(t, wind, body, enu, ground):
         return NOT_FINITE  # DART would go on with the forces of the step before
@@ -75,34 +74,34 @@ def _near_ground(t, ground):
 
 
 @compiled()
-def after_step(numbers, indices, step_s, last, gravity, limits, q, dq, new_q, new_dq, joints):
+def after_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq):
     """Tension, motion, energy and verdict after DART's step.
 
     Args:
         numbers: The plant's tables.
         indices: The same.
         step_s: Length of the step [s].
-        last: 1 if a period ends with it and the state is to be written, else 0.
+        last: Whether a period ends with it and the state is to be written.
+        contact: Whether the ground may have carried something, so that the tension is what the
+            joints transmit (`end_wrench` in the tables); else Newton's law will do.
         gravity: Gravity [m/s2].
         limits: See the constants, (TENSION + n_drones,).
-        q: Coordinates before the step, (n_dofs,).
-        dq: Their rates before, (n_dofs,).
-        new_q: Coordinates after it, (n_dofs,).
-        new_dq: Their rates after it, (n_dofs,).
-        joints: Forces for `cable_forces_from_joints`, with no drones if Newton's law will do.
+        q: Coordinates after the step, (n_dofs,).
+        dq: Their rates, (n_dofs,).
 
     Returns:
         A verdict of `judge`.
     """
     t = cut(numbers, indices)
-    if joints.shape[0] == 0:
-        cable_forces(t, dq, new_dq, step_s, gravity)
+    if contact:
+        cable_forces_from_joints(t)
     else:
-        cable_forces_from_joints(t, joints)
-    body_motion(new_q, new_dq, t.parents, t.first, t.joints, t.motion)
+        cable_forces(t, t.dq, dq, step_s, gravity)
+    body_motion(q, dq, t.parents, t.first, t.joints, t.motion)
     kinetic, weight = mechanical_energy(t.motion, t.masses, gravity)
-    made = account(t, q, dq, new_dq, step_s, kinetic, weight)
-    verdict = judge_step(t.peak, limits[TENSION:], new_dq, dq, limits[RATE], made, limits[JERK])
+    made = account(t, t.q, t.dq, dq, step_s, kinetic, weight)
+    verdict = judge_step(t.peak, limits[TENSION:], dq, t.dq, limits[RATE], made, limits[JERK])
+    t.q[:], t.dq[:] = q, dq
     if last and verdict != RUNAWAY:
         if fastest_body(t.motion)[1] > SPEED_LIMIT_M_S:
             return RUNAWAY
@@ -128,6 +127,7 @@ def restart(numbers, indices, q, dq, gravity, again):
             energy is counted anew.
     """
     t = cut(numbers, indices)
+    t.q[:], t.dq[:] = q, dq
     body_motion(q, dq, t.parents, t.first, t.joints, t.motion)
     if again:
         t.peak[:] = 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from musls_control.estimate import MOTION_COLUMNS as STATE_COLUMNS
@@ -38,7 +39,7 @@ class Views(NamedTuple):
     Attributes:
         motion: From `kinematics.body_motion`, (n_bodies, 27).
         wrench: Outside force and moment on each body and all beyond it, world, (n_bodies, 6).
-        joints: From `kinematics.joint_table`, (n_bodies, 24).
+        joints: From `kinematics.joint_table`, (n_bodies, 25).
         masses: From `inertia.mass_table`, (n_bodies, 13).
         link_length: Length of cable for which a body stands [m], (n_bodies,).
         drag: Of load and drones, (1 + n_drones, 3) [N s/m].
@@ -49,6 +50,10 @@ class Views(NamedTuple):
         state: `PlantState.motion`, (1 + n_drones, 16).
         cable_force: `PlantState.cable_force_n`, (n_drones, 2, 3).
         peak: `PlantState.tension_peak_n`, (n_drones,).
+        end_wrench: DART's body force of each cable's first link and of its drone, for
+            `tension.cable_forces_from_joints`, (n_drones, 2, 6).
+        q: Coordinates after the last step, (n_dofs,).
+        dq: Their rates, (n_dofs,).
         tau: Generalised forces of everything outside, (n_dofs,).
         own_damping: Damping of the joints as specified, (n_dofs,).
         own_stiffness: Springs of the joints as specified, (n_dofs,).
@@ -80,6 +85,9 @@ class Views(NamedTuple):
     state: Array
     cable_force: Array
     peak: Array
+    end_wrench: Array
+    q: Array
+    dq: Array
     tau: Array
     own_damping: Array
     own_stiffness: Array
@@ -104,15 +112,18 @@ def _size(counts):
     """Lengths of the two blocks for numbers of bodies, drones, rotors and coordinates."""
     bodies, drones, rotors, dofs = counts[0], counts[1], counts[2], counts[3]
     per_body = MOTION_COLUMNS + _WRENCH_COLUMNS + JOINT_COLUMNS + _MASS_COLUMNS + 1
-    per_drone = rotors * (_ROTOR_COLUMNS + 2) + 6 + 1
+    per_drone = rotors * (_ROTOR_COLUMNS + 2) + 6 + 1 + 12
     both = (1 + drones) * (3 + STATE_COLUMNS + 1)
-    numbers = bodies * per_body + drones * per_drone + both + 8 * dofs + 2 * LEDGER_COLUMNS
+    numbers = bodies * per_body + drones * per_drone + both + 10 * dofs + 2 * LEDGER_COLUMNS
     return numbers, _COUNTS + 4 * bodies + 1 + 1 + 2 * drones + dofs
 
 
-@compiled()
+@register_jitable(inline="always")
 def cut(numbers, indices):
-    """Take the two blocks apart, see `Views`."""
+    """Take the two blocks apart, see `Views`.
+
+    Becomes part of the compiled functions that call it: those that are not used are not cut out.
+    """
     bodies, drones, rotors, dofs = indices[0], indices[1], indices[2], indices[3]
     at = 0
     motion = numbers[at : at + bodies * MOTION_COLUMNS].reshape(bodies, MOTION_COLUMNS)
@@ -141,7 +152,9 @@ def cut(numbers, indices):
     at += cable_force.size
     peak = numbers[at : at + drones]
     at += drones
-    per_dof = numbers[at : at + 8 * dofs].reshape(8, dofs)
+    end_wrench = numbers[at : at + drones * 12].reshape(drones, 2, 6)
+    at += end_wrench.size
+    per_dof = numbers[at : at + 10 * dofs].reshape(10, dofs)
     at += per_dof.size
     ledger = numbers[at : at + LEDGER_COLUMNS]
     at += LEDGER_COLUMNS
@@ -160,9 +173,9 @@ def cut(numbers, indices):
     at += bodies
     return Views(
         motion, wrench, joints, masses, link_length, drag, table, reach, speed, state,
-        cable_force, peak, per_dof[0], per_dof[1], per_dof[2], per_dof[3], per_dof[4], per_dof[5],
-        per_dof[6], per_dof[7], ledger, begin, parents, first, drone_of, selected, first_links,
-        side, indices[at : at + dofs],
+        cable_force, peak, end_wrench, per_dof[0], per_dof[1], per_dof[2], per_dof[3], per_dof[4],
+        per_dof[5], per_dof[6], per_dof[7], per_dof[8], per_dof[9], ledger, begin, parents, first,
+        drone_of, selected, first_links, side, indices[at : at + dofs],
     )  # fmt: skip
 
 

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from musls_description.compiled import compiled
 from musls_sim.plants.bodies import OMEGA, POSITION
 from musls_sim.plants.rigid_links.kinematics import AXIS_X, AXIS_Y, AXIS_Z
 
 
 @compiled()
-def _add_turn(axis, rate, change, omega, alpha):
-    """Add a joint axis' rate and its change to angular velocity and acceleration beyond it."""
-    rx, ry, rz = rate * axis[0], rate * axis[1], rate * axis[2]
-    alpha[0] += change * axis[0] + omega[1] * rz - omega[2] * ry
-    alpha[1] += change * axis[1] + omega[2] * rx - omega[0] * rz
-    alpha[2] += change * axis[2] + omega[0] * ry - omega[1] * rx
-    omega[0] += rx
-    omega[1] += ry
-    omega[2] += rz
+def _turned(motion, body, axis, rate, change, w, a):
+    """Angular velocity w and acceleration a beyond a joint axis, from those before it.
+
+    Args:
+        motion: Motion of all bodies.
+        body: Body beyond the joint.
+        axis: First of the three columns that hold the axis' direction.
+        rate: Rate of its angle [rad/s].
+        change: Rate of that [rad/s2].
+        w: Angular velocity, (3,) as single numbers.
+        a: Its rate, likewise.
+    """
+    x, y, z = motion[body, axis], motion[body, axis + 1], motion[body, axis + 2]
+    rx, ry, rz = rate * x, rate * y, rate * z
+    beyond = (
+        a[0] + (change * x + w[1] * rz - w[2] * ry),
+        a[1] + (change * y + w[2] * rx - w[0] * rz),
+        a[2] + (change * z + w[0] * ry - w[1] * rx),
+    )
+    return (w[0] + rx, w[1] + ry, w[2] + rz), beyond
 
 
 @compiled()
-def _add_arm(x, y, z, omega, alpha, acceleration):
-    """Add what a turning arm adds to the acceleration of its end."""
-    wx, wy, wz = omega[0], omega[1], omega[2]
-    ux, uy, uz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
-    acceleration[0] += alpha[1] * z - alpha[2] * y + wy * uz - wz * uy
-    acceleration[1] += alpha[2] * x - alpha[0] * z + wz * ux - wx * uz
-    acceleration[2] += alpha[0] * y - alpha[1] * x + wx * uy - wy * ux
+def _at_end(x, y, z, w, a, start):
+    """Acceleration of the end of the arm (x, y, z) that turns with w and a about its start."""
+    ux, uy, uz = w[1] * z - w[2] * y, w[2] * x - w[0] * z, w[0] * y - w[1] * x
+    return (
+        start[0] + (a[1] * z - a[2] * y + w[1] * uz - w[2] * uy),
+        start[1] + (a[2] * x - a[0] * z + w[2] * ux - w[0] * uz),
+        start[2] + (a[0] * y - a[1] * x + w[0] * uy - w[1] * ux),
+    )
 
 
 @compiled()
@@ -47,91 +57,106 @@ def cable_forces(t, before, after, step_s, gravity):
         step_s: Length of the step [s].
         gravity: Gravity [m/s2].
     """
-    omega, alpha, origin = np.empty(3), np.empty(3), np.empty(3)
-    total, centre = np.empty(3), np.empty(3)
     for i in range(t.first_links.shape[0]):
-        for k in range(3):
-            omega[k] = t.motion[0, OMEGA + k]
-            alpha[k] = (after[k] - before[k]) / step_s
-            origin[k] = (after[3 + k] - before[3 + k]) / step_s
-            total[k] = 0.0
-        up, drone = t.motion[0], t.selected[1 + i]
-        for body in range(t.first_links[i], drone + 1):
-            m, c = t.motion[body], t.joints[body]
-            jx = m[0] * c[21] + m[1] * c[22] + m[2] * c[23]
-            jy = m[3] * c[21] + m[4] * c[22] + m[5] * c[23]
-            jz = m[6] * c[21] + m[7] * c[22] + m[8] * c[23]
-            _add_arm(
-                m[POSITION] + jx - up[POSITION],
-                m[POSITION + 1] + jy - up[POSITION + 1],
-                m[POSITION + 2] + jz - up[POSITION + 2],
-                omega,
-                alpha,
-                origin,
-            )
-            d = t.first[body]
-            if t.first[body + 1] - d == 3:
-                change = (after[d] - before[d]) / step_s
-                _add_turn(m[AXIS_X : AXIS_X + 3], before[d], change, omega, alpha)
-                d += 1
-            change = (after[d] - before[d]) / step_s
-            _add_turn(m[AXIS_Y : AXIS_Y + 3], before[d], change, omega, alpha)
-            change = (after[d + 1] - before[d + 1]) / step_s
-            _add_turn(m[AXIS_Z : AXIS_Z + 3], before[d + 1], change, omega, alpha)
-            _add_arm(-jx, -jy, -jz, omega, alpha, origin)
-            mass = t.masses[body]
-            for k in range(3):
-                centre[k] = origin[k]
-            _add_arm(
-                m[0] * mass[1] + m[1] * mass[2] + m[2] * mass[3],
-                m[3] * mass[1] + m[4] * mass[2] + m[5] * mass[3],
-                m[6] * mass[1] + m[7] * mass[2] + m[8] * mass[3],
-                omega,
-                alpha,
-                centre,
-            )
-            centre[2] += gravity
-            for k in range(3):
-                total[k] += mass[0] * centre[k]
-            if body == drone:
-                _note(t, i, 1, drone - 1, *_scaled(mass[0], centre), t.wrench[drone])
-            up = m
-        first = t.first_links[i]
-        _note(t, i, 0, first, total[0], total[1], total[2], t.wrench[first])
+        _forces_of_cable(t, i, before, after, step_s, gravity)
 
 
 @compiled()
-def _scaled(factor, v):
-    return factor * v[0], factor * v[1], factor * v[2]
+def _forces_of_cable(t, i, before, after, step_s, gravity):
+    """See `cable_forces`. Three numbers at a time and no arrays of three, which cost more."""
+    motion, joints, masses, first = t.motion, t.joints, t.masses, t.first
+    w = motion[0, OMEGA], motion[0, OMEGA + 1], motion[0, OMEGA + 2]
+    a = (
+        (after[0] - before[0]) / step_s,
+        (after[1] - before[1]) / step_s,
+        (after[2] - before[2]) / step_s,
+    )
+    origin = (
+        (after[3] - before[3]) / step_s,
+        (after[4] - before[4]) / step_s,
+        (after[5] - before[5]) / step_s,
+    )
+    total_x = total_y = total_z = 0.0
+    up, drone = 0, t.selected[1 + i]
+    for body in range(t.first_links[i], drone + 1):
+        cx, cy, cz = joints[body, 21], joints[body, 22], joints[body, 23]
+        jx = motion[body, 0] * cx + motion[body, 1] * cy + motion[body, 2] * cz
+        jy = motion[body, 3] * cx + motion[body, 4] * cy + motion[body, 5] * cz
+        jz = motion[body, 6] * cx + motion[body, 7] * cy + motion[body, 8] * cz
+        origin = _at_end(
+            motion[body, POSITION] + jx - motion[up, POSITION],
+            motion[body, POSITION + 1] + jy - motion[up, POSITION + 1],
+            motion[body, POSITION + 2] + jz - motion[up, POSITION + 2],
+            w,
+            a,
+            origin,
+        )
+        z_axis = first[body + 1] - 1
+        if z_axis - first[body] == 2:
+            d = z_axis - 2
+            w, a = _turned(motion, body, AXIS_X, before[d], (after[d] - before[d]) / step_s, w, a)
+        d = z_axis - 1
+        w, a = _turned(motion, body, AXIS_Y, before[d], (after[d] - before[d]) / step_s, w, a)
+        d = z_axis
+        w, a = _turned(motion, body, AXIS_Z, before[d], (after[d] - before[d]) / step_s, w, a)
+        origin = _at_end(-jx, -jy, -jz, w, a, origin)
+        mass, cx, cy, cz = masses[body, 0], masses[body, 1], masses[body, 2], masses[body, 3]
+        x, y, z = _at_end(
+            motion[body, 0] * cx + motion[body, 1] * cy + motion[body, 2] * cz,
+            motion[body, 3] * cx + motion[body, 4] * cy + motion[body, 5] * cz,
+            motion[body, 6] * cx + motion[body, 7] * cy + motion[body, 8] * cz,
+            w,
+            a,
+            origin,
+        )
+        z += gravity
+        total_x += mass * x
+        total_y += mass * y
+        total_z += mass * z
+        if body == drone:
+            _note(t, i, 1, drone - 1, mass * x, mass * y, mass * z, drone)
+        up = body
+    _note(t, i, 0, t.first_links[i], total_x, total_y, total_z, t.first_links[i])
 
 
 @compiled()
-def _note(t, i, end, link, x, y, z, outside):
-    """Write the force of an end in the frame of its link; it pulls backwards with the tension."""
-    x, y, z, m = x - outside[0], y - outside[1], z - outside[2], t.motion[link]
+def _note(t, i, end, link, x, y, z, body):
+    """Write the force of an end in the frame of its link; it pulls backwards with the tension.
+
+    Args:
+        t: Tables of the plant.
+        i: Cable.
+        end: 0 at the load, 1 at the drone.
+        link: Body index of the link there.
+        x: Force on all that is beyond the end, outside forces included, world [N].
+        y: The same.
+        z: The same.
+        body: Body whose row of `wrench` holds the outside forces on all that.
+    """
+    x, y, z = x - t.wrench[body, 0], y - t.wrench[body, 1], z - t.wrench[body, 2]
+    m = t.motion
     for k in range(3):
-        t.cable_force[i, end, k] = -(m[k] * x + m[3 + k] * y + m[6 + k] * z)
+        t.cable_force[i, end, k] = -(m[link, k] * x + m[link, 3 + k] * y + m[link, 6 + k] * z)
     t.peak[i] = max(t.peak[i], t.cable_force[i, end, 0])
 
 
 @compiled()
-def cable_forces_from_joints(t, end_wrench):
+def cable_forces_from_joints(t):
     """The same from the forces that DART's joints transmit, contacts with the ground included.
 
     DART sees the outside forces as torques in the joints above, so what it reports as transmitted
     by a joint still holds the outside force on everything beyond that joint: it is taken off here.
 
     Args:
-        t: Tables of the plant, as above.
-        end_wrench: DART's body force of the first link (in its frame) and of the drone (in its
-            frame) in the step: moment, force, (n, 2, 6).
+        t: Tables of the plant, as above; `end_wrench` holds DART's body force of the first link
+            and of the drone in the step, in their frames: moment, force.
     """
     for i in range(t.first_links.shape[0]):
         drone = t.selected[1 + i]
         for end in range(2):
             body = drone if end else t.first_links[i]
-            m, f = t.motion[body], end_wrench[i, end]
+            m, f = t.motion[body], t.end_wrench[i, end]
             x = m[0] * f[3] + m[1] * f[4] + m[2] * f[5]
             y = m[3] * f[3] + m[4] * f[4] + m[5] * f[5]
             z = m[6] * f[3] + m[7] * f[4] + m[8] * f[5]
-            _note(t, i, end, drone - 1 if end else body, x, y, z, t.wrench[body])
+            _note(t, i, end, drone - 1 if end else body, x, y, z, body)

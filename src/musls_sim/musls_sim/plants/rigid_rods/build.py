@@ -83,7 +83,7 @@ def carried(
         rest: Any equilibrium of it; its forces of drones are replaced.
         gravity_m_s2: Gravity.
     """
-    masses = np.array([part.mass_kg for part in (system.load, *system.drones)])
+    masses = np.array([system.load.mass_kg, *(drone.mass_kg for drone in system.drones)])
     centre = masses @ motion.position_enu_m / masses.sum()
     arms = motion.position_enu_m[1:] - centre
     effect = np.stack([np.ones(len(arms)), arms[:, 1], -arms[:, 0]])

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from musls_description.system import SlungLoadSystem
+from musls_description.drone import Drone
+from musls_description.system import Load, SlungLoadSystem
 from musls_sim.plants.massless.start import Motion
 
 Array = NDArray[np.float64]
@@ -40,7 +41,7 @@ class Composite:
     @classmethod
     def of(cls, system: SlungLoadSystem, motion: Motion) -> Composite:
         """Structure that a system has where its bodies are now."""
-        parts = [system.load, *system.drones]
+        parts: list[Load | Drone] = [system.load, *system.drones]
         turns = Rotation.from_quat(motion.orientation_wxyz, scalar_first=True)
         place = turns[0].inv().apply(motion.position_enu_m - motion.position_enu_m[0])
         attitude = (turns[0].inv() * turns).as_matrix()

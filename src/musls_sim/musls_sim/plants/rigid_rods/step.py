@@ -20,6 +20,7 @@ from musls_sim.plants.massless.columns import (
     NEAR,
     PEAK,
     REFINED,
+    STATE,
     STEP,
     TENSION,
     WORK,
@@ -28,8 +29,9 @@ from musls_sim.plants.massless.columns import (
     W,
 )
 from musls_sim.plants.massless.contact import add_corners, look_for_ground, settle_corners
-from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, TURN, spin_to
-from musls_sim.plants.massless.tables import unpack
+from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, TURN
+from musls_sim.plants.massless.tables import body_numbers, unpack
+from musls_sim.plants.massless.trial import spin_to
 
 
 @compiled()
@@ -211,15 +213,20 @@ def advance(
         driven, lost = t.power[0], t.power[1]
         for stage in range(1, 4):
             ahead = h if stage == 3 else 0.5 * h
-            y[:] = begin + ahead * k
+            for i in range(STATE):
+                y[i] = begin[i] + ahead * k[i]
             speed = t.speed_end if stage == 3 else t.speed_middle
             rates(t, whole, body_row, y, parts, outside, speed, wind, body, enu, k)
             weight = 1.0 if stage == 3 else 2.0
-            total += weight * k
+            for i in range(STATE):
+                total[i] += weight * k[i]
             driven += weight * t.power[0]
             lost += weight * t.power[1]
-        y[:] = begin + h / 6.0 * total
-        y[Q : Q + 4] /= np.sqrt(np.sum(y[Q : Q + 4] ** 2))
+        for i in range(STATE):
+            y[i] = begin[i] + h / 6.0 * total[i]
+        norm = np.sqrt(y[Q] ** 2 + y[Q + 1] ** 2 + y[Q + 2] ** 2 + y[Q + 3] ** 2)
+        for i in range(4):
+            y[Q + i] /= norm
         now = period if period - now - h < 1e-9 * period else now + h
         steps += 1
         t.sums[WORK] += h / 6.0 * driven
@@ -236,7 +243,7 @@ def advance(
     else:
         t.speed[:] = t.speed_end
         t.sums[REFINED] += steps > np.ceil(period / t.parameters[STEP] - 1e-6)
-    collect_state(t.motion, np.arange(t.motion.shape[0]), period, t.shown)
+    collect_state(t.motion, body_numbers(places, t.motion.shape[0]), period, t.shown)
     return 0
 
 

@@ -1,0 +1,101 @@
+"""Case studies of Robotica 2024 (a platform below rods), as shipped scenarios."""
+
+import numpy as np
+import pytest
+
+import musls
+from musls_sim.plants.elastic import columns as c
+
+G, MASS_KG = 9.81, 3.72
+"""Of platform, rods and the four drivers."""
+
+
+EXITS = [[0.4, 0.6], [1.0, 0.6], [0.4, 1.4], [1.0, 1.4]]
+
+
+def moved(body):
+    """Displacement since the start (T, 3)."""
+    return body.position_enu_m - body.position_enu_m[0]
+
+
+def test_case_1_the_platform_follows_the_exits_as_published():
+    run = musls.fly(musls.load_scenario("cdpr_pick_and_place", {"mission.duration_s": 4.4}))
+    load, exit_1 = run.body("load"), run.anchor(1)
+    gap = np.abs(moved(load) - moved(exit_1)).max(axis=0)
+    assert gap[:2] == pytest.approx([44.5e-3, 44.5e-3], rel=0.01)
+    speed = np.abs(load.velocity_enu_m_s - exit_1.velocity_enu_m_s).max(axis=0)
+    assert speed[:2] == pytest.approx([0.336, 0.336], rel=0.03)
+    assert np.abs(load.orientation_wxyz[:, 1:]).max() < 0.5e-3  # half the angle
+    # While it is lifted straight up, each exit holds a quarter: (m / 4) (g + 1.5 (1 - t)).
+    lifted = (run.time_s > 0.3) & (run.time_s < 1.9)
+    time_s = run.time_s[lifted]
+    force = run.wrench(1).force_enu_n[lifted, 2] - 0.755 * (G + 1.5 * (1.0 - time_s))
+    quarter = (0.7 / 4.0) * (G + 1.5 * (1.0 - time_s))
+    assert force == pytest.approx(quarter, rel=0.01)
+
+
+def test_case_2a_the_whole_accelerates_by_thrust_over_mass():
+    scenario = musls.load_scenario("cdpr_drone_fails", {"mission.duration_s": 3.4})
+    with musls.Session(scenario) as session:
+        state, t = session.state, session.plant.engine.tables
+        times, momentum, rods = [], [], []
+        while not session.finished:
+            session.advance(1)
+            whole = 0.5 * state.velocity_enu_m_s[0] + 0.755 * state.anchor_motion[:, 3:6].sum(0)
+            momentum.append(whole + t.nodes[:, c.MASS] @ t.nodes[:, c.V : c.V + 3])
+            times.append(session.time_s)
+            rods.append(state.tension_n[:, 0].copy())
+    upward = np.diff([p[2] for p in momentum]) / 0.004 / MASS_KG
+    times = np.array(times)[1:]
+    before, after = (times > 0.6) & (times < 2.99), times > 3.02
+    assert upward[before] == pytest.approx(40.0 / MASS_KG - G, abs=1e-6)
+    assert upward[after] == pytest.approx(30.0 / MASS_KG - G, abs=1e-6)
+    assert np.abs(np.array(momentum)[:, :2]).max() < 1e-4
+    carried = np.array(rods)[1:][before]
+    assert np.ptp(carried, axis=1).max() < 1e-6  # the four share alike until one fails
+
+
+def test_case_2a_lifts_off_from_the_papers_ground_at_0_478_s():
+    """Its ground is a spring and damper that also pulls; here as a force on the platform."""
+    scenario = musls.load_scenario(
+        "cdpr_drone_fails",
+        {
+            "mission.duration_s": 0.6,
+            "start.load.position_enu_m": [0.7, 1.0, 10.1],
+            **{
+                f"system.anchors.{i}.position_enu_m": [x, y, 10.95]
+                for i, (x, y) in enumerate(EXITS)
+            },
+        },
+    )  # fmt: skip
+    with musls.Session(scenario) as session:
+        state, lowest = session.state, 0.0
+        while session.time_s < 0.6:
+            depth = 10.1 - state.position_enu_m[0, 2]
+            if depth < 0.0 and session.time_s > 0.1:
+                break
+            lowest = max(lowest, depth)
+            push = 1e3 * depth - 1e2 * state.velocity_enu_m_s[0, 2]
+            session.inputs.wrench_enu[0, 5] = push if depth >= 0.0 else 0.0
+            session.advance(1)
+    assert session.time_s == pytest.approx(0.478, abs=0.005)
+    assert lowest == pytest.approx(22.2e-3, rel=0.03)
+    assert state.velocity_enu_m_s[0, 2] == pytest.approx(0.0485, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ["cdpr_winches", "cdpr_strings"])
+def test_case_3_reels_while_the_exits_move(system):
+    scenario = musls.load_scenario("cdpr_reel", {"system": system, "mission.duration_s": 2.0})
+    run = musls.fly(scenario)
+    for k in range(1, 5):
+        drive = scenario.rig.winches[f"winch_{k}"]
+        cable = run.cable(k)
+        fine = np.linspace(0.0, 2.0, 20001)
+        rate = np.interp(fine, drive.time_s, drive.feed_m_s)
+        out = np.concatenate([[0.0], np.cumsum(np.diff(fine) * (rate[1:] + rate[:-1]) / 2.0)])
+        length = 0.75 + np.interp(cable.free_length_time_s, fine, out)
+        assert cable.free_length_m == pytest.approx(length, abs=1e-6)
+    # Nothing pulls sideways but the exits: the platform stays between the lengths of the cables.
+    assert run.events == ()
+    assert run.cable(1).tension_n.max() < 1e3

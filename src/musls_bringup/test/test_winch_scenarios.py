@@ -1,0 +1,60 @@
+"""The shipped scenarios with winches and wheels, flown as a user would."""
+
+import numpy as np
+import pytest
+
+import musls
+
+G = 9.80665
+
+
+def test_gravity_rig_doubles_its_force_with_its_torques():
+    """F = 4 (torque / radius) cos(angle) less the ring: ratio 2.00 (paper: 130, 260 N)."""
+    run = musls.fly(musls.load_scenario("gravity_rig"))
+    line = run.cable(9)
+    rise = 1.8 / np.hypot(np.hypot(1.0, 1.5), 1.8)
+    at = [np.mean(line.tension_n[(line.time_s > t) & (line.time_s < t + 0.4), -1]) for t in (2, 5)]
+    assert at[1] / at[0] == pytest.approx(2.0, rel=0.01)
+    assert at[1] - at[0] == pytest.approx(4.0 * 4.0 / 0.11 * rise, rel=2e-3)
+
+
+def test_winch_delivery_puts_the_box_down_and_goes_slack():
+    run = musls.fly(musls.load_scenario("winch_delivery"))
+    box, line = run.body("load"), run.cable(1)
+    early = (line.time_s > 0.5) & (line.time_s < 1.5)
+    assert line.tension_n[early].mean() == pytest.approx(0.5 * G, rel=0.1)
+    going = (box.time_s > 5.0) & (box.time_s < 8.0)
+    speed = np.polyfit(box.time_s[going], box.position_enu_m[going, 2], 1)[0]
+    assert speed == pytest.approx(-0.25, rel=0.02)
+    assert box.position_enu_m[-1] == pytest.approx([0.0, 0.0, 0.05], abs=0.01)
+    assert line.free_length_m[-1] == pytest.approx(3.25, abs=1e-6)
+    # Only the slack line, 8.3 g/m, hangs below the drone.
+    late = line.time_s > line.time_s[-1] - 2.0
+    assert line.tension_n[late, 1].mean() == pytest.approx(3.25 * 0.0083 * G, rel=0.2)
+    assert abs(line.tension_n[late, 0].mean()) < 0.1
+
+
+def test_equaliser_pulls_alike_though_one_holder_lags():
+    run = musls.fly(musls.load_scenario("equaliser"))
+    one, two = (run.cable(i).tension_n[:, 0] for i in (1, 2))
+    assert (np.abs(one - two) / (one + two)).max() < 0.01
+    lengths = run.cable(1).free_length_m + run.cable(2).free_length_m
+    assert np.ptp(lengths) < 1e-9
+    assert np.ptp(run.cable(1).free_length_m) > 0.2
+
+
+@pytest.mark.slow
+def test_crane_drives_and_hoists():
+    """Hoisting by 1 m of rope lifts by 0.5 m; the main rope keeps its length but for the winch."""
+    run = musls.fly(musls.load_scenario("crane"))
+    main = sum(run.cable(i).free_length_m for i in range(1, 6))
+    times = run.cable(1).free_length_time_s
+    assert np.ptp(main[times < 12.0]) < 1e-9
+    assert main[-1] - main[0] == pytest.approx(-0.25 * 4.0, abs=1e-6)
+    load = run.body("load")
+    before, after = (load.time_s > 8.0) & (load.time_s < 12.0), load.time_s > 17.5
+    sway = [load.position_enu_m[k, 0].max() for k in (before, after)]
+    assert sway[0] < 15.0 + 3.9
+    # Lowest point of the swing, where both falls hang straight.
+    lowest = [load.position_enu_m[k, 2].min() for k in (before, after)]
+    assert lowest[1] - lowest[0] == pytest.approx(0.5, abs=0.03)

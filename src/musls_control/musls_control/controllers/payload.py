@@ -1,0 +1,201 @@
+"""`payload`: geometric control of a load on cables, see `musls_control.payload`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
+from musls_control.estimate import Estimate
+from musls_control.payload.actuation import hook_moments
+from musls_control.payload.allocation import shares_of
+from musls_control.payload.gains import GainSpec, derive_gains
+from musls_control.payload.kernel import ALONG, FORCE, MEMORY_ROWS, PULL, payload_forces
+from musls_control.payload.load_law import (
+    GRAVITY,
+    MASS,
+    MOST_TURN,
+    MOST_XY,
+    MOST_Z,
+    PERIOD,
+    REACH_XY,
+    REACH_Z,
+)
+from musls_control.payload.model import PayloadModel, yaw_stiffness_1_s2
+from musls_control.reference import LoadReference
+from musls_description.schema import NonNegative, Positive, spec
+from musls_description.slung import formation_of
+
+Array = NDArray[np.float64]
+
+
+class Output(str, Enum):
+    """How the forces get to the rotors.
+
+    Attributes:
+        AUTOPILOT: As acceleration set-points to the autopilot, built-in or real PX4s.
+        DIRECT: By our own attitude control and mixer, without an autopilot.
+    """
+
+    AUTOPILOT = "autopilot"
+    DIRECT = "direct"
+
+
+class Allocation(str, Enum):
+    """Which of the many possible cable forces are asked for.
+
+    Attributes:
+        FORMATION: Those nearest to the forces of the formation at rest: the drones stay spread.
+        MIN_NORM: The smallest: the cables hang as steeply as the load allows.
+    """
+
+    FORMATION = "formation"
+    MIN_NORM = "min_norm"
+
+
+class FeedForward(str, Enum):
+    """From what rate and acceleration of the cables' desired directions are taken.
+
+    Attributes:
+        NONE: They are zero, as in the code of RotorTM's authors.
+        REFERENCE: From jerk and snap of the reference.
+        POSITION: Also from the feedback of position and velocity.
+        FULL: From everything: exact, with errors that vanish exponentially, but it asks for drones
+            that turn at once and a load whose attitude is known well.
+    """
+
+    NONE = "none"
+    REFERENCE = "reference"
+    POSITION = "position"
+    FULL = "full"
+
+
+_AHEAD = {
+    FeedForward.NONE: (0.0, 0.0, 0.0),
+    FeedForward.REFERENCE: (1.0, 0.0, 0.0),
+    FeedForward.POSITION: (1.0, 1.0, 0.0),
+    FeedForward.FULL: (1.0, 1.0, 1.0),
+}
+
+
+@spec
+class PayloadSpec:
+    """Geometric control of the load by the forces of its cables, with feedback of the load.
+
+    Attributes:
+        kind: "payload".
+        output: "autopilot" flies by acceleration set-points, "direct" without an autopilot.
+        allocation: Which of the possible cable forces are asked for.
+        gains: What is left out is derived from the system.
+        feed_forward: Rate and acceleration of the cables' desired directions.
+        reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical.
+        integral_m_s2: Largest acceleration by the integral, horizontal and vertical.
+        integral_rad_s2: Largest angular acceleration by the integral.
+        least_tension_n: Tension that every cable is kept under; default a tenth of its share of
+            the load's weight.
+    """
+
+    kind: Literal["payload"] = "payload"
+    output: Output = Output.AUTOPILOT
+    allocation: Allocation = Allocation.FORMATION
+    gains: GainSpec = Field(default_factory=GainSpec)
+    feed_forward: FeedForward = FeedForward.REFERENCE
+    reach_m_s2: tuple[Positive, Positive] = (3.0, 2.0)
+    integral_m_s2: tuple[NonNegative, NonNegative] = (1.5, 2.0)
+    integral_rad_s2: NonNegative = 10.0
+    least_tension_n: NonNegative | None = None
+
+    def build(self, setup: ControlSetup) -> Controller:
+        """Make the controller.
+
+        Raises:
+            ConfigError: The system is no load that hangs below drones, a cable each.
+        """
+        system = formation_of(setup.system, "controller.kind = payload")
+        return PayloadController(self, replace(setup, system=system))
+
+
+class PayloadController(Controller):
+    """Geometric controller of the load.
+
+    Attributes:
+        gains: Gains in use.
+        shares: How a wrench is shared out to the cables, (3 n, 7).
+    """
+
+    level = ControlLevel.FORCES
+
+    def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
+        """Read the system and derive what is not given."""
+        direct = given.output is Output.DIRECT
+        if not direct:
+            self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
+        system, gravity = setup.system, setup.gravity_m_s2
+        n = system.n_drones
+        model = PayloadModel.of(setup)
+        preferred, stiffness = None, 0.0
+        if given.allocation is Allocation.FORMATION:
+            preferred = model.formation_forces_n(setup)
+            stiffness = yaw_stiffness_1_s2(model, preferred)
+        self.gains = derive_gains(
+            given.gains, system, gravity, direct=direct, yaw_stiffness_1_s2=stiffness
+        )
+        share_n = model.mass_kg * gravity / n
+        least = 0.1 * share_n if given.least_tension_n is None else given.least_tension_n
+        self._cables = model.cables(self.gains, least)
+        self.shares = shares_of(model.attachments_m, preferred)
+        self._inertias = np.stack([model.inertia_kg_m2, np.linalg.inv(model.inertia_kg_m2)])
+        self._table = np.zeros(8)
+        self._table[[MASS, GRAVITY, PERIOD]] = model.mass_kg, gravity, setup.period_s
+        self._table[[REACH_XY, REACH_Z]] = given.reach_m_s2
+        self._table[[MOST_XY, MOST_Z]] = given.integral_m_s2
+        self._table[MOST_TURN] = given.integral_rad_s2
+        self._ahead = np.array(_AHEAD[given.feed_forward])
+        self._integral = np.zeros(6)
+        self._memory = np.zeros((MEMORY_ROWS, n, 3))
+        self._azimuths_rad = setup.formation.azimuths_rad(n) + np.pi
+        self._commands = np.zeros((n, 7))
+        self._level = LoadReference(np.zeros((5, 4))).tilt
+
+    @property
+    def cable_force_n(self) -> Array:
+        """Force that each cable is to pull the load with, world, (n, 3); live."""
+        force: Array = self._memory[PULL]
+        return force
+
+    @property
+    def pull_n(self) -> Array:
+        """The part of it along the present cables, (n, 3); live."""
+        force: Array = self._memory[ALONG]
+        return force
+
+    def start(self, time_s: float, estimate: Estimate) -> None:
+        """Begin without integrals."""
+        self._integral[:] = 0.0
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Forces of the drones' rotors yaws, and moments against the cables', (n, 7)."""
+        wanted = reference.derivatives
+        if reference.tilt is not self._level:
+            wanted = np.hstack([wanted, reference.tilt])
+        payload_forces(
+            estimate.data,
+            wanted,
+            self._table,
+            self._inertias,
+            self.gains.load,
+            self._cables,
+            self.shares,
+            self._ahead,
+            self._integral,
+            self._memory,
+        )
+        self._commands[:, 0:3] = self._memory[FORCE]
+        hook_moments(estimate.data, self._cables, self._memory[ALONG], self._commands)
+        self._commands[:, 3] = self._azimuths_rad + reference.derivatives[0, 3]
+        return self._commands

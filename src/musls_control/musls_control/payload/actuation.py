@@ -1,0 +1,67 @@
+"""From forces to what drones are told: acceleration set-points, and moments against the cables'."""
+
+from __future__ import annotations
+
+import math
+
+from musls_control.px4_cascade.position_control import GRAVITY_M_S2
+from musls_control.vectors import cross
+from musls_description.compiled import compiled
+from musls_description.compiled_rotations import rotate_back
+
+LEAST_UPWARDS = 0.3
+"""Least vertical part of a force, as an autopilot limits the tilt anyway."""
+
+
+@compiled()
+def hook_moments(estimate, cables, pull, commands):
+    """Write the moments against those of the cables on the drones, columns 4 to 6.
+
+    Args:
+        estimate: (1 + n, 16).
+        cables: Columns 3 to 5 are the attachments on the drones, (n, 6 or more).
+        pull: Force of each cable on the load, world, (n, 3); the drone feels the opposite.
+        commands: Result, (n, 7) [N m, FLU].
+    """
+    for i in range(pull.shape[0]):
+        q, c = estimate[1 + i], cables[i]
+        x, y, z = rotate_back(q[6], q[7], q[8], q[9], pull[i, 0], pull[i, 1], pull[i, 2])
+        moment = cross(c[3], c[4], c[5], x, y, z)
+        commands[i, 4], commands[i, 5], commands[i, 6] = moment
+
+
+@compiled()
+def ask_autopilot(setpoint, commands, throttle, table, share, hover):
+    """Write acceleration set-points; the formulas are those of `ForcesToSetpoints`.
+
+    Args:
+        setpoint: Rows of `DroneSetpoints`, (n, 12), written.
+        commands: Forces [N, ENU], and yaws in a fourth column, (n, 3 or more).
+        throttle: Motor commands of the last period, (n, n_rotors).
+        table: Thrust per squared speed of all rotors, slowest and fastest speed, (n, 3).
+        share: Share of the newest sample in what is smoothed.
+        hover: Smoothed motor command, smoothed quotient of command and hover thrust, and the
+            present one, (n, 3), advanced.
+    """
+    for i in range(commands.shape[0]):
+        h, least, most, mean = hover[i], 1.0, 0.0, 0.0
+        for k in range(throttle.shape[1]):
+            mean += throttle[i, k] / throttle.shape[1]
+            least, most = min(least, throttle[i, k]), max(most, throttle[i, k])
+        if least > 0.01 and most < 0.99:
+            h[0] += share * (mean - h[0])
+            h[1] += share * (h[2] - h[1])
+        x, y, z = commands[i, 0], commands[i, 1], commands[i, 2]
+        size = math.sqrt(x * x + y * y + z * z)
+        z = max(z, LEAST_UPWARDS * size, 1e-3)
+        size = math.sqrt(x * x + y * y + z * z)
+        slowest, fastest = table[i, 1], table[i, 2]
+        collective = (math.sqrt(size / table[i, 0]) - slowest) / (fastest - slowest)
+        h[2] = max(collective, 0.0) * h[1] / h[0]
+        row = setpoint[i]
+        for k in range(6):
+            row[k] = math.nan
+        row[6], row[7] = GRAVITY_M_S2 * x / z, GRAVITY_M_S2 * y / z
+        row[8] = GRAVITY_M_S2 * (h[2] * z / size - 1.0)
+        if commands.shape[1] > 3:
+            row[9] = commands[i, 3]

@@ -1,0 +1,139 @@
+"""Gains of the payload controller: what a scenario may set, and what fits a system by itself.
+
+All gains are accelerations per error, so they hold for any mass. The chain is a cascade: attitude
+of the drones, direction of the cables, horizontal motion and yaw of the load; each loop is slower
+than the one inside it. Height, roll and pitch of the load are moved by the size of the thrust,
+which needs no turning of drones or cables, and may be as fast as the rotors allow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.px4_cascade.airframe import gains as px4_gains
+from musls_control.px4_cascade.airframe import rotor_lag_s
+from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_description.schema import NonNegative, Positive, spec
+from musls_description.system import SlungLoadSystem
+
+Array = NDArray[np.float64]
+
+Axes = tuple[NonNegative, NonNegative, NonNegative]
+
+DIRECT_LAG = 5.3
+"""Lag of the drones' attitude over the time constant of the rotors, with our own attitude control:
+2 zeta / wn with zeta = 0.8 and wn = 0.3 over that time constant."""
+
+CABLE_SHARE, LOAD_SHARE, THRUST_SHARE = 0.36, 0.5, 0.1
+"""Natural frequency of the cables' directions times the lag of the drones' attitude, of the load's
+horizontal motion and yaw over that of the cables, and of the load's height, roll and pitch times
+the time constant of the rotors. Half as much again is still stable for the shipped systems."""
+
+FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 4.0, 2.5, 5.0
+"""Upper limits of the natural frequencies, for motion capture with some noise and latency."""
+
+INTEGRAL_SHARE = 0.15
+"""Gain of an integral over the cube of the loop's natural frequency."""
+
+PASSIVE_SHARE = 0.6
+"""Gain of the load's yaw over the stiffness that the cables give by themselves."""
+
+
+@spec
+class GainSpec:
+    """Gains of the payload controller; what is left out is derived from the system.
+
+    Attributes:
+        position_1_s2: Acceleration of the load per position error, world x, y, z.
+        velocity_1_s: Per velocity error.
+        position_integral_1_s3: Per integral of the position error.
+        attitude_1_s2: Angular acceleration of the load per attitude error, load x, y, z.
+        rate_1_s: Per error of the body rate.
+        attitude_integral_1_s3: Per integral of the attitude error.
+        cable_direction_1_s2: Angular acceleration of the cables per error of their direction.
+        cable_rate_1_s: Per error of the direction's rate.
+        speed: Factor on the natural frequencies of all gains that are derived.
+    """
+
+    position_1_s2: Axes | None = None
+    velocity_1_s: Axes | None = None
+    position_integral_1_s3: Axes | None = None
+    attitude_1_s2: Axes | None = None
+    rate_1_s: Axes | None = None
+    attitude_integral_1_s3: Axes | None = None
+    cable_direction_1_s2: Positive | None = None
+    cable_rate_1_s: Positive | None = None
+    speed: Positive = 1.0
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Gains that are all set.
+
+    Attributes:
+        load: Rows as in `load_law`, (6, 3).
+        cable: Of direction and rate, (2,).
+    """
+
+    load: Array
+    cable: tuple[float, float]
+
+
+def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -> float:
+    """How late the thrust of the slowest drone takes a wanted direction [s].
+
+    Args:
+        system: The drones.
+        gravity_m_s2: Gravity.
+        direct: With our own attitude control; else with PX4's.
+    """
+    if direct:
+        return max(DIRECT_LAG * rotor_lag_s(drone) for drone in system.drones)
+    default = PX4_PARAMETERS["MC_ROLL_P"].default
+    gains = [px4_gains(drone, gravity_m_s2) for drone in system.drones]
+    return max(1.0 / own.get("MC_ROLL_P", default) for own in gains)
+
+
+def derive_gains(
+    given: GainSpec,
+    system: SlungLoadSystem,
+    gravity_m_s2: float,
+    *,
+    direct: bool,
+    yaw_stiffness_1_s2: float = 0.0,
+) -> Gains:
+    """Fill in what is not given.
+
+    Args:
+        given: What the scenario says.
+        system: What is flown.
+        gravity_m_s2: Gravity.
+        direct: With our own attitude control; else with PX4's.
+        yaw_stiffness_1_s2: Angular acceleration of the load per yaw error that the cables give by
+            themselves while the drones stay in place. The allocation turns its forces with the
+            load, so this much gain means that a load that turns does not move the drones.
+    """
+    lag_s = max(rotor_lag_s(drone) for drone in system.drones)
+    turn_s = attitude_lag_s(system, gravity_m_s2, direct)
+    cable = given.speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
+    slow = LOAD_SHARE * cable
+    lift = given.speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
+    tilt = given.speed * min(THRUST_SHARE / lag_s, FASTEST_TILT_RAD_S)
+    position, attitude = np.array([slow, slow, lift]), np.array([tilt, tilt, slow])
+    passive = np.array([0.0, 0.0, PASSIVE_SHARE * yaw_stiffness_1_s2])
+    rows = (
+        (given.position_1_s2, position**2),
+        (given.velocity_1_s, 2.0 * position),
+        (given.position_integral_1_s3, INTEGRAL_SHARE * position**3),
+        (given.attitude_1_s2, attitude**2 + passive),
+        (given.rate_1_s, 2.0 * attitude),
+        (given.attitude_integral_1_s3, INTEGRAL_SHARE * attitude**3),
+    )
+    direction, rate = given.cable_direction_1_s2, given.cable_rate_1_s
+    return Gains(
+        np.array([derived if own is None else own for own, derived in rows], np.float64),
+        (cable**2 if direction is None else direction, 2.0 * cable if rate is None else rate),
+    )

@@ -1,0 +1,196 @@
+"""What the load needs: force and moment with their first two derivatives.
+
+With x, v, R, W position, velocity, attitude and body rate of the load, Q = R^T R_d the attitude
+error, e_R = 1/2 vee(Q - Q^T) and e_W = Q W_d - W (desired minus actual, so that every gain enters
+with a plus; eq. 69, 70, 73 of G. Li, R. Ge, G. Loianno and others, "RotorTM", IEEE T-RO 2023, whose
+(73) has the wrong sign):
+
+    F = m (a_d + g e3 + Kp e_x + Kd e_v + Ki int e_x)
+    M = J (Q W_d' - W x Q W_d + K_R e_R + K_W e_W + K_I int e_R) + W x J W
+
+The derivatives need acceleration and jerk of the load. They are not measured: they follow from the
+cable forces that act now. Gains are accelerations per error, so that they hold for any mass.
+"""
+
+from __future__ import annotations
+
+import math
+
+from musls_control.vectors import cross, times
+from musls_description.compiled import compiled
+
+# Rows of the gains, (6, 3).
+POSITION, VELOCITY, POSITION_INTEGRAL, ATTITUDE, RATE, ATTITUDE_INTEGRAL = range(6)
+
+# Columns of the load's table.
+MASS, GRAVITY, PERIOD, REACH_XY, REACH_Z, MOST_XY, MOST_Z, MOST_TURN = range(8)
+
+# Rows of the load's errors, (8, 3).
+GAP, SPEED, TURN, SPIN, AHEAD, AHEAD_RATE, AHEAD_SECOND, FREE = range(8)
+
+
+@compiled()
+def load_errors(row, reference, r, r_d, rate_d, errors):
+    """Write position and attitude errors and the angular acceleration that is to come anyway.
+
+    Args:
+        row: The load's row of `Estimate`, (16,).
+        reference: Derivatives of the reference, (5, 4) or (5, 6).
+        r: Attitude of the load, body to world, (3, 3).
+        r_d: Desired attitude, (3, 3).
+        rate_d: Desired body rate and its first to third derivative, (4, 3).
+        errors: Result, (8, 3): of position, velocity, attitude and rate; then the feed-forward of
+            the angular acceleration in the load's frame with two derivatives.
+    """
+    for k in range(3):
+        errors[GAP, k] = reference[0, k] - row[k]
+        errors[SPEED, k] = reference[1, k] - row[3 + k]
+    for a in range(3):
+        b, c = (a + 1) % 3, (a + 2) % 3
+        # (Q - Q^T) / 2 with Q = R^T R_d: element (c, b) minus element (b, c)
+        cb = r[0, c] * r_d[0, b] + r[1, c] * r_d[1, b] + r[2, c] * r_d[2, b]
+        bc = r[0, b] * r_d[0, c] + r[1, b] * r_d[1, c] + r[2, b] * r_d[2, c]
+        errors[TURN, a] = 0.5 * (cb - bc)
+    w = row[10:13]
+    for order in range(4):  # turn rates from the desired frame into the load's
+        x, y, z = times(r_d, rate_d[order])
+        for a in range(3):
+            errors[SPIN + order, a] = r[0, a] * x + r[1, a] * y + r[2, a] * z
+    s = errors[SPIN]
+    turning = cross(w[0], w[1], w[2], s[0], s[1], s[2])
+    for a in range(3):
+        errors[AHEAD, a] -= turning[a]
+        s[a] -= w[a]
+
+
+@compiled()
+def feedback(table, gains, errors, integral, acceleration, free):
+    """Write the acceleration that position and velocity errors ask for, within its limits.
+
+    Args:
+        table: The load's table.
+        gains: (6, 3).
+        errors: (8, 3).
+        integral: Integrals of position and attitude error, (6,).
+        acceleration: Result, (3,) [m/s2].
+        free: Result, per axis 1 where the feedback is free and 0 where it is limited, (3,).
+    """
+    for k in range(3):
+        acceleration[k] = (
+            gains[POSITION, k] * errors[GAP, k] + gains[VELOCITY, k] * errors[SPEED, k]
+        )
+    free[:] = 1.0
+    size = math.hypot(acceleration[0], acceleration[1])
+    if size > table[REACH_XY]:
+        acceleration[0] *= table[REACH_XY] / size
+        acceleration[1] *= table[REACH_XY] / size
+        free[0] = free[1] = 0.0
+    if abs(acceleration[2]) > table[REACH_Z]:
+        acceleration[2] = math.copysign(table[REACH_Z], acceleration[2])
+        free[2] = 0.0
+    for k in range(3):
+        acceleration[k] += gains[POSITION_INTEGRAL, k] * integral[k]
+
+
+@compiled()
+def integrate(table, gains, errors, free, integral):
+    """Advance the integrals by one period, unless the feedback is limited; bounded.
+
+    Args:
+        table: The load's table.
+        gains: (6, 3).
+        errors: (8, 3).
+        free: 0 where the feedback is limited, (3,).
+        integral: (6,), changed in place.
+    """
+    period = table[PERIOD]
+    for k in range(3):
+        most = table[MOST_Z] if k == 2 else table[MOST_XY]
+        gain = gains[POSITION_INTEGRAL, k]
+        if gain > 0.0:
+            grown = integral[k] + free[k] * period * errors[GAP, k]
+            integral[k] = min(max(grown, -most / gain), most / gain)
+        gain = gains[ATTITUDE_INTEGRAL, k]
+        if gain > 0.0:
+            grown = integral[3 + k] + free[2] * period * errors[TURN, k]
+            integral[3 + k] = min(max(grown, -table[MOST_TURN] / gain), table[MOST_TURN] / gain)
+
+
+@compiled()
+def demand(
+    order, table, gains, errors, integral, reference, added, free, share, motion, wrench, wanted
+):
+    """Write the force on the load and its angular acceleration, or a derivative of both.
+
+    Args:
+        order: 0, 1 or 2.
+        table: The load's table.
+        gains: (6, 3).
+        errors: (8, 3).
+        integral: (6,).
+        reference: Derivatives of the reference, (5, 4) or (5, 6).
+        added: Acceleration that `feedback` asks for, (3,).
+        free: Free horizontally and vertically, see `feedback`, (3,).
+        share: Share of position and of attitude feedback in the derivatives, (2,).
+        motion: Acceleration and jerk of the load, angular acceleration and its derivative, (4, 3);
+            of order k those up to k are used.
+        wrench: Result: force, world, in 0 to 2, (6,).
+        wanted: Result: angular acceleration in the load's frame, (3,).
+    """
+    for k in range(3):
+        p, d, i = gains[POSITION, k], gains[VELOCITY, k], gains[POSITION_INTEGRAL, k]
+        t, s, e = gains[ATTITUDE, k], gains[RATE, k], gains[ATTITUDE_INTEGRAL, k]
+        turn, spin, ahead = errors[TURN, k], errors[SPIN, k], errors[AHEAD, k]
+        gap, speed, slow = errors[GAP, k], errors[SPEED, k], reference[2, k] - motion[0, k]
+        lag = ahead - motion[2, k]
+        force = reference[2 + order, k]
+        if order == 0:
+            force += added[k]
+            wanted[k] = ahead + t * turn + s * spin + e * integral[3 + k]
+        elif order == 1:
+            force += free[k] * share[0] * (p * speed + d * slow + i * gap)
+            wanted[k] = errors[AHEAD_RATE, k] + share[1] * (t * spin + s * lag + e * turn)
+        else:
+            late, jerk = errors[AHEAD_RATE, k] - motion[3, k], reference[3, k] - motion[1, k]
+            force += free[k] * share[0] * (p * slow + d * jerk + i * speed)
+            wanted[k] = errors[AHEAD_SECOND, k] + share[1] * (t * lag + s * late + e * spin)
+        wrench[k] = table[MASS] * force
+    if order == 0:
+        wrench[2] += table[MASS] * table[GRAVITY]
+
+
+@compiled()
+def moment_of(inertia, w, alpha, wanted, wanted_rate, order, moment):
+    """Write J times an angular acceleration plus the gyroscopic moment, or their derivative.
+
+    Args:
+        inertia: (3, 3).
+        w: Body rate.
+        alpha: Angular acceleration; of order 2 its derivative is `wanted_rate`.
+        wanted: Angular acceleration that is wanted, or its derivative of this order, (3,).
+        wanted_rate: Derivative of `alpha`, used in order 2 alone.
+        order: 0, 1 or 2.
+        moment: Result, (3,).
+    """
+    own = times(inertia, wanted)
+    jw = times(inertia, w)
+    if order == 0:
+        turning = cross(w[0], w[1], w[2], jw[0], jw[1], jw[2])
+    else:
+        ja = times(inertia, alpha)
+        one = cross(alpha[0], alpha[1], alpha[2], jw[0], jw[1], jw[2])
+        two = cross(w[0], w[1], w[2], ja[0], ja[1], ja[2])
+        turning = (one[0] + two[0], one[1] + two[1], one[2] + two[2])
+        if order == 2:
+            b = wanted_rate
+            jb = times(inertia, b)
+            one = cross(b[0], b[1], b[2], jw[0], jw[1], jw[2])
+            two = cross(alpha[0], alpha[1], alpha[2], ja[0], ja[1], ja[2])
+            three = cross(w[0], w[1], w[2], jb[0], jb[1], jb[2])
+            turning = (
+                one[0] + 2.0 * two[0] + three[0],
+                one[1] + 2.0 * two[1] + three[1],
+                one[2] + 2.0 * two[2] + three[2],
+            )
+    for a in range(3):
+        moment[a] = own[a] + turning[a]

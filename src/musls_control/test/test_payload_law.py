@@ -1,0 +1,292 @@
+"""The payload controller on its ideal plant: exactness, convergence, allocation invariants."""
+
+import numpy as np
+import pytest
+from ideal_cables import IdealCables
+
+from musls_control.payload.allocation import share_out, shares_of, wrench_matrix
+from musls_control.payload.attitude_reference import attitude_reference
+from musls_control.payload.kernel import (
+    ALONG,
+    CABLE_COLUMNS,
+    DIRECTION_GAIN,
+    DIRECTION_RATE_GAIN,
+    DRONE_MASS,
+    FORCE,
+    MEMORY_ROWS,
+    PULL,
+    payload_forces,
+)
+from musls_control.payload.load_law import (
+    GRAVITY,
+    MASS,
+    MOST_TURN,
+    MOST_XY,
+    MOST_Z,
+    PERIOD,
+    REACH_XY,
+    REACH_Z,
+)
+from musls_description.rotations import from_roll_pitch_yaw, matrix_to_body
+
+G = 9.81
+NUMBERS = [1, 2, 3, 4, 6, 12]
+FULL, REFERENCE = np.ones(3), np.array([1.0, 0.0, 0.0])
+
+
+class Flight:
+    """A load on n cables of unequal length below unequal drones, and its controller."""
+
+    def __init__(self, n, ahead=FULL, integral=0.0):
+        rng = np.random.default_rng(n)
+        azimuth = 2.0 * np.pi * np.arange(n) / n
+        height = 0.0 if n == 1 else 0.1
+        radius = 0.0 if n == 1 else 0.4
+        self.arms = np.column_stack(
+            [radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, height)]
+        )
+        self.mass, self.inertia = (
+            1.5,
+            np.array([[0.05, 0.003, 0], [0.003, 0.06, 0.002], [0, 0.002, 0.09]]),
+        )
+        drones, lengths = rng.uniform(1.0, 1.6, n), rng.uniform(0.7, 1.3, n)
+        self.plant = IdealCables(self.mass, self.inertia, self.arms, drones, lengths, G)
+        spread = self.arms * [1.0, 1.0, 0.0] + [0.0, 0.0, 1.0]
+        self.up = spread / np.linalg.norm(spread, axis=1, keepdims=True)
+        self.shares = shares_of(self.arms, self.up * self.mass * G / n / self.up[:, 2:])
+        self.table = np.zeros(8)
+        self.table[[MASS, GRAVITY, PERIOD]] = self.mass, G, 0.005
+        self.table[[REACH_XY, REACH_Z, MOST_XY, MOST_Z, MOST_TURN]] = 50, 50, 2, 2, 20
+        self.cables = np.zeros((n, CABLE_COLUMNS))
+        self.cables[:, :3], self.cables[:, DRONE_MASS] = self.arms, drones
+        self.cables[:, DIRECTION_GAIN], self.cables[:, DIRECTION_RATE_GAIN] = 36.0, 12.0
+        rows = [[2, 2, 4], [3, 3, 4], [integral] * 3, [16, 16, 6], [8, 8, 5], [integral] * 3]
+        self.gains = np.array(rows, np.float64)
+        self.inertias = np.stack([self.inertia, np.linalg.inv(self.inertia)])
+        self.memory, self.integral = np.zeros((MEMORY_ROWS, n, 3)), np.zeros(6)
+        self.ahead = ahead
+
+    def force(self, state, reference):
+        payload_forces(
+            state, reference, self.table, self.inertias, self.gains, self.cables, self.shares,
+            self.ahead, self.integral, self.memory,
+        )  # fmt: skip
+        return self.memory[FORCE].copy()
+
+    def start(self, shift=0.0):
+        first = smooth(0.0)
+        return self.plant.place(first[0, :3] + shift, [1.0, 0.0, 0.0, 0.0], -self.up)
+
+    def fly(self, duration_s, state, reference, push=0.0):
+        """Errors of the load's position over time; a push acts on the drones [N]."""
+        errors = []
+
+        def control(time_s, state):
+            return self.force(state, reference(time_s)) + push
+
+        for k in range(round(duration_s / 0.005)):
+            time_s = 0.005 * k
+            errors.append(np.linalg.norm(state[0, :3] - reference(time_s)[0, :3]))
+            state = self.plant.step(state, time_s, 0.005, control)
+        return np.array(errors), state
+
+
+AMPLITUDE = np.array([1.0, 1.0, 0.5, 0.6, 0.2, 0.15])
+RATE = np.array([1.0, 1.3, 0.7, 0.5, 0.9, 1.1])
+PHASE = np.array([0.0, 0.5, 1.0, 0.3, 0.2, 0.7])
+
+
+def smooth(time_s, columns=6):
+    """A reference with all derivatives; roll and pitch of the load too."""
+    order = np.arange(5)[:, None]
+    values = AMPLITUDE * RATE**order * np.sin(RATE * time_s + PHASE + order * np.pi / 2.0)
+    return np.ascontiguousarray(values[:, :columns])
+
+
+def slowly(time_s):
+    """A gentle motion for loads that not all directions of rotation are controlled of."""
+    return smooth(0.5 * time_s, 4) * 0.5 ** np.arange(5)[:, None]
+
+
+def rest(time_s):
+    reference = np.zeros((5, 4))
+    reference[0, 2] = 1.0
+    return reference
+
+
+# ------------------------------------------------------------------------------------ allocation
+
+
+@pytest.mark.parametrize("n", NUMBERS)
+def test_cable_forces_add_up_to_the_wrench(n):
+    """Force always; moment in all directions that the attachments can turn the load about."""
+    rng = np.random.default_rng(5)
+    arms, preferred = rng.normal(size=(n, 3)), rng.normal(size=(n, 3)) + [0, 0, 5.0]
+    wrench, forces = rng.normal(size=6) * 3.0, np.empty((n, 3))
+    share_out(shares_of(arms, preferred), wrench, 0, forces)
+    found = wrench_matrix(arms) @ forces.ravel()
+    assert found[:3] == pytest.approx(wrench[:3], abs=1e-12)
+    missing = wrench[3:] - found[3:]
+    if n >= 3:
+        assert missing == pytest.approx(np.zeros(3), abs=1e-12)
+    elif n == 2:  # nothing turns the load about the line through both attachments
+        line = (arms[0] - arms[1]) / np.linalg.norm(arms[0] - arms[1])
+        about_line = np.outer(line, line) @ (wrench[3:] - np.cross(arms[0], wrench[:3]))
+        assert missing == pytest.approx(about_line, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, 4, 6, 12])
+def test_without_preference_the_forces_have_the_least_norm(n):
+    rng = np.random.default_rng(6)
+    arms, wrench, forces = rng.normal(size=(n, 3)), rng.normal(size=6), np.empty((n, 3))
+    share_out(shares_of(arms), wrench, 0, forces)
+    assert forces.ravel() == pytest.approx(np.linalg.pinv(wrench_matrix(arms)) @ wrench, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", NUMBERS)
+def test_preferred_forces_are_kept_for_their_own_wrench(n):
+    rng = np.random.default_rng(7)
+    arms, preferred = rng.normal(size=(n, 3)), rng.normal(size=(n, 3))
+    forces = np.empty((n, 3))
+    share_out(shares_of(arms, preferred), wrench_matrix(arms) @ preferred.ravel(), 0, forces)
+    assert forces == pytest.approx(preferred, abs=1e-12)
+
+
+# ------------------------------------------------------------------------------------- reference
+
+
+def test_body_rates_of_euler_angles_are_the_derivatives_of_the_attitude():
+    """R' = R hat(W) and its derivatives, against differences of the rotation matrix."""
+
+    def at(time_s):
+        attitude, rate = np.empty(4), np.empty((4, 3))
+        attitude_reference(smooth(time_s), attitude, rate)
+        return attitude, rate
+
+    attitude, rate = at(0.7)
+    yaw, roll, pitch = smooth(0.7)[0, 3:]
+    euler = np.array([roll, pitch, yaw])
+    assert np.abs(attitude @ from_roll_pitch_yaw(euler)) == pytest.approx(1.0, abs=1e-14)
+    h = 1e-5
+    before, after = at(0.7 - h), at(0.7 + h)
+    r = matrix_to_body(attitude).T
+    change = r.T @ (matrix_to_body(after[0]).T - matrix_to_body(before[0]).T) / (2.0 * h)
+    assert rate[0] == pytest.approx([change[2, 1], change[0, 2], change[1, 0]], abs=1e-8)
+    assert rate[1:] == pytest.approx((after[1][:3] - before[1][:3]) / (2.0 * h), abs=1e-7)
+
+
+def test_yaw_alone_is_the_same_with_four_and_with_six_columns():
+    four, six = smooth(0.4, 4), np.zeros((5, 6))
+    six[:, :4] = four
+    found = [np.empty(4), np.empty((4, 3)), np.empty(4), np.empty((4, 3))]
+    attitude_reference(four, found[0], found[1])
+    attitude_reference(six, found[2], found[3])
+    assert found[0] == pytest.approx(found[2], abs=1e-15)
+    assert found[1] == pytest.approx(found[3], abs=1e-14)
+
+
+# ------------------------------------------------------------------------------------------- law
+
+
+@pytest.mark.parametrize("n", NUMBERS)
+def test_at_rest_the_drones_carry_the_load_and_nothing_moves(n):
+    flight = Flight(n)
+    level = [1.0, 0.0, 0.0, 0.0]
+    flight.force(flight.plant.place([0.0, 0.0, 1.0], level, -flight.up), rest(0.0))
+    pulls = flight.memory
+    directions = -pulls[PULL] / np.linalg.norm(pulls[PULL], axis=1, keepdims=True)
+    state = flight.plant.place([0.0, 0.0, 1.0], level, directions)
+    force = flight.force(state, rest(0.0))
+    rate, tension = flight.plant.rate(state, force)
+    assert rate[:, 3:6] == pytest.approx(np.zeros((1 + n, 3)), abs=1e-12)
+    assert rate[0, 10:13] == pytest.approx(np.zeros(3), abs=1e-11)
+    assert tension == pytest.approx(np.linalg.norm(pulls[ALONG], axis=1), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", NUMBERS)
+def test_the_predicted_acceleration_is_that_of_the_plant(n):
+    """In any state: the load moves as the parts of the wanted forces along the cables make it."""
+    flight, rng = Flight(n), np.random.default_rng(11)
+    tilted = flight.up + 0.1 * rng.normal(size=(n, 3))
+    tilted /= np.linalg.norm(tilted, axis=1, keepdims=True)
+    turned = from_roll_pitch_yaw(np.array([0.1, -0.2, 0.4]))
+    state = flight.plant.place([0.1, 0.0, 1.0], turned, -tilted)
+    state[0, 3:6], state[0, 10:13] = rng.normal(size=3) * 0.3, rng.normal(size=3) * 0.5
+    gaps = state[0, :3] + flight.arms @ matrix_to_body(turned) - state[1:, :3]
+    along = gaps / np.linalg.norm(gaps, axis=1, keepdims=True)
+    speeds = state[0, 3:6] + np.cross(state[0, 10:13], flight.arms) @ matrix_to_body(turned)
+    across = 0.3 * rng.normal(size=(n, 3))
+    across -= np.sum(across * along, axis=1, keepdims=True) * along
+    state[1:, 3:6] = speeds + across
+    rate, _ = flight.plant.rate(state, flight.force(state, smooth(0.3)))
+    pulls = flight.memory[ALONG]
+    expected = pulls.sum(axis=0) / flight.mass - [0.0, 0.0, G]
+    assert rate[0, 3:6] == pytest.approx(expected, abs=1e-9)
+    w = state[0, 10:13]
+    moment = np.cross(flight.arms, pulls @ matrix_to_body(turned).T).sum(axis=0)
+    moment -= np.cross(w, flight.inertia @ w)
+    assert rate[0, 10:13] == pytest.approx(np.linalg.solve(flight.inertia, moment), abs=1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", NUMBERS)
+def test_errors_vanish_exponentially_and_tracking_is_then_exact(n):
+    """With everything fed forward: to rounding of the integration, not to a lag."""
+    flight = Flight(n)
+    errors, _ = flight.fly(14.0, flight.start(0.3), smooth if n >= 3 else slowly)
+    assert errors[:20].max() > 0.4
+    assert errors[-200:].max() < 1e-3
+    sixth, twelfth = errors[1100:1300].max(), errors[2300:2500].max()
+    slowest = 0.4 if n == 2 else 0.9  # the poles are -1 and -2; a bar also swings about itself
+    assert twelfth < sixth * np.exp(-slowest * 6.0)
+
+
+@pytest.mark.slow
+def test_tracking_of_a_smooth_motion_is_exact():
+    """Position and attitude to the rounding of the integration, once the start has died away."""
+    flight = Flight(3)
+    errors, _ = flight.fly(24.0, flight.start(0.1), smooth)
+    assert errors[-400:].max() < 1e-7
+
+
+@pytest.mark.slow
+def test_without_feed_forward_there_is_a_lag():
+    """What the code of RotorTM leaves out is what makes the difference."""
+    lagging, exact = (Flight(3, ahead).fly(14.0, Flight(3).start(), smooth)[0][-600:].max()
+                      for ahead in (np.zeros(3), FULL))  # fmt: skip
+    assert exact < 2e-5
+    assert lagging > 1e-2
+
+
+@pytest.mark.slow
+def test_integrals_remove_what_a_constant_push_leaves():
+    """Newtons on the drones that nobody knows of: an offset without, none with integrals."""
+    push = np.tile([0.5, 0.0, -0.4], (3, 1))
+    start = Flight(3).plant.place([0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], -Flight(3).up)
+    without, _ = Flight(3).fly(12.0, start, rest, push)
+    with_them, _ = Flight(3, REFERENCE, integral=0.8).fly(30.0, start, rest, push)
+    assert without[-1] > 0.05
+    assert with_them[-1] < 5e-3
+
+
+def test_integrals_stop_at_their_limit_and_while_the_feedback_is_limited():
+    flight = Flight(3, integral=1.0)
+    flight.table[[REACH_XY, REACH_Z]] = 0.5, 0.5
+    far = flight.plant.place([5.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], -flight.up)
+    for _ in range(50):
+        flight.force(far, rest(0.0))
+    assert flight.integral[0] == 0.0  # the feedback is limited: nothing is added up
+    flight.table[[REACH_XY, REACH_Z]] = 50.0, 50.0
+    for _ in range(1000):
+        flight.force(far, rest(0.0))
+    assert flight.integral[0] == pytest.approx(-2.0)  # gain 1: the largest acceleration
+
+
+def test_feedback_asks_for_no_more_than_its_limit():
+    flight = Flight(3)
+    flight.table[[REACH_XY, REACH_Z]] = 0.5, 0.25
+    far = flight.plant.place([5.0, -3.0, 9.0], [1.0, 0.0, 0.0, 0.0], -flight.up)
+    flight.force(far, rest(0.0))
+    total = flight.memory[PULL].sum(axis=0) / flight.mass - [0.0, 0.0, G]
+    assert np.hypot(total[0], total[1]) == pytest.approx(0.5)
+    assert total[2] == pytest.approx(-0.25)

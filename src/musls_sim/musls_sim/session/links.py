@@ -1,0 +1,131 @@
+"""Links to the drones that can be lost: what a flight stack does without set-points.
+
+PX4 in offboard mode follows its last set-point for COM_OF_LOSS_T, then its failsafe holds the place
+or lands (COM_OBL_RC_ACT); landed it disarms after COM_DISARM_LAND. The same for the ROS graph's
+stand-in for PX4 is in `px4_stand_in.commander`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.autopilot import Autopilot, DroneSetpoints
+from musls_control.estimate import Estimate
+from musls_control.landing import LandingTimer
+
+Array = NDArray[np.float64]
+
+COM_OF_LOSS_T_S = 1.0
+MPC_LAND_SPEED_M_S = 0.7
+
+
+@runtime_checkable
+class OwnFailsafe(Protocol):
+    """A flight stack with a failsafe of its own: a real PX4."""
+
+    def listen(self, drone: int, *, hears: bool) -> None:
+        """Let no set-points through to a drone (from 0), or let them through again."""
+
+
+class _Lost:
+    """A drone without a link.
+
+    Attributes:
+        since_s: When it was lost; None until the first step after it.
+        action: "hold" or "land".
+        told: What guidance says, whether it gets through or not, (12,).
+        heard: The last set-point that got through, (12,).
+        written: What was made of it, (12,).
+        hold: Place and yaw at which the failsafe began, (4,).
+    """
+
+    def __init__(self, action: str, row: Array) -> None:
+        self.since_s: float | None = None
+        self.action = action
+        self.told, self.heard, self.written = row.copy(), row.copy(), row.copy()
+        self.hold: Array | None = None
+        self.landing = LandingTimer()
+        self.disarmed = False
+
+
+class DroneLinks:
+    """A step of the session: replaces the set-points of drones that hear nothing."""
+
+    def __init__(
+        self,
+        setpoint: DroneSetpoints,
+        estimate: Estimate,
+        autopilot: Autopilot,
+        *,
+        guided: bool,
+    ) -> None:
+        """Connect.
+
+        Args:
+            setpoint: What guidance tells the drones, changed in place.
+            estimate: Where they are.
+            autopilot: Flies them.
+            guided: Whether the mission's set-points fly the drones, and not a controller.
+        """
+        self._setpoint, self._estimate, self._autopilot = setpoint, estimate, autopilot
+        self._guided = guided
+        self._lost: dict[int, _Lost] = {}
+
+    def refusal(self) -> str | None:
+        """See `events.Links.refusal`."""
+        if not self._guided:
+            return (
+                "a controller of one's own commands the drones directly; choose "
+                "controller.kind: formation"
+            )
+        if self._autopilot.has_sensors and not isinstance(self._autopilot, OwnFailsafe):
+            return "this autopilot cannot lose its link"
+        return None
+
+    def lose(self, drone: int, action: str) -> None:
+        """See `events.Links.lose`."""
+        if isinstance(self._autopilot, OwnFailsafe):
+            self._autopilot.listen(drone, hears=False)
+        elif drone not in self._lost:
+            self._lost[drone] = _Lost(action, self._setpoint.data[drone])
+
+    def restore(self, drone: int) -> None:
+        """See `events.Links.restore`."""
+        if isinstance(self._autopilot, OwnFailsafe):
+            self._autopilot.listen(drone, hears=True)
+        elif (lost := self._lost.pop(drone, None)) is not None:
+            self._note_told(lost, self._setpoint.data[drone])
+            self._setpoint.data[drone] = lost.told
+
+    def step(self, time_s: float) -> None:
+        """Replace the set-points of those that hear nothing."""
+        for drone, lost in self._lost.items():
+            row = self._setpoint.data[drone]
+            self._note_told(lost, row)
+            if lost.since_s is None:
+                lost.since_s = time_s
+            if time_s - lost.since_s < COM_OF_LOSS_T_S:
+                row[:] = lost.heard
+            else:
+                self._failsafe(drone, lost, time_s, row)
+            lost.written[:] = row
+
+    @staticmethod
+    def _note_told(lost: _Lost, row: Array) -> None:
+        if not np.array_equal(row, lost.written, equal_nan=True):
+            lost.told[:] = row
+
+    def _failsafe(self, drone: int, lost: _Lost, time_s: float, row: Array) -> None:
+        if lost.hold is None:
+            place = self._estimate.drones.position_enu_m[drone]
+            lost.hold = np.array([*place, lost.heard[9]])
+        landed = bool(self._autopilot.landed[drone])
+        lost.disarmed |= lost.landing.update(time_s, landed)
+        row[:] = np.nan
+        row[0:3], row[9] = lost.hold[:3], lost.hold[3]
+        row[10], row[11] = 0.0, 0.0 if lost.disarmed else lost.heard[11]
+        if lost.action == "land":
+            row[2], row[5] = np.nan, -MPC_LAND_SPEED_M_S

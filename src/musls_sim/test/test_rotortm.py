@@ -1,0 +1,104 @@
+"""RotorTM's systems, trajectories and control laws: Table III, noise, equilibrium."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from musls_control.formation import Cone
+from musls_description.errors import ConfigError
+from musls_description.library import load_system
+from musls_sim.scenario import load_scenario
+from musls_sim.sensors.estimation import Truth
+from musls_sim.session.session import Session
+
+SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
+PATHS = ("slalom13", "slalom20", "circle6", "circle10")
+PAPER_M = {
+    "single": (0.0407, 0.0124, 0.115, 0.0309),
+    "cables": (0.0114, 0.00539, 0.0439, 0.0166),
+    "rods": (0.0426, 0.0122, 0.148, 0.0462),
+}
+"""Table III without noise: position error of the load (root of the mean square) [m]."""
+
+
+def scenario_of(links, path, *overrides):
+    return load_scenario(SHIPPED / f"rotortm_{links}_{path}.yaml", overrides)
+
+
+def position_error_m(scenario, until_s=None):
+    """Root of the mean squared distance of the load from its reference in the stage [m]."""
+    stage, begin_s = scenario.mission.stages[0], scenario.mission.settle_s
+    end_s = begin_s + (stage.duration_s if until_s is None else until_s)
+    squares = []
+    with Session(scenario) as session:
+        while session.time_s < end_s:
+            session.advance(1)
+            if session.time_s >= begin_s:
+                error = session.state.position_enu_m[0] - session.reference.position_enu_m
+                squares.append(error @ error)
+    return float(np.sqrt(np.mean(squares)))
+
+
+@pytest.mark.parametrize("links", PAPER_M)
+def test_scenarios_are_those_of_the_paper(links):
+    durations = [scenario_of(links, path).mission.stages[0].duration_s for path in PATHS]
+    assert durations[:2] == pytest.approx([13.096409, 20.053377], abs=1e-6)
+    assert durations[2:] == pytest.approx([2 * 40 / 3 + 6, 2 * 8 + 10], abs=1e-6)
+
+
+def test_systems_are_those_of_the_paper():
+    trio, alone = load_system("rotortm_cables"), load_system("rotortm_single")
+    assert trio.load.mass_kg == 0.278 and alone.load.mass_kg == 0.07
+    for drone in (*trio.drones, *alone.drones):
+        assert drone.mass_kg == 0.25 and drone.max_thrust_n == pytest.approx(4.240, abs=1e-3)
+    mixed = load_system("rotortm_mixed")
+    thrusts = [drone.max_thrust_n for drone in mixed.drones]
+    assert thrusts == pytest.approx([4.240, 25.752, 12.488], abs=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("links", PAPER_M)
+@pytest.mark.parametrize("path", PATHS)
+def test_position_error_is_at_most_the_papers(links, path):
+    assert position_error_m(scenario_of(links, path)) <= PAPER_M[links][PATHS.index(path)]
+
+
+@pytest.mark.parametrize("links", PAPER_M)
+def test_the_first_seconds_of_the_slalom(links):
+    """The part that accelerates first, at the paper's error of the whole flight."""
+    assert position_error_m(scenario_of(links, "slalom20"), 3.0) <= PAPER_M[links][1]
+
+
+def test_noise_of_the_truth_has_its_size_and_keeps_quaternions_unit():
+    class Still:
+        motion = np.zeros((3, 16))
+        position_enu_m = motion[:, :3]
+        tension_n = np.zeros((2, 2))
+
+    Still.motion[:, 6:10] = 0.5
+    truth = Truth(Still, 1e-3, np.random.default_rng(0))
+    seen = []
+    for _ in range(4000):
+        truth.step(Still)
+        seen.append(truth.estimate.data.copy())
+    seen = np.array(seen)
+    assert np.allclose(np.linalg.norm(seen[:, :, 6:10], axis=2), 1.0, rtol=0, atol=1e-12)
+    spread = (seen - Still.motion).std(axis=(0, 1))
+    assert np.allclose(spread[[0, 1, 2, 3, 4, 5, 10, 11, 12]], 1e-3, rtol=0.05)
+    # Attitude: the angle between truth and estimate, 1e-3 rad per axis.
+    cosine = np.abs(seen[:, :, 6:10] @ np.full(4, 0.5))
+    angle = 2.0 * np.arccos(np.minimum(cosine, 1.0))
+    assert np.sqrt(np.mean(angle**2) / 3.0) == pytest.approx(1e-3, rel=0.03)
+    assert (seen[:, :, 13:] == 0.0).all()
+
+
+def test_places_of_the_formation():
+    cone = Cone(places_m=((-0.1, -0.2, 0.5), (0.3, 0.0, 0.6)))
+    assert np.allclose(cone.offsets_m(2), [[-0.1, -0.2, 0.5], [0.3, 0.0, 0.6]])
+    assert np.allclose(cone.azimuths_rad(2), [np.arctan2(-0.2, -0.1), 0.0])
+    spread = cone.offsets_m(2, np.array([1.0, 2.0]))
+    assert np.allclose(np.linalg.norm(spread[:, :2], axis=1), [1.0, 2.0])
+    assert np.allclose(spread[:, 2], [0.5, 0.6])
+    with pytest.raises(ConfigError, match="2 places for 3 drones"):
+        cone.offsets_m(3)
