@@ -71,8 +71,8 @@ def cables(draw, parts, ends):
     tabulated, rod = draw(st.integers(0, 4)) == 0, draw(st.integers(0, 3)) == 0
     if ei > 1e-3:  # what cannot be pushed together has next to no bending stiffness
         rod, tabulated, ea = True, False, max(ea, 1e3 * ei)
-    # Not stretched (or compressed) by more than a body of 1 kg at 5 m/s would do: no catapults.
-    most = min(0.2, 0.05 if tabulated else 5.0 / np.sqrt(ea))
+    # Not stretched (or compressed) by more than a body of 1 kg at 2 m/s would do: no catapults.
+    most = min(0.2, 0.02 if tabulated else 2.0 / np.sqrt(ea))
     slackness = draw(number(-most, most if rod else 0.3))
     velocities = [
         p.velocity_enu_m_s + np.cross(p.omega_enu_rad_s, p.rotation @ x)

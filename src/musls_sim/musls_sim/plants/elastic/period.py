@@ -220,6 +220,11 @@ def advance(
             # Not in steps without refinement: those of a search for an equilibrium.
             switched, rough = switched + losses[3], refinements > 0 and (rough or solved > 1)
             if not end_second(t, x, kept, (now - at) * period, switched, rough, losses):
+                if switched == 0.0 and level < refinements:  # too coarse for a smooth motion
+                    _give_up(t, x, kept, drive, mode, steps > 1 or fragile)
+                    level, steps, i, at, trial = level + 1, 2 * steps, 0, 0.0, 0
+                    mode = _START if fragile or again else _FIRST
+                    continue
                 mode, euler, before = _EULER, 0, stored_energy(t)
                 allowed = max(EULER_MADE * t.parameters[MADE_J], MADE_SHARE * moving_energy(t))
                 continue
