@@ -450,7 +450,8 @@ def listed(capsys, kind):
     assert main(["list", kind]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
-    rows = [line.split(maxsplit=1) for line in captured.out.splitlines()]
+    lines = captured.out.splitlines()
+    rows = [line.split(maxsplit=1) for line in lines if not line.startswith(" ")]  # no parameters
     assert all(len(row) == 2 for row in rows), "each has a description"
     return [name for name, _ in rows]
 

@@ -103,7 +103,6 @@ def test_a_winch_leaves_the_formation():
         ("cables.0.elastik", {}, ["unknown key 'cables.0.elastik'", "elastic"]),
         ("winches.0.cable", 9, ["winches.0", "cable 9", "3 cables"]),
         ("winches.0.end", 3, ["winches.0.end = 3"]),
-        ("winches.0.end", 2, ["winches.0", "end 2 of cable_1 is clamped"]),
         ("winches.0.kind", "drum", ["winches.0", "radius_m and inertia_kg_m2"]),
         ("winches.0.radius_m", 0.1, ["winches.0", "belongs to kind: drum"]),
         ("winches", [{"cable": 2, "end": 2}], ["wheels.0", "taken already by winches.0"]),

@@ -24,7 +24,7 @@ def tensions_figure(recording: Recording, slack_threshold_n: float) -> Figure:
     figure = style.new_figure(0.8 + stages.LABEL_HEIGHT_IN + 0.82 * len(cables))
     axes = figure.subplots(len(cables), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     handles = style.body_handles(cables)
-    handles.append(Line2D([], [], color=style.FAINT, lw=1.2, label="at the drone"))
+    handles.append(Line2D([], [], color=style.FAINT, lw=1.2, label="at end 2 (the drone)"))
     handles.append(Patch(color=_SLACK, label=f"slack (below {slack_threshold_n:.2g} N)"))
     top_in = style.legend_on_top(figure, handles) + stages.LABEL_HEIGHT_IN
     style.margins(figure, 0.6, 0.38, 0.4, top_in, hspace=0.18)
