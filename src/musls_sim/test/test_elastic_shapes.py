@@ -252,3 +252,29 @@ def test_end_moment_bends_a_rod_into_a_circle():
     forward = engine.tables.bodies[1, c.BR : c.BR + 9].reshape(3, 3)[:, 0]
     assert forward == pytest.approx([0.0, 1.0, 0.0], abs=1e-6)
     assert engine.energy_j()[3] == pytest.approx(moment**2 / 2.0, rel=1e-6)
+
+
+def buckling_load(segments, factor, first=0.80, second=0.88):
+    """Load under which a column of the case studies' rod gives way, its foot clamped.
+
+    A small force across deflects the tip by w(P); 1 / w falls to 0 at the buckling load, almost on
+    a straight line (Southwell).
+    """
+    ei, length, across = 1.74673, 0.75, 1e-6
+    guess = np.pi**2 * ei / (4.0 * length**2) * (0.82 if factor == 1.0 and segments == 5 else 1.0)
+    loads = np.array([first, second]) * guess
+    inverse = []
+    for load in loads:
+        rig = beam_rig(segments, ei=ei, length=length, clamp_factor=factor)
+        engine = bent(rig, (-load, across, 0.0))
+        inverse.append(across / engine.body(1, c.BX)[1])
+    return loads[0] + inverse[0] * (loads[1] - loads[0]) / (inverse[0] - inverse[1])
+
+
+def test_a_column_buckles_at_eulers_load():
+    """Discrete n = 5 with hinges EI / l: 6.2893 N; converges to pi^2 EI / (4 L^2) = 7.662 N."""
+    assert buckling_load(5, 1.0) == pytest.approx(6.2893, rel=2e-3)
+    euler = np.pi**2 * 1.74673 / (4.0 * 0.75**2)
+    errors = [1.0 - buckling_load(n, 2.0) / euler for n in (5, 10)]
+    assert abs(errors[0]) < 0.02
+    assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.25)

@@ -40,14 +40,12 @@ def collect_state(motion, selected, dt, state):
         state: `PlantState.motion`: position, velocity, quaternion (sign kept continuous in time),
             body rate, acceleration; overwritten, (n, 16).
     """
-    q = np.empty(4)
     for i in range(selected.shape[0]):
         m, s = motion[selected[i]], state[i]
-        q[0], q[1], q[2], q[3] = from_matrix(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
-        dot = q[0] * s[6] + q[1] * s[7] + q[2] * s[8] + q[3] * s[9]
+        w, x, y, z = from_matrix(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
+        dot = w * s[6] + x * s[7] + y * s[8] + z * s[9]
         sign = -1.0 if dot < 0.0 else 1.0
-        for k in range(4):
-            s[6 + k] = sign * q[k]
+        s[6], s[7], s[8], s[9] = sign * w, sign * x, sign * y, sign * z
         for k in range(3):
             v = m[VELOCITY + k]
             s[13 + k] = (v - s[3 + k]) / dt if dt > 0.0 else 0.0

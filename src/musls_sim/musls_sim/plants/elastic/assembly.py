@@ -190,9 +190,25 @@ def lump_forces(kind, cable, nodes, segments, i, ground, wind, dh, work):
     if node[XS + 2] < ground and 0 < i < count:
         lost = _ground(node, ground, share, dh, work)
     if cable[DRAG_ACROSS] > 0.0 or cable[DRAG_ALONG] > 0.0:
-        t = segments[begin + max(i - 1, 0), DIRECTION : DIRECTION + 3]
+        t = work[6:9]
+        _along(segments, begin + i - 1, begin + i, i > 0, i < count, t)
         blown = _air(node, t, share, cable, wind, dh, work)
     return lost, blown
+
+
+@compiled()
+def _along(segments, before, after, has_before, has_after, t):
+    """Direction of the cable at a node: the mean of the segments beside it that are not broken."""
+    t[:] = 0.0
+    for k in range(3):
+        if has_before and segments[before, ALIVE] > 0.0:
+            t[k] += segments[before, DIRECTION + k]
+        if has_after and segments[after, ALIVE] > 0.0:
+            t[k] += segments[after, DIRECTION + k]
+    size = np.sqrt(t[0] * t[0] + t[1] * t[1] + t[2] * t[2])
+    if size > 1e-9:  # folded flat, or broken on both sides: no direction, all drag is across
+        for k in range(3):
+            t[k] /= size
 
 
 @compiled()

@@ -54,8 +54,9 @@ BODY_COLUMNS = 218
 
 # Integers of a body.
 # B_DOF is the first row in the matrix of the bodies, -1 for leaves and prescribed bodies.
-B_DOF, B_DRONE, B_FIRST_CORNER, B_CORNERS, B_FREE = 0, 1, 2, 3, 4
-BODY_INTEGERS = 5
+# B_INDEX is the row itself.
+B_DOF, B_DRONE, B_FIRST_CORNER, B_CORNERS, B_FREE, B_INDEX = 0, 1, 2, 3, 4, 5
+BODY_INTEGERS = 6
 
 # Corners that can touch the ground.
 C_PLACE, C_ANCHOR, C_ACTIVE, C_BODY, C_FORCE, C_TRIAL, C_TOUCHED = 0, 3, 5, 6, 7, 10, 11

@@ -7,6 +7,7 @@ import numpy as np
 from musls_description.compiled import compiled
 from musls_sim.plants.bodies import collect_state
 from musls_sim.plants.elastic.columns import (
+    B_INDEX,
     END_FORCE_A,
     END_FORCE_B,
     FIRST_NODE,
@@ -64,6 +65,6 @@ def collect_cables(kinds, cables, nodes, segments, gravity, force, peak):
 
 
 @compiled()
-def collect_bodies(motion, dt, shown):
+def collect_bodies(motion, numbers, dt, shown):
     """State of all bodies, see `plants.bodies.collect_state`."""
-    collect_state(motion, np.arange(motion.shape[0]), dt, shown)
+    collect_state(motion, numbers[:, B_INDEX], dt, shown)

@@ -18,6 +18,7 @@ from musls_sim.plants.elastic.columns import (
     GRAVITY,
     ITERATIONS,
     JUMPED,
+    MADE_J,
     PEAK,
     T_BEGIN,
     T_FIRST,
@@ -29,6 +30,7 @@ from musls_sim.plants.elastic.stage import solve_stage
 from musls_sim.plants.elastic.step import (
     EULER_STEPS,
     GAMMA,
+    MADE_SHARE,
     MOST_SOLUTIONS,
     begin_euler,
     begin_first,
@@ -37,7 +39,10 @@ from musls_sim.plants.elastic.step import (
     end_euler,
     end_second,
     end_start,
+    gained,
+    moving_energy,
     rewind,
+    stored_energy,
 )
 from musls_sim.plants.elastic.tables import Drive, unpack
 
@@ -54,6 +59,12 @@ FINEST_SHARE = 1.0 / 64.0
 
 COARSE = 0.2
 """Change of tension over break force in a step that is refined, if it gets past half of it."""
+
+EULER_MADE = 10.0
+"""Energy that implicit Euler steps may make, over what a step may: with more, steps are halved.
+
+They take energy where the forces pull back; a rod that folds has forces that do not.
+"""
 
 MOST_TRIALS = 200
 """Trials of a step that ends at a break."""
@@ -174,7 +185,7 @@ def advance(
     elif again:
         kept[1] = x[:changing]
     mode, level, i, euler, trial = _START if again else _FIRST, 0, 0, 0, 0
-    at, now, switched = 0.0, 0.0, 0.0
+    at, now, switched, before, allowed, rough = 0.0, 0.0, 0.0, 0.0, 0.0, False
     while start or i < steps:
         if mode == _FIRST and trial == 0:
             now = (i + 1) / steps
@@ -189,12 +200,12 @@ def advance(
                 return -1
             _give_up(t, x, kept, drive, mode, steps > 1 or fragile)
             level, steps, i, at, trial = level + 1, 2 * steps, 0, 0.0, 0
-            mode = _START if fragile else _FIRST
+            mode = _START if fragile or again else _FIRST
             continue
         react(t.bodies, t.numbers, t.kinds, t.cables, t.nodes, t.parameters[GRAVITY])
         react_shafts(t)
         if mode == _FIRST:
-            mode, switched = _SECOND, losses[3]
+            mode, switched, rough = _SECOND, losses[3], solved > 1
             if fragile:
                 note_tensions(t, T_FIRST)
             continue
@@ -206,8 +217,16 @@ def advance(
                 rewind(t, drive)
                 mode = _FIRST
                 continue
-            if not end_second(t, x, kept, (now - at) * period, switched + losses[3], losses):
-                mode, euler = _EULER, 0
+            # Not in steps without refinement: those of a search for an equilibrium.
+            switched, rough = switched + losses[3], refinements > 0 and (rough or solved > 1)
+            if not end_second(t, x, kept, (now - at) * period, switched, rough, losses):
+                if switched == 0.0 and level < refinements:  # too coarse for a smooth motion
+                    _give_up(t, x, kept, drive, mode, steps > 1 or fragile)
+                    level, steps, i, at, trial = level + 1, 2 * steps, 0, 0.0, 0
+                    mode = _START if fragile or again else _FIRST
+                    continue
+                mode, euler, before = _EULER, 0, stored_energy(t)
+                allowed = max(EULER_MADE * t.parameters[MADE_J], MADE_SHARE * moving_energy(t))
                 continue
         elif mode == _EULER:
             end_euler(t, dh, losses)
@@ -215,6 +234,11 @@ def advance(
             if euler < EULER_STEPS:
                 continue
             t.sums[EULER] += 1.0
+            if level < refinements and gained(t, before) > allowed:
+                _give_up(t, x, kept, drive, mode, steps > 1 or fragile)
+                level, steps, i, at, trial = level + 1, 2 * steps, 0, 0.0, 0
+                mode = _START if fragile or again else _FIRST
+                continue
         else:
             end_start(t, losses)
         if mode != _START:
@@ -266,4 +290,4 @@ def _collect(t, dt):
     """What the plant shows."""
     gravity = t.parameters[GRAVITY]
     collect_cables(t.kinds, t.cables, t.nodes, t.segments, gravity, t.force, t.peak)
-    collect_bodies(t.motion, dt, t.shown)
+    collect_bodies(t.motion, t.numbers, dt, t.shown)

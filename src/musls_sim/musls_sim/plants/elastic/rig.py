@@ -358,7 +358,7 @@ def _body_tables(rig: Rig) -> tuple[Array, NDArray[np.int64], Array, int]:
         p[c.BL : c.BL + 3] = world @ body.omega_enu_rad_s
         n[c.B_DOF] = 6 * order.index(b) if b in order else -1
         n[c.B_FREE] = not body.prescribed
-        n[c.B_DRONE] = body.drone
+        n[c.B_DRONE], n[c.B_INDEX] = body.drone, b
         n[c.B_FIRST_CORNER], n[c.B_CORNERS] = len(corners), len(body.corners_m)
         if len(body.corners_m):
             p[c.B_RADIUS] = np.linalg.norm(body.corners_m, axis=1).max()

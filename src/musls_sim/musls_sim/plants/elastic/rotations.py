@@ -101,14 +101,14 @@ def similar(r, inertia, out):
 @compiled()
 def orthonormalise(r):
     """Remove rounding from a rotation matrix, in place: one step of R (3 I - R^T R) / 2."""
-    g = np.empty(6)
-    n = 0
-    for i in range(3):
-        for j in range(i, 3):
-            g[n] = r[i] * r[j] + r[3 + i] * r[3 + j] + r[6 + i] * r[6 + j]
-            n += 1
+    xx = r[0] * r[0] + r[3] * r[3] + r[6] * r[6]
+    xy = r[0] * r[1] + r[3] * r[4] + r[6] * r[7]
+    xz = r[0] * r[2] + r[3] * r[5] + r[6] * r[8]
+    yy = r[1] * r[1] + r[4] * r[4] + r[7] * r[7]
+    yz = r[1] * r[2] + r[4] * r[5] + r[7] * r[8]
+    zz = r[2] * r[2] + r[5] * r[5] + r[8] * r[8]
     for i in range(3):
         x, y, z = r[3 * i], r[3 * i + 1], r[3 * i + 2]
-        r[3 * i] = 1.5 * x - 0.5 * (x * g[0] + y * g[1] + z * g[2])
-        r[3 * i + 1] = 1.5 * y - 0.5 * (x * g[1] + y * g[3] + z * g[4])
-        r[3 * i + 2] = 1.5 * z - 0.5 * (x * g[2] + y * g[4] + z * g[5])
+        r[3 * i] = 1.5 * x - 0.5 * (x * xx + y * xy + z * xz)
+        r[3 * i + 1] = 1.5 * y - 0.5 * (x * xy + y * yy + z * yz)
+        r[3 * i + 2] = 1.5 * z - 0.5 * (x * xz + y * yz + z * zz)

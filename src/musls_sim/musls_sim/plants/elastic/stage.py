@@ -373,7 +373,8 @@ def solve_stage(t, dh, s, drive, iterations, losses):
                 worst = max(worst, _move_plain_cable(t, c, dh, part, losses))
         for b in range(n_bodies):
             if numbers[b, B_FREE]:
-                bodies[b, RIGHT : RIGHT + 6] *= part
+                for k in range(RIGHT, RIGHT + 6):
+                    bodies[b, k] *= part
                 correct(bodies[b], dh)
         note_ends(kinds, nodes, dh)
         place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period)

@@ -89,6 +89,9 @@ MOST_SOLUTIONS = 24
 EULER_STEPS = 4
 """Implicit Euler steps in place of a step that makes energy."""
 
+MADE_SHARE = 5e-3
+"""Share of what moves and is bent that a step may make where nothing begins to carry."""
+
 START_STEP_S = 1e-6
 """Length of the implicit Euler step that gives the accelerations of a start."""
 
@@ -289,7 +292,8 @@ def rewind(t, drive):
 
 
 @compiled()
-def _energy(t):
+def stored_energy(t):
+    """Energy of the state [J]."""
     energy = t.work[52:56]
     energy[:] = 0.0
     set_lengths(t, True)
@@ -298,7 +302,7 @@ def _energy(t):
 
 
 @compiled()
-def end_second(t, x, kept, h, switched, losses):
+def end_second(t, x, kept, h, switched, rough, losses):
     """Count the second stage; its end becomes the state unless the step makes energy from nothing.
 
     Args:
@@ -307,23 +311,39 @@ def end_second(t, x, kept, h, switched, losses):
         kept: Room for a copy of what changes.
         h: Length of the step [s].
         switched: Segments and corners that began or ceased to carry within the step.
+        rough: Whether a stage took more than one solution.
         losses: Of the second stage.
 
     Returns:
         False if it made energy; the state is that before the step then.
     """
-    sums, old = t.sums, t.old_sums
-    _count(t.bodies, t.numbers, BVS, BWS, sums, D * h, losses)
-    gained = 0.0
-    if switched > 0.0:
+    _count(t.bodies, t.numbers, BVS, BWS, t.sums, D * h, losses)
+    held = switched > 0.0 or rough
+    before = allowed = 0.0
+    if held:
         kept[1] = x[: kept.shape[1]]
-        gained = sums[LOSS_CABLES] - old[LOSS_CABLES] + sums[LOSS_GROUND] - old[LOSS_GROUND]
-        gained -= sums[WORK] - old[WORK] + _energy(t)
+        before, allowed = stored_energy(t), t.parameters[MADE_J]
+        if switched == 0.0:
+            allowed = max(allowed, MADE_SHARE * moving_energy(t))
     _settle(t)
-    if switched > 0.0 and gained + _energy(t) > t.parameters[MADE_J]:
+    if held and gained(t, before) > allowed:
         x[: kept.shape[1]] = kept[1]
-        sums[:] = old
+        t.sums[:] = t.old_sums
         return False
     t.losses[:] = losses
     t.speed[:] = t.stage_speed
     return True
+
+
+@compiled()
+def moving_energy(t):
+    """Energy in motion, stretch and bending, after `stored_energy` [J]."""
+    return t.work[52] + t.work[54] + t.work[55]
+
+
+@compiled()
+def gained(t, before):
+    """Energy that a step made from nothing [J], given that before it."""
+    sums, old = t.sums, t.old_sums
+    made = stored_energy(t) - before - (sums[WORK] - old[WORK])
+    return made + sums[LOSS_CABLES] - old[LOSS_CABLES] + sums[LOSS_GROUND] - old[LOSS_GROUND]
