@@ -66,6 +66,8 @@ def test_a_wrong_reference_point_shows(flown, tmp_path):
         (["--fit", "damping", "--cable-model", "rod", "--cable-model", "chain"], "takes one"),
         (["--cable-model", "chian"], "did you mean 'chain'"),
         (["--cable-model", "chain:0"], "from 1 to 1000"),
+        (["--cable-model", "elastic:x"], "from 1 to 1000"),
+        (["--cable-model", "rigid_rods"], "leave nothing to predict"),
         (["--with-fit", "pyproject.toml"], "not the fit.json"),
     ],
 )
@@ -109,7 +111,7 @@ def test_fit_then_replay_another_way_with_it(flown, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_cable_models_side_by_side(flown, tmp_path, capsys):
-    models = ["chain:3", "rod", "massless", "spring"]
+    models = ["chain:3", "rod", "elastic:3", "massless", "spring"]
     options = [word for model in models for word in ("--cable-model", model)]
     numbers = replayed(flown, tmp_path / "out", "--step", "0.004", *options)
     assert list(numbers) == models

@@ -252,7 +252,7 @@ def test_tracking_of_a_smooth_motion_is_exact():
 @pytest.mark.slow
 def test_without_feed_forward_there_is_a_lag():
     """What the code of RotorTM leaves out is what makes the difference."""
-    lagging, exact = (Flight(3, ahead).fly(14.0, Flight(3).start(), smooth)[0][-600:].max()
+    lagging, exact = (Flight(3, ahead).fly(20.0, Flight(3).start(), smooth)[0][-600:].max()
                       for ahead in (np.zeros(3), FULL))  # fmt: skip
     assert exact < 2e-5
     assert lagging > 1e-2

@@ -19,6 +19,7 @@ from musls_description.rotations import yaw_of
 from musls_description.spawn import hanging_equilibrium, slung_between
 from musls_description.spawn.configuration import Configuration
 from musls_description.system import SlungLoadSystem
+from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import Plant
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.massless.start import Motion as Start
@@ -29,11 +30,14 @@ from musls_sim.plants.spring_cables import SpringCablePlant
 Array = NDArray[np.float64]
 
 CHAIN = "chain"
+ELASTIC = "elastic"
 
 CABLE_MODELS = {
     CHAIN: "rigid links with universal joints, as many as the system has (the seed paper's)",
     "chain:N": "the same with N links and the joints' damping as given (a bending damping scales)",
     "rod": "one rigid link: a rigid bar between two joints, chain:1",
+    ELASTIC: "stretchable, with mass, taut or slack; segments as many as the system has links",
+    "elastic:N": "the same with N segments",
     "massless": "inextensible and massless, taut or slack (the plant of that name)",
     "spring": "massless spring and damper that only pulls; replay from the air only",
 }
@@ -50,11 +54,16 @@ def with_links(system: SlungLoadSystem, model: str) -> SlungLoadSystem:
     Raises:
         ConfigError: There is no such model.
     """
-    if model in (CHAIN, "massless", "spring"):
+    if model in (CHAIN, ELASTIC, "massless", "spring"):
         return system
+    if model == "rigid_rods":
+        raise ConfigError(
+            "cable model 'rigid_rods': rods make load and drones one body, so drones that are "
+            "moved as recorded leave nothing to predict; choose rod for bars between joints"
+        )
     name, colon, number = model.partition(":")
     links = 1 if model == "rod" else None
-    if name == CHAIN and colon:
+    if name in (CHAIN, ELASTIC) and colon:
         if not number.isdecimal() or not 1 <= int(number) <= 1000:
             raise ConfigError(f"cable model '{model}': links must be a number from 1 to 1000")
         links = int(number)
@@ -99,8 +108,7 @@ def plant_at_start(
             return MasslessPlant(system, lying, ground_height_enu_m=ground, **options), orientation
         turn = Rotation.from_rotvec([0.0, 0.0, yaw]).as_matrix()
         start = slung_between(system, load, turn, position, yaws, spec.gravity_m_s2)
-        grounded = DartPlant(system, start, ground_height_enu_m=ground, **options)
-        return grounded, grounded.state.orientation_wxyz[1:].copy()
+        return _with_mass(model, system, start, ground, options)
     straight = weightless(system) if massless else system
     start = _hanging(straight, position, spec.gravity_m_s2, yaw, yaws)
     if massless:
@@ -110,7 +118,20 @@ def plant_at_start(
     if model == "spring":
         at = start.load_position_enu_m, start.load_rotation
         return SpringCablePlant(system, *at, (position, orientation), **options), orientation
-    plant = DartPlant(system, start, ground_height_enu_m=None, **options)
+    return _with_mass(model, system, start, None, options)
+
+
+def _with_mass(
+    model: str,
+    system: SlungLoadSystem,
+    start: Configuration,
+    ground_height_enu_m: float | None,
+    options: _Options,
+) -> tuple[Plant, Array]:
+    """A plant whose cables have mass, chains or elastic ones, and its drones' attitudes."""
+    of_links = not model.startswith(ELASTIC)
+    make: type[DartPlant | ElasticPlant] = DartPlant if of_links else ElasticPlant
+    plant = make(system, start, ground_height_enu_m=ground_height_enu_m, **options)
     return plant, plant.state.orientation_wxyz[1:].copy()
 
 

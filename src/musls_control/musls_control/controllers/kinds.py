@@ -23,6 +23,7 @@ CONTROLLERS: Registry[Any] = Registry(
     "musls.controllers",
     {
         "payload": "musls_control.controllers.payload:PayloadSpec",
+        "pid": "musls_control.controllers.pid:PidSpec",
         "rotortm": "musls_control.controllers.rotortm:RotorTmSpec",
     },
 )

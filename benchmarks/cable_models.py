@@ -1,0 +1,156 @@
+"""Which cable model is worth its cost: error against real flights, and time of a period.
+
+Errors are those of `musls replay`: the drones are moved as recorded, the load is predicted and
+compared with the recorded one. Every flight is replayed with every model, once with nothing known
+of the recording but where its origin lies ("start"), once with origin, tilt and delay of the
+recorded load as the fit of docs/replay.md found them in the SHM ("recording").
+
+The cost is that of a whole control period of the plant with flying drones (paper's trio, hovering
+start, push on the load), of fresh plants in turns with the bare DART step of the trio with 15
+links, so that a noisy machine slows all alike; and of the same lying on the ground, cables slack.
+
+    .venv/bin/python benchmarks/cable_models.py ../shared/flights/flight_2136_*.csv
+    .venv/bin/python benchmarks/cable_models.py --models massless elastic --rounds 0 flight.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from musls_analysis.comparison.errors import geodesic_error_rad
+from musls_analysis.recordings.readers import read_recording
+from musls_analysis.replay import Replay, ReplaySpec
+from musls_analysis.replay.cable_models import with_links
+from musls_analysis.replay.replay import ReplayResult
+from musls_description.errors import ConfigError
+from musls_description.library import load_system
+from musls_description.spawn import hanging_equilibrium
+from musls_description.system import SlungLoadSystem
+from musls_sim.physics import PhysicsSpec
+from musls_sim.plants import PLANTS
+from musls_sim.plants.interface import EventSource, Plant, PlantInputs, PlantSetup
+from musls_sim.plants.rigid_links.dart_plant import DartPlant
+from musls_sim.start import StartSpec
+
+REPLAYED = ["chain", "chain:5", "rod", "elastic", "elastic:5", "massless", "spring"]
+FLOWN = ["chain", "chain:5", "rod", "elastic", "elastic:5", "massless", "rigid_rods"]
+
+ORIGIN = {"load": (0.0, 0.0, -0.07)}
+KNOWN = {
+    "start": ReplaySpec(physics_step_s=0.004, offsets_m=ORIGIN),
+    "recording": ReplaySpec(
+        physics_step_s=0.004,
+        offsets_m={"load": (-0.025, 0.026, -0.073)},
+        load_tilt_rad=(0.134, 0.052, 0.012),
+        load_delay_s=-0.05,
+    ),
+}
+TURN = 125  # control periods, half a second
+
+
+def replayed(path: Path, known: str, models: list[str]) -> None:
+    """Print a row per model for one flight."""
+    engaging = "engage" in path.stem  # its cables go taut within the first second
+    spec = dataclasses.replace(KNOWN[known], lead_in_s=0.5 if engaging else 2.0)
+    replay = Replay(read_recording(path), spec)
+    system = load_system("x500_trio_swivel")
+    first: ReplayResult | None = None
+    for model in models:
+        try:
+            result = replay.run(system, cable_model=model)
+        except ConfigError as error:  # bars and springs do not lie slack on the ground
+            print(f"{path.stem:20} {known:10} {model:10} {error}", flush=True)
+            continue
+        first = first or result
+        apart = result.load.position_enu_m - first.load.position_enu_m
+        turned = geodesic_error_rad(result.load.orientation_wxyz, first.load.orientation_wxyz)
+        print(
+            f"{path.stem:20} {known:10} {model:10} "
+            f"{1e3 * result.translational_error_m:7.1f} mm "
+            f"{np.degrees(result.geodesic_error_rad):6.1f} deg   "
+            f"{1e3 * np.linalg.norm(apart, axis=1).mean():7.1f} mm "
+            f"{np.degrees(turned.mean()):6.1f} deg   "
+            f"{np.quantile(result.tension_n, 0.99):6.1f} N   "
+            f"{100 * result.audit.relative_error:6.2f} %",
+            flush=True,
+        )
+
+
+def flown(model: str, start: str) -> tuple[Plant, PlantInputs]:
+    """A plant of the trio, hanging in the air or lying on the ground, and what holds it there."""
+    system = load_system("x500_trio")
+    assert isinstance(system, SlungLoadSystem)
+    kind = model.partition(":")[0]
+    if kind not in ("massless", "rigid_rods"):
+        system = with_links(system, model)
+    name = {"chain": "rigid_links", "rod": "rigid_links"}.get(kind, kind)
+    azimuth = np.arange(3) * 2.0 * np.pi / 3.0
+    places = np.column_stack([np.cos(azimuth), np.sin(azimuth), np.full(3, 3.2)])
+    rest = hanging_equilibrium(system, places)
+    setup = PlantSetup(system, StartSpec(kind=start), PhysicsSpec(step_size_s=0.004), rest)
+    plant, inputs = PLANTS[name](setup), PlantInputs.zeros(system)
+    inputs.rotor_command_rad_s[:] = plant.state.rotor_speed_rad_s
+    return plant, inputs
+
+
+def turn_us(model: str, start: str) -> float:
+    """Mean time of a control period in a turn, of a fresh plant whose first period is over."""
+    plant, inputs = flown(model, start)
+    plant.step(inputs)
+    inputs.wrench_enu[0, 3] = 0.3 if start == "air" else 0.0
+    begin = perf_counter()
+    for _ in range(TURN):
+        plant.step(inputs)
+    spent = perf_counter() - begin
+    if isinstance(plant, EventSource):
+        assert start == "ground" or not plant.happened, "a cable went slack in hover"
+    return 1e6 * spent / TURN
+
+
+def costs(models: list[str], rounds: int) -> None:
+    """Print time of a period and its ratio to the bare DART step."""
+    yardstick, _ = flown("chain", "air")
+    assert isinstance(yardstick, DartPlant)
+    for start in ("air", "ground"):
+        times: dict[str, list[float]] = {model: [] for model in models}
+        bare = []
+        for _ in range(rounds):
+            bare.append(yardstick.bare_step_us(repetitions=15))
+            for model in models:
+                times[model].append(turn_us(model, start))
+        print(f"{start}: bare DART step {np.median(bare):.1f} us, fastest {min(bare):.1f}")
+        for model, us in times.items():
+            print(
+                f"  {model:10} {np.median(us):8.1f} us, fastest {min(us):8.1f}   over bare: "
+                f"{np.median(np.array(us) / bare):6.2f}, fastest {min(us) / min(bare):6.2f}",
+                flush=True,
+            )
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("flights", nargs="*", type=Path)
+    parser.add_argument("--models", nargs="*", help="of the replays and of the flown plants")
+    parser.add_argument("--known", nargs="*", default=list(KNOWN), choices=list(KNOWN))
+    parser.add_argument("--rounds", type=int, default=30, help="turns of the cost; 0 for none")
+    given = parser.parse_args()
+    if given.flights:
+        print(
+            "flight               known      model      load error           "
+            "from the first model   99 % tension   energy audit"
+        )
+    for path in given.flights:
+        for known in given.known:
+            replayed(path, known, given.models or REPLAYED)
+    if given.rounds:
+        costs([m for m in given.models or FLOWN if m != "spring"], given.rounds)
+
+
+if __name__ == "__main__":
+    main()
