@@ -10,6 +10,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 from elastic_rigs import G, anchor, hanging_rig, point_mass, run, straight
+from numba.core.runtime import _nrt_python, rtsys
 
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.engine import Engine
@@ -75,6 +76,22 @@ def test_a_swinging_line_moves_as_in_mujoco():
     assert errors[2] < 5e-4
     assert errors[0] / errors[1] > 3.0
     assert errors[1] / errors[2] > 3.0
+
+
+def test_a_step_allocates_nothing():
+    """numba makes a handle for each of the 8 arrays of a call, and nothing else."""
+    periods = 50
+    for ei in (0.0, 0.01):
+        engine = Engine(hanging_rig(10, mass=0.2, tip=0.5, ea=1e4, ei_n_m2=ei))
+        engine.step()
+        _nrt_python.memsys_enable_stats()
+        try:
+            before = rtsys.get_allocation_stats()
+            run(engine, periods * engine.period_s)
+            after = rtsys.get_allocation_stats()
+        finally:
+            _nrt_python.memsys_disable_stats()
+        assert after.alloc - before.alloc == 8 * periods
 
 
 def test_the_step_lets_other_threads_run():

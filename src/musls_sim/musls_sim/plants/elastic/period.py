@@ -44,7 +44,7 @@ from musls_sim.plants.elastic.step import (
     rewind,
     stored_energy,
 )
-from musls_sim.plants.elastic.tables import Drive, unpack
+from musls_sim.plants.elastic.tables import Drive, borrowed, unpack
 
 _FIRST, _SECOND, _EULER, _START = 0, 1, 2, 3
 
@@ -170,7 +170,9 @@ def advance(
         Number of steps taken, -1 if no step was short enough, -2 if a body is too fast.
     """
     t = unpack(x, integers, layout)
-    drive = Drive(period, command, wind, wrench_body, wrench_enu)
+    drive = Drive(
+        period, borrowed(command), borrowed(wind), borrowed(wrench_body), borrowed(wrench_enu)
+    )
     fragile, changing = t.parameters[FRAGILE] > 0.0, kept.shape[1]
     losses, bracket = t.work[28:33], t.work[90:94]
     t.segments[:, PEAK] = 0.0
