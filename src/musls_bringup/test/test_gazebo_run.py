@@ -12,6 +12,7 @@ from musls_bringup.fly import find_scenario
 from musls_bringup.gazebo import run as gazebo_run
 from musls_bringup.scenarios import SCENARIOS
 from musls_description.errors import ConfigError
+from musls_description.system import SlungLoadSystem
 from musls_sim.scenario import load_scenario
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -153,7 +154,10 @@ def test_parameters_of_the_scenario_win():
 @pytest.mark.parametrize("name", sorted(path.stem for path in SCENARIOS.glob("*.yaml")))
 def test_shipped_scenarios_have_files_or_one_clear_reason(name):
     scenario = find_scenario(name, [])
-    if scenario.start.kind == "air":
+    if not isinstance(scenario.system, SlungLoadSystem):
+        with pytest.raises(ConfigError, match="choose cable_model: elastic"):
+            gazebo_run.gazebo_files(scenario, Path("/runs/x"))
+    elif scenario.start.kind == "air":
         with pytest.raises(ConfigError, match="choose start: ground"):
             gazebo_run.gazebo_files(scenario, Path("/runs/x"))
     elif any(drone.model != gazebo_run.AIRFRAME for drone in scenario.system.drones):

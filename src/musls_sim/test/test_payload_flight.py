@@ -44,6 +44,7 @@ def test_default_gains_hold_every_shipped_system(name, output):
     assert tilt.min() > np.cos(0.35)
 
 
+@pytest.mark.slow
 def test_the_yaw_of_a_load_on_undamped_cables_dies_away():
     """Spread massless cables swing in yaw with 1 Hz, faster than drones can answer.
 

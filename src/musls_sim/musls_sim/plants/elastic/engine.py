@@ -265,7 +265,7 @@ class Engine:
         """Move everything that is free to a static equilibrium under the present inputs.
 
         Steps so long that inertia does not count, each begun at rest: Newton's method for the
-        static problem, which an L-stable step is in the limit.
+        static problem, which an L-stable step is in the limit. Nothing breaks on the way.
 
         Args:
             step_s: Length of the steps.
@@ -275,6 +275,7 @@ class Engine:
         """
         t, before, longest = self.tables, np.inf, step_s
         self.restart()  # the outside wrenches are those of now: no jump to begin with
+        t.parameters[c.FRAGILE] = 0.0
         for _ in range(200):
             self._stop()
             self._set_paths(self.time_s)
@@ -285,6 +286,7 @@ class Engine:
             if moved < 1e-13 or (moved >= before and moved < 1e-11):
                 break
             before, step_s = moved, min(2.0 * step_s, longest)
+        t.parameters[c.FRAGILE] = float(self.can_break)
         self._stop()
         self.restart()
         left = [np.abs(t.nodes[:, c.A : c.A + 3]).max(), np.abs(t.bodies[:, c.BA : c.BA + 3]).max()]
