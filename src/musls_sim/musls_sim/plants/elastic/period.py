@@ -205,7 +205,8 @@ def advance(
             mode = _START if fragile or again else _FIRST
             continue
         react(t.bodies, t.numbers, t.kinds, t.cables, t.nodes, t.parameters[GRAVITY])
-        react_shafts(t)
+        if t.shafts.shape[0] > 0:
+            react_shafts(t)
         if mode == _FIRST:
             mode, switched, rough = _SECOND, losses[3], solved > 1
             if fragile:

@@ -343,11 +343,11 @@ def solve_stage(t, dh, s, drive, iterations, losses):
     Returns:
         Number of solutions, 0 if they did not converge.
     """
-    bodies, numbers, motion, nodes = t.bodies, t.numbers, t.motion, t.nodes
-    kinds, cables = t.kinds, t.cables
-    n_bodies, n_cables = bodies.shape[0], kinds.shape[0]
+    bodies, numbers, motion, nodes, kinds = t.bodies, t.numbers, t.motion, t.nodes, t.kinds
+    cables, n_cables, reeled = t.cables, kinds.shape[0], t.shafts.shape[0] > 0
     place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period)
-    place_reels(t, dh, s, drive.period)
+    if reeled:
+        place_reels(t, dh, s, drive.period)
     for iteration in range(1, iterations + 1):
         outside(t, drive, t.stage_speed)
         _begin_bodies(
@@ -355,7 +355,8 @@ def solve_stage(t, dh, s, drive, iterations, losses):
             t.blocks[0], t.work[52:55], dh,
         )  # fmt: skip
         losses[:] = 0.0
-        balance_shafts(t, dh, s)
+        if reeled:
+            balance_shafts(t, dh, s)
         # Newton's method may go round in circles between slack and taut: half a step breaks them.
         part = 0.5 if iteration > 4 and iteration % 2 == 1 else 1.0
         for c in range(n_cables):
@@ -371,16 +372,17 @@ def solve_stage(t, dh, s, drive, iterations, losses):
                 _move_general_cable(t, c, dh, part)
             else:
                 worst = max(worst, _move_plain_cable(t, c, dh, part, losses))
-        for b in range(n_bodies):
+        for b in range(bodies.shape[0]):
             if numbers[b, B_FREE]:
                 for k in range(RIGHT, RIGHT + 6):
                     bodies[b, k] *= part
                 correct(bodies[b], dh)
         note_ends(kinds, nodes, dh)
         place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period)
-        move_shafts(t.shafts, part, dh)
-        place_reels(t, dh, s, drive.period)
-        worst = max(worst, reel_error(t, losses))
+        if reeled:
+            move_shafts(t.shafts, part, dh)
+            place_reels(t, dh, s, drive.period)
+            worst = max(worst, reel_error(t, losses))
         for c in range(n_cables):
             if kinds[c, FOLD] == BORDERED:
                 error, lost, switched = tension_error(

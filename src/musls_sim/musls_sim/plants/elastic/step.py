@@ -190,7 +190,8 @@ def _settle(t):
     for n in t.nodes:
         for k in range(3):
             n[X + k], n[V + k], n[A + k] = n[XS + k], n[VS + k], n[AS + k]
-    settle_shafts(t)
+    if t.shafts.shape[0] > 0:
+        settle_shafts(t)
     for s in t.segments:
         s[PEAK] = max(s[PEAK], s[TENSION])
         s[TAUT] = 1.0 if s[TENSION] > 0.0 else 0.0
@@ -296,7 +297,8 @@ def stored_energy(t):
     """Energy of the state [J]."""
     energy = t.work[52:56]
     energy[:] = 0.0
-    set_lengths(t, True)
+    if t.shafts.shape[0] > 0:
+        set_lengths(t, True)
     add_energies(t, energy)
     return energy[0] + energy[1] + energy[2] + energy[3]
 
