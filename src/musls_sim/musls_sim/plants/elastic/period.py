@@ -44,7 +44,8 @@ from musls_sim.plants.elastic.step import (
     rewind,
     stored_energy,
 )
-from musls_sim.plants.elastic.tables import Drive, borrowed, unpack
+from musls_sim.plants.elastic.tables import Drive, unpack
+from musls_sim.plants.memory import borrowed
 
 _FIRST, _SECOND, _EULER, _START = 0, 1, 2, 3
 

@@ -1,8 +1,8 @@
 """All arrays of one system in one piece of memory, as the compiled step takes them.
 
-A call into compiled code costs 0.2 us per array. All numbers therefore lie in one array, all
-integers in another, and the compiled code makes the tables of them; Python has the same tables as
-views. What a step changes for good lies at the front, so that one copy keeps it.
+All numbers lie in one array, all integers in another (see `plants.memory`), and the compiled code
+makes the tables of them; Python has the same tables as views. What a step changes for good lies at
+the front, so that one copy keeps it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite.ir import Constant
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
+from musls_sim.plants.memory import block_of, borrowed, layout_row, row_of, table_of
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -170,8 +169,7 @@ def packed(tables: Tables) -> tuple[Memory, Tables]:
         at = 0
         for name, array in zip(names, arrays, strict=True):
             views[name] = memory[at : at + array.size].reshape(array.shape)
-            shape = [*array.shape, *[1] * (3 - array.ndim)]
-            places[name] = [at, *shape]
+            places[name] = layout_row(at, array)
             at += array.size
             if name == CHANGING[-1]:
                 kept = np.zeros((2, at))
@@ -179,40 +177,6 @@ def packed(tables: Tables) -> tuple[Memory, Tables]:
             numbers = memory
     layout = np.array([places[name] for name in Tables._fields], np.int64)
     return Memory(numbers, memory, layout, kept), Tables(**views)
-
-
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def borrowed(typing_context, array):
-    """The same array without its owner, for compiled code.
-
-    numba counts references with atomic additions whenever a view is made or passed on: with 40
-    tables in a tuple that is half of a step's time. A view without an owner counts nothing; the
-    caller of the compiled code keeps the memory.
-    """
-
-    def generate(context, builder, signature, arguments):
-        view = context.make_array(array)(context, builder, value=arguments[0])
-        for field in ("meminfo", "parent"):
-            setattr(view, field, Constant(getattr(view, field).type, None))
-        return view._getvalue()
-
-    return array(array), generate
-
-
-@compiled()
-def _row(memory, place):
-    return memory[place[0] : place[0] + place[1]]
-
-
-@compiled()
-def _table(memory, place):
-    return memory[place[0] : place[0] + place[1] * place[2]].reshape((place[1], place[2]))
-
-
-@compiled()
-def _block(memory, place):
-    end = place[0] + place[1] * place[2] * place[3]
-    return memory[place[0] : end].reshape((place[1], place[2], place[3]))
 
 
 @compiled()
@@ -226,41 +190,41 @@ def unpack(x, n, p):
     """
     x, n = borrowed(x), borrowed(n)
     return Tables(
-        _table(n, p[0]),  # kinds
-        _table(x, p[1]),  # cables
-        _table(x, p[2]),  # laws
-        _table(x, p[3]),  # nodes
-        _table(x, p[4]),  # segments
-        _table(x, p[5]),  # breaks
-        _table(x, p[6]),  # bodies
-        _table(n, p[7]),  # numbers
-        _table(x, p[8]),  # motion
-        _table(x, p[9]),  # corners
-        _block(x, p[10]),  # path
-        _block(x, p[11]),  # rotors
-        _table(x, p[12]),  # speed
-        _table(x, p[13]),  # stage_speed
-        _row(x, p[14]),  # parameters
-        _table(x, p[15]),  # band
-        _table(x, p[16]),  # border
-        _row(x, p[17]),  # right
-        _block(x, p[18]),  # corner
-        _table(x, p[19]),  # edge
-        _block(x, p[20]),  # small
-        _table(x, p[21]),  # small_right
-        _table(x, p[22]),  # matrix
-        _row(n, p[23]),  # envelope
-        _row(n, p[24]),  # counts
-        _row(x, p[25]),  # unknown
-        _row(x, p[26]),  # sums
-        _row(x, p[27]),  # old_sums
-        _row(x, p[28]),  # losses
-        _row(x, p[29]),  # work
-        _table(x, p[30]),  # own
-        _block(x, p[31]),  # blocks
-        _table(x, p[32]),  # shown
-        _block(x, p[33]),  # force
-        _row(x, p[34]),  # peak
-        _table(x, p[35]),  # shafts
-        _table(n, p[36]),  # turning
+        table_of(n, p[0]),  # kinds
+        table_of(x, p[1]),  # cables
+        table_of(x, p[2]),  # laws
+        table_of(x, p[3]),  # nodes
+        table_of(x, p[4]),  # segments
+        table_of(x, p[5]),  # breaks
+        table_of(x, p[6]),  # bodies
+        table_of(n, p[7]),  # numbers
+        table_of(x, p[8]),  # motion
+        table_of(x, p[9]),  # corners
+        block_of(x, p[10]),  # path
+        block_of(x, p[11]),  # rotors
+        table_of(x, p[12]),  # speed
+        table_of(x, p[13]),  # stage_speed
+        row_of(x, p[14]),  # parameters
+        table_of(x, p[15]),  # band
+        table_of(x, p[16]),  # border
+        row_of(x, p[17]),  # right
+        block_of(x, p[18]),  # corner
+        table_of(x, p[19]),  # edge
+        block_of(x, p[20]),  # small
+        table_of(x, p[21]),  # small_right
+        table_of(x, p[22]),  # matrix
+        row_of(n, p[23]),  # envelope
+        row_of(n, p[24]),  # counts
+        row_of(x, p[25]),  # unknown
+        row_of(x, p[26]),  # sums
+        row_of(x, p[27]),  # old_sums
+        row_of(x, p[28]),  # losses
+        row_of(x, p[29]),  # work
+        table_of(x, p[30]),  # own
+        block_of(x, p[31]),  # blocks
+        table_of(x, p[32]),  # shown
+        block_of(x, p[33]),  # force
+        row_of(x, p[34]),  # peak
+        table_of(x, p[35]),  # shafts
+        table_of(n, p[36]),  # turning
     )

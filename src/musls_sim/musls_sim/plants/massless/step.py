@@ -43,6 +43,7 @@ from musls_sim.plants.massless.contact import look_for_ground, settle_corners
 from musls_sim.plants.massless.modes import decide, project
 from musls_sim.plants.massless.tables import body_numbers, unpack
 from musls_sim.plants.massless.trial import keep_values, locate, overstepped, suspicion, trial
+from musls_sim.plants.memory import borrowed
 
 BEYOND_M = 1e-13
 """How far beyond its length a cable is when it has reached it."""
@@ -168,7 +169,8 @@ def advance(memory, places, period, prescribed, command, wind, body, enu):
     Returns:
         Number of events; -1 if a body is faster than anything that flies.
     """
-    t = unpack(memory, places)
+    t, places = unpack(memory, places), borrowed(places)
+    command, wind, body, enu = borrowed(command), borrowed(wind), borrowed(body), borrowed(enu)
     now, count, steps = 0.0, 0, 0
     t.speed_begin[:] = t.speed
     for c in t.cables:

@@ -1,4 +1,4 @@
-"""All arrays of one system with massless cables in one piece of memory, see `elastic.tables`."""
+"""All arrays of one system with massless cables in one piece of memory, see `plants.memory`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
+from musls_sim.plants.memory import block_of, borrowed, layout_row, row_of, table_of
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -100,7 +101,7 @@ def packed(tables: Tables) -> tuple[Array, Integers, Tables]:
     at, places, views = 0, [], []
     for array in arrays:
         views.append(memory[at : at + array.size].reshape(array.shape))
-        places.append([at, *array.shape, *[1] * (3 - array.ndim)])
+        places.append(layout_row(at, array))
         at += array.size
     n = len(tables.state)
     numbers = np.resize(np.arange(n), (-(-n // 4), 4))
@@ -114,54 +115,39 @@ def body_numbers(p, n):
 
 
 @compiled()
-def _row(memory, place):
-    return memory[place[0] : place[0] + place[1]]
-
-
-@compiled()
-def _table(memory, place):
-    return memory[place[0] : place[0] + place[1] * place[2]].reshape((place[1], place[2]))
-
-
-@compiled()
-def _block(memory, place):
-    end = place[0] + place[1] * place[2] * place[3]
-    return memory[place[0] : end].reshape((place[1], place[2], place[3]))
-
-
-@compiled()
 def unpack(x, p):
     """Make the tables of the memory and its layout."""
+    x = borrowed(x)
     return Tables(
-        _table(x, p[0]),  # state
-        _table(x, p[1]),  # begin
-        _table(x, p[2]),  # first
-        _table(x, p[3]),  # rate
-        _table(x, p[4]),  # total
-        _table(x, p[5]),  # bodies
-        _table(x, p[6]),  # motion
-        _table(x, p[7]),  # cables
-        _table(x, p[8]),  # corners
-        _block(x, p[9]),  # rotors
-        _table(x, p[10]),  # speed
-        _table(x, p[11]),  # speed_begin
-        _table(x, p[12]),  # speed_middle
-        _table(x, p[13]),  # speed_end
-        _block(x, p[14]),  # path
-        _table(x, p[15]),  # matrix
-        _table(x, p[16]),  # factor
-        _row(x, p[17]),  # right
-        _row(x, p[18]),  # solution
-        _row(x, p[19]),  # spare
-        _row(x, p[20]),  # who
-        _row(x, p[21]),  # basis
-        _row(x, p[22]),  # parameters
-        _row(x, p[23]),  # sums
-        _row(x, p[24]),  # power
-        _table(x, p[25]),  # events
-        _row(x, p[26]),  # held
-        _row(x, p[27]),  # wrench
-        _table(x, p[28]),  # shown
-        _table(x, p[29]),  # force
-        _row(x, p[30]),  # peak
+        table_of(x, p[0]),  # state
+        table_of(x, p[1]),  # begin
+        table_of(x, p[2]),  # first
+        table_of(x, p[3]),  # rate
+        table_of(x, p[4]),  # total
+        table_of(x, p[5]),  # bodies
+        table_of(x, p[6]),  # motion
+        table_of(x, p[7]),  # cables
+        table_of(x, p[8]),  # corners
+        block_of(x, p[9]),  # rotors
+        table_of(x, p[10]),  # speed
+        table_of(x, p[11]),  # speed_begin
+        table_of(x, p[12]),  # speed_middle
+        table_of(x, p[13]),  # speed_end
+        block_of(x, p[14]),  # path
+        table_of(x, p[15]),  # matrix
+        table_of(x, p[16]),  # factor
+        row_of(x, p[17]),  # right
+        row_of(x, p[18]),  # solution
+        row_of(x, p[19]),  # spare
+        row_of(x, p[20]),  # who
+        row_of(x, p[21]),  # basis
+        row_of(x, p[22]),  # parameters
+        row_of(x, p[23]),  # sums
+        row_of(x, p[24]),  # power
+        table_of(x, p[25]),  # events
+        row_of(x, p[26]),  # held
+        row_of(x, p[27]),  # wrench
+        table_of(x, p[28]),  # shown
+        table_of(x, p[29]),  # force
+        row_of(x, p[30]),  # peak
     )

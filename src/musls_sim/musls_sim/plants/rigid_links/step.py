@@ -5,6 +5,7 @@ from __future__ import annotations
 from musls_description.compiled import compiled
 from musls_sim.plants.aerodynamics import spin_rotors
 from musls_sim.plants.bodies import POSITION, collect_state, fastest_body
+from musls_sim.plants.memory import borrowed
 from musls_sim.plants.rigid_links.forces import generalised_forces
 from musls_sim.plants.rigid_links.joint_forces import joint_changes
 from musls_sim.plants.rigid_links.judge import (
@@ -53,7 +54,7 @@ def before_step(numbers, indices, step_s, number, command, wind, body, enu, grou
         NOT_FINITE, or twice the number of coordinates for `JointForces.hand_over`, plus one if load
         or drones may touch the ground in this step.
     """
-    t = cut(numbers, indices)
+    t = cut(borrowed(numbers), borrowed(indices))
     if number == 0:
         t.peak[:] = 0.0
         t.begin[:LEDGER_COLUMNS] = t.ledger
@@ -92,7 +93,7 @@ def after_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq):
     Returns:
         A verdict of `judge`.
     """
-    t = cut(numbers, indices)
+    t = cut(borrowed(numbers), borrowed(indices))
     if contact:
         cable_forces_from_joints(t)
     else:
@@ -126,7 +127,7 @@ def restart(numbers, indices, q, dq, gravity, again):
         again: Whether the period is to be repeated from what `before_step` remembered; else the
             energy is counted anew.
     """
-    t = cut(numbers, indices)
+    t = cut(borrowed(numbers), borrowed(indices))
     t.q[:], t.dq[:] = q, dq
     body_motion(q, dq, t.parents, t.first, t.joints, t.motion)
     if again:

@@ -32,6 +32,7 @@ from musls_sim.plants.massless.contact import add_corners, look_for_ground, sett
 from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, TURN
 from musls_sim.plants.massless.tables import body_numbers, unpack
 from musls_sim.plants.massless.trial import spin_to
+from musls_sim.plants.memory import borrowed
 
 
 @compiled()
@@ -195,6 +196,14 @@ def advance(
         0; -1 if the structure is faster than anything that flies.
     """
     t = unpack(memory, places)
+    whole, parts, outside, hooks = (
+        borrowed(whole),
+        borrowed(parts),
+        borrowed(outside),
+        borrowed(hooks),
+    )
+    command, wind, body, enu = borrowed(command), borrowed(wind), borrowed(body), borrowed(enu)
+    body_row, states = borrowed(body_row), borrowed(states)
     y, begin, k, total = states[0], states[1], states[2], states[3]
     t.speed_begin[:] = t.speed
     for c in t.cables:
