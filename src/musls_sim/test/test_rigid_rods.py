@@ -148,6 +148,19 @@ def test_a_free_structure_keeps_momentum_energy_and_shape():
     assert abs(plant.audit.missing_j) < 1e-5
 
 
+def test_work_that_is_done_on_it_is_accounted_for():
+    system, start = dragonflies()
+    plant = RigidRodsPlant(system, start, ground_height_enu_m=None, gravity_m_s2=G)
+    inputs = PlantInputs.zeros(system)
+    inputs.wrench_enu[2, 5] = 1.5 * G  # one drone pulls up: the whole rises and turns
+    for _ in range(100):
+        plant.step(inputs)
+    audit = plant.audit
+    assert audit.work_j > 1.0
+    assert audit.energy_j - audit.start_j == pytest.approx(audit.work_j, rel=1e-6)
+    assert plant.spurious_energy_j < 1e-6
+
+
 def test_it_flies_from_the_air_and_stands_on_the_ground():
     scenario = load_scenario(
         SHIPPED / "hold.yaml",

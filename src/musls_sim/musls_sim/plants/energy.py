@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass
+@dataclass(kw_only=True)
 class EnergyAudit:
     """Where the work done on the system went, summed over time [J].
 
@@ -29,6 +29,11 @@ class EnergyAudit:
     def missing_j(self) -> float:
         """Work that is not accounted for."""
         return self.work_j - self.loss_j - self.break_j - (self.energy_j - self.start_j)
+
+    @property
+    def made_j(self) -> float:
+        """Energy that came from nothing; 0 if some only went."""
+        return max(0.0, -self.missing_j)
 
     @property
     def relative_error(self) -> float:

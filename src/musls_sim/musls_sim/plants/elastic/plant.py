@@ -319,7 +319,7 @@ class ElasticPlant:
     @property
     def spurious_energy_j(self) -> float:
         """Energy that the integration made from nothing so far; 0 if it only took some."""
-        return max(0.0, -self.audit.missing_j)
+        return self.audit.made_j
 
     def _write_audit(self, audit: EnergyAudit) -> None:
         sums = self.engine.tables.sums

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
+from musls_description.rotations import matrix_to_body
 from musls_description.system import SlungLoadSystem
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
@@ -131,14 +132,7 @@ class RigidRodsPlant:
     def _set_state(self, start: Motion) -> None:
         """State of the whole from that of the load."""
         y = self._states[0]
-        w, x, y_, z = start.orientation_wxyz[0]
-        turn = np.array(
-            [
-                [1 - 2 * (y_ * y_ + z * z), 2 * (x * y_ - w * z), 2 * (x * z + w * y_)],
-                [2 * (x * y_ + w * z), 1 - 2 * (x * x + z * z), 2 * (y_ * z - w * x)],
-                [2 * (x * z - w * y_), 2 * (y_ * z + w * x), 1 - 2 * (x * x + y_ * y_)],
-            ]
-        )
+        turn = matrix_to_body(start.orientation_wxyz[0]).T
         back, omega = -self.composite.place_m[0], start.omega_body_rad_s[0]
         y[c.X : c.X + 3] = start.position_enu_m[0] + turn @ back
         y[c.Q : c.Q + 4] = start.orientation_wxyz[0]
@@ -216,17 +210,17 @@ class RigidRodsPlant:
         """Work, losses and energies since the start."""
         sums = self.tables.sums
         return EnergyAudit(
-            float(sums[c.WORK]),
-            float(sums[c.ABSOLUTE_WORK]),
-            float(sums[c.LOSS]),
-            self._start_j,
-            self.energy_j,
+            work_j=float(sums[c.WORK]),
+            absolute_work_j=float(sums[c.ABSOLUTE_WORK]),
+            loss_j=float(sums[c.LOSS]),
+            start_j=self._start_j,
+            energy_j=self.energy_j,
         )
 
     @property
     def spurious_energy_j(self) -> float:
         """Energy that the integration made from nothing so far; 0 if it only took some."""
-        return max(0.0, -self.audit.missing_j)
+        return self.audit.made_j
 
 
 def _check_rates(whole: Composite, start: Motion) -> None:
