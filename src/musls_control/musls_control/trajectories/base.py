@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Annotated, ClassVar, Protocol
 
@@ -108,15 +109,37 @@ class StageTraits:
         return np.zeros((len(time_s), ORDERS, 2))
 
 
-class Periodic(StageTraits):
+class Once(StageTraits, ABC):
+    """A trajectory that does not repeat, and whose poses come with their derivatives."""
+
+    @property
+    @abstractmethod
+    def duration_s(self) -> float:
+        """How long it takes."""
+
+    @property
+    def period_s(self) -> float:
+        """The whole duration."""
+        return self.duration_s
+
+    @abstractmethod
+    def derivatives(self, time_s: Array) -> Array:
+        """Poses and their derivatives, see `Trajectory.derivatives`."""
+
+    def pose(self, time_s: Array) -> Array:
+        """Poses at times, see `Trajectory.pose`."""
+        return self.derivatives(time_s)[:, 0]
+
+
+class Periodic(StageTraits, ABC):
     """Duration of a trajectory that repeats; for classes with `period_s` and `repetitions`."""
 
     repetitions: int
 
     @property
+    @abstractmethod
     def period_s(self) -> float:
         """Length of one repetition."""
-        raise NotImplementedError
 
     @property
     def duration_s(self) -> float:

@@ -8,14 +8,14 @@ import numpy as np
 
 from musls_control.trajectories.base import (
     Array,
-    StageTraits,
+    Once,
     at_rest,
 )
 from musls_description.schema import Finite, Positive, Vector3, spec
 
 
 @spec
-class Hold(StageTraits):
+class Hold(Once):
     """Stay at one pose.
 
     Attributes:
@@ -29,11 +29,6 @@ class Hold(StageTraits):
     duration_s: Positive = 10.0
     position_m: Vector3 = (0.0, 0.0, 1.0)
     yaw_rad: Finite = 0.0
-
-    @property
-    def period_s(self) -> float:
-        """The whole duration: a hold does not repeat."""
-        return self.duration_s
 
     def pose(self, time_s: Array) -> Array:
         """Poses at times, see `Trajectory.pose`."""

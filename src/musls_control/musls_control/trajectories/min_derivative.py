@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from musls_control.trajectories.base import ORDERS, Array, StageTraits
+from musls_control.trajectories.base import ORDERS, Array, Once
 from musls_control.trajectories.corridor import Bound, Region, Tube, within_corridor
 from musls_control.trajectories.points import Points, check_distinct
 from musls_control.trajectories.splines import (
@@ -72,7 +72,7 @@ class CorridorBox:
 
 
 @spec
-class MinDerivative(StageTraits):
+class MinDerivative(Once):
     """Smooth curve through way-points: the integral of its squared k-th derivative is least.
 
     The points are passed without stopping, except where a point has a `hold_s`. The derivatives up
@@ -130,15 +130,6 @@ class MinDerivative(StageTraits):
     def duration_s(self) -> float:
         """How long it takes, holds included."""
         return float(self._end_s[-1]) + self.points[-1].hold_s
-
-    @property
-    def period_s(self) -> float:
-        """The whole duration: it does not repeat."""
-        return self.duration_s
-
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        return self.derivatives(time_s)[:, 0]
 
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from musls_control.trajectories.base import ORDERS, Array, StageTraits
+from musls_control.trajectories.base import ORDERS, Array, Once
 from musls_control.trajectories.points import Points, check_distinct
 from musls_description.schema import Positive, spec
 
@@ -23,7 +23,7 @@ PEAK_ACCELERATION = 10.0 / float(np.sqrt(3.0))
 
 
 @spec
-class Quintic(StageTraits):
+class Quintic(Once):
     """Straight lines between points, from rest to rest by a polynomial of degree five.
 
     The duration of each line keeps both limits: greatest speed 1.875 d / T, greatest acceleration
@@ -85,15 +85,6 @@ class Quintic(StageTraits):
     def duration_s(self) -> float:
         """How long it takes, holds included."""
         return float(self.start_s[-1] + self.line_s[-1]) + self.points[-1].hold_s
-
-    @property
-    def period_s(self) -> float:
-        """The whole duration: it does not repeat."""
-        return self.duration_s
-
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        return self.derivatives(time_s)[:, 0]
 
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Literal
 
 import numpy as np
 
-from musls_control.trajectories.base import ORDERS, Array, Point2, StageTraits
+from musls_control.trajectories.base import ORDERS, Array, Once, Point2
 from musls_control.trajectories.phase import along, ramped_phase, wave
 from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
 
 QUARTER = float(np.pi / 2.0)
 
 
-class Ramped(StageTraits):
+class Ramped(Once):
     """What curves have in common that are run through by a phase with smooth ramps.
 
     Derived classes have the fields `turn_s`, `ramp_s`, `cruise_s`, `yaw_rad` and `rotation_rad`,
@@ -32,22 +33,17 @@ class Ramped(StageTraits):
         return 2.0 * self.ramp_s + self.cruise_s
 
     @property
-    def period_s(self) -> float:
-        """The whole duration: it starts and ends once."""
-        return self.duration_s
-
-    @property
     def rate_rad_s(self) -> float:
         """Rate of the phase between the ramps."""
         return 2.0 * float(np.pi) / self.turn_s
 
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        check_rotation(self.rotation_rad)
+
+    @abstractmethod
     def curve(self, phase: Array) -> list[Array]:
         """Derivatives 0 to 4 of x, y, z with respect to the phase, (m, 5) each."""
-        raise NotImplementedError
-
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        return self.derivatives(time_s)[:, 0]
 
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""
@@ -104,10 +100,6 @@ class SmoothCircle(Ramped):
     yaw_rad: Finite = 0.0
     rotation_rad: Vector3 = (0.0, 0.0, 0.0)
 
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        check_rotation(self.rotation_rad)
-
     def curve(self, phase: Array) -> list[Array]:
         """See `Ramped.curve`."""
         x, y = (wave(phase, self.radius_m, 1, shift) for shift in (QUARTER, 0.0))
@@ -148,10 +140,6 @@ class FigureEight(Ramped):
     yaw_rad: Finite = 0.0
     rotation_rad: Vector3 = (0.0, 0.0, 0.0)
 
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        check_rotation(self.rotation_rad)
-
     def curve(self, phase: Array) -> list[Array]:
         """See `Ramped.curve`."""
         long, wide = (
@@ -190,10 +178,6 @@ class Helix(Ramped):
     center_m: Point2 = (0.0, 0.0)
     yaw_rad: Finite = 0.0
     rotation_rad: Vector3 = (0.0, 0.0, 0.0)
-
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        check_rotation(self.rotation_rad)
 
     def curve(self, phase: Array) -> list[Array]:
         """See `Ramped.curve`."""

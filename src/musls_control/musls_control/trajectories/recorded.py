@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from musls_control.trajectories.base import ORDERS, Array, StageTraits
+from musls_control.trajectories.base import ORDERS, Array, Once
 from musls_control.trajectories.setpoint_files import read_bag_poses, read_table
 from musls_control.trajectories.splines import EndConditions, Spline, least_derivative
 from musls_description.errors import ConfigError
@@ -19,7 +19,7 @@ _ORDER = {"linear": 1, "spline": 3}
 
 
 @spec
-class Recorded(StageTraits):
+class Recorded(Once):
     """Set-points from a CSV file or from the poses of a topic in a bag.
 
     Time counts from the first sample that is used. "spline" goes through all samples with four
@@ -83,15 +83,6 @@ class Recorded(StageTraits):
     def duration_s(self) -> float:
         """Time from the first to the last sample."""
         return float(self.samples[0][-1])
-
-    @property
-    def period_s(self) -> float:
-        """The whole duration: it does not repeat."""
-        return self.duration_s
-
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        return self.derivatives(time_s)[:, 0]
 
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""

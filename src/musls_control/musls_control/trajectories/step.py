@@ -6,13 +6,13 @@ from typing import Literal
 
 import numpy as np
 
-from musls_control.trajectories.base import AT_A_CORNER_S, ORDERS, Array, StageTraits, at_rest
+from musls_control.trajectories.base import AT_A_CORNER_S, ORDERS, Array, Once, at_rest
 from musls_control.trajectories.ramped import check_rotation
 from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
 
 
 @spec
-class Step(StageTraits):
+class Step(Once):
     """The set-point jumps from one pose to another; the jump itself has no derivative.
 
     Attributes:
@@ -42,11 +42,6 @@ class Step(StageTraits):
     def duration_s(self) -> float:
         """Before and after the jump."""
         return self.wait_s + self.hold_s
-
-    @property
-    def period_s(self) -> float:
-        """The whole duration: it does not repeat."""
-        return self.duration_s
 
     def pose(self, time_s: Array) -> Array:
         """Poses at times, see `Trajectory.pose`."""
