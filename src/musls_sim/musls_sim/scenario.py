@@ -200,7 +200,8 @@ def _resolve_files(data: dict[str, Any], folder: Path) -> None:
     if extensions := _texts(data.get("extensions")):
         data["extensions"] = [os.path.abspath(folder / name) for name in extensions]
     mission = data.get("mission")
-    for stage in mission.get("stages") or () if isinstance(mission, Mapping) else ():
+    stages = mission.get("stages") if isinstance(mission, Mapping) else None
+    for stage in stages if isinstance(stages, list) else ():
         if isinstance(stage, dict) and isinstance(stage.get("path"), str) and stage["path"]:
             stage["path"] = os.path.abspath(folder / stage["path"])
     resolve_files(data.get("rig"), folder)

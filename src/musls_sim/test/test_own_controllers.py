@@ -602,7 +602,9 @@ _FAULTY = """\
         ),
     ],
 )  # fmt: skip
-def test_an_own_trajectory_that_fails_says_where(tmp_path, name, pose, derivatives, said):
+def test_an_own_trajectory_that_fails_says_where(
+    registries, tmp_path, name, pose, derivatives, said
+):
     file = tmp_path / "faulty.py"
     text = textwrap.dedent(_FAULTY).format(name=name, pose=pose, derivatives=derivatives)
     file.write_text(text)
@@ -616,7 +618,7 @@ def test_an_own_trajectory_that_fails_says_where(tmp_path, name, pose, derivativ
     assert str(caught.value).startswith(f"{file}, {said}")
 
 
-def test_an_own_trajectory_without_pose_is_refused(tmp_path):
+def test_an_own_trajectory_without_pose_is_refused(registries, tmp_path):
     file = tmp_path / "short.py"
     head = "import musls\n\n@musls.trajectories.register('short')\n"
     file.write_text(f"{head}class Short:\n    duration_s = 1.0\n")
