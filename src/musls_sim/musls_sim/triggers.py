@@ -27,6 +27,7 @@ NOTED_KINDS = (
     "cable_slack",
     "cable_taut",
     "too_close",
+    "winch_stopped",
 )
 """Events that nobody asks for but that may happen; others can follow them."""
 
@@ -85,6 +86,16 @@ def check_drone(number: int, system: RigSystem) -> None:
         raise ConfigError(f"events: drone {number}, but there are {system.n_drones} drones")
 
 
+def check_cable(number: int, system: RigSystem) -> None:
+    """Refuse a cable that does not exist.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    if number > len(system.cables):
+        raise ConfigError(f"events: cable {number}, but there are {len(system.cables)}")
+
+
 def _one_limit(above: float | None, below: float | None, unit: str) -> None:
     if (above is None) == (below is None):
         raise ValueError(f"give either above{unit} or below{unit}")
@@ -114,8 +125,7 @@ class Tension:
 
     def check(self, system: RigSystem) -> None:
         """See `Condition.check`."""
-        if self.cable > len(system.cables):
-            raise ConfigError(f"events: cable {self.cable}, but there are {len(system.cables)}")
+        check_cable(self.cable, system)
 
     def value(self, seen: Seen) -> float:
         """See `Condition.value`."""

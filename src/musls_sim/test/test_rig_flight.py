@@ -254,3 +254,49 @@ def test_cuts_and_breaks_are_told_with_segments_counted_from_end_1(tmp_path):
         middle = session.plant.cable_nodes_enu_m(0)
         steps = np.linalg.norm(np.diff(middle, axis=0), axis=1)
         assert steps[:-1].max() < 0.26 and steps[-1] > 0.26  # cut at the load, its end 2
+
+
+def test_a_winch_that_has_no_cable_left_stops_and_says_so(tmp_path):
+    """Two drums let a load fall until they are empty; other events can wait for that."""
+    data = parse_yaml(SWING, "text")
+    drum = {"kind": "drum", "radius_m": 0.05, "inertia_kg_m2": 1e-4, "stored_length_m": 0.5}
+    data["system"]["winches"] = [
+        {"cable": 1, "end": 1, "axis": [0, 1, 0], **drum},
+        {"cable": 2, "end": 2, "axis": [0, 1, 0], **drum},
+    ]
+    free = {"time_s": [0.0, 0.1], "torque_n_m": [0.0, 0.0], "brake": [True, False]}
+    data["rig"] = {"winches": {"winch_1": free, "winch_2": free}}
+    after = {"event": "winch_stopped", "after_s": 0.1}
+    data["events"] = [{"kind": "poke", "when": after, "force_enu_n": [1, 0, 0], "duration_s": 0.1}]
+    with Session(scenario(tmp_path, to_yaml(data))) as session:
+        session.run()
+        happened = session.events.happened
+        lengths = session.state.free_length_m
+    first, second = (event for event in happened[:2] if event.kind == "winch_stopped")
+    assert {first.what, second.what} == {f"winch_{i}: no cable left" for i in (1, 2)}
+    poke = next(event for event in happened if event.kind == "poke")
+    # Free fall of 1.06 kg that turns two drums of 1e-4 kg m2 (0.04 kg at their rim each).
+    assert first.time_s - 0.1 == pytest.approx(np.sqrt(2.0 * 0.5 * 1.14 / 1.06 / G), rel=0.05)
+    assert poke.time_s == pytest.approx(first.time_s + 0.1, abs=0.0041)
+    np.testing.assert_allclose(lengths, 2.5, atol=0.01)  # the drums rebound a little
+
+
+def test_wheels_share_their_line_out_before_an_equilibrium_starts(tmp_path):
+    """A line over a wheel on the load: it hangs in the middle, whatever was on either side."""
+    data = parse_yaml(SWING, "text")
+    data["system"]["load"]["cable_attachments_m"] = []
+    for k, cable in enumerate(data["system"]["cables"]):
+        cable["length_m"], cable["mass_kg"] = (1.95, 0.0585) if k else (2.05, 0.0615)
+        for end in cable["ends"]:
+            if end["body"] == "load":
+                end["point_m"] = [0.0, 0.0, 0.05]
+    sides = [{"cable": 1, "end": 2}, {"cable": 2, "end": 1}]
+    wheel = {"body": "load", "position_m": [0, 0, 0.05], "radius_m": 0.02, "inertia_kg_m2": 1e-4}
+    data["system"]["wheels"] = [{**wheel, "cables": sides}]
+    with Session(scenario(tmp_path, to_yaml(data))) as session:
+        state = session.state
+        np.testing.assert_allclose(state.free_length_m, 2.0, atol=1e-6)
+        assert state.position_enu_m[0, 0] == pytest.approx(0.0, abs=1e-6)
+        session.run()
+        np.testing.assert_allclose(state.free_length_m, 2.0, atol=1e-5)
+        assert np.abs(state.velocity_enu_m_s[0]).max() < 1e-4

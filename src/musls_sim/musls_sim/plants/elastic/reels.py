@@ -12,13 +12,11 @@ from musls_description.system import RigSystem
 from musls_sim.driving.motion import Signal
 from musls_sim.driving.spec import RigSpec
 from musls_sim.plants.elastic.engine import Engine
+from musls_sim.plants.elastic.settle import ANY_TORQUE_N_M
 from musls_sim.plants.elastic.winches import RigWheel, RigWinch
 from musls_sim.plants.interface import PlantEvent, PlantInputs
 
 Array = NDArray[np.float64]
-
-ANY_TORQUE_N_M = 1e9
-"""Brake without a limit."""
 
 SPARE_SHARE = 1.01
 """Length on a feed that says nothing of it, over what the scenario pays out."""

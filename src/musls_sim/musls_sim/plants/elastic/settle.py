@@ -17,6 +17,9 @@ Array = NDArray[np.float64]
 LARGEST_LEFT_M_S2 = 1e-6 * 9.80665
 """Acceleration below which a start counts as an equilibrium."""
 
+ANY_TORQUE_N_M = 1e9
+"""Brake without a limit."""
+
 MOST_ROUNDS = 30
 
 STEPS_S = (10.0, 1.0, 0.3, 100.0)
@@ -26,7 +29,8 @@ STEPS_S = (10.0, 1.0, 0.3, 100.0)
 def settle(rig: Rig, system: RigSystem) -> Array:
     """Bring a rig to rest; its bodies and cables are changed in place.
 
-    Drones hold their places. They lean so that their thrust holds what hangs on them.
+    Drones hold their places. They lean so that their thrust holds what hangs on them. Winches stand
+    still, wheels turn until both sides pull alike.
 
     Args:
         rig: To be brought to rest.
@@ -71,6 +75,7 @@ def _relaxed(rig: Rig) -> tuple[Engine, float]:
     """Let everything that is free settle; the longest steps do not always get there."""
     for step_s in STEPS_S:
         engine = Engine(rig)
+        engine.brake_nm[:] = ANY_TORQUE_N_M
         left = engine.relax(step_s)
         if left < LARGEST_LEFT_M_S2:
             break
@@ -91,6 +96,9 @@ def _take_over(rig: Rig, engine: Engine) -> None:
         body.rotation = engine.tables.bodies[b, c.BR : c.BR + 9].reshape(3, 3).copy()
     for i, cable in enumerate(rig.cables):
         cable.nodes_enu_m = engine.nodes_enu_m(i).copy()
+        length_m = engine.length_m(i)  # a wheel has shared out anew what is on its sides
+        cable.mass_kg *= length_m / cable.length_m
+        cable.length_m = length_m
 
 
 def _lean(rig: Rig, engine: Engine, row: int) -> float:
