@@ -11,7 +11,7 @@ from musls_description.errors import ConfigError
 from musls_description.registry import Registry, any_of
 from musls_description.schema import Fraction, Positive, Vector3, spec
 from musls_description.system import RigSystem
-from musls_sim.plants.changes import RotorEfficiency
+from musls_sim.plants.changes import RotorEfficiency, refusal
 from musls_sim.plants.interface import Change, Plant, PlantInputs
 from musls_sim.power import Power
 from musls_sim.sensors.estimation import Estimator
@@ -72,6 +72,15 @@ class Scene:
     wind: Wind | None = None
     estimator: Estimator | None = None
     links: Links | None = None
+
+    def check(self, change: Change) -> None:
+        """Refuse a change that this cable model cannot make, before the flight.
+
+        Raises:
+            ConfigError: It cannot; names a model that can.
+        """
+        if self.plant.cable_model not in change.cable_models:
+            raise ConfigError(refusal(change, self.plant.cable_model))
 
     def apply(self, change: Change) -> None:
         """Change the system, see `Plant.apply`."""

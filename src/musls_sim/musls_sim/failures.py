@@ -8,13 +8,22 @@ from musls_description.errors import ConfigError
 from musls_description.schema import Positive, Vector3, spec
 from musls_description.system import RigSystem
 from musls_sim.events import Scene
-from musls_sim.plants.changes import CutCable, LoadMass, RotorEfficiency, refusal
+from musls_sim.plants.changes import CutCable, LoadMass, RotorEfficiency
 from musls_sim.sensors.estimation import MotionCapture
-from musls_sim.triggers import One, When, check_drone
+from musls_sim.triggers import One, When, check_cable, check_drone
+
+
+class Lasting:
+    """What stays for the rest of the flight."""
+
+    duration_s: ClassVar[float | None] = None
+
+    def end(self, scene: Scene) -> None:
+        """Never called."""
 
 
 @spec
-class DroneLost:
+class DroneLost(Lasting):
     """All motors of a drone stop for good.
 
     Attributes:
@@ -28,7 +37,6 @@ class DroneLost:
     name: str | None = None
     when: When
     drone: One
-    duration_s: ClassVar[float | None] = None
 
     def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
@@ -38,9 +46,6 @@ class DroneLost:
         """See `EventSpec.begin`."""
         scene.apply(RotorEfficiency(self.drone, None, 0.0))
         return f"drone_{self.drone}: all motors stopped"
-
-    def end(self, scene: Scene) -> None:
-        """Never called."""
 
 
 @spec
@@ -129,7 +134,7 @@ class Gust:
 
 
 @spec
-class LoadMassChange:
+class LoadMassChange(Lasting):
     """The load is heavier or lighter from now on: filled, emptied.
 
     Its velocity stays, its inertia changes in proportion.
@@ -145,7 +150,6 @@ class LoadMassChange:
     name: str | None = None
     when: When
     mass_kg: Positive
-    duration_s: ClassVar[float | None] = None
 
     def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
@@ -154,21 +158,16 @@ class LoadMassChange:
 
     def fits(self, scene: Scene) -> None:
         """See `EventSpec`."""
-        change = LoadMass(self.mass_kg)
-        if scene.plant.cable_model not in change.cable_models:
-            raise ConfigError(refusal(change, scene.plant.cable_model))
+        scene.check(LoadMass(self.mass_kg))
 
     def begin(self, scene: Scene) -> str:
         """See `EventSpec.begin`."""
         scene.apply(LoadMass(self.mass_kg))
         return f"load: {self.mass_kg:g} kg from now on"
 
-    def end(self, scene: Scene) -> None:
-        """Never called."""
-
 
 @spec
-class Cut:
+class Cut(Lasting):
     """A cable is cut in one of its segments.
 
     Attributes:
@@ -184,12 +183,10 @@ class Cut:
     when: When
     cable: One
     segment: One = 1
-    duration_s: ClassVar[float | None] = None
 
     def check(self, system: RigSystem) -> None:
         """See `EventSpec.check`."""
-        if self.cable > len(system.cables):
-            raise ConfigError(f"events: cable {self.cable}, but there are {len(system.cables)}")
+        check_cable(self.cable, system)
         segments = system.cables[self.cable - 1].links
         if self.segment > segments:
             raise ConfigError(
@@ -198,17 +195,12 @@ class Cut:
 
     def fits(self, scene: Scene) -> None:
         """See `EventSpec`."""
-        change = CutCable(self.cable, self.segment)
-        if scene.plant.cable_model not in change.cable_models:
-            raise ConfigError(refusal(change, scene.plant.cable_model))
+        scene.check(CutCable(self.cable, self.segment))
 
     def begin(self, scene: Scene) -> str:
         """See `EventSpec.begin`."""
         scene.apply(CutCable(self.cable, self.segment))
         return f"cable_{self.cable}: cut in segment {self.segment}"
-
-    def end(self, scene: Scene) -> None:
-        """Never called."""
 
 
 @spec

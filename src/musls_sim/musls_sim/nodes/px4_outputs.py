@@ -17,6 +17,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 
 from musls_control.offboard.topics import px4_topic, target_system
 from musls_control.px4_frames import body_flu_frd, orientation_enu_ned, world_enu_ned, yaw_enu_ned
+from musls_description.rotations import yaw_of
 from musls_sim.px4_stand_in.commander import Commander, DisarmReason, NavState
 
 PX4_WRITER = QoSProfile(
@@ -89,8 +90,7 @@ class Px4Outputs:
         position, velocity = world_enu_ned(measured[0:6].reshape(2, 3))
         acceleration = world_enu_ned(measured[13:16])
         q = orientation_enu_ned(measured[6:10]).astype(np.float32)
-        w, x, y, z = measured[6:10]
-        yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+        yaw = yaw_of(measured[6:10])
         motion = np.concatenate([position, velocity, acceleration]).tolist()
         self._pub["vehicle_local_position"].publish(
             VehicleLocalPosition(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from musls_control.landing import LandingTimer
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
+from musls_description.rotations import yaw_of
 
 Array = NDArray[np.float64]
 
@@ -206,9 +207,7 @@ class Commander:
 
     def _hold_place(self, measured: Array, landed: bool, row: Array) -> None:
         if self._hold is None:
-            w, x, y, z = measured[6:10]
-            yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
-            self._hold = np.array([*measured[0:3], yaw])
+            self._hold = np.array([*measured[0:3], yaw_of(measured[6:10])])
         row[0:3], row[9] = self._hold[:3], self._hold[3]
         if landed:  # no wish to take off
             row[2], row[5] = np.nan, 0.0

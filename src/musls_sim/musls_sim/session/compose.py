@@ -18,6 +18,7 @@ from musls_control.mission import (
     hold_plan,
 )
 from musls_description.errors import ConfigError
+from musls_description.rotations import yaw_of
 from musls_description.slung import extended_load, slung_system
 from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
 from musls_sim.plants import PLANTS
@@ -164,8 +165,7 @@ def mission_guidance(parts: Parts, observers: Sequence[Observer]) -> Guidance:
 def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:
     mission, n = scenario.mission, scenario.system.n_drones
     if mission.duration_s is not None:
-        w, x, y, z = state.orientation_wxyz.T
-        yaws = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+        yaws = yaw_of(state.orientation_wxyz)
         load = np.append(state.position_enu_m[0], yaws[0])
         return hold_plan(mission, load, state.position_enu_m[1:], yaws[1:])
     if scenario.start.kind != "ground":
