@@ -1,0 +1,70 @@
+"""Motion of prescribed drones at the ends of a control period, from their poses over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from musls_sim.plants.interface import Pose
+
+Array = NDArray[np.float64]
+
+DIFFERENCE_S = 1e-4
+"""Time over which the velocity of a pose is taken."""
+
+
+class PoseEnd(NamedTuple):
+    """Motion of all drones at one time, world.
+
+    Attributes:
+        position_enu_m: (n, 3).
+        velocity_enu_m_s: (n, 3).
+        rotation: Body to world, n of them.
+        omega_enu_rad_s: (n, 3).
+    """
+
+    position_enu_m: Array
+    velocity_enu_m_s: Array
+    rotation: Rotation
+    omega_enu_rad_s: Array
+
+
+class PoseEnds:
+    """Tells the motion at both ends of periods that follow each other."""
+
+    def __init__(self, pose: Callable[[float], Pose]) -> None:
+        """Keep the function of time."""
+        self._pose = pose
+        self._end_s = -1.0
+        self._end: PoseEnd | None = None
+
+    def of(self, begin_s: float, end_s: float) -> tuple[PoseEnd, PoseEnd, Array]:
+        """Motion at the begin and at the end of a period, and how far the drones turn in it.
+
+        Args:
+            begin_s: Begin of the period.
+            end_s: Its end.
+
+        Returns:
+            Both ends, and rotation vectors from one to the other, world, (n, 3) [rad].
+        """
+        begin = self._end
+        if begin is None or begin_s != self._end_s:
+            begin = self._at(begin_s)
+        end = self._at(end_s)
+        self._end_s, self._end = end_s, end
+        return begin, end, (end.rotation * begin.rotation.inv()).as_rotvec()
+
+    def _at(self, time_s: float) -> PoseEnd:
+        low_s = max(time_s - DIFFERENCE_S, 0.0)
+        (p0, r0), (p, r), (p1, r1) = (self._read(t) for t in (low_s, time_s, time_s + DIFFERENCE_S))
+        span_s = time_s + DIFFERENCE_S - low_s
+        return PoseEnd(p, (p1 - p0) / span_s, r, (r1 * r0.inv()).as_rotvec() / span_s)
+
+    def _read(self, time_s: float) -> tuple[Array, Rotation]:
+        position, quaternion = self._pose(time_s)
+        return np.array(position, float), Rotation.from_quat(quaternion, scalar_first=True)
