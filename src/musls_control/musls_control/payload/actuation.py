@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from musls_control.payload.kernel import ALONG, FORCE, payload_forces
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2
 from musls_control.vectors import cross
 from musls_description.compiled import compiled
@@ -11,6 +12,32 @@ from musls_description.compiled_rotations import rotate_back
 
 LEAST_UPWARDS = 0.3
 """Least vertical part of a force, as an autopilot limits the tilt anyway."""
+
+
+@compiled()
+def payload_commands(
+    estimate, reference, table, inertias, gains, cables, shares, null, places, room, ahead,
+    integral, memory, yaws, commands,
+):  # fmt: skip
+    """Write forces, yaws and moments of all drones; see `payload_forces` for the rest.
+
+    Args:
+        yaws: Yaws of the drones for a load at yaw zero, (n,).
+        commands: Result, (n, 7).
+
+    Returns:
+        Whether tensions and distances could be kept.
+    """
+    kept = payload_forces(
+        estimate, reference, table, inertias, gains, cables, shares, null, places, room, ahead,
+        integral, memory,
+    )  # fmt: skip
+    for i in range(commands.shape[0]):
+        for k in range(3):
+            commands[i, k] = memory[FORCE, i, k]
+        commands[i, 3] = yaws[i] + reference[0, 3]
+    hook_moments(estimate, cables, memory[ALONG], commands)
+    return kept
 
 
 @compiled()
