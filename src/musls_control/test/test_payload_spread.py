@@ -45,7 +45,7 @@ def test_least_distance_is_that_of_clarabel():
 
 
 class Ring:
-    """n drones round a load on cables of 1 m that would hang over attachments 0.2 m from the axis."""
+    """n drones on cables of 1 m that would hang over attachments 0.2 m from the load's axis."""
 
     def __init__(self, n, apart_m=0.8, radius_m=0.2):
         azimuth = 2.0 * np.pi * np.arange(n) / n
@@ -84,7 +84,6 @@ def test_the_null_space_has_no_wrench(n, free):
 
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
 def test_drones_stay_apart_where_least_norm_brings_them_together(n):
-    # Of two, half the weight each; of six, neighbours would be 0.2 m apart.
     ring, wrench = Ring(n), np.array([0.5, -0.3, 4.0 * n, 0.0, 0.0, 0.1])
     assert ring.closest_m(ring.least_norm(wrench)) < 0.5
     kept, forces = ring.forces(wrench)

@@ -72,7 +72,7 @@ class Controller(ABC):
         setup: What is known of the system, from `prepare` on.
 
     One that has something to say about the flight appends kind (one word) and text to a list of its
-    own, `happened: list[tuple[str, str]]`; it becomes an event of the flight and the list is emptied.
+    own, `happened: list[tuple[str, str]]`; it becomes an event of the flight, the list is emptied.
     """
 
     level: ClassVar[ControlLevel | str]

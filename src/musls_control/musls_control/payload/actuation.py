@@ -19,14 +19,10 @@ def payload_commands(
     estimate, reference, table, inertias, gains, cables, shares, null, places, room, ahead,
     integral, memory, yaws, commands,
 ):  # fmt: skip
-    """Write forces, yaws and moments of all drones; see `payload_forces` for the rest.
+    """Write forces, yaws and moments of all drones into `commands`, (n, 7).
 
-    Args:
-        yaws: Yaws of the drones for a load at yaw zero, (n,).
-        commands: Result, (n, 7).
-
-    Returns:
-        Whether tensions and distances could be kept.
+    Other arguments are those of `payload_forces`, which this returns the result of; `yaws` are
+    those of the drones for a load at yaw zero, (n,).
     """
     kept = payload_forces(
         estimate, reference, table, inertias, gains, cables, shares, null, places, room, ahead,

@@ -4,10 +4,10 @@ Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter 23: the least
 
     minimise |x| subject to G x >= h
 
-is the dual of the non-negative least squares problem min |E u - f|, u >= 0, with the columns (G_j,
-h_j) in E and f = (0, ..., 0, 1). With its residual r = f - E u the answer is x = -r / r_last (without
-the last element); r = 0 says that no x fits. Both are found by an active set, so that x is exact and
-the constraints that bind are known.
+is the dual of the non-negative least squares problem min |E u - f|, u >= 0, with the columns
+(G_j, h_j) in E and f = (0, ..., 0, 1). With its residual r = f - E u the answer is x = -r / r_last
+(without the last element); r = 0 says that no x fits. Both are found by an active set, so that x is
+exact and the constraints that bind are known.
 """
 
 from __future__ import annotations

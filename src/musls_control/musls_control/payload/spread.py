@@ -1,15 +1,16 @@
 """Least cable forces that keep all tensions above a minimum and the drones apart.
 
-The wrench of the load leaves a null space: mu = S wrench + N c has the same force and moment for every
-c. `min_norm` takes c = 0. Here c is the shortest that keeps
+The wrench of the load leaves a null space: mu = S wrench + N c has the same force and moment for
+every c. `min_norm` takes c = 0. Here c is the shortest that keeps
 
-    up . mu_k >= least tension                  (so |mu_k| is at least that, and the drone is above)
-    n_ij . (p_i - p_j) >= distance              for all pairs of drones,
+    up . mu_k >= least tension             (so |mu_k| is at least that, and the drone is above)
+    n_ij . (p_i - p_j) >= distance         for all pairs of drones,
 
-with p_k = b_k + l_k mu_k / |mu_k| the place that drone k is sent to, and n_ij the direction of the pair
-in formation, so that the true distance is never less. RotorTM's files had the idea (its paper uses the
-minimum norm alone). Tensions are linear; the places are linearised at the solution before, a few times
-within a call, until nothing moves. Each time it is a least distance problem (`least_distance`).
+with p_k = b_k + l_k mu_k / |mu_k| the place that drone k is sent to, and n_ij the direction of the
+pair in formation, so that the true distance is never less. RotorTM's files had the idea (its paper
+uses the minimum norm alone). Tensions are linear; the places are linearised at the solution before,
+a few times within a call, until nothing moves. Each time it is a least distance problem
+(`least_distance`).
 
 Derivatives follow with the same constraints binding.
 """
