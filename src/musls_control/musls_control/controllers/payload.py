@@ -14,8 +14,14 @@ from musls_control.controllers.interface import Controller, ControlLevel, Contro
 from musls_control.estimate import Estimate
 from musls_control.payload.actuation import payload_commands
 from musls_control.payload.allocation import shares_of
-from musls_control.payload.gains import GainSpec, derive_gains
-from musls_control.payload.kernel import ALONG, MEMORY_ROWS, PULL
+from musls_control.payload.gains import (
+    LARGEST_LEAD,
+    LEAD,
+    GainSpec,
+    attitude_lag_s,
+    derive_gains,
+)
+from musls_control.payload.kernel import ALONG, LEAN, MEMORY_ROWS, PULL
 from musls_control.payload.load_law import (
     GRAVITY,
     MASS,
@@ -177,7 +183,12 @@ class PayloadController(Controller):
         self._table[[REACH_XY, REACH_Z]] = given.reach_m_s2
         self._table[[MOST_XY, MOST_Z]] = given.integral_m_s2
         self._table[MOST_TURN] = given.integral_rad_s2
-        self._ahead = np.array(_AHEAD[given.feed_forward])
+        self._ahead = np.zeros(6)
+        self._ahead[:3] = _AHEAD[given.feed_forward]
+        if not direct:
+            smoothing_s = attitude_lag_s(system, gravity, direct) / LEAD
+            self._ahead[3] = setup.period_s / (smoothing_s + setup.period_s)
+            self._ahead[4:] = LEAD - 1.0, LARGEST_LEAD
         self._integral = np.zeros(6)
         self._memory = np.zeros((MEMORY_ROWS, n, 3))
         self._yaws_rad = setup.formation.azimuths_rad(n) + np.pi
@@ -201,6 +212,7 @@ class PayloadController(Controller):
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Begin without integrals."""
         self._integral[:] = 0.0
+        self._memory[LEAN] = 0.0
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the drones' rotors yaws, and moments against the cables', (n, 7)."""

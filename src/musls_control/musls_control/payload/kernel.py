@@ -43,7 +43,17 @@ DRONE_MASS, DIRECTION_GAIN, DIRECTION_RATE_GAIN, LEAST_TENSION, CABLE_COLUMNS = 
 
 # Rows of the memory that a call writes, (rows, n, 3). The first three hold a value and its first
 # two derivatives.
-BODY, PULL, ALONG, CABLE, CABLE_RATE, LENGTH, FORCE, MEMORY_ROWS = 0, 3, 6, 8, 9, 10, 11, 12
+BODY, PULL, ALONG, CABLE, CABLE_RATE, LENGTH, FORCE, LEAN, MEMORY_ROWS = (
+    0,
+    3,
+    6,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+)
 
 
 @compiled()
@@ -67,9 +77,9 @@ def payload_forces(
         room: Gradients of its constraints and, in the last column, which of them bind; kept from
             call to call, (n + pairs, 3 n + d + 1).
         ahead: Whether rate and acceleration of the cables' desired directions are fed forward,
-            and shares of position and attitude feedback in them, (3,).
+            and shares of position and attitude feedback in them, (3 or more,).
         integral: Integrals of position and attitude error, (6,), advanced.
-        memory: Results, (12, n, 3): row FORCE holds the forces [N, ENU], row PULL the desired and
+        memory: Results, (13, n, 3): row FORCE holds the forces [N, ENU], row PULL the desired and
             row ALONG the present force of each cable on the load.
 
     Returns:
