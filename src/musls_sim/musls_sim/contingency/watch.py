@@ -20,7 +20,7 @@ from musls_sim.events import Scene
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.changes import CutCable
 from musls_sim.scenario import Scenario
-from musls_sim.session.guidance import MissionGuidance
+from musls_sim.session.guidance import Guidance, MissionGuidance
 
 Array = NDArray[np.float64]
 
@@ -32,6 +32,9 @@ LEAST_LEFT = 3
 
 WATCHED_NOT = GROUND_PHASES - {"lift"}
 """Phases in which nothing is watched: the load stands, or is being set down."""
+
+
+Note = Callable[[float, str, str], None]
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,31 @@ class _Loss:
     act_tick: int
 
 
+def contingency_of(
+    scenario: Scenario, scene: Scene, guidance: Guidance, note: Note, *, guided: bool
+) -> Contingency | None:
+    """What is done when a drone is lost; None where the scenario does not say.
+
+    Args:
+        scenario: With or without a `contingency`.
+        scene: Lets hooks open, knows what is measured.
+        guidance: Is given another plan.
+        note: Writes down what happened: time, kind, text.
+        guided: Whether the mission's set-points fly the drones, and not a controller.
+
+    Raises:
+        ConfigError: This flight cannot have one.
+    """
+    if scenario.contingency is None:
+        return None
+    if not isinstance(guidance, MissionGuidance) or not guided or scene.estimator is None:
+        raise ConfigError(
+            "contingency: only the formation's own set-points can be changed: choose "
+            "controller.kind: formation"
+        )
+    return Contingency(scenario, scene, guidance, scene.estimator.estimate, note)
+
+
 class Contingency:
     """Watches for losses and answers them.
 
@@ -62,7 +90,7 @@ class Contingency:
         scene: Scene,
         guidance: MissionGuidance,
         estimate: Estimate,
-        note: Callable[[float, str, str], None],
+        note: Note,
     ) -> None:
         """Connect.
 

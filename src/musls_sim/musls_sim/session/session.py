@@ -15,8 +15,7 @@ from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
-from musls_description.errors import ConfigError
-from musls_sim.contingency.watch import Contingency
+from musls_sim.contingency.watch import contingency_of
 from musls_sim.driving.driver import RigDriver
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
@@ -169,7 +168,9 @@ class Session(Loop):
         self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)
         for event in scenario.events:
             self.events.add(event)
-        self.contingency = self._contingency(scene, guided=flying is None)
+        self.contingency = contingency_of(
+            scenario, scene, self.guidance, self.events.note, guided=flying is None
+        )
         self.max_tension_n = np.zeros(len(self.plant.state.tension_peak_n))
         self.plant_s = 0.0
         self._wall_s: float | None = None
@@ -300,17 +301,6 @@ class Session(Loop):
 
     def _note_wall_time(self) -> None:
         self._wall_s = self.elapsed_s
-
-    def _contingency(self, scene: Scene, *, guided: bool) -> Contingency | None:
-        """What is done when a drone is lost; None where the scenario does not say."""
-        if self.scenario.contingency is None:
-            return None
-        if not isinstance(self.guidance, MissionGuidance) or not guided:
-            raise ConfigError(
-                "contingency: only the formation's own set-points can be changed: choose "
-                "controller.kind: formation"
-            )
-        return Contingency(self.scenario, scene, self.guidance, self.estimate, self.events.note)
 
     def _guide_lost(self, tick: int) -> None:
         self._links.step(tick * CONTROL_PERIOD_S)
