@@ -89,25 +89,31 @@ class MissionGuidance:
             observers: Are told every change.
             period_s: Control period.
         """
-        rows = len(plan.drone_yaw_rad)
-        self._plan, self._autopilot, self._announce = plan, autopilot, Announcer(observers)
-        self._period_s, self._lands = period_s, plan.landing_speed_m_s is not None
-        self._rows = _setpoint_rows(plan)
-        self._load_quaternion = plan.load_orientation_wxyz
-        self._drone_quaternion = from_yaw(plan.drone_yaw_rad)
+        self._autopilot, self._announce = autopilot, Announcer(observers)
+        self._period_s = period_s
+        self._play(plan, 0)
         self.setpoint = DroneSetpoints(self._rows[0].copy())
-        self._ticks = np.ceil(np.arange(rows + 1) / plan.rate_hz / period_s - 1e-9).astype(int)
-        self._row, self._next_tick = -1, 0
         self._by_controller = self._fresh = False
         self._landing = LandingTimer()
         self._disarmed_at_s: float | None = None
         self.stage, self.finished, self.landed = "", False, False
 
+    def _play(self, plan: FlightPlan, tick: int) -> None:
+        """Fly a plan from a control period on."""
+        rows = len(plan.drone_yaw_rad)
+        self._plan, self._lands = plan, plan.landing_speed_m_s is not None
+        self._rows = _setpoint_rows(plan)
+        self._load_quaternion = plan.load_orientation_wxyz
+        self._drone_quaternion = from_yaw(plan.drone_yaw_rad)
+        ticks = np.arange(rows + 1) / plan.rate_hz / self._period_s
+        self._ticks = tick + np.ceil(ticks - 1e-9).astype(int)
+        self._row, self._next_tick = -1, tick
+
     @property
     def planned_s(self) -> float:
         """About how long the flight takes."""
         after_landing = DISARM_AFTER_LANDING_S + AFTER_DISARM_S if self._lands else 0.0
-        return self._plan.duration_s + after_landing
+        return float(self._ticks[-1]) * self._period_s + after_landing
 
     def step(self, tick: int) -> None:
         """Update the set-points if it is time to."""
@@ -177,7 +183,7 @@ class MissionGuidance:
             self.finished = time_s - self._disarmed_at_s >= AFTER_DISARM_S
             return
         self.landed = self._landing.update(time_s, bool(self._autopilot.landed.all()))
-        if self.landed or time_s - self._plan.duration_s > LANDING_TIMEOUT_S:
+        if self.landed or time_s - self._ticks[-1] * self._period_s > LANDING_TIMEOUT_S:
             self.setpoint.armed[:] = 0.0
             self._disarmed_at_s = time_s
             self._enter(time_s, "disarmed")
