@@ -106,6 +106,23 @@ def compile_abort(
     return draft.plan(mission.landing_speed_m_s)
 
 
+def extra_duration_s(mission: MissionSpec) -> float:
+    """About how much longer a delivery takes than a flight of its stages; 0 for other missions."""
+    given = mission.delivery
+    if given is None:
+        return 0.0
+    first = mission.stages[0].pose(np.zeros(1))[0]
+    last = mission.stages[-1].pose(np.array([mission.stages[-1].duration_s]))[0]
+    ways_m = np.linalg.norm(last[:2] - given.place_m) + np.linalg.norm(first[:2] - given.place_m)
+    rise_m = abs(last[2] - mission.slack_height_m)
+    return float(
+        ways_m / mission.transit_speed_m_s
+        + 2.0 * rise_m / mission.vertical_speed_m_s
+        + 2.0 * given.weigh_s
+        + 8.0 * mission.settle_s
+    )
+
+
 def delivery_of(mission: MissionSpec) -> DeliverySpec:
     """What a mission says of the delivery, which it must be."""
     assert mission.delivery is not None

@@ -48,7 +48,7 @@ class MissionFile:
         Raises:
             ConfigError: A stage is too long, or it is a delivery.
         """
-        if self.mission.kind == "delivery":
+        if self.mission.kind == "delivery" and self.lands:
             raise ConfigError(
                 f"{self.name}: mission.kind = delivery is flown by musls fly, not by the ROS graph"
             )

@@ -158,7 +158,6 @@ def test_a_delivery_given_up_brings_the_load_down(how):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"start": "air"}, "starts on the ground, not start.kind = air"),
         ({"controller": "payload"}, "is flown by the formation"),
         ({"cable_model": "elastic", "mission.delivery.pick_up": "hook"}, "AttachHook: the cable"),
         ({"mission.kind": "stages"}, "go together"),

@@ -168,7 +168,7 @@ def mission_guidance(parts: Parts, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
     common = parts.plan, parts.autopilot, observers, parts.plant.period_s
     scenario = parts.scenario
-    if scenario.mission.kind != "delivery":
+    if not flies_delivery(scenario):
         return MissionGuidance(*common)
     return DeliveryGuidance(
         *common,
@@ -187,32 +187,29 @@ def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:
         yaws = yaw_of(state.orientation_wxyz)
         load = np.append(state.position_enu_m[0], yaws[0])
         return hold_plan(mission, load, state.position_enu_m[1:], yaws[1:])
-    if mission.kind == "delivery":
-        _check_delivery(scenario)
     if scenario.start.kind != "ground":
         first = mission.stages[0].pose(np.zeros(1))[0]
         return compile_air_plan(mission, scenario.formation, first, n)
     spot = GroundSpot(state.position_enu_m[0].copy(), 0.0, state.position_enu_m[1:].copy())
-    if mission.kind == "delivery":
+    if flies_delivery(scenario):
         return compile_delivery(mission, scenario.formation, spot)
     return compile_plan(mission, scenario.formation, spot)
 
 
-def _check_delivery(scenario: Scenario) -> None:
-    """Refuse a delivery that nobody can fly.
+def flies_delivery(scenario: Scenario) -> bool:
+    """Whether a load is picked up and left; from a start in the air only its way is flown.
 
     Raises:
-        ConfigError: It starts in the air, or a controller is to fly it.
+        ConfigError: A controller is to fly it.
     """
-    if scenario.start.kind != "ground":
-        raise ConfigError(
-            f"mission.kind = delivery: starts on the ground, not start.kind = {scenario.start.kind}"
-        )
+    if scenario.mission.kind != "delivery" or scenario.start.kind != "ground":
+        return False
     if scenario.controller.kind != "formation":
         raise ConfigError(
             "mission.kind = delivery: is flown by the formation, not by controller.kind = "
             f"{scenario.controller.kind}"
         )
+    return True
 
 
 def _estimator(
