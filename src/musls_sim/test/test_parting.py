@@ -140,6 +140,27 @@ def test_release_in_hover_accelerates_the_drone_by_the_load_it_carried():
         assert np.abs(state.tension_n).max() == 0.0
 
 
+@pytest.mark.parametrize("model", ["rigid_links", "massless"])
+def test_a_load_let_go_on_the_ground_holds_and_slides_by_its_friction(model):
+    """C16: a push under mu m g holds it; with a speed v it slides v^2 / (2 mu g)."""
+    with Session(load_scenario("solo", {"cable_model": model})) as session:
+        system, state = session.scenario.system, session.state
+        mu, mass = system.ground_friction, system.load.mass_kg
+        session.apply({"kind": "release"})
+        push = {"kind": "poke", "force_enu_n": [0, 0.8 * mu * mass * G, 0], "duration_s": 0.2}
+        session.apply(push)
+        session.advance(50)
+        assert np.abs(state.position_enu_m[0, :2]).max() < 2e-3
+        session.apply(push | {"force_enu_n": [0, 4.0 * mu * mass * G, 0]})
+        session.advance(51)
+        speed, place = state.velocity_enu_m_s[0, 1], state.position_enu_m[0, 1]
+        assert speed == pytest.approx(0.2 * 3.0 * mu * G, rel=0.05)
+        session.advance(250)
+        assert np.abs(state.velocity_enu_m_s[0]).max() < 1e-2
+        slid = state.position_enu_m[0, 1] - place
+        assert slid == pytest.approx(speed**2 / (2.0 * mu * G), rel=0.05)
+
+
 # ------------------------------------------------------------------------------------------ breaks
 
 
