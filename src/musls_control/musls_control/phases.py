@@ -9,6 +9,7 @@ PHASES = frozenset(
         "tension",
         "lift",
         "transit",
+        "reform",
         "lower",
         "slacken",
         "spread",
@@ -28,5 +29,5 @@ PHASES = frozenset(
 )
 """Phases on the way to and from what a mission is about; its stages have other names."""
 
-GROUND_PHASES = PHASES - {"settle", "transit", "weigh", "approach"}
+GROUND_PHASES = PHASES - {"settle", "transit", "reform", "weigh", "approach"}
 """Phases in which the load stands, or goes to or from the ground."""

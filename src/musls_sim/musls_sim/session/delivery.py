@@ -132,6 +132,11 @@ class DeliveryGuidance(MissionGuidance):
         if not self.aborted and self.stage not in ("spread", "land", "disarmed"):
             self.aborted = why
 
+    def replace(self, plan: FlightPlan, tick: int, gone: NDArray[np.bool_]) -> None:
+        """See `MissionGuidance.replace`: what takes over waits for nothing."""
+        self._gates = _NONE
+        super().replace(plan, tick, gone)
+
     def step(self, tick: int) -> None:
         """See `MissionGuidance.step`."""
         if tick % WEIGH_EVERY == 0:
@@ -142,6 +147,7 @@ class DeliveryGuidance(MissionGuidance):
         if tick >= self._next_tick and (gate := self._gates.get(self._row + 1)) is not None:
             if not self._passes(gate, tick):
                 self._ticks += 1
+                self._begin_s += self._period_s
                 return
             del self._gates[self._row + 1]
             self._waits_since = None
@@ -219,7 +225,7 @@ class DeliveryGuidance(MissionGuidance):
         self._queue.note(time_s, "abort", f"{self.aborted}: {self._given.abort}")
         pose = self._plan.load_pose[max(self._row, 0)]
         plan = compile_abort(self._mission, self._cone, self._ground, pose, self._cruise_m)
-        self._play(plan, tick)
+        self._take(plan, tick)
 
 
 _NONE: dict[int, Gate] = {}

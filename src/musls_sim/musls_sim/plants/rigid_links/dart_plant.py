@@ -1,15 +1,15 @@
-"""The plant of the seed paper: rigid-link cables, stepped by DART in this process.
+"""The plant of the seed paper: rigid-link cables, stepped as DART steps them, in this process.
 
-One skeleton, rooted at the load. The joints' damping and springs are integrated implicitly by
-DART; thrust, drag and the ground under the cables enter as generalised forces; load and drones
-touch the ground by DART's contacts.
+One tree of bodies, rooted at the load. The joints' damping and springs are integrated implicitly;
+thrust, drag and the ground under the cables enter as generalised forces; load and drones touch the
+ground by DART's contacts. Where nothing can touch, compiled code makes DART's step (`dynamics`) and
+DART's skeleton stays behind until it is needed.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from time import perf_counter
 from typing import NamedTuple
 
 import dartpy
@@ -22,7 +22,7 @@ from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import Tree, build_tree
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.bodies import POSITION, collect_state
+from musls_sim.plants.bodies import collect_state
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
@@ -41,6 +41,7 @@ from musls_sim.plants.interface import (
     SimulationDiverged,
 )
 from musls_sim.plants.rigid_links import divergence, parting
+from musls_sim.plants.rigid_links.bare_step import bare_step_us
 from musls_sim.plants.rigid_links.dart_skeleton import (
     add_ground_contact,
     build_skeleton,
@@ -53,7 +54,14 @@ from musls_sim.plants.rigid_links.levels import Levels
 from musls_sim.plants.rigid_links.pieces import Pieces
 from musls_sim.plants.rigid_links.prescribed import PrescribedEnds
 from musls_sim.plants.rigid_links.stability import stable_step_s, substeps
-from musls_sim.plants.rigid_links.step import NOT_FINITE, after_step, before_step, restart
+from musls_sim.plants.rigid_links.step import (
+    NOT_FINITE,
+    TOUCHING,
+    begin_step,
+    end_step,
+    restart,
+    rewind,
+)
 from musls_sim.plants.rigid_links.tables import SPURIOUS, Tables
 from musls_sim.plants.rigid_links.tension import cable_forces_from_joints
 
@@ -61,8 +69,10 @@ Array = NDArray[np.float64]
 
 
 class _Calls(NamedTuple):
-    """What every step asks of DART's skeleton; each look-up of a method costs time."""
+    """What a step asks of DART's skeleton; each look-up of a method costs time."""
 
+    set_positions: Callable[[Array], None]
+    set_velocities: Callable[[Array], None]
     set_commands: Callable[[Array], None]
     accelerate: Callable[[], None]
     integrate_velocities: Callable[[float], None]
@@ -73,6 +83,8 @@ class _Calls(NamedTuple):
     @classmethod
     def into(cls, skeleton: Skeleton) -> _Calls:
         return cls(
+            skeleton.setPositions,
+            skeleton.setVelocities,
             skeleton.setCommands,
             skeleton.computeForwardDynamics,
             skeleton.integrateVelocities,
@@ -86,11 +98,7 @@ class DartPlant:
     """Rigid-link chains in DART, see `interface.Plant`.
 
     Attributes:
-        positions: Coordinates of the skeleton, (n_dofs,).
-        velocities: Their rates, (n_dofs,).
         tables: All arrays of the plant.
-        positions: DART's coordinates, (n_dofs,).
-        velocities: Their rates, (n_dofs,).
         ends: The prescribed motion of the drones, None while they fly.
         whole: The tree as it was built.
         tree: The tree as it is, with what has come loose.
@@ -98,8 +106,6 @@ class DartPlant:
     """
 
     cable_model = "rigid_links"
-    positions: Array
-    velocities: Array
 
     def __init__(
         self,
@@ -163,7 +169,7 @@ class DartPlant:
         self.state = PlantState(views.state, views.speed, views.cable_force, views.peak)
         if rotor_speed_rad_s is not None:
             views.speed[:] = rotor_speed_rad_s
-        self.skeleton.setPositions(start.coordinates)
+        self._skeleton.setPositions(start.coordinates)
         self.read_motion()
         self._read_first_tension()
         collect_state(views.motion, views.selected, 0.0, views.state)
@@ -171,15 +177,16 @@ class DartPlant:
     def _build(self, tree: Tree) -> None:
         """Build DART's skeleton and world of the present tree."""
         self.tree, self.tables = tree, self._tables.views
-        self.skeleton = build_skeleton(tree, friction_as_constraint=self._constrained)
-        self._dart = _Calls.into(self.skeleton)
+        self._skeleton = skeleton = build_skeleton(tree, friction_as_constraint=self._constrained)
+        self._behind = False
+        self._dart = _Calls.into(skeleton)
         self._step_s = self.physics_step_s
-        self.world = build_world(self.skeleton, self._step_s, self.gravity_m_s2)
+        self.world = build_world(skeleton, self._step_s, self.gravity_m_s2)
         if not np.isnan(self.ground_enu_m):
-            add_ground_contact(self.world, self.skeleton, tree, self.system, self.ground_enu_m)
-        self._joints = JointForces(self.skeleton, tree, self.tables)
+            add_ground_contact(self.world, skeleton, tree, self.system, self.ground_enu_m)
+        self._joints = JointForces(skeleton, tree, self.tables)
         self._end_forces = [
-            [self.skeleton.getBodyNode(int(body)).getBodyForce for body in ends]
+            [skeleton.getBodyNode(int(body)).getBodyForce for body in ends]
             for ends in zip(tree.first_link, tree.drone, strict=True)
         ]
 
@@ -193,6 +200,30 @@ class DartPlant:
         self.read_motion()
         self._read_first_tension()
         collect_state(self.tables.motion, self.tables.selected, 0.0, self.tables.state)
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """DART's skeleton in the present state."""
+        self.catch_up()
+        return self._skeleton
+
+    def catch_up(self) -> None:
+        """Bring DART's skeleton to where compiled steps have led, its joints' springs too."""
+        if self._behind:
+            self._behind = False
+            self._dart.set_positions(self.tables.q)
+            self._dart.set_velocities(self.tables.dq)
+        self._joints.hand_over()
+
+    @property
+    def positions(self) -> Array:
+        """Coordinates, DART's: the load's rotation vector and place, joint angles, (n_dofs,)."""
+        return self.tables.q.copy()
+
+    @property
+    def velocities(self) -> Array:
+        """Their rates: the load's angular and linear velocity (world), joint rates, (n_dofs,)."""
+        return self.tables.dq.copy()
 
     @property
     def time_s(self) -> float:
@@ -212,14 +243,13 @@ class DartPlant:
             if self.tree is not self.whole:
                 raise ConfigError("prescribed motion: a cable is cut, or a hook open")
             self.ends = PrescribedEnds(self)
-        before = self.positions, self.velocities
         levels = self.levels
         level = levels.present
         while not self._advance(level, inputs):
             # Too coarse for what happened: the period again, with steps half as long.
             level += 1
-            self._set(*before)
-            restart(*self._blocks, *before, self.gravity_m_s2, 1)
+            rewind(*self._blocks)
+            self._behind = True
         if level:
             self.refined_periods += 1
             levels.settle(level)
@@ -232,34 +262,30 @@ class DartPlant:
         levels, ends, gravity = self.levels, self.ends, self.gravity_m_s2
         limits, step_s, count = levels.limits[level], levels.step_s[level], levels.substeps[level]
         numbers, indices = self._blocks
-        dart, tau, ground = self._dart, self.tables.tau, self.ground_enu_m
+        ground, guided = self.ground_enu_m, ends is not None or self._constrained
         command, wind = inputs.rotor_command_rad_s, inputs.wind_enu_m_s
         body, enu = inputs.wrench_body, inputs.wrench_enu
-        if step_s != self._step_s:
-            self._step_s = step_s
-            self.world.setTimeStep(step_s)
         unresolved = False
         for k in range(count):
-            told = before_step(numbers, indices, step_s, k, command, wind, body, enu, ground)
-            if told > 1:
-                self._joints.hand_over(told // 2)
-            elif told == NOT_FINITE:
-                raise SimulationDiverged(divergence.not_finite(self, inputs))
-            if ends is not None:
-                ends.act(inputs, k * step_s, step_s)
-            dart.set_commands(tau)
-            contact = told & 1
-            if contact or self._constrained:
-                self.world.step()
-                if contact:
-                    self._read_joint_wrenches()
-            else:  # the same without the search for contacts
-                dart.accelerate()
-                dart.integrate_velocities(step_s)
-                dart.integrate_positions(step_s)
-            self.positions, self.velocities = q, dq = dart.positions(), dart.velocities()
             last = ends is None and k == count - 1
-            verdict = after_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq)
+            verdict = begin_step(
+                numbers, indices, step_s, k, last, guided,
+                command, wind, body, enu, ground, gravity, limits,
+            )  # fmt: skip
+            if verdict >= 0:
+                self._behind = True
+            elif verdict == NOT_FINITE:
+                raise SimulationDiverged(divergence.not_finite(self, inputs))
+            else:
+                contact = verdict == TOUCHING
+                self.catch_up()
+                if step_s != self._step_s:
+                    self._step_s = step_s
+                    self.world.setTimeStep(step_s)
+                if ends is not None:
+                    ends.act(inputs, k * step_s, step_s)
+                q, dq = self._dart_step(step_s, contact)
+                verdict = end_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq)
             if verdict != OK and verdict != DOUBTFUL:
                 if level < levels.last:
                     return False
@@ -277,6 +303,20 @@ class DartPlant:
             self._doubt(inputs, energy=verdict == DOUBTFUL)
         return True
 
+    def _dart_step(self, step_s: float, contact: bool) -> tuple[Array, Array]:
+        """Let DART make a step; coordinates and rates after it."""
+        dart = self._dart
+        dart.set_commands(self.tables.tau)
+        if contact or self._constrained:
+            self.world.step()
+            if contact:
+                self._read_joint_wrenches()
+        else:  # the same without the search for contacts
+            dart.accelerate()
+            dart.integrate_velocities(step_s)
+            dart.integrate_positions(step_s)
+        return dart.positions(), dart.velocities()
+
     def _doubt(self, inputs: PlantInputs, *, energy: bool) -> None:
         """Warn once of each thing that makes the results doubtful."""
         if energy and not self._doubted_energy:
@@ -289,7 +329,7 @@ class DartPlant:
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if isinstance(change, LoadMass):
-            self._change_load(change.mass_kg)
+            parting.change_load(self, change.mass_kg)
         elif isinstance(change, RotorEfficiency):
             scale_rotors(self.system, self.tables.rotors, change)
         elif isinstance(change, CutCable | ReleaseHook | AttachHook):
@@ -317,76 +357,37 @@ class DartPlant:
         self._spurious_before_j = self.spurious_energy_j
         self._tables.lay_joints(pieces.tree)
         self._build(pieces.tree)
-        self._set_load(self.tables.masses[0])
-        self._set(pieces.positions, pieces.velocities)
-        self.read_motion()
+        self._dart.set_positions(pieces.positions)
+        self._dart.set_velocities(pieces.velocities)
+        self.set_load(self.tables.masses[0])
 
-    def _change_load(self, mass_kg: float) -> None:
-        """Give the load another mass; velocities stay, energy is counted anew."""
-        row = self.tables.masses[0]
-        row[4:] *= mass_kg / row[0]
-        row[0] = mass_kg
-        self._set_load(row)
-        self.read_motion()
-
-    def _set_load(self, row: Array) -> None:
-        """Give DART's load the mass and inertia of a row of the masses."""
+    def set_load(self, row: Array) -> None:
+        """Give DART's load the mass and inertia of a row of the masses; energy is counted anew."""
         inertia = dartpy.dynamics.Inertia(row[0], row[1:4].copy(), row[4:].reshape(3, 3).copy())
         self.skeleton.getBodyNode(0).setInertia(inertia)
+        self.read_motion()
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
-        first, drone = self.tree.first_link[index], self.tree.drone[index]
-        nodes = np.empty((drone - first + 1, 3))
-        nodes[:-1] = self.tables.motion[first:drone, POSITION : POSITION + 3]
-        hook = np.array(self.system.drones[index].cable_attachment_m)
-        motion = self.tables.motion[drone]
-        nodes[-1] = motion[POSITION : POSITION + 3] + motion[:9].reshape(3, 3) @ hook
-        if self.tree.bodies[drone].parent < 0:  # nothing holds the upper end
-            last = self.tables.motion[drone - 1]
-            along = self.system.cables[index].link_length_m * last[:9].reshape(3, 3)[:, 0]
-            nodes[-1] = last[POSITION : POSITION + 3] + along
-        return nodes
+        return parting.cable_nodes_enu_m(self, index)
 
-    def bare_step_us(self, repetitions: int = 40, batch: int = 10) -> float:
-        """Time DART alone needs for a physics step of this skeleton, in flight [us].
-
-        Steps a copy in the present configuration, lifted clear of the ground, and takes the median
-        over batches, short ones because a busy machine slows the long ones.
-        """
-        world = self.world.clone()
-        skeleton = world.getSkeleton("musls")
-        start = self.skeleton.getPositions()
-        start[5] += 1000.0
-        rest = np.zeros_like(start)
-        times = []
-        for _ in range(repetitions):
-            skeleton.setPositions(start)
-            skeleton.setVelocities(rest)
-            begin = perf_counter()
-            for _ in range(batch):
-                world.step()
-            times.append((perf_counter() - begin) / batch)
-        return float(np.median(times) * 1e6)
-
-    def _set(self, positions: Array, velocities: Array) -> None:
-        self.positions, self.velocities = positions, velocities
-        self.skeleton.setPositions(positions)
-        self.skeleton.setVelocities(velocities)
+    def bare_step_us(self, repetitions: int = 40) -> float:
+        """Time DART alone needs for a physics step of this skeleton, in flight [us]."""
+        return bare_step_us(self, repetitions)
 
     def read_motion(self) -> None:
         """Read coordinates and rates that were set in the skeleton; energy is counted anew."""
-        self.positions = self.skeleton.getPositions()
-        self.velocities = self.skeleton.getVelocities()
-        restart(*self._blocks, self.positions, self.velocities, self.gravity_m_s2, 0)
+        self._behind = False
+        self.tables.q[:], self.tables.dq[:] = self._dart.positions(), self._dart.velocities()
+        restart(*self._blocks, self.gravity_m_s2)
 
     def _read_first_tension(self) -> None:
         """Tension in the start configuration (without what the ground carries)."""
         views, inputs = self.tables, PlantInputs.zeros(self.system)
         nothing = inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
         generalised_forces(views, *nothing, self.ground_enu_m)
-        self.skeleton.setCommands(views.tau)
-        self.skeleton.computeForwardDynamics()
+        self._dart.set_commands(views.tau)
+        self._dart.accelerate()
         self._read_joint_wrenches()
         cable_forces_from_joints(views)
 

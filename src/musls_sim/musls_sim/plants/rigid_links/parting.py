@@ -1,10 +1,11 @@
-"""Cuts, breaks and hooks of a plant of rigid links."""
+"""Cuts, breaks, hooks and another load of a plant of rigid links."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.changes import AttachHook, CutCable, ReleaseHook, check_cut
@@ -13,6 +14,8 @@ from musls_sim.plants.rigid_links.pieces import closed, opened
 
 if TYPE_CHECKING:
     from musls_sim.plants.rigid_links.dart_plant import DartPlant
+
+Array = NDArray[np.float64]
 
 
 def change_joints(plant: DartPlant, change: CutCable | ReleaseHook | AttachHook) -> None:
@@ -65,6 +68,28 @@ def break_overloaded(plant: DartPlant) -> None:
         where = "load" if at_load else "drone"
         what = f"cable_{i + 1}: broke at the {where} at {tension:.4g} N"
         plant.happened.append(PlantEvent(plant.time_s, "cable_broken", what))
+
+
+def change_load(plant: DartPlant, mass_kg: float) -> None:
+    """Give the load another mass; velocities stay, energy is counted anew."""
+    row = plant.tables.masses[0]
+    row[4:] *= mass_kg / row[0]
+    row[0] = mass_kg
+    plant.set_load(row)
+
+
+def cable_nodes_enu_m(plant: DartPlant, index: int) -> Array:
+    """Joints of a cable (from 0) from the load to the drone, (links + 1, 3)."""
+    first, drone = plant.tree.first_link[index], plant.tree.drone[index]
+    table = plant.tables.motion
+    nodes = np.empty((drone - first + 1, 3))
+    nodes[:-1] = table[first:drone, POSITION : POSITION + 3]
+    if plant.tree.bodies[drone].parent < 0:  # nothing holds the upper end
+        top, end = table[drone - 1], np.array([plant.system.cables[index].link_length_m, 0.0, 0.0])
+    else:
+        top, end = table[drone], np.array(plant.system.drones[index].cable_attachment_m)
+    nodes[-1] = top[POSITION : POSITION + 3] + top[:9].reshape(3, 3) @ end
+    return nodes
 
 
 def _open(plant: DartPlant, body: int) -> None:
