@@ -58,7 +58,7 @@ def test_a_failed_preflight_check_is_told(tmp_path):
 
 def test_a_parameter_that_this_px4_does_not_know(tmp_path):
     run = px4_flight(tmp_path, "solo", "autopilot.parameters.NO_SUCH_THING=3")
-    with pytest.raises(ConfigError, match=r"autopilot\.parameters\.NO_SUCH_THING: this PX4 has no"):
+    with pytest.raises(ConfigError, match=r"NO_SUCH_THING: PX4 .* has no such"):
         run.run()
 
 

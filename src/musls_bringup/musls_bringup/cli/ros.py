@@ -19,11 +19,19 @@ app = typer.Typer(
 )
 
 
-@app.command("setup", epilog="\b\nExample:\n  ./musls ros setup")
-def setup() -> None:
+@app.command("setup", epilog="\b\nExample:\n  ./musls ros setup --px4 v1.18")
+def setup(
+    px4: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RELEASE",
+            help="PX4 whose messages are built: v1.15 to v1.18, or the folder of its sources.",
+            show_default="what is installed, else v1.17",
+        ),
+    ] = None,
+) -> None:
     """Builds the message packages that the ROS 2 wheels lack (./musls installs the wheels)."""
-    from musls_bringup.ros.interfaces import px4_interface
-    from musls_bringup.ros.workspace import set_up
+    from musls_bringup.ros.workspace import installed_px4, set_up
 
     with WorkShown("ros setup") as shown:
 
@@ -31,9 +39,10 @@ def setup() -> None:
             shown.note(f"musls: {text}")
             shown.update(text)
 
-        built = set_up(say)
-    release = px4_interface().px4_release
-    typer.echo(f"built: {', '.join(built)} (PX4 {release})" if built else "ROS 2 is set up")
+        built = set_up(say, px4)
+    what = f"built: {', '.join(built)}" if built else "ROS 2 is set up"
+    release = installed_px4()
+    typer.echo(f"{what} (messages of PX4 {release})" if release else what)
 
 
 @app.command("fly", epilog="\b\nExample:\n  musls ros fly circle --realtime")

@@ -13,13 +13,14 @@ from typing import Any
 
 from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.recordings.bag import read_bag
-from musls_bringup.fly import FlyOptions, write_results
+from musls_bringup.fly import FlyOptions, versions, write_results
 from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
 from musls_bringup.ros.px4 import check_px4, offboard_of, px4_consoles
 from musls_bringup.ros.workspace import check_ros
 from musls_bringup.signals import Ending
 from musls_description.schema import to_yaml
+from musls_sim.px4.firmware import Firmware
 from musls_sim.scenario import Scenario
 
 START_S = 180.0
@@ -189,4 +190,9 @@ def _speed(scenario: Scenario, numbers: dict[str, Any], flight: _Flight) -> dict
         "landed": numbers["landed"],
         "lost_answers": numbers["lost_answers"],
         "seed": scenario.seed,
+        "versions": versions(
+            Firmware(Path(numbers["firmware"][0]), numbers["firmware"][1])
+            if numbers["firmware"]
+            else None
+        ),
     }

@@ -150,6 +150,7 @@ class EmbeddedSim(DescribedNode):
         """Leave the numbers of the flight for whoever started the node."""
         session = self.session
         plant, hover = session.plant, session.parts.hover
+        firmware = getattr(session.parts.autopilot, "firmware", None)
         numbers = {
             "sim_time_s": self.time_s,
             "wall_time_s": time.perf_counter() - self._begin_s,
@@ -163,6 +164,7 @@ class EmbeddedSim(DescribedNode):
             "thrust_margin": None if hover is None else hover.thrust_margin,
             "sag_m": None if hover is None else hover.sag_m,
             "lost_answers": self._lost,
+            "firmware": None if firmware is None else [str(firmware.binary), firmware.version],
             "landed": bool(session.parts.autopilot.landed.all()),
         }
         Path(self._statistics).write_text(json.dumps(numbers), encoding="utf-8")

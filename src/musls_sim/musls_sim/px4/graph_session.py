@@ -13,6 +13,7 @@ from musls_sim.autopilots import AutopilotSetup
 from musls_sim.px4 import build as px4_build
 from musls_sim.px4.agent import XrceAgent, find_agent
 from musls_sim.px4.dds_link import DdsLink
+from musls_sim.px4.firmware import Firmware
 from musls_sim.px4.sitl import Px4Sitl
 from musls_sim.scenario import Scenario
 from musls_sim.session.guidance import FreeGuidance
@@ -46,6 +47,11 @@ class GraphPx4:
             raise
         self.rate_hz = self.sitl.rate_hz
         self.origin_error_m = np.zeros(len(setup.scenario.system.drones))
+
+    @property
+    def firmware(self) -> Firmware:
+        """Version and path of the PX4."""
+        return self.sitl.firmware
 
     @property
     def landed(self) -> np.ndarray:
