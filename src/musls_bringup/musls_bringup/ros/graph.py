@@ -81,9 +81,9 @@ def recorder(scenario_file: Path, bag: Path, **parameters: Any) -> NodeSpec:
     )
 
 
-def rviz(layout: Path) -> NodeSpec:
+def rviz(layout: Path, *, use_sim_time: bool = True) -> NodeSpec:
     """RViz with a layout; comes with ROS installations only."""
-    return NodeSpec("rviz2", "rviz2", {"use_sim_time": True}, ("-d", str(layout)))
+    return NodeSpec("rviz2", "rviz2", {"use_sim_time": use_sim_time}, ("-d", str(layout)))
 
 
 class Graph:

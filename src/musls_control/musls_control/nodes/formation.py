@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 from geometry_msgs.msg import PoseStamped, Transform, Twist
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from musls_control.mission import FlightPlan
 from musls_control.mission_file import MissionFile, read_mission_file
-from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp
+from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp, steady_clock
 from musls_control.plan_player import (
     FormationSetpoint,
     GoalSettings,
@@ -28,7 +29,13 @@ from musls_control.plan_player import (
 )
 from musls_description.errors import ConfigError, MuslsError
 
+WAITING_HINT_S = 5.0
 READY = "idle"
+POSE_AGE_S = 1.0
+"""Older poses do not say where load and drones stand."""
+
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""Hears best-effort publishers, too, as those of motion capture are."""
 _GOAL_SETTINGS = {
     "goal_speed_m_s": (0.05, 2.0, "Speed of the load on the way to a goal or when aborting [m/s]."),
     "goal_yaw_rate_rad_s": (0.05, 1.5, "Its turning then [rad/s]."),
@@ -55,6 +62,7 @@ class FormationNode(SteppedNode):
             self.number(name, getattr(GoalSettings, name), low, high, text)
         self._bodies = ["load", *(f"drone_{i + 1}" for i in range(self._file.n_drones))]
         self._poses: dict[str, np.ndarray] = {}
+        self._heard_s: dict[str, float] = {}
         self._phases: dict[str, str] = {}
         self._player: PlanPlayer | None = None
         self._shown: FormationSetpoint | None = None
@@ -64,6 +72,17 @@ class FormationNode(SteppedNode):
         self._listen_to_poses()
         self.add_on_set_parameters_callback(self._on_parameters)
         self._show_state("idle")
+        self.create_timer(WAITING_HINT_S, self._explain_waiting, clock=steady_clock())
+
+    def _explain_waiting(self) -> None:
+        """Say what a start that was asked for waits for."""
+        if not self._wanted or self._player is not None:
+            return
+        phases = {d: self._phases.get(d, "not heard") for d in self._bodies[1:]}
+        waits = [f"no pose of {body}" for body in self._without_pose()]
+        waits += [f"{drone} is {phase}" for drone, phase in phases.items() if phase != READY]
+        if waits:
+            self.get_logger().warning(f"not started: {', '.join(waits)}")
 
     def _make_topics(self) -> None:
         for drone in self._bodies[1:]:
@@ -90,7 +109,7 @@ class FormationNode(SteppedNode):
         """Only until the plan is made: in flight they would cost more than all the rest."""
         self._pose_inputs = [
             self.create_subscription(
-                PoseStamped, f"/{body}/pose", lambda m, b=body: self._on_pose(b, m), 1
+                PoseStamped, f"/{body}/pose", lambda m, b=body: self._on_pose(b, m), NEWEST
             )
             for body in self._bodies
         ]
@@ -136,7 +155,12 @@ class FormationNode(SteppedNode):
         if self._stage_out.get_subscription_count() < self._listeners:
             return False
         phases = [self._phases.get(drone) for drone in self._bodies[1:]]
-        return len(self._poses) == len(self._bodies) and all(p == READY for p in phases)
+        return not self._without_pose() and all(p == READY for p in phases)
+
+    def _without_pose(self) -> list[str]:
+        """Bodies of which no pose has come of late."""
+        oldest_s = self.time_s - POSE_AGE_S
+        return [b for b in self._bodies if self._heard_s.get(b, -np.inf) < oldest_s]
 
     def _make_player(self) -> PlanPlayer:
         places = np.array([self._poses[body][:3] for body in self._bodies])
@@ -159,6 +183,7 @@ class FormationNode(SteppedNode):
         self._player, self._wanted, self._shown = None, False, None
         self._published.clear()
         self._poses.clear()
+        self._heard_s.clear()
         self._show_state(state)
 
     def _send_stream(self, wanted: FormationSetpoint, time_s: float) -> None:
@@ -221,6 +246,7 @@ class FormationNode(SteppedNode):
 
     def _on_pose(self, body: str, message: PoseStamped) -> None:
         self._poses[body] = _pose_of(message)
+        self._heard_s[body] = self.time_s
 
     def _on_goal(self, message: PoseStamped) -> None:
         try:
@@ -235,8 +261,10 @@ class FormationNode(SteppedNode):
     def _on_start(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         answer.success = self._player is None
         self._wanted = True
-        ready = self._everybody_is_ready()
+        ready, missing = self._everybody_is_ready(), self._without_pose()
         answer.message = "starting" if ready else "starts when all drones are ready"
+        if missing:
+            answer.message += f"; no pose of {', '.join(missing)}"
         if self._player is not None:
             answer.message = f"cannot start: {self._player.state.value}"
         return answer
