@@ -19,12 +19,16 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.px4 import check_px4, offboard_of, px4_consoles
 from musls_bringup.ros.workspace import check_ros
 from musls_bringup.signals import Ending
+from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_sim.px4.firmware import Firmware
 from musls_sim.scenario import Scenario
 
 START_S = 180.0
 """Real time in which the first stage must begin; the first run compiles the control laws."""
+
+CONTROLLERS_ON_THE_GRAPH = ("formation",)
+"""Kinds of controllers that nodes do."""
 
 Progress = Callable[[float, float, str], None]
 """Told simulated time, real time since the first stage, stage."""
@@ -54,6 +58,7 @@ def fly_through_graph(
             left behind but the consoles of real PX4s, beside `out`.
     """
     check_ros()
+    check_controller(scenario)
     check_px4(scenario)
     drawing = FigureWorkers() if options.report else nullcontext()
     with (
@@ -70,6 +75,7 @@ def fly_through_graph(
                 graph.simulator(
                     file,
                     realtime=options.realtime,
+                    force=options.force,
                     statistics_file=str(statistics),
                     px4_logs=str(consoles),
                 )
@@ -93,12 +99,27 @@ def fly_through_graph(
         )  # fmt: skip
 
 
+def check_controller(scenario: Scenario) -> None:
+    """Refuse a controller that the graph does not have.
+
+    Raises:
+        ConfigError: The scenario asks for one that is no stream of set-points.
+    """
+    kind = scenario.controller.kind
+    if kind not in CONTROLLERS_ON_THE_GRAPH:
+        allowed = ", ".join(CONTROLLERS_ON_THE_GRAPH)
+        raise ConfigError(
+            f"controller.kind = {kind}: the ROS graph has {allowed}; `musls fly` has all"
+        )
+
+
 class _Flight:
     """Follows the recorder's lines from start to end.
 
     Attributes:
         sim_s: Simulated time flown.
         wall_s: Real time that took.
+        lost_messages: What the bag lacks, by topic.
     """
 
     def __init__(
@@ -112,6 +133,7 @@ class _Flight:
         self._ending, self._stopped = ending, threading.Event()
         self._begin: tuple[float, float] | None = None
         self.sim_s = self.wall_s = 0.0
+        self.lost_messages: dict[str, int] = {}
 
     def run(self, formation: graph.NodeSpec) -> bool:
         """Start the formation when all is recorded, wait for the end; whether interrupted.
@@ -122,6 +144,9 @@ class _Flight:
         self._wait(formation)
         if self._stopped.is_set():
             self._nodes.stop("recorder")
+            for line in iter(self._lines.get, None):
+                if line.startswith("lost "):
+                    self.lost_messages = json.loads(line.partition(" ")[2])
         return self._stopped.is_set()
 
     def _wait(self, formation: graph.NodeSpec) -> None:
@@ -145,6 +170,8 @@ class _Flight:
                 others.append("formation")
             elif word == "progress":
                 self._note(float(rest[0]), rest[1])
+            elif word == "lost":
+                self.lost_messages = json.loads(line.partition(" ")[2])
             elif word == "done":
                 return
 
@@ -189,6 +216,7 @@ def _speed(scenario: Scenario, numbers: dict[str, Any], flight: _Flight) -> dict
         "ends_on_ground": scenario.start.kind == "ground",
         "landed": numbers["landed"],
         "lost_answers": numbers["lost_answers"],
+        "lost_messages": flight.lost_messages,
         "seed": scenario.seed,
         "versions": versions(
             Firmware(Path(numbers["firmware"][0]), numbers["firmware"][1])

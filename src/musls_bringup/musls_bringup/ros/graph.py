@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from musls_control.parent import VARIABLE
 from musls_description.errors import MuslsError
 
 STOP_S = 15.0
@@ -106,6 +107,7 @@ class Graph:
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
             **os.environ,
             "PYTHONUNBUFFERED": "1",
+            VARIABLE: str(os.getpid()),
         }
         self._processes: dict[str, subprocess.Popen] = {}
 

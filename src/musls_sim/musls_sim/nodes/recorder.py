@@ -2,11 +2,13 @@
 
 rosbag2 comes with ROS installations only; this needs none. The bag begins with the mission's first
 stage. On standard output it says `recording` when it can begin, `progress TIME STAGE` now and
-then, and `done` when the formation has finished, for whoever started it.
+then, at the end `lost {TOPIC: COUNT}`, and `done` when the formation has finished, for whoever
+started it.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -57,6 +59,11 @@ class Recorder(DescribedNode):
             done = self._record(interrupt)
         finally:
             self._bag.close()
+        lost = self._bag.lost
+        if lost:
+            what = ", ".join(f"{count} of {topic}" for topic, count in lost.items())
+            self.get_logger().warning(f"not recorded: {what}")
+        print(f"lost {json.dumps(lost)}", flush=True)
         if done:
             print("done", flush=True)
 

@@ -110,12 +110,13 @@ class GraphSession(Session):
         px4s: The PX4s.
     """
 
-    def __init__(self, scenario: Scenario, logs: Path) -> None:
+    def __init__(self, scenario: Scenario, logs: Path, *, force: bool = False) -> None:
         """Build everything; `start` brings the PX4s up.
 
         Args:
             scenario: What to simulate.
             logs: Folder for what PX4s and agent print.
+            force: Fly in spite of too little thrust.
 
         Raises:
             ConfigError: The scenario cannot work.
@@ -129,6 +130,7 @@ class GraphSession(Session):
 
         super().__init__(
             scenario,
+            force=force,
             autopilot_logs=logs,
             make_autopilot=make,
             make_guidance=lambda parts, observers: FreeGuidance(scenario.system.n_drones),
