@@ -171,7 +171,7 @@ class Px4Outputs:
         )
 
 
-def _message(kind: type, **fields: Any) -> Any:
+def _message(kind: Any, **fields: Any) -> Any:
     """A message with those of the fields that it has in the release of PX4 that is installed."""
     known = kind.get_fields_and_field_types()
     return kind(**{name: value for name, value in fields.items() if name in known})

@@ -179,7 +179,7 @@ class _Counted:
 
     def missing(self, channels: Mapping[str, int]) -> dict[str, int]:
         """Messages that lack, by topic; the first and the last time may be cut and do not count."""
-        lost = {}
+        lost: dict[str, int] = {}
         for kind in self._kinds:
             seen = {t: self._times.get(channels[t], Counter()) for t in kind if t in channels}
             times = sorted(set().union(*seen.values()))[1:-1]
