@@ -141,7 +141,7 @@ def _texts(
     if format == "sdf":
         return models.model_files(system, **common)
     if format == "model":
-        return models.include_files(system, **common)
+        return models.include_files(system, **common, step_s=of_world["step_s"])
     writers: dict[str, tuple[Callable[..., str], dict[str, Any]]] = {
         "world": (models.world_sdf, common | of_world),
         "sdf-1.9": (models.single_model_sdf, common | of_world),

@@ -147,6 +147,7 @@ def include_files(
     spawn: Configuration,
     *,
     drones: Drones = "motors",
+    step_s: float = STEP_S,
     gravity_m_s2: float = GRAVITY_M_S2,
 ) -> dict[str, str]:
     """The system as a model folder for a world of one's own, with all joints inside.
@@ -158,7 +159,8 @@ def include_files(
         system: The system.
         spawn: Where it starts.
         drones: How drones are written.
-        gravity_m_s2: Gravity, for the recipe.
+        step_s: Physics step of the recipe.
+        gravity_m_s2: Gravity of the recipe.
 
     Returns:
         Text of `NAME/model.sdf`, `NAME/model.config` and `NAME/recipe.sdf`, a world to begin with.
@@ -173,7 +175,7 @@ def include_files(
     writer.add_models(model)
     writer.add_joints_between_models(model)
     recipe = Element("sdf", version=WORLD_VERSION)
-    world = _add_world(recipe, system, "my_world", STEP_S, gravity_m_s2)
+    world = _add_world(recipe, system, "my_world", step_s, gravity_m_s2)
     include = add(world, "include", merge="true")
     add_all(include, uri=f"model://{name}", pose="0 0 0 0 0 0")
     return {
