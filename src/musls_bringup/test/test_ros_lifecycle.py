@@ -11,11 +11,8 @@ import pytest
 from ros_probe import needs_ros
 
 from musls_bringup.cli import main
-from musls_bringup.fly import FlyOptions, find_scenario
 from musls_bringup.ros import leftovers
-from musls_bringup.ros.fly import fly_through_graph
 from musls_control.parent import VARIABLE
-from musls_description.errors import ConfigError
 
 SLEEP = "import signal, time; signal.signal(signal.SIGINT, signal.{}); time.sleep(60)"
 
@@ -94,14 +91,6 @@ def test_stop_ends_only_what_is_left_over(tmp_path, capsys, monkeypatch):
     finally:
         process.kill()
         process.wait()
-
-
-@needs_ros()
-def test_a_controller_that_no_node_has_is_refused_before_anything_starts(tmp_path):
-    scenario = find_scenario("circle_payload", [])
-    with pytest.raises(ConfigError, match=r"controller.kind = \w+: the ROS graph has formation"):
-        fly_through_graph(scenario, tmp_path / "out", FlyOptions())
-    assert list(tmp_path.iterdir()) == []
 
 
 @needs_ros()

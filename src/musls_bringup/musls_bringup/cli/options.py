@@ -78,7 +78,11 @@ Autopilot = Annotated[
 ]
 OwnController = Annotated[
     str | None,
-    typer.Option(metavar="FILE.py:CLASS", help="Own controller class.", show_default="scenario's"),
+    typer.Option(
+        metavar="KIND|FILE.py:CLASS",
+        help="Kind of controller, or own class.",
+        show_default="scenario's",
+    ),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Fly even if the rotors cannot lift the load.")
@@ -95,10 +99,12 @@ def flight_overrides(
     overrides = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
     if autopilot is not None:
         overrides.append(f"autopilot.kind={autopilot.value}")
-    if controller is not None:
-        source = Path(controller).absolute() if ".py:" in controller else controller
-        overrides += ["controller.kind=python", f"controller.source={source}"]
-    return overrides
+    if controller is None:
+        return overrides
+    if ":" not in controller:
+        return [*overrides, f"controller={controller}"]
+    source = Path(controller).absolute() if ".py:" in controller else controller
+    return [*overrides, "controller.kind=python", f"controller.source={source}"]
 
 
 RecordedPoints = Annotated[

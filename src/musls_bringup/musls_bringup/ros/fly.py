@@ -19,16 +19,14 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.px4 import check_px4, offboard_of, px4_consoles
 from musls_bringup.ros.workspace import check_ros
 from musls_bringup.signals import Ending
-from musls_description.errors import ConfigError
+from musls_control.graph_control import STEP_S
+from musls_control.mission_file import read_mission_file
 from musls_description.schema import to_yaml
 from musls_sim.px4.firmware import Firmware
 from musls_sim.scenario import Scenario
 
 START_S = 180.0
 """Real time in which the first stage must begin; the first run compiles the control laws."""
-
-CONTROLLERS_ON_THE_GRAPH = ("formation",)
-"""Kinds of controllers that nodes do."""
 
 Progress = Callable[[float, float, str], None]
 """Told simulated time, real time since the first stage, stage."""
@@ -58,7 +56,6 @@ def fly_through_graph(
             left behind but the consoles of real PX4s, beside `out`.
     """
     check_ros()
-    check_controller(scenario)
     check_px4(scenario)
     drawing = FigureWorkers() if options.report else nullcontext()
     with (
@@ -69,6 +66,7 @@ def fly_through_graph(
     ):
         file = work / "scenario.yaml"
         file.write_text(to_yaml(scenario), encoding="utf-8")
+        read_mission_file(file).control(STEP_S)  # says here what the formation would refuse
         statistics = work / "simulator.json"
         with graph.Graph(work / "logs") as nodes:
             nodes.start(
@@ -97,20 +95,6 @@ def fly_through_graph(
             scenario, work, out, recording, speed, numbers["max_tension_n"], workers, say, ending,
             command=f"./musls ros fly {out / 'scenario.yaml'}",
         )  # fmt: skip
-
-
-def check_controller(scenario: Scenario) -> None:
-    """Refuse a controller that the graph does not have.
-
-    Raises:
-        ConfigError: The scenario asks for one that is no stream of set-points.
-    """
-    kind = scenario.controller.kind
-    if kind not in CONTROLLERS_ON_THE_GRAPH:
-        allowed = ", ".join(CONTROLLERS_ON_THE_GRAPH)
-        raise ConfigError(
-            f"controller.kind = {kind}: the ROS graph has {allowed}; `musls fly` has all"
-        )
 
 
 class _Flight:
