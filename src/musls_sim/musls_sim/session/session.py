@@ -114,7 +114,7 @@ class Session(Loop):
             Px4Error: A real PX4 is asked for and there is none.
         """
         self.scenario = scenario
-        flying = make_controller(scenario, CONTROL_PERIOD_S, controller)
+        self.flying = flying = make_controller(scenario, CONTROL_PERIOD_S, controller)
         self.parts = compose(
             scenario,
             autopilot_logs or Path("px4"),
@@ -374,10 +374,19 @@ class Session(Loop):
         return move
 
     def _tell_events(self) -> tuple[Step, ...]:
-        """Note what happened to the cables by itself; nothing to do where nothing can."""
+        """Note what happened to the cables by itself, and what the controller says."""
         plant, note = self.plant, self.events.note
+        said: list[tuple[str, str]] | None = getattr(self.flying, "happened", None)
+
+        def listen(tick: int) -> None:
+            if said:
+                for kind, what in said:
+                    note(tick * CONTROL_PERIOD_S, kind, what)
+                said.clear()
+
+        listening = () if said is None else (listen,)
         if not isinstance(plant, EventSource):
-            return ()
+            return listening
         happened = plant.happened
 
         def tell(tick: int) -> None:
@@ -386,7 +395,7 @@ class Session(Loop):
                     note(event.time_s, event.kind, event.what)
                 happened.clear()
 
-        return (tell,)
+        return (tell, *listening)
 
     def _estimate(self) -> Step:
         estimator, state = self.parts.estimator, self.plant.state
