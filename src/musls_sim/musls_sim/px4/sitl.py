@@ -337,7 +337,7 @@ class Px4Sitl:
 
     def _guide(self, setpoint: DroneSetpoints) -> None:
         """Hand changed set-points on, unchanged ones now and then."""
-        for i in np.flatnonzero(~setpoint.armed.astype(bool) & ~self._dismissed):
+        for i in np.flatnonzero(~setpoint.armed.astype(bool) & ~self._dismissed).tolist():
             self._vehicles[i].commands.disarm()
             self._dismissed[i] = True
         rows = setpoint.data[:, :11]
