@@ -18,7 +18,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from musls_analysis.recordings.recording import LOAD
+from musls_analysis.figures.colours import body_colour as colour
+
+__all__ = [
+    "DPI", "FAINT", "GRID", "INK", "SETPOINT_LINE", "WIDTH_IN", "Look", "NotebookFigure",
+    "body_handles", "colour", "hide_time", "label", "legend_on_top", "margins", "new_figure",
+    "save", "setpoint_handle", "size_in", "styled",
+]  # fmt: skip
 
 WIDTH_IN = 7.6
 DPI = 130
@@ -30,14 +36,6 @@ Look = dict[str, Any]
 """Keywords of matplotlib's for how something is drawn."""
 SETPOINT_LINE: Look = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder": 3}
 """Set-points look like this in every figure."""
-
-_LOAD_COLOUR = "#d55e00"
-_ANCHOR_COLOUR = "#6e7781"
-# Okabe and Ito's palette (vermilion is the load's), then muted colours of Tol's.
-_DRONE_COLOURS = (
-    "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#999933", "#332288",
-    "#44aa99", "#661100",
-)  # fmt: skip
 
 _SETTINGS: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
@@ -73,15 +71,6 @@ _SETTINGS: dict[Any, Any] = {
     "text.hinting": "none",  # a tenth of the drawing time
     "path.simplify_threshold": 0.3,
 }
-
-
-def colour(body: str) -> str:
-    """Colour of a body or, for "cable_2", of the drone it hangs on."""
-    if body == LOAD:
-        return _LOAD_COLOUR
-    if body.startswith("anchor"):
-        return _ANCHOR_COLOUR
-    return _DRONE_COLOURS[(int(body.rsplit("_", 1)[1]) - 1) % len(_DRONE_COLOURS)]
 
 
 def label(name: str) -> str:
