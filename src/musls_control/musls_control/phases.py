@@ -9,6 +9,7 @@ PHASES = frozenset(
         "tension",
         "lift",
         "transit",
+        "reform",
         "lower",
         "slacken",
         "spread",
@@ -18,5 +19,5 @@ PHASES = frozenset(
 )
 """Phases on the way to and from what a mission is about; its stages have other names."""
 
-GROUND_PHASES = PHASES - {"settle", "transit"}
+GROUND_PHASES = PHASES - {"settle", "transit", "reform"}
 """Phases in which the load stands, or goes to or from the ground."""

@@ -190,6 +190,8 @@ class Winch:
         damping_n_m_s_rad: Viscous, of the bearing.
         layer_m: Growth of the drum's radius with each layer of cable; 0 for none.
         layer_turns: Turns in a layer.
+        keeps_stretch: Cable lies on the drum with the strain that it was wound on with, and comes
+            off with it; otherwise it lies there unstretched.
     """
 
     cable: Index
@@ -204,6 +206,7 @@ class Winch:
     damping_n_m_s_rad: NonNegative = 0.0
     layer_m: NonNegative = 0.0
     layer_turns: Positive = 10.0
+    keeps_stretch: bool = False
 
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
@@ -215,6 +218,8 @@ class Winch:
             raise ValueError("kind: drum needs radius_m and inertia_kg_m2")
         if self.kind == "drum" and self.stored_length_m is None:
             raise ValueError("kind: drum needs stored_length_m, the length that is on it")
+        if self.keeps_stretch and (self.kind == "feed" or self.layer_m > 0.0):
+            raise ValueError("keeps_stretch needs kind: drum without layers (layer_m 0)")
         if self.axis is not None and np.linalg.norm(self.axis) < 1e-9:
             raise ValueError("axis must not be zero")
 

@@ -30,6 +30,7 @@ from musls_description.strict_yaml import parse_yaml, read_text, shown
 from musls_description.system import AnySystem
 from musls_description.user_code import load_file
 from musls_sim.autopilots import AUTOPILOTS
+from musls_sim.contingency.spec import ContingencySpec
 from musls_sim.driving.spec import RigSpec, resolve_files
 from musls_sim.events import AnyEvent
 from musls_sim.formation_fit import fitting_formation
@@ -140,6 +141,7 @@ class Scenario:
         wind: Moving air.
         physics: How it is stepped.
         limits: What the flight must keep to.
+        contingency: What the formation does when it has lost a drone; left out for nothing.
         recording: What is recorded.
         seed: Seed of all noise; the same seed gives the same run bit for bit.
     """
@@ -160,6 +162,7 @@ class Scenario:
     wind: WindSpec = Field(default_factory=WindSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
     limits: LimitsSpec = Field(default_factory=LimitsSpec)
+    contingency: ContingencySpec | None = None
     recording: RecordingSpec = Field(default_factory=RecordingSpec)
     seed: Annotated[int, Field(ge=0, lt=2**64), Number] = 0
 

@@ -10,9 +10,9 @@ from musls_bringup.check import as_data, check
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
+from musls_description.rotor_reach import propeller_radius_m, tip_radius_m
 from musls_sim.preflight.checks import hover_in_formation
 from musls_sim.preflight.feasibility import full_thrust_n, thrust_at_m
-from musls_sim.preflight.separation import propeller_radius_m, tip_radius_m
 from musls_sim.preflight.statics import Motion, forces_of
 from musls_sim.preflight.worst_point import hard_moments, strong_wind_enu_m_s
 from musls_sim.session.session import Session

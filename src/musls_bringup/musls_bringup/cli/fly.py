@@ -42,7 +42,9 @@ def run(
     controller: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE.py:CLASS", help="Own controller class.", show_default="scenario's"
+            metavar="KIND|FILE.py:CLASS",
+            help="Kind of controller, or own class.",
+            show_default="scenario's",
         ),
     ] = None,
     force: Annotated[
@@ -68,8 +70,7 @@ def run(
     if autopilot is not None:
         overrides.append(f"autopilot.kind={autopilot.value}")
     if controller is not None:
-        source = Path(controller).absolute() if ".py:" in controller else controller
-        overrides += ["controller.kind=python", f"controller.source={source}"]
+        overrides += controller_overrides(controller)
     chosen = find_scenario(scenario, overrides)
     if plan or dry_run:
         from musls_bringup.cli.plan import show_plan
@@ -85,6 +86,14 @@ def run(
         warnings.showwarning = _warn
         summary = _with_progress(chosen.name, lambda o, s: fly(chosen, folder, options, o, s))
     return conclude(summary, folder)
+
+
+def controller_overrides(given: str) -> list[str]:
+    """What `--controller` sets: a kind, or a class of a file or module."""
+    if ":" not in given:
+        return [f"controller={given}"]
+    source = Path(given).absolute() if ".py:" in given else given
+    return ["controller.kind=python", f"controller.source={source}"]
 
 
 def _warn(

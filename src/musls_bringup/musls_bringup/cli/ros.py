@@ -45,16 +45,25 @@ def fly(
     realtime: Annotated[
         bool, typer.Option("--realtime", help="Fly in real time instead of in lockstep.")
     ] = False,
+    controller: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Kind of controller: formation, payload.",
+            show_default="scenario's",
+        ),
+    ] = None,
     report: Report = True,
 ) -> int:
     """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
-    from musls_bringup.cli.fly import conclude
+    from musls_bringup.cli.fly import conclude, controller_overrides
     from musls_bringup.cli.killed import keep_killed_runs
     from musls_bringup.fly import FlyOptions, find_scenario
     from musls_bringup.results import check_folder, default_folder
     from musls_bringup.ros.fly import fly_through_graph
 
-    chosen = find_scenario(scenario, settings or [])
+    asked = [] if controller is None else controller_overrides(controller)
+    chosen = find_scenario(scenario, [*(settings or []), *asked])
     folder = out or default_folder(f"{chosen.name}_ros")
     check_folder(folder, overwrite=overwrite)
     keep_killed_runs(folder)

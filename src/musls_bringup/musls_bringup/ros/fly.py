@@ -19,6 +19,8 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.px4 import check_px4, offboard_of, px4_consoles
 from musls_bringup.ros.workspace import check_ros
 from musls_bringup.signals import Ending
+from musls_control.graph_control import STEP_S
+from musls_control.mission_file import read_mission_file
 from musls_description.schema import to_yaml
 from musls_sim.scenario import Scenario
 
@@ -63,6 +65,7 @@ def fly_through_graph(
     ):
         file = work / "scenario.yaml"
         file.write_text(to_yaml(scenario), encoding="utf-8")
+        read_mission_file(file).control(STEP_S)  # says here what the formation would refuse
         statistics = work / "simulator.json"
         with graph.Graph(work / "logs") as nodes:
             nodes.start(

@@ -75,11 +75,14 @@ class Setpoint:
         position_enu_m: (3,).
         velocity_enu_m_s: (3,).
         yaw_enu_rad: Heading.
+        acceleration_enu_m_s2: What a controller asks for instead of place and velocity, (3,); these
+            hold the drone when the controller falls silent.
     """
 
     position_enu_m: Array
     velocity_enu_m_s: Array
     yaw_enu_rad: float
+    acceleration_enu_m_s2: Array | None = None
 
 
 @dataclass(frozen=True)

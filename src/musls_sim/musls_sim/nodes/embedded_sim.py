@@ -30,6 +30,7 @@ from musls_control.nodes.stepped_node import (
 )
 from musls_control.offboard.topics import px4_topic, target_system
 from musls_description.errors import ConfigError
+from musls_sim.nodes.event_services import EventServices
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.nodes.px4_outputs import Px4Outputs
 from musls_sim.plants.interface import bare_dart_step_us
@@ -92,6 +93,7 @@ class EmbeddedSim(DescribedNode):
                 Drone(self, k, commander, self._poller) for k, commander in enumerate(commanders)
             ]
         self.session.observe_with(EventPublisher(self))
+        self._events = EventServices(self, self.session, self._poller)
         self._window = 0
         self._warned: set[str] = set()
         self._next_graph_check_s = 0.0

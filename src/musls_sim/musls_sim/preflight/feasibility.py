@@ -224,14 +224,21 @@ def margins(scenario: Scenario, forces: Forces, motion: Motion) -> list[DroneMar
         motion: Where.
     """
     return [
-        _of_drone(drone, thrust, float(tension))
+        drone_margins(drone, thrust, float(tension))
         for drone, thrust, tension in zip(
             scenario.system.drones, forces.thrust_enu_n, forces.tension_n, strict=True
         )
     ]
 
 
-def _of_drone(drone: Drone, thrust_enu_n: Array, tension_n: float) -> DroneMargins:
+def drone_margins(drone: Drone, thrust_enu_n: Array, tension_n: float) -> DroneMargins:
+    """Margins of one drone.
+
+    Args:
+        drone: Its rotors, motors and battery.
+        thrust_enu_n: Force that its rotors must give, (3,).
+        tension_n: Of its cable at the load.
+    """
     thrust_n = float(np.linalg.norm(thrust_enu_n))
     most_n = drone.max_thrust_n
     share = thrust_n / most_n

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.controllers.kinds import FormationSpec
 from musls_control.estimate import Estimate
 from musls_control.px4_frames import world_enu_ned
 from musls_sim.autopilots import AutopilotSetup
@@ -122,7 +124,7 @@ class GraphSession(Session):
             return made[0]
 
         super().__init__(
-            scenario,
+            replace(scenario, controller=FormationSpec()),  # the graph's nodes fly
             autopilot_logs=logs,
             make_autopilot=make,
             make_guidance=lambda parts, observers: FreeGuidance(scenario.system.n_drones),

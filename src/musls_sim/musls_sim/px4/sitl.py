@@ -238,8 +238,7 @@ class Px4Sitl:
         """
         self._guide(setpoint)
         self._cycle(estimate)
-        if self._ordered_armed:
-            self._supervise(time_s, np.isnan(setpoint.position_enu_m[:, 2]), estimate)
+        self._supervise(time_s, np.isnan(setpoint.position_enu_m[:, 2]), estimate)
         return self._motors(out)
 
     def follow(self, estimate: Estimate, out: MotorCommands) -> MotorCommands:
@@ -282,7 +281,7 @@ class Px4Sitl:
         self._sent = np.full((n, 11), np.nan)
         self._time_us, self._cycles, self._sent_at = FIRST_TIME_US, 0, -RESEND_EVERY
         self._was_in_air = np.zeros(n, dtype=bool)
-        self._ordered_armed = True
+        self._dismissed = np.zeros(n, dtype=bool)
         self._deaf = np.zeros(n, dtype=bool)
 
     def _launch(self) -> None:
@@ -338,11 +337,9 @@ class Px4Sitl:
 
     def _guide(self, setpoint: DroneSetpoints) -> None:
         """Hand changed set-points on, unchanged ones now and then."""
-        ordered = bool(setpoint.armed.all())
-        if self._ordered_armed and not ordered:
-            for vehicle in self._vehicles:
-                vehicle.commands.disarm()
-            self._ordered_armed = False
+        for i in np.flatnonzero(~setpoint.armed.astype(bool) & ~self._dismissed):
+            self._vehicles[i].commands.disarm()
+            self._dismissed[i] = True
         rows = setpoint.data[:, :11]
         if self._cycles - self._sent_at < RESEND_EVERY and np.array_equal(
             rows, self._sent, equal_nan=True
@@ -358,7 +355,7 @@ class Px4Sitl:
         acceleration = world_enu_ned(setpoint.acceleration_enu_m_s2)
         yaw = yaw_enu_ned(setpoint.yaw_enu_rad)
         for i, vehicle in enumerate(self._vehicles):
-            if self._deaf[i]:
+            if self._deaf[i] or self._dismissed[i]:
                 continue
             vehicle.commands.send_setpoint(
                 self._time_us // 1000,
@@ -373,7 +370,7 @@ class Px4Sitl:
         """End the flight if a PX4 stops flying it; after a landing PX4 disarms by itself."""
         for i, vehicle in enumerate(self._vehicles):
             state = vehicle.commands.state
-            if self._deaf[i]:
+            if self._deaf[i] or self._dismissed[i]:
                 continue  # its failsafe may leave offboard mode, land and disarm
             in_air = state.landed_state in _TAKEOFF_STATES
             self._was_in_air[i] |= in_air

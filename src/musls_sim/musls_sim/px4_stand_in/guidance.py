@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from musls_control.autopilot import DroneSetpoints
+from musls_control.controllers.kinds import FormationSpec
 from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_description.errors import ConfigError
 from musls_sim.px4_stand_in.commander import Commander, NavState
@@ -81,6 +83,7 @@ def stand_in_session(
     in_air = scenario.start.kind != "ground"
     commanders = [Commander(in_air=in_air, loss_action=loss_action) for _ in scenario.system.drones]
     session = Session(
-        scenario, make_guidance=lambda parts, observers: CommandedGuidance(parts, commanders)
+        replace(scenario, controller=FormationSpec()),  # the graph's nodes fly
+        make_guidance=lambda parts, observers: CommandedGuidance(parts, commanders),
     )
     return session, commanders

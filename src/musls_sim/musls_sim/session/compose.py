@@ -99,7 +99,9 @@ def compose(
         plant,
         plan,
         autopilot,
-        _estimator(scenario, plant, autopilot, mocap, with_load),
+        _estimator(
+            scenario, plant, autopilot, mocap, with_load or scenario.contingency is not None
+        ),
         Wind(scenario.wind, plant.period_s, gusts),
     )
 
