@@ -11,10 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from musls_analysis.figures.style import Paper
+from musls_analysis.figures.write import write_for_paper
 from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage
 from musls_analysis.report.peaks import named_peaks, sentence
 from musls_analysis.report.report import write_report
 from musls_analysis.report.summary import summarise
+from musls_description.errors import ConfigError
 
 STAGES = (
     Stage("spool_up", 0.0, 2.0),
@@ -111,3 +114,15 @@ def test_interactive_figures_need_no_network(flight, tmp_path):
     data = json.loads(re.search(r'id="flight-data">([^<]*)<', page)[1])
     assert set(data["bodies"]) == {"load", "drone_1"}
     assert max(data["panels"][-1]["curves"][0]["y"]) == 20.0
+
+
+def test_figures_for_paper_are_vectors_of_the_width_asked_for(flight, tmp_path):
+    summary = summarise(flight)
+    paper = Paper(width_m=0.088, font="serif")
+    written = write_for_paper(flight, summary, tmp_path, ["pdf", "svg"], ["tensions"], paper)
+    assert [path.name for path in written] == ["tensions.pdf", "tensions.svg"]
+    width = re.search(r'width="([\d.]+)pt"', written[1].read_text())[1]
+    assert float(width) / 72.0 * 25.4 == pytest.approx(88.0, abs=0.1)
+    assert "cable 1 [N]" in written[1].read_text()  # text stays text
+    with pytest.raises(ConfigError, match="no figure 'tension': did you mean 'tensions'"):
+        write_for_paper(flight, summary, tmp_path, ["pdf"], ["tension"])

@@ -5,11 +5,13 @@ Figures are built with matplotlib's object interface; pyplot would only cost sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -21,9 +23,9 @@ from matplotlib.lines import Line2D
 from musls_analysis.figures.colours import body_colour as colour
 
 __all__ = [
-    "DPI", "FAINT", "GRID", "INK", "SETPOINT_LINE", "WIDTH_IN", "Look", "NotebookFigure",
-    "body_handles", "colour", "hide_time", "label", "legend_on_top", "margins", "new_figure",
-    "save", "setpoint_handle", "size_in", "styled",
+    "DPI", "FAINT", "GRID", "INK", "SETPOINT_LINE", "WIDTH_IN", "Look", "NotebookFigure", "Paper",
+    "body_handles", "colour", "for_paper", "hide_time", "label", "legend_on_top", "margins",
+    "new_figure", "save", "setpoint_handle", "size_in", "styled",
 ]  # fmt: skip
 
 WIDTH_IN = 7.6
@@ -83,6 +85,46 @@ def styled() -> AbstractContextManager[None]:
     return matplotlib.rc_context(_SETTINGS)
 
 
+@dataclass(frozen=True)
+class Paper:
+    """How figures are wanted elsewhere than in a report.
+
+    Attributes:
+        width_m: Of a figure over the whole width; heights stay, texts keep their size.
+        font: "sans" or "serif".
+    """
+
+    width_m: float = WIDTH_IN * 0.0254
+    font: Literal["sans", "serif"] = "sans"
+
+
+_width_share: ContextVar[float] = ContextVar("width_share", default=1.0)
+
+
+@contextmanager
+def for_paper(paper: Paper) -> Iterator[None]:
+    """Context in which figures are to be built and saved for a paper."""
+    families = {"sans": ["DejaVu Sans"], "serif": ["STIX Two Text", "STIXGeneral", "DejaVu Serif"]}
+    fonts = {
+        "font.family": [f for f in families[paper.font] if _has_font(f)],
+        "mathtext.fontset": "stix" if paper.font == "serif" else "dejavusans",
+        "pdf.fonttype": 42,  # text stays text in PDF and SVG
+        "svg.fonttype": "none",
+    }
+    token = _width_share.set(paper.width_m / 0.0254 / WIDTH_IN)
+    try:
+        with matplotlib.rc_context({**_SETTINGS, **fonts}):
+            yield
+    finally:
+        _width_share.reset(token)
+
+
+def _has_font(family: str) -> bool:
+    from matplotlib.font_manager import fontManager
+
+    return family in {font.name for font in fontManager.ttflist}
+
+
 class NotebookFigure(Figure):
     """A figure that a notebook shows as it is, without pyplot."""
 
@@ -95,7 +137,8 @@ class NotebookFigure(Figure):
 
 def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
     """Make an empty figure that draws itself with Agg."""
-    figure = NotebookFigure(figsize=(width_in, height_in), dpi=DPI, facecolor="white")
+    size = (width_in * _width_share.get(), height_in)
+    figure = NotebookFigure(figsize=size, dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 

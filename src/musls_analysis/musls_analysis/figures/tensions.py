@@ -16,6 +16,8 @@ from musls_analysis.report.peaks import WHERE
 from musls_analysis.report.tension import slack_intervals
 
 _SLACK = "#cf222e"
+WORTH_MARKING = 0.2
+"""Share of the largest tension of all from which a named one is marked."""
 
 
 def tensions_figure(
@@ -52,8 +54,9 @@ def tensions_figure(
         ax.set_ylabel(f"{style.label(name)} [N]")
         ax.locator_params(axis="y", nbins=4)
     axes[0].set_ylim(-0.09 * highest, 1.06 * highest)
+    least = max((peak["max_n"] for peak in (peaks or {}).values()), default=0.0) * WORTH_MARKING
     for where, peak in (peaks or {}).items():
-        if peak["cable"] in cables:
+        if peak["cable"] in cables and peak["max_n"] >= least:
             _mark(axes[list(cables).index(peak["cable"])], WHERE[where], peak, recording)
     events.mark_events(recording, axes)
     axes[-1].set_xlabel("time [s]")
@@ -72,7 +75,7 @@ def _mark(ax: Axes, name: str, peak: Mapping[str, Any], recording: Recording) ->
     late = peak["time_s"] - recording.start_s > 0.6 * (recording.end_s - recording.start_s)
     ax.annotate(
         f"{peak['max_n']:.1f} N {name}", (peak["time_s"], min(peak["max_n"], top)),
-        xytext=(-6 if late else 6, -7 if beyond else 0), textcoords="offset points", fontsize=6.5,
+        xytext=(-6 if late else 6, -12 if beyond else 0), textcoords="offset points", fontsize=6.5,
         color=style.INK, ha="right" if late else "left", va="center", zorder=6,
         bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.6},
     )  # fmt: skip

@@ -12,6 +12,7 @@ import gzip
 import json
 from collections.abc import Mapping
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +130,10 @@ def _panels(recording: Recording, time_s: Array, peaks: Peaks | None) -> list[di
 
 def _largest(time_s: Array, of_s: Array, values: Array) -> Array:
     """Largest value around each time, so that no peak is lost."""
-    edges = np.searchsorted(of_s, np.r_[time_s[0], (time_s[1:] + time_s[:-1]) / 2.0])
-    found = np.interp(time_s, of_s, values)
-    for k, (low, high) in enumerate(zip(edges, np.r_[edges[1:], len(of_s)], strict=True)):
+    middles = np.concatenate([time_s[:1], (time_s[1:] + time_s[:-1]) / 2.0])
+    edges = [*np.searchsorted(of_s, middles).tolist(), len(of_s)]
+    found: Array = np.interp(time_s, of_s, values)
+    for k, (low, high) in enumerate(pairwise(edges)):
         if high > low:
             found[k] = values[low:high].max()
     return found

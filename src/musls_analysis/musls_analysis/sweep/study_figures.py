@@ -65,7 +65,7 @@ def map_figure(sweep: SweepSpec, figure: MapFigure, rows: Rows) -> Figure | None
             axis.set_label_text(named.axis)
     for ax in axes[len(metrics) :]:
         ax.set_visible(False)
-    style.margins(drawn, 0.7, 0.5, 0.5, 0.4, wspace=0.45, hspace=0.55)
+    style.margins(drawn, 0.6, 0.6, 0.45, 0.35, wspace=0.5, hspace=0.5)
     return drawn
 
 
@@ -74,7 +74,7 @@ def _cells(drawn: Figure, ax: Axes, values: np.ndarray, text: labels.Text) -> No
     ax.grid(False)
     ax.set_title(_title(text))
     bar = drawn.colorbar(mesh, ax=ax, fraction=0.05, pad=0.03)
-    bar.outline.set_visible(False)  # type: ignore[operator]  # it is a spine
+    bar.outline.set_visible(False)
     bar.set_label(text.axis)
     if values.size > _MOST_WRITTEN:
         return

@@ -41,6 +41,6 @@ class TensionPeaks:
     def track(self) -> tuple[Array, Array]:
         """Middle of each interval, (k,) [s], and largest tensions in it, (k, n_cables)."""
         rows = [*self._kept, self._now] if self._periods % PERIODS else self._kept
-        tension = np.array(rows, np.float64).reshape(len(rows), len(self._now))
-        time_s = (np.arange(len(rows)) + 0.5) * PERIODS * CONTROL_PERIOD_S
+        tension: Array = np.array(rows, np.float64).reshape(len(rows), len(self._now))
+        time_s: Array = (np.arange(len(rows), dtype=np.float64) + 0.5) * PERIODS * CONTROL_PERIOD_S
         return time_s, tension
