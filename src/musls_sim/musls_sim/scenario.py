@@ -79,11 +79,13 @@ class AutopilotSpec:
         parameters: PX4 parameters by their PX4 names that differ from PX4's x500 defaults.
             MPC_THR_HOVER defaults to the throttle that carries the drone alone, as a pilot sets it.
         sensors: What a real PX4 measures; the built-in autopilot goes by `estimation` instead.
+        flight_log: Whether a real PX4 writes its own flight log, kept as px4/drone_i.ulg.
     """
 
     kind: Annotated[str, AfterValidator(_autopilot_kind), NameIn(AUTOPILOTS)] = "builtin"
     parameters: Annotated[dict[str, Finite], _Px4Parameters()] = Field(default_factory=dict)
     sensors: Px4SensorSpec = Field(default_factory=Px4SensorSpec)
+    flight_log: bool = False
 
 
 @spec

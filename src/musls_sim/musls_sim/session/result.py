@@ -1,4 +1,4 @@
-"""What a flight says about itself."""
+"""What a flight says about itself when it is over."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from musls_sim.preflight.separation import SeparationWatch
 from musls_sim.scenario import Scenario
 from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
+from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.links import DroneLinks
@@ -96,7 +97,7 @@ class Session(Loop):
             autopilot_logs or Path("px4"),
             force=force,
             make_autopilot=make_autopilot,
-            with_load=flying is not None,
+            with_load=flying is not None or scenario.mission.kind == "delivery",
         )
         super().__init__(self.parts.plant)
         self._closing.callback(self._note_wall_time)
@@ -140,8 +141,11 @@ class Session(Loop):
             self.parts.wind,
             self.parts.estimator,
             self._links,
+            self.guidance.abort if isinstance(self.guidance, DeliveryGuidance) else None,
         )
         self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)
+        if isinstance(self.guidance, DeliveryGuidance):
+            self.guidance.act_through(self.events)
         for event in scenario.events:
             self.events.add(event)
         self.contingency = contingency_of(
