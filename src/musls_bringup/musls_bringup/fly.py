@@ -30,7 +30,8 @@ from musls_sim.recording import BagRecorder, RecordingError
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.session.loop import Loop
 from musls_sim.session.observer import Observer, RecorderObserver
-from musls_sim.session.session import FlightResult, Session
+from musls_sim.session.result import FlightResult
+from musls_sim.session.session import Session
 
 SLACK_SHARE = 0.05
 """A cable counts as slack while its tension at the load is below this share of its static load."""
