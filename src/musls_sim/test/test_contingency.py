@@ -8,11 +8,11 @@ import pytest
 from musls_bringup.api import load_scenario
 from musls_bringup.cli.app import run
 from musls_control.estimate import Estimate
+from musls_description.rotor_reach import tip_radius_m
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.contingency.detection import LossDetector
 from musls_sim.contingency.reallocation import reallocate
 from musls_sim.contingency.spec import ContingencySpec
-from musls_sim.preflight.separation import tip_radius_m
 from musls_sim.session.session import Session
 
 BREAK_N = 60.0
