@@ -15,9 +15,19 @@ PHASES = frozenset(
         "spread",
         "land",
         "disarmed",
+        "tare",
+        "pick_up",
+        "weigh",
+        "approach",
+        "set_down",
+        "release",
+        "climb",
+        "return",
+        "descend",
+        "abort",
     }
 )
 """Phases on the way to and from what a mission is about; its stages have other names."""
 
-GROUND_PHASES = PHASES - {"settle", "transit", "reform"}
+GROUND_PHASES = PHASES - {"settle", "transit", "reform", "weigh", "approach"}
 """Phases in which the load stands, or goes to or from the ground."""

@@ -79,11 +79,13 @@ class AutopilotSpec:
         parameters: PX4 parameters by their PX4 names that differ from PX4's x500 defaults.
             MPC_THR_HOVER defaults to the throttle that carries the drone alone, as a pilot sets it.
         sensors: What a real PX4 measures; the built-in autopilot goes by `estimation` instead.
+        flight_log: Whether a real PX4 writes its own flight log, kept as px4/drone_i.ulg.
     """
 
     kind: Annotated[str, AfterValidator(_autopilot_kind), NameIn(AUTOPILOTS)] = "builtin"
     parameters: Annotated[dict[str, Finite], _Px4Parameters()] = Field(default_factory=dict)
     sensors: Px4SensorSpec = Field(default_factory=Px4SensorSpec)
+    flight_log: bool = False
 
 
 @spec
@@ -124,23 +126,23 @@ class Scenario:
 
     Attributes:
         name: Short name, also of the output folder.
-        description: One line for people.
+        description: What it is for, in one line.
         system: Load, drones, cables.
         extensions: Python files that are run first: they register trajectories, controllers,
             plants or events of one's own.
         start: How the flight starts: "ground", "air", or a state.
         formation: Places of the drones around the load; what a file leaves out follows from the
             system.
-        mission: What is flown.
-        controller: From the load's reference to commands for the drones.
+        mission: What is flown: trajectories of the load, one after the other.
+        controller: What turns the reference of the load into commands for the drones.
         autopilot: Flight stack of the drones.
         estimation: What the drones know of their state; a real PX4 estimates it by itself.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
         events: What happens to the system during the flight.
-        rig: What anchors and winches do in time.
-        wind: Moving air.
-        physics: How it is stepped.
-        limits: What the flight must keep to.
+        rig: Motion of anchors and winches over time, of a rig.
+        wind: Mean wind and gusts.
+        physics: Step size of the physics and other numerical settings.
+        limits: Limits that the flight must keep, such as the distance between drones.
         contingency: What the formation does when it has lost a drone; left out for nothing.
         recording: What is recorded.
         seed: Seed of all noise; the same seed gives the same run bit for bit.

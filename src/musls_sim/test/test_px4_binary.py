@@ -12,6 +12,7 @@ from px4_helpers import HOP, HURRY, SHIPPED, px4_flight
 from musls_description.errors import ConfigError
 from musls_sim.px4.errors import Px4Error
 from musls_sim.px4.install import find_px4
+from musls_sim.px4.instances import SOCKET_FILE
 from musls_sim.scenario import load_scenario
 
 try:
@@ -57,9 +58,17 @@ def test_a_failed_preflight_check_is_told(tmp_path):
 
 
 def test_a_parameter_that_this_px4_does_not_know(tmp_path):
-    run = px4_flight(tmp_path, "solo", "autopilot.parameters.NO_SUCH_THING=3")
-    with pytest.raises(ConfigError, match=r"autopilot\.parameters\.NO_SUCH_THING: this PX4 has no"):
-        run.run()
+    """Before anything starts: the names are read from the program."""
+    with pytest.raises(ConfigError, match=r"NO_SUCH_THING: PX4 v1\..* \(/.*\) has no such"):
+        px4_flight(tmp_path, "solo", "autopilot.parameters.NO_SUCH_THING=3")
+
+
+def test_a_flight_log_is_written_where_asked_for_and_no_socket_stays(tmp_path):
+    run = px4_flight(tmp_path, "solo", *HURRY, "autopilot.flight_log=true")
+    assert run.run().landed
+    assert (tmp_path / "logs" / "drone_1.ulg").read_bytes()[:4] == b"ULog"
+    number = int((tmp_path / "logs" / "drone_1.log").read_text().split("instance: ")[1].split()[0])
+    assert not os.path.exists(SOCKET_FILE.format(number))
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,9 @@ def _run_rows(
     rows = [("Recorded", f"{number(recording.end_s - recording.start_s)} s")]
     if flown.seed is not None:
         rows.append(("Seed", str(flown.seed)))
+    versions = summary.get("versions", {})
+    if "px4" in versions:
+        rows.append(("Autopilot", f"PX4 {versions['px4']}, {versions['px4_binary']}"))
     shown = (
         ("sim_time_s", "Simulated time", 1.0, "s"),
         ("wall_time_s", "Wall time of the flight", 1.0, "s"),
