@@ -106,8 +106,12 @@ class MissionFile:
             drones_enu_m: Where the drones stand, (n, 3).
 
         Raises:
-            ConfigError: A stage is too long.
+            ConfigError: A stage is too long, or it is a delivery.
         """
+        if self.mission.kind == "delivery" and self.lands:
+            raise ConfigError(
+                f"{self.name}: mission.kind = delivery is flown by musls fly, not by the ROS graph"
+            )
         if self.lands:
             spot = GroundSpot(load_enu_m, load_yaw_rad, drones_enu_m)
             return compile_plan(self.mission, self.formation, spot)

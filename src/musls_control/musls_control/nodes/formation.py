@@ -20,7 +20,8 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 from musls_control.graph_control import STEP_S, GraphControl, takes_part
 from musls_control.mission import FlightPlan
 from musls_control.mission_file import MissionFile, read_mission_file
-from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp
+from musls_control.nodes.poses import NEWEST, place_and_yaw, time_of
+from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp, steady_clock
 from musls_control.plan_player import (
     FormationSetpoint,
     GoalSettings,
@@ -30,7 +31,11 @@ from musls_control.plan_player import (
 )
 from musls_description.errors import ConfigError, MuslsError
 
+WAITING_HINT_S = 5.0
 READY = "idle"
+POSE_AGE_S = 1.0
+"""Older poses do not say where load and drones stand."""
+
 TOO_OLD_S = 0.1
 """Age of the motion of load or drones at which a controller gives way to the formation."""
 
@@ -60,6 +65,7 @@ class FormationNode(SteppedNode):
             self.number(name, getattr(GoalSettings, name), low, high, text)
         self._bodies = ["load", *(f"drone_{i + 1}" for i in range(self._file.n_drones))]
         self._poses: dict[str, np.ndarray] = {}
+        self._heard_s: dict[str, float] = {}
         self._phases: dict[str, str] = {}
         self._player: PlanPlayer | None = None
         self._shown: FormationSetpoint | None = None
@@ -72,6 +78,17 @@ class FormationNode(SteppedNode):
         self._listen_for_control()
         self.add_on_set_parameters_callback(self._on_parameters)
         self._show_state("idle")
+        self.create_timer(WAITING_HINT_S, self._explain_waiting, clock=steady_clock())
+
+    def _explain_waiting(self) -> None:
+        """Say what a start that was asked for waits for."""
+        if not self._wanted or self._player is not None:
+            return
+        phases = {d: self._phases.get(d, "not heard") for d in self._bodies[1:]}
+        waits = [f"no pose of {body}" for body in self._without_pose()]
+        waits += [f"{drone} is {phase}" for drone, phase in phases.items() if phase != READY]
+        if waits:
+            self.get_logger().warning(f"not started: {', '.join(waits)}")
 
     def _make_topics(self) -> None:
         for drone in self._bodies[1:]:
@@ -98,7 +115,7 @@ class FormationNode(SteppedNode):
         """Only until the plan is made: in flight they would cost more than all the rest."""
         self._pose_inputs = [
             self.create_subscription(
-                PoseStamped, f"/{body}/pose", lambda m, b=body: self._on_pose(b, m), 1
+                PoseStamped, f"/{body}/pose", lambda m, b=body: self._on_pose(b, m), NEWEST
             )
             for body in self._bodies
         ]
@@ -179,7 +196,12 @@ class FormationNode(SteppedNode):
         if self._stage_out.get_subscription_count() < self._listeners:
             return False
         phases = [self._phases.get(drone) for drone in self._bodies[1:]]
-        return len(self._poses) == len(self._bodies) and all(p == READY for p in phases)
+        return not self._without_pose() and all(p == READY for p in phases)
+
+    def _without_pose(self) -> list[str]:
+        """Bodies of which no pose has come of late."""
+        oldest_s = self.time_s - POSE_AGE_S
+        return [b for b in self._bodies if self._heard_s.get(b, -np.inf) < oldest_s]
 
     def _make_player(self) -> PlanPlayer:
         places = np.array([self._poses[body][:3] for body in self._bodies])
@@ -202,6 +224,7 @@ class FormationNode(SteppedNode):
         self._player, self._wanted, self._shown = None, False, None
         self._published.clear()
         self._poses.clear()
+        self._heard_s.clear()
         self._show_state(state)
 
     def _asked(self, wanted: FormationSetpoint, time_s: float) -> tuple[list, list] | None:
@@ -286,20 +309,21 @@ class FormationNode(SteppedNode):
             self._state_out.publish(String(data=state))
 
     def _on_pose(self, body: str, message: PoseStamped) -> None:
-        self._poses[body] = _pose_of(message)
+        self._poses[body] = place_and_yaw(message)
+        self._heard_s[body] = self.time_s
 
     def _on_motion_pose(self, control: GraphControl, body: int, message: PoseStamped) -> None:
         p, q = message.pose.position, message.pose.orientation
-        control.on_pose(body, _time_of(message), (p.x, p.y, p.z), (q.w, q.x, q.y, q.z))
+        control.on_pose(body, time_of(message), (p.x, p.y, p.z), (q.w, q.x, q.y, q.z))
         self._heard()
 
     def _on_motion_twist(self, control: GraphControl, body: int, message: TwistStamped) -> None:
         v, w = message.twist.linear, message.twist.angular
-        control.on_twist(body, _time_of(message), (v.x, v.y, v.z), (w.x, w.y, w.z))
+        control.on_twist(body, time_of(message), (v.x, v.y, v.z), (w.x, w.y, w.z))
         self._heard()
 
     def _on_rotors(self, control: GraphControl, body: int, message: JointState) -> None:
-        control.on_rotors(body, _time_of(message), message.velocity)
+        control.on_rotors(body, time_of(message), message.velocity)
         self._heard()
 
     def _on_goal(self, message: PoseStamped) -> None:
@@ -308,15 +332,17 @@ class FormationNode(SteppedNode):
                 raise Refused(f"goal in frame {message.header.frame_id}: must be world")
             if self._player is None:
                 raise Refused("no goal accepted: not flying")
-            self._player.go_to(_pose_of(message), self.time_s)
+            self._player.go_to(place_and_yaw(message), self.time_s)
         except Refused as refusal:
             self.get_logger().warning(str(refusal))
 
     def _on_start(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         answer.success = self._player is None
         self._wanted = True
-        ready = self._everybody_is_ready()
+        ready, missing = self._everybody_is_ready(), self._without_pose()
         answer.message = "starting" if ready else "starts when all drones are ready"
+        if missing:
+            answer.message += f"; no pose of {', '.join(missing)}"
         if self._player is not None:
             answer.message = f"cannot start: {self._player.state.value}"
         return answer
@@ -361,17 +387,6 @@ class FormationNode(SteppedNode):
         if chosen.n_drones != self._file.n_drones:
             raise Refused(f"mission_file: {chosen.n_drones} drones, here are {self._file.n_drones}")
         return chosen
-
-
-def _pose_of(message: PoseStamped) -> np.ndarray:
-    """x, y, z, yaw of a pose, (4,)."""
-    p, q = message.pose.position, message.pose.orientation
-    yaw = np.arctan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y**2 + q.z**2))
-    return np.array([p.x, p.y, p.z, yaw])
-
-
-def _time_of(message: PoseStamped | TwistStamped | JointState) -> float:
-    return message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
 
 
 def main(args: list[str] | None = None) -> int:

@@ -209,9 +209,14 @@ class OffboardNode(SteppedNode):
 
     def _on_land(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         """PX4's own landing of all drones where they are, for when no formation flies them."""
+        heard = [n for n, link in self._links.items() if link.session.heard(self.time_s)]
+        silent = [name for name in self._links if name not in heard]
         for link in self._links.values():
-            link.session.land = True
-        answer.success, answer.message = True, f"landing {', '.join(self._links)}"
+            link.session.land = link.session.land or link.session.may_fly
+        answer.success = bool(heard)
+        answer.message = f"landing {', '.join(heard)}" if heard else "nothing landed"
+        if silent:
+            answer.message += f"; not heard: {', '.join(silent)}"
         return answer
 
     def _on_setpoints(self, message: MultiDOFJointTrajectory) -> None:

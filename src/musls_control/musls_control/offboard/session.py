@@ -155,6 +155,15 @@ class OffboardSession:
         self._stream_s = time_s
         self.setpoint = setpoint
 
+    def heard(self, time_s: float) -> bool:
+        """Whether the vehicle's status comes."""
+        return time_s - self._status_s <= self.settings.status_timeout_s
+
+    @property
+    def may_fly(self) -> bool:
+        """Whether a command to land can be for this vehicle: it was heard at least once."""
+        return np.isfinite(self._status_s)
+
     def heartbeat_due(self, time_s: float) -> bool:
         """Whether heartbeat and set-point have to be sent though none came from the formation."""
         return self.setpoint is not None and time_s - self._sent_s >= self.settings.heartbeat_s

@@ -64,13 +64,14 @@ class CommandedGuidance:
 
 
 def stand_in_session(
-    scenario: Scenario, loss_action: NavState = NavState.LOITER
+    scenario: Scenario, loss_action: NavState = NavState.LOITER, *, force: bool = False
 ) -> tuple[Session, Sequence[Commander]]:
     """Make a session whose drones do what their commanders are told.
 
     Args:
         scenario: What to simulate; its mission only tells where an air start hangs.
         loss_action: See `Commander`.
+        force: Fly in spite of too little thrust.
 
     Raises:
         ConfigError: The scenario cannot work.
@@ -84,6 +85,7 @@ def stand_in_session(
     commanders = [Commander(in_air=in_air, loss_action=loss_action) for _ in scenario.system.drones]
     session = Session(
         replace(scenario, controller=FormationSpec()),  # the graph's nodes fly
+        force=force,
         make_guidance=lambda parts, observers: CommandedGuidance(parts, commanders),
     )
     return session, commanders
