@@ -2,8 +2,8 @@
 
 Entities: `run/...` the first recording, `with/...` the one laid over it, each with `load`,
 `drone_1`, ..., `cable_1`, ..., `setpoint/...`, `trail/...`; the plots `tension/...`, `error/...`,
-`difference/...`; `phase` and `legend`. All lie on the time line `time`, in the first recording's
-seconds.
+`difference/...`; `phase`, `events` and `legend`. All lie on the time line `time`, in the first
+recording's seconds.
 """
 
 from __future__ import annotations
@@ -143,6 +143,7 @@ def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
             stream.log("legend", rr.Image(canvas.rgb()), static=True)
     _log_plots(stream, subjects)
     _log_phases(stream, subjects)
+    _log_events(stream, subjects[0])
 
 
 def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
@@ -266,6 +267,16 @@ def _log_series(stream: rr.RecordingStream, path: str, series: Series) -> None:
     stream.send_columns(
         path, _times(series.time_s[known]), rr.Scalars.columns(scalars=series.value[known])
     )
+
+
+def _log_events(stream: rr.RecordingStream, subject: Subject) -> None:
+    """What happened, as lines of a log on the time line."""
+    import rerun as rr
+
+    for event in subject.recording.events:
+        stream.set_time(TIME, duration=event.time_s + subject.shift_s)
+        stream.log("events", rr.TextLog(f"{event.kind}: {event.what}", level="WARN"))
+    stream.reset_time()
 
 
 def _log_phases(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:

@@ -41,6 +41,7 @@ COMMANDS = {
     "reproduce": "musls_bringup.cli.reproduce",
     "model": "musls_bringup.cli.model",
     "ros": "musls_bringup.cli.ros",
+    "new": "musls_bringup.cli.new",
     "list": "musls_bringup.cli.list_command",
     "describe": "musls_bringup.cli.describe",
     "test": "musls_bringup.cli.test_command",

@@ -11,13 +11,14 @@ from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
 from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.controllers.kinds import FormationSpec
 from musls_control.controllers.user import WatchedController, level_of, prepare_controller
+from musls_control.payload.forces_to_setpoints import ForcesToSetpoints
 from musls_control.phases import GROUND_PHASES
 from musls_description.errors import ConfigError
 from musls_description.slung import slung_system
 from musls_description.system import RigSystem
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario import Scenario
-from musls_sim.session.adapters import ForcesToRotors, ForcesToSetpoints, ThrustMomentToRotors
+from musls_sim.session.adapters import ForcesToRotors, ThrustMomentToRotors
 from musls_sim.session.compose import Parts
 from musls_sim.session.guidance import Guidance
 
