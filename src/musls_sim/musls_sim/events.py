@@ -107,16 +107,19 @@ class EventSpec(Protocol):
     An event may have a `name` by which others follow it, a method `fits(scene)` that refuses,
     before the flight, what this plant, estimator or autopilot cannot do, and a method
     `ready(scene)` that is asked in each period once the trigger has come: whether it can begin.
-
-    Attributes:
-        kind: Its kind.
-        when: What triggers it.
-        duration_s: Time after which `end` is called, None for a change that stays.
     """
 
-    kind: str
-    when: When
-    duration_s: float | None
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+
+    @property
+    def when(self) -> When:
+        """What triggers it."""
+
+    @property
+    def duration_s(self) -> float | None:
+        """Time after which `end` is called, None for a change that stays."""
 
     def check(self, system: RigSystem) -> None:
         """Refuse an event that this system cannot have, before the flight.

@@ -105,7 +105,7 @@ _width_share: ContextVar[float] = ContextVar("width_share", default=1.0)
 def for_paper(paper: Paper) -> Iterator[None]:
     """Context in which figures are to be built and saved for a paper."""
     families = {"sans": ["DejaVu Sans"], "serif": ["STIX Two Text", "STIXGeneral", "DejaVu Serif"]}
-    fonts = {
+    fonts: dict[str, Any] = {
         "font.family": [f for f in families[paper.font] if _has_font(f)],
         "mathtext.fontset": "stix" if paper.font == "serif" else "dejavusans",
         "pdf.fonttype": 42,  # text stays text in PDF and SVG
@@ -113,7 +113,8 @@ def for_paper(paper: Paper) -> Iterator[None]:
     }
     token = _width_share.set(paper.width_m / 0.0254 / WIDTH_IN)
     try:
-        with matplotlib.rc_context({**_SETTINGS, **fonts}):
+        settings: dict[Any, Any] = {**_SETTINGS, **fonts}
+        with matplotlib.rc_context(settings):
             yield
     finally:
         _width_share.reset(token)

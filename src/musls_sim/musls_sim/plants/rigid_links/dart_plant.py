@@ -218,12 +218,12 @@ class DartPlant:
     @property
     def positions(self) -> Array:
         """Coordinates, DART's: the load's rotation vector and place, joint angles, (n_dofs,)."""
-        return self.tables.q.copy()
+        return np.array(self.tables.q)
 
     @property
     def velocities(self) -> Array:
         """Their rates: the load's angular and linear velocity (world), joint rates, (n_dofs,)."""
-        return self.tables.dq.copy()
+        return np.array(self.tables.dq)
 
     @property
     def time_s(self) -> float:

@@ -36,7 +36,7 @@ def change_joints(plant: DartPlant, change: CutCable | ReleaseHook | AttachHook)
 
 def is_open(plant: DartPlant, cable: int) -> bool:
     """See `interface.Hooked`."""
-    return plant.tree.bodies[plant.tree.first_link[cable]].parent < 0
+    return bool(plant.tree.bodies[plant.tree.first_link[cable]].parent < 0)
 
 
 def hook_miss(plant: DartPlant, cable: int) -> tuple[float, float]:
