@@ -153,7 +153,7 @@ class Cable:
         length_m: Length (l_ic).
         radius_m: Radius (r_ic).
         links: Number of rigid links (n_i), or of elastic segments.
-        joint: What acts in each joint of rigid links; by default nothing.
+        joint: Damping, stiffness and friction of each joint of rigid links; by default none.
         twist: "locked" as in the paper, "free" for a third axis (the load's vertical) in the joint
             at the load of rigid links.
         elastic: What it is made of, for elastic segments.
@@ -203,11 +203,11 @@ class RigSystem:
         name: Short name.
         description: One line for people.
         load: The load (a platform, a box); None where cables join drones and anchors only.
-        drones: May be none where there are anchors.
+        drones: The drones; an empty list is allowed where there are anchors.
         anchors: Bodies that do not move by themselves.
-        cables: Each joins two bodies.
-        winches: At ends of cables.
-        wheels: On bodies.
+        cables: The cables; each joins two bodies.
+        winches: Winches at ends of cables.
+        wheels: Wheels (pulleys) on bodies, over which cables run.
         ground_friction: Friction coefficient of load and drones on the ground.
     """
 

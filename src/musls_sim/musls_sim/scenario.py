@@ -126,23 +126,23 @@ class Scenario:
 
     Attributes:
         name: Short name, also of the output folder.
-        description: One line for people.
+        description: What it is for, in one line.
         system: Load, drones, cables.
         extensions: Python files that are run first: they register trajectories, controllers,
             plants or events of one's own.
         start: How the flight starts: "ground", "air", or a state.
         formation: Places of the drones around the load; what a file leaves out follows from the
             system.
-        mission: What is flown.
-        controller: From the load's reference to commands for the drones.
+        mission: What is flown: trajectories of the load, one after the other.
+        controller: What turns the reference of the load into commands for the drones.
         autopilot: Flight stack of the drones.
         estimation: What the drones know of their state; a real PX4 estimates it by itself.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
         events: What happens to the system during the flight.
-        rig: What anchors and winches do in time.
-        wind: Moving air.
-        physics: How it is stepped.
-        limits: What the flight must keep to.
+        rig: Motion of anchors and winches over time, of a rig.
+        wind: Mean wind and gusts.
+        physics: Step size of the physics and other numerical settings.
+        limits: Limits that the flight must keep, such as the distance between drones.
         contingency: What the formation does when it has lost a drone; left out for nothing.
         recording: What is recorded.
         seed: Seed of all noise; the same seed gives the same run bit for bit.
