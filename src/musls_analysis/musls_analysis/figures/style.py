@@ -105,7 +105,7 @@ _width_share: ContextVar[float] = ContextVar("width_share", default=1.0)
 def for_paper(paper: Paper) -> Iterator[None]:
     """Context in which figures are to be built and saved for a paper."""
     families = {"sans": ["DejaVu Sans"], "serif": ["STIX Two Text", "STIXGeneral", "DejaVu Serif"]}
-    fonts = {
+    fonts: dict[Any, Any] = {
         "font.family": [f for f in families[paper.font] if _has_font(f)],
         "mathtext.fontset": "stix" if paper.font == "serif" else "dejavusans",
         "pdf.fonttype": 42,  # text stays text in PDF and SVG
