@@ -119,3 +119,11 @@ def test_normal_draws(tmp_path, kind):
 def test_bad_studies_are_one_line(tmp_path, text, message):
     with pytest.raises(ConfigError, match=message):
         study(tmp_path, text)
+
+
+def test_parameters_have_names_of_their_own_and_units(tmp_path):
+    keys = ["system.load.mass_kg", "system.drones.mass_kg", "wind.mean_enu_m_s.0", "seed"]
+    sweep = study(tmp_path, f"parameters: {{{', '.join(f'{key}: [1, 2]' for key in keys)}}}")
+    assert [sweep.label(key) for key in keys] == [
+        "load mass [kg]", "drones mass [kg]", "mean enu 0 [m/s]", "seed",
+    ]  # fmt: skip

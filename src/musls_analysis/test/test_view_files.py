@@ -76,7 +76,7 @@ def test_a_body_that_is_not_known_is_not_drawn():
     assert hue_distance(near(pixels, picture.camera.project(load)[0]), to_rgb(colour("load"))) > 1.0
 
 
-def test_the_second_recording_is_violet():
+def test_the_second_recording_has_a_colour_of_its_own():
     first = made_up()
     moved = made_up(offsets_m={b: (0.0, 0.0, -1.2) for b in first.recording.bodies})
     picture = Picture([first, moved], (7.0, 30.0), PictureOptions(trail_s=0.0))

@@ -294,10 +294,30 @@ class SweepSpec:
             raise ValueError(f"{runs} runs, at most {MOST_RUNS} are possible")
 
     def label(self, key: str) -> str:
-        """Name of a parameter for people, with its unit: "mass [kg]"."""
-        last = key.rsplit(".", 1)[-1]
-        words, unit = split_unit(last) if last.islower() else (last, "")
-        return self.parameters[key].label or (f"{words} [{unit}]" if unit else words)
+        """Name of a parameter for people, with its unit: "mass [kg]".
+
+        An index stands behind the name; of equal names each has its parent's before it.
+        """
+        given = self.parameters[key].label
+        if given:
+            return given
+        words, unit = _words(key)
+        if sum(_words(other)[0] == words for other in self.parameters) > 1:
+            *above, _ = [part for part in key.split(".") if not part.isdigit()]
+            words = f"{above[-1].replace('_', ' ')} {words}" if above else words
+        return f"{words} [{unit}]" if unit else words
+
+
+def _words(key: str) -> tuple[str, str]:
+    """Last name of a key in words, its index behind it, and its unit."""
+    *above, last = key.split(".")
+    index = ""
+    if last.isdigit() and above:
+        index, last = f" {last}", above[-1]
+    elif above and above[-1].isdigit():
+        index = f" {above[-1]}"
+    words, unit = split_unit(last) if last.islower() else (last, "")
+    return words + index, unit
 
 
 def load_sweep(path: Path) -> SweepSpec:

@@ -120,7 +120,7 @@ def parallel_figure(sweep: SweepSpec, figure: ParallelFigure, rows: Rows) -> Fig
         ax.plot(line, color=paint(norm(value)), lw=0.9, alpha=max(0.25, min(0.9, 60 / len(whole))))
     ax.vlines(range(len(names)), 0.0, 1.0, color=style.INK, lw=0.8)
     texts = [
-        labels.metric_text(n).axis if n in metrics else labels.ParameterText(sweep, n).name
+        labels.metric_text(n).axis if n in metrics else labels.ParameterText(sweep, n).axis
         for n in names
     ]
     ax.set_xticks(range(len(names)), [_folded(text) for text in texts])

@@ -20,7 +20,7 @@ from musls_analysis.view.shapes import BOX_FACES, FACE_NORMALS, DroneShape, Load
 from musls_analysis.view.tension_scale import UNKNOWN, TensionScale
 from musls_description.rotations import rotate
 
-SECOND = "#7b3fb5"
+SECOND = "#4d7c0f"
 """Everything of the recording that is laid over the first."""
 _LIGHT = np.array([0.35, -0.45, 0.82])
 _WHITE, _BLACK = np.ones(3), np.zeros(3)

@@ -42,4 +42,4 @@ def draw_names(canvas: Canvas, names: Sequence[str], x: float, y: float) -> None
     x += canvas.text(x, y, names[0], 12.0, INK, bold=True)
     x += canvas.text(x, y, "  in colours,  ", 12.0, FAINT)
     x += canvas.text(x, y, names[1], 12.0, SECOND, bold=True)
-    canvas.text(x, y, "  in violet", 12.0, FAINT)
+    canvas.text(x, y, "  in olive", 12.0, FAINT)
