@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -226,7 +227,8 @@ def _line_parameters() -> list[Parameter]:
             def change(cable: Cable) -> Cable:
                 if field == "ea_n" and cable.elastic.law is not None:
                     raise ConfigError("ea cannot be fitted to cables with a table (elastic.law)")
-                line = dataclasses.replace(cable.elastic, **{field: value})
+                new: dict[str, Any] = {field: value}
+                line = dataclasses.replace(cable.elastic, **new)
                 return dataclasses.replace(cable, elastic=line)
 
             return _with_cables(at, change, range(at.system.n_drones))
