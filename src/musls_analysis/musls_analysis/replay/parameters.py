@@ -227,8 +227,8 @@ def _line_parameters() -> list[Parameter]:
             def change(cable: Cable) -> Cable:
                 if field == "ea_n" and cable.elastic.law is not None:
                     raise ConfigError("ea cannot be fitted to cables with a table (elastic.law)")
-                given: dict[str, Any] = {field: value}
-                line = dataclasses.replace(cable.elastic, **given)
+                new: dict[str, Any] = {field: value}
+                line = dataclasses.replace(cable.elastic, **new)
                 return dataclasses.replace(cable, elastic=line)
 
             return _with_cables(at, change, range(at.system.n_drones))
