@@ -93,7 +93,7 @@ def test_parameter_study(walk):
 def test_failure_study(walk):
     names = walk("tutorials/failure_study.md")
     kinds = [event.kind for event in names["run"].events]
-    assert "rotor_failure" in kinds and "cut" in kinds
+    assert "rotor_failure" in kinds and "cable_cut" in kinds
     assert names["session"].state.velocity_enu_m_s[0, 0] > 0.05  # it was pushed to the east
 
 

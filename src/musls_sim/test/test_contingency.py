@@ -151,7 +151,7 @@ def test_three_of_four_set_the_load_down():
 
 @pytest.mark.slow
 def test_drone_without_cable_goes_aside_and_lands():
-    cut = {"kind": "cut", "cable": 2, "when": {"time_s": 2}}
+    cut = {"kind": "cable_cut", "cable": 2, "when": {"time_s": 2}}
     flight = Watched(hovering("hexa", events=[cut], contingency={"then": "land"}))
     noticed = flight.events["drone_given_up"]
     assert noticed.what.startswith("drone_2")
