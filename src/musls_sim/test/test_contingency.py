@@ -13,6 +13,7 @@ from musls_description.spawn import hanging_equilibrium
 from musls_sim.contingency.detection import LossDetector
 from musls_sim.contingency.reallocation import reallocate
 from musls_sim.contingency.spec import ContingencySpec
+from musls_sim.preflight.mission_checks import cautions
 from musls_sim.session.session import Session
 
 BREAK_N = 60.0
@@ -102,6 +103,15 @@ def test_drones_keep_clear_of_each_other():
         i, j = np.triu_indices(5, 1)
         apart = np.linalg.norm(places[i] - places[j], axis=1)
         assert apart.min() > 2 * tip_radius_m(scenario.system.drones[0]) + clearance_m - 0.01
+
+
+def test_rigid_links_that_do_not_twist_are_warned_of():
+    def told(**changes):
+        return [c for c in cautions(load_scenario("hexa_survives", changes)) if "twist" in c]
+
+    assert not told()
+    assert len(told(cable_model="rigid_links")) == 1
+    assert not told(cable_model="rigid_links", **{"system.cables.twist": "free"})
 
 
 def test_what_counts_as_lost():

@@ -65,6 +65,7 @@ def cautions(scenario: Scenario) -> Iterator[str]:
         )
     yield from _slack_caution(scenario)
     yield from _wind_caution(scenario)
+    yield from _twist_caution(scenario)
 
 
 def flight_duration_s(scenario: Scenario) -> float:
@@ -150,6 +151,16 @@ def _slack_caution(scenario: Scenario) -> Iterator[str]:
                 "before the load is to be lifted; choose a lower one"
             )
             return
+
+
+def _twist_caution(scenario: Scenario) -> Iterator[str]:
+    """Whether a load that leans after a loss turns the drones against their yaw control."""
+    stiff = any(cable.twist != "free" for cable in scenario.system.cables)
+    if scenario.contingency is not None and scenario.cable_model == "rigid_links" and stiff:
+        yield (
+            "contingency: rigid links that do not twist turn the drones when the load leans, which "
+            "takes their thrust; choose system.cables.twist: free"
+        )
 
 
 def _wind_caution(scenario: Scenario) -> Iterator[str]:
