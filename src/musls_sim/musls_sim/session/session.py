@@ -30,6 +30,7 @@ from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.links import DroneLinks
 from musls_sim.session.loop import Loop, Step
 from musls_sim.session.observer import Observer, Pace
+from musls_sim.session.peaks import TensionPeaks
 from musls_sim.session.result import FlightResult
 
 Array = NDArray[np.float64]
@@ -58,6 +59,7 @@ class Session(Loop):
         command: What the motors are told.
         events: What happens, and has happened, to the system.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
+        tension_peaks: The same over time.
         plant_s: Wall time spent in the plant, without the first period, which compiles.
     """
 
@@ -150,6 +152,7 @@ class Session(Loop):
             scenario, scene, self.guidance, self.events.note, guided=flying is None
         )
         self.max_tension_n = np.zeros(len(self.plant.state.tension_peak_n))
+        self.tension_peaks = TensionPeaks(len(self.max_tension_n))
         self.plant_s = 0.0
         self._wall_s: float | None = None
         self.set_steps(
@@ -273,6 +276,7 @@ class Session(Loop):
             self.plant_s / max(self.tick - 1, 1) * 1e6,
             self.control.mean_step_us,
             self.max_tension_n,
+            self.tension_peaks.track(),
             self.guidance.landed,
             self.stopped,
         )
@@ -340,12 +344,13 @@ class Session(Loop):
 
     def _move(self) -> Step:
         plant, inputs, largest = self.plant, self.inputs, self.max_tension_n
-        peak = plant.state.tension_peak_n
+        peak, note = plant.state.tension_peak_n, self.tension_peaks.note
 
         def move(tick: int) -> None:
             begin = perf_counter()
             plant.step(inputs)
             np.maximum(largest, peak, out=largest)
+            note(peak)
             if tick:  # the first period may have compiled what it calls
                 self.plant_s += perf_counter() - begin
 
