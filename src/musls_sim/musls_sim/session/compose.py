@@ -20,13 +20,16 @@ from musls_control.mission import (
 from musls_description.errors import ConfigError
 from musls_description.rotations import yaw_of
 from musls_description.slung import extended_load, slung_system
+from musls_description.system import RigSystem
 from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
+from musls_sim.imperfections import weakened
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
 from musls_sim.preflight.checks import Hover, check_hover, hover_in_formation
 from musls_sim.preflight.separation import check_separation
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
+from musls_sim.sensors.sensed_state import SensedState
 from musls_sim.session.event_queue import check_order, check_stages
 from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.observer import Observer
@@ -42,20 +45,26 @@ class Parts:
     """What a session is made of.
 
     Attributes:
+        believed: The system without its imperfections, as autopilot and controller know it.
         hover: How the system hangs in formation; None where no formation is flown.
         plant: The physics.
         plan: The mission's set-points.
         autopilot: Flight stack of the drones.
         estimator: What is known of the state.
         wind: Moving air.
+        sensed: The plant's state as the sensors find it, None where they find the truth.
+        jitter: Source of the jitter of set-points.
     """
 
+    believed: RigSystem
     hover: Hover | None
     plant: Plant
     plan: FlightPlan
     autopilot: Autopilot
     estimator: Estimator
     wind: Wind
+    sensed: SensedState | None
+    jitter: np.random.Generator
 
 
 def compose(
@@ -89,18 +98,23 @@ def compose(
     check_order(scenario.events)
     check_separation(scenario.system, plan, scenario.limits)
     # One source of noise a part: what one part draws does not change what another one gets.
-    gusts, mocap, sensors = np.random.default_rng(scenario.seed).spawn(3)
+    gusts, mocap, sensors, jitter = np.random.default_rng(scenario.seed).spawn(4)
+    sensed = SensedState.of(plant.state, scenario.imperfections)
+    known = plant.state if sensed is None else sensed.state
     make = make_autopilot or AUTOPILOTS[scenario.autopilot.kind]
     autopilot: Autopilot = NoAutopilot()
     if scenario.system.drones:
         autopilot = make(AutopilotSetup(scenario, hover, plant.state, logs, sensors))
     return Parts(
+        scenario.system,
         hover,
         plant,
         plan,
         autopilot,
-        _estimator(scenario, plant, autopilot, mocap, with_load),
+        _estimator(scenario, known, plant.period_s, autopilot, mocap, with_load),
         Wind(scenario.wind, plant.period_s, gusts),
+        sensed,
+        jitter,
     )
 
 
@@ -138,7 +152,7 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
         extended_load(scenario.system, f"cable_model = {scenario.cable_model}")
     return PLANTS[scenario.cable_model](
         PlantSetup(
-            scenario.system,
+            weakened(scenario.system, scenario.imperfections),
             scenario.start,
             scenario.physics,
             None if hover is None else hover.equilibrium,
@@ -177,20 +191,21 @@ def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:
 
 def _estimator(
     scenario: Scenario,
-    plant: Plant,
+    known: PlantState,
+    period_s: float,
     autopilot: Autopilot,
     generator: np.random.Generator,
     with_load: bool,
 ) -> Estimator:
     """Estimator of the scenario; an autopilot with sensors of its own is told the truth."""
     if autopilot.has_sensors:
-        return Truth(plant.state)
+        return Truth(known)
     if isinstance(scenario.estimation, TruthSpec):
-        return Truth(plant.state, scenario.estimation.noise, generator)
+        return Truth(known, scenario.estimation.noise, generator)
     return MotionCapture(
         scenario.estimation,
-        plant.state,
-        plant.period_s,
+        known,
+        period_s,
         scenario.physics.gravity_m_s2,
         generator,
         with_load=with_load,

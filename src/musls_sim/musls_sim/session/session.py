@@ -25,6 +25,7 @@ from musls_sim.scenario import Scenario
 from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.event_queue import EventQueue
+from musls_sim.session.faults import FaultySteps
 from musls_sim.session.guidance import Guidance
 from musls_sim.session.links import DroneLinks
 from musls_sim.session.loop import Loop, Step
@@ -141,12 +142,14 @@ class Session(Loop):
         self.guidance = make_guidance(self.parts, self.observers)
         self.inputs = PlantInputs.zeros(system)
         self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
+        self._faults = FaultySteps(scenario.imperfections, self.parts, self.guidance.setpoint)
         self.control = Control(
             flying,
             self.parts,
             self.guidance,
             self.command,
             self.inputs,
+            self._faults.link,
         )
         self.power = Power.of(system, self.plant.period_s)
         self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None
@@ -162,6 +165,7 @@ class Session(Loop):
             self.parts.wind,
             self.parts.estimator,
             self._links,
+            self._faults.thrust,
         )
         self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)
         for event in scenario.events:
@@ -173,11 +177,12 @@ class Session(Loop):
             (self.guidance.step, self.events.step, self._guide_lost, *self._watch()),
             (
                 self.control.step,
+                *self._faults.late(self.inputs),
                 *self._air(),
                 *self._drive(),
                 *self._moving(),
                 *self._tell_events(),
-                self._estimate(),
+                self._faults.estimating(),
             ),
         )
 
@@ -245,6 +250,7 @@ class Session(Loop):
         if self._started:
             return
         try:
+            self._faults.start()
             self.parts.autopilot.start(self.guidance.setpoint, self.estimate)
             super().start()
         except BaseException:
@@ -348,12 +354,13 @@ class Session(Loop):
         return (before, self._move(), after) if power.reacts else (before, self._move())
 
     def _move(self) -> Step:
-        plant, inputs, largest = self.plant, self.inputs, self.max_tension_n
-        peak = plant.state.tension_peak_n
+        inputs, largest = self.inputs, self.max_tension_n
+        step = self._faults.moving()
+        peak = self.plant.state.tension_peak_n
 
         def move(tick: int) -> None:
             begin = perf_counter()
-            plant.step(inputs)
+            step(inputs)
             np.maximum(largest, peak, out=largest)
             if tick:  # the first period may have compiled what it calls
                 self.plant_s += perf_counter() - begin
@@ -374,11 +381,3 @@ class Session(Loop):
                 happened.clear()
 
         return (tell,)
-
-    def _estimate(self) -> Step:
-        estimator, state = self.parts.estimator, self.plant.state
-
-        def estimate(tick: int) -> None:
-            estimator.step(state)
-
-        return estimate
