@@ -39,6 +39,7 @@ COMMANDS = {
     "sweep": "musls_bringup.cli.sweep",
     "view": "musls_bringup.cli.view",
     "reproduce": "musls_bringup.cli.reproduce",
+    "fit-drones": "musls_bringup.cli.fit_drones",
     "model": "musls_bringup.cli.model",
     "ros": "musls_bringup.cli.ros",
     "list": "musls_bringup.cli.list_command",

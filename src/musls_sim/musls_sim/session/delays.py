@@ -79,7 +79,7 @@ class SetpointLink:
         if self._jitter:
             late += self._jitter * self._generator.random()
         under_way = self._under_way[drone]
-        arrives = tick + round(late)
+        arrives = tick + round(float(late))
         if under_way:
             arrives = max(arrives, under_way[-1][0])
         under_way.append((arrives, self._sent[drone].copy()))
