@@ -6,7 +6,7 @@ PACKAGE = "musls_analysis"
 
 setup(
     name=PACKAGE,
-    version="0.1.0",
+    version="0.2.0",
     description="How well a flight went: recordings in; statistics, figures, reports out.",
     author="The musls authors",
     maintainer="The musls authors",

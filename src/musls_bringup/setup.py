@@ -8,7 +8,7 @@ PACKAGE = "musls_bringup"
 
 setup(
     name=PACKAGE,
-    version="0.1.0",
+    version="0.2.0",
     description="How everything is started: the musls command, scenarios, launch files.",
     author="The musls authors",
     maintainer="The musls authors",

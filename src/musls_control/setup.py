@@ -6,7 +6,7 @@ PACKAGE = "musls_control"
 
 setup(
     name=PACKAGE,
-    version="0.1.0",
+    version="0.2.0",
     description="What the drones do: trajectories, formations, missions and control laws.",
     author="The musls authors",
     maintainer="The musls authors",

@@ -6,7 +6,7 @@ PACKAGE = "musls_description"
 
 setup(
     name=PACKAGE,
-    version="0.1.0",
+    version="0.2.0",
     description="What a slung-load system is: parameter sets, model writers, spawn geometry.",
     author="The musls authors",
     maintainer="The musls authors",

@@ -6,7 +6,7 @@ PACKAGE = "musls_sim"
 
 setup(
     name=PACKAGE,
-    version="0.1.0",
+    version="0.2.0",
     description="How the system moves: plants, rotors, sensors, the flight loop, recording.",
     author="The musls authors",
     maintainer="The musls authors",

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import musls
 from musls_sim.plants.elastic import columns as c
@@ -99,3 +100,47 @@ def test_case_3_reels_while_the_exits_move(system):
     # Nothing pulls sideways but the exits: the platform stays between the lengths of the cables.
     assert run.events == ()
     assert run.cable(1).tension_n.max() < 1e3
+
+
+def test_case_1_with_strings_swings_as_a_pendulum():
+    """Four parallel strings are a pendulum, th'' = -k ((g + az) sin th + a cos th), moved exits.
+
+    k = (M + m / 2) / (M + m / 3) / L of a bar of the strings' mass; the reference has 0.18 m.
+    """
+    run = musls.fly(musls.load_scenario("cdpr_strings_pick_and_place", {"mission.duration_s": 4.4}))
+    gap = moved(run.body("load")) - moved(run.anchor(1))
+    k = (0.5 + 0.2 / 2.0) / (0.5 + 0.2 / 3.0) / 0.75
+
+    def swing(time_s, state):
+        if not 2.0 <= time_s < 4.0:
+            across, up = 0.0, 1.5 * (1.0 - time_s if time_s < 2.0 else time_s - 5.0)
+        else:
+            across = 3.0 * (1.0 - 2.0 * (time_s % 1.0))
+            up = np.sqrt(3.0) * across * (1.0 if time_s < 3.0 else -1.0)
+        return [state[1], -k * ((G + up) * np.sin(state[0]) + across * np.cos(state[0]))]
+
+    found = solve_ivp(
+        swing, (0.0, 4.4), [0.0, 0.0], t_eval=run.time_s[run.time_s <= 4.4], max_step=2e-3
+    )
+    along = 0.75 * np.sin(found.y[0]) / np.sqrt(2.0)
+    assert np.abs(along).max() == pytest.approx(0.185, abs=1e-3)
+    for axis in range(2):
+        assert gap[: len(along), axis] == pytest.approx(along, abs=0.015 * 0.185)
+
+
+def test_case_2a_with_strings_the_failed_driver_falls_freely():
+    """A string cannot push: -g until it is taut again; the whole as with rods."""
+    scenario = musls.load_scenario("cdpr_strings_drone_fails", {"mission.duration_s": 3.4})
+    with musls.Session(scenario) as session:
+        state, t = session.state, session.plant.engine.tables
+        session.advance(775)  # 3.1 s
+        rows = []
+        for _ in range(51):
+            drivers = state.anchor_motion[:, 3:6]
+            whole = 0.5 * state.velocity_enu_m_s[0] + 0.755 * drivers.sum(0)
+            whole = whole + t.nodes[:, c.MASS] @ t.nodes[:, c.V : c.V + 3]
+            rows.append([drivers[0, 2], whole[2] / MASS_KG])
+            session.advance(1)
+    failed, upward = np.diff(rows, axis=0).T / 0.004
+    assert failed == pytest.approx(-G, rel=1e-9)
+    assert upward == pytest.approx(30.0 / MASS_KG - G, abs=1e-6)

@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -135,3 +136,19 @@ def test_every_installed_dependency_is_pinned():
         except PackageNotFoundError:
             continue
     assert not seen - set(pinned)
+
+
+def test_citation_and_changelog_agree_with_the_project():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
+    latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert latest and latest.group(1) == PROJECT["version"]
+
+
+def test_pre_commit_runs_the_pinned_tools():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    asked = [text for hook in hooks for text in hook.get("additional_dependencies", [])]
+    pinned = pins("3.12")
+    assert asked
+    assert [f"{name}=={pinned[name]}" for name, _, _ in (a.partition("==") for a in asked)] == asked

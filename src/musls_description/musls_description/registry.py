@@ -19,7 +19,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import PlainSerializer, PlainValidator, TypeAdapter
+from pydantic import GetJsonSchemaHandler, PlainSerializer, PlainValidator, TypeAdapter
 from pydantic_core import PydanticCustomError
 
 from musls_description.errors import ConfigError
@@ -161,4 +161,60 @@ def any_of(registry: Registry[Any], default_kind: str | None = None) -> Any:
             raise PydanticCustomError("kind_unknown", "{text}", {"text": registry.unknown(kind)})
         return TypeAdapter(registry[kind]).validate_python(dict(value))
 
-    return Annotated[Any, PlainValidator(validate), PlainSerializer(lambda value: value)]
+    return Annotated[
+        Any,
+        PlainValidator(validate),
+        PlainSerializer(lambda value: value),
+        OneOf(registry, default_kind),
+    ]
+
+
+class OneOf:
+    """Says in a JSON schema what a field made by `any_of` takes."""
+
+    def __init__(self, registry: Registry[Any], default_kind: str | None = None) -> None:
+        """Remember the registry; its classes are imported only for a schema."""
+        self._registry, self._default_kind = registry, default_kind
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: Any, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """A kind alone, or a mapping whose `kind` decides on the other keys."""
+        kinds = {
+            name: handler(TypeAdapter(thing).core_schema)
+            for name, thing in self._registry.items()
+            if is_dataclass(thing)
+        }
+        rules: list[dict[str, Any]] = [
+            {"if": {"properties": {"kind": {"const": name}}, "required": ["kind"]}, "then": below}
+            for name, below in kinds.items()
+        ]
+        mapping: dict[str, Any] = {
+            "type": "object",
+            "properties": {"kind": {"enum": sorted(self._registry)}},
+            "allOf": rules,
+        }
+        if self._default_kind is None:
+            mapping["required"] = ["kind"]
+        return {
+            "anyOf": [{"type": "string", "enum": sorted(self._registry)}, mapping],
+            KINDS: kinds,
+        }
+
+
+class NameIn:
+    """Says in a JSON schema that a text is a name in a registry."""
+
+    def __init__(self, registry: Registry[Any]) -> None:
+        """Remember the registry."""
+        self._registry = registry
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: Any, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """All names that are known."""
+        return {"type": "string", "enum": sorted(self._registry)}
+
+
+KINDS = "x-kinds"
+"""Key of a JSON schema under which a field with a `kind` has the schema of each."""

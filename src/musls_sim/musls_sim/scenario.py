@@ -18,9 +18,11 @@ from musls_control.controllers import AnyController
 from musls_control.controllers.kinds import FormationSpec
 from musls_control.formation import Cone
 from musls_control.mission_spec import MissionSpec
+from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.errors import ConfigError
 from musls_description.library import expand_system, system_path
 from musls_description.names import near_names
+from musls_description.registry import NameIn
 from musls_description.schema import Finite, Number, build, spec
 from musls_description.sources import Override, SourceFile, Sources
 from musls_description.strict_yaml import parse_yaml, read_text, shown
@@ -48,6 +50,24 @@ def _autopilot_kind(name: str) -> str:
     return name
 
 
+class _Px4Parameters:
+    """Says in a JSON schema what PX4's parameters mean."""
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """Those that the cascade reads; a real PX4 knows more."""
+        known = {
+            name: {
+                "type": "number",
+                "minimum": parameter.minimum,
+                "maximum": parameter.maximum,
+                "default": parameter.default,
+                "description": f"{parameter.meaning[:1].upper()}{parameter.meaning[1:]}.",
+            }
+            for name, parameter in PX4_PARAMETERS.items()
+        }
+        return {**handler(core_schema), "properties": known}
+
+
 @spec
 class AutopilotSpec:
     """Flight stack of the drones.
@@ -59,8 +79,8 @@ class AutopilotSpec:
         sensors: What a real PX4 measures; the built-in autopilot goes by `estimation` instead.
     """
 
-    kind: Annotated[str, AfterValidator(_autopilot_kind)] = "builtin"
-    parameters: dict[str, Finite] = Field(default_factory=dict)
+    kind: Annotated[str, AfterValidator(_autopilot_kind), NameIn(AUTOPILOTS)] = "builtin"
+    parameters: Annotated[dict[str, Finite], _Px4Parameters()] = Field(default_factory=dict)
     sensors: Px4SensorSpec = Field(default_factory=Px4SensorSpec)
 
 
@@ -92,7 +112,7 @@ def _cable_model(name: str) -> str:
     return name
 
 
-CableModel = Annotated[str, AfterValidator(_cable_model)]
+CableModel = Annotated[str, AfterValidator(_cable_model), NameIn(PLANTS)]
 """Name of a plant."""
 
 

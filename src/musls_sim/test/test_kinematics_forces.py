@@ -7,6 +7,7 @@ from plant_helpers import hovering_plant
 from musls_description.compiled_rotations import from_matrix
 from musls_description.library import load_system, system_names
 from musls_sim.plants.aerodynamics import spin_rotors
+from musls_sim.plants.rigid_links.dynamics import dynamics_step
 from musls_sim.plants.rigid_links.forces import generalised_forces
 from musls_sim.plants.rotors import rotor_table
 
@@ -31,6 +32,29 @@ def test_motion_of_every_body_equals_darts(name):
         assert np.allclose(motion[9:12], transform[:3, 3], atol=1e-12)
         assert np.allclose(motion[12:15], body.getAngularVelocity(), atol=1e-11)
         assert np.allclose(motion[15:18], body.getLinearVelocity(), atol=1e-11)
+
+
+@pytest.mark.parametrize("name", system_names(slung=True))
+def test_a_step_of_ours_is_darts(name):
+    """Accelerations, implicit damping and springs, and how coordinates go on."""
+    plant, _, _ = hovering_plant(load_system(name), ground_height_enu_m=None)
+    t, step_s = plant.tables, plant.physics_step_s
+    for seed in range(5):
+        rng = random_state(plant, seed)
+        t.stiffness[6:] = 5.0 * rng.random(t.stiffness.size - 6)
+        t.rest[6:] = rng.normal(size=t.rest.size - 6)
+        t.damping[6:] = 0.01 * rng.random(t.damping.size - 6)
+        t.changes[0] += 1
+        plant.catch_up()
+        t.tau[:] = rng.normal(size=t.tau.size)
+        dynamics_step(t, step_s, plant.gravity_m_s2)
+        plant.skeleton.setCommands(t.tau)
+        plant.world.step()
+        dq, q = plant.skeleton.getVelocities(), plant.skeleton.getPositions()
+        change = np.abs(dq - t.dq).max()
+        assert change > 1.0
+        assert np.abs(t.next_dq - dq).max() < 1e-10 * change
+        assert np.abs(t.next_q - q).max() < 1e-10 * step_s * change
 
 
 def test_generalised_forces_equal_the_jacobian_transpose():

@@ -172,17 +172,18 @@ def test_end_forces_by_newton_are_those_of_darts_joints(name):
     assert np.allclose(tables.cable_force, expected, rtol=1e-9, atol=1e-9)
 
 
-def test_steps_without_the_search_for_contacts_are_the_same_steps():
-    """In the air DART is stepped without it: bit for bit what the whole world's step does."""
+def test_steps_in_the_air_are_those_of_darts_world():
+    """In the air compiled code steps; with a wide reach DART's world does all the time."""
     records = []
     for search in (False, True):
-        plant, speeds, _ = hovering_plant(trio())
+        plant, speeds, _ = hovering_plant(trio({"friction_n_m": 1e-4}))
         if search:
             plant.tables.reach[:] = 100.0
         for _ in range(100):
             advance(plant, 1.01 * speeds, [1.0, 0.0, 0.0])
         records.append(plant.state.motion.copy())
-    assert (records[0] == records[1]).all()
+    assert np.abs(records[0] - records[1]).max() < 1e-7
+    assert records[0][1:, 9].max() > 0.01, "nothing moved"
 
 
 @pytest.mark.filterwarnings("ignore:at .* s. the finest:UserWarning")

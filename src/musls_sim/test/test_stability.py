@@ -185,6 +185,7 @@ def test_diagnosis_of_a_step_that_the_rule_allows_offers_other_cures():
     )
     rates = 3.0 * np.random.default_rng(0).normal(size=plant.skeleton.getNumDofs())
     plant.skeleton.setVelocities(rates)
+    plant.read_motion()
     with pytest.raises(SimulationDiverged, match=r"choose a smaller physics\.step_size_s"):
         for _ in range(250):
             advance(plant, speeds)

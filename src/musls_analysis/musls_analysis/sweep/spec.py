@@ -93,7 +93,11 @@ class Parameter:
 
 @spec
 class Grid:
-    """All combinations."""
+    """All combinations.
+
+    Attributes:
+        kind: Tag.
+    """
 
     kind: Literal["grid"] = "grid"
 

@@ -43,6 +43,7 @@ COMMANDS = {
     "model": "musls_bringup.cli.model",
     "ros": "musls_bringup.cli.ros",
     "list": "musls_bringup.cli.list_command",
+    "describe": "musls_bringup.cli.describe",
     "test": "musls_bringup.cli.test_command",
 }
 """Module of each subcommand, in the order in which the help lists them."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any
 
@@ -11,6 +9,7 @@ import typer
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from musls_description.docstrings import meanings, summary
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
 from musls_description.strict_yaml import shown
@@ -59,32 +58,32 @@ def _cable_models() -> list[tuple[str, str]]:
     from musls_analysis.replay.cable_models import CABLE_MODELS
     from musls_sim.plants import PLANTS
 
-    flown = [(name, _first_line(build)) for name, build in PLANTS.items()]
+    flown = [(name, summary(build)) for name, build in PLANTS.items()]
     return [*flown, *((name, f"replay only: {text}") for name, text in CABLE_MODELS.items())]
 
 
 def _trajectories() -> list[tuple[str, str]]:
     from musls_control.trajectories import TRAJECTORIES
 
-    return [(name, _first_line(kind)) for name, kind in TRAJECTORIES.items()]
+    return [(name, summary(kind)) for name, kind in TRAJECTORIES.items()]
 
 
 def _controllers() -> list[tuple[str, str]]:
     from musls_control.controllers import CONTROLLERS
 
-    return [(name, _first_line(kind)) for name, kind in CONTROLLERS.items()]
+    return [(name, summary(kind)) for name, kind in CONTROLLERS.items()]
 
 
 def _autopilots() -> list[tuple[str, str]]:
     from musls_sim.autopilots import AUTOPILOTS
 
-    return [(name, _first_line(build)) for name, build in AUTOPILOTS.items()]
+    return [(name, summary(build)) for name, build in AUTOPILOTS.items()]
 
 
 def _events() -> list[tuple[str, str]]:
     from musls_sim.events import EVENTS
 
-    return [(name, _first_line(kind)) for name, kind in EVENTS.items()]
+    return [(name, summary(kind)) for name, kind in EVENTS.items()]
 
 
 def _readers() -> list[tuple[str, str]]:
@@ -111,7 +110,7 @@ def _trajectory_parameters(name: str) -> list[str]:
     kind = TRAJECTORIES[name]
     if not is_dataclass(kind):  # a class of one's own need not be a specification
         return []
-    meanings = _attributes(kind)
+    told = meanings(kind)
     keys = []
     for key in (key for key in fields(kind) if key.name != "kind"):
         default = key.default
@@ -119,9 +118,9 @@ def _trajectory_parameters(name: str) -> list[str]:
             default = key.default_factory()
         if isinstance(default, FieldInfo):  # pydantic keeps what `Field(...)` said
             default = default.get_default(call_default_factory=True, validated_data={})
-        told = default is not MISSING and default is not PydanticUndefined
-        value = _short(to_data(default)) if told else "(needed)"
-        keys.append((key.name, value, meanings.get(key.name, "")))
+        known = default is not MISSING and default is not PydanticUndefined
+        value = _short(to_data(default)) if known else "(needed)"
+        keys.append((key.name, value, told.get(key.name, "")))
     wide = max((len(key) for key, _, _ in keys), default=0)
     widest = max((len(value) for _, value, _ in keys), default=0)
     return [f"{key:{wide}}  {value:{widest}}  {text}".rstrip() for key, value, text in keys]
@@ -134,26 +133,6 @@ def _short(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_short, value)) + "]"
     return "null" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _attributes(kind: type) -> dict[str, str]:
-    """Meaning of each field from the "Attributes:" of a docstring (Google style), on one line."""
-    found: dict[str, str] = {}
-    name = ""
-    for line in inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")[2].split("\n"):
-        match = re.fullmatch(r" {4}(\w+): (.*)", line)
-        if match:
-            name = match[1]
-            found[name] = match[2]
-        elif name and line.startswith(" " * 8):
-            found[name] += " " + line.strip()
-        elif line.strip():
-            break
-    return found
-
-
-def _first_line(thing: Any) -> str:
-    return (thing.__doc__ or "").strip().partition("\n")[0]
 
 
 KINDS = {

@@ -111,24 +111,39 @@ def advance_coordinates(positions, velocities, dt, out):
         out: Result, (n_dofs,).
     """
     out[:] = positions + dt * velocities
-    aw, ax, ay, az = _half_turn(positions[:3])
-    bw, bx, by, bz = _half_turn(dt * velocities[:3])
+    turn_free_body(positions, velocities, 0, dt, out)
+
+
+@compiled()
+def turn_free_body(positions, velocities, first, dt, out):
+    """Rotation vector of a free body after a step; `first` is its first coordinate.
+
+    Args:
+        positions: Coordinates before the step, (n_dofs,).
+        velocities: Rates, the body's angular velocity in the world frame, (n_dofs,).
+        first: First coordinate of the body.
+        dt: Length of the step [s].
+        out: Coordinates, the three of the rotation are written, (n_dofs,).
+    """
+    px, py, pz = positions[first], positions[first + 1], positions[first + 2]
+    wx, wy, wz = velocities[first], velocities[first + 1], velocities[first + 2]
+    aw, ax, ay, az = _half_turn(px, py, pz)
+    bw, bx, by, bz = _half_turn(dt * wx, dt * wy, dt * wz)
     w = bw * aw - bx * ax - by * ay - bz * az
     x = bw * ax + bx * aw + by * az - bz * ay
     y = bw * ay - bx * az + by * aw + bz * ax
     z = bw * az + bx * ay - by * ax + bz * aw
     half = np.sqrt(x * x + y * y + z * z)
     scale = 2.0 * np.arctan2(half, w) / half if half > 1e-12 else 2.0
-    out[0], out[1], out[2] = scale * x, scale * y, scale * z
+    out[first], out[first + 1], out[first + 2] = scale * x, scale * y, scale * z
 
 
 @compiled()
-def _half_turn(rotation_vector):
+def _half_turn(x, y, z):
     """Quaternion w, x, y, z of a rotation vector."""
-    angle = np.sqrt(np.sum(rotation_vector**2))
+    angle = np.sqrt(x * x + y * y + z * z)
     scale = np.sin(angle / 2.0) / angle if angle > 1e-12 else 0.5
-    x, y, z = scale * rotation_vector
-    return np.cos(angle / 2.0), x, y, z
+    return np.cos(angle / 2.0), scale * x, scale * y, scale * z
 
 
 @compiled()

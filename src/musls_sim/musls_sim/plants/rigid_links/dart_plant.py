@@ -1,8 +1,9 @@
-"""The plant of the seed paper: rigid-link cables, stepped by DART in this process.
+"""The plant of the seed paper: rigid-link cables, stepped as DART steps them, in this process.
 
-One skeleton, rooted at the load. The joints' damping and springs are integrated implicitly by
-DART; thrust, drag and the ground under the cables enter as generalised forces; load and drones
-touch the ground by DART's contacts.
+One tree of bodies, rooted at the load. The joints' damping and springs are integrated implicitly;
+thrust, drag and the ground under the cables enter as generalised forces; load and drones touch the
+ground by DART's contacts. Where nothing can touch, compiled code makes DART's step (`dynamics`) and
+DART's skeleton stays behind until it is needed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,14 @@ from musls_sim.plants.rigid_links.judge import DOUBTFUL, MADE_UP, OK, RUNAWAY, T
 from musls_sim.plants.rigid_links.levels import Levels
 from musls_sim.plants.rigid_links.prescribed import PrescribedEnds
 from musls_sim.plants.rigid_links.stability import stable_step_s, substeps
-from musls_sim.plants.rigid_links.step import NOT_FINITE, after_step, before_step, restart
+from musls_sim.plants.rigid_links.step import (
+    NOT_FINITE,
+    TOUCHING,
+    begin_step,
+    end_step,
+    restart,
+    rewind,
+)
 from musls_sim.plants.rigid_links.tables import SPURIOUS, Tables
 from musls_sim.plants.rigid_links.tension import cable_forces_from_joints
 
@@ -45,8 +53,10 @@ Array = NDArray[np.float64]
 
 
 class _Calls(NamedTuple):
-    """What every step asks of DART's skeleton; each look-up of a method costs time."""
+    """What a step asks of DART's skeleton; each look-up of a method costs time."""
 
+    set_positions: Callable[[Array], None]
+    set_velocities: Callable[[Array], None]
     set_commands: Callable[[Array], None]
     accelerate: Callable[[], None]
     integrate_velocities: Callable[[float], None]
@@ -57,6 +67,8 @@ class _Calls(NamedTuple):
     @classmethod
     def into(cls, skeleton: Skeleton) -> _Calls:
         return cls(
+            skeleton.setPositions,
+            skeleton.setVelocities,
             skeleton.setCommands,
             skeleton.computeForwardDynamics,
             skeleton.integrateVelocities,
@@ -70,17 +82,11 @@ class DartPlant:
     """Rigid-link chains in DART, see `interface.Plant`.
 
     Attributes:
-        positions: Coordinates of the skeleton, (n_dofs,).
-        velocities: Their rates, (n_dofs,).
         tables: All arrays of the plant.
-        positions: DART's coordinates, (n_dofs,).
-        velocities: Their rates, (n_dofs,).
         ends: The prescribed motion of the drones, None while they fly.
     """
 
     cable_model = "rigid_links"
-    positions: Array
-    velocities: Array
 
     def __init__(
         self,
@@ -127,21 +133,22 @@ class DartPlant:
         self.refined_periods = self.steps = 0
 
         self.tree = tree = build_tree(system)
-        self.skeleton = build_skeleton(tree, friction_as_constraint=exact_friction)
-        self._dart = _Calls.into(self.skeleton)
-        self.world = build_world(self.skeleton, self.physics_step_s, gravity_m_s2)
+        self._skeleton = skeleton = build_skeleton(tree, friction_as_constraint=exact_friction)
+        self._behind = False
+        self._dart = _Calls.into(skeleton)
+        self.world = build_world(skeleton, self.physics_step_s, gravity_m_s2)
         if ground_height_enu_m is not None:
-            add_ground_contact(self.world, self.skeleton, tree, system, ground_height_enu_m)
+            add_ground_contact(self.world, skeleton, tree, system, ground_height_enu_m)
         self.ground_enu_m = np.nan if ground_height_enu_m is None else ground_height_enu_m
         tables = Tables(system, tree, regularised_friction=not exact_friction)
         self.tables = views = tables.views
         self._blocks = tables.blocks
-        self._joints = JointForces(self.skeleton, tree, views)
+        self._joints = JointForces(skeleton, tree, views)
         self._joints.check_start(start.coordinates)
         self._constrained = exact_friction
         self._doubted_energy = self._doubted_steps = False
         self._end_forces = [
-            [self.skeleton.getBodyNode(int(body)).getBodyForce for body in ends]
+            [skeleton.getBodyNode(int(body)).getBodyForce for body in ends]
             for ends in zip(tree.first_link, tree.drone, strict=True)
         ]
         self.reaction = Reaction.zeros(system)
@@ -151,7 +158,7 @@ class DartPlant:
         if rotor_speed_rad_s is not None:
             views.speed[:] = rotor_speed_rad_s
         self._step_s = self.physics_step_s
-        self.skeleton.setPositions(start.coordinates)
+        skeleton.setPositions(start.coordinates)
         self.read_motion()
         self._read_first_tension()
         collect_state(views.motion, views.selected, 0.0, views.state)
@@ -166,6 +173,30 @@ class DartPlant:
         self.read_motion()
         self._read_first_tension()
         collect_state(self.tables.motion, self.tables.selected, 0.0, self.tables.state)
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """DART's skeleton in the present state."""
+        self.catch_up()
+        return self._skeleton
+
+    def catch_up(self) -> None:
+        """Bring DART's skeleton to where compiled steps have led, its joints' springs too."""
+        if self._behind:
+            self._behind = False
+            self._dart.set_positions(self.tables.q)
+            self._dart.set_velocities(self.tables.dq)
+        self._joints.hand_over()
+
+    @property
+    def positions(self) -> Array:
+        """Coordinates, DART's: the load's rotation vector and place, joint angles, (n_dofs,)."""
+        return self.tables.q.copy()
+
+    @property
+    def velocities(self) -> Array:
+        """Their rates: the load's angular and linear velocity (world), joint rates, (n_dofs,)."""
+        return self.tables.dq.copy()
 
     @property
     def time_s(self) -> float:
@@ -183,14 +214,13 @@ class DartPlant:
             self.ends = None
         elif self.ends is None:
             self.ends = PrescribedEnds(self)
-        before = self.positions, self.velocities
         levels = self.levels
         level = levels.present
         while not self._advance(level, inputs):
             # Too coarse for what happened: the period again, with steps half as long.
             level += 1
-            self._set(*before)
-            restart(*self._blocks, *before, self.gravity_m_s2, 1)
+            rewind(*self._blocks)
+            self._behind = True
         if level:
             self.refined_periods += 1
             levels.settle(level)
@@ -201,34 +231,30 @@ class DartPlant:
         levels, ends, gravity = self.levels, self.ends, self.gravity_m_s2
         limits, step_s, count = levels.limits[level], levels.step_s[level], levels.substeps[level]
         numbers, indices = self._blocks
-        dart, tau, ground = self._dart, self.tables.tau, self.ground_enu_m
+        ground, guided = self.ground_enu_m, ends is not None or self._constrained
         command, wind = inputs.rotor_command_rad_s, inputs.wind_enu_m_s
         body, enu = inputs.wrench_body, inputs.wrench_enu
-        if step_s != self._step_s:
-            self._step_s = step_s
-            self.world.setTimeStep(step_s)
         unresolved = False
         for k in range(count):
-            told = before_step(numbers, indices, step_s, k, command, wind, body, enu, ground)
-            if told > 1:
-                self._joints.hand_over(told // 2)
-            elif told == NOT_FINITE:
-                raise SimulationDiverged(divergence.not_finite(self, inputs))
-            if ends is not None:
-                ends.act(inputs, k * step_s, step_s)
-            dart.set_commands(tau)
-            contact = told & 1
-            if contact or self._constrained:
-                self.world.step()
-                if contact:
-                    self._read_joint_wrenches()
-            else:  # the same without the search for contacts
-                dart.accelerate()
-                dart.integrate_velocities(step_s)
-                dart.integrate_positions(step_s)
-            self.positions, self.velocities = q, dq = dart.positions(), dart.velocities()
             last = ends is None and k == count - 1
-            verdict = after_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq)
+            verdict = begin_step(
+                numbers, indices, step_s, k, last, guided,
+                command, wind, body, enu, ground, gravity, limits,
+            )  # fmt: skip
+            if verdict >= 0:
+                self._behind = True
+            elif verdict == NOT_FINITE:
+                raise SimulationDiverged(divergence.not_finite(self, inputs))
+            else:
+                contact = verdict == TOUCHING
+                self.catch_up()
+                if step_s != self._step_s:
+                    self._step_s = step_s
+                    self.world.setTimeStep(step_s)
+                if ends is not None:
+                    ends.act(inputs, k * step_s, step_s)
+                q, dq = self._dart_step(step_s, contact)
+                verdict = end_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq)
             if verdict != OK and verdict != DOUBTFUL:
                 if level < levels.last:
                     return False
@@ -245,6 +271,20 @@ class DartPlant:
         if verdict == DOUBTFUL or unresolved:
             self._doubt(inputs, energy=verdict == DOUBTFUL)
         return True
+
+    def _dart_step(self, step_s: float, contact: bool) -> tuple[Array, Array]:
+        """Let DART make a step; coordinates and rates after it."""
+        dart = self._dart
+        dart.set_commands(self.tables.tau)
+        if contact or self._constrained:
+            self.world.step()
+            if contact:
+                self._read_joint_wrenches()
+        else:  # the same without the search for contacts
+            dart.accelerate()
+            dart.integrate_velocities(step_s)
+            dart.integrate_positions(step_s)
+        return dart.positions(), dart.velocities()
 
     def _doubt(self, inputs: PlantInputs, *, energy: bool) -> None:
         """Warn once of each thing that makes the results doubtful."""
@@ -304,24 +344,19 @@ class DartPlant:
             times.append((perf_counter() - begin) / batch)
         return float(np.median(times) * 1e6)
 
-    def _set(self, positions: Array, velocities: Array) -> None:
-        self.positions, self.velocities = positions, velocities
-        self.skeleton.setPositions(positions)
-        self.skeleton.setVelocities(velocities)
-
     def read_motion(self) -> None:
         """Read coordinates and rates that were set in the skeleton; energy is counted anew."""
-        self.positions = self.skeleton.getPositions()
-        self.velocities = self.skeleton.getVelocities()
-        restart(*self._blocks, self.positions, self.velocities, self.gravity_m_s2, 0)
+        self._behind = False
+        self.tables.q[:], self.tables.dq[:] = self._dart.positions(), self._dart.velocities()
+        restart(*self._blocks, self.gravity_m_s2)
 
     def _read_first_tension(self) -> None:
         """Tension in the start configuration (without what the ground carries)."""
         views, inputs = self.tables, PlantInputs.zeros(self.system)
         nothing = inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
         generalised_forces(views, *nothing, self.ground_enu_m)
-        self.skeleton.setCommands(views.tau)
-        self.skeleton.computeForwardDynamics()
+        self._dart.set_commands(views.tau)
+        self._dart.accelerate()
         self._read_joint_wrenches()
         cable_forces_from_joints(views)
 

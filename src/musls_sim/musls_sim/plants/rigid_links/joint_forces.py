@@ -28,7 +28,7 @@ from musls_sim.plants.rigid_links.tables import Views
 Array = NDArray[np.float64]
 
 CHANGE = 0.01
-"""Relative change of an axis' damping from which it is handed to DART: each call costs time."""
+"""Relative change of an axis' damping from which it counts: telling DART of it costs time."""
 
 STICK_RATE_RAD_S = 0.02
 """Rate w_s below which a joint counts as stuck (creep)."""
@@ -49,12 +49,7 @@ def joint_changes(t, q, dq):
         t: Tables of the plant.
         q: Coordinates, the load's six first, (n_dofs,).
         dq: Their rates, (n_dofs,).
-
-    Returns:
-        Number of coordinates that DART is to be told of; `t.changed` holds for each twice its
-        index, plus one if its spring changed too.
     """
-    count = 0
     for k in range(1, t.side.shape[0]):
         second = t.first[k] + 1
         angle = q[second]
@@ -74,9 +69,7 @@ def joint_changes(t, q, dq):
                 damping += t.friction[c] / np.sqrt(dq[c] ** 2 + STICK_RATE_RAD_S**2)
             if spring or np.abs(damping - t.damping[c]) > CHANGE * t.damping[c]:
                 t.damping[c] = damping
-                t.changed[count] = 2 * c + spring
-                count += 1
-    return count
+                t.changes[0] += 1
 
 
 class JointForces:
@@ -94,6 +87,8 @@ class JointForces:
         self._axes = [(skeleton.getJoint(0), axis) for axis in range(6)]
         for k, body in enumerate(tree.bodies[1:], 1):
             self._axes += [(skeleton.getJoint(k), axis) for axis in range(len(body.axes))]
+        self._told = views.own_damping.copy(), views.own_stiffness.copy(), views.rest.copy()
+        self._seen = -1
 
     def check_start(self, positions: Array) -> None:
         """Refuse a start at rest in which a stop would kick the cable.
@@ -121,15 +116,23 @@ class JointForces:
             positions: All coordinates, the load's six first, (n_dofs,).
             velocities: Their rates, (n_dofs,).
         """
-        self.hand_over(joint_changes(self._views, positions, velocities))
+        joint_changes(self._views, positions, velocities)
+        self.hand_over()
 
-    def hand_over(self, count: int) -> None:
-        """Tell DART of the coordinates that `joint_changes` noted."""
+    def hand_over(self) -> None:
+        """Tell DART of what has changed since it was told last."""
         views = self._views
-        for code in views.changed[:count].tolist():
-            c, spring = code // 2, code % 2
+        if views.changes[0] == self._seen:
+            return
+        self._seen = int(views.changes[0])
+        now = views.damping, views.stiffness, views.rest
+        damping, stiffness, rest = map(np.not_equal, now, self._told)
+        for c in np.flatnonzero(damping | stiffness | rest).tolist():
             joint, axis = self._axes[c]
-            joint.setDampingCoefficient(axis, views.damping[c])
-            if spring:
+            if damping[c]:
+                joint.setDampingCoefficient(axis, views.damping[c])
+            if stiffness[c] or rest[c]:
                 joint.setRestPosition(axis, views.rest[c])
                 joint.setSpringStiffness(axis, views.stiffness[c])
+        for told, value in zip(self._told, now, strict=True):
+            told[:] = value

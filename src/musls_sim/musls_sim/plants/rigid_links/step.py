@@ -1,4 +1,8 @@
-"""What our code does in a physics step: one compiled call before DART's and one after it."""
+"""A physics step: one compiled call in the air; near the ground one before DART's and one after it.
+
+DART finds and solves contacts. Where there can be none, the same dynamics are compiled here
+(`dynamics`), which takes a third of the time: no call into DART at all.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from musls_description.compiled import compiled
 from musls_sim.plants.aerodynamics import spin_rotors
 from musls_sim.plants.bodies import POSITION, collect_state, fastest_body
 from musls_sim.plants.memory import borrowed
+from musls_sim.plants.rigid_links.dynamics import dynamics_step
 from musls_sim.plants.rigid_links.forces import generalised_forces
 from musls_sim.plants.rigid_links.joint_forces import joint_changes
 from musls_sim.plants.rigid_links.judge import (
@@ -23,7 +28,9 @@ from musls_sim.plants.rigid_links.kinematics import body_motion
 from musls_sim.plants.rigid_links.tables import ENERGY, KINETIC, LEDGER_COLUMNS, cut
 from musls_sim.plants.rigid_links.tension import cable_forces, cable_forces_from_joints
 
-NOT_FINITE = -1
+NOT_FINITE, TOUCHING, CLEAR = -1, -2, -3
+"""What `begin_step` says besides a verdict: forces are not finite; the step is DART's, and load or
+drones may touch the ground in it or not."""
 
 RATE, PERIOD, JERK, MADE, WEIGHT, TENSION = range(6)
 """What `limits` holds for a step: largest joint rate [rad/s]; length of the control period [s];
@@ -35,8 +42,11 @@ _CLEARANCE_M = 0.05
 
 
 @compiled()
-def before_step(numbers, indices, step_s, number, command, wind, body, enu, ground):
-    """Joint springs, rotors and outside forces for the coming step.
+def begin_step(
+    numbers, indices, step_s, number, last, guided,
+    command, wind, body, enu, ground, gravity, limits,
+):  # fmt: skip
+    """A whole step in the air, or what comes before DART's.
 
     Args:
         numbers: The plant's tables.
@@ -44,38 +54,47 @@ def before_step(numbers, indices, step_s, number, command, wind, body, enu, grou
         step_s: Length of the step [s].
         number: Number of the step in its control period, from 0; the first one remembers what is
             needed to repeat the period.
+        last: Whether a period ends with it and the state is to be written.
+        guided: Whether more is to act on the bodies than what is computed here.
         command: `PlantInputs.rotor_command_rad_s`.
         wind: `PlantInputs.wind_enu_m_s`.
         body: `PlantInputs.wrench_body`.
         enu: `PlantInputs.wrench_enu`.
         ground: Height of the ground, NaN for none [m].
+        gravity: Gravity [m/s2].
+        limits: See the constants, (TENSION + n_drones,).
 
     Returns:
-        NOT_FINITE, or twice the number of coordinates for `JointForces.hand_over`, plus one if load
-        or drones may touch the ground in this step.
+        A verdict of `judge` if the step is done; else NOT_FINITE, TOUCHING or CLEAR.
     """
     t = cut(borrowed(numbers), borrowed(indices))
     if number == 0:
         t.peak[:] = 0.0
         t.begin[:LEDGER_COLUMNS] = t.ledger
         t.begin[LEDGER_COLUMNS:] = t.speed.ravel()
-    changes = joint_changes(t, t.q, t.dq)
+        t.begin_q[:], t.begin_dq[:] = t.q, t.dq
+    joint_changes(t, t.q, t.dq)
     spin_rotors(t.speed, command, t.rotors, step_s)
     if not generalised_forces(t, wind, body, enu, ground):
-        return NOT_FINITE  # DART would go on with the forces of the step before
-    return 2 * changes + _near_ground(t, ground)
+        return NOT_FINITE
+    if _near_ground(t, ground):
+        return TOUCHING
+    if guided:
+        return CLEAR
+    dynamics_step(t, step_s, gravity)
+    return _conclude(t, step_s, last, False, gravity, limits, t.next_q, t.next_dq)
 
 
 @compiled()
 def _near_ground(t, ground):
     for i in range(t.reach.shape[0]):
         if t.motion[t.selected[i], POSITION + 2] - t.reach[i] < ground + _CLEARANCE_M:
-            return 1
-    return 0
+            return True
+    return False
 
 
 @compiled()
-def after_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq):
+def end_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq):
     """Tension, motion, energy and verdict after DART's step.
 
     Args:
@@ -94,6 +113,12 @@ def after_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq):
         A verdict of `judge`.
     """
     t = cut(borrowed(numbers), borrowed(indices))
+    return _conclude(t, step_s, last, contact, gravity, limits, q, dq)
+
+
+@compiled()
+def _conclude(t, step_s, last, contact, gravity, limits, q, dq):
+    """See `end_step`."""
     if contact:
         cable_forces_from_joints(t)
     else:
@@ -115,26 +140,32 @@ def after_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq):
 
 
 @compiled()
-def restart(numbers, indices, q, dq, gravity, again):
-    """Compute the motion of coordinates that were set from outside.
+def restart(numbers, indices, gravity):
+    """Compute the motion of coordinates that were set in the tables; energy is counted anew.
 
     Args:
         numbers: The plant's tables.
         indices: The same.
-        q: Coordinates, (n_dofs,).
-        dq: Their rates, (n_dofs,).
         gravity: Gravity [m/s2].
-        again: Whether the period is to be repeated from what `before_step` remembered; else the
-            energy is counted anew.
     """
     t = cut(borrowed(numbers), borrowed(indices))
-    t.q[:], t.dq[:] = q, dq
-    body_motion(q, dq, t.parents, t.first, t.joints, t.motion)
-    if again:
-        t.peak[:] = 0.0
-        t.ledger[:] = t.begin[:LEDGER_COLUMNS]
-        t.speed[:] = t.begin[LEDGER_COLUMNS:].reshape(t.speed.shape)
-    else:
-        kinetic, weight = mechanical_energy(t.motion, t.masses, gravity)
-        t.ledger[:] = 0.0
-        t.ledger[ENERGY], t.ledger[KINETIC] = kinetic + weight, kinetic
+    body_motion(t.q, t.dq, t.parents, t.first, t.joints, t.motion)
+    kinetic, weight = mechanical_energy(t.motion, t.masses, gravity)
+    t.ledger[:] = 0.0
+    t.ledger[ENERGY], t.ledger[KINETIC] = kinetic + weight, kinetic
+
+
+@compiled()
+def rewind(numbers, indices):
+    """Go back to the beginning of the period, which the first `begin_step` remembered.
+
+    Args:
+        numbers: The plant's tables.
+        indices: The same.
+    """
+    t = cut(borrowed(numbers), borrowed(indices))
+    t.q[:], t.dq[:] = t.begin_q, t.begin_dq
+    body_motion(t.q, t.dq, t.parents, t.first, t.joints, t.motion)
+    t.peak[:] = 0.0
+    t.ledger[:] = t.begin[:LEDGER_COLUMNS]
+    t.speed[:] = t.begin[LEDGER_COLUMNS:].reshape(t.speed.shape)

@@ -16,6 +16,11 @@ from musls_control.estimate import MOTION_COLUMNS as STATE_COLUMNS
 from musls_description.compiled import compiled
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import Tree
+from musls_sim.plants.rigid_links.dynamics import (
+    ARM_COLUMNS,
+    ARTICULATED_COLUMNS,
+    ELIMINATED_COLUMNS,
+)
 from musls_sim.plants.rigid_links.inertia import mass_table
 from musls_sim.plants.rigid_links.kinematics import JOINT_COLUMNS, MOTION_COLUMNS, joint_table
 from musls_sim.plants.rotors import rotor_table
@@ -52,25 +57,33 @@ class Views(NamedTuple):
         peak: `PlantState.tension_peak_n`, (n_drones,).
         end_wrench: DART's body force of each cable's first link and of its drone, for
             `tension.cable_forces_from_joints`, (n_drones, 2, 6).
-        q: Coordinates after the last step, (n_dofs,).
+        q: Coordinates after the last step, the load's rotation vector and place first, (n_dofs,).
         dq: Their rates, (n_dofs,).
         tau: Generalised forces of everything outside, (n_dofs,).
         own_damping: Damping of the joints as specified, (n_dofs,).
         own_stiffness: Springs of the joints as specified, (n_dofs,).
         friction: Coulomb friction that is regularised, (n_dofs,).
-        damping: Damping that DART has now, stops and friction included, (n_dofs,).
+        damping: Damping of the joints now, stops and friction included, (n_dofs,).
         extra_damping: The stops' part of it, (n_dofs,).
-        stiffness: Springs that DART has now, stops included, (n_dofs,).
+        stiffness: Springs of the joints now, stops included, (n_dofs,).
         rest: Their rest positions, (n_dofs,).
         ledger: Energy balance, see the column constants, (8,).
         begin: Ledger, then rotor speeds at the beginning of the period, (8 + all rotors,).
+        begin_q: Coordinates at the beginning of the period, (n_dofs,).
+        begin_dq: Their rates, (n_dofs,).
+        next_q: Coordinates after a step, from `dynamics.dynamics_step`, (n_dofs,).
+        next_dq: Their rates, (n_dofs,).
+        articulated: Work space of `dynamics`, (n_bodies, 27).
+        arms: The same, (n_bodies, 15).
+        eliminated: The same, (n_dofs, 11).
+        solved: The same, (7, 6).
         parents: Parent of each body, (n_bodies,).
         first: First coordinate of each body, then their number, (n_bodies + 1,).
         drone_of: Drone (from 0) of each body, -1 for links, -2 for the load, (n_bodies,).
         selected: Body index of load and drones, (1 + n_drones,).
         first_links: Body index of each cable's first link, (n_drones,).
         side: Stop at which each body's joint is: -1, 0 or 1, (n_bodies,).
-        changed: Coordinates whose joint DART is to be told of, (n_dofs,).
+        changes: How often damping, stiffness or rest have changed, (1,).
     """
 
     motion: Array
@@ -98,13 +111,21 @@ class Views(NamedTuple):
     rest: Array
     ledger: Array
     begin: Array
+    begin_q: Array
+    begin_dq: Array
+    next_q: Array
+    next_dq: Array
+    articulated: Array
+    arms: Array
+    eliminated: Array
+    solved: Array
     parents: Indices
     first: Indices
     drone_of: Indices
     selected: Indices
     first_links: Indices
     side: Indices
-    changed: Indices
+    changes: Indices
 
 
 @compiled()
@@ -114,8 +135,9 @@ def _size(counts):
     per_body = MOTION_COLUMNS + _WRENCH_COLUMNS + JOINT_COLUMNS + _MASS_COLUMNS + 1
     per_drone = rotors * (_ROTOR_COLUMNS + 2) + 6 + 1 + 12
     both = (1 + drones) * (3 + STATE_COLUMNS + 1)
-    numbers = bodies * per_body + drones * per_drone + both + 10 * dofs + 2 * LEDGER_COLUMNS
-    return numbers, _COUNTS + 4 * bodies + 1 + 1 + 2 * drones + dofs
+    numbers = bodies * per_body + drones * per_drone + both + 14 * dofs + 2 * LEDGER_COLUMNS
+    numbers += bodies * (ARTICULATED_COLUMNS + ARM_COLUMNS) + dofs * ELIMINATED_COLUMNS + 42
+    return numbers, _COUNTS + 4 * bodies + 1 + 1 + 2 * drones + 1
 
 
 @register_jitable(inline="always")
@@ -159,6 +181,18 @@ def cut(numbers, indices):
     ledger = numbers[at : at + LEDGER_COLUMNS]
     at += LEDGER_COLUMNS
     begin = numbers[at : at + LEDGER_COLUMNS + drones * rotors]
+    at += begin.size
+    more = numbers[at : at + 4 * dofs].reshape(4, dofs)
+    at += more.size
+    articulated = numbers[at : at + bodies * ARTICULATED_COLUMNS].reshape(
+        bodies, ARTICULATED_COLUMNS
+    )
+    at += articulated.size
+    arms = numbers[at : at + bodies * ARM_COLUMNS].reshape(bodies, ARM_COLUMNS)
+    at += arms.size
+    eliminated = numbers[at : at + dofs * ELIMINATED_COLUMNS].reshape(dofs, ELIMINATED_COLUMNS)
+    at += eliminated.size
+    solved = numbers[at : at + 42].reshape(7, 6)
     parents = indices[_COUNTS : _COUNTS + bodies]
     at = _COUNTS + bodies
     first = indices[at : at + bodies + 1]
@@ -174,8 +208,9 @@ def cut(numbers, indices):
     return Views(
         motion, wrench, joints, masses, link_length, drag, table, reach, speed, state,
         cable_force, peak, end_wrench, per_dof[0], per_dof[1], per_dof[2], per_dof[3], per_dof[4],
-        per_dof[5], per_dof[6], per_dof[7], per_dof[8], per_dof[9], ledger, begin, parents, first,
-        drone_of, selected, first_links, side, indices[at : at + dofs],
+        per_dof[5], per_dof[6], per_dof[7], per_dof[8], per_dof[9], ledger, begin,
+        more[0], more[1], more[2], more[3], articulated, arms, eliminated, solved, parents, first,
+        drone_of, selected, first_links, side, indices[at : at + 1],
     )  # fmt: skip
 
 
@@ -227,4 +262,4 @@ class Tables:
         views.damping[:], views.stiffness[:] = views.own_damping, views.own_stiffness
         if regularised_friction:
             views.friction[6:] = [body.friction_n_m for body, _ in axes]
-            views.damping[views.friction > 0.0] = 0.0  # DART is told before the first step
+            views.damping[views.friction > 0.0] = 0.0  # computed before the first step

@@ -1,0 +1,281 @@
+"""Keys of a specification for people: meaning, unit, default and range of each, by its path.
+
+A path is what `--set` takes, with the kind in place of an index where a list holds several kinds:
+`system.cables.length_m`, `mission.stages.circle.radius_m`. A key whose name the user chooses is
+`NAME`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from musls_description.errors import ConfigError
+from musls_description.json_schema import FOLLOWS
+from musls_description.names import near_names
+from musls_description.registry import KINDS
+from musls_description.schema import LARGEST
+from musls_description.strict_yaml import shown
+
+ANY_NAME = "NAME"
+"""In a path, for a key whose name the user chooses."""
+
+NO_DEFAULT = object()
+
+_UNITS = {
+    "m": "m", "m2": "m²", "m_s": "m/s", "m_s2": "m/s²", "m_s3": "m/s³", "m_s4": "m/s⁴",
+    "s": "s", "ms": "ms", "us": "µs", "hz": "Hz", "kg": "kg", "kg_m3": "kg/m³", "kg_m2": "kg m²",
+    "n": "N", "n_m": "N m", "nm": "N m", "n_s": "N s", "n_s_m": "N s/m", "n_m2": "N m²",
+    "n_m2_s": "N m² s", "n_m_rad": "N m/rad", "n_m_s_rad": "N m s/rad", "n_s2": "N s²",
+    "n_s2_m_rad": "N s²/(m rad)", "n_s2_m3": "N s²/m³", "n_m_s2": "N m s²", "rad": "rad",
+    "rad_s": "rad/s", "rad_s2": "rad/s²", "rpm_v": "rpm/V", "deg": "°", "c": "°C", "k": "K",
+    "v": "V", "a": "A", "ah": "A h", "ohm": "Ω", "w": "W", "j": "J", "hpa": "hPa", "pa": "Pa",
+    "1_s": "1/s", "1_s2": "1/s²", "1_s3": "1/s³", "gauss": "gauss", "n_m_a": "N m/A",
+    "wxyz": "w, x, y, z",
+}  # fmt: skip
+
+
+def unit_of(name: str) -> str:
+    """Unit of a quantity from its name: "m/s" for "speed_m_s", "" where there is none."""
+    parts = name.split("_")
+    for start in range(1, len(parts)):
+        unit = _UNITS.get("_".join(parts[start:]))
+        if unit is not None:
+            return unit
+    return ""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What can be said of one key.
+
+    Attributes:
+        path: Keys from the root, joined by dots; "" for the root.
+        meaning: From the docstrings.
+        allowed: Type and range: "number > 0", "one of air, ground".
+        default: As plain data; `NO_DEFAULT` for one of several kinds, and for names of one's own.
+        has_default: Whether it may be left out.
+        node: Its JSON schema.
+    """
+
+    path: str
+    meaning: str
+    allowed: str
+    default: Any
+    has_default: bool
+    node: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def unit(self) -> str:
+        """Unit of its numbers, "" where it has none."""
+        return unit_of(self.name)
+
+    @property
+    def default_text(self) -> str:
+        """The default as in YAML, "needed" where there is none."""
+        if FOLLOWS in self.node:
+            return "follows"
+        if not self.has_default:
+            return "needed"
+        return "" if self.default is NO_DEFAULT else short(self.default)
+
+
+def short(value: Any) -> str:
+    """A default as it is written in YAML; mappings are left to their own keys."""
+    if isinstance(value, Mapping):
+        return "{...}" if value else "{}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(short, value)) + "]"
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+class Keys:
+    """All keys of a specification, read from its JSON schema."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        """Read nothing yet.
+
+        Args:
+            schema: From `json_schema`.
+        """
+        self._schema = schema
+
+    @property
+    def root(self) -> Key:
+        """The specification itself."""
+        text = self._schema.get("description", "")
+        return Key("", text, "mapping", NO_DEFAULT, False, self._schema)
+
+    def below(self, key: Key) -> list[Key]:
+        """The keys directly below one, in the order of their declaration.
+
+        Where there are several kinds these are the kinds.
+        """
+        found: dict[str, Key] = {}
+        for name, node, needed in self._children(key.node):
+            path = f"{key.path}.{name}" if key.path else name
+            if path in found:  # of another alternative
+                continue
+            target = self._resolved(node)
+            meaning = node.get("description") or target.get("description", "")
+            default = node.get("default", target.get("const", NO_DEFAULT))
+            has_default = not needed
+            found[path] = Key(path, meaning, self.allowed(node), default, has_default, node)
+        return list(found.values())
+
+    def all(self) -> Iterator[Key]:
+        """Every key, each before those below it."""
+        yield from self._walk(self.root, ())
+
+    def _walk(self, key: Key, above: tuple[int, ...]) -> Iterator[Key]:
+        for child in self.below(key):
+            yield child
+            target = id(self._resolved(child.node))
+            if target not in above:  # a specification that holds itself
+                yield from self._walk(child, (*above, target))
+
+    @functools.cached_property
+    def _by_path(self) -> dict[str, Key]:
+        return {key.path: key for key in self.all()}
+
+    def find(self, text: str) -> list[Key]:
+        """Keys that a text means: a path, the end of one, or words of one.
+
+        Indices of lists may stand in it and are left out.
+
+        Raises:
+            ConfigError: None; names the near ones.
+        """
+        parts = [part for part in text.strip().split(".") if not part.isdigit()]
+        wanted = ".".join(parts)
+        if not wanted:
+            return [self.root]
+        exact = self._exact(parts)
+        if exact is not None:
+            return [exact]
+        keys = list(self._by_path.values())
+        ends = [key for key in keys if f".{key.path}".endswith(f".{wanted}")]
+        across = [key for key in keys if _in_order(parts, key.path.split("."))]
+        if len(wanted) >= 3:
+            words = [key for key in keys if wanted.lower() in key.name.lower()]
+        else:
+            words = []
+        found = ends or across or words
+        if not found:
+            names = sorted({key.name for key in keys} | set(self._by_path))
+            raise ConfigError(f"no key '{shown(text)}': {near_names(wanted, names)}")
+        return found
+
+    def _exact(self, parts: list[str]) -> Key | None:
+        key = self.root
+        for part in parts:
+            below = {child.name: child for child in self.below(key)}
+            child = below.get(part) or below.get(ANY_NAME)
+            if child is None:
+                return None
+            key = child
+        return key
+
+    def allowed(self, node: Mapping[str, Any]) -> str:
+        """Type and range of a node in words."""
+        node = self._resolved(node)
+        if KINDS in node:
+            return f"one kind of {', '.join(node[KINDS])}"
+        if "discriminator" in node:
+            return f"one kind of {', '.join(node['discriminator']['mapping'])}"
+        if "anyOf" in node or "oneOf" in node:
+            alternatives = [self.allowed(part) for part in node.get("anyOf") or node["oneOf"]]
+            real = [text for text in dict.fromkeys(alternatives) if text != "none"]
+            return " or ".join([*real, *(["none"] if "none" in alternatives else [])])
+        if "enum" in node or "const" in node:
+            values = node.get("enum") or [node["const"]]
+            return ("one of " if len(values) > 1 else "") + ", ".join(map(short, values))
+        kind = node.get("type")
+        if kind in ("number", "integer"):
+            return _number(node)
+        if kind == "array":
+            return self._list(node)
+        words = {"string": "text", "boolean": "true or false", "null": "none", "object": "mapping"}
+        return words.get(str(kind), "any value")
+
+    def _list(self, node: Mapping[str, Any]) -> str:
+        inner = self.allowed(node.get("items", {}))
+        least, most = node.get("minItems"), node.get("maxItems")
+        if least == most and least is not None:
+            return f"{least} × {inner}"
+        return f"list of {inner}" + _count(least, most)
+
+    def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
+        while "$ref" in node:
+            reference = node["$ref"].rpartition("/")[2]
+            if node["$ref"] == "#":
+                return self._schema
+            node = self._schema["$defs"][reference]
+        return node
+
+    def _children(self, node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+        """Name, schema and whether it is needed, of all that is below a node."""
+        node = self._resolved(node)
+        if KINDS in node:
+            for name, below in node[KINDS].items():
+                yield name, below, False
+        elif "discriminator" in node:
+            for name, reference in node["discriminator"]["mapping"].items():
+                yield name, {"$ref": reference}, False
+        elif "properties" in node or isinstance(node.get("additionalProperties"), Mapping):
+            needed = node.get("required", ())
+            for name, below in node.get("properties", {}).items():
+                yield name, below, name in needed
+            if isinstance(node.get("additionalProperties"), Mapping):
+                yield ANY_NAME, node["additionalProperties"], False
+        else:
+            parts = [*node.get("anyOf", ()), *node.get("oneOf", ())]
+            if isinstance(node.get("items"), Mapping):
+                parts.append(node["items"])
+            for part in parts:
+                yield from self._children(part)
+
+
+def _in_order(parts: list[str], path: list[str]) -> bool:
+    """Whether a path ends with the last part and has the others before it, in this order."""
+    if not parts or len(parts) < 2 or path[-1] != parts[-1]:
+        return False
+    names = iter(path)
+    return all(part in names for part in parts)
+
+
+def _number(node: Mapping[str, Any]) -> str:
+    word = "whole number" if node["type"] == "integer" else "number"
+    low, high = node.get("minimum"), node.get("maximum")
+    above, below = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
+    if low is not None and low <= -LARGEST:
+        low = None
+    if high is not None and high >= LARGEST:
+        high = None
+    if low is not None and high is not None:
+        return f"{word} from {low:g} to {high:g}"
+    limits = [
+        f"{sign} {limit:g}"
+        for sign, limit in ((">", above), ("≥", low), ("<", below), ("≤", high))
+        if limit is not None
+    ]
+    return " ".join([word, " and ".join(limits)]).strip()
+
+
+def _count(least: int | None, most: int | None) -> str:
+    if least and most:
+        return f", {least} to {most} of them"
+    if least:
+        return f", at least {least}"
+    return f", at most {most}" if most else ""
