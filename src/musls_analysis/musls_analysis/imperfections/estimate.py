@@ -147,8 +147,7 @@ def _left(unit: Unit, value: Array) -> Array:
 
 def _solved(equations: Array) -> Array:
     """Solutions of normal equations (..., p, p + 1), (..., p)."""
-    found: Array = np.linalg.solve(equations[..., :-1], equations[..., -1:])[..., 0]
-    return found
+    return np.asarray(np.linalg.solve(equations[..., :-1], equations[..., -1:])[..., 0])
 
 
 def _normal(unit: Unit) -> Array:

@@ -70,9 +70,9 @@ class SetpointLink:
             self._last[:] = self._sent
             for drone in np.flatnonzero(changed.any(axis=1)):
                 self._send(tick, int(drone))
-        for drone, under_way in enumerate(self._under_way):
+        for row, under_way in zip(self.heard.data, self._under_way, strict=True):
             while under_way and under_way[0][0] <= tick:
-                self.heard.data[drone] = under_way.popleft()[1]
+                row[:] = under_way.popleft()[1]
 
     def _send(self, tick: int, drone: int) -> None:
         late = self._delay
