@@ -35,22 +35,27 @@ from musls_bringup.fly import find_scenario
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.errors import ConfigError
 from musls_description.schema import to_data, to_yaml
-from musls_sim.imperfections import LARGEST_TILT_RAD, DroneImperfections, Imperfections
+from musls_sim.imperfections import (
+    LARGEST_OFFSET_M,
+    LARGEST_TILT_RAD,
+    DroneImperfections,
+    Imperfections,
+)
 
 Array = NDArray[np.float64]
 
 SCENARIO = "paper"
 FLIGHTS = 2
 """Simulated flights of a fit."""
-PRIOR_ACCELERATION_M_S2, PRIOR_DELAY_S, PRIOR_TILT_RAD = 0.5, 0.1, 0.05
+PRIOR_ACCELERATION_M_S2, PRIOR_DELAY_S, PRIOR_TILT_RAD, PRIOR_HEIGHT_M = 0.5, 0.1, 0.05, 0.1
 GRAVITY_M_S2 = 9.80665
 _NORMAL_90 = 1.645
 
 NOT_SEEN = (
     "thrust_scale and motor_spread leave no trace in poses: PX4's estimate of the hover thrust and "
     "its integrators take them up",
-    "mocap_offset_m of a drone is only seen against the load: its recorded point is the one that "
-    "is flown to the set-point",
+    "mocap_offset_m: only the height at which a drone is recorded above its set-point is told, be "
+    "it its motion capture's or its estimator's; sideways it is not told from the formation",
     "setpoint_jitter_s acts as half of it in delay; command_latency_s is too short to be seen",
     "thrust_tilt_rad is told from a tilt of the recorded frame by nothing here: it is what the "
     "recorded attitudes lean by",
@@ -67,6 +72,8 @@ class DroneFit:
         push: Accelerations fixed in the drones, x and y of each, then the delay,
             (2 n + 1) [m/s2, s].
         lean: Tilts of the rotors, x and y of each, (2 n) [rad].
+        height: Of the point that each drone brings to its set-point, above the recorded one,
+            (n,) [m].
         factor: By which the linear answer is smaller or larger than the simulated one.
         stages: From which stages, with their real cycles.
         notes: What is doubtful.
@@ -75,6 +82,7 @@ class DroneFit:
     imperfections: Imperfections
     push: Estimated
     lean: Estimated
+    height: Estimated
     factor: float
     stages: Mapping[str, int]
     notes: Sequence[str] = field(default_factory=tuple)
@@ -144,18 +152,20 @@ def fit_drones(
     progress(0, FLIGHTS)
     first = _models(real, ideal or simulate(overrides), gains)
     progress(1, FLIGHTS)
-    push, lean = _estimate(first, 1.0, n)
+    push, lean, height = _estimate(first, 1.0, n)
     factor = 1.0
-    faults = imperfections_of(push.value, lean.value)
+    faults = imperfections_of(push.value, lean.value, height.value)
     for done in range(1, FLIGHTS):
         again = _models(real, simulate(overrides, faults), gains)
         factor = _factor(first, again, push.value, factor)
-        more, leaning = _estimate(again, factor, n, np.zeros(2 * n + 1) + _flown(faults))
-        push, lean = more, _moved(leaning, _tilts(faults))
-        faults = imperfections_of(push.value, lean.value)
+        push, lean, height = (
+            _moved(more, about)
+            for more, about in zip(_estimate(again, factor, n), _flown(faults), strict=True)
+        )
+        faults = imperfections_of(push.value, lean.value, height.value)
         progress(done + 1, FLIGHTS)
     stages = {stage: sum(len(c.cycles) for c in cuts) for stage, cuts in real.items()}
-    return DroneFit(faults, push, lean, factor, stages, tuple(_notes(push, n)))
+    return DroneFit(faults, push, lean, height, factor, stages, tuple(_notes(push, n)))
 
 
 def simulate(overrides: Sequence[str], faults: Imperfections | None = None) -> Recording:
@@ -175,17 +185,22 @@ def names_of(n: int) -> list[str]:
     return [*axes, "delay"]
 
 
-def imperfections_of(push: Array, lean: Array) -> Imperfections:
-    """Imperfections with given accelerations, delay and tilts of the rotors.
+def imperfections_of(push: Array, lean: Array, height_m: Array) -> Imperfections:
+    """Imperfections with given accelerations, delay, tilts of the rotors and heights.
 
     A thrust axis that is turned by e and a board that is turned by l push a drone by
     g (e_y - l_y) forward and by g (l_x - e_x) to the left.
     """
     drones = []
-    for (ahead, left), (x, y) in zip(push[:-1].reshape(-1, 2), lean.reshape(-1, 2), strict=True):
-        level = (x + left / GRAVITY_M_S2, y - ahead / GRAVITY_M_S2)
+    for (ahead, left), (x, y), z in zip(
+        push[:-1].reshape(-1, 2), lean.reshape(-1, 2), height_m, strict=True
+    ):
+        level = _safe((x + left / GRAVITY_M_S2, y - ahead / GRAVITY_M_S2))
+        point = (0.0, 0.0, round(float(np.clip(z, -LARGEST_OFFSET_M, LARGEST_OFFSET_M)), 4))
         drones.append(
-            DroneImperfections(thrust_tilt_rad=_safe((x, y)), level_tilt_rad=_safe(level))
+            DroneImperfections(
+                thrust_tilt_rad=_safe((x, y)), level_tilt_rad=level, mocap_offset_m=point
+            )
         )
     delay_s = round(float(np.clip(push[-1], 0.0, 2.0)), 4)
     return Imperfections(drones=tuple(drones), setpoint_delay_s=delay_s)
@@ -196,17 +211,17 @@ def _safe(tilt: tuple[float, float]) -> tuple[float, float]:
     return (x, y)
 
 
-def _tilts(faults: Imperfections) -> Array:
-    return np.array([drone.thrust_tilt_rad for drone in faults.drones]).ravel()
-
-
-def _flown(faults: Imperfections) -> Array:
-    """Accelerations and delay that imperfections stand for."""
+def _flown(faults: Imperfections) -> tuple[Array, Array, Array]:
+    """Accelerations and delay, tilts of the rotors, and heights that imperfections stand for."""
     push = []
     for drone in faults.drones:
         (ex, ey), (lx, ly) = drone.thrust_tilt_rad, drone.level_tilt_rad
         push += [GRAVITY_M_S2 * (ey - ly), GRAVITY_M_S2 * (lx - ex)]
-    return np.array([*push, faults.setpoint_delay_s])
+    return (
+        np.array([*push, faults.setpoint_delay_s]),
+        np.array([drone.thrust_tilt_rad for drone in faults.drones]).ravel(),
+        np.array([drone.mocap_offset_m[2] for drone in faults.drones]),
+    )
 
 
 def _gains(overrides: Sequence[str]) -> dict[str, float]:
@@ -232,12 +247,14 @@ def _models(
 
 
 def _estimate(
-    models: Sequence[StageModel], factor: float, n: int, about: Array | None = None
-) -> tuple[Estimated, Estimated]:
+    models: Sequence[StageModel], factor: float, n: int
+) -> tuple[Estimated, Estimated, Estimated]:
     prior = np.array([PRIOR_ACCELERATION_M_S2] * 2 * n + [PRIOR_DELAY_S])
-    push = estimate([u for m in models for u in m.position_units(factor)], prior)
-    lean = estimate([u for m in models for u in m.attitude_units()], np.full(2 * n, PRIOR_TILT_RAD))
-    return (push if about is None else _moved(push, about)), lean
+    return (
+        estimate([u for m in models for u in m.position_units(factor)], prior),
+        estimate([u for m in models for u in m.attitude_units()], np.full(2 * n, PRIOR_TILT_RAD)),
+        estimate([u for m in models for u in m.height_units()], np.full(n, PRIOR_HEIGHT_M)),
+    )
 
 
 def _moved(found: Estimated, about: Array) -> Estimated:
@@ -309,8 +326,9 @@ def _all(fit: DroneFit) -> list[tuple[str, float, float, float]]:
     n = len(fit.imperfections.drones)
     pushes = [*(f"{name} m/s2" for name in names_of(n)[:-1]), "delay s"]
     leans = [f"drone_{i + 1} thrust_tilt_{axis} rad" for i in range(n) for axis in "xy"]
+    heights = [f"drone_{i + 1} mocap_offset_z m" for i in range(n)]
     found: list[tuple[str, float, float, float]] = []
-    for names, its in ((pushes, fit.push), (leans, fit.lean)):
+    for names, its in ((pushes, fit.push), (leans, fit.lean), (heights, fit.height)):
         for name, *row in zip(names, its.value, its.low, its.high, strict=True):
             value, low, high = map(float, row)
             found.append((name, value, low, high))

@@ -35,6 +35,7 @@ class StageModel:
         late: Displacement by a second of delay, (n, M, 2) [m].
         simulated: Mean cycle, (n, M, 2) [m].
         off: Recorded minus simulated, (cycles, n, M, 2) [m].
+        above: Recorded minus simulated height, (cycles, n, M, 1) [m].
         lean: Recorded relative to simulated attitude, about the body's x and y,
             (cycles, n, M, 2) [rad].
     """
@@ -44,6 +45,7 @@ class StageModel:
     late: Array
     simulated: Array
     off: Array
+    above: Array
     lean: Array
 
     def position_units(self, factor: float) -> list[Unit]:
@@ -55,6 +57,12 @@ class StageModel:
             rows[:, i, :, -1] = self.late[i]
         off = np.moveaxis(self.off, 1, 2)
         return units_of(self.stage, rows.reshape(m, 2 * n, -1), off.reshape(len(off), m, 2 * n))
+
+    def height_units(self) -> list[Unit]:
+        """Units whose parameters are the heights of the reported points, drone by drone."""
+        n, m = len(self.late), self.late.shape[1]
+        above = np.moveaxis(self.above, 1, 2).reshape(len(self.above), m, n)
+        return units_of(self.stage, np.tile(-np.eye(n), (m, 1, 1)), above)
 
     def attitude_units(self) -> list[Unit]:
         """Units whose parameters are the tilts of the rotors, drone by drone."""
@@ -77,7 +85,7 @@ def stage_model(
     drones = drones_of(real[0].recording.bodies)
     phase = phases(GRID, sim.periodic)
     cycles = [(c.start_s, c.end_s) for c in sim.cycles]
-    push, late, simulated, off, lean = [], [], [], [], []
+    push, late, simulated, off, above, lean = [], [], [], [], [], []
     for drone in drones:
         its = slices([sim], drone, phase, DEFAULT_GAP_LIMIT_S)
         recorded = slices(real, drone, phase, DEFAULT_GAP_LIMIT_S)
@@ -87,6 +95,8 @@ def stage_model(
         late.append(-_rate(mean, sim.period_s, sim.periodic))
         simulated.append(mean)
         off.append(recorded.position_enu_m[..., :2] - mean)
+        height = np.nanmean(its.position_enu_m[..., 2:], axis=0)
+        above.append(recorded.position_enu_m[..., 2:] - height)
         lean.append(_lean(its.orientation_wxyz[len(its.orientation_wxyz) // 2], recorded))
     return StageModel(
         stage,
@@ -94,6 +104,7 @@ def stage_model(
         np.array(late),
         np.array(simulated),
         np.stack(off, axis=1),
+        np.stack(above, axis=1),
         np.stack(lean, axis=1),
     )
 

@@ -6,7 +6,7 @@ the others. Here each drone has its own numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ def turning_frame(drones_enu_m: Array, setpoints_enu_m: Array) -> Array:
     return found
 
 
-def drones_of(bodies: Mapping[str, Array]) -> list[str]:
+def drones_of(bodies: Iterable[str]) -> list[str]:
     """Names of the drones in their order."""
     names = [body for body in bodies if body.startswith("drone_")]
     return sorted(names, key=lambda name: int(name.removeprefix("drone_")))

@@ -40,7 +40,7 @@ def turning(comparison: StageComparison, sim: CutStage) -> Turning:
         comparison: Of one stage.
         sim: One of its simulated flights, for the set-points.
     """
-    drones = drones_of({body: mean.position_enu_m for body, mean in comparison.sim.items()})
+    drones = drones_of(comparison.sim)
     cycle = sim.cycles[-1]
     time_s = cycle.start_s + comparison.phase * (cycle.end_s - cycle.start_s)
     wanted = np.array(
