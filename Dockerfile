@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 # musls on PX4's image with PX4 SITL, Gazebo Harmonic, ROS 2 Jazzy, the XRCE-DDS agent and px4_msgs.
-# Build with `docker compose -f docker/compose.yaml build`: docker/.env holds the version.
+# Build with `docker/musls.sh build`: docker/.env holds the version.
 ARG PX4_VERSION
 FROM px4io/px4-sitl-gazebo-ros2:${PX4_VERSION}
 
@@ -38,17 +38,15 @@ RUN source /opt/ros/jazzy/setup.bash \
         --build-base /tmp/build --install-base /opt/musls/install --merge-install \
     && rm -rf /tmp/build /tmp/log
 
-COPY --chmod=755 docker/*.sh /opt/musls/bin/
+COPY --chmod=755 docker/entry.sh docker/gazebo.sh docker/healthy.sh docker/px4.sh /opt/musls/bin/
 
-# The image's own user of this number goes: files on the host belong to whoever builds.
-ARG MUSLS_UID=1000
-ARG MUSLS_GID=1000
+# Any user may run it (compose.yaml says who), hence a home that is everybody's.
 RUN { userdel --remove ubuntu 2>/dev/null || true; } \
-    && groupadd --non-unique --gid "${MUSLS_GID}" musls \
-    && useradd --no-log-init --non-unique --uid "${MUSLS_UID}" --gid musls --create-home musls \
-    && install --directory --owner=musls --group=musls /runs
+    && useradd --no-log-init --uid 1000 --user-group --create-home musls \
+    && install --directory --mode=1777 /home/musls/.cache /home/musls/.cache/numba /runs \
+    && chmod 1777 /home/musls
 
-USER ${MUSLS_UID}:${MUSLS_GID}
+USER 1000:1000
 ENV HOME=/home/musls \
     NUMBA_CACHE_DIR=/home/musls/.cache/numba \
     PYTHONUNBUFFERED=1

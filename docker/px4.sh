@@ -12,6 +12,18 @@ export XDG_DATA_HOME=$logs # PX4 puts each instance's parameters and flight logs
 export PX4_GZ_STANDALONE=1 PX4_GZ_WORLD=$world PX4_SYS_AUTOSTART=4001
 mkdir -p "$logs"
 
+# The names of its parameters are text in the program; a script in its place has none.
+knows() { LC_ALL=C grep -aqP -- "$1\x00" "$prefix/bin/px4"; }
+if knows MPC_THR_HOVER; then
+    while read -r _ _ parameters; do
+        for parameter in $parameters; do
+            knows "${parameter%%=*}" && continue
+            echo "autopilot.parameters.${parameter%%=*}: this PX4 ($prefix/bin/px4) has no such parameter" >&2
+            exit 2
+        done
+    done <"$flight/px4.list"
+fi
+
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; wait' EXIT
 trap 'exit 0' INT TERM # asked to stop: that is no failure

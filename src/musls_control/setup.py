@@ -17,7 +17,7 @@ setup(
     package_data={"": ["*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
-        (f"share/{PACKAGE}", ["package.xml"]),
+        (f"share/{PACKAGE}", ["package.xml", "LICENSE"]),
     ],
     zip_safe=False,
     entry_points={  # for `ros2 run`

@@ -17,7 +17,8 @@ setup(
     package_data={"": ["*.yaml", "**/*.yaml", "**/*.sdf", "**/*.xacro"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
-        (f"share/{PACKAGE}", ["package.xml"]),
+        (f"share/{PACKAGE}", ["package.xml", "LICENSE"]),
+        (f"share/{PACKAGE}/xacro", [f"{PACKAGE}/models/parts/cable.xacro"]),
     ],
     zip_safe=False,
 )

@@ -19,6 +19,12 @@ from musls_description.library import load_system
 SPEED = {"sim_time_s": 75.0, "real_time_factor": 25.73, "steps": 18750, "links_per_cable": [15] * 3}
 
 
+HAPPENED = {
+    "separation": {"time_s": 12.34, "pair": [1, 3], "centres_m": 1.25, "tips_m": 0.41},
+    "events": [{"time_s": 20.0, "kind": "drone_lost", "what": "drone_1: all motors stopped"}],
+}
+
+
 @pytest.fixture(scope="module")
 def recording(flight_bag):
     return read_bag(flight_bag)
@@ -31,7 +37,7 @@ def report(recording, tmp_path_factory):
         "A <circle>", "Once around.", load_system("x500_trio"), "mission: {radius_m: 1.5}", 42,
         "./musls fly scenario.yaml --out again",
     )  # fmt: skip
-    summary = summarise(recording) | SPEED
+    summary = summarise(recording) | SPEED | HAPPENED
     return folder, summary, write_report(recording, summary, folder, flown).read_text("utf-8")
 
 
@@ -65,7 +71,9 @@ def test_report_shows_the_numbers(report):
     assert f"<b>{summary['cables']['cable_2']['max_tension_n']:.2f}</b>" in html
     again = "./musls fly scenario.yaml --out again"
     facts = ("25.7 ×", "18\u202f750", "<td>42</td>", "1.66 kg", "15 rigid links", "radius_m: 1.5")
-    for text in (*facts, again):
+    closest = "1 and 3 at 12.3 s: rotor tips 0.41 m apart, centres 1.25 m"
+    event = "<th>drone lost at 20.00 s</th><td>drone_1: all motors stopped</td>"
+    for text in (*facts, again, closest, event):
         assert text in html
     for stage in summary["stages"]:
         assert f"<tr><th>{stage['name'].replace('_', ' ')}</th>" in html

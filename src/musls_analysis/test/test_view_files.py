@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from musls_analysis.figures.style import colour
+from musls_analysis.recordings.tracks import Event
 from musls_analysis.view.bodies import SECOND
 from musls_analysis.view.film import (
     FilmOptions,
@@ -102,6 +103,19 @@ def test_the_mark_in_the_strip_moves_with_time():
     strips = [picture.draw(t)[514:594, 60:931].mean(axis=(0, 2)) for t in (10.0, 25.0)]
     places = [int(np.argmin(strip)) / 870.0 for strip in strips]
     assert places == pytest.approx([3.0 / 23.0, 18.0 / 23.0], abs=0.004)
+
+
+def test_events_are_marked_in_the_strip():
+    subject = made_up()
+    events = (Event(12.0, "release", "cable_1"), Event(20.0, "poke", "over"))
+    seen = []
+    for happened in ((), events):
+        recording = replace(subject.recording, events=happened)
+        picture = Picture([replace(subject, recording=recording)], (7.0, 30.0))
+        seen.append(picture.draw(28.0)[514:594, 60:931].astype(float).mean(axis=0))
+    redder = (seen[1] - seen[0]) @ np.array([1.0, -0.5, -0.5])
+    assert np.argmax(redder) / 870.0 == pytest.approx(5.0 / 23.0, abs=0.006)
+    assert redder[round(870 * 13 / 23)] < 1.0
 
 
 def test_png(tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from musls_analysis.recordings.tracks import Event
 from musls_analysis.view import rerun_log
 from musls_analysis.view.rerun_log import save, serve, show
 from musls_analysis.view.sampled import sample
@@ -69,6 +70,16 @@ def test_entities(saved):
     for group in ("error", "angle", "difference"):
         assert {f"/{group}/{body}" for body in ("load", *drones)} <= paths
     assert {"/tension/cable_1", "/phase", "/legend"} <= paths
+
+
+def test_events_stand_in_a_log(flight_bag, tmp_path):
+    subject = open_subject(flight_bag)
+    events = (Event(subject.start_s + 1.5, "release", "cable_1: let go at the load"),)
+    path = tmp_path / "events.rrd"
+    save([replace(subject, recording=replace(subject.recording, events=events))], path)
+    times, texts = column(chunks(path)["/events"], "TextLog:text")
+    assert times == pytest.approx([subject.start_s + 1.5], abs=1e-6)
+    assert texts == [["release: cable_1: let go at the load"]]
 
 
 def test_poses_lie_on_the_time_line_as_recorded(saved):

@@ -14,6 +14,7 @@ from musls_analysis.view.sampled import sample
 from musls_analysis.view.shapes import BOX_FACES, FACE_NORMALS, DroneShape, LoadShape
 from musls_analysis.view.subject import Subject, open_subject
 from musls_analysis.view.tension_scale import SLACK, UNKNOWN, TensionScale, round_up, tension_scale
+from musls_analysis.view.wheels import wheel_pieces, wheel_rims
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.rotations import from_roll_pitch_yaw, rotate
@@ -222,3 +223,18 @@ def test_system_and_offsets_must_fit(made_up_flight, flight_bag):
         open_subject(flight_bag, offsets_m={"drone_9": (0, 0, 0)})
     shared = open_subject(flight_bag, offsets_m={"drones": (0, 0, -0.1)}).offsets_m
     assert sorted(shared) == ["drone_1", "drone_2", "drone_3"]
+
+
+def test_a_wheel_is_a_disc_of_its_radius_in_the_plane_of_its_cables():
+    poses = {"load": (0.2, 0, 1.45, 0, 0, 0.5), "anchor_1": (-1, 0, 3, 0, 0, 0),
+             "anchor_2": (1, 0, 3, 0, 0, 0)}  # fmt: skip
+    seen = Subject(standing(poses), load_system("equaliser"), "made_up")
+    (rims,) = wheel_rims(seen).values()
+    load = seen.recording.bodies["load"]
+    (rim,) = world(rims, load.position_enu_m[0], load.orientation_wxyz[0])
+    assert np.linalg.norm(rim - [0.2, 0.0, 1.5], axis=1) == pytest.approx(0.03)
+    assert rim[:, 1] == pytest.approx(0.0, abs=1e-12)
+    camera = camera_on(rim * 5.0, (0.0, 0.0, 200.0, 200.0), 200.0, -90.0, 0.0)
+    (piece,) = wheel_pieces(camera, rims, load.position_enu_m[0], load.orientation_wxyz[0], 1.0)
+    size = np.ptp(piece.points_px, axis=0)  # seen from the south: round
+    assert size[0] == pytest.approx(size[1], rel=0.02)

@@ -1,25 +1,23 @@
 """Publishes a bag again: `ros2 launch musls_bringup replay.launch.py bag:=FOLDER rate:=2.0`."""
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
+
+from musls_bringup.ros.launch_actions import actions_of
+from musls_bringup.ros.launching import REPLAY_ARGUMENTS, replay_nodes
+
+
+def start(context):
+    """Turn the arguments into nodes."""
+    given = {name: LaunchConfiguration(name).perform(context) for name in REPLAY_ARGUMENTS}
+    return actions_of(replay_nodes(given), "")
 
 
 def generate_launch_description():
-    """One player."""
-    rate = ParameterValue(LaunchConfiguration("rate"), value_type=float)
-    player = Node(
-        package="musls_sim",
-        executable="player",
-        parameters=[{"bag": LaunchConfiguration("bag"), "rate": rate}],
-        output="screen",
-    )
-    return LaunchDescription(
-        [
-            DeclareLaunchArgument("bag", description="Folder of the bag."),
-            DeclareLaunchArgument("rate", default_value="1.0", description="Speed."),
-            player,
-        ]
-    )
+    """Declare the arguments."""
+    declared = [
+        DeclareLaunchArgument(name, default_value=default, description=text)
+        for name, (default, text) in REPLAY_ARGUMENTS.items()
+    ]
+    return LaunchDescription([*declared, OpaqueFunction(function=start)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import numpy as np
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
 from musls_description.slung import formation_of
+from musls_sim.contingency.reallocation import Reallocation, reallocate
+from musls_sim.contingency.spec import LEAST_DRONES
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.preflight.feasibility import Feasibility, assess
 from musls_sim.preflight.separation import check_separation, closest_in_plan
 from musls_sim.scenario import Scenario
 from musls_sim.session.compose import flight_plan
 
-__all__ = ["as_data", "check", "draw"]
+__all__ = ["as_data", "check", "draw", "draw_losses", "loss_sentence", "losses"]
 
 
 def check(scenario: Scenario) -> Feasibility:
@@ -50,10 +53,51 @@ def check(scenario: Scenario) -> Feasibility:
     return assess(scenario, hover, separation, problems=problems)
 
 
-def as_data(scenario: Scenario, found: Feasibility) -> dict[str, Any]:
+def losses(scenario: Scenario) -> list[Reallocation | None]:
+    """What the loss of each drone would lead to; empty where the scenario does not survive one."""
+    spec = scenario.contingency
+    if spec is None or scenario.system.n_drones < LEAST_DRONES:
+        return []
+    numbers = range(1, scenario.system.n_drones + 1)
+    hangs = spec.hook == "hold"
+    return [reallocate(scenario, [i], [i] if hangs else [], spec) for i in numbers]
+
+
+def loss_sentence(scenario: Scenario, number: int, found: Reallocation | None) -> str:
+    """One line about the loss of a drone.
+
+    Args:
+        scenario: With a `contingency`.
+        number: Of the drone, from 1.
+        found: The formation of the others.
+    """
+    if found is None:
+        return f"without drone_{number}: no formation holds the load, it is set down at once"
+    assert scenario.contingency is not None
+    goes_on = found.thrust_margin >= scenario.contingency.margin
+    then = (
+        "goes on" if goes_on and scenario.contingency.then == "continue" else "sets the load down"
+    )
+    return f"without drone_{number}: thrust margin {found.thrust_margin:.2f}, {then}"
+
+
+def as_data(
+    scenario: Scenario, found: Feasibility, lost: Sequence[Reallocation | None] = ()
+) -> dict[str, Any]:
     """Everything that was found, for JSON."""
     moment = found.moment
     return {
+        "losses": [
+            {
+                "drone": i,
+                "thrust_margin": None if left is None else left.thrust_margin,
+                "load_tilt_deg": None if left is None else left.load_tilt_deg,
+                "places_m": None
+                if left is None
+                else [None if np.isnan(p[0]) else p.tolist() for p in left.offsets_m],
+            }
+            for i, left in enumerate(lost, start=1)
+        ],
         "scenario": scenario.name,
         "can_be_flown": found.can_be_flown,
         "problems": list(found.problems),
@@ -108,3 +152,27 @@ def draw(scenario: Scenario, found: Feasibility, path: Path) -> None:
     )
     with styled():
         save(margins_figure(carriers, float(np.degrees(tilt.mean())), system.load.mass_kg), path)
+
+
+def draw_losses(scenario: Scenario, lost: Sequence[Reallocation | None], path: Path) -> None:
+    """Write the figure: where the drones go when one is lost, from above, with thrust margins.
+
+    Args:
+        scenario: Formation.
+        lost: From `losses`.
+        path: PNG.
+    """
+    from musls_analysis.figures.losses import losses_figure
+    from musls_analysis.figures.style import save, styled
+
+    system = formation_of(scenario.system, "formation")
+    places = scenario.formation.offsets_m(system.n_drones)
+    found = [
+        None
+        if left is None
+        else (left.offsets_m, np.array([margin.thrust_margin for margin in left.margins]))
+        for left in lost
+    ]
+    with styled():
+        anchors = np.array(system.load.cable_attachments_m)[: system.n_drones]
+        save(losses_figure(places, anchors, found), path)

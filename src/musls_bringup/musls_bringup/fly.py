@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from musls_sim.plants.interface import bare_dart_step_us
 from musls_sim.preflight.feasibility import assess
 from musls_sim.preflight.separation import closest_in_plan
 from musls_sim.px4.errors import Px4Error
+from musls_sim.px4.firmware import Firmware
 from musls_sim.recording import BagRecorder, RecordingError
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.session.loop import Loop
@@ -267,6 +269,17 @@ def slack_threshold_n(scenario: Scenario) -> float:
     return SLACK_SHARE * mass * scenario.physics.gravity_m_s2 / system.n_cables
 
 
+def versions(firmware: Firmware | None) -> dict[str, str]:
+    """What flew: version of musls, version and path of a real PX4."""
+    try:
+        flown = {"musls": metadata.version("musls")}
+    except metadata.PackageNotFoundError:  # built by colcon
+        flown = {"musls": "unknown"}
+    if firmware is not None:
+        flown |= {"px4": firmware.version, "px4_binary": str(firmware.binary)}
+    return flown
+
+
 def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
     """The flight's part of summary.json."""
     plant, scenario, hover = session.plant, session.scenario, session.parts.hover
@@ -290,6 +303,7 @@ def _speed(session: Session, result: FlightResult) -> dict[str, Any]:
         "landed": result.landed,
         "interrupted": result.interrupted,
         "seed": scenario.seed,
+        "versions": versions(getattr(session.parts.autopilot, "firmware", None)),
         "check": _check(session),
         "separation": _closest(session),
         "events": [vars(event) for event in session.events.happened],

@@ -129,6 +129,48 @@ def test_px4s_are_started_with_model_world_and_parameters(px4_service, flight):
         assert {*expected, *(f"PX4_PARAM_{p}" for p in parameters)} <= set(log)
 
 
+def test_a_parameter_that_px4_does_not_know_is_named_before_any_starts(flight, tmp_path):
+    """Its parameters are text in the program."""
+    px4 = program(tmp_path / "px4" / "bin" / "px4", PX4 + "exit\n")
+    with px4.open("ab") as file:
+        file.write(b"\0MPC_THR_HOVER\0HTE_THR_RANGE\0UXRCE_DDS_SYNCT\0")
+    (flight / "px4.list").write_text("1 x500_1 MPC_THR_HOVER=0.7 NO_SUCH_THING=3\n")
+    command = (DOCKER / "px4.sh", flight, gazebo_run.WORLD)
+    code, _, error = run(*command, PX4_PREFIX=str(px4.parents[1]))
+    assert code == 2 and "autopilot.parameters.NO_SUCH_THING: this PX4 (" in error
+    assert list((flight / "px4").iterdir()) == []
+
+
+COMPOSE = """\
+#!/bin/sh
+echo "$MUSLS_UID:$MUSLS_GID $MUSLS_RUNS $*"
+"""
+XAUTH = """\
+#!/bin/sh
+[ "$1" = nlist ] && echo "0100 0004 7f000001 0001 30 0012 4d49 0010 $2"
+[ "$1" = -f ] && cat > "$2"
+exit 0
+"""
+
+
+def test_the_command_of_the_host_says_who_owns_results_and_lends_the_cookie(tmp_path):
+    program(tmp_path / "bin" / "docker", COMPOSE)
+    program(tmp_path / "bin" / "xauth", XAUTH)
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    runs = tmp_path / "my runs"
+    given = {"PATH": path, "MUSLS_RUNS": str(runs), "DISPLAY": ":7"}
+    owner = {} if os.getuid() else {"MUSLS_UID": "1234", "MUSLS_GID": "99"}
+    code, text, _ = run(DOCKER / "musls.sh", "up", "--build", **given, **owner)
+    who = "1234:99" if owner else f"{os.getuid()}:{os.getgid()}"
+    assert code == 0
+    assert text == f"{who} {runs} compose -f {DOCKER}/compose.yaml up --build\n"
+    cookie = runs / ".xauth"
+    assert cookie.read_text().startswith("ffff ") and cookie.stat().st_mode & 0o077 == 0
+    if owner:
+        code, _, error = run(DOCKER / "musls.sh", "up", **given)
+        assert code == 2 and "MUSLS_UID" in error
+
+
 def test_one_px4_that_ends_ends_all(px4_service):
     process = px4_service(dies="1")
     assert process.wait(10) == 1
@@ -193,9 +235,19 @@ def test_gazebo_runs_the_prepared_world(gazebo_script, tmp_path):
     flight = tmp_path / "flight"
     code, text, _ = gazebo_script(flight, "circle", "--set", "system.cables.links=5")
     assert code == 0
-    first, *files = text.splitlines()
+    said, first, *files = text.splitlines()
+    assert said == f"the flight is recorded in {flight}"
     assert first == f"gz sim -s -r {flight}/world.sdf"
     assert {"world.sdf", "bridge.yaml", "nodes.yaml", "px4.list"} <= set(files)
+
+
+def test_a_second_flight_of_a_name_gets_a_folder_of_its_own(gazebo_script, tmp_path):
+    """`up` twice, without cleaning: the other services follow the link to the newest."""
+    for folder in ("flight", "flight_2", "flight_3"):
+        assert gazebo_script(tmp_path / "flight", "solo")[0] == 0
+        assert (tmp_path / ".flight").resolve() == (tmp_path / folder).resolve()
+        bag = (tmp_path / ".flight" / "nodes.yaml").read_text()
+        assert f"{tmp_path / folder}/bag" in bag
 
 
 def test_gazebo_does_not_run_a_bad_scenario(gazebo_script, tmp_path):

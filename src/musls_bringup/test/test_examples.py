@@ -46,16 +46,28 @@ def test_the_code_of_the_page_runs(here, name):
     assert list(here.iterdir()) == []
 
 
-def test_the_notebook_runs(here):
-    cells = json.loads((EXAMPLES / "flight.ipynb").read_text(encoding="utf-8"))["cells"]
+def executed(notebook):
+    """Names that the cells of a notebook leave behind, run one after another."""
+    cells = json.loads((EXAMPLES / notebook).read_text(encoding="utf-8"))["cells"]
     names = {}
     for cell in cells:
         if cell["cell_type"] == "code":
             assert cell["outputs"] == [], "outputs are not kept in git"
             exec("".join(cell["source"]), names)
-    events = [event.kind for event in names["run"].events]
-    assert events == ["poke", "poke"], "its beginning and its end"
-    assert names["run"].body("load").position_enu_m[:, 0].max() > 0.02
+    return names
+
+
+def test_the_notebook_of_a_flight_runs(here):
+    run = executed("flight.ipynb")["run"]
+    assert [event.kind for event in run.events] == ["poke", "poke"], "its beginning and its end"
+    assert run.body("load").position_enu_m[:, 0].max() > 0.02
+    assert list(here.iterdir()) == []
+
+
+def test_the_notebook_of_cable_models_shows_that_they_agree(here):
+    reached_m = executed("cable_models.ipynb")["reached_m"]
+    assert min(reached_m.values()) > 0.05
+    assert max(reached_m.values()) < 1.1 * min(reached_m.values())
     assert list(here.iterdir()) == []
 
 

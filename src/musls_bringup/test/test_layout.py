@@ -72,7 +72,8 @@ def test_imports_point_one_way(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
 def test_only_nodes_and_launch_files_import_ros(path):
-    if "nodes" not in path.parts and not path.name.endswith(".launch.py"):
+    launches = path.name.endswith(".launch.py") or path.name == "launch_actions.py"
+    if "nodes" not in path.parts and not launches:
         assert not {name for name in top_level_imports(path) if ROS_ONLY.match(name)}
 
 
@@ -91,6 +92,35 @@ def test_package_xml_agrees_with_the_project(package):
     own = {dep.text for dep in manifest.iter("exec_depend")} & set(PACKAGES)
     below = PACKAGES.index(package) - 1
     assert own == (set(PACKAGES[below : below + 1]) if below >= 0 else set())
+
+
+ROSDEP = {
+    **{"PIL": "python3-pil", "typing_extensions": "python3-typing-extensions"},
+    **{"xacro": "xacro", "rosbags": "python3-rosbags-pip", "pymavlink": "python3-pymavlink-pip"},
+    **{name: f"python3-{name}-pip" for name in ("clarabel", "dartpy", "mcap", "zstandard")},
+    **{n: f"python3-{n}" for n in ("jinja2", "matplotlib", "numba", "numpy", "pydantic", "rich")},
+    **{name: f"python3-{name}" for name in ("scipy", "typer", "yaml")},
+}
+"""Keys of the modules that are needed; those of ROS are their own keys."""
+
+NOT_NEEDED = {"dask", "gymnasium", "imageio_ffmpeg", "mocap4r2_msgs", "pyarrow", "rerun"}
+"""Used where they are installed."""
+
+PART_OF = {"pydantic_core": "pydantic", "mpl_toolkits": "matplotlib", "llvmlite": "numba"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_xml_names_all_that_the_package_imports(package):
+    manifest = ElementTree.parse(ROOT / "src" / package / "package.xml")
+    named = {dep.text for dep in manifest.iter("exec_depend")}
+    own = [path for path in MODULES if path.relative_to(ROOT / "src").parts[0] == package]
+    imported = {PART_OF.get(n, n) for path in own for n in top_level_imports(path)}
+    imported -= {*sys.stdlib_module_names, *PACKAGES, *NOT_NEEDED}
+    assert {ROSDEP.get(name, name) for name in imported} <= named
+    added = {key for key in named if key not in ROSDEP.values() and key.startswith("python3-")}
+    assert not added, "nothing imports these"
+    licence = ROOT / "src" / package / "LICENSE"
+    assert licence.read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -100,3 +100,25 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path, capsys):
     line = failed(capsys, "x500_solo", "--out", tmp_path / "file" / "below")
     assert "cannot be written" in line or "exists" in line
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_worlds_step_is_what_the_cables_allow_and_a_longer_one_is_warned_about(capsys):
+    """1 ms: Gazebo aborts with the trio dropped from hover at 2 and 4 ms, and not at 1 ms."""
+    assert main(["model", "x500_trio"]) == 0
+    captured = capsys.readouterr()
+    world = ElementTree.fromstring(captured.out).find("world")
+    assert (world.findtext("physics/max_step_size"), captured.err) == ("0.001", "")
+    assert main(["model", "x500_trio", "--step", "0.002"]) == 0
+    captured = capsys.readouterr()
+    assert "<max_step_size>0.002</max_step_size>" in captured.out
+    assert captured.err.startswith("musls: warning: --step 0.002 s: ") and "0.001 s" in captured.err
+
+
+def test_a_model_to_include_is_a_folder(tmp_path, capsys):
+    assert main(["model", "x500_solo", "--format", "model", "--out", str(tmp_path)]) == 0
+    assert {p.name for p in (tmp_path / "x500_solo").iterdir()} == {
+        *("model.sdf", "model.config", "recipe.sdf")
+    }
+    capsys.readouterr()
+    assert "--out FOLDER" in failed(capsys, "x500_solo", "--format", "model")
+    assert "--lean has no meaning" in failed(capsys, "x500_solo", "--format", "sdf-1.9", "--lean")

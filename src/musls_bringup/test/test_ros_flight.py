@@ -50,7 +50,7 @@ def test_a_flight_through_the_graph_is_the_flight_in_process(flown):
     assert [s["name"] for s in through["stages"]] == [s["name"] for s in inside["stages"]]
     assert through["real_time_factor"] > 1.0
     assert through["landed"] and not through["interrupted"]
-    assert through["lost_answers"] == [0, 0, 0]
+    assert through["lost_answers"] == [0, 0, 0] and through["lost_messages"] == {}
     ros, here = (read_recording(folder / name) for name in ("ros", "inside"))
     shift = ros.stages[0].start_s - here.stages[0].start_s
     time_s = np.arange(0.0, here.stages[-2].end_s - 0.1, 0.02)

@@ -210,6 +210,33 @@ def test_events_are_published_also_for_late_subscribers(nodes, probe, tmp_path):
     assert probe.until(lambda: probe.text("/events") == "poke: over")
 
 
+def test_events_are_triggered_and_applied_by_ros(nodes, probe, tmp_path):
+    from std_msgs.msg import String
+    from std_srvs.srv import Trigger
+
+    from musls_control.nodes.stepped_node import LATCHED
+
+    wait = "{kind: poke, name: push, when: {time_s: 9999}, body: drone_1, duration_s: 0.1}"
+    file = tmp_path / "waits.yaml"
+    file.write_text(
+        to_yaml(find_scenario("hold", ["system.cables.links=3", "start=air", f"events=[{wait}]"]))
+    )
+    nodes.start(graph.simulator(file, realtime=True))
+    assert probe.until(lambda: "/load/pose" in probe.last and probe.time_s > 0.1)
+    probe.listen(String, "/events", LATCHED)
+    answer = probe.call(Trigger, "/musls/trigger_event/push", Trigger.Request())
+    assert answer.success and answer.message == "push: now"
+    assert probe.until(lambda: probe.text("/events") == "poke: over")
+    again = probe.call(Trigger, "/musls/trigger_event/push", Trigger.Request())
+    assert not again.success and "no event 'push' waits" in again.message
+    out = probe.node.create_publisher(String, "/musls/apply_event", 10)
+    assert probe.until(lambda: out.get_subscription_count() > 0)
+    out.publish(String(data='{"kind": "drone_lost", "drone": 2}'))
+    assert probe.until(lambda: probe.text("/events") == "drone_lost: drone_2: all motors stopped")
+    out.publish(String(data='{"kind": "nonsense"}'))
+    assert probe.until(lambda: "nonsense" in nodes.last_line("embedded_sim"))
+
+
 def test_a_publisher_of_another_type_is_reported(nodes, probe, air):
     from std_msgs.msg import String
 

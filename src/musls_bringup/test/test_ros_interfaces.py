@@ -9,17 +9,84 @@ from ros_probe import needs_ros
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from musls_bringup.ros.interfaces import px4_interface, px4_msgs, tf2_msgs
-from musls_bringup.ros.workspace import check_ros, missing_packages
-from musls_description.errors import MuslsError
+from musls_bringup.ros.px4 import check_messages
+from musls_bringup.ros.workspace import (
+    OTHER,
+    _version_in,
+    check_ros,
+    installed_px4,
+    missing_packages,
+)
+from musls_description.errors import ConfigError, MuslsError
 
-PX4 = px4_interface().messages
+PX4 = px4_msgs().messages
+VARIANTS = [(n, r) for n, found in px4_interface().messages.items() for r in found]
 
 
-@pytest.mark.parametrize("name", PX4)
-def test_fields_give_the_hash_of_px4s_own_definition(name):
+@pytest.mark.parametrize(("name", "release"), VARIANTS)
+def test_fields_give_the_hash_of_px4s_own_definition(name, release):
+    facts = px4_interface().messages[name][release]
     store = get_typestore(Stores.EMPTY)
-    store.register(get_types_from_msg(PX4[name].text, f"px4_msgs/msg/{name}"))
-    assert store.hash_rihs01(f"px4_msgs/msg/{name}") == PX4[name].type_hash
+    store.register(get_types_from_msg(facts.text, f"px4_msgs/msg/{name}"))
+    assert store.hash_rihs01(f"px4_msgs/msg/{name}") == facts.type_hash
+
+
+def versions_of(release):
+    """Messages with a version in the name of their topic."""
+    found = {name: _version_in(facts.text) for name, facts in px4_msgs(release).messages.items()}
+    return {name: version for name, version in found.items() if version}
+
+
+def test_versions_of_the_topics_by_release():
+    assert versions_of("v1.15") == {}
+    assert versions_of("v1.16.2") == {"VehicleStatus": 1}
+    assert versions_of("v1.17") == {"VehicleStatus": 1, "VehicleLocalPosition": 1}
+    assert versions_of("v1.18") == {
+        **{"VehicleStatus": 4, "VehicleLocalPosition": 1},
+        "VehicleCommandAck": 1,
+    }
+    with pytest.raises(ConfigError, match=r"PX4 v1\.14: messages are known of v1\.15, .*sources"):
+        px4_msgs("v1.14")
+
+
+def test_messages_of_a_build_between_releases_come_from_its_sources(tmp_path):
+    """Versioned ones win, comments and empty lines go, the hash is computed."""
+    (tmp_path / "msg" / "versioned").mkdir(parents=True)
+    for name, facts in px4_msgs("v1.18").messages.items():
+        text = "# what it is\n\n" + facts.text.replace("\n", "   # a comment\n")
+        (tmp_path / "msg" / "versioned" / f"{name}.msg").write_text(text)
+    (tmp_path / "msg" / "VehicleStatus.msg").write_text("uint8 old\n")
+    found = px4_msgs(str(tmp_path))
+    assert found.messages == px4_msgs("v1.18").messages and found.origin == str(tmp_path)
+    (tmp_path / "msg" / "versioned" / "VehicleCommand.msg").unlink()
+    with pytest.raises(ConfigError, match=r"no VehicleCommand\.msg there"):
+        px4_msgs(str(tmp_path))
+
+
+def installed_by_setup(prefix, package):
+    """What the build leaves in share."""
+    folder = prefix / "share" / package.name / "msg"
+    folder.mkdir(parents=True)
+    for name, facts in package.messages.items():
+        (folder / f"{name}.json").write_text(facts.type_hash)
+        (folder / f"{name}.msg").write_text(facts.text)
+
+
+def test_what_is_installed_is_recognised(tmp_path):
+    assert installed_px4(tmp_path) is None
+    installed_by_setup(tmp_path, px4_msgs("v1.16"))
+    assert installed_px4(tmp_path) == "v1.16"
+    (tmp_path / "share" / "px4_msgs" / "msg" / "VehicleStatus.json").write_text("another")
+    assert installed_px4(tmp_path) == OTHER
+    (tmp_path / "share" / "px4_msgs" / "origin.txt").write_text("v1.18\n")
+    assert installed_px4(tmp_path) == "v1.18"
+
+
+def test_px4_and_messages_of_different_releases_are_refused_before_anything_starts():
+    with pytest.raises(MuslsError, match=r"PX4 v1\.18\.0 .*ros setup --px4 v1\.18"):
+        check_messages("PX4 v1.18.0 (/opt/px4/bin/px4)", "v1.18", "v1.17")
+    for release, installed in (("v1.17", "v1.17"), ("v1.18", None), ("v1.19", "v1.17")):
+        check_messages("PX4", release, installed)
 
 
 def test_tf_messages_are_those_of_jazzy():
@@ -59,7 +126,9 @@ def test_without_ros_one_line_says_what_helps(monkeypatch):
 @needs_ros()
 @pytest.mark.parametrize("name", PX4)
 def test_the_installed_package_has_the_same_hash(name):
-    file = Path(sys.prefix) / "share" / "px4_msgs" / "msg" / f"{name}.json"
-    if not file.is_file():
+    release = installed_px4()
+    if release is None:
         pytest.skip("px4_msgs of a ROS installation")
-    assert json.loads(file.read_text())["type_hashes"][0]["hash_string"] == PX4[name].type_hash
+    file = Path(sys.prefix) / "share" / "px4_msgs" / "msg" / f"{name}.json"
+    found = json.loads(file.read_text())["type_hashes"][0]["hash_string"]
+    assert found == px4_msgs(release).messages[name].type_hash

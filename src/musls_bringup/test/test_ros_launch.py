@@ -12,7 +12,14 @@ from px4_helpers import install_agent, install_peer
 
 from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
-from musls_bringup.ros.launching import ARGUMENTS, launched_nodes, shared_file
+from musls_bringup.ros.launching import (
+    ARGUMENTS,
+    REPLAY_ARGUMENTS,
+    launched_nodes,
+    replay_nodes,
+    shared_file,
+)
+from musls_bringup.ros.real import REAL_ARGUMENTS, real_nodes
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.preflight.checks import hover_in_formation
@@ -24,7 +31,7 @@ SOURCE = Path(__file__).parents[2]
 BRINGUP = SOURCE / "musls_bringup"
 DEFAULTS = {name: default for name, (default, _) in ARGUMENTS.items()}
 NODES = sorted(SOURCE.glob("*/*/nodes/*.py"))
-SHARED = ("stepped_node", "polling", "px4_outputs", "real_px4", "__init__")
+SHARED = ("stepped_node", "poses", "polling", "px4_outputs", "real_px4", "__init__")
 
 
 def module_of(executable):
@@ -79,7 +86,14 @@ def test_with_px4_in_the_embedded_simulator_the_offboard_node_knows_where_drones
         launched_nodes(given(tmp_path, scenario=str(scenario)))
 
 
-def test_rviz_is_started_with_a_layout(tmp_path):
+def test_rviz_is_started_with_a_layout_or_refused_before_anything_is_made(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "ros"))
+    with pytest.raises(ConfigError, match="rviz:=true: rviz2 is not installed"):
+        launched_nodes(given(tmp_path, rviz="true", record="true"))
+    assert not (tmp_path / "flight").exists()
+    (tmp_path / "ros" / "lib" / "rviz2").mkdir(parents=True)
+    (tmp_path / "ros" / "lib" / "rviz2" / "rviz2").touch()
     *_, rviz = launched_nodes(given(tmp_path, rviz="true"))
     assert rviz.executable == "rviz2" and Path(rviz.arguments[1]).is_file()
 
@@ -96,6 +110,32 @@ def test_rviz_is_started_with_a_layout(tmp_path):
 def test_wrong_arguments_are_named(tmp_path, changed, text):
     with pytest.raises(ConfigError, match=text):
         launched_nodes(given(tmp_path, record="true") | changed)
+
+
+def test_a_real_flight_has_motion_capture_and_no_simulated_time(tmp_path):
+    arguments = {name: default for name, (default, _) in REAL_ARGUMENTS.items()}
+    arguments["out"] = str(tmp_path / "flight")
+    relay, offboard, formation, recorder = real_nodes(arguments)
+    assert relay.executable == "mocap_relay" and relay.parameters["drones"] == [1, 2, 3]
+    for spec in (relay, offboard, formation, recorder):
+        assert set(spec.parameters) <= parameters_of(spec.executable)
+        assert not spec.parameters.get("use_sim_time", False)
+    assert recorder.parameters["system_time"] and not offboard.parameters["auto_arm"]
+    with pytest.raises(ConfigError, match="mocap:=vicon: must be poses or mocap4r2"):
+        real_nodes(arguments | {"mocap": "vicon"})
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [({}, "bag:=: must be the folder of a bag"), ({"rate": "x"}, "rate:=x: must be a number")],
+)
+def test_a_replay_needs_a_bag_and_a_number(tmp_path, changed, text):
+    arguments = {name: default for name, (default, _) in REPLAY_ARGUMENTS.items()} | changed
+    if changed:
+        (tmp_path / "metadata.yaml").touch()
+        arguments["bag"] = str(tmp_path)
+    with pytest.raises(ConfigError, match=text):
+        replay_nodes(arguments)
 
 
 def test_parameter_files_name_nodes_and_their_parameters():

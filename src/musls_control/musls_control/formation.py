@@ -22,6 +22,10 @@ Array = NDArray[np.float64]
 class Cone:
     """Formation of the drones in the frame of the load's set-point.
 
+    What a scenario's file leaves out follows from the system: directions from the attachments,
+    radius and height from the lengths of the cables. Where the paper's cone (1.0 m, 2.2962 m) fits
+    the system it is taken.
+
     Attributes:
         radius_m: Distance of the drones from the load's vertical axis.
         height_m: Height of the drones above the load's set-point.

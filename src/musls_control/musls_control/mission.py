@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import Cone, drone_poses
+from musls_control.gates import Gate
 from musls_control.mission_spec import LONGEST_S, MOST_SETPOINTS, MissionSpec
 from musls_control.reference import Path, Piece, Reference, Rest, StraightMove
 from musls_description.errors import ConfigError
@@ -52,6 +53,7 @@ class FlightPlan:
             row, in between it goes on where the row is held.
         landing_speed_m_s: Descent in the last row, in which the drones come down to their places
             and are disarmed when they have landed; None for a plan that ends in the air.
+        gates: Rows that wait for something, see `delivery`.
     """
 
     rate_hz: float
@@ -62,6 +64,7 @@ class FlightPlan:
     stage_names: tuple[str, ...]
     reference: Reference
     landing_speed_m_s: float | None = None
+    gates: tuple[Gate, ...] = ()
 
     @property
     def duration_s(self) -> float:
@@ -75,8 +78,12 @@ class FlightPlan:
         return from_roll_pitch_yaw(np.column_stack([tilt, self.load_pose[:, 3]]))
 
 
-class _Draft:
-    """Rows of a plan while it is being made."""
+class Draft:
+    """Rows of a plan while it is being made.
+
+    Attributes:
+        gates: What its rows wait for.
+    """
 
     def __init__(self, rate_hz: float, cone: Cone, n_drones: int) -> None:
         self.rate_hz, self.cone, self.n = rate_hz, cone, n_drones
@@ -87,6 +94,7 @@ class _Draft:
         self.stage: list[int] = []
         self.names: list[str] = []
         self.pieces: list[Piece] = []
+        self.gates: list[Gate] = []
 
     def times(self, duration_s: float, what: str) -> Array:
         """Times of the set-points of a phase from its beginning.
@@ -141,6 +149,7 @@ class _Draft:
 
     @property
     def last(self) -> Array:
+        """Last set-point of the load."""
         return self.pose[-1][-1]
 
     def move(self, name: str, target: Array, speed: float, yaw_rate: float, hold_s: float) -> None:
@@ -160,6 +169,7 @@ class _Draft:
         self.add(name, pose, piece=Piece(begin_s, begin_s, move))
 
     def plan(self, landing_speed_m_s: float | None = None) -> FlightPlan:
+        """Put the rows together."""
         return FlightPlan(
             self.rate_hz,
             np.vstack(self.pose),
@@ -169,6 +179,7 @@ class _Draft:
             tuple(self.names),
             Reference(self.pieces),
             landing_speed_m_s,
+            tuple(self.gates),
         )
 
 
@@ -183,9 +194,9 @@ def compile_plan(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> Flight
     Raises:
         ConfigError: The flight would last too long, or have too many set-points.
     """
-    draft = _Draft(mission.setpoint_rate_hz, cone, len(ground.drone_position_enu_m))
-    _take_off(draft, mission, ground)
-    _stages(draft, mission, ground)
+    draft = Draft(mission.setpoint_rate_hz, cone, len(ground.drone_position_enu_m))
+    take_off(draft, mission, ground)
+    fly_stages(draft, mission, ground)
     resting = draft.last.copy()
     resting[2] = ground.load_position_enu_m[2]
     speed, yaw_rate = mission.vertical_speed_m_s, mission.transit_yaw_rate_rad_s
@@ -193,7 +204,7 @@ def compile_plan(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> Flight
         draft.move("lower", resting, speed, yaw_rate, 0.0)
     resting[2] = mission.slack_height_m
     draft.move("slacken", resting, speed, yaw_rate, 1.0)
-    _land(draft, mission, ground)
+    spread_and_land(draft, mission, ground)
     return draft.plan(mission.landing_speed_m_s)
 
 
@@ -211,10 +222,10 @@ def compile_air_plan(
     Raises:
         ConfigError: The flight would last too long, or have too many set-points.
     """
-    draft = _Draft(mission.setpoint_rate_hz, cone, n_drones)
+    draft = Draft(mission.setpoint_rate_hz, cone, n_drones)
     times = draft.times(max(mission.settle_s, 0.2), "mission.settle_s")
     draft.add("settle", np.tile(load_pose, (len(times), 1)))
-    _stages(draft, mission, None)
+    fly_stages(draft, mission, None)
     return draft.plan()
 
 
@@ -283,7 +294,8 @@ def hold_plan(mission: MissionSpec, load_pose: Array, drones: Array, yaws: Array
     )
 
 
-def _take_off(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
+def take_off(draft: Draft, mission: MissionSpec, ground: GroundSpot) -> None:
+    """Append spool-up, take-off and the way into the formation, cables slack."""
     slack = np.array([*ground.load_position_enu_m[:2], mission.slack_height_m, ground.load_yaw_rad])
     times = draft.times(mission.spool_up_s, "mission.spool_up_s")
     pose = np.tile(slack, (len(times), 1))
@@ -295,14 +307,14 @@ def _take_off(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
         slack[None, :3], slack[None, 3], draft.cone.offsets_m(draft.n), draft.azimuth
     )
     # One step up: PX4's own ramp shapes the take-off, and a slow set-point only delays it.
-    _fly(draft, "take_off", slack, low, low, mission.take_off_s)
-    _fly(draft, "form_up", slack, low, formation[0], mission.form_up_s)
+    fly_drones(draft, "take_off", slack, low, low, mission.take_off_s)
+    fly_drones(draft, "form_up", slack, low, formation[0], mission.form_up_s)
     times = draft.times(mission.settle_s, "mission.settle_s")
     draft.add("form_up", np.tile(slack, (len(times), 1)))
 
 
-def _fly(
-    draft: _Draft, name: str, load: Array, start: Array, end: Array, duration_s: float
+def fly_drones(
+    draft: Draft, name: str, load: Array, start: Array, end: Array, duration_s: float
 ) -> None:
     """Append a smooth move of the drones, (n, 3) to (n, 3), below a resting load set-point."""
     times = draft.times(duration_s, f"mission: {name}")
@@ -312,11 +324,12 @@ def _fly(
     draft.add(name, np.tile(load, (len(times), 1)), drones)
 
 
-def _stages(draft: _Draft, mission: MissionSpec, ground: GroundSpot | None) -> None:
+def fly_stages(draft: Draft, mission: MissionSpec, ground: GroundSpot | None) -> None:
+    """Append the stages with the ways between them."""
     for k, stage in enumerate(mission.stages):
         first = stage.pose(np.zeros(1))[0]
         if ground is not None and draft.last[2] < ground.load_position_enu_m[2] < first[2]:
-            _lift(draft, mission, ground, first[2])
+            lift(draft, mission, ground, first[2])
         if ground is not None and first[2] < ground.load_position_enu_m[2] < draft.last[2]:
             _set_down(draft, mission, first)
         # The shorter way round: whole turns of the load are left as they are.
@@ -336,7 +349,7 @@ def _stages(draft: _Draft, mission: MissionSpec, ground: GroundSpot | None) -> N
         draft.stage_of(stage.kind, stage, pose, turns)
 
 
-def _lift(draft: _Draft, mission: MissionSpec, ground: GroundSpot, height: float) -> None:
+def lift(draft: Draft, mission: MissionSpec, ground: GroundSpot, height: float) -> None:
     """Take up the tension, then lift to a height, on the spot."""
     target = draft.last.copy()
     target[2] = ground.load_position_enu_m[2]
@@ -346,7 +359,7 @@ def _lift(draft: _Draft, mission: MissionSpec, ground: GroundSpot, height: float
     draft.move("lift", target, speed, yaw_rate, mission.settle_s)
 
 
-def _set_down(draft: _Draft, mission: MissionSpec, first: Array) -> None:
+def _set_down(draft: Draft, mission: MissionSpec, first: Array) -> None:
     """Go to the place where the next stage starts on the ground, then set the load down there."""
     target = first.copy()
     target[2] = draft.last[2]
@@ -368,7 +381,7 @@ def _set_down(draft: _Draft, mission: MissionSpec, first: Array) -> None:
     )
 
 
-def _land(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
+def spread_and_land(draft: Draft, mission: MissionSpec, ground: GroundSpot) -> None:
     """Spread out, to land clear of the cables, and come down."""
     last = draft.last
     start = draft.drones[-1][-1]
@@ -381,7 +394,7 @@ def _land(draft: _Draft, mission: MissionSpec, ground: GroundSpot) -> None:
     end = spots[0]
     end[:, 2] = ground.drone_position_enu_m[:, 2]
     low = end + [0.0, 0.0, mission.rise_m]
-    _fly(draft, "spread", last, start, low, mission.form_up_s)
+    fly_drones(draft, "spread", last, start, low, mission.form_up_s)
     rows = len(draft.times(mission.settle_s, "mission.settle_s"))
     draft.add("spread", np.tile(last, (rows, 1)), np.broadcast_to(low, (rows, draft.n, 3)))
     draft.add("land", last[None], end[None])

@@ -10,13 +10,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.controllers import AnyController, ControlLevel, ControlSetup
+from musls_control.controllers.kinds import FormationSpec
+from musls_control.controllers.user import level_of, prepare_controller
 from musls_control.formation import Cone
+from musls_control.graph_control import GraphControl
 from musls_control.mission import FlightPlan, GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission_spec import MissionSpec
 from musls_description.errors import ConfigError
-from musls_description.schema import build, parse_yaml, read_text
+from musls_description.schema import Positive, build, parse_yaml, read_text, spec
+from musls_description.slung import formation_of
+from musls_description.system import AnySystem
 
 Array = NDArray[np.float64]
+
+
+@spec
+class Gravity:
+    """What a controller must know of the physics.
+
+    Attributes:
+        gravity_m_s2: Gravity.
+    """
+
+    gravity_m_s2: Positive = 9.80665
+
+
+@spec
+class Flown:
+    """What a controller must know of a scenario.
+
+    Attributes:
+        controller: Which one.
+        system: Masses, inertias, cables.
+        physics: Gravity.
+    """
+
+    controller: AnyController
+    system: AnySystem
+    physics: Gravity
 
 
 @dataclass(frozen=True)
@@ -29,6 +61,7 @@ class MissionFile:
         mission: What is to be flown.
         formation: Places of the drones around the load.
         lands: Whether the flight starts and ends on the ground.
+        flown: What a controller must know; None where the formation's set-points fly.
     """
 
     name: str
@@ -36,6 +69,33 @@ class MissionFile:
     mission: MissionSpec
     formation: Cone
     lands: bool
+    flown: Flown | None = None
+
+    def control(self, period_s: float) -> GraphControl | None:
+        """Make the scenario's controller, None for the formation's set-points alone.
+
+        Args:
+            period_s: Time between two steps.
+
+        Raises:
+            ConfigError: It cannot fly this system, or not as acceleration set-points.
+        """
+        flown = self.flown
+        if flown is None:
+            return None
+        kind = flown.controller.kind
+        system = formation_of(flown.system, f"controller.kind = {kind}")
+        gravity = flown.physics.gravity_m_s2
+        setup = ControlSetup(system, self.formation, gravity, period_s)
+        controller = flown.controller.build(setup)
+        if level_of(controller) is not ControlLevel.AUTOPILOT_FORCES:
+            raise ConfigError(
+                f"controller.kind = {kind} (level {level_of(controller).value}) cannot fly through "
+                f"the ROS graph: choose formation or one of level "
+                f"{ControlLevel.AUTOPILOT_FORCES.value}, such as payload with output: autopilot"
+            )
+        prepare_controller(controller, setup)
+        return GraphControl(controller, system, period_s)
 
     def plan(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
         """Sample the set-points of the whole flight.
@@ -46,8 +106,12 @@ class MissionFile:
             drones_enu_m: Where the drones stand, (n, 3).
 
         Raises:
-            ConfigError: A stage is too long.
+            ConfigError: A stage is too long, or it is a delivery.
         """
+        if self.mission.kind == "delivery" and self.lands:
+            raise ConfigError(
+                f"{self.name}: mission.kind = delivery is flown by musls fly, not by the ROS graph"
+            )
         if self.lands:
             spot = GroundSpot(load_enu_m, load_yaw_rad, drones_enu_m)
             return compile_plan(self.mission, self.formation, spot)
@@ -78,6 +142,21 @@ def read_mission_file(path: Path) -> MissionFile:
         build(MissionSpec, data["mission"], f"{path}: mission"),
         build(Cone, data.get("formation") or {}, f"{path}: formation"),
         _starts_on_ground(data.get("start", "ground")),
+        _flown(data, str(path)),
+    )
+
+
+def _flown(data: Mapping[str, Any], where: str) -> Flown | None:
+    """What the controller of a scenario must know, None for the formation alone."""
+    controller = data.get("controller", "formation")
+    kind = controller.get("kind") if isinstance(controller, Mapping) else controller
+    if kind == FormationSpec().kind:
+        return None
+    physics = data.get("physics")
+    gravity = physics.get("gravity_m_s2") if isinstance(physics, Mapping) else None
+    given = {"controller": controller, "system": data["system"]}
+    return build(
+        Flown, {**given, "physics": {} if gravity is None else {"gravity_m_s2": gravity}}, where
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from musls_control.trajectories import AnyTrajectory
-from musls_description.schema import Number, spec
+from musls_description.schema import Finite, Fraction, Number, Positive, spec
 
 LONGEST_S = 86400.0
 """Of a flight: a day. Batteries last half an hour."""
@@ -33,10 +33,47 @@ Height = Annotated[float, Field(ge=-1000.0, le=1000.0, allow_inf_nan=False), Num
 
 
 @spec
+class DeliverySpec:
+    """How a load is brought to a place and left there, see `delivery`.
+
+    Attributes:
+        place_m: Where the load is left, x and y; the ground is as high as at the start.
+        pick_up: "attached": the cables hang on the load from the beginning; "hook": they are open
+            and are closed from above, once close and slow enough.
+        drop: "ground": the load is set down, and let go when it rests and the cables are slack;
+            "air": it is let go where it hangs.
+        clearance_m: Height of open hooks over the load before they come down to it; height that
+            the drones rise after letting go before it counts as gone.
+        hook_distance_m: Largest distance at which a hook closes.
+        hook_speed_m_s: Largest speed at which it does.
+        weigh_s: Time in which the load is weighed, and before that the drones alone.
+        slack_share: Share of the load's weight on the drones below which it counts as set down.
+        rest_speed_m_s: Speed of the load below which it rests.
+        timeout_s: Longest wait for a hook, for the load to rest, and for it to be gone.
+        abort: What is done after that: "return" sets the load down where it came from, "land" where
+            it is.
+    """
+
+    place_m: tuple[Finite, Finite]
+    pick_up: Literal["attached", "hook"] = "attached"
+    drop: Literal["ground", "air"] = "ground"
+    clearance_m: Positive = 0.4
+    hook_distance_m: Positive = 0.1
+    hook_speed_m_s: Positive = 0.3
+    weigh_s: Phase = 4.0
+    slack_share: Fraction = 0.2
+    rest_speed_m_s: Positive = 0.05
+    timeout_s: Phase = 15.0
+    abort: Literal["return", "land"] = "return"
+
+
+@spec
 class MissionSpec:
     """What is to be flown.
 
     Attributes:
+        kind: "stages" carries the load along; "delivery" leaves it somewhere and comes back.
+        delivery: For a delivery; the stages are flown with the load.
         stages: Trajectories of the load's set-point, one after the other.
         duration_s: Instead of stages: nothing is flown, drones hold the places where they start
             for this time. For rigs, and for starts in the air or in a state.
@@ -55,6 +92,8 @@ class MissionSpec:
         landing_speed_m_s: Descent to the ground at the end (PX4's MPC_LAND_SPEED).
     """
 
+    kind: Literal["stages", "delivery"] = "stages"
+    delivery: DeliverySpec | None = None
     stages: tuple[AnyTrajectory, ...] = ()
     duration_s: Annotated[
         float | None, Field(gt=0.0, le=LONGEST_S, allow_inf_nan=False), Number
@@ -80,3 +119,7 @@ class MissionSpec:
                 "give at least 1 of stages to fly, or duration_s alone for drones that hold their "
                 "places"
             )
+        if (self.kind == "delivery") != (self.delivery is not None):
+            raise ValueError("kind: delivery and delivery: {place_m: [x, y]} go together")
+        if self.delivery is not None and not self.stages:
+            raise ValueError("kind: delivery needs stages, the way that the load is carried")

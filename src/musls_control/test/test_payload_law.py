@@ -65,11 +65,12 @@ class Flight:
         self.inertias = np.stack([self.inertia, np.linalg.inv(self.inertia)])
         self.memory, self.integral = np.zeros((MEMORY_ROWS, n, 3)), np.zeros(6)
         self.ahead = ahead
+        self.room = (np.zeros((3 * n, 0)), np.zeros((0, 4)), np.zeros((0, 3 * n + 1)))
 
     def force(self, state, reference):
         payload_forces(
             state, reference, self.table, self.inertias, self.gains, self.cables, self.shares,
-            self.ahead, self.integral, self.memory,
+            *self.room, self.ahead, self.integral, self.memory,
         )  # fmt: skip
         return self.memory[FORCE].copy()
 

@@ -3,50 +3,88 @@
 import numpy as np
 import pytest
 
-from musls_control.offboard.visual_odometry import POSE_FRAME_FRD, POSE_FRAME_NED, MocapRelay
+from musls_control.offboard.mocap_filter import MocapFilter, MocapLimits, Sample
+from musls_control.offboard.visual_odometry import (
+    POSE_FRAME_FRD,
+    POSE_FRAME_NED,
+    visual_odometry,
+)
 
 LEVEL = np.array([1.0, 0.0, 0.0, 0.0])
 
 
-def relay(**changed):
-    given = {"north_aligned": True, "camera_latency_s": 0.005, "longest_latency_s": 0.1}
-    return MocapRelay(**(given | changed))
+def sample(stamp_s, *place, turn=LEVEL):
+    return Sample(stamp_s, np.array(place or (0.0, 0.0, 0.0)), turn)
 
 
 def test_a_drone_facing_east_has_its_heading_to_the_east_in_ned():
-    found = relay().convert(10.0, 9.99, np.array([1.0, 2.0, 3.0]), LEVEL)
+    found = visual_odometry(10.0, sample(9.99, 1.0, 2.0, 3.0), 0.015, north_aligned=True)
     assert found.position_m == pytest.approx([2.0, 1.0, -3.0])
     w, _, _, z = found.orientation_wxyz
     assert 2.0 * np.arctan2(z, w) == pytest.approx(np.pi / 2.0)
     assert found.pose_frame == POSE_FRAME_NED
-
-
-def test_the_sample_is_dated_back_by_the_whole_latency():
-    found = relay().convert(10.0, 9.99, np.zeros(3), LEVEL)
-    assert found.latency_s == pytest.approx(0.015)
     assert found.timestamp_us - found.timestamp_sample_us == 15_000
+    other = visual_odometry(1.0, sample(1.0), 0.0, north_aligned=False)
+    assert other.pose_frame == POSE_FRAME_FRD
 
 
-def test_a_volume_without_north_is_frd():
-    assert relay(north_aligned=False).convert(1.0, 1.0, np.zeros(3), LEVEL).pose_frame == (
-        POSE_FRAME_FRD
-    )
+def test_the_latency_counts_from_the_exposure():
+    judge = MocapFilter(MocapLimits(camera_latency_s=0.005))
+    assert judge.latency_s(10.0, sample(9.99)) == pytest.approx(0.015)
 
 
-def test_bad_samples_are_dropped_and_counted():
-    here = np.zeros(3)
-    relayed = relay()
-    assert relayed.convert(1.0, 1.0, here, LEVEL) is not None
-    assert relayed.convert(1.0, 1.0, here, LEVEL) is None
-    assert relayed.convert(2.0, 1.5, here, LEVEL) is None
-    assert relayed.convert(2.0, 2.5, here, LEVEL) is None
-    assert relayed.convert(2.0, 2.0, here * np.nan, LEVEL) is None
-    assert relayed.convert(2.0, 2.0, here, 2.0 * LEVEL) is None
-    assert relayed.dropped == {
-        "out of order": 1,
-        "too old": 1,
-        "stamped in the future": 1,
-        "not finite": 1,
-        "orientation is no unit quaternion": 1,
-    }
-    assert relayed.convert(2.1, 2.1, here, LEVEL) is not None
+@pytest.mark.parametrize(
+    ("now_s", "bad", "reason", "detail"),
+    [
+        (2.0, sample(1.0), "too old", "1.000 s old (longest_latency_s 0.2)"),
+        (2.0, sample(2.05), "in the future", "stamped 0.050 s ahead (future_tolerance_s 0.02)"),
+        (2.0, sample(1.88), "out of order", "stamped 0.020 s before the sample before"),
+        (2.0, sample(2.0, np.nan, 0, 0), "not finite", "not finite"),
+        (2.0, sample(2.0, turn=2 * LEVEL), "no unit quaternion", "norm 2"),
+        (2.0, sample(2.0, 1000.0, 0, 0), "out of reach", "1000 m from the origin (reach_m 100)"),
+        (2.0, sample(2.0, 5.0, 0, 0), "jump", "a jump of 5.00 m in 100 ms"),
+    ],
+)
+def test_a_bad_sample_is_refused_with_its_reason(now_s, bad, reason, detail):
+    judge = MocapFilter(MocapLimits())
+    assert judge.take(1.9, sample(1.9))
+    assert not judge.take(now_s, bad)
+    assert judge.dropped == {reason: 1} and detail in judge.detail
+    assert judge.take(2.0, sample(2.0, 0.5, 0.0, 0.0))  # and the next good one is used
+
+
+def test_a_stamp_that_is_hardly_ahead_is_used():
+    """Two computers' clocks are never quite equal."""
+    assert MocapFilter(MocapLimits()).take(2.0, sample(2.001))
+
+
+def feed(judge, times, place, stamps=None):
+    """How many samples of a place are used."""
+    stamps = times if stamps is None else stamps
+    return sum(judge.take(t, sample(s, *place)) for t, s in zip(times, stamps, strict=True))
+
+
+def test_a_jump_that_lasts_is_believed_and_told_as_a_reset_but_one_out_of_reach_never():
+    judge = MocapFilter(MocapLimits(reset_after_s=0.5))
+    feed(judge, np.arange(0.0, 1.0, 0.01), (0, 0, 0))
+    assert feed(judge, np.arange(1.0, 1.5, 0.01), (5, 0, 0)) == 0 and judge.resets == 0
+    assert feed(judge, np.arange(1.5, 2.0, 0.01), (5, 0, 0)) > 45 and judge.resets == 1
+    assert feed(judge, np.arange(2.0, 60.0, 0.01), (1000, 0, 0)) == 0
+
+
+def test_places_that_flicker_are_never_believed():
+    judge = MocapFilter(MocapLimits(reset_after_s=0.2))
+    assert judge.take(0.0, sample(0.0))
+    for k in range(1, 200):
+        assert not judge.take(0.01 * k, sample(0.01 * k, 30.0 + 5.0 * (k % 2), 0.0, 0.0))
+
+
+def test_a_clock_that_is_set_back_is_followed_after_a_while():
+    judge = MocapFilter(MocapLimits(reset_after_s=0.5))
+    times = np.arange(100.0, 101.0, 0.01)
+    feed(judge, times, (0, 0, 0))
+    late = np.arange(101.0, 102.0, 0.01)
+    judge.limits = MocapLimits(reset_after_s=0.5, longest_latency_s=2.0)
+    used = feed(judge, late, (0, 0, 0), late - 1.5)  # the capture system's clock alone
+    assert 40 <= used <= 60
+    assert feed(judge, late - 50.0, (0, 0, 0)) == len(late)  # both computers' clocks

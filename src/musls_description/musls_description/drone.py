@@ -135,11 +135,11 @@ class Drone:
         mass_kg: Mass with rotors and battery (m_i).
         inertia_kg_m2: Inertia about the centre of mass, drone frame (J_i), (3, 3).
         cable_attachment_m: Where the cable pulls, drone frame (i_r_i).
-        rotors: Four to twelve.
+        rotors: The rotors, four to twelve.
         collision: Box that touches the ground (landing gear).
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the drone) [N s/m].
         model: Name of the airframe's Gazebo model, e.g. "x500".
-        propulsion: Air, propellers, motors and battery; None where nobody asks for currents.
+        propulsion: Air, propellers, motors and battery; left out for rotors without currents.
     """
 
     mass_kg: Positive

@@ -32,11 +32,11 @@ STANDARD_DENSITY_KG_M3 = 1.225
 
 @spec
 class Air:
-    """Where it flies.
+    """Air at the place of the flight: its density follows.
 
     Attributes:
         altitude_m: Height of the world's origin above sea level.
-        temperature_c: Of the air there.
+        temperature_c: Temperature of the air at that height.
     """
 
     altitude_m: Annotated[float, Field(ge=-500.0, le=20_000.0), Number] = 0.0
@@ -52,7 +52,7 @@ class Air:
 
 @spec
 class PropellerGeometry:
-    """A propeller known by its measures.
+    """A propeller described by its geometry.
 
     The coefficients follow from blade theory with the paper's ranges (section 2.2): only hover,
     without advance ratio.
@@ -130,15 +130,15 @@ class PropellerGeometry:
 
 @spec
 class PropellerConstants:
-    """A propeller known by its thrust constants.
+    """A propeller described by its measured thrust constants.
 
     Attributes:
         kind: "constants".
         thrust_n_s2: Thrust per squared speed at `density_kg_m3` [N s2/rad2].
         moment_ratio_m: Torque per thrust.
-        density_kg_m3: Of the air in which it was measured.
-        diameter_m: For the room that rotors need; None where it is not known.
-        inertia_kg_m2: About the axis; its reaction turns the drone.
+        density_kg_m3: Density of the air in which the constants were measured.
+        diameter_m: Diameter, for the distance between drones; None where it is not known.
+        inertia_kg_m2: Inertia about the axis; its reaction turns the drone.
     """
 
     kind: Literal["constants"] = "constants"
@@ -163,9 +163,9 @@ class Motor:
 
     Attributes:
         speed_constant_rpm_v: K_V, speed per volt without load.
-        resistance_ohm: Of the winding and its controller.
-        idle_current_a: I_0, what it takes without load.
-        max_current_a: What motor and controller bear; None for no limit.
+        resistance_ohm: Resistance of the winding and its controller.
+        idle_current_a: I_0, current without load.
+        max_current_a: Largest current of motor and controller; None for no limit.
         gear_ratio: Speed of the propeller over that of the motor, 2/3 for a belt 2:3.
     """
 
@@ -221,8 +221,8 @@ class Battery:
 
     Attributes:
         capacity_ah: Charge from full to empty.
-        cells: In series.
-        resistance_ohm: Of the whole battery and its cables.
+        cells: Number of cells in series.
+        resistance_ohm: Resistance of the whole battery and its wires.
         cell_full_v: Voltage of a full cell without load.
         cell_nominal_v: Voltage of a cell by which motors are chosen.
         cell_empty_v: Voltage of an empty cell without load.
@@ -302,11 +302,11 @@ class Propulsion:
     and battery a flight has currents, powers and a charge, and the voltage limits the speed.
 
     Attributes:
-        air: Where it flies.
-        propeller: Of all rotors.
-        motor: Of each rotor.
-        battery: Of the drone.
-        electronics_w: Power of everything that does not turn.
+        air: Altitude and temperature, which give the density of the air.
+        propeller: The propeller of all rotors: by its geometry or by measured constants.
+        motor: The motor of each rotor.
+        battery: The battery of the drone.
+        electronics_w: Power of everything but the motors.
     """
 
     air: Air = Field(default_factory=Air)

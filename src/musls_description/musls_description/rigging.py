@@ -101,7 +101,7 @@ class ElasticLine:
         ea_n: Axial stiffness, force per strain; by default that of a 3 mm braid of polyethylene.
         law: Pairs (strain, force [N]) instead of `ea_n`, both increasing, through (0, 0).
         law_interpolation: "monotone" cubics or "linear" pieces between the pairs.
-        rod: Can push; a cable cannot.
+        rod: Whether it can push, as a rod; a cable cannot.
         damping_n_s: Force per rate of strain; by default the stiffness times 0.24 ms.
         ei_n_m2: Bending stiffness.
         bending_damping_n_m2_s: Moment per rate of curvature.
@@ -179,17 +179,19 @@ class Winch:
         end: Which end of it, 1 or 2.
         kind: "feed": the rate of the free length is an input; "drum": it follows from the drum,
             which a motor's torque or speed turns.
-        radius_m: Of the drum.
-        inertia_kg_m2: Of the drum about its axis, without cable.
+        radius_m: Radius of the drum.
+        inertia_kg_m2: Inertia of the drum about its axis, without cable.
         axis: Of the drum in the frame of its carrier; the shaft's reaction acts about it. Turning
             about it in the positive sense pays out.
         stored_length_m: Length on the winch at the start, carried there in addition to the body's
             mass; a feed that leaves it out has as much as the scenario asks for.
-        brake_torque_n_m: Most that the brake holds; left out for any torque.
-        friction_n_m: Of the bearing.
-        damping_n_m_s_rad: Viscous, of the bearing.
+        brake_torque_n_m: Largest torque that the brake holds; left out for no limit.
+        friction_n_m: Dry friction of the bearing.
+        damping_n_m_s_rad: Viscous friction of the bearing.
         layer_m: Growth of the drum's radius with each layer of cable; 0 for none.
         layer_turns: Turns in a layer.
+        keeps_stretch: Cable lies on the drum with the strain that it was wound on with, and comes
+            off with it; otherwise it lies there unstretched.
     """
 
     cable: Index
@@ -204,6 +206,7 @@ class Winch:
     damping_n_m_s_rad: NonNegative = 0.0
     layer_m: NonNegative = 0.0
     layer_turns: Positive = 10.0
+    keeps_stretch: bool = False
 
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
@@ -215,6 +218,8 @@ class Winch:
             raise ValueError("kind: drum needs radius_m and inertia_kg_m2")
         if self.kind == "drum" and self.stored_length_m is None:
             raise ValueError("kind: drum needs stored_length_m, the length that is on it")
+        if self.keeps_stretch and (self.kind == "feed" or self.layer_m > 0.0):
+            raise ValueError("keeps_stretch needs kind: drum without layers (layer_m 0)")
         if self.axis is not None and np.linalg.norm(self.axis) < 1e-9:
             raise ValueError("axis must not be zero")
 
@@ -226,12 +231,12 @@ class Wheel:
     One rope over k wheels is k + 1 cables.
 
     Attributes:
-        body: That carries it.
+        body: Body that carries the wheel.
         position_m: Its centre in the body's frame.
-        radius_m: Of its groove.
-        inertia_kg_m2: About its axis.
-        friction_n_m: Of the bearing.
-        damping_n_m_s_rad: Viscous, of the bearing.
+        radius_m: Radius of its groove.
+        inertia_kg_m2: Inertia about its axis.
+        friction_n_m: Dry friction of the bearing.
+        damping_n_m_s_rad: Viscous friction of the bearing.
         axis: Direction of a positive turn, from the first cable to the second, the body's frame;
             left out where its spin does not act on the body.
         capstan_friction: Coefficient of friction of a rope that slides over it; 0 for none.

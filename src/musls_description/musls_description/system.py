@@ -10,9 +10,11 @@ centre of mass, SI units throughout.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import BeforeValidator, Field, TypeAdapter
 
 from musls_description.drone import Box, Drone
@@ -35,9 +37,14 @@ from musls_description.schema import (
     Vector3,
     spec,
 )
+from musls_description.shapes import AnyShape, inertia_of
 
 MAX_CABLES = 100
 """Drones of one system; the plants' arrays grow with the square of the joints of all."""
+
+
+_NO_BOX = Box(size_m=(1.0, 1.0, 1.0))
+"""Stands for a box that was not given."""
 
 
 @spec
@@ -46,31 +53,64 @@ class Load:
 
     Attributes:
         mass_kg: Mass (m_L).
+        shape: What it is, homogeneous: inertia and, if that is left out, box follow from it.
         inertia_kg_m2: Inertia about the centre of mass in the load frame (J_L), (3, 3); left out
-            for a point mass.
+            with a `shape`, and for a point mass.
         cable_attachments_m: Where the cables pull, one per cable, load frame (L_r_iL). Those of a
             rig whose cables say their own `ends` may be left out.
-        collision: Box that touches the ground.
+        collision: Box that touches the ground; by default the one around the `shape`.
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the load) [N s/m].
         point_mass: A mass in one point, which does not turn: all cables pull at its centre. For
             massless cables only.
     """
 
     mass_kg: Positive
+    shape: AnyShape | None = None
     inertia_kg_m2: LoadInertia = NO_INERTIA
     cable_attachments_m: Annotated[tuple[Vector3, ...], Field(max_length=MAX_CABLES)] = ()
-    collision: Box
+    collision: Box = _NO_BOX
     drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
     point_mass: bool = False
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
+        """Check what concerns more than one field, and complete what follows from the shape."""
+        if self.shape is not None:
+            self._complete(self.shape)
+        elif self.collision is _NO_BOX:
+            raise ValueError("collision is missing, or a shape from which it follows")
         if self.point_mass == (self.inertia_kg_m2 != NO_INERTIA):
-            raise ValueError("give one of inertia_kg_m2 (of a body) and point_mass: true")
+            raise ValueError(
+                "give one of shape (box, cylinder, rod or plate), inertia_kg_m2 and "
+                "point_mass: true"
+            )
         if self.point_mass and any(any(place) for place in self.cable_attachments_m):
             raise ValueError(
                 "the cable_attachments_m of a point mass are at its centre: [0, 0, 0] for each"
             )
+
+    def _complete(self, shape: AnyShape) -> None:
+        follows = inertia_of(shape, self.mass_kg)
+        given = np.array(self.inertia_kg_m2)
+        # A copy with another mass brings the old inertia along.
+        scaled = np.array(follows) * np.trace(given) / np.trace(follows)
+        if given.any() and not np.allclose(given, scaled, rtol=1e-9, atol=0.0):
+            raise ValueError("give either shape or inertia_kg_m2")
+        around = Box(size_m=shape.edges_m)
+        object.__setattr__(self, "inertia_kg_m2", follows)  # frozen
+        object.__setattr__(self, "_own_box", self.collision not in (_NO_BOX, around))
+        if self.collision is _NO_BOX:
+            object.__setattr__(self, "collision", around)
+
+    def as_written(self) -> dict[str, Any]:
+        """Fields as they were given, see `schema.to_data`: what follows is not written."""
+        written = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if self.shape is None:
+            del written["shape"]
+            return written
+        del written["inertia_kg_m2"]
+        if not vars(self)["_own_box"]:
+            del written["collision"]
+        return written
 
 
 @spec
@@ -113,7 +153,7 @@ class Cable:
         length_m: Length (l_ic).
         radius_m: Radius (r_ic).
         links: Number of rigid links (n_i), or of elastic segments.
-        joint: What acts in each joint of rigid links; by default nothing.
+        joint: Damping, stiffness and friction of each joint of rigid links; by default none.
         twist: "locked" as in the paper, "free" for a third axis (the load's vertical) in the joint
             at the load of rigid links.
         elastic: What it is made of, for elastic segments.
@@ -163,11 +203,11 @@ class RigSystem:
         name: Short name.
         description: One line for people.
         load: The load (a platform, a box); None where cables join drones and anchors only.
-        drones: May be none where there are anchors.
+        drones: The drones; an empty list is allowed where there are anchors.
         anchors: Bodies that do not move by themselves.
-        cables: Each joins two bodies.
-        winches: At ends of cables.
-        wheels: On bodies.
+        cables: The cables; each joins two bodies.
+        winches: Winches at ends of cables.
+        wheels: Wheels (pulleys) on bodies, over which cables run.
         ground_friction: Friction coefficient of load and drones on the ground.
     """
 

@@ -41,7 +41,8 @@ class Body:
 
     Attributes:
         name: "load", "cable_1/link_01", "drone_1", ...
-        parent: Index of the parent body, -1 for the load.
+        parent: Index of the parent body, -1 for the load (and for the first body of a loose piece,
+            which a simulation may part from the load).
         joint_in_parent_rotation: Joint frame in the parent's frame, (3, 3).
         joint_in_parent_position_m: Its origin in the parent's frame, (3,).
         joint_in_child_rotation: The same joint frame at zero angles in this body's frame, (3, 3).
@@ -53,7 +54,7 @@ class Body:
         stiffness_n_m_rad: Spring of the joint axes y and z.
         friction_n_m: Coulomb friction torque of the joint axes.
         axes: Axes of the joint in the order in which they turn: "yz" is a universal joint, "xyz"
-            turns about the cable's axis too, "" is the load's free joint.
+            turns about the cable's axis too, "" is a free joint.
     """
 
     name: str
@@ -69,6 +70,11 @@ class Body:
     stiffness_n_m_rad: float = 0.0
     friction_n_m: float = 0.0
     axes: str = "yz"
+
+    @property
+    def freedom(self) -> int:
+        """Number of the joint's coordinates: 6 of a free joint, else one for each axis."""
+        return len(self.axes) or 6
 
 
 @dataclass(frozen=True)
@@ -88,12 +94,12 @@ class Tree:
     @property
     def n_coordinates(self) -> int:
         """Degrees of freedom: 6 of the load, one for each axis of each joint."""
-        return 6 + sum(len(body.axes) for body in self.bodies)
+        return sum(body.freedom for body in self.bodies)
 
     @property
     def first_coordinate(self) -> NDArray[np.int64]:
         """Index of each body's first coordinate, (n_bodies,); the load's six come first."""
-        sizes = [6, *(len(body.axes) for body in self.bodies[1:])]
+        sizes = [body.freedom for body in self.bodies]
         return np.concatenate([[0], np.cumsum(sizes)[:-1]])
 
 

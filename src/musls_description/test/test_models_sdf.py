@@ -316,3 +316,44 @@ def test_gazebos_checker_finds_a_mistake(checker, tmp_path):
     said, complaints = checker(path)
     assert said != "Valid."
     assert complaints or "link_99" in said
+
+
+def canonical(element):
+    return ElementTree.canonicalize(ElementTree.tostring(element), strip_text=True)
+
+
+def merged(files, name):
+    """The recipe's world as libsdformat makes it of a merged include: the model's content."""
+    world = ElementTree.fromstring(files[f"{name}/recipe.sdf"]).find("world")
+    include = world.find("include")
+    assert (include.get("merge"), include.findtext("uri")) == ("true", f"model://{name}")
+    world.remove(include)
+    return [*world, *ElementTree.fromstring(files[f"{name}/model.sdf"]).find("model")]
+
+
+@pytest.mark.parametrize("drones", ["rigid", "motors"])
+def test_a_merged_model_folder_is_the_world(drones):
+    """Text by text, so that PX4 finds the topics of the world that `world_sdf` writes."""
+    system = load_system("x500_trio_unequal")
+    spawn = ground_spawn(system)
+    world = ElementTree.fromstring(models.world_sdf(system, spawn, drones=drones)).find("world")
+    files = models.include_files(system, spawn, drones=drones)
+    assert set(files) == {f"{system.name}/{f}" for f in ("model.sdf", "model.config", "recipe.sdf")}
+    assert list(map(canonical, merged(files, system.name))) == list(map(canonical, world))
+
+
+def test_a_lean_world_has_the_same_mechanics_and_sensors():
+    system = load_system("x500_trio")
+    spawn = ground_spawn(system)
+    full, lean = (
+        ElementTree.fromstring(models.world_sdf(system, spawn, lean=lean)).find("world")
+        for lean in (False, True)
+    )
+    for path in (".//joint", ".//inertial", ".//collision", ".//sensor", ".//model/plugin"):
+        texts = [list(map(canonical, world.findall(path))) for world in (full, lean)]
+        assert texts[0] == texts[1] and texts[0]
+    systems = {p.get("filename") for p in lean.findall("plugin")}
+    assert systems < {p.get("filename") for p in full.findall("plugin")}
+    assert {"gz-sim-physics-system", "gz-sim-imu-system"} <= systems
+    assert not lean.findall("model[@name='cable_1']//visual")
+    assert lean.findtext(".//plugin/dynamic_pose_hertz") == "10"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -27,12 +28,15 @@ EVENTS: Registry[Any] = Registry(
     "event",
     "musls.events",
     {
-        "cut": "musls_sim.failures:Cut",
+        "abort": "musls_sim.failures:Abort",
+        "attach": "musls_sim.hooks:Attach",
+        "cable_cut": "musls_sim.failures:CableCut",
         "drone_lost": "musls_sim.failures:DroneLost",
         "gust": "musls_sim.failures:Gust",
         "link_lost": "musls_sim.failures:LinkLost",
         "load_mass": "musls_sim.failures:LoadMassChange",
         "mocap_outage": "musls_sim.failures:MocapOutage",
+        "release": "musls_sim.hooks:Release",
     },
 )
 """Specifications by kind: classes made with `spec` that follow `EventSpec`."""
@@ -66,6 +70,7 @@ class Scene:
         estimator: What is known of the state; None where nobody estimates.
         links: Links of the drones to who guides them; None where there are none.
         thrust: Tilted rotors; None where there are none.
+        abort: Gives the mission up, told why; None for a mission that cannot be given up.
     """
 
     plant: Plant
@@ -75,6 +80,7 @@ class Scene:
     estimator: Estimator | None = None
     links: Links | None = None
     thrust: TiltedThrust | None = None
+    abort: Callable[[str], None] | None = None
 
     def check(self, change: Change) -> None:
         """Refuse a change that this cable model cannot make, before the flight.
@@ -84,6 +90,12 @@ class Scene:
         """
         if self.plant.cable_model not in change.cable_models:
             raise ConfigError(refusal(change, self.plant.cable_model))
+        able = getattr(self.plant, "changes", None)
+        if able is not None and not isinstance(change, able):
+            raise ConfigError(
+                f"{type(change).__name__}: physics.engine = gazebo cannot do this; choose "
+                "physics.engine: embedded"
+            )
 
     def apply(self, change: Change) -> None:
         """Change the system, see `Plant.apply`."""
@@ -97,8 +109,9 @@ class Scene:
 class EventSpec(Protocol):
     """What the session needs of an event.
 
-    An event may have a `name` by which others follow it, and a method `fits(scene)` that refuses,
-    before the flight, what this plant, estimator or autopilot cannot do.
+    An event may have a `name` by which others follow it, a method `fits(scene)` that refuses,
+    before the flight, what this plant, estimator or autopilot cannot do, and a method
+    `ready(scene)` that is asked in each period once the trigger has come: whether it can begin.
 
     Attributes:
         kind: Its kind.

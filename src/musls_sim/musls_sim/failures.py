@@ -167,18 +167,21 @@ class LoadMassChange(Lasting):
 
 
 @spec
-class Cut(Lasting):
+class CableCut(Lasting):
     """A cable is cut in one of its segments.
 
+    Elastic cables part in the segment, chains of rigid links at the lower end of the link, massless
+    cables are gone.
+
     Attributes:
-        kind: "cut".
+        kind: "cable_cut".
         name: By which other events can follow it.
         when: What triggers it.
         cable: Number of the cable, from 1.
         segment: Number of the segment, from 1 at the load (end 1 of the cable).
     """
 
-    kind: Literal["cut"] = "cut"
+    kind: Literal["cable_cut"] = "cable_cut"
     name: str | None = None
     when: When
     cable: One
@@ -247,3 +250,32 @@ class LinkLost:
         """See `EventSpec.end`."""
         assert scene.links is not None
         scene.links.restore(self.drone - 1)
+
+
+@spec
+class Abort(Lasting):
+    """A delivery is given up: the load comes back, or is landed where it is.
+
+    Attributes:
+        kind: "abort".
+        name: By which other events can follow it.
+        when: What triggers it.
+    """
+
+    kind: Literal["abort"] = "abort"
+    name: str | None = None
+    when: When
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+
+    def fits(self, scene: Scene) -> None:
+        """See `EventSpec`."""
+        if scene.abort is None:
+            raise ConfigError("events: abort: only mission.kind: delivery can be given up")
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        assert scene.abort is not None  # see `fits`
+        scene.abort("asked for")
+        return "asked for"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,8 +30,10 @@ from musls_description.strict_yaml import parse_yaml, read_text, shown
 from musls_description.system import AnySystem
 from musls_description.user_code import load_file
 from musls_sim.autopilots import AUTOPILOTS
+from musls_sim.contingency.spec import ContingencySpec
 from musls_sim.driving.spec import RigSpec, resolve_files
 from musls_sim.events import AnyEvent
+from musls_sim.formation_fit import fitting_formation
 from musls_sim.imperfections import Imperfections
 from musls_sim.physics import CONTROL_PERIOD_S, PhysicsSpec
 from musls_sim.plants import PLANTS
@@ -77,11 +80,13 @@ class AutopilotSpec:
         parameters: PX4 parameters by their PX4 names that differ from PX4's x500 defaults.
             MPC_THR_HOVER defaults to the throttle that carries the drone alone, as a pilot sets it.
         sensors: What a real PX4 measures; the built-in autopilot goes by `estimation` instead.
+        flight_log: Whether a real PX4 writes its own flight log, kept as px4/drone_i.ulg.
     """
 
     kind: Annotated[str, AfterValidator(_autopilot_kind), NameIn(AUTOPILOTS)] = "builtin"
     parameters: Annotated[dict[str, Finite], _Px4Parameters()] = Field(default_factory=dict)
     sensors: Px4SensorSpec = Field(default_factory=Px4SensorSpec)
+    flight_log: bool = False
 
 
 @spec
@@ -122,23 +127,25 @@ class Scenario:
 
     Attributes:
         name: Short name, also of the output folder.
-        description: One line for people.
+        description: What it is for, in one line.
         system: Load, drones, cables.
         extensions: Python files that are run first: they register trajectories, controllers,
             plants or events of one's own.
         start: How the flight starts: "ground", "air", or a state.
-        formation: Places of the drones around the load.
-        mission: What is flown.
-        controller: From the load's reference to commands for the drones.
+        formation: Places of the drones around the load; what a file leaves out follows from the
+            system.
+        mission: What is flown: trajectories of the load, one after the other.
+        controller: What turns the reference of the load into commands for the drones.
         autopilot: Flight stack of the drones.
         estimation: What the drones know of their state; a real PX4 estimates it by itself.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
         events: What happens to the system during the flight.
         imperfections: Faults of the drones and of their links, or the file that has them.
-        rig: What anchors and winches do in time.
-        wind: Moving air.
-        physics: How it is stepped.
-        limits: What the flight must keep to.
+        rig: Motion of anchors and winches over time, of a rig.
+        wind: Mean wind and gusts.
+        physics: Step size of the physics and other numerical settings.
+        limits: Limits that the flight must keep, such as the distance between drones.
+        contingency: What the formation does when it has lost a drone; left out for nothing.
         recording: What is recorded.
         seed: Seed of all noise; the same seed gives the same run bit for bit.
     """
@@ -160,6 +167,7 @@ class Scenario:
     wind: WindSpec = Field(default_factory=WindSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
     limits: LimitsSpec = Field(default_factory=LimitsSpec)
+    contingency: ContingencySpec | None = None
     recording: RecordingSpec = Field(default_factory=RecordingSpec)
     seed: Annotated[int, Field(ge=0, lt=2**64), Number] = 0
 
@@ -213,7 +221,19 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
         change.apply(data)
     for extension in _texts(data.get("extensions")):
         load_file(extension)
-    return build(Scenario, data, str(path), sources=Sources(files, changes))
+    scenario = build(Scenario, data, str(path), sources=Sources(files, changes))
+    return _with_formation(scenario, data.get("formation"))
+
+
+def _with_formation(scenario: Scenario, given: Any) -> Scenario:
+    """Complete the formation from the system; a result's scenario says it in full."""
+    system = scenario.system.formation
+    given = given if isinstance(given, Mapping) else {}
+    whole = given.get("places_m") is not None or {f.name for f in fields(Cone)} <= set(given)
+    if system is None or whole or scenario.mission.duration_s is not None:
+        return scenario
+    kept = {key: getattr(scenario.formation, key) for key in given}
+    return replace(scenario, formation=fitting_formation(system, kept))
 
 
 def _names_imperfections(override: str) -> bool:

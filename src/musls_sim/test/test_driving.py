@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from rosbags.rosbag2 import Writer
+from rosbags.typesys import Stores, get_typestore
 
 from musls_description.errors import ConfigError
 from musls_sim.driving.motion import Signal, path_motion
@@ -51,6 +53,26 @@ def test_a_recording_is_a_spline_with_exact_accelerations(tmp_path):
     file.write_text("t,x\n1,2\n")
     with pytest.raises(ConfigError, match=r"way\.csv: needs the columns time_s"):
         path_motion(AnchorRecording(file=str(file)), (0, 0, 0))
+
+
+def test_a_recording_may_be_a_bag(tmp_path):
+    """The first pose is at time 0, whatever the clock of the bag."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    make = {name.split("/")[-1]: kind for name, kind in store.types.items() if "/msg/" in name}
+    kind = "geometry_msgs/msg/PoseStamped"
+    with Writer(tmp_path / "bag", version=9) as writer:
+        there = writer.add_connection("/drone_2/pose", kind, typestore=store)
+        for k in range(101):
+            stamp = make["Time"](sec=1_700_000_000 + k // 50, nanosec=k % 50 * 20_000_000)
+            point = make["Point"](x=np.sin(0.02 * k), y=2.0, z=0.02 * k)
+            pose = make["Pose"](position=point, orientation=make["Quaternion"](0.0, 0.0, 0.0, 1.0))
+            message = make["PoseStamped"](make["Header"](stamp=stamp, frame_id="world"), pose)
+            writer.write(there, k * 20_000_000, store.serialize_cdr(message, kind))
+    drive = AnchorRecording(file=str(tmp_path), body="drone_2")  # the result folder round the bag
+    (row,) = path_motion(drive, (0, 0, 0)).ends(np.array([0.703, 1.0]))
+    assert row[0, :3] == pytest.approx([np.sin(0.703), 2.0, 0.703], abs=1e-7)
+    with pytest.raises(ConfigError, match="body must be one of drone_2, not 'load'"):
+        path_motion(AnchorRecording(file=str(tmp_path), body="load"), (0, 0, 0))
 
 
 def test_a_signal_is_averaged_exactly_over_ramps_jumps_and_holds():

@@ -292,13 +292,13 @@ def hold(cable_model, **events):
 
 def test_a_scenario_cuts_a_cable_and_the_audit_closes():
     """The event happens, the cable's load end hangs on nothing, the others take the weight."""
-    session = hold("elastic", kind="cut", when={"time_s": 0.1}, cable=2)
+    session = hold("elastic", kind="cable_cut", when={"time_s": 0.1}, cable=2)
     with session:
         session.advance(24)
         before = session.state.tension_n.copy()
         session.advance(26)
         record = session.events.happened[-1]
-        assert (record.kind, record.what) == ("cut", "cable_2: cut in segment 1")
+        assert (record.kind, record.what) == ("cable_cut", "cable_2: cut in segment 1")
         assert record.time_s == pytest.approx(0.1)
         plant = session.plant
         links = session.scenario.system.cables[1].links
@@ -332,12 +332,12 @@ def test_a_session_tells_of_a_cable_that_breaks():
 @pytest.mark.parametrize(
     ("model", "event", "named"),
     [
-        ("rigid_links", {"cable": 1}, "choose cable_model: elastic"),
+        ("rigid_links", {"cable": 1, "segment": 99}, "segment 99, but cable 1 has"),
         ("elastic", {"cable": 4}, "cable 4, but there are 3"),
         ("elastic", {"cable": 1, "segment": 99}, "segment 99, but cable 1 has"),
     ],
 )
 def test_events_that_cannot_be_are_refused_before_the_flight(model, event, named):
     with pytest.raises(ConfigError, match=named) as caught:
-        hold(model, kind="cut", when={"time_s": 1.0}, **event)
+        hold(model, kind="cable_cut", when={"time_s": 1.0}, **event)
     assert "\n" not in str(caught.value)

@@ -56,7 +56,7 @@ def test_hanging_start_is_an_equilibrium_of_the_elastic_cables(name):
     assert plant.refined_periods == 0
 
 
-@pytest.mark.parametrize("segments", [1, 4, 40])
+@pytest.mark.parametrize("segments", [1, 4, 200])
 def test_hanging_start_rests_with_any_number_of_segments(segments):
     plant, _, _ = hovering(load_system("x500_trio"), segments=segments)
     assert accelerations(plant) < 1e-6 * G

@@ -1,5 +1,7 @@
 """Winches on elastic cables against closed forms."""
 
+import itertools
+
 import numpy as np
 import pytest
 from elastic_rigs import G, Y, anchor, hanging_rig, point_mass, run, straight
@@ -304,3 +306,32 @@ def test_the_drum_turns_its_body_against_it():
     expected = 0.5 / (5e-3 * (1.0 - 5e-3 / whole)) * 0.05
     assert spin == pytest.approx(expected, rel=0.05)
     assert omega == pytest.approx(-5e-3 / whole * spin, rel=0.1)
+
+
+def test_a_drum_keeps_the_stretch_of_what_it_winds():
+    """Wound under T1: r phi / (1 + T1 / EA) of free length; off again under T2: all of it."""
+    ea, angle, radius = 1e3, 2.0, 0.1
+    rig = drum(radius=radius, ea=ea, by_rate=True, keeps_stretch=True)
+    rig.cables[0].damping_n_s = 100.0
+    engine = Engine(rig)
+    start, turns = engine.length_m(0), np.sin(np.linspace(0.0, np.pi, 501)) * angle * np.pi / 4.0
+    for begin, end in itertools.pairwise(turns):
+        engine.feed[0] = -begin, -end  # phi within 2 s
+        engine.step()
+    wound = start - engine.length_m(0)
+    assert wound == pytest.approx(radius * angle / (1.0 + G / ea), rel=1e-4)
+    engine.wrench_enu[1, 5] = -3.0 * G
+    engine.feed[:] = 0.0
+    run(engine, 4.0)
+    assert engine.tensions_n(0)[0] == pytest.approx(4.0 * G, rel=1e-3)
+    assert start - engine.length_m(0) == pytest.approx(wound, abs=1e-12)
+    for begin, end in itertools.pairwise(turns):
+        engine.feed[0] = begin, end
+        engine.step()
+    engine.feed[:] = 0.0
+    engine.step()
+    assert engine.length_m(0) == pytest.approx(start, abs=1e-9)
+    # Below the strain of what it was wound with at first, the drum gives what lay on it: r phi.
+    engine.feed[:] = 1.0
+    run(engine, 1.0)
+    assert engine.length_m(0) == pytest.approx(start + radius, abs=1e-9)

@@ -19,7 +19,7 @@ from musls_sim.px4_stand_in.guidance import stand_in_session
 from musls_sim.px4_stand_in.lockstep import Lockstep
 from musls_sim.px4_stand_in.state_messages import StateMessages
 from musls_sim.recording import BagRecorder
-from musls_sim.recording.messages import pose_stamped, serialize, stamp, string
+from musls_sim.recording.messages import pose_stamped, serialize, stamp, string, wrench_stamped
 from musls_sim.recording.received import ClockHistory, ReceivedBag, stamp_ns
 from musls_sim.scenario import load_scenario
 
@@ -256,3 +256,19 @@ def test_a_received_bag_is_sorted_and_begins_with_the_mission(hold, tmp_path):
     assert set(times) == {tick * 20_000_000 for tick in range(450, 1000)}
     late = times.index(502 * 20_000_000)  # older than what was kept for sorting
     assert np.all(np.diff(times[:late]) > 0)
+
+
+def test_what_a_received_bag_lacks_is_counted(hold, tmp_path):
+    """Topics that are published together are there together, or something was lost."""
+    bag = ReceivedBag(tmp_path / "bag", hold.system)
+    bag.begin(0)
+    force = serialize(wrench_stamped(stamp(0, 0), "cable_1/load_end", np.zeros(3)))
+    for tick in range(100):
+        time_ns = tick * 20_000_000
+        if tick % 25 != 10:
+            bag.add("/load/pose", pose_at(time_ns))
+        bag.add("/drone_1/pose", pose_at(time_ns))
+        for _ in range(1 if tick in (40, 99) else 2):  # the last time may be cut
+            bag.add("/cable_1/tension", force, time_ns)
+    bag.close()
+    assert bag.lost == {"/load/pose": 4, "/cable_1/tension": 1}

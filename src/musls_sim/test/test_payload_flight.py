@@ -87,6 +87,18 @@ def test_the_formation_spreads_the_drones_and_minimum_norm_does_not():
 
     assert distance("formation") == pytest.approx(np.sqrt(3.0), abs=0.03)
     assert distance("min_norm") < 0.6
+    assert distance("qp, apart_m: 1.2") == pytest.approx(1.2, abs=0.02)
+
+
+def test_what_the_drones_cannot_keep_is_an_event_once():
+    """Four metres between drones on cables of 2.5 m: minimum norm instead."""
+    chosen = scenario(
+        "circle_payload", "controller.allocation=qp", "controller.apart_m=6", "cable_model=massless"
+    )
+    with Session(chosen) as session:
+        session.advance(100)
+        told = [e for e in session.events.happened if e.kind == "allocation_infeasible"]
+    assert len(told) == 1 and "6.00 m apart" in told[0].what
 
 
 def test_direct_output_does_not_fly_real_px4s(tmp_path):

@@ -12,6 +12,7 @@ from px4_helpers import HOP, HURRY, SHIPPED, px4_flight
 from musls_description.errors import ConfigError
 from musls_sim.px4.errors import Px4Error
 from musls_sim.px4.install import find_px4
+from musls_sim.px4.instances import SOCKET_FILE
 from musls_sim.scenario import load_scenario
 
 try:
@@ -57,9 +58,17 @@ def test_a_failed_preflight_check_is_told(tmp_path):
 
 
 def test_a_parameter_that_this_px4_does_not_know(tmp_path):
-    run = px4_flight(tmp_path, "solo", "autopilot.parameters.NO_SUCH_THING=3")
-    with pytest.raises(ConfigError, match=r"autopilot\.parameters\.NO_SUCH_THING: this PX4 has no"):
-        run.run()
+    """Before anything starts: the names are read from the program."""
+    with pytest.raises(ConfigError, match=r"NO_SUCH_THING: PX4 v1\..* \(/.*\) has no such"):
+        px4_flight(tmp_path, "solo", "autopilot.parameters.NO_SUCH_THING=3")
+
+
+def test_a_flight_log_is_written_where_asked_for_and_no_socket_stays(tmp_path):
+    run = px4_flight(tmp_path, "solo", *HURRY, "autopilot.flight_log=true")
+    assert run.run().landed
+    assert (tmp_path / "logs" / "drone_1.ulg").read_bytes()[:4] == b"ULog"
+    number = int((tmp_path / "logs" / "drone_1.log").read_text().split("instance: ")[1].split()[0])
+    assert not os.path.exists(SOCKET_FILE.format(number))
 
 
 @pytest.mark.parametrize(
@@ -113,3 +122,55 @@ def test_two_runs_side_by_side(tmp_path):
     for run in runs:
         run.join()
     assert [run.exitcode for run in runs] == [0, 0]
+
+
+@pytest.mark.slow
+def test_a_lost_link_is_px4s_own_affair(tmp_path):
+    """COM_OBL_RC_ACT 4: it lands by itself; the simulation goes on."""
+    lost = "events=[{kind: link_lost, drone: 1, when: {stage: form_up, after_s: 0.5}}]"
+    lands = "autopilot.parameters.COM_OBL_RC_ACT=4"
+    run = px4_flight(tmp_path, "solo", *HURRY, lost, lands, "mission.form_up_s=12")
+    heights, armed = [], []
+
+    def watch(time_s, session):
+        heights.append(session.state.position_enu_m[1, 2])
+        armed.append(bool(session.parts.autopilot.armed[0]))
+
+    run.observe_with(Look(watch))
+    with run:
+        begun = None
+        while run.time_s < 40.0 and (begun is None or run.time_s - begun < 12.0):
+            run.advance(10)
+            if begun is None and run.events.happened:
+                begun = run.time_s
+    k = round(begun / run.plant.period_s)
+    assert heights[k] > 0.6  # it flew
+    assert heights[-1] < 0.3 and not armed[-1]  # it is down, and disarmed, while the plan goes on
+    assert run.stage == "form_up"
+
+
+@pytest.mark.slow
+def test_three_px4s_set_down_what_four_carried(tmp_path):
+    scenario = load_scenario(
+        SHIPPED / "quad_survives.yaml",
+        [
+            *HOP,
+            "system.cables.links=4",
+            "autopilot.parameters.SDLOG_BACKEND=0",
+            "mission.stages=[{kind: hold, duration_s: 3, position_m: [0, 0, 1]}]",
+            "events=[{kind: drone_lost, drone: 1, when: {stage: hold, after_s: 1}}]",
+        ],
+    )
+    run = session_with_bag(scenario, tmp_path / "bag", autopilot_logs=tmp_path / "logs")
+    sinks = []
+
+    def watch(time_s, session):
+        if session.stage in ("reform", "lower"):
+            sinks.append(-session.state.velocity_enu_m_s[0, 2])
+
+    run.observe_with(Look(watch))
+    assert run.run().landed
+    assert [e.kind for e in run.events.happened if e.kind == "drone_given_up"] == ["drone_given_up"]
+    assert max(sinks) < 0.5
+    assert run.max_tension_n.max() < 60.0
+    assert run.separation.closest.tips_m > 0.0

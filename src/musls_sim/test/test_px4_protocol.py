@@ -153,7 +153,7 @@ def test_trouble_ends_the_flight_in_its_own_words(tmp_path, peer, monkeypatch, b
 
 def test_unknown_parameter_is_named(tmp_path, peer):
     run = px4_flight(tmp_path, "solo", "autopilot.parameters.NO_SUCH_THING=3")
-    with pytest.raises(ConfigError, match=r"autopilot\.parameters\.NO_SUCH_THING: this PX4 has no"):
+    with pytest.raises(ConfigError, match=r"NO_SUCH_THING: PX4 .* has no such"):
         run.run()
 
 

@@ -243,13 +243,13 @@ def test_start_shapes(tmp_path):
 def test_cuts_and_breaks_are_told_with_segments_counted_from_end_1(tmp_path):
     data = parse_yaml(SWING, "text")
     data["system"]["cables"][1]["elastic"]["break_force_n"] = 9.0
-    cut = {"kind": "cut", "when": {"time_s": 0.1}, "cable": 1, "segment": 8}
+    cut = {"kind": "cable_cut", "when": {"time_s": 0.1}, "cable": 1, "segment": 8}
     with Session(scenario(tmp_path, to_yaml(data), events=[cut])) as session:
         assert session.state.tension_n.max() < 9.0
         session.advance(150)
         happened = session.events.happened
         # The load hangs on the second cable alone, which is too much for it.
-        assert [event.kind for event in happened] == ["cut", "cable_broken"]
+        assert [event.kind for event in happened] == ["cable_cut", "cable_broken"]
         assert happened[1].what.startswith("cable_2: segment")
         middle = session.plant.cable_nodes_enu_m(0)
         steps = np.linalg.norm(np.diff(middle, axis=0), axis=1)

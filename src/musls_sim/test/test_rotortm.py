@@ -8,6 +8,7 @@ import pytest
 from musls_control.formation import Cone
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
+from musls_description.rotations import matrix_to_body
 from musls_sim.scenario import load_scenario
 from musls_sim.sensors.estimation import Truth
 from musls_sim.session.session import Session
@@ -68,6 +69,64 @@ def test_position_error_is_at_most_the_papers(links, path):
 def test_the_first_seconds_of_the_slalom(links):
     """The part that accelerates first, at the paper's error of the whole flight."""
     assert position_error_m(scenario_of(links, "slalom20"), 3.0) <= PAPER_M[links][1]
+
+
+def errors_of(scenario):
+    """Errors of the load in the stage: position [m] and rotation, small, about its axes [rad]."""
+    stage, begin_s = scenario.mission.stages[0], scenario.mission.settle_s
+    far, turned = [], []
+    with Session(scenario) as session:
+        while session.time_s < begin_s + stage.duration_s:
+            session.advance(1)
+            if session.time_s < begin_s:
+                continue
+            reference = session.reference
+            far.append(session.state.position_enu_m[0] - reference.position_enu_m)
+            turn = reference.rotation.T @ matrix_to_body(session.state.orientation_wxyz[0]).T
+            skew = 0.5 * (turn - turn.T)
+            turned.append([skew[2, 1], skew[0, 2], skew[1, 0]])
+    return np.array(far), np.array(turned)
+
+
+@pytest.mark.slow
+def test_laps_of_the_circle_err_as_table_v():
+    """The paper has 0.0699, 0.0716 and 0.0140 m in simulation, for laps it does not count."""
+    far, _ = errors_of(load_scenario(SHIPPED / "rotortm_cables_laps.yaml"))
+    x, y, z = np.sqrt((far**2).mean(axis=0))
+    assert 0.05 <= x <= 0.10 and 0.05 <= y <= 0.10
+    assert abs(x - y) < 0.1 * x
+    assert z < 0.015
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("axis", range(3))
+def test_rotation_to_and_fro_errs_less_than_in_table_vi(axis):
+    """1.992, 1.206 and 5.837 deg in the paper, amplitudes and period are in a figure alone."""
+    rotation = [0.0, 0.0, 0.0]
+    rotation[axis] = 0.2
+    key = f"mission.stages.0.rotation_rad={rotation}"
+    scenario = load_scenario(SHIPPED / "rotortm_cables_rotation.yaml", [key])
+    _, turned = errors_of(scenario)
+    errors_deg = np.degrees(np.sqrt((turned**2).mean(axis=0)))
+    assert errors_deg.argmax() == axis
+    assert (0.3, 0.3, 0.9)[axis] < errors_deg[axis] < 7.0
+
+
+def test_the_poked_load_of_figure_16_snaps_taut_and_settles():
+    """Cable 2 is slack by 24 mm; it takes up at its length, and the load comes to its place."""
+    scenario = load_scenario(SHIPPED / "rotortm_poke.yaml", ["mission.stages.0.duration_s=5"])
+    with Session(scenario) as session:
+        assert session.state.tension_n[1, 0] == 0.0
+        farthest = 0.0
+        while not session.finished:
+            session.advance(5)
+            far = session.state.position_enu_m[0] - [0.22, 0.0, 0.5]
+            farthest = max(farthest, np.linalg.norm(far))
+        (taut,) = [e for e in session.events.happened if e.what.startswith("cable_2: ")]
+        assert taut.kind == "cable_taut" and 0.02 < taut.time_s < 0.3
+        assert farthest < 0.1  # it begins 92 mm away
+        assert np.linalg.norm(far) < 0.002
+        assert session.state.tension_n.min() > 0.3
 
 
 def test_noise_of_the_truth_has_its_size_and_keeps_quaternions_unit():

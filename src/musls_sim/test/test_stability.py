@@ -308,7 +308,8 @@ def test_a_step_is_judged_by_tension_and_joint_rate():
 
     def verdict(peak=peak, limit=limit, rates=rates, before=None, made_j=1.0):
         before = rates if before is None else before
-        return judge_step(peak, limit, rates, before, 10.0, made_j, 0.5)
+        parents, first = np.array([-1, 0]), np.array([0, 6, 20])  # the load and one chain
+        return judge_step(peak, limit, rates, before, 10.0, made_j, 0.5, parents, first)
 
     assert verdict() == OK
     assert verdict(limit=np.array([4.0, 4.9])) == TOO_COARSE

@@ -20,8 +20,15 @@ from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation, Slerp
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack
-from musls_analysis.replay.cable_models import CHAIN
-from musls_analysis.replay.parameters import Parameter, Setup, parameters, put_all
+from musls_analysis.replay.cable_models import CHAIN, ELASTIC
+from musls_analysis.replay.parameters import (
+    OF_ELASTIC,
+    OF_LINKS,
+    Parameter,
+    Setup,
+    parameters,
+    put_all,
+)
 from musls_analysis.replay.replay import Replay, ReplayResult
 from musls_analysis.replay.statistics import Uncertainty, uncertainty
 from musls_description.errors import ConfigError
@@ -112,6 +119,7 @@ def fit(
         ConfigError: Unknown parameter, bad bounds, too few samples, or a replay that failed.
     """
     setup = Setup(system, replace(replay.spec, physics_step_s=CONTROL_PERIOD_S))
+    _check_model(spec)
     chosen = _with_bounds(parameters(spec.names, setup), spec.bounds)
     start = np.array([_inside(p, p.read(setup)) for p in chosen])
     problem = _Problem(replay, setup, tuple(p.name for p in chosen), spec.cable_model)
@@ -142,6 +150,14 @@ def fit(
         _in_units(found.jac, found.fun, chosen, value, free),
         before, after, fitted, solver.replays + 2, found.status > 0, problem.samples.size,
     )  # fmt: skip
+
+
+def _check_model(spec: FitSpec) -> None:
+    elastic = spec.cable_model.startswith(ELASTIC)
+    for name in spec.names:
+        if name in (OF_LINKS if elastic else OF_ELASTIC):
+            of = "cables of links: --cable-model chain" if elastic else "--cable-model elastic"
+            raise ConfigError(f"'{name}' does nothing in {spec.cable_model}; it belongs to {of}")
 
 
 def _with_bounds(

@@ -18,8 +18,15 @@ from musls_description.drone import Drone
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
 from musls_description.system import Cable, SlungLoadSystem
+from musls_sim.plants.elastic.line import line_of
 
 AXES = "xyz"
+
+OF_ELASTIC = ("ea", "axial_damping")
+"""What only elastic cables have."""
+
+OF_LINKS = ("damping", "stiffness", "friction")
+"""What only cables of links have."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,8 @@ GROUPS = {
     "damping": "viscous damping of the cables' joints [N m s/rad]",
     "stiffness": "spring of the cables' joints [N m/rad]",
     "friction": "Coulomb friction of the cables' joints [N m]",
+    "ea": "axial stiffness of elastic cables [N]",
+    "axial_damping": "axial damping of elastic cables, force per rate of strain [N s]",
     "length": "length of the cables, length_1 of one [m]",
     "rope_mass": "mass of the cables [kg]",
     "attachment": "cable's end on the drone, in its frame, x y z; attachment_1 of one [m]",
@@ -120,6 +129,7 @@ def _all(setup: Setup) -> dict[str, Parameter]:
     n = range(setup.system.n_drones)
     made = [
         *_joint_parameters(),
+        *_line_parameters(),
         _cable_parameter("length", "length_m", (0.9, 1.1), 0.02, n, setup),
         *(_cable_parameter(f"length_{i + 1}", "length_m", (0.9, 1.1), 0.02, [i], setup) for i in n),
         _cable_parameter("rope_mass", "mass_kg", (0.1, 10.0), 0.3, n, setup, log=True),
@@ -201,6 +211,31 @@ def _joint_parameters() -> list[Parameter]:
         make("damping", "N m s/rad", 1e-5, 0.1),
         make("stiffness", "N m/rad", 1e-4, 1.0),
         make("friction", "N m", 1e-6, 0.02),
+    ]
+
+
+def _line_parameters() -> list[Parameter]:
+    """Material of elastic cables; all cables get the same."""
+
+    def make(name: str, unit: str, lower: float, upper: float, field: str) -> Parameter:
+        def read(at: Setup) -> float:
+            lines = (line_of(cable.elastic) for cable in at.system.cables)
+            return float(np.mean([getattr(line, field) for line in lines]))
+
+        def put(at: Setup, value: float) -> Setup:
+            def change(cable: Cable) -> Cable:
+                if field == "ea_n" and cable.elastic.law is not None:
+                    raise ConfigError("ea cannot be fitted to cables with a table (elastic.law)")
+                line = dataclasses.replace(cable.elastic, **{field: value})
+                return dataclasses.replace(cable, elastic=line)
+
+            return _with_cables(at, change, range(at.system.n_drones))
+
+        return Parameter(name, unit, lower, upper, 0.5, read, put, log=True)
+
+    return [
+        make("ea", "N", 1e2, 1e6, "ea_n"),
+        make("axial_damping", "N s", 0.1, 1e5, "damping_n_s"),
     ]
 
 

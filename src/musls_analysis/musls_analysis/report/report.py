@@ -145,6 +145,9 @@ def _run_rows(
     rows = [("Recorded", f"{number(recording.end_s - recording.start_s)} s")]
     if flown.seed is not None:
         rows.append(("Seed", str(flown.seed)))
+    versions = summary.get("versions", {})
+    if "px4" in versions:
+        rows.append(("Autopilot", f"PX4 {versions['px4']}, {versions['px4_binary']}"))
     shown = (
         ("sim_time_s", "Simulated time", 1.0, "s"),
         ("wall_time_s", "Wall time of the flight", 1.0, "s"),
@@ -163,6 +166,28 @@ def _run_rows(
         if len(set(values)) == 1:
             values = values[:1]
         rows.append((name, ", ".join(number(scale * v) for v in values) + f" {unit}".rstrip()))
+    return [*rows, *_flight_rows(summary)]
+
+
+MOST_EVENTS = 20
+"""Shown in the report; cables that jerk in wind would fill it."""
+
+
+def _flight_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How close the drones came, what was expected before the flight, and what happened."""
+    rows = []
+    if (closest := summary.get("separation")) is not None:
+        (i, j), apart = closest["pair"], closest["tips_m"]
+        rows.append((
+            "Closest drones",
+            f"{i} and {j} at {number(closest['time_s'])} s: rotor tips {number(apart)} m apart, "
+            f"centres {number(closest['centres_m'])} m",
+        ))  # fmt: skip
+    if (check := summary.get("check")) is not None:
+        rows.append(("Expected before the flight", check["sentence"]))
+    for event in (summary.get("events") or ())[:MOST_EVENTS]:
+        kind = event["kind"].replace("_", " ")
+        rows.append((f"{kind} at {event['time_s']:.2f} s", event["what"]))
     return rows
 
 

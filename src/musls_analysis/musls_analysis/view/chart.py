@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from musls_analysis.comparison.errors import error_track, translational_error_m
+from musls_analysis.figures.events import EVENT, MOST
 from musls_analysis.figures.stages import BAND
 from musls_analysis.figures.style import FAINT, GRID, INK, colour, label
 from musls_analysis.recordings.recording import Stage
@@ -44,11 +45,13 @@ class Strip:
         title: Quantity and unit.
         series: Lines.
         stages: Bands behind them, in the times shown.
+        events: Times and kinds of what happened, marked.
     """
 
     title: str
     series: Sequence[Series]
     stages: Sequence[Stage] = field(default=())
+    events: Sequence[tuple[float, str]] = field(default=())
 
 
 def differences(subjects: Sequence[Subject]) -> list[Series]:
@@ -88,6 +91,17 @@ def tensions(subject: Subject) -> list[Series]:
     ]
 
 
+def events_of(subject: Subject) -> list[tuple[float, str]]:
+    """Times, in those shown, and kinds of what happened; the first `MOST` of each kind."""
+    counts: dict[str, int] = {}
+    events = []
+    for event in subject.recording.events:
+        counts[event.kind] = counts.get(event.kind, 0) + 1
+        if event.what != "over" and counts[event.kind] <= MOST:
+            events.append((event.time_s + subject.shift_s, event.kind))
+    return events
+
+
 def strip_of(subjects: Sequence[Subject], stages: Sequence[Stage]) -> Strip | None:
     """Choose what the strip shows.
 
@@ -100,7 +114,7 @@ def strip_of(subjects: Sequence[Subject], stages: Sequence[Stage]) -> Strip | No
         series, title = tensions(subjects[0]), "tension at the load [N]"
     else:
         series, title = setpoint_errors(subjects[0]), "distance to the set-point [m]"
-    return Strip(title, series, stages) if series else None
+    return Strip(title, series, stages, events_of(subjects[0])) if series else None
 
 
 class StripPlot:
@@ -146,6 +160,7 @@ class StripPlot:
             canvas.line(np.array([[x, bottom], [x, bottom + 3.0]]), INK, 0.8)
             canvas.text(x, bottom + 15.0, f"{time_s:g}", 11.0, INK, align="center")
         canvas.text(right, bottom + 29.0, "time [s]", 11.0, INK, align="right")
+        self._marks(canvas)
         x = left + canvas.text(left, bottom + 29.0, self.strip.title, 11.0, INK, bold=True) + 16.0
         for series, mask in zip(self.strip.series, self._inside, strict=True):
             canvas.line(
@@ -166,6 +181,19 @@ class StripPlot:
                 ring = 3.2 * np.stack([np.cos(_RING), np.sin(_RING)], axis=-1)
                 at = self.place(np.array(time_s), np.array(value))
                 canvas.polygon(at + ring, colour(series.name), "white", 1.0)
+
+    def _marks(self, canvas: Canvas) -> None:
+        """A line at each event, its kind beside it where there is room."""
+        _, top, right, bottom = self.box
+        free = -np.inf
+        for time_s, kind in self.strip.events:
+            if not self.window_s[0] <= time_s <= self.window_s[1]:
+                continue
+            x = float(self.place(np.array(time_s), np.array(0.0))[0])
+            canvas.line(np.array([[x, top], [x, bottom]]), EVENT, 1.0)
+            name = kind.replace("_", " ")
+            if free < x < right - 6.0 * len(name):
+                free = x + 6.0 + canvas.text(x + 3.0, top + 10.0, name, 10.5, EVENT)
 
     def _bands(self, canvas: Canvas) -> None:
         """A band for every second stage, names where they fit."""

@@ -21,6 +21,7 @@ from musls_analysis.view.legend import draw_names, draw_tension_bar
 from musls_analysis.view.sampled import Sampled, sample
 from musls_analysis.view.subject import Subject
 from musls_analysis.view.tension_scale import has_tension, tension_scale
+from musls_analysis.view.wheels import wheel_pieces, wheel_rims
 
 WIDTH_PX, HEIGHT_PX = 960, 640
 """Layout; a scale makes larger pictures of it."""
@@ -80,6 +81,7 @@ class Picture:
         self._subjects = list(subjects)
         self._options = options or PictureOptions()
         self._shapes = [(s.boxes(), s.drone_shapes()) for s in subjects]
+        self._wheels = [wheel_rims(s) for s in subjects]
         coloured = next((s for s in subjects if has_tension(s)), None)
         self._scale = tension_scale(coloured, window_s) if coloured else None
         self._looks = [
@@ -179,6 +181,9 @@ class Picture:
         for i, (its, look) in enumerate(zip(sampled, self._looks, strict=True)):
             boxes, drones = self._shapes[i]
             for body, position, q in _poses(its):
+                if body in self._wheels[i]:
+                    rims = self._wheels[i][body]
+                    yield from wheel_pieces(self.camera, rims, position, q, look.alpha)
                 if body in boxes:
                     yield from bodies.box_pieces(self.camera, boxes[body], position, q, body, look)
                 elif body in drones:

@@ -35,6 +35,9 @@ def layout(subjects: Sequence[Subject]) -> rrb.Blueprint:
     if coloured:
         bottom = [left[1], rrb.Spatial2DView(origin="/legend", name="cable tension")]
         left[1] = rrb.Horizontal(*bottom)
+    if subjects[0].recording.events:
+        left.append(rrb.TextLogView(origin="/events", name="events"))
+        shares.append(1)
     column = rrb.Vertical(*left, row_shares=shares)
     parts = [column]
     if plots:

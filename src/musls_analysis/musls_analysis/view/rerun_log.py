@@ -2,8 +2,8 @@
 
 Entities: `run/...` the first recording, `with/...` the one laid over it, each with `load`,
 `drone_1`, ..., `cable_1`, ..., `setpoint/...`, `trail/...`; the plots `tension/...`, `error/...`,
-`difference/...`; `phase` and `legend`. All lie on the time line `time`, in the first recording's
-seconds.
+`difference/...`; `phase`, `events` and `legend`. All lie on the time line `time`, in the first
+recording's seconds.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from musls_analysis.view.chart import Series, differences, setpoint_errors, tens
 from musls_analysis.view.film import whole_file
 from musls_analysis.view.legend import draw_tension_bar
 from musls_analysis.view.rerun_layout import layout
-from musls_analysis.view.rerun_shapes import log_drone, log_load, rgba
+from musls_analysis.view.rerun_shapes import log_drone, log_load, log_wheels, rgba
 from musls_analysis.view.sampled import sample
 from musls_analysis.view.subject import Subject
 from musls_analysis.view.tension_scale import has_tension, tension_scale
+from musls_analysis.view.wheels import wheel_rims
 from musls_description.errors import MuslsError
 
 if TYPE_CHECKING:
@@ -142,12 +143,13 @@ def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
             stream.log("legend", rr.Image(canvas.rgb()), static=True)
     _log_plots(stream, subjects)
     _log_phases(stream, subjects)
+    _log_events(stream, subjects[0])
 
 
 def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
     import rerun as rr
 
-    boxes, drones = subject.boxes(), subject.drone_shapes()
+    boxes, drones, wheels = subject.boxes(), subject.drone_shapes(), wheel_rims(subject)
     recording = subject.recording
     for part, tracks in (("", recording.bodies), ("setpoint/", recording.setpoints)):
         if part and look.second:
@@ -160,6 +162,8 @@ def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: 
                 log_load(stream, path, boxes[body], rgb, outline=bool(part))
             elif body in drones:
                 log_drone(stream, path, drones[body], rgb, outline=bool(part))
+            if body in wheels and not part:
+                log_wheels(stream, path, wheels[body])
             _send_poses(stream, path, subject, body, track)
     for body, track in recording.bodies.items():
         _send_trail(stream, f"{root}/trail/{body}", subject, body, track, look)
@@ -263,6 +267,16 @@ def _log_series(stream: rr.RecordingStream, path: str, series: Series) -> None:
     stream.send_columns(
         path, _times(series.time_s[known]), rr.Scalars.columns(scalars=series.value[known])
     )
+
+
+def _log_events(stream: rr.RecordingStream, subject: Subject) -> None:
+    """What happened, as lines of a log on the time line."""
+    import rerun as rr
+
+    for event in subject.recording.events:
+        stream.set_time(TIME, duration=event.time_s + subject.shift_s)
+        stream.log("events", rr.TextLog(f"{event.kind}: {event.what}", level="WARN"))
+    stream.reset_time()
 
 
 def _log_phases(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:

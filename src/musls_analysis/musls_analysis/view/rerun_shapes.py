@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from musls_analysis.view.shapes import DroneShape, LoadShape
+from musls_analysis.view.wheels import RIM
 
 if TYPE_CHECKING:
     import rerun as rr
@@ -40,6 +41,21 @@ def log_load(
         radii=_OUTLINE_M, fill_mode="majorwireframe" if outline else "solid",
     )  # fmt: skip
     stream.log(f"{path}/box", box)
+
+
+def log_wheels(stream: rr.RecordingStream, path: str, rims: np.ndarray) -> None:
+    """Log the rims of the wheels on a body.
+
+    Args:
+        stream: Where to.
+        path: Entity that has the pose.
+        rims: Points in the body's frame, (wheels, points, 3).
+    """
+    import rerun as rr
+
+    rings = list(np.concatenate([rims, rims[:, :1]], axis=1))
+    lines = rr.LineStrips3D(rings, colors=rgba(RIM), radii=_LINE_M)
+    stream.log(f"{path}/wheels", lines)
 
 
 def log_drone(

@@ -42,6 +42,7 @@ COMMANDS = {
     "fit-drones": "musls_bringup.cli.fit_drones",
     "model": "musls_bringup.cli.model",
     "ros": "musls_bringup.cli.ros",
+    "new": "musls_bringup.cli.new",
     "list": "musls_bringup.cli.list_command",
     "describe": "musls_bringup.cli.describe",
     "test": "musls_bringup.cli.test_command",

@@ -39,7 +39,14 @@ def run(
     from musls_bringup.cli.imports import quick_imports
 
     with quick_imports():
-        from musls_bringup.check import as_data, check, draw
+        from musls_bringup.check import (
+            as_data,
+            check,
+            draw,
+            draw_losses,
+            loss_sentence,
+            losses,
+        )
         from musls_bringup.fly import find_scenario
         from musls_description.errors import MuslsError
 
@@ -49,23 +56,29 @@ def run(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = check(chosen)
+        lost = losses(chosen)
     cautions = [*found.cautions, *(str(w.message) for w in caught)]
-    text = json.dumps(as_data(chosen, found) | {"cautions": cautions}, indent=2, allow_nan=False)
+    text = json.dumps(
+        as_data(chosen, found, lost) | {"cautions": cautions}, indent=2, allow_nan=False
+    )
     if out is not None:
         try:
             out.mkdir(parents=True, exist_ok=True)
             (out / "check.json").write_text(text + "\n", encoding="utf-8")
             draw(chosen, found, out / "margins.png")
+            if lost:
+                draw_losses(chosen, lost, out / "losses.png")
         except OSError as error:
             raise MuslsError(f"{out} cannot be written: {error.strerror or error}") from None
     if as_json:
         print(text)
     else:
-        _show(chosen.name, found, cautions)
+        told = [loss_sentence(chosen, i, left) for i, left in enumerate(lost, start=1)]
+        _show(chosen.name, found, cautions, told)
     return 0 if found.can_be_flown else 1
 
 
-def _show(name: str, found: Feasibility, cautions: list[str]) -> None:
+def _show(name: str, found: Feasibility, cautions: list[str], lost: list[str]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
@@ -87,6 +100,8 @@ def _show(name: str, found: Feasibility, cautions: list[str]) -> None:
     if found.first_empty is not None:
         number, minutes = found.first_empty
         console.print(f"drone_{number} runs out first: {minutes:.1f} min of hover")
+    for line in lost:
+        console.print(escape(line))
     for line in cautions:
         console.print(f"[yellow]caution:[/yellow] {escape(line)}")
     for line in found.problems:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import sys
 import warnings
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from musls_bringup.cli.options import FlightFolder, Overwrite, Report, ScenarioName, Settings
+from musls_bringup.cli.options import (
+    Autopilot,
+    FlightFolder,
+    Force,
+    Overwrite,
+    OwnController,
+    Report,
+    ScenarioName,
+    Seed,
+    Settings,
+    flight_overrides,
+)
 
 if TYPE_CHECKING:
     from musls_sim.session.session import Session
-
-
-class AutopilotKind(str, Enum):
-    """Flight stacks that `--autopilot` offers."""
-
-    BUILTIN = "builtin"
-    PX4 = "px4"
 
 
 EXAMPLE = "musls fly circle --set system.cables.links=29 --seed 3"
@@ -30,24 +33,14 @@ def run(
     scenario: ScenarioName,
     out: FlightFolder = None,
     settings: Settings = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all noise.")] = None,
-    autopilot: Annotated[
-        AutopilotKind | None,
-        typer.Option(help="builtin, or px4: a real PX4 SITL per drone.", show_default="scenario's"),
-    ] = None,
+    seed: Seed = None,
+    autopilot: Autopilot = None,
     overwrite: Overwrite = False,
     realtime: Annotated[
         bool, typer.Option("--realtime", help="Fly no faster than real time.")
     ] = False,
-    controller: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.py:CLASS", help="Own controller class.", show_default="scenario's"
-        ),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Fly even if the rotors cannot lift the load.")
-    ] = False,
+    controller: OwnController = None,
+    force: Force = False,
     report: Report = True,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
@@ -58,12 +51,7 @@ def run(
         from musls_bringup.fly import FlyOptions, find_scenario, fly
         from musls_bringup.results import check_folder, default_folder
 
-    overrides = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
-    if autopilot is not None:
-        overrides.append(f"autopilot.kind={autopilot.value}")
-    if controller is not None:
-        source = Path(controller).absolute() if ".py:" in controller else controller
-        overrides += ["controller.kind=python", f"controller.source={source}"]
+    overrides = flight_overrides(settings, seed, autopilot, controller)
     chosen = find_scenario(scenario, overrides)
     folder = out or default_folder(chosen.name)
     check_folder(folder, overwrite=overwrite)

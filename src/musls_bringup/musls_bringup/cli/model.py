@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,12 +26,15 @@ EXAMPLE = "musls model x500_trio --format world --out worlds"
 
 FORMATS = {
     "world": ".sdf",
+    "model": "",
     "sdf": "",
     "sdf-1.9": "-1.9.sdf",
     "xacro": ".urdf.xacro",
     "urdf": ".urdf",
 }
-"""What follows the system's name in the file's name; `sdf` is a folder for each model."""
+"""What follows the system's name in the file's name; `model` and `sdf` are folders."""
+
+IN_FOLDERS = ("model", "sdf")
 
 FILE_SUFFIXES = (".sdf", ".world", ".xacro", ".urdf")
 """An --out that ends so is a file."""
@@ -46,7 +50,8 @@ MIN_STEP_S, LARGEST_STEP_S = 1e-6, 0.1
 def run(
     system: Annotated[str, typer.Argument(help="Shipped system (musls list systems) or file.")],
     format: Annotated[
-        str, typer.Option(help="world, sdf (separate models), sdf-1.9, xacro or urdf.")
+        str,
+        typer.Option(help="world, model (to include), sdf (one by one), sdf-1.9, xacro, urdf."),
     ] = "world",
     out: Annotated[
         Path | None,
@@ -69,7 +74,13 @@ def run(
         ),
     ] = None,
     world: Annotated[str, typer.Option(help="Name of the world, as PX4_GZ_WORLD.")] = "musls",
-    step: Annotated[float, typer.Option(help="Physics step of the world [s].")] = 0.004,
+    step: Annotated[
+        float | None,
+        typer.Option(help="Physics step of the world [s].", show_default="what the cables allow"),
+    ] = None,
+    lean: Annotated[
+        bool, typer.Option("--lean", help="A world without what only viewers need.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace older files.")] = False,
 ) -> None:
     """Writes a system's models for Gazebo (SDF) and ROS (Xacro, URDF)."""
@@ -85,20 +96,40 @@ def run(
     if spawn is not None and spawn not in SPAWNS:
         raise ConfigError(f"unknown --spawn '{spawn}': {near_names(spawn, SPAWNS)}")
     within("--radius", radius, 0.0, LARGEST_RADIUS_M, " m")
-    within("--step", step, MIN_STEP_S, LARGEST_STEP_S, " s")
+    if step is not None:
+        within("--step", step, MIN_STEP_S, LARGEST_STEP_S, " s")
+    if lean and format != "world":
+        raise ConfigError(f"--lean has no meaning for --format {format}: only for a world")
     chosen = slung_system(load_system(system), f"--format {format}")
     extended_load(chosen, f"--format {format}")
     folder = None if str(out) == "-" else out
-    if format == "sdf" and folder is None:
-        raise ConfigError("--format sdf writes a folder for each model: give --out FOLDER")
+    if format in IN_FOLDERS and folder is None:
+        raise ConfigError(f"--format {format} writes folders: give --out FOLDER")
     place = {} if format in AT_ZERO_ANGLES else {"spawn": _spawn(chosen, spawn, radius)}
     style = {} if drones is None else {"drones": drones}
-    files = _texts(chosen, format, place | style, {"name": world, "step_s": step})
+    of_world: dict[str, Any] = {"name": world, "step_s": _step_s(chosen, step)}
+    if lean:
+        of_world["lean"] = True
+    files = _texts(chosen, format, place | style, of_world)
     if folder is None:
         print(*files.values(), end="")
         return
     for path in _write(files, folder, overwrite=overwrite):
         typer.echo(path)
+
+
+def _step_s(system: SlungLoadSystem, wanted: float | None) -> float:
+    """Step of the world; one that the cables do not hold is warned about."""
+    from musls_sim.plants.rigid_links.stability import fixed_step_s
+
+    holds = fixed_step_s(system)
+    if wanted is not None and wanted > holds:
+        print(
+            f"musls: warning: --step {wanted:g} s: Gazebo's step is fixed, and cables that are "
+            f"jerked taut in a fall need {holds:g} s or less",
+            file=sys.stderr,
+        )
+    return holds if wanted is None else wanted
 
 
 def _texts(
@@ -109,6 +140,8 @@ def _texts(
 
     if format == "sdf":
         return models.model_files(system, **common)
+    if format == "model":
+        return models.include_files(system, **common, step_s=of_world["step_s"])
     writers: dict[str, tuple[Callable[..., str], dict[str, Any]]] = {
         "world": (models.world_sdf, common | of_world),
         "sdf-1.9": (models.single_model_sdf, common | of_world),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from enum import Enum
 from math import isfinite
 from pathlib import Path
 from typing import Annotated
@@ -61,6 +62,51 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an older r
 Report = Annotated[
     bool, typer.Option("--report/--no-report", help="Write figures and report.html.")
 ]
+
+
+class AutopilotKind(str, Enum):
+    """Flight stacks that `--autopilot` offers."""
+
+    BUILTIN = "builtin"
+    PX4 = "px4"
+
+
+Seed = Annotated[int | None, typer.Option(help="Seed of all noise.")]
+Autopilot = Annotated[
+    AutopilotKind | None,
+    typer.Option(help="builtin, or px4: a real PX4 SITL per drone.", show_default="scenario's"),
+]
+OwnController = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND|FILE.py:CLASS",
+        help="Kind of controller, or own class.",
+        show_default="scenario's",
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Fly even if the rotors cannot lift the load.")
+]
+
+
+def flight_overrides(
+    settings: list[str] | None,
+    seed: int | None,
+    autopilot: AutopilotKind | None,
+    controller: str | None,
+) -> list[str]:
+    """What the options of a flight change in its scenario, as for `--set`."""
+    overrides = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
+    if autopilot is not None:
+        overrides.append(f"autopilot.kind={autopilot.value}")
+    if controller is None:
+        return overrides
+    if ":" not in controller:
+        return [*overrides, f"controller={controller}"]
+    source = Path(controller).absolute() if ".py:" in controller else controller
+    return [*overrides, "controller.kind=python", f"controller.source={source}"]
+
+
 RecordedPoints = Annotated[
     list[str] | None,
     typer.Option(

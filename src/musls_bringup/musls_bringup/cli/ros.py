@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from musls_bringup.cli.options import FlightFolder, Overwrite, Report, ScenarioName, Settings
+from musls_bringup.cli.options import (
+    Autopilot,
+    FlightFolder,
+    Force,
+    Overwrite,
+    OwnController,
+    Report,
+    ScenarioName,
+    Seed,
+    Settings,
+    flight_overrides,
+)
 from musls_bringup.cli.progress import WorkShown
 
 app = typer.Typer(
@@ -19,11 +30,19 @@ app = typer.Typer(
 )
 
 
-@app.command("setup", epilog="\b\nExample:\n  ./musls ros setup")
-def setup() -> None:
+@app.command("setup", epilog="\b\nExample:\n  ./musls ros setup --px4 v1.18")
+def setup(
+    px4: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RELEASE",
+            help="PX4 whose messages are built: v1.15 to v1.18, or the folder of its sources.",
+            show_default="what is installed, else v1.17",
+        ),
+    ] = None,
+) -> None:
     """Builds the message packages that the ROS 2 wheels lack (./musls installs the wheels)."""
-    from musls_bringup.ros.interfaces import px4_interface
-    from musls_bringup.ros.workspace import set_up
+    from musls_bringup.ros.workspace import installed_px4, set_up
 
     with WorkShown("ros setup") as shown:
 
@@ -31,9 +50,10 @@ def setup() -> None:
             shown.note(f"musls: {text}")
             shown.update(text)
 
-        built = set_up(say)
-    release = px4_interface().px4_release
-    typer.echo(f"built: {', '.join(built)} (PX4 {release})" if built else "ROS 2 is set up")
+        built = set_up(say, px4)
+    what = f"built: {', '.join(built)}" if built else "ROS 2 is set up"
+    release = installed_px4()
+    typer.echo(f"{what} (messages of PX4 {release})" if release else what)
 
 
 @app.command("fly", epilog="\b\nExample:\n  musls ros fly circle --realtime")
@@ -41,10 +61,14 @@ def fly(
     scenario: ScenarioName,
     out: FlightFolder = None,
     settings: Settings = None,
+    seed: Seed = None,
+    autopilot: Autopilot = None,
     overwrite: Overwrite = False,
     realtime: Annotated[
         bool, typer.Option("--realtime", help="Fly in real time instead of in lockstep.")
     ] = False,
+    controller: OwnController = None,
+    force: Force = False,
     report: Report = True,
 ) -> int:
     """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
@@ -54,11 +78,11 @@ def fly(
     from musls_bringup.results import check_folder, default_folder
     from musls_bringup.ros.fly import fly_through_graph
 
-    chosen = find_scenario(scenario, settings or [])
+    chosen = find_scenario(scenario, flight_overrides(settings, seed, autopilot, controller))
     folder = out or default_folder(f"{chosen.name}_ros")
     check_folder(folder, overwrite=overwrite)
     keep_killed_runs(folder)
-    options = FlyOptions(overwrite=overwrite, realtime=realtime, report=report)
+    options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
     with WorkShown(chosen.name, "starting the nodes (compiles on first use)") as shown:
 
         def progress(sim_s: float, wall_s: float, stage: str) -> None:
@@ -67,3 +91,23 @@ def fly(
 
         summary = fly_through_graph(chosen, folder, options, progress, shown.update)
     return conclude(summary, folder)
+
+
+@app.command("stop", epilog="\b\nExample:\n  musls ros stop")
+def stop(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also nodes whose flight or launch still runs.")
+    ] = False,
+) -> int:
+    """Ends nodes that an earlier run has left behind, and names them."""
+    from musls_bringup.ros.leftovers import end, running_nodes
+
+    nodes = [node for node in running_nodes() if everything or node.orphan]
+    if not nodes:
+        typer.echo("no node is left of an earlier run")
+        return 0
+    killed = {node.pid for node in end(nodes)}
+    for node in nodes:
+        how = "killed" if node.pid in killed else "ended"
+        typer.echo(f"{how}: {node.name} (process {node.pid})")
+    return 0

@@ -33,7 +33,11 @@ GIF_FPS, MP4_FPS = 20.0, 30.0
 
 # The command line, one line each below.
 _Run = Annotated[
-    Path, typer.Argument(help="Result folder, bag, flight log or CSV excerpt.", metavar="RUN")
+    Path,
+    typer.Argument(
+        help="Result folder, bag, flight log or CSV excerpt; or a scenario: what it asks for.",
+        metavar="RUN",
+    ),
 ]
 _With = Annotated[
     Path | None, typer.Option("--with", metavar="OTHER", help="Lay this recording over RUN.")
@@ -195,7 +199,10 @@ def _subjects(
         raise ConfigError("--shift and --skip-with are for --with OTHER")
     if shift_s is not None:
         within("--shift", shift_s, -LARGEST_SHIFT_S, LARGEST_SHIFT_S, " s")
-    subjects = [open_subject(recording, system, frames_of(frames), offsets_m(offset))]
+    subjects = [
+        _planned(recording, system)
+        or open_subject(recording, system, frames_of(frames), offsets_m(offset))
+    ]
     warnings: list[str] = []
     if other is not None:
         second = open_subject(other, system)
@@ -209,6 +216,21 @@ def _subjects(
     for line in warnings:
         typer.echo(f"musls: warning: {line}", err=True)
     return subjects
+
+
+def _planned(name: Path, system: str | None) -> Subject | None:
+    """The set-points of a scenario; None for a recording."""
+    from musls_bringup.scenarios import SCENARIOS
+
+    is_file = name.suffix in (".yaml", ".yml") and os.path.isfile(name)
+    shipped = str(name) in {path.stem for path in SCENARIOS.glob("*.yaml")}
+    if not is_file and (os.path.exists(name) or not shipped):
+        return None
+    from musls_bringup.fly import find_scenario
+    from musls_bringup.plan import planned, prepare
+
+    scenario = find_scenario(str(name), [f"system={system}"] if system else [])
+    return planned(scenario, prepare(scenario, force=True))
 
 
 def _write(

@@ -32,6 +32,7 @@ from musls_description.schema import to_yaml
 from musls_description.slung import slung_system
 from musls_description.spawn import ground_spawn
 from musls_description.system import SlungLoadSystem
+from musls_sim.plants.rigid_links.stability import fixed_step_s
 from musls_sim.preflight.airframe import loaded_hover_parameters
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.scenario import Scenario
@@ -81,7 +82,9 @@ def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> di
     spawn, gravity = ground_spawn(system), scenario.physics.gravity_m_s2
     return {
         "scenario.yaml": to_yaml(scenario),
-        "world.sdf": world_sdf(system, spawn, name=WORLD, gravity_m_s2=gravity),
+        "world.sdf": world_sdf(
+            system, spawn, name=WORLD, gravity_m_s2=gravity, step_s=fixed_step_s(system, gravity)
+        ),
         "bridge.yaml": _yaml(bridge(scenario)),
         "nodes.yaml": _yaml(node_parameters(scenario, folder)),
         "px4.list": _px4_list(scenario, force=force),

@@ -13,13 +13,16 @@ from typing import Any
 
 from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.recordings.bag import read_bag
-from musls_bringup.fly import FlyOptions, write_results
+from musls_bringup.fly import FlyOptions, versions, write_results
 from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
 from musls_bringup.ros.px4 import check_px4, offboard_of, px4_consoles
 from musls_bringup.ros.workspace import check_ros
 from musls_bringup.signals import Ending
+from musls_control.graph_control import STEP_S
+from musls_control.mission_file import read_mission_file
 from musls_description.schema import to_yaml
+from musls_sim.px4.firmware import Firmware
 from musls_sim.scenario import Scenario
 
 START_S = 180.0
@@ -63,12 +66,14 @@ def fly_through_graph(
     ):
         file = work / "scenario.yaml"
         file.write_text(to_yaml(scenario), encoding="utf-8")
+        read_mission_file(file).control(STEP_S)  # says here what the formation would refuse
         statistics = work / "simulator.json"
         with graph.Graph(work / "logs") as nodes:
             nodes.start(
                 graph.simulator(
                     file,
                     realtime=options.realtime,
+                    force=options.force,
                     statistics_file=str(statistics),
                     px4_logs=str(consoles),
                 )
@@ -98,6 +103,7 @@ class _Flight:
     Attributes:
         sim_s: Simulated time flown.
         wall_s: Real time that took.
+        lost_messages: What the bag lacks, by topic.
     """
 
     def __init__(
@@ -111,6 +117,7 @@ class _Flight:
         self._ending, self._stopped = ending, threading.Event()
         self._begin: tuple[float, float] | None = None
         self.sim_s = self.wall_s = 0.0
+        self.lost_messages: dict[str, int] = {}
 
     def run(self, formation: graph.NodeSpec) -> bool:
         """Start the formation when all is recorded, wait for the end; whether interrupted.
@@ -121,6 +128,9 @@ class _Flight:
         self._wait(formation)
         if self._stopped.is_set():
             self._nodes.stop("recorder")
+            for line in iter(self._lines.get, None):
+                if line.startswith("lost "):
+                    self.lost_messages = json.loads(line.partition(" ")[2])
         return self._stopped.is_set()
 
     def _wait(self, formation: graph.NodeSpec) -> None:
@@ -144,6 +154,8 @@ class _Flight:
                 others.append("formation")
             elif word == "progress":
                 self._note(float(rest[0]), rest[1])
+            elif word == "lost":
+                self.lost_messages = json.loads(line.partition(" ")[2])
             elif word == "done":
                 return
 
@@ -188,5 +200,11 @@ def _speed(scenario: Scenario, numbers: dict[str, Any], flight: _Flight) -> dict
         "ends_on_ground": scenario.start.kind == "ground",
         "landed": numbers["landed"],
         "lost_answers": numbers["lost_answers"],
+        "lost_messages": flight.lost_messages,
         "seed": scenario.seed,
+        "versions": versions(
+            Firmware(Path(numbers["firmware"][0]), numbers["firmware"][1])
+            if numbers["firmware"]
+            else None
+        ),
     }

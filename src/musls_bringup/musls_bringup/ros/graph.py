@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from musls_control.parent import VARIABLE
 from musls_description.errors import MuslsError
 
 STOP_S = 15.0
@@ -81,9 +82,9 @@ def recorder(scenario_file: Path, bag: Path, **parameters: Any) -> NodeSpec:
     )
 
 
-def rviz(layout: Path) -> NodeSpec:
+def rviz(layout: Path, *, use_sim_time: bool = True) -> NodeSpec:
     """RViz with a layout; comes with ROS installations only."""
-    return NodeSpec("rviz2", "rviz2", {"use_sim_time": True}, ("-d", str(layout)))
+    return NodeSpec("rviz2", "rviz2", {"use_sim_time": use_sim_time}, ("-d", str(layout)))
 
 
 class Graph:
@@ -106,6 +107,7 @@ class Graph:
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
             **os.environ,
             "PYTHONUNBUFFERED": "1",
+            VARIABLE: str(os.getpid()),
         }
         self._processes: dict[str, subprocess.Popen] = {}
 

@@ -6,6 +6,7 @@ interface package.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,19 @@ from typing import Annotated
 
 from pydantic import Field
 
+from musls_description.errors import ConfigError
 from musls_description.schema import build, read_text, read_yaml, spec
+
+ORIGIN_FILE = "origin.txt"
 
 TABLE = Path(__file__).with_name("px4_msgs.yaml")
 """The messages of PX4 that the nodes use."""
+
+
+Release = Annotated[str, Field(pattern=r"^v\d+\.\d+$")]
+
+DEFAULT_RELEASE = "v1.17"
+"""What is built if nobody says which."""
 
 
 @spec
@@ -41,15 +51,32 @@ class MessageFacts:
 
 @spec
 class Px4Interface:
-    """The messages of one release of PX4.
+    """The messages of the releases of PX4.
 
     Attributes:
-        px4_release: Tag of px4_msgs.
-        messages: By name.
+        releases: In their order.
+        messages: By name, then by the release from which on the definition holds.
     """
 
-    px4_release: Annotated[str, Field(pattern=r"^v\d+\.\d+\.\d+$")]
-    messages: dict[str, MessageFacts]
+    releases: tuple[Release, ...]
+    messages: dict[str, dict[Release, MessageFacts]]
+
+    def of(self, release: str) -> dict[str, MessageFacts]:
+        """Messages of one release, by name.
+
+        Raises:
+            ConfigError: The release is not in the table.
+        """
+        if release not in self.releases:
+            raise ConfigError(
+                f"PX4 {release}: messages are known of {', '.join(self.releases)}; of another PX4 "
+                "name the folder of its sources"
+            )
+        until = self.releases[: self.releases.index(release) + 1]
+        return {
+            name: next(found[known] for known in reversed(until) if known in found)
+            for name, found in self.messages.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -61,12 +88,14 @@ class InterfacePackage:
         version: Of what it describes.
         messages: By name.
         depends: Packages whose messages it uses.
+        origin: Release or folder of which they are; installed as `origin.txt`.
     """
 
     name: str
     version: str
     messages: dict[str, MessageFacts]
     depends: Sequence[str] = ()
+    origin: str = ""
 
     def write(self, folder: Path) -> None:
         """Write package.xml, CMakeLists.txt and the .msg files into a new folder."""
@@ -85,6 +114,7 @@ class InterfacePackage:
                 uses=f" DEPENDENCIES{uses}" if uses else "",
                 messages=" ".join(f"msg/{name}.msg" for name in self.messages),
             ),
+            ORIGIN_FILE: f"{self.origin}\n",
             **{f"msg/{name}.msg": facts.text for name, facts in self.messages.items()},
         }
         for name, text in texts.items():
@@ -100,10 +130,47 @@ def px4_interface(path: Path = TABLE) -> Px4Interface:
     return build(Px4Interface, read_yaml(path), str(path), read_text(path))
 
 
-def px4_msgs() -> InterfacePackage:
-    """The messages of PX4 that the nodes use."""
-    interface = px4_interface()
-    return InterfacePackage("px4_msgs", interface.px4_release.lstrip("v"), interface.messages)
+def px4_msgs(which: str = DEFAULT_RELEASE) -> InterfacePackage:
+    """The messages of PX4 that the nodes use.
+
+    Args:
+        which: A release ("v1.17", or a full version such as "v1.17.2"), or the folder of a PX4's
+            sources, for a build between releases.
+
+    Raises:
+        ConfigError: Neither is known.
+    """
+    interface, folder = px4_interface(), Path(which)
+    if (folder / "msg").is_dir():
+        found = {name: _from_sources(folder / "msg", name) for name in interface.messages}
+        return InterfacePackage("px4_msgs", "0.0.0", found, origin=str(folder.resolve()))
+    release = re.match(r"v?(\d+\.\d+)", which)
+    known = f"v{release[1]}" if release else which
+    return InterfacePackage("px4_msgs", f"{known.lstrip('v')}.0", interface.of(known), origin=known)
+
+
+def _from_sources(folder: Path, name: str) -> MessageFacts:
+    """A message as a PX4's own sources define it.
+
+    Raises:
+        ConfigError: It is not there.
+    """
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+    for file in (folder / "versioned" / f"{name}.msg", folder / f"{name}.msg"):
+        if file.is_file():
+            break
+    else:
+        raise ConfigError(f"{folder}: no {name}.msg there: these are no sources of PX4")
+    lines = [line.split("#")[0].strip() for line in read_text(file).splitlines()]
+    lines = [" ".join(line.split()) for line in lines if line]
+    store = get_typestore(Stores.EMPTY)
+    store.register(get_types_from_msg("\n".join(lines) + "\n", f"px4_msgs/msg/{name}"))
+    return MessageFacts(
+        type_hash=store.hash_rihs01(f"px4_msgs/msg/{name}"),
+        fields=tuple(line for line in lines if "=" not in line),
+        constants=tuple(line for line in lines if "=" in line),
+    )
 
 
 def tf2_msgs() -> InterfacePackage:
@@ -146,6 +213,7 @@ foreach(package {names} std_msgs builtin_interfaces)
   endif()
 endforeach()
 rosidl_generate_interfaces(${{PROJECT_NAME}} {messages}{uses})
+install(FILES origin.txt DESTINATION share/${{PROJECT_NAME}})
 ament_export_dependencies(rosidl_default_runtime)
 ament_package()
 """

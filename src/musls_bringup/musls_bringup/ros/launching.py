@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,6 +28,13 @@ ARGUMENTS = {
     "rviz": ("false", "Show the flight in RViz."),
 }
 """Arguments of fly.launch.py: default and description."""
+
+REPLAY_ARGUMENTS = {
+    "bag": ("", "Folder of the bag."),
+    "rate": ("1.0", "Speed."),
+    "as_mocap": ("false", "Only poses, on /mocap/BODY/pose and stamped now."),
+}
+"""Arguments of replay.launch.py: default and description."""
 
 
 def shared_file(folder: str, name: str) -> Path:
@@ -60,12 +69,14 @@ def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
     if given["sim"] not in ("embedded", "gazebo"):
         raise ConfigError(f"sim:={given['sim']}: must be embedded or gazebo")
     record, realtime, autostart, rviz = (
-        _truth(name, given[name]) for name in ("record", "realtime", "autostart", "rviz")
+        truth(name, given[name]) for name in ("record", "realtime", "autostart", "rviz")
     )
+    check_rviz(rviz)
     scenario = find_scenario(given["scenario"], [])
     if given["sim"] == "embedded":
         check_px4(scenario)
-    folder = _folder(scenario, Path(given["out"]) if given["out"] else None, keep=record)
+    out = Path(given["out"]) if given["out"] else None
+    folder = bag_folder(f"{scenario.name}_ros", out, keep=record)
     file = folder / "scenario.yaml"
     file.write_text(to_yaml(scenario), encoding="utf-8")
     bag = graph.recorder(file, folder / "bag", stop_when_done=True)
@@ -77,16 +88,60 @@ def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
     ]
     if given["sim"] == "gazebo":
         nodes = _for_gazebo(nodes, scenario, folder)
-    if rviz:
-        nodes.append(graph.rviz(shared_file("layouts", "musls.rviz")))
-    return nodes
+    return [*nodes, *rviz_of(rviz)]
 
 
-def _folder(scenario: Scenario, out: Path | None, *, keep: bool) -> Path:
-    """A new folder for scenario and bag, temporary if nothing is recorded."""
+def replay_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
+    """Nodes of replay.launch.py.
+
+    Args:
+        given: Value of every argument.
+
+    Raises:
+        ConfigError: An argument is wrong.
+    """
+    if not (Path(given["bag"]) / "metadata.yaml").is_file():
+        raise ConfigError(f"bag:={given['bag']}: must be the folder of a bag, with metadata.yaml")
+    try:
+        rate = float(given["rate"])
+    except ValueError:
+        raise ConfigError(f"rate:={given['rate']}: must be a number") from None
+    as_mocap = truth("as_mocap", given["as_mocap"])
+    parameters = {"bag": given["bag"], "rate": rate, "as_mocap": as_mocap}
+    return [graph.NodeSpec("musls_sim", "player", parameters)]
+
+
+def check_rviz(wanted: bool) -> None:
+    """See that RViz is there, before anything starts.
+
+    Raises:
+        ConfigError: It is wanted and missing.
+    """
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    there = any((Path(p) / "lib/rviz2/rviz2").is_file() for p in prefixes if p)
+    if wanted and not there and shutil.which("rviz2") is None:
+        raise ConfigError("rviz:=true: rviz2 is not installed (apt install ros-jazzy-rviz2)")
+
+
+def rviz_of(wanted: bool, **parameters: bool) -> list[graph.NodeSpec]:
+    """RViz with the shipped layout, if it is wanted."""
+    return [graph.rviz(shared_file("layouts", "musls.rviz"), **parameters)] if wanted else []
+
+
+def bag_folder(name: str, out: Path | None, *, keep: bool) -> Path:
+    """Make a folder for scenario and bag.
+
+    Args:
+        name: Begin of its name below `runs`.
+        out: Where the user wants it.
+        keep: Whether something is recorded; else it is a temporary one.
+
+    Raises:
+        ConfigError: It exists or cannot be made.
+    """
     if not keep and out is None:
         return Path(tempfile.mkdtemp(prefix="musls_launch_"))
-    folder = (out or default_folder(f"{scenario.name}_ros")).absolute()
+    folder = (out or default_folder(name)).absolute()
     try:
         folder.mkdir(parents=True)
     except OSError as error:
@@ -111,7 +166,12 @@ def _for_gazebo(
     ]
 
 
-def _truth(name: str, value: str) -> bool:
+def truth(name: str, value: str) -> bool:
+    """Value of an argument that is true or false.
+
+    Raises:
+        ConfigError: It is neither.
+    """
     if value not in ("true", "false"):
         raise ConfigError(f"{name}:={value}: must be true or false")
     return value == "true"

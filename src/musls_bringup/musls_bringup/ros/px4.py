@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from musls_bringup.ros import graph
+from musls_bringup.ros.interfaces import px4_interface, px4_msgs
+from musls_bringup.ros.workspace import installed_px4
 from musls_description.errors import MuslsError
 from musls_sim.scenario import Scenario
 
@@ -36,10 +38,36 @@ def check_px4(scenario: Scenario) -> None:
     """
     if scenario.autopilot.kind == "px4":
         from musls_sim.px4.agent import find_agent
+        from musls_sim.px4.firmware import read_firmware
         from musls_sim.px4.install import find_px4
 
-        find_px4()
+        firmware = read_firmware(find_px4().binary)
         find_agent()
+        if firmware.release is not None:
+            check_messages(firmware.text, "v{}.{}".format(*firmware.release), installed_px4())
+
+
+def check_messages(px4: str, release: str, installed: str | None) -> None:
+    """Refuse messages that are surely not those of the PX4 that is to fly.
+
+    Args:
+        px4: Version and path, for the message.
+        release: Of the PX4.
+        installed: See `installed_px4`; only a release can be compared.
+
+    Raises:
+        Px4Error: They are of another release.
+    """
+    from musls_sim.px4.errors import Px4Error
+
+    known = px4_interface().releases
+    if {release, installed} <= set(known) and installed is not None:
+        ours, theirs = px4_msgs(installed).messages, px4_msgs(release).messages
+        if ours != theirs:
+            raise Px4Error(
+                f"{px4} does not speak the messages of {installed} that px4_msgs has here: "
+                f"run ./musls ros setup --px4 {release}"
+            )
 
 
 @contextmanager

@@ -70,6 +70,9 @@ class Controller(ABC):
     Attributes:
         level: What `step` returns, a `ControlLevel` or its text.
         setup: What is known of the system, from `prepare` on.
+
+    One that has something to say about the flight appends kind (one word) and text to a list of its
+    own, `happened: list[tuple[str, str]]`; it becomes an event of the flight, the list is emptied.
     """
 
     level: ClassVar[ControlLevel | str]

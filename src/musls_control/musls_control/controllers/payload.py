@@ -12,10 +12,16 @@ from pydantic import Field
 
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
-from musls_control.payload.actuation import hook_moments
+from musls_control.payload.actuation import payload_commands
 from musls_control.payload.allocation import shares_of
-from musls_control.payload.gains import GainSpec, derive_gains
-from musls_control.payload.kernel import ALONG, FORCE, MEMORY_ROWS, PULL, payload_forces
+from musls_control.payload.gains import (
+    LARGEST_LEAD,
+    LEAD,
+    GainSpec,
+    attitude_lag_s,
+    derive_gains,
+)
+from musls_control.payload.kernel import ALONG, LEAN, MEMORY_ROWS, PULL
 from musls_control.payload.load_law import (
     GRAVITY,
     MASS,
@@ -27,7 +33,9 @@ from musls_control.payload.load_law import (
     REACH_Z,
 )
 from musls_control.payload.model import PayloadModel, yaw_stiffness_1_s2
+from musls_control.payload.spread import null_space_of, places_of
 from musls_control.reference import LoadReference
+from musls_description.rotor_reach import tip_radius_m
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.slung import formation_of
 
@@ -52,10 +60,12 @@ class Allocation(str, Enum):
     Attributes:
         FORMATION: Those nearest to the forces of the formation at rest: the drones stay spread.
         MIN_NORM: The smallest: the cables hang as steeply as the load allows.
+        QP: The smallest that keep all tensions above `least_tension_n` and the drones `apart_m`.
     """
 
     FORMATION = "formation"
     MIN_NORM = "min_norm"
+    QP = "qp"
 
 
 class FeedForward(str, Enum):
@@ -83,6 +93,10 @@ _AHEAD = {
 }
 
 
+_APART = 1.2
+"""Least distance of two drones over the one at which their rotor tips can touch."""
+
+
 @spec
 class PayloadSpec:
     """Geometric control of the load by the forces of its cables, with feedback of the load.
@@ -98,6 +112,8 @@ class PayloadSpec:
         integral_rad_s2: Largest angular acceleration by the integral.
         least_tension_n: Tension that every cable is kept under; default a tenth of its share of
             the load's weight.
+        apart_m: Least distance of the centres of two drones with `qp`; default 1.2 times the one
+            at which their rotor tips can touch.
     """
 
     kind: Literal["payload"] = "payload"
@@ -109,6 +125,7 @@ class PayloadSpec:
     integral_m_s2: tuple[NonNegative, NonNegative] = (1.5, 2.0)
     integral_rad_s2: NonNegative = 10.0
     least_tension_n: NonNegative | None = None
+    apart_m: NonNegative | None = None
 
     def build(self, setup: ControlSetup) -> Controller:
         """Make the controller.
@@ -149,17 +166,35 @@ class PayloadController(Controller):
         least = 0.1 * share_n if given.least_tension_n is None else given.least_tension_n
         self._cables = model.cables(self.gains, least)
         self.shares = shares_of(model.attachments_m, preferred)
+        self._null, self._places = np.zeros((3 * n, 0)), np.zeros((0, 4))
+        if given.allocation is Allocation.QP and n > 1:
+            self._null = null_space_of(model.attachments_m)
+            self._apart_m = (
+                _APART * 2.0 * max(map(tip_radius_m, system.drones))
+                if given.apart_m is None
+                else given.apart_m
+            )
+            self._places = places_of(*model.reach_m(setup), self._apart_m)
+        self._room = np.zeros((len(self._places), 3 * n + self._null.shape[1] + 1))
+        self._least_n = least
         self._inertias = np.stack([model.inertia_kg_m2, np.linalg.inv(model.inertia_kg_m2)])
         self._table = np.zeros(8)
         self._table[[MASS, GRAVITY, PERIOD]] = model.mass_kg, gravity, setup.period_s
         self._table[[REACH_XY, REACH_Z]] = given.reach_m_s2
         self._table[[MOST_XY, MOST_Z]] = given.integral_m_s2
         self._table[MOST_TURN] = given.integral_rad_s2
-        self._ahead = np.array(_AHEAD[given.feed_forward])
+        self._ahead = np.zeros(6)
+        self._ahead[:3] = _AHEAD[given.feed_forward]
+        if not direct:
+            smoothing_s = attitude_lag_s(system, gravity, direct) / LEAD
+            self._ahead[3] = setup.period_s / (smoothing_s + setup.period_s)
+            self._ahead[4:] = LEAD - 1.0, LARGEST_LEAD
         self._integral = np.zeros(6)
         self._memory = np.zeros((MEMORY_ROWS, n, 3))
-        self._azimuths_rad = setup.formation.azimuths_rad(n) + np.pi
+        self._yaws_rad = setup.formation.azimuths_rad(n) + np.pi
         self._commands = np.zeros((n, 7))
+        self.happened: list[tuple[str, str]] = []
+        self._gave_up = False
         self._level = LoadReference(np.zeros((5, 4))).tilt
 
     @property
@@ -177,13 +212,14 @@ class PayloadController(Controller):
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Begin without integrals."""
         self._integral[:] = 0.0
+        self._memory[LEAN] = 0.0
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the drones' rotors yaws, and moments against the cables', (n, 7)."""
         wanted = reference.derivatives
         if reference.tilt is not self._level:
             wanted = np.hstack([wanted, reference.tilt])
-        payload_forces(
+        kept = payload_commands(
             estimate.data,
             wanted,
             self._table,
@@ -191,11 +227,22 @@ class PayloadController(Controller):
             self.gains.load,
             self._cables,
             self.shares,
+            self._null,
+            self._places,
+            self._room,
             self._ahead,
             self._integral,
             self._memory,
+            self._yaws_rad,
+            self._commands,
         )
-        self._commands[:, 0:3] = self._memory[FORCE]
-        hook_moments(estimate.data, self._cables, self._memory[ALONG], self._commands)
-        self._commands[:, 3] = self._azimuths_rad + reference.derivatives[0, 3]
+        if not kept and not self._gave_up:
+            self._gave_up = True
+            self.happened.append(
+                (
+                    "allocation_infeasible",
+                    f"no cable forces keep every tension above {self._least_n:.2f} N and the "
+                    f"drones {self._apart_m:.2f} m apart: minimum norm while that is so",
+                )
+            )
         return self._commands

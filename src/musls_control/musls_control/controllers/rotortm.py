@@ -120,6 +120,12 @@ class _Cables(_Law):
         self.load_inertia = np.array(system.load.inertia_kg_m2)
         # Forces at the attachments to force and moment of the load; rank 5 for two of them.
         self.share = np.linalg.pinv(np.vstack([np.tile(np.eye(3), self.n), _hats(self.at)]))
+        self.yaw_rad = np.zeros(self.n)
+
+    def start(self, time_s: float, estimate: Estimate) -> None:
+        """Keep the yaws; the paper's drones start at yaw 0, which its law asks for."""
+        front = _matrices(estimate.orientation_wxyz[1:])[:, :, 0]
+        self.yaw_rad = np.arctan2(front[:, 1], front[:, 0])
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Thrust and moment of each drone, (n, 4)."""
@@ -191,7 +197,7 @@ class _Cables(_Law):
         if not self.given.feed_forward:
             up_rate[:] = 0.0
         for k in range(self.n):
-            aim = _attitude(up[k], 0.0)
+            aim = _attitude(up[k], self.yaw_rad[k])
             aim_omega = aim.T @ np.cross(up[k], up_rate[k])
             omega, inertia = estimate.omega_body_rad_s[k + 1], self.inertia[k]
             relative = turn[k].T @ aim

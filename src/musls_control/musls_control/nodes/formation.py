@@ -10,15 +10,18 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, Transform, Twist
+from geometry_msgs.msg import PoseStamped, Transform, Twist, TwistStamped
 from rcl_interfaces.msg import SetParametersResult
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
+from musls_control.graph_control import STEP_S, GraphControl, takes_part
 from musls_control.mission import FlightPlan
 from musls_control.mission_file import MissionFile, read_mission_file
-from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp
+from musls_control.nodes.poses import NEWEST, place_and_yaw, time_of
+from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp, steady_clock
 from musls_control.plan_player import (
     FormationSetpoint,
     GoalSettings,
@@ -28,7 +31,14 @@ from musls_control.plan_player import (
 )
 from musls_description.errors import ConfigError, MuslsError
 
+WAITING_HINT_S = 5.0
 READY = "idle"
+POSE_AGE_S = 1.0
+"""Older poses do not say where load and drones stand."""
+
+TOO_OLD_S = 0.1
+"""Age of the motion of load or drones at which a controller gives way to the formation."""
+
 _GOAL_SETTINGS = {
     "goal_speed_m_s": (0.05, 2.0, "Speed of the load on the way to a goal or when aborting [m/s]."),
     "goal_yaw_rate_rad_s": (0.05, 1.5, "Its turning then [rad/s]."),
@@ -55,15 +65,30 @@ class FormationNode(SteppedNode):
             self.number(name, getattr(GoalSettings, name), low, high, text)
         self._bodies = ["load", *(f"drone_{i + 1}" for i in range(self._file.n_drones))]
         self._poses: dict[str, np.ndarray] = {}
+        self._heard_s: dict[str, float] = {}
         self._phases: dict[str, str] = {}
         self._player: PlanPlayer | None = None
         self._shown: FormationSetpoint | None = None
         self._published: dict[str, tuple[float, ...]] = {}
         self._stage, self._state = "", ""
+        self._control: GraphControl | None = self._file.control(STEP_S)
+        self._pending, self._pending_since_s = False, -1.0
         self._make_topics()
         self._listen_to_poses()
+        self._listen_for_control()
         self.add_on_set_parameters_callback(self._on_parameters)
         self._show_state("idle")
+        self.create_timer(WAITING_HINT_S, self._explain_waiting, clock=steady_clock())
+
+    def _explain_waiting(self) -> None:
+        """Say what a start that was asked for waits for."""
+        if not self._wanted or self._player is not None:
+            return
+        phases = {d: self._phases.get(d, "not heard") for d in self._bodies[1:]}
+        waits = [f"no pose of {body}" for body in self._without_pose()]
+        waits += [f"{drone} is {phase}" for drone, phase in phases.items() if phase != READY]
+        if waits:
+            self.get_logger().warning(f"not started: {', '.join(waits)}")
 
     def _make_topics(self) -> None:
         for drone in self._bodies[1:]:
@@ -90,13 +115,47 @@ class FormationNode(SteppedNode):
         """Only until the plan is made: in flight they would cost more than all the rest."""
         self._pose_inputs = [
             self.create_subscription(
-                PoseStamped, f"/{body}/pose", lambda m, b=body: self._on_pose(b, m), 1
+                PoseStamped, f"/{body}/pose", lambda m, b=body: self._on_pose(b, m), NEWEST
             )
             for body in self._bodies
         ]
 
+    def _listen_for_control(self) -> None:
+        """Motion of everybody, which a controller of the load needs all the time."""
+        self._motion_inputs = []
+        if self._control is None:
+            return
+        for k, body in enumerate(self._bodies):
+            inputs = [
+                (PoseStamped, "pose", lambda m, k=k: self._on_motion_pose(k, m)),
+                (TwistStamped, "twist", lambda m, k=k: self._on_motion_twist(k, m)),
+            ]
+            if k:
+                inputs.append((JointState, "rotors", lambda m, k=k: self._on_rotors(k, m)))
+            self._motion_inputs += [
+                self.create_subscription(kind, f"/{body}/{topic}", take, 1)
+                for kind, topic, take in inputs
+            ]
+
     def step(self, time_s: float) -> None:
-        """Make the plan when everybody is there, start it when all fly, stream it."""
+        """Make the plan when everybody is there, start it when all fly, stream it.
+
+        A controller waits for the motion of that time, at most until the next step.
+        """
+        self._pending = False
+        control = self._control if self._player is not None else None
+        if control is not None and not control.knows(time_s) and self._pending_since_s != time_s:
+            self._pending, self._pending_since_s = True, time_s
+            return
+        self._step(time_s)
+
+    def _heard(self) -> None:
+        """Go on with a step that waited, if all of its motion is there."""
+        if self._pending and self._control is not None and self._control.knows(self.time_s):
+            self._pending = False
+            self._step(self.time_s)
+
+    def _step(self, time_s: float) -> None:
         if self._player is None:
             if self._wanted and self._everybody_is_ready():
                 self._player = self._make_player()
@@ -136,7 +195,12 @@ class FormationNode(SteppedNode):
         if self._stage_out.get_subscription_count() < self._listeners:
             return False
         phases = [self._phases.get(drone) for drone in self._bodies[1:]]
-        return len(self._poses) == len(self._bodies) and all(p == READY for p in phases)
+        return not self._without_pose() and all(p == READY for p in phases)
+
+    def _without_pose(self) -> list[str]:
+        """Bodies of which no pose has come of late."""
+        oldest_s = self.time_s - POSE_AGE_S
+        return [b for b in self._bodies if self._heard_s.get(b, -np.inf) < oldest_s]
 
     def _make_player(self) -> PlanPlayer:
         places = np.array([self._poses[body][:3] for body in self._bodies])
@@ -159,14 +223,38 @@ class FormationNode(SteppedNode):
         self._player, self._wanted, self._shown = None, False, None
         self._published.clear()
         self._poses.clear()
+        self._heard_s.clear()
         self._show_state(state)
+
+    def _asked(self, wanted: FormationSetpoint, time_s: float) -> tuple[list, list] | None:
+        """Accelerations and yaws that the controller asks for, None while it does not fly."""
+        control, player = self._control, self._player
+        if control is None or player is None:
+            return None
+        flying = player.state in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED)
+        if not (flying and takes_part(wanted.stage)):
+            control.rest()
+            return None
+        if control.age_s(time_s) > TOO_OLD_S:
+            if control.flies:
+                self.get_logger().error("motion of load or drones is missing: formation instead")
+            control.rest()
+            return None
+        acceleration, yaw = control.step(time_s, player.reference_at(time_s))
+        return acceleration.tolist(), yaw.tolist()
 
     def _send_stream(self, wanted: FormationSetpoint, time_s: float) -> None:
         point = MultiDOFJointTrajectoryPoint()
+        asked = self._asked(wanted, time_s)
+        if asked is not None:
+            for x, y, z in asked[0]:
+                push = Twist()
+                push.linear.x, push.linear.y, push.linear.z = x, y, z
+                point.accelerations.append(push)
         for position, velocity, yaw in zip(
             wanted.drone_position_enu_m,
             wanted.drone_velocity_enu_m_s,
-            wanted.drone_yaw_rad,
+            wanted.drone_yaw_rad if asked is None else np.array(asked[1]),
             strict=True,
         ):
             place, move = Transform(), Twist()
@@ -220,7 +308,22 @@ class FormationNode(SteppedNode):
             self._state_out.publish(String(data=state))
 
     def _on_pose(self, body: str, message: PoseStamped) -> None:
-        self._poses[body] = _pose_of(message)
+        self._poses[body] = place_and_yaw(message)
+        self._heard_s[body] = self.time_s
+
+    def _on_motion_pose(self, body: int, message: PoseStamped) -> None:
+        p, q = message.pose.position, message.pose.orientation
+        self._control.on_pose(body, time_of(message), (p.x, p.y, p.z), (q.w, q.x, q.y, q.z))
+        self._heard()
+
+    def _on_motion_twist(self, body: int, message: TwistStamped) -> None:
+        v, w = message.twist.linear, message.twist.angular
+        self._control.on_twist(body, time_of(message), (v.x, v.y, v.z), (w.x, w.y, w.z))
+        self._heard()
+
+    def _on_rotors(self, body: int, message: JointState) -> None:
+        self._control.on_rotors(body, time_of(message), message.velocity)
+        self._heard()
 
     def _on_goal(self, message: PoseStamped) -> None:
         try:
@@ -228,15 +331,17 @@ class FormationNode(SteppedNode):
                 raise Refused(f"goal in frame {message.header.frame_id}: must be world")
             if self._player is None:
                 raise Refused("no goal accepted: not flying")
-            self._player.go_to(_pose_of(message), self.time_s)
+            self._player.go_to(place_and_yaw(message), self.time_s)
         except Refused as refusal:
             self.get_logger().warning(str(refusal))
 
     def _on_start(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         answer.success = self._player is None
         self._wanted = True
-        ready = self._everybody_is_ready()
+        ready, missing = self._everybody_is_ready(), self._without_pose()
         answer.message = "starting" if ready else "starts when all drones are ready"
+        if missing:
+            answer.message += f"; no pose of {', '.join(missing)}"
         if self._player is not None:
             answer.message = f"cannot start: {self._player.state.value}"
         return answer
@@ -262,7 +367,11 @@ class FormationNode(SteppedNode):
         values = {parameter.name: parameter.value for parameter in changed}
         try:
             if "mission_file" in values:
-                self._file = self._chosen_mission(Path(values["mission_file"]))
+                chosen = self._chosen_mission(Path(values["mission_file"]))
+                self._file, self._control = chosen, chosen.control(STEP_S)
+                for subscription in self._motion_inputs:
+                    self.destroy_subscription(subscription)
+                self._listen_for_control()
         except (MuslsError, Refused) as error:
             return SetParametersResult(successful=False, reason=str(error))
         if self._player is not None:
@@ -277,13 +386,6 @@ class FormationNode(SteppedNode):
         if chosen.n_drones != self._file.n_drones:
             raise Refused(f"mission_file: {chosen.n_drones} drones, here are {self._file.n_drones}")
         return chosen
-
-
-def _pose_of(message: PoseStamped) -> np.ndarray:
-    """x, y, z, yaw of a pose, (4,)."""
-    p, q = message.pose.position, message.pose.orientation
-    yaw = np.arctan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y**2 + q.z**2))
-    return np.array([p.x, p.y, p.z, yaw])
 
 
 def main(args: list[str] | None = None) -> int:

@@ -1,25 +1,44 @@
-"""Node `mocap_relay`: poses of a motion-capture system to PX4's vehicle_visual_odometry.
+"""Node `mocap_relay`: poses of a motion-capture system for the graph and for PX4. Real flights.
 
-Input per drone: `/mocap/drone_i/pose` (geometry_msgs/PoseStamped, ENU, as capture drivers publish
-rigid bodies; remap as needed). Only real flights need this node; it has not flown yet.
+Input, ENU: `/mocap/BODY/pose` (geometry_msgs/PoseStamped) per body, or with `input: mocap4r2` one
+`/rigid_bodies` (mocap4r2_msgs/RigidBodies) with all. Output: `/BODY/pose` and /tf of load and
+drones, and PX4's `vehicle_visual_odometry` of the drones. What is refused is said, with the reason.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import Pose, PoseStamped, TransformStamped
 from px4_msgs.msg import VehicleOdometry
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.publisher import Publisher
 from rclpy.qos import qos_profile_sensor_data
+from tf2_msgs.msg import TFMessage
 
-from musls_control.nodes.stepped_node import SteppedNode, run
+from musls_control.nodes.stepped_node import SteppedNode, run, stamp
+from musls_control.offboard.mocap_filter import MocapFilter, MocapLimits, Sample
 from musls_control.offboard.topics import px4_topic
-from musls_control.offboard.visual_odometry import MocapRelay
+from musls_control.offboard.visual_odometry import visual_odometry
+from musls_description.errors import ConfigError
 
 _NOT_GIVEN = np.full(3, np.nan, np.float32)
 REPORT_S = 10.0
+WARN_S = 1.0
+INPUTS = ("poses", "mocap4r2")
+_LIMITS = {
+    "camera_latency_s": (0.0, 0.5, "From exposure to stamp [s]."),
+    "longest_latency_s": (0.001, 2.0, "Older samples are refused [s]."),
+    "future_tolerance_s": (0.0, 0.5, "Stamps may be ahead by this much [s]."),
+    "largest_speed_m_s": (0.1, 200.0, "A body that is faster has jumped [m/s]."),
+    "jump_tolerance_m": (0.0, 10.0, "What noise may add to that [m]."),
+    "reach_m": (0.1, 10000.0, "Places farther from the origin are refused [m]."),
+    "reset_after_s": (0.05, 60.0, "A jump or a clock set back must last so long [s]."),
+}
 
 
 class MocapRelayNode(SteppedNode):
@@ -28,73 +47,169 @@ class MocapRelayNode(SteppedNode):
     def __init__(self) -> None:
         super().__init__("mocap_relay")
         instances = self.value("drones", [1, 2, 3], "PX4 instances, from 1.")
-        north = self.value("north_aligned", False, "Whether the world's y axis points north.")
-        camera = self.number("camera_latency_s", 0.0, 0.0, 0.5, "From exposure to stamp [s].")
-        longest = self.number("longest_latency_s", 0.2, 0.001, 2.0, "Older samples drop [s].")
+        kind = self.value("input", "poses", "poses: a topic per body; or mocap4r2.")
+        if kind not in INPUTS:
+            raise ConfigError(f"parameter input = {kind}: must be one of {', '.join(INPUTS)}")
+        self._bodies = ["load", *(f"drone_{i}" for i in instances)]
+        names = self.value("rigid_bodies", self._bodies, "Names of load and drones there.")
+        if len(names) != len(self._bodies):
+            raise ConfigError(
+                f"parameter rigid_bodies has {len(names)} names, must have {len(self._bodies)}: "
+                f"those of {', '.join(self._bodies)}"
+            )
+        self._north = self.value("north_aligned", False, "Whether the world's y axis points north.")
+        for name, (low, high, text) in _LIMITS.items():
+            self.number(name, getattr(MocapLimits, name), low, high, text)
+        self.number("timeout_s", 0.5, 0.02, 60.0, "Silence of a body that is reported [s].")
         position = self.number("position_std_m", 0.002, 1e-5, 1.0, "Noise per axis [m].")
         attitude = self.number("attitude_std_rad", 0.005, 1e-5, 1.0, "Noise per axis [rad].")
         self._position_variance = np.full(3, position**2, np.float32)
         self._attitude_variance = np.full(3, attitude**2, np.float32)
-        self._relays: dict[int, MocapRelay] = {}
-        self._out: dict[int, Publisher] = {}
+        self.filters = {body: MocapFilter(self._limits({})) for body in self._bodies}
         self._latencies_s: list[float] = []
-        for i in instances:
-            self._relays[i] = MocapRelay(
-                north_aligned=north, camera_latency_s=camera, longest_latency_s=longest
-            )
-            topic = px4_topic(i, "in", "vehicle_visual_odometry", VehicleOdometry)
-            self._out[i] = self.create_publisher(VehicleOdometry, topic, 10)
-            self.create_subscription(
-                PoseStamped,
-                f"/mocap/drone_{i}/pose",
-                lambda message, i=i: self._on_pose(i, message),
-                qos_profile_sensor_data,
-            )
-        self.publish_alone(
-            px4_topic(instances[0], "in", "vehicle_visual_odometry", VehicleOdometry)
-        )
-        self._next_report_s = 0.0
+        self._silent: set[str] = set()
+        self._counted = dict.fromkeys(self._bodies, 0)
+        self._next_report_s = self._next_warning_s = self._begun_s = 0.0
+        self._make_outputs(instances)
+        self._listen(kind, names)
+        self.add_on_set_parameters_callback(self._on_parameters)
 
-    def step(self, time_s: float) -> None:
-        """State the latency now and then."""
-        if time_s < self._next_report_s or not self._latencies_s:
+    def _make_outputs(self, instances: Sequence[int]) -> None:
+        self._pose_out = {
+            body: self.create_publisher(PoseStamped, f"/{body}/pose", 10) for body in self._bodies
+        }
+        self._tf_out = self.create_publisher(TFMessage, "/tf", 100)
+        topics = [px4_topic(i, "in", "vehicle_visual_odometry", VehicleOdometry) for i in instances]
+        self._odometry_out: dict[str, Publisher] = {
+            f"drone_{i}": self.create_publisher(VehicleOdometry, topic, 10)
+            for i, topic in zip(instances, topics, strict=True)
+        }
+        self.publish_alone(topics[0])
+
+    def _listen(self, kind: str, names: Sequence[str]) -> None:
+        """Best effort, as capture drivers publish; reliable publishers are heard as well."""
+        if kind == "poses":
+            for body, name in zip(self._bodies, names, strict=True):
+                self.create_subscription(
+                    PoseStamped,
+                    f"/mocap/{name}/pose",
+                    lambda m, b=body: self._take(b, m.header.stamp, m.pose),
+                    qos_profile_sensor_data,
+                )
             return
-        self._next_report_s = time_s + REPORT_S
-        milliseconds = 1e3 * np.array(self._latencies_s)
-        self._latencies_s.clear()
-        dropped = {i: relay.dropped for i, relay in self._relays.items() if relay.dropped}
-        self.get_logger().info(
-            f"latency mean {milliseconds.mean():.1f} ms, largest {milliseconds.max():.1f} ms, "
-            f"dropped {dropped or 'none'}"
+        try:
+            from mocap4r2_msgs.msg import RigidBodies
+        except ImportError:
+            raise ConfigError(
+                "parameter input = mocap4r2: the package mocap4r2_msgs is not installed; build it "
+                "in your ROS workspace, or take input:=poses"
+            ) from None
+        self._body_of = dict(zip(names, self._bodies, strict=True))
+        self.create_subscription(
+            RigidBodies, "/rigid_bodies", self._on_rigid_bodies, qos_profile_sensor_data
         )
 
-    def _on_pose(self, instance: int, message: PoseStamped) -> None:
-        stamp, p, q = message.header.stamp, message.pose.position, message.pose.orientation
+    def _on_rigid_bodies(self, message: Any) -> None:
+        for found in message.rigidbodies:
+            body = self._body_of.get(found.rigid_body_name)
+            if body is not None:
+                self._take(body, message.header.stamp, found.pose)
+
+    def _take(self, body: str, when: Any, pose: Pose) -> None:
+        p, q = pose.position, pose.orientation
         now_s = self.get_clock().now().nanoseconds * 1e-9
-        found = self._relays[instance].convert(
-            now_s,
-            stamp.sec + stamp.nanosec * 1e-9,
+        sample = Sample(
+            when.sec + when.nanosec * 1e-9,
             np.array([p.x, p.y, p.z]),
             np.array([q.w, q.x, q.y, q.z]),
         )
-        if found is None:
+        judge = self.filters[body]
+        if not judge.take(now_s, sample):
             return
-        self._latencies_s.append(found.latency_s)
-        self._out[instance].publish(
-            VehicleOdometry(
-                timestamp=found.timestamp_us,
-                timestamp_sample=found.timestamp_sample_us,
-                pose_frame=found.pose_frame,
-                position=found.position_m.astype(np.float32),
-                q=found.orientation_wxyz.astype(np.float32),
-                velocity_frame=VehicleOdometry.VELOCITY_FRAME_UNKNOWN,
-                velocity=_NOT_GIVEN,
-                angular_velocity=_NOT_GIVEN,
-                position_variance=self._position_variance,
-                orientation_variance=self._attitude_variance,
-                velocity_variance=_NOT_GIVEN,
-            )
+        latency_s = judge.latency_s(now_s, sample)
+        self._latencies_s.append(latency_s)
+        self._publish(body, now_s - latency_s, pose)
+        if body in self._odometry_out:
+            self._odometry_out[body].publish(self._odometry(body, now_s, sample, latency_s))
+
+    def _publish(self, body: str, time_s: float, pose: Pose) -> None:
+        """Pose and transform, stamped with the exposure."""
+        message = PoseStamped(pose=pose)
+        message.header.frame_id = "world"
+        stamp(message.header.stamp, time_s)
+        self._pose_out[body].publish(message)
+        moved = TransformStamped(header=message.header, child_frame_id=body)
+        at, turn = moved.transform.translation, moved.transform.rotation
+        at.x, at.y, at.z = pose.position.x, pose.position.y, pose.position.z
+        turn.w, turn.x, turn.y, turn.z = (getattr(pose.orientation, axis) for axis in "wxyz")
+        self._tf_out.publish(TFMessage(transforms=[moved]))
+
+    def _odometry(
+        self, body: str, now_s: float, sample: Sample, latency_s: float
+    ) -> VehicleOdometry:
+        found = visual_odometry(now_s, sample, latency_s, north_aligned=self._north)
+        return VehicleOdometry(
+            timestamp=found.timestamp_us,
+            timestamp_sample=found.timestamp_sample_us,
+            pose_frame=found.pose_frame,
+            position=found.position_m.astype(np.float32),
+            q=found.orientation_wxyz.astype(np.float32),
+            velocity_frame=VehicleOdometry.VELOCITY_FRAME_UNKNOWN,
+            velocity=_NOT_GIVEN,
+            angular_velocity=_NOT_GIVEN,
+            position_variance=self._position_variance,
+            orientation_variance=self._attitude_variance,
+            velocity_variance=_NOT_GIVEN,
+            reset_counter=self.filters[body].resets % 256,
         )
+
+    def step(self, time_s: float) -> None:
+        """Say what is missing or refused, and now and then how late the poses are."""
+        self._begun_s = self._begun_s or time_s
+        if not self._next_warning_s - WARN_S <= time_s < self._next_warning_s:
+            self._next_warning_s = time_s + WARN_S
+            self._warn(time_s)
+        if self._latencies_s and not (
+            self._next_report_s - REPORT_S <= time_s < self._next_report_s
+        ):
+            self._next_report_s = time_s + REPORT_S
+            milliseconds = 1e3 * np.array(self._latencies_s)
+            self._latencies_s.clear()
+            dropped = {b: f.dropped for b, f in self.filters.items() if f.dropped}
+            self.get_logger().info(
+                f"{len(milliseconds)} poses, latency mean {milliseconds.mean():.1f} ms, largest "
+                f"{milliseconds.max():.1f} ms, dropped {dropped or 'none'}"
+            )
+
+    def _warn(self, time_s: float) -> None:
+        timeout_s = self.get_parameter("timeout_s").value
+        log = self.get_logger()
+        for body, judge in self.filters.items():
+            count = sum(judge.dropped.values())
+            if count > self._counted[body]:
+                log.warning(f"{body}: {count - self._counted[body]} poses refused: {judge.detail}")
+                self._counted[body] = count
+            silent_s = min(judge.silent_s(time_s), time_s - self._begun_s)
+            if silent_s > timeout_s and body not in self._silent:
+                self._silent.add(body)
+                log.error(f"{body}: no usable pose for {silent_s:.1f} s")
+            elif silent_s <= timeout_s and body in self._silent:
+                self._silent.discard(body)
+                log.info(f"{body}: poses again")
+
+    def _limits(self, changed: dict[str, float]) -> MocapLimits:
+        return MocapLimits(
+            **{
+                f.name: changed.get(f.name, self.get_parameter(f.name).value)
+                for f in fields(MocapLimits)
+            }
+        )
+
+    def _on_parameters(self, changed: list) -> SetParametersResult:
+        limits = self._limits({p.name: p.value for p in changed})
+        for judge in self.filters.values():
+            judge.limits = limits
+        return SetParametersResult(successful=True)
 
 
 def main(args: list[str] | None = None) -> int:

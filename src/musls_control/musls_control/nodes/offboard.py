@@ -112,20 +112,27 @@ class DroneLink:
         wanted, now_us = self.session.setpoint, microseconds(time_s)
         if wanted is None:  # nothing was asked for yet
             return
-        position = world_enu_ned(wanted.position_enu_m - self.origin_enu_m)
-        velocity = world_enu_ned(wanted.velocity_enu_m_s)
+        position = world_enu_ned(wanted.position_enu_m - self.origin_enu_m).astype(np.float32)
+        velocity = world_enu_ned(wanted.velocity_enu_m_s).astype(np.float32)
+        acceleration = _NOT_GIVEN
+        pushed = wanted.acceleration_enu_m_s2 is not None and self.session.phase is Phase.FLYING
+        if pushed:  # a controller's; a drone that holds keeps its place
+            position = velocity = _NOT_GIVEN
+            acceleration = world_enu_ned(wanted.acceleration_enu_m_s2).astype(np.float32)
         self._pub["setpoint"].publish(
             TrajectorySetpoint(
                 timestamp=now_us,
-                position=position.astype(np.float32),
-                velocity=velocity.astype(np.float32),
-                acceleration=_NOT_GIVEN,
+                position=position,
+                velocity=velocity,
+                acceleration=acceleration,
                 jerk=_NOT_GIVEN,
                 yaw=float(yaw_enu_ned(wanted.yaw_enu_rad)),
                 yawspeed=0.0,
             )
         )
-        self._pub["mode"].publish(OffboardControlMode(timestamp=now_us, position=True))
+        self._pub["mode"].publish(
+            OffboardControlMode(timestamp=now_us, position=not pushed, acceleration=pushed)
+        )
         self.session.sent(time_s)
 
     def _send_command(self, command: Command, time_s: float) -> None:
@@ -201,9 +208,14 @@ class OffboardNode(SteppedNode):
 
     def _on_land(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         """PX4's own landing of all drones where they are, for when no formation flies them."""
+        heard = [n for n, link in self._links.items() if link.session.heard(self.time_s)]
+        silent = [name for name in self._links if name not in heard]
         for link in self._links.values():
-            link.session.land = True
-        answer.success, answer.message = True, f"landing {', '.join(self._links)}"
+            link.session.land = link.session.land or link.session.may_fly
+        answer.success = bool(heard)
+        answer.message = f"landing {', '.join(heard)}" if heard else "nothing landed"
+        if silent:
+            answer.message += f"; not heard: {', '.join(silent)}"
         return answer
 
     def _on_setpoints(self, message: MultiDOFJointTrajectory) -> None:
@@ -211,16 +223,24 @@ class OffboardNode(SteppedNode):
         if not message.points:
             return
         point = message.points[0]
-        for name, place, move in zip(
-            message.joint_names, point.transforms, point.velocities, strict=False
+        pushes = point.accelerations or [None] * len(message.joint_names)
+        for name, place, move, push in zip(
+            message.joint_names, point.transforms, point.velocities, pushes, strict=False
         ):
             link = self._links.get(name)
             if link is None:
                 continue
             p, q, v = place.translation, place.rotation, move.linear
             yaw = 2.0 * np.arctan2(q.z, q.w)
+            a = None if push is None else push.linear
             link.session.on_setpoint(
-                time_s, Setpoint(np.array([p.x, p.y, p.z]), np.array([v.x, v.y, v.z]), yaw)
+                time_s,
+                Setpoint(
+                    np.array([p.x, p.y, p.z]),
+                    np.array([v.x, v.y, v.z]),
+                    yaw,
+                    None if a is None else np.array([a.x, a.y, a.z]),
+                ),
             )
             if link.session.phase in _STREAMED:
                 link.stream(time_s)

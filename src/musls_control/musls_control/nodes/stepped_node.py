@@ -19,6 +19,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
 
+from musls_control.parent import end_with_parent
 from musls_description.errors import MuslsError
 
 FROM_PX4 = QoSProfile(
@@ -183,6 +184,7 @@ def run(
         signal.signal(number, signal.default_int_handler)
     node, code = None, 0
     try:
+        end_with_parent()
         node = make()
         (work or _spin)(node, Interrupt())
     except KeyboardInterrupt:  # while the node was being made

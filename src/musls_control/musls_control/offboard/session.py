@@ -75,11 +75,14 @@ class Setpoint:
         position_enu_m: (3,).
         velocity_enu_m_s: (3,).
         yaw_enu_rad: Heading.
+        acceleration_enu_m_s2: What a controller asks for instead of place and velocity, (3,); these
+            hold the drone when the controller falls silent.
     """
 
     position_enu_m: Array
     velocity_enu_m_s: Array
     yaw_enu_rad: float
+    acceleration_enu_m_s2: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,15 @@ class OffboardSession:
             self._stream_since_s = time_s
         self._stream_s = time_s
         self.setpoint = setpoint
+
+    def heard(self, time_s: float) -> bool:
+        """Whether the vehicle's status comes."""
+        return time_s - self._status_s <= self.settings.status_timeout_s
+
+    @property
+    def may_fly(self) -> bool:
+        """Whether a command to land can be for this vehicle: it was heard at least once."""
+        return np.isfinite(self._status_s)
 
     def heartbeat_due(self, time_s: float) -> bool:
         """Whether heartbeat and set-point have to be sent though none came from the formation."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from musls_control.payload.kernel import ALONG, FORCE, LEAN, payload_forces
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2
 from musls_control.vectors import cross
 from musls_description.compiled import compiled
@@ -11,6 +12,62 @@ from musls_description.compiled_rotations import rotate_back
 
 LEAST_UPWARDS = 0.3
 """Least vertical part of a force, as an autopilot limits the tilt anyway."""
+
+
+@compiled()
+def payload_commands(
+    estimate, reference, table, inertias, gains, cables, shares, null, places, room, ahead,
+    integral, memory, yaws, commands,
+):  # fmt: skip
+    """Write forces, yaws and moments of all drones into `commands`, (n, 7).
+
+    Other arguments are those of `payload_forces`, which this returns the result of; `yaws` are
+    those of the drones for a load at yaw zero, (n,), and `ahead` goes on with the numbers of
+    `lead_tilt`.
+    """
+    kept = payload_forces(
+        estimate, reference, table, inertias, gains, cables, shares, null, places, room, ahead,
+        integral, memory,
+    )  # fmt: skip
+    for i in range(commands.shape[0]):
+        for k in range(3):
+            commands[i, k] = memory[FORCE, i, k]
+        commands[i, 3] = yaws[i] + reference[0, 3]
+        if ahead[4] > 0.0:
+            lead_tilt(ahead, memory[LEAN, i], commands[i])
+    hook_moments(estimate, cables, memory[ALONG], commands)
+    return kept
+
+
+@compiled()
+def lead_tilt(ahead, lean, command):
+    """Turn a force ahead, so that a drone that answers late is there in time.
+
+    A drone follows a wanted tilt h = (Fx, Fy) / Fz with a lag T. It gets h + T h' instead, with h'
+    smoothed by the share T / r: together (1 + T s) / (1 + T s / r), a lead.
+
+    Args:
+        ahead: Share of a new sample in the smoothed tilt, r - 1 and the largest lead in numbers 3
+            to 5.
+        lean: Smoothed tilt, and not 0 once there is one, (3,), advanced.
+        command: Force [N, ENU]; its direction is changed, (3 or more,).
+    """
+    x, y, z = command[0], command[1], command[2]
+    if z <= LEAST_UPWARDS * math.sqrt(x * x + y * y + z * z):
+        return
+    size = math.sqrt(x * x + y * y + z * z)
+    x, y = x / z, y / z
+    if lean[2] == 0.0:
+        lean[0], lean[1], lean[2] = x, y, 1.0
+    dx, dy = ahead[4] * (x - lean[0]), ahead[4] * (y - lean[1])
+    lean[0] += ahead[3] * (x - lean[0])
+    lean[1] += ahead[3] * (y - lean[1])
+    far = math.hypot(dx, dy)
+    if far > ahead[5]:
+        dx, dy = dx * ahead[5] / far, dy * ahead[5] / far
+    x, y = x + dx, y + dy
+    z = size / math.sqrt(x * x + y * y + 1.0)
+    command[0], command[1], command[2] = x * z, y * z, z
 
 
 @compiled()

@@ -36,6 +36,13 @@ unstable for an x500 trio in harmonic motion on PX4's attitude control."""
 FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 4.0, 2.5, 5.0
 """Upper limits of the natural frequencies, for motion capture with some noise and latency."""
 
+LEAD = 2.5
+"""An autopilot's lag is made up for by (1 + T s) / (1 + T s / LEAD). It halves the lag of the tilt;
+4 and more ask for more turning than the rate loops have."""
+
+LARGEST_LEAD = 0.3
+"""Largest tilt that this adds, as a slope."""
+
 INTEGRAL_SHARE = 0.15
 """Gain of an integral over the cube of the loop's natural frequency."""
 

@@ -32,6 +32,7 @@ from musls_control.payload.load_law import (
     load_errors,
     moment_of,
 )
+from musls_control.payload.spread import spread_out, spread_rate
 from musls_control.vectors import cross, normalised, normalised_rates, times, write_matrix
 from musls_description.compiled import compiled
 from musls_description.compiled_rotations import body_axes_in_world
@@ -42,13 +43,24 @@ DRONE_MASS, DIRECTION_GAIN, DIRECTION_RATE_GAIN, LEAST_TENSION, CABLE_COLUMNS = 
 
 # Rows of the memory that a call writes, (rows, n, 3). The first three hold a value and its first
 # two derivatives.
-BODY, PULL, ALONG, CABLE, CABLE_RATE, LENGTH, FORCE, MEMORY_ROWS = 0, 3, 6, 8, 9, 10, 11, 12
+BODY, PULL, ALONG, CABLE, CABLE_RATE, LENGTH, FORCE, LEAN, MEMORY_ROWS = (
+    0,
+    3,
+    6,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+)
 
 
 @compiled()
 def payload_forces(
-    estimate, reference, table, inertias, gains, cables, shares, ahead, integral, memory
-):
+    estimate, reference, table, inertias, gains, cables, shares, null, places, room, ahead,
+    integral, memory,
+):  # fmt: skip
     """Compute the forces of all drones.
 
     Args:
@@ -59,11 +71,19 @@ def payload_forces(
         gains: (6, 3), see `load_law`.
         cables: (n, 10).
         shares: How a wrench is shared out, (3 n, 7), see `allocation.shares_of`.
+        null: Null space of the wrench for `spread.spread_out`, (3 n, d); without columns the
+            shares alone count.
+        places: Table of the drones' places for the same, (n + pairs, 4) or empty.
+        room: Gradients of its constraints and, in the last column, which of them bind; kept from
+            call to call, (n + pairs, 3 n + d + 1).
         ahead: Whether rate and acceleration of the cables' desired directions are fed forward,
-            and shares of position and attitude feedback in them, (3,).
+            and shares of position and attitude feedback in them, (3 or more,).
         integral: Integrals of position and attitude error, (6,), advanced.
-        memory: Results, (12, n, 3): row FORCE holds the forces [N, ENU], row PULL the desired and
+        memory: Results, (13, n, 3): row FORCE holds the forces [N, ENU], row PULL the desired and
             row ALONG the present force of each cable on the load.
+
+    Returns:
+        Whether tensions and distances could be kept; true where nobody asked.
     """
     r, r_d, rate_d = np.empty((3, 3)), np.empty((3, 3)), np.empty((4, 3))
     errors, motion, wrench = np.empty((8, 3)), np.zeros((4, 3)), np.empty(6)
@@ -79,6 +99,8 @@ def payload_forces(
     cable_directions(estimate, r, cables, memory)
     w = row[10:13]
     memory[PULL + 1 : PULL + 3] = 0.0
+    kept, count = True, places.shape[0]
+    gradients, binding = room[:, :-1], room[:, -1]
     turning[0] = w
     for k in range(3):
         turning[0, k] += (1.0 - ahead[2]) * errors[SPIN, k]
@@ -91,7 +113,15 @@ def payload_forces(
         )  # fmt: skip
         moment_of(inertias[0], w, motion[2], wanted, motion[3], order, wrench[3:6])
         into_body(r, turning[0], turning[1], forces, wrench, order)
-        share_out(shares, wrench, order, memory[BODY + order])
+        if count == 0:
+            share_out(shares, wrench, order, memory[BODY + order])
+        elif order == 0:
+            kept = spread_out(
+                shares, null, places, cables[:, LEAST_TENSION], r[2], wrench, memory[BODY],
+                gradients, binding,
+            )  # fmt: skip
+        else:
+            spread_rate(shares, null, wrench, order, gradients, binding, memory[BODY + order])
         into_world(r, turning[0], turning[1], memory, order)
         if order < 2:
             pull_along(cables, memory, order)
@@ -100,6 +130,7 @@ def payload_forces(
     motion[0, 2] += table[GRAVITY]
     for i in range(cables.shape[0]):
         cable_force(cables[i], r, w, motion, memory, i)
+    return kept
 
 
 @compiled()

@@ -73,6 +73,22 @@ class PayloadModel:
         table[:, LEAST_TENSION] = least_tension_n
         return table
 
+    def reach_m(self, setup: ControlSetup) -> tuple[Array, Array, Array]:
+        """Where level drones can be, load frame, from the centre of mass of load and half cables.
+
+        Returns:
+            Places with cables of no length (n, 3), lengths of the cables (n,), and places in
+            formation (n, 3).
+        """
+        n = len(self.attachments_m)
+        center = np.array(setup.system.load.cable_attachments_m[0]) - self.attachments_m[0]
+        yaw = setup.formation.azimuths_rad(n) + np.pi
+        cos, sin = np.cos(yaw), np.sin(yaw)
+        x, y, z = self.hooks_m.T
+        hooks = np.column_stack([cos * x - sin * y, sin * x + cos * y, z])
+        lengths = np.array([cable.length_m for cable in setup.system.cables])
+        return self.attachments_m - hooks, lengths, setup.formation.offsets_m(n) - center
+
     def formation_forces_n(self, setup: ControlSetup) -> Array:
         """Cable forces that hold the level load at rest in formation, load frame, (n, 3)."""
         n = len(self.attachments_m)

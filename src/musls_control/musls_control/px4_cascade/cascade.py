@@ -119,6 +119,19 @@ class Px4Cascade:
         up = rotate(estimate.drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
         self.trim(throttle, up)
 
+    def lighten(self, ratio: np.ndarray) -> None:
+        """The drones weigh less (or more) from now on: the hover thrust follows at once.
+
+        Args:
+            ratio: New over present mass that the rotors carry, (n_drones,).
+        """
+        slowest, fastest = self._mixers[:, :, OMEGA_MIN], self._mixers[:, :, OMEGA_MAX]
+        speed = slowest + self.hover_thrust[:, None] * (fastest - slowest)
+        speed = speed * np.sqrt(ratio)[:, None]
+        hover = np.mean((speed - slowest) / (fastest - slowest), axis=1)
+        for part in ("position", "hover"):
+            self._state[part]["hover_thrust"] = hover
+
     def step(
         self,
         time_s: float,

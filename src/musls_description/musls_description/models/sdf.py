@@ -58,6 +58,7 @@ def world_sdf(
     step_s: float = STEP_S,
     gravity_m_s2: float = GRAVITY_M_S2,
     physics_only: bool = False,
+    lean: bool = False,
 ) -> str:
     """A world whose top-level models are joined by joints directly under it (SDF 1.10).
 
@@ -71,6 +72,8 @@ def world_sdf(
         step_s: Physics step.
         gravity_m_s2: Gravity.
         physics_only: Without all of Gazebo's systems but the physics, and without pace.
+        lean: Without systems that PX4 and the recordings do not need, without the cables' shapes,
+            and with poses for viewers at 10 Hz.
 
     Raises:
         ConfigError: Unknown `drones`, a name that SDF does not allow, a joint that it cannot say.
@@ -85,7 +88,31 @@ def world_sdf(
                 world.remove(plugin)
     writer.add_models(world)
     writer.add_joints_between_models(world)
+    if lean:
+        _make_lean(world)
     return to_text(root, _title(system))
+
+
+LEAN_POSES_HZ = 10
+_NOT_NEEDED = (
+    "gz-sim-user-commands-system",
+    "gz-sim-contact-system",
+    "gz-sim-apply-link-wrench-system",
+)
+
+
+def _make_lean(world: Element) -> None:
+    """Take out of a world what only viewers and people with a mouse need."""
+    for plugin in world.findall("plugin"):
+        if plugin.get("filename") in _NOT_NEEDED:
+            world.remove(plugin)
+        elif plugin.get("filename") == "gz-sim-scene-broadcaster-system":
+            add_all(plugin, dynamic_pose_hertz=LEAN_POSES_HZ, state_hertz=LEAN_POSES_HZ)
+    for model in world.findall("model"):
+        if model.attrib["name"].startswith("cable_"):
+            for link in model.findall("link"):
+                for visual in link.findall("visual"):
+                    link.remove(visual)
 
 
 def single_model_sdf(
@@ -115,6 +142,57 @@ def single_model_sdf(
     return to_text(root, _title(system))
 
 
+def include_files(
+    system: SlungLoadSystem,
+    spawn: Configuration,
+    *,
+    drones: Drones = "motors",
+    step_s: float = STEP_S,
+    gravity_m_s2: float = GRAVITY_M_S2,
+) -> dict[str, str]:
+    """The system as a model folder for a world of one's own, with all joints inside.
+
+    `<include merge="true">` (Gazebo Harmonic) puts load, cables and drones into the world as
+    `world_sdf` has them, so that PX4 finds its topics; a plain `<include>` nests them.
+
+    Args:
+        system: The system.
+        spawn: Where it starts.
+        drones: How drones are written.
+        step_s: Physics step of the recipe.
+        gravity_m_s2: Gravity of the recipe.
+
+    Returns:
+        Text of `NAME/model.sdf`, `NAME/model.config` and `NAME/recipe.sdf`, a world to begin with.
+
+    Raises:
+        ConfigError: As `world_sdf`.
+    """
+    name = _checked_name(system.name, "system name")
+    writer = _Writer(system, spawn, drones)
+    root = Element("sdf", version=MODEL_VERSION)
+    model = add(root, "model", name=name)
+    writer.add_models(model)
+    writer.add_joints_between_models(model)
+    recipe = Element("sdf", version=WORLD_VERSION)
+    world = _add_world(recipe, system, "my_world", step_s, gravity_m_s2)
+    include = add(world, "include", merge="true")
+    add_all(include, uri=f"model://{name}", pose="0 0 0 0 0 0")
+    return {
+        f"{name}/model.sdf": to_text(root, _title(system)),
+        f"{name}/model.config": _model_config(name, system),
+        f"{name}/recipe.sdf": to_text(recipe, f"A world that includes {name}."),
+    }
+
+
+def _model_config(name: str, system: SlungLoadSystem) -> str:
+    config = Element("model")
+    add_all(config, name=name, version="1.0")
+    add(config, "sdf", "model.sdf", version=MODEL_VERSION)
+    add(config, "description", f"{name} of the slung-load system {system.name}")
+    return to_text(config, f"{name} of {_title(system)}")
+
+
 def model_files(
     system: SlungLoadSystem, spawn: Configuration, *, drones: Drones = "motors"
 ) -> dict[str, str]:
@@ -135,11 +213,7 @@ def model_files(
         root = Element("sdf", version=MODEL_VERSION)
         writer.add_model(root, links, placed=False)
         files[f"{name}/model.sdf"] = to_text(root, f"{name} of {_title(system)}")
-        config = Element("model")
-        add_all(config, name=name, version="1.0")
-        add(config, "sdf", "model.sdf", version=MODEL_VERSION)
-        add(config, "description", f"{name} of the slung-load system {system.name}")
-        files[f"{name}/model.config"] = to_text(config, f"{name} of {_title(system)}")
+        files[f"{name}/model.config"] = _model_config(name, system)
     return files
 
 
@@ -204,7 +278,8 @@ class _Writer:
         elif first.kind == "cable":
             self._add_cable_links(model, links, self.system.cables[first.index])
         else:
-            self._add_drone_links(model, first.index, flat=placed and scope.tag == "world")
+            # Nested models get the flat names of their topics as well: they may be merged.
+            self._add_drone_links(model, first.index, flat=placed)
         if first.kind != "cable" and self.drones != "rigid":
             _add_odometry(model)
 

@@ -3,6 +3,7 @@
 from musls_description.spawn.configuration import Configuration, configuration_from_directions
 from musls_description.spawn.equilibrium import (
     HangingEquilibrium,
+    drones_above,
     hanging_equilibrium,
     slung_between,
     slung_state,
@@ -13,6 +14,7 @@ __all__ = [
     "Configuration",
     "HangingEquilibrium",
     "configuration_from_directions",
+    "drones_above",
     "ground_spawn",
     "hanging_equilibrium",
     "slung_between",

@@ -108,6 +108,37 @@ def hanging_equilibrium(
     return problem.result(solution.x)
 
 
+def drones_above(
+    system: SlungLoadSystem,
+    load_position_enu_m: Array,
+    load_rotation: Array,
+    cable_force_n: Array,
+    gravity_m_s2: float,
+    drone_yaws_rad: Array,
+) -> Array:
+    """Find where hovering drones are when their cables pull a load with given forces.
+
+    Args:
+        system: Load, cables and drones.
+        load_position_enu_m: Its centre of mass, (3,).
+        load_rotation: Load frame to world, (3, 3).
+        cable_force_n: Force of each cable on the load, world frame, (n_drones, 3).
+        gravity_m_s2: Gravity.
+        drone_yaws_rad: Yaws of drones on cables that are free to twist, (n_drones,).
+
+    Returns:
+        Centres of mass, (n_drones, 3) [m]; in them `hanging_equilibrium` finds these forces, if
+        they hold the load.
+    """
+    problem = _Problem(system, np.zeros((system.n_drones, 3)), gravity_m_s2, 0.0, drone_yaws_rad)
+    places = []
+    for i, force in enumerate(cable_force_n):
+        anchor = load_position_enu_m + load_rotation @ problem.anchors[i]
+        _, reach, attitude, _ = problem._drone(i, load_rotation, force)
+        places.append(anchor + reach - attitude @ system.drones[i].cable_attachment_m)
+    return np.array(places)
+
+
 class _Problem:
     """Unknowns: load position, load rotation vector relative to the yaw guess, forces F_i."""
 

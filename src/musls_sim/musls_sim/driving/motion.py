@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline, PPoly
 
 from musls_description.errors import ConfigError
+from musls_sim.driving.bag_path import bag_of, read_path
 from musls_sim.driving.spec import AnchorPath, AnchorRecording
 
 Array = NDArray[np.float64]
@@ -74,7 +75,10 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
     """
     offset = np.array(place_m, float) if drive.relative else np.zeros(3)
     if isinstance(drive, AnchorRecording):
-        return PathMotion(_read_spline(drive.file), offset)
+        bag = bag_of(drive.file)
+        if bag is None:
+            return PathMotion(_read_spline(drive.file), offset)
+        return PathMotion(_spline(drive.file, *read_path(bag, drive.body)), offset)
     time, position = np.array(drive.time_s), np.array(drive.position_enu_m)
     if len(time) == 1:
         time, position = np.array([time[0], time[0] + 1.0]), np.repeat(position, 2, axis=0)
@@ -99,9 +103,14 @@ def _read_spline(file: str) -> PPoly:
     if missing or rows.shape[1:] != (len(names),):
         raise ConfigError(f"{file}: needs the columns {', '.join(COLUMNS)}, has {', '.join(names)}")
     time, *position = (rows[:, names.index(name)] for name in COLUMNS)
-    if len(time) < 4 or (np.diff(time) <= 0.0).any() or not np.isfinite(rows).all():
+    return _spline(file, time, np.column_stack(position))
+
+
+def _spline(file: str, time: Array, position: Array) -> PPoly:
+    finite = np.isfinite(time).all() and np.isfinite(position).all()
+    if len(time) < 4 or (np.diff(time) <= 0.0).any() or not finite:
         raise ConfigError(f"{file}: needs at least 4 rows of finite numbers, time_s increasing")
-    return CubicSpline(time, np.column_stack(position))
+    return CubicSpline(time, position)
 
 
 class Signal:

@@ -74,13 +74,16 @@ class AnchorRecording:
 
     Attributes:
         kind: "recording".
-        file: CSV with a head line and the columns time_s, x_enu_m, y_enu_m, z_enu_m; a relative
-            path counts from the scenario's folder.
+        file: CSV with a head line and the columns time_s, x_enu_m, y_enu_m, z_enu_m; or a bag or
+            result folder with poses of `body`, whose first one is at time 0. A relative path counts
+            from the scenario's folder.
+        body: Of a bag: "load", "drone_1", "anchor_1", ...
         relative: Positions count from the anchor's place at the start.
     """
 
     kind: Literal["recording"] = "recording"
     file: str
+    body: str | None = None
     relative: bool = False
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from px4_msgs.msg import OffboardControlMode, TrajectorySetpoint, VehicleCommand
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
 from musls_control.nodes.stepped_node import (
@@ -30,6 +31,7 @@ from musls_control.nodes.stepped_node import (
 )
 from musls_control.offboard.topics import px4_topic, target_system
 from musls_description.errors import ConfigError
+from musls_sim.nodes.event_services import EventServices
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.nodes.px4_outputs import Px4Outputs
 from musls_sim.plants.interface import bare_dart_step_us
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from musls_sim.px4.graph_session import GraphSession
 
 WINDOWS_PER_SHAPE = 5
+WRITER_QUEUE = 500
+LATE_REPORT_S = 10.0
 POLL_S = 0.0001
 GRAPH_CHECK_S = 0.5
 ANY_SYSTEM = 0
@@ -69,15 +73,17 @@ class EmbeddedSim(DescribedNode):
         )
         self.number("patience_s", 1.0, 0.05, 60.0, "Real time to wait for a set-point [s].")
         self._statistics = self.value("statistics_file", "", "JSON of the flight's numbers.")
+        force = self.value("force", False, "Fly in spite of too little thrust.")
         logs = self.value("px4_logs", "", "Folder for real PX4s' consoles; default px4 beside.")
         scenario = load_scenario(Path(path))
         system = scenario.system
         self.lockstep = Lockstep(system.n_drones)
         self._lost = [0] * system.n_drones
+        self._said_late, self._next_late_s = list(self._lost), 0.0
         self._state = StateMessages(system, shapes=False)
         self._shapes = StateMessages(system, shapes=True)
         self._pub = {
-            topic: self.create_publisher(message_class(kind), topic, profile_of(topic))
+            topic: self.create_publisher(message_class(kind), topic, _writer(topic))
             for topic, kind in [*self._state.topics, *self._shapes.topics]
         }
         self._poller = Poller(self)
@@ -85,13 +91,14 @@ class EmbeddedSim(DescribedNode):
         self._drones: Sequence[Drone | RealDrone]
         if scenario.autopilot.kind == "px4":
             folder = Path(logs) if logs else Path(path).with_name("px4")
-            self.session, self._drones = self._with_px4(scenario, folder.absolute())
+            self.session, self._drones = self._with_px4(scenario, folder.absolute(), force)
         else:
-            self.session, commanders = stand_in_session(scenario, LOSS_ACTIONS[loss])
+            self.session, commanders = stand_in_session(scenario, LOSS_ACTIONS[loss], force=force)
             self._drones = [
                 Drone(self, k, commander, self._poller) for k, commander in enumerate(commanders)
             ]
         self.session.observe_with(EventPublisher(self))
+        self._events = EventServices(self, self.session, self._poller)
         self._window = 0
         self._warned: set[str] = set()
         self._next_graph_check_s = 0.0
@@ -103,14 +110,16 @@ class EmbeddedSim(DescribedNode):
         session = self.session
         return getattr(session, "graph_time_s", session.time_s)
 
-    def _with_px4(self, scenario: Scenario, logs: Path) -> tuple[GraphSession, list[RealDrone]]:
+    def _with_px4(
+        self, scenario: Scenario, logs: Path, force: bool
+    ) -> tuple[GraphSession, list[RealDrone]]:
         """Real PX4s, up and waiting, and what is heard of them."""
         from musls_sim.nodes.real_px4 import RealDrone
         from musls_sim.px4.graph_session import GraphSession  # pymavlink is slow to import
 
         log = self.get_logger()
         log.info("starting PX4s and agent")
-        session = GraphSession(scenario, logs)
+        session = GraphSession(scenario, logs, force=force)
         session.start()
         errors = ", ".join(f"{error:.3f}" for error in session.px4s.origin_error_m)
         log.info(f"PX4s are up; their local frames miss the drones' places by {errors} m")
@@ -138,18 +147,31 @@ class EmbeddedSim(DescribedNode):
             self._write_statistics()
 
     def _note_lost(self, drones: list[int]) -> None:
-        """Say who did not answer; on the ground that is how flights end."""
+        """Say who did not answer; on the ground that is how flights end.
+
+        In real time nobody is waited for, and a set-point that comes late is taken all the same:
+        a word now and then is enough.
+        """
         for drone in drones:
-            if self._drones[drone].armed:
-                self._lost[drone] += 1
+            if not self._drones[drone].armed:
+                continue
+            self._lost[drone] += 1
+            if not self._realtime:
                 self.get_logger().warning(
                     f"drone_{drone + 1}: no set-point for the last clock message: not waited for"
                 )
+        late = [n - said for n, said in zip(self._lost, self._said_late, strict=True)]
+        now = time.perf_counter()
+        if self._realtime and any(late) and now >= self._next_late_s:
+            self._next_late_s, self._said_late = now + LATE_REPORT_S, list(self._lost)
+            text = ", ".join(f"{count} of drone_{k + 1}" for k, count in enumerate(late) if count)
+            self.get_logger().warning(f"set-points came later than 20 ms: {text}")
 
     def _write_statistics(self) -> None:
         """Leave the numbers of the flight for whoever started the node."""
         session = self.session
         plant, hover = session.plant, session.parts.hover
+        firmware = getattr(session.parts.autopilot, "firmware", None)
         numbers = {
             "sim_time_s": self.time_s,
             "wall_time_s": time.perf_counter() - self._begin_s,
@@ -163,6 +185,7 @@ class EmbeddedSim(DescribedNode):
             "thrust_margin": None if hover is None else hover.thrust_margin,
             "sag_m": None if hover is None else hover.sag_m,
             "lost_answers": self._lost,
+            "firmware": None if firmware is None else [str(firmware.binary), firmware.version],
             "landed": bool(session.parts.autopilot.landed.all()),
         }
         Path(self._statistics).write_text(json.dumps(numbers), encoding="utf-8")
@@ -229,6 +252,12 @@ class EmbeddedSim(DescribedNode):
         if text not in self._warned:
             self._warned.add(text)
             self.get_logger().error(text)
+
+
+def _writer(topic: str) -> QoSProfile:
+    """Deep queues of what a recorder wants to have whole: in lockstep time does not wait for it."""
+    latched = profile_of(topic).durability is DurabilityPolicy.TRANSIENT_LOCAL
+    return profile_of(topic, None if latched else WRITER_QUEUE)
 
 
 class EventPublisher(Observer):

@@ -1,4 +1,8 @@
-"""Node `player`: publishes a recorded bag again, byte for byte; needs no rosbag2."""
+"""Node `player`: publishes a recorded bag again, byte for byte; needs no rosbag2.
+
+With `as_mocap` it stands where a motion-capture system stands: the poses of load and drones come
+on `/mocap/BODY/pose`, best effort and stamped now. So the chain of a real flight can be tried.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,20 @@ import sys
 import time
 from itertools import groupby
 from pathlib import Path
+from struct import pack
 
 from rclpy.publisher import Publisher
+from rclpy.qos import qos_profile_sensor_data
 from rosbags.rosbag2 import Reader, ReaderError
 
 from musls_control.nodes.stepped_node import WAKE_S, DescribedNode, Interrupt, run
 from musls_description.errors import ConfigError
 from musls_sim.nodes.polling import message_class, profile_of
 from musls_sim.recording.received import CLOCK
+
+POSE = "geometry_msgs/msg/PoseStamped"
+STAMP_AT = 4
+"""Where the header's time begins in a message's bytes."""
 
 STEADY_S = 2.0
 """Time without a new subscriber after which it begins."""
@@ -32,6 +42,7 @@ class Player(DescribedNode):
         self._listeners = self.count(
             "wait_for_listeners", 0, 0, 100, "Subscribers of every topic to wait for."
         )
+        self._as_mocap = self.value("as_mocap", False, "Only poses, as a capture system's.")
         if not folder:
             raise ConfigError("parameter bag: which bag? (a folder with metadata.yaml)")
         try:
@@ -45,6 +56,12 @@ class Player(DescribedNode):
                 self._offer(connection.topic, connection.msgtype)
 
     def _offer(self, topic: str, msgtype: str) -> None:
+        if self._as_mocap:
+            if topic.endswith("/pose") and msgtype == POSE:
+                self._pub[topic] = self.create_publisher(
+                    message_class(POSE), f"/mocap{topic}", qos_profile_sensor_data
+                )
+            return
         try:
             kind = message_class(msgtype)
         except (ImportError, AttributeError):
@@ -75,9 +92,16 @@ class Player(DescribedNode):
             # The clock first: what has no stamp belongs to the clock message before it.
             for connection, _, data in sorted(messages, key=lambda entry: entry[0].topic != CLOCK):
                 if connection.topic in self._pub:
-                    self._pub[connection.topic].publish(bytes(data))
+                    self._pub[connection.topic].publish(self._sent(bytes(data)))
         _sleep(DELIVERY_S, interrupt)
         self._reader.close()
+
+    def _sent(self, data: bytes) -> bytes:
+        """A message as it goes out: as motion capture it is stamped now."""
+        if not self._as_mocap:
+            return data
+        now = divmod(self.get_clock().now().nanoseconds, 1_000_000_000)
+        return data[:STAMP_AT] + pack("<iI", *now) + data[STAMP_AT + 8 :]
 
 
 def _sleep(seconds: float, interrupt: Interrupt) -> None:

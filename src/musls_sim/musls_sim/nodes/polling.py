@@ -26,6 +26,7 @@ class Poller:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._inputs: list[tuple[Any, bool, Callable]] = []
+        self._services: list[tuple[Any, Callable]] = []
 
     def subscribe(self, kind: type, topic: str, take: Callable, profile: QoSProfile) -> None:
         """Add a subscription; `take` gets messages."""
@@ -39,9 +40,13 @@ class Poller:
             (subscription, True, lambda data, info: take(data, info["source_timestamp"]))
         )
 
+    def serve(self, kind: type, name: str, answer: Callable) -> None:
+        """Add a service; `answer` gets a request and a response, and returns the response."""
+        self._services.append((self._node.create_service(kind, name, _unused), answer))
+
     def poll(self) -> int:
         """Take everything that is there; returns how many messages."""
-        count = 0
+        count = self._serve()
         for subscription, raw, take in self._inputs:
             with subscription.handle:
                 while True:
@@ -49,6 +54,19 @@ class Poller:
                     if found is None:
                         break
                     take(*found)
+                    count += 1
+        return count
+
+    def _serve(self) -> int:
+        """Answer the calls that have come; returns how many."""
+        count = 0
+        for service, answer in self._services:
+            with service.handle:
+                while True:
+                    request, header = service.handle.service_take_request(service.srv_type.Request)
+                    if request is None:
+                        break
+                    service.send_response(answer(request, service.srv_type.Response()), header)
                     count += 1
         return count
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from px4_msgs.msg import (
     ActuatorMotors,
@@ -132,7 +134,8 @@ class Px4Outputs:
         offboard = commander.nav_state is NavState.OFFBOARD
         took_off = commander.took_off_at_s
         self._pub["vehicle_status"].publish(
-            VehicleStatus(
+            _message(
+                VehicleStatus,
                 timestamp=time_us,
                 armed_time=round((commander.armed_at_s or 0.0) * 1e6),
                 takeoff_time=round((took_off or 0.0) * 1e6),
@@ -150,7 +153,8 @@ class Px4Outputs:
             )
         )
         self._pub["vehicle_control_mode"].publish(
-            VehicleControlMode(
+            _message(
+                VehicleControlMode,
                 timestamp=time_us,
                 flag_armed=commander.armed,
                 flag_multicopter_position_control_enabled=True,
@@ -165,3 +169,9 @@ class Px4Outputs:
                 flag_control_allocation_enabled=True,
             )
         )
+
+
+def _message(kind: Any, **fields: Any) -> Any:
+    """A message with those of the fields that it has in the release of PX4 that is installed."""
+    known = kind.get_fields_and_field_types()
+    return kind(**{name: value for name, value in fields.items() if name in known})

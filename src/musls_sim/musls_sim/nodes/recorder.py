@@ -2,11 +2,13 @@
 
 rosbag2 comes with ROS installations only; this needs none. The bag begins with the mission's first
 stage. On standard output it says `recording` when it can begin, `progress TIME STAGE` now and
-then, and `done` when the formation has finished, for whoever started it.
+then, at the end `lost {TOPIC: COUNT}`, and `done` when the formation has finished, for whoever
+started it.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -36,6 +38,9 @@ class Recorder(DescribedNode):
             raise ConfigError("parameters scenario_file and bag: both are needed")
         self._stop_when_done = self.value("stop_when_done", False, "End with the mission.")
         self._bag = ReceivedBag(Path(folder), load_scenario(Path(path)).system)
+        self._system_time = self.value(
+            "system_time", False, "Real flight: no /clock, times are those of the computer."
+        )
         self._poller = Poller(self)
         self._stage, self._state = "", ""
         self._clock = ClockHistory()
@@ -54,6 +59,11 @@ class Recorder(DescribedNode):
             done = self._record(interrupt)
         finally:
             self._bag.close()
+        lost = self._bag.lost
+        if lost:
+            what = ", ".join(f"{count} of {topic}" for topic, count in lost.items())
+            self.get_logger().warning(f"not recorded: {what}")
+        print(f"lost {json.dumps(lost)}", flush=True)
         if done:
             print("done", flush=True)
 
@@ -65,12 +75,13 @@ class Recorder(DescribedNode):
                 if self._state == "done" and self._stop_when_done:
                     return True
                 time.sleep(POLL_S)
-            if not said and self._clock.begun:
+            if not said and (self._clock.begun or self._system_time):
                 said = True
                 print("recording", flush=True)
             if self._stage and time.monotonic() >= next_s:
                 next_s = time.monotonic() + PROGRESS_S
-                print(f"progress {self._clock.newest_ns * 1e-9:.2f} {self._stage}", flush=True)
+                newest_ns = time.time_ns() if self._system_time else self._clock.newest_ns
+                print(f"progress {newest_ns * 1e-9:.2f} {self._stage}", flush=True)
         return False
 
     def _take_clock(self, data: bytes, published_ns: int) -> None:
@@ -81,7 +92,7 @@ class Recorder(DescribedNode):
         self._bag.add(CLOCK, data)
 
     def _take_stage(self, data: bytes, published_ns: int) -> None:
-        time_ns = self._clock.at(published_ns)
+        time_ns = self._time_ns(published_ns)
         if not self._stage:
             self._bag.begin(time_ns)
         length = int.from_bytes(data[4:8], "little")
@@ -89,7 +100,11 @@ class Recorder(DescribedNode):
         self._bag.add(STAGE, data, time_ns)
 
     def _take_event(self, data: bytes, published_ns: int) -> None:
-        self._bag.add(EVENTS, data, self._clock.at(published_ns))
+        self._bag.add(EVENTS, data, self._time_ns(published_ns))
+
+    def _time_ns(self, published_ns: int) -> int:
+        """Time of a message without a stamp."""
+        return published_ns if self._system_time else self._clock.at(published_ns)
 
     def _on_state(self, message: String) -> None:
         if self._stage:

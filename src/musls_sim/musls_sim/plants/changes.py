@@ -51,15 +51,66 @@ class LoadMass(Change):
 class CutCable(Change):
     """A cable parts in one of its segments from now on; both pieces move on.
 
+    A chain of rigid links parts at the joint at the lower end of the link (the segment). A massless
+    cable is gone.
+
     Attributes:
         cable: Number of the cable, from 1.
         segment: Number of the segment, from 1 at end 1 of the cable (the load).
     """
 
-    cable_models: ClassVar[tuple[str, ...]] = ("elastic",)
+    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic", "massless")
 
     cable: int
     segment: int
+
+
+@dataclass(frozen=True)
+class ReleaseHook(Change):
+    """The hook at an end of a cable opens; the cable goes with what holds its other end.
+
+    Elastic cables part in the segment next to the hook.
+
+    Attributes:
+        cable: Number of the cable, from 1.
+        at: "load" or "drone".
+    """
+
+    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic", "massless")
+
+    cable: int
+    at: str
+
+
+@dataclass(frozen=True)
+class AttachHook(Change):
+    """The open hook of a cable closes on its place at the load: an inelastic impact.
+
+    Attributes:
+        cable: Number of the cable, from 1.
+    """
+
+    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "massless")
+
+    cable: int
+
+
+def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) -> None:
+    """Refuse what is not there.
+
+    Raises:
+        ConfigError: There is no such cable or segment.
+    """
+    what = type(change).__name__
+    if not 1 <= change.cable <= len(system.cables):
+        raise ConfigError(
+            f"{what}: cable {change.cable}: there are cables 1 to {len(system.cables)}"
+        )
+    links = system.cables[change.cable - 1].links
+    if isinstance(change, CutCable) and not 1 <= change.segment <= links:
+        raise ConfigError(
+            f"cut: segment {change.segment}: cable {change.cable} has segments 1 to {links}"
+        )
 
 
 def scale_rotors(system: RigSystem, rotors: Array, change: RotorEfficiency) -> None:

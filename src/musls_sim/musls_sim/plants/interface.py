@@ -312,6 +312,17 @@ class EventSource(Protocol):
 
 
 @runtime_checkable
+class Hooked(Protocol):
+    """A plant whose cables hang on hooks that can open at the load and close again."""
+
+    def hook_is_open(self, cable: int) -> bool:
+        """Whether a cable (from 0) has let go of the load."""
+
+    def hook_miss(self, cable: int) -> tuple[float, float]:
+        """Distance and relative speed of an open hook and its place on the load [m, m/s]."""
+
+
+@runtime_checkable
 class Driven(Protocol):
     """A plant that has anchors or winches."""
 

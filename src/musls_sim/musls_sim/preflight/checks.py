@@ -23,6 +23,10 @@ MIN_THRUST_MARGIN = 1.1
 """Largest thrust over hover thrust below which a multirotor cannot be controlled any more."""
 
 
+LARGEST_TURN_RAD = np.radians(5.0)
+"""Yaw of the hanging load from its set-point beyond which the formation is named."""
+
+
 @dataclass(frozen=True)
 class Hover:
     """How the system hangs in formation.
@@ -32,12 +36,14 @@ class Hover:
         thrust_margin: Largest over needed thrust of the drone that works hardest.
         weakest: Number of that drone, from 1.
         sag_m: How much lower the load hangs than its set-point.
+        turn_rad: By how much the load is turned from its set-point's yaw.
     """
 
     equilibrium: HangingEquilibrium
     thrust_margin: float
     weakest: int
     sag_m: float
+    turn_rad: float = 0.0
 
 
 def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
@@ -71,7 +77,10 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     needed = np.linalg.norm(equilibrium.drone_force_n, axis=1)
     margins = np.array([d.max_thrust_n for d in system.drones]) / needed
     sag = load_pose[2] - equilibrium.configuration.load_position_enu_m[2]
-    return Hover(equilibrium, float(margins.min()), int(margins.argmin()) + 1, float(sag))
+    x, y, _ = equilibrium.configuration.load_rotation[:, 0]
+    turn = np.angle(np.exp(1j * (np.arctan2(y, x) - load_pose[3])))
+    weakest = int(margins.argmin()) + 1
+    return Hover(equilibrium, float(margins.min()), weakest, float(sag), float(turn))
 
 
 def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> None:
@@ -112,8 +121,28 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
         if not stage.sets_load_down or scenario.start.kind != "ground"
     ]
     _check_ground(scenario, hover, heights)
-    for text in cautions(scenario):
+    for text in [*_turn_caution(scenario, hover), *cautions(scenario)]:
         warnings.warn(text, stacklevel=2)
+
+
+def _turn_caution(scenario: Scenario, hover: Hover) -> list[str]:
+    """Whether the formation turns the load away from the yaw that it is to have."""
+    system = formation_of(scenario.system, "formation")
+    places = np.array(system.load.cable_attachments_m)[:, :2]
+    if system.n_drones == 1 or system.load.point_mass or not places.any():
+        return []  # nothing, or only the cables' twist, holds its yaw
+    if abs(hover.turn_rad) < LARGEST_TURN_RAD:
+        return []
+    if scenario.formation.places_m is not None:
+        remedy = "turn formation.places_m back by it"
+    else:
+        fitting = scenario.formation.first_azimuth_rad - hover.turn_rad
+        fitting = float(np.angle(np.exp(1j * fitting)))
+        remedy = f"formation.first_azimuth_rad = {fitting:.3f} fits its attachments"
+    return [
+        f"formation: the load will hang turned by {np.degrees(hover.turn_rad):.1f} deg from the "
+        f"yaw of its set-point; {remedy}"
+    ]
 
 
 def _check_ground(scenario: Scenario, hover: Hover, heights: list[tuple[float, int]]) -> None:

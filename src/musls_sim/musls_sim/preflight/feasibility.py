@@ -15,9 +15,11 @@ from musls_description.schema import build, to_data
 from musls_description.slung import formation_of
 from musls_description.system import Drone
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, Hover
+from musls_sim.preflight.hardware import hardware_cautions, hardware_problems
 from musls_sim.preflight.mission_checks import flight_duration_s
 from musls_sim.preflight.separation import Closest
 from musls_sim.preflight.statics import Forces, Motion, forces_of
+from musls_sim.preflight.thrust import full_thrust_n
 from musls_sim.preflight.worst_point import Moment, hard_moments
 from musls_sim.scenario import Scenario
 
@@ -153,8 +155,10 @@ def assess(
         "MPC_TILTMAX_AIR", PX4_PARAMETERS["MPC_TILTMAX_AIR"].default
     )
     flight_s = flight_duration_s(scenario)
-    for where, of in (("formation", formation), (_where(moment), hardest)):
+    places = (("formation", formation), (_where(moment), hardest))
+    for where, of in places:
         found += _problems(where, of, limit_deg)
+    found += hardware_problems(scenario, places, flight_s)
     if separation is not None and separation.tips_m <= 0.0:
         i, j = separation.pair
         found.append(f"rotors of drone_{i} and drone_{j} overlap by {-separation.tips_m:.2f} m")
@@ -167,7 +171,8 @@ def assess(
     return Feasibility(
         formation, hardest, moment, limit_deg, ceiling_m(scenario, at_rest),
         hover.sag_m - formation_of(scenario.system, "formation").load.collision.bottom_m,
-        separation, flight_s, list(dict.fromkeys(found)), _cautions(formation, hardest),
+        separation, flight_s, list(dict.fromkeys(found)),
+        [*_cautions(formation, hardest), *hardware_cautions(scenario)],
     )  # fmt: skip
 
 
@@ -224,14 +229,21 @@ def margins(scenario: Scenario, forces: Forces, motion: Motion) -> list[DroneMar
         motion: Where.
     """
     return [
-        _of_drone(drone, thrust, float(tension))
+        drone_margins(drone, thrust, float(tension))
         for drone, thrust, tension in zip(
             scenario.system.drones, forces.thrust_enu_n, forces.tension_n, strict=True
         )
     ]
 
 
-def _of_drone(drone: Drone, thrust_enu_n: Array, tension_n: float) -> DroneMargins:
+def drone_margins(drone: Drone, thrust_enu_n: Array, tension_n: float) -> DroneMargins:
+    """Margins of one drone.
+
+    Args:
+        drone: Its rotors, motors and battery.
+        thrust_enu_n: Force that its rotors must give, (3,).
+        tension_n: Of its cable at the load.
+    """
     thrust_n = float(np.linalg.norm(thrust_enu_n))
     most_n = drone.max_thrust_n
     share = thrust_n / most_n
@@ -264,17 +276,6 @@ def electrical_power_w(drone: Drone, speeds_rad_s: Sequence[float]) -> float | N
         current_a = propulsion.motor.current_a(rotor.moment_coefficient_n_m_s2 * speed**2)
         power_w += current_a * propulsion.motor.voltage_v(speed, current_a)
     return power_w
-
-
-def full_thrust_n(drone: Drone, charge: float) -> float:
-    """Thrust of all rotors at the battery's voltage, and not more than at their top speed."""
-    assert drone.propulsion is not None
-    total = 0.0
-    for rotor in drone.rotors:
-        k_m = rotor.moment_coefficient_n_m_s2
-        speed = drone.propulsion.sagged_speed_rad_s(k_m, charge, len(drone.rotors))
-        total += rotor.thrust_coefficient_n_s2 * min(speed, rotor.speed_max_rad_s) ** 2
-    return total
 
 
 def ceiling_m(scenario: Scenario, at_rest: Forces) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from musls_control.delivery import extra_duration_s
 from musls_control.mission import estimated_duration_s
 from musls_control.mission_spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
@@ -68,7 +69,9 @@ def cautions(scenario: Scenario) -> Iterator[str]:
 
 def flight_duration_s(scenario: Scenario) -> float:
     """About how long the flight of a scenario takes, in simulated time [s]."""
-    return estimated_duration_s(scenario.mission, lands=scenario.start.kind == "ground")
+    lands = scenario.start.kind == "ground"
+    extra_s = extra_duration_s(scenario.mission) if lands else 0.0
+    return estimated_duration_s(scenario.mission, lands=lands) + extra_s
 
 
 def bag_bytes_per_s(scenario: Scenario) -> float:

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from musls_control.mission import FlightPlan
 from musls_description.errors import ConfigError
+from musls_description.rotor_reach import tip_radius_m
 from musls_description.schema import Positive, spec
-from musls_description.system import Drone, RigSystem
+from musls_description.system import RigSystem
 from musls_sim.preflight.closest import closest_pair
 
 Array = NDArray[np.float64]
@@ -29,23 +30,6 @@ class LimitsSpec:
     """
 
     separation_m: Positive | None = None
-
-
-def propeller_radius_m(drone: Drone) -> float:
-    """Radius of a drone's propellers; where it is unknown, the largest for which there is room."""
-    propeller = drone.propulsion.propeller if drone.propulsion else None
-    if propeller is not None and propeller.diameter_m is not None:
-        return propeller.diameter_m / 2.0
-    hubs = np.array([rotor.position_m[:2] for rotor in drone.rotors])
-    gaps = np.linalg.norm(hubs[:, None] - hubs[None], axis=2)
-    apart = gaps[gaps > 1e-6]  # coaxial rotors share a place
-    return float(apart.min()) / 2.0 if len(apart) else 0.0
-
-
-def tip_radius_m(drone: Drone) -> float:
-    """Distance of the outermost rotor tip from the drone's axis."""
-    hubs = [np.hypot(*rotor.position_m[:2]) for rotor in drone.rotors]
-    return float(max(hubs)) + propeller_radius_m(drone)
 
 
 @dataclass(frozen=True)

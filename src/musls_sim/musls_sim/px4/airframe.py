@@ -7,11 +7,13 @@ MAVLink links (which PX4 leaves to the user to replace).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from musls_description.errors import ConfigError
+from musls_sim.px4.errors import Px4Error
+from musls_sim.px4.firmware import Firmware
 from musls_sim.px4.install import Px4Install
 
 if TYPE_CHECKING:
@@ -72,6 +74,33 @@ def airframe_script(
             "",
         ]
     )
+
+
+def airframe_scripts(
+    firmware: Firmware,
+    layouts: Sequence[RotorLayout],
+    defaults: Sequence[Mapping[str, float]],
+    chosen: Sequence[Mapping[str, float]],
+) -> list[str]:
+    """Write the airframe of each drone, with parameters that the firmware knows.
+
+    Args:
+        firmware: The PX4 that will read them.
+        layouts: Rotors, one per drone.
+        defaults: Parameters of each airframe.
+        chosen: Parameters that win over PX4's start-up scripts, too.
+
+    Raises:
+        ConfigError: See `airframe_script`.
+        Px4Error: The firmware lacks a parameter.
+    """
+    for name in (name for own in (*defaults, *chosen) for name in own):
+        if firmware.lacks(name):
+            raise Px4Error(
+                f"{firmware.text} has no parameter {name}, which musls sets: releases v1.15 to "
+                "v1.18 have it"
+            )
+    return [airframe_script(*each) for each in zip(layouts, defaults, chosen, strict=True)]
 
 
 def make_root(folder: Path, install: Px4Install, airframe: str) -> None:

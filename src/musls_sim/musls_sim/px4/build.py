@@ -6,13 +6,15 @@ from musls_control.px4_cascade.airframe import rotor_layout
 from musls_description.errors import ConfigError
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.preflight.airframe import loaded_hover_parameters
+from musls_sim.px4.airframe import airframe_scripts
 from musls_sim.px4.dds_link import DdsLink
+from musls_sim.px4.firmware import read_firmware
 from musls_sim.px4.install import find_px4
 from musls_sim.px4.sensors import Sensors
 from musls_sim.px4.sitl import RATE_HZ, Px4Sitl
 
-LOGGER_OFF = -1
-"""SDLOG_MODE. PX4's own flight log costs time; autopilot.parameters.SDLOG_MODE: 0 writes it."""
+_LOGGING = ("SDLOG_MODE", "SDLOG_BACKEND")
+"""Who sets one of them wants a flight log of his own kind."""
 
 
 def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
@@ -37,23 +39,29 @@ def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
     hover = setup.hover
     assert hover is not None  # a start on the ground flies in formation
     install = find_px4()
-    always = {
-        "EKF2_GPS_DELAY": 0.0,  # the simulated receiver has none
-        "SDLOG_MODE": LOGGER_OFF,
-        # How long a mission stands armed before it takes off is the mission's affair.
-        "COM_DISARM_PRFLT": -1.0,
-    }
+    firmware = read_firmware(install.binary)
+    # How long a mission stands armed before it takes off is the mission's affair.
+    always = {"COM_DISARM_PRFLT": -1.0}
+    parameters = scenario.autopilot.parameters
+    logs = scenario.autopilot.flight_log or any(name in parameters for name in _LOGGING)
+    # PX4's own flight log costs time, and the simulated receiver has no delay.
+    switches = firmware.switches(flight_log=logs)
+    firmware.refuse_unknown(parameters)
+    layouts = [rotor_layout(drone) for drone in scenario.system.drones]
+    defaults = [own | always for own in loaded_hover_parameters(scenario, hover)]
+    each = [switches | parameters | (dds.parameters(i) if dds else {}) for i in range(len(layouts))]
     return Px4Sitl(
         install,
-        [rotor_layout(drone) for drone in scenario.system.drones],
-        [own | always for own in loaded_hover_parameters(scenario, hover)],
-        scenario.autopilot.parameters,
+        layouts,
+        airframe_scripts(firmware, layouts, defaults, each),
         Sensors(
             scenario.autopilot.sensors,
             scenario.physics.gravity_m_s2,
             1.0 / RATE_HZ,
             setup.generator,
         ),
+        chosen=parameters,
+        hover_thrust=[(own | parameters)["MPC_THR_HOVER"] for own in defaults],
         log_folder=setup.logs,
         dds=dds,
     )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.controllers.kinds import FormationSpec
 from musls_control.estimate import Estimate
 from musls_control.px4_frames import world_enu_ned
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.px4 import build as px4_build
 from musls_sim.px4.agent import XrceAgent, find_agent
 from musls_sim.px4.dds_link import DdsLink
+from musls_sim.px4.firmware import Firmware
 from musls_sim.px4.sitl import Px4Sitl
 from musls_sim.scenario import Scenario
 from musls_sim.session.guidance import FreeGuidance
@@ -46,6 +49,11 @@ class GraphPx4:
             raise
         self.rate_hz = self.sitl.rate_hz
         self.origin_error_m = np.zeros(len(setup.scenario.system.drones))
+
+    @property
+    def firmware(self) -> Firmware:
+        """Version and path of the PX4."""
+        return self.sitl.firmware
 
     @property
     def landed(self) -> np.ndarray:
@@ -104,12 +112,13 @@ class GraphSession(Session):
         px4s: The PX4s.
     """
 
-    def __init__(self, scenario: Scenario, logs: Path) -> None:
+    def __init__(self, scenario: Scenario, logs: Path, *, force: bool = False) -> None:
         """Build everything; `start` brings the PX4s up.
 
         Args:
             scenario: What to simulate.
             logs: Folder for what PX4s and agent print.
+            force: Fly in spite of too little thrust.
 
         Raises:
             ConfigError: The scenario cannot work.
@@ -122,7 +131,8 @@ class GraphSession(Session):
             return made[0]
 
         super().__init__(
-            scenario,
+            replace(scenario, controller=FormationSpec()),  # the graph's nodes fly
+            force=force,
             autopilot_logs=logs,
             make_autopilot=make,
             make_guidance=lambda parts, observers: FreeGuidance(scenario.system.n_drones),

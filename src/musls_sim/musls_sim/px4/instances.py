@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 
 from musls_sim.px4.errors import Px4Error
@@ -18,6 +19,9 @@ LAST_INSTANCE = 250
 
 LOCK_FILE = "/tmp/px4_lock-{}"
 """What a running PX4 holds a lock on."""
+
+SOCKET_FILE = "/tmp/px4-sock-{}"
+"""Where its programs speak to it. It stays behind, and another user's cannot be replaced."""
 
 
 @dataclass
@@ -38,6 +42,11 @@ class Instance:
     def system_id(self) -> int:
         """MAVLink system identifier."""
         return self.number + 1
+
+    def remove_socket(self) -> None:
+        """Remove what an ended PX4 leaves behind; while the ports are held, so nobody else's."""
+        with suppress(OSError):
+            os.unlink(SOCKET_FILE.format(self.number))
 
     def close(self) -> None:
         """Free the ports."""
@@ -84,13 +93,21 @@ def _claim(number: int) -> Instance | None:
         for port in (PX4_API_PORT, PX4_GCS_PORT):
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
                 probe.bind(("", port + number))  # PX4 binds all interfaces
-        if _running(number):
+        if _running(number) or _of_somebody_else(SOCKET_FILE.format(number)):
             raise OSError
     except OSError:
         listener.close()
         api.close()
         return None
     return Instance(number, listener, api)
+
+
+def _of_somebody_else(path: str) -> bool:
+    """Whether a file is there that is not ours."""
+    try:
+        return os.lstat(path).st_uid != os.geteuid()
+    except OSError:
+        return False
 
 
 def _running(number: int) -> bool:

@@ -55,6 +55,7 @@ class Px4Process:
         # PX4's own variables would choose another simulator, place or speed.
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PX4_") and k != "R"}
         environment |= {"PX4_SYS_AUTOSTART": str(AUTOSTART_ID), "PX4_SIM_MODEL": SIM_MODEL}
+        environment["XDG_DATA_HOME"] = str(root)  # where packages put what they write
         environment |= variables or {}
         self._console = console
         with console.open("wb") as output:

@@ -17,10 +17,10 @@ from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.errors import ConfigError
-from musls_sim.px4.airframe import airframe_script
 from musls_sim.px4.command_link import OFFBOARD
 from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.errors import Px4Error
+from musls_sim.px4.firmware import read_firmware
 from musls_sim.px4.install import Px4Install
 from musls_sim.px4.instances import claim_instances
 from musls_sim.px4.sensors import ORIGIN_ALTITUDE_M, Sensors, geodetic_deg
@@ -61,6 +61,7 @@ class Px4Sitl:
 
     Attributes:
         rate_hz: 250, the rate of the sensor frames.
+        firmware: Version and path of the PX4.
     """
 
     rate_hz = RATE_HZ
@@ -70,10 +71,11 @@ class Px4Sitl:
         self,
         install: Px4Install,
         layouts: Sequence[RotorLayout],
-        defaults: Sequence[Mapping[str, float]],
-        chosen: Mapping[str, float],
+        airframes: Sequence[str],
         sensors: Sensors,
         *,
+        chosen: Mapping[str, float],
+        hover_thrust: Sequence[float],
         log_folder: Path,
         answer_limit_s: float = ANSWER_LIMIT_S,
         dds: DdsLink | None = None,
@@ -83,24 +85,22 @@ class Px4Sitl:
         Args:
             install: Where PX4 is.
             layouts: Rotors as PX4 is to believe them to be, one per drone.
-            defaults: PX4 parameters of the airframe that differ from PX4's, one per drone.
-            chosen: PX4 parameters that the user set, for all drones.
+            airframes: Start-up script of each drone's airframe.
             sensors: What PX4 measures.
+            chosen: PX4 parameters that the user set, for all drones.
+            hover_thrust: MPC_THR_HOVER of each drone.
             log_folder: Where PX4's consoles are kept; made when needed.
             answer_limit_s: Wall-clock time after which PX4 counts as hung.
             dds: Link to a ROS graph, from where they are then flown (`follow`).
         """
         self._install, self._layouts, self._dds = install, tuple(layouts), dds
-        self._airframes = [
-            airframe_script(layout, own, {**chosen, **(dds.parameters(i) if dds else {})})
-            for i, (layout, own) in enumerate(zip(layouts, defaults, strict=True))
-        ]
-        self._chosen, self._sensors = dict(chosen), sensors
+        self.firmware = read_firmware(install.binary)
+        self._airframes, self._chosen, self._sensors = airframes, dict(chosen), sensors
         self._log_folder, self._answer_limit_s = log_folder, answer_limit_s
         self._omega_min = np.array([layout.omega_min_rad_s for layout in layouts])
         self._omega_span = np.array([layout.omega_max_rad_s for layout in layouts])
         self._omega_span -= self._omega_min
-        self._hover_thrust = np.array([{**own, **chosen}["MPC_THR_HOVER"] for own in defaults])
+        self._hover_thrust = np.array(hover_thrust)
         self._folder: Path | None = None
         self._power_up()
 
@@ -238,8 +238,7 @@ class Px4Sitl:
         """
         self._guide(setpoint)
         self._cycle(estimate)
-        if self._ordered_armed:
-            self._supervise(time_s, np.isnan(setpoint.position_enu_m[:, 2]), estimate)
+        self._supervise(time_s, np.isnan(setpoint.position_enu_m[:, 2]), estimate)
         return self._motors(out)
 
     def follow(self, estimate: Estimate, out: MotorCommands) -> MotorCommands:
@@ -282,7 +281,7 @@ class Px4Sitl:
         self._sent = np.full((n, 11), np.nan)
         self._time_us, self._cycles, self._sent_at = FIRST_TIME_US, 0, -RESEND_EVERY
         self._was_in_air = np.zeros(n, dtype=bool)
-        self._ordered_armed = True
+        self._dismissed = np.zeros(n, dtype=bool)
         self._deaf = np.zeros(n, dtype=bool)
 
     def _launch(self) -> None:
@@ -310,8 +309,8 @@ class Px4Sitl:
                 for name in self._chosen:
                     if "not found" in line and name in line.replace(".", " ").split():
                         raise ConfigError(
-                            f"autopilot.parameters.{name}: this PX4 has no such parameter "
-                            f'({vehicle.name}: "{line}")'
+                            f"autopilot.parameters.{name}: {self.firmware.text} has no such "
+                            f'parameter ({vehicle.name}: "{line}")'
                         )
                 if self._dds and "not found" in line and "UXRCE_DDS" in line:
                     vehicle.fail("has no uxrce_dds_client, which a flight through ROS needs")
@@ -338,11 +337,9 @@ class Px4Sitl:
 
     def _guide(self, setpoint: DroneSetpoints) -> None:
         """Hand changed set-points on, unchanged ones now and then."""
-        ordered = bool(setpoint.armed.all())
-        if self._ordered_armed and not ordered:
-            for vehicle in self._vehicles:
-                vehicle.commands.disarm()
-            self._ordered_armed = False
+        for i in np.flatnonzero(~setpoint.armed.astype(bool) & ~self._dismissed).tolist():
+            self._vehicles[i].commands.disarm()
+            self._dismissed[i] = True
         rows = setpoint.data[:, :11]
         if self._cycles - self._sent_at < RESEND_EVERY and np.array_equal(
             rows, self._sent, equal_nan=True
@@ -358,7 +355,7 @@ class Px4Sitl:
         acceleration = world_enu_ned(setpoint.acceleration_enu_m_s2)
         yaw = yaw_enu_ned(setpoint.yaw_enu_rad)
         for i, vehicle in enumerate(self._vehicles):
-            if self._deaf[i]:
+            if self._deaf[i] or self._dismissed[i]:
                 continue
             vehicle.commands.send_setpoint(
                 self._time_us // 1000,
@@ -373,7 +370,7 @@ class Px4Sitl:
         """End the flight if a PX4 stops flying it; after a landing PX4 disarms by itself."""
         for i, vehicle in enumerate(self._vehicles):
             state = vehicle.commands.state
-            if self._deaf[i]:
+            if self._deaf[i] or self._dismissed[i]:
                 continue  # its failsafe may leave offboard mode, land and disarm
             in_air = state.landed_state in _TAKEOFF_STATES
             self._was_in_air[i] |= in_air

@@ -13,6 +13,7 @@ from musls_sim.px4.airframe import make_root
 from musls_sim.px4.command_link import CommandLink
 from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.errors import Px4Error
+from musls_sim.px4.firmware import FLIGHT_LOGS
 from musls_sim.px4.hil_link import HilLink, LinkError
 from musls_sim.px4.install import Px4Install
 from musls_sim.px4.instances import PX4_API_PORT, Instance
@@ -167,7 +168,9 @@ class Vehicle:
         """End PX4 for certain, keep its flight log if it wrote one, free everything."""
         if self._started is not None:
             self._started.end()
-        self._instance.close()
-        for flight_log in self._root.glob("log/**/*.ulg"):
+        for flight_log in self._root.glob(FLIGHT_LOGS):
             with suppress(OSError):
                 shutil.copy2(flight_log, self._log.with_suffix(".ulg"))
+        if self._started is not None:
+            self._instance.remove_socket()
+        self._instance.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from musls_control.autopilot import DroneSetpoints
+from musls_control.controllers.kinds import FormationSpec
 from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_description.errors import ConfigError
 from musls_sim.px4_stand_in.commander import Commander, NavState
@@ -62,13 +64,14 @@ class CommandedGuidance:
 
 
 def stand_in_session(
-    scenario: Scenario, loss_action: NavState = NavState.LOITER
+    scenario: Scenario, loss_action: NavState = NavState.LOITER, *, force: bool = False
 ) -> tuple[Session, Sequence[Commander]]:
     """Make a session whose drones do what their commanders are told.
 
     Args:
         scenario: What to simulate; its mission only tells where an air start hangs.
         loss_action: See `Commander`.
+        force: Fly in spite of too little thrust.
 
     Raises:
         ConfigError: The scenario cannot work.
@@ -81,6 +84,8 @@ def stand_in_session(
     in_air = scenario.start.kind != "ground"
     commanders = [Commander(in_air=in_air, loss_action=loss_action) for _ in scenario.system.drones]
     session = Session(
-        scenario, make_guidance=lambda parts, observers: CommandedGuidance(parts, commanders)
+        replace(scenario, controller=FormationSpec()),  # the graph's nodes fly
+        force=force,
+        make_guidance=lambda parts, observers: CommandedGuidance(parts, commanders),
     )
     return session, commanders

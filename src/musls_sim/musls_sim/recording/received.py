@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Mapping
 from pathlib import Path
 from struct import unpack_from
 
@@ -11,8 +12,9 @@ import numpy as np
 from musls_description.system import RigSystem
 from musls_sim.recording.bag_file import BagFile
 from musls_sim.recording.chunk import Chunk
+from musls_sim.recording.messages import stamp
 from musls_sim.recording.row_template import message_record
-from musls_sim.recording.topics import recorded_topics
+from musls_sim.recording.topics import RowKind, recorded_topics, row_kinds
 
 __all__ = ["CLOCK", "ClockHistory", "ReceivedBag", "recorded_topics", "stamp_ns"]
 
@@ -91,6 +93,7 @@ class ReceivedBag:
         self._waiting: list[tuple[int, int, bytes]] = []
         self._newest_ns, self._done_ns, self._begun = 0, 0, False
         self._bag: BagFile | None = BagFile(folder, self.topics)
+        self._counted = _Counted(system)
 
     def begin(self, time_ns: int) -> None:
         """Say when the bag begins: what came before and is older is dropped."""
@@ -124,6 +127,14 @@ class ReceivedBag:
     def _forget(self, until_ns: int) -> None:
         self._waiting = [w for w in self._waiting if w[0] >= until_ns or w[1] in self._kept]
 
+    @property
+    def lost(self) -> dict[str, int]:
+        """Messages that are missing in the bag, by topic; known when it is closed.
+
+        Topics of one rate are published together: what one has and another lacks was lost.
+        """
+        return self._counted.missing(self._channel)
+
     def close(self) -> None:
         """Write the rest and finish the bag; further calls do nothing.
 
@@ -145,8 +156,42 @@ class ReceivedBag:
         if until_ns is not None:
             count = next(k for k, entry in enumerate(self._waiting) if entry[0] >= until_ns)
         ready, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._counted.note(ready)
         if ready:
             bag.write(_chunk(ready))
+
+
+class _Counted:
+    """How often each topic came, against the times at which its kind was published."""
+
+    def __init__(self, system: RigSystem) -> None:
+        state, shape, _ = (
+            [topic for topic, _ in kind.build(stamp(0, 0), _zeros(kind))]
+            for kind in row_kinds(system)
+        )
+        self._kinds = [Counter(state), Counter(shape)]
+        self._times: dict[int, Counter[int]] = {}
+
+    def note(self, messages: list[tuple[int, int, bytes]]) -> None:
+        """Count messages that are written: time, channel, bytes."""
+        for time_ns, channel, _ in messages:
+            self._times.setdefault(channel, Counter())[time_ns] += 1
+
+    def missing(self, channels: Mapping[str, int]) -> dict[str, int]:
+        """Messages that lack, by topic; the first and the last time may be cut and do not count."""
+        lost: dict[str, int] = {}
+        for kind in self._kinds:
+            seen = {t: self._times.get(channels[t], Counter()) for t in kind if t in channels}
+            times = sorted(set().union(*seen.values()))[1:-1]
+            for topic, found in seen.items():
+                if found:  # others are not published here, as in a real flight
+                    lack = sum(max(kind[topic] - found[time_ns], 0) for time_ns in times)
+                    lost |= {topic: lack} if lack else {}
+        return lost
+
+
+def _zeros(kind: RowKind) -> dict[str, np.ndarray]:
+    return {name: np.zeros(size) for name, size in kind.columns.items()}
 
 
 def _chunk(messages: list[tuple[int, int, bytes]]) -> Chunk:

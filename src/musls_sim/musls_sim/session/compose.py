@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import Autopilot, NoAutopilot
+from musls_control.delivery import compile_delivery
 from musls_control.mission import (
     FlightPlan,
     GroundSpot,
@@ -20,8 +21,8 @@ from musls_control.mission import (
 from musls_description.errors import ConfigError
 from musls_description.rotations import yaw_of
 from musls_description.slung import extended_load, slung_system
-from musls_description.system import RigSystem
 from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
+from musls_sim.hooks import check_hooks
 from musls_sim.imperfections import weakened
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
@@ -30,6 +31,7 @@ from musls_sim.preflight.separation import check_separation
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
 from musls_sim.sensors.sensed_state import SensedState
+from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.event_queue import check_order, check_stages
 from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.observer import Observer
@@ -45,7 +47,6 @@ class Parts:
     """What a session is made of.
 
     Attributes:
-        believed: The system without its imperfections, as autopilot and controller know it.
         hover: How the system hangs in formation; None where no formation is flown.
         plant: The physics.
         plan: The mission's set-points.
@@ -54,9 +55,9 @@ class Parts:
         wind: Moving air.
         sensed: The plant's state as the sensors find it, None where they find the truth.
         jitter: Source of the jitter of set-points.
+        scenario: What they were made from.
     """
 
-    believed: RigSystem
     hover: Hover | None
     plant: Plant
     plan: FlightPlan
@@ -65,6 +66,7 @@ class Parts:
     wind: Wind
     sensed: SensedState | None
     jitter: np.random.Generator
+    scenario: Scenario
 
 
 def compose(
@@ -96,6 +98,7 @@ def compose(
     plan = _plan(scenario, plant.state)
     check_stages(scenario.events, plan.stage_names)
     check_order(scenario.events)
+    check_hooks(scenario.events, len(scenario.system.cables))
     check_separation(scenario.system, plan, scenario.limits)
     # One source of noise a part: what one part draws does not change what another one gets.
     gusts, mocap, sensors, jitter = np.random.default_rng(scenario.seed).spawn(4)
@@ -106,15 +109,22 @@ def compose(
     if scenario.system.drones:
         autopilot = make(AutopilotSetup(scenario, hover, plant.state, logs, sensors))
     return Parts(
-        scenario.system,
         hover,
         plant,
         plan,
         autopilot,
-        _estimator(scenario, known, plant.period_s, autopilot, mocap, with_load),
+        _estimator(
+            scenario,
+            known,
+            plant.period_s,
+            autopilot,
+            mocap,
+            with_load or scenario.contingency is not None,
+        ),
         Wind(scenario.wind, plant.period_s, gusts),
         sensed,
         jitter,
+        scenario,
     )
 
 
@@ -173,7 +183,19 @@ def flight_plan(scenario: Scenario, hover: Hover) -> FlightPlan:
 
 def mission_guidance(parts: Parts, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
-    return MissionGuidance(parts.plan, parts.autopilot, observers, parts.plant.period_s)
+    common = parts.plan, parts.autopilot, observers, parts.plant.period_s
+    scenario = parts.scenario
+    if not flies_delivery(scenario):
+        return MissionGuidance(*common)
+    return DeliveryGuidance(
+        *common,
+        mission=scenario.mission,
+        cone=scenario.formation,
+        system=slung_system(scenario.system, "mission.kind = delivery"),
+        state=parts.plant.state,
+        estimator=parts.estimator,
+        gravity_m_s2=scenario.physics.gravity_m_s2,
+    )
 
 
 def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:
@@ -186,7 +208,25 @@ def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:
         first = mission.stages[0].pose(np.zeros(1))[0]
         return compile_air_plan(mission, scenario.formation, first, n)
     spot = GroundSpot(state.position_enu_m[0].copy(), 0.0, state.position_enu_m[1:].copy())
+    if flies_delivery(scenario):
+        return compile_delivery(mission, scenario.formation, spot)
     return compile_plan(mission, scenario.formation, spot)
+
+
+def flies_delivery(scenario: Scenario) -> bool:
+    """Whether a load is picked up and left; from a start in the air only its way is flown.
+
+    Raises:
+        ConfigError: A controller is to fly it.
+    """
+    if scenario.mission.kind != "delivery" or scenario.start.kind != "ground":
+        return False
+    if scenario.controller.kind != "formation":
+        raise ConfigError(
+            "mission.kind = delivery: is flown by the formation, not by controller.kind = "
+            f"{scenario.controller.kind}"
+        )
+    return True
 
 
 def _estimator(

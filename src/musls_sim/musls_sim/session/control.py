@@ -11,13 +11,14 @@ from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
 from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.controllers.kinds import FormationSpec
 from musls_control.controllers.user import WatchedController, level_of, prepare_controller
+from musls_control.payload.forces_to_setpoints import ForcesToSetpoints
 from musls_control.phases import GROUND_PHASES
 from musls_description.errors import ConfigError
 from musls_description.slung import slung_system
 from musls_description.system import RigSystem
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario import Scenario
-from musls_sim.session.adapters import ForcesToRotors, ForcesToSetpoints, ThrustMomentToRotors
+from musls_sim.session.adapters import ForcesToRotors, ThrustMomentToRotors
 from musls_sim.session.compose import Parts
 from musls_sim.session.delays import SetpointLink
 from musls_sim.session.guidance import Guidance
@@ -99,7 +100,7 @@ class Control:
         self.step: Callable[[int], None] = self._autopilot
         if controller is None:
             return
-        system = parts.believed
+        system = parts.scenario.system
         level, n, rotors = level_of(controller), system.n_drones, system.n_rotors
         shapes = {
             ControlLevel.DRONE_SETPOINTS: ((n, 4), (n, SETPOINT_COLUMNS)),
@@ -202,7 +203,7 @@ class Control:
     def _spin_up(self) -> None:
         """Let the rotors, which were at rest, carry what the ideal wrenches carried."""
         wrench, speeds = self._inputs.wrench_body[1:], self._command.omega_cmd_rad_s
-        mix = ThrustMomentToRotors(self._parts.believed)
+        mix = ThrustMomentToRotors(self._parts.scenario.system)
         mix(np.column_stack([wrench[:, 5], wrench[:, 0:3]]), speeds)
         self._parts.plant.state.rotor_speed_rad_s[:] = speeds
 

@@ -80,7 +80,7 @@ class EventQueue:
         Raises:
             ConfigError: The system, or this flight, cannot have it.
         """
-        self._waiting.append(_Waiting(self._checked(event)))
+        self._waiting.append(_Waiting(self.check(event)))
 
     def apply(self, event: EventSpec | Mapping[str, Any]) -> None:
         """Let an event happen at the beginning of the next period, whatever its trigger says.
@@ -91,7 +91,7 @@ class EventQueue:
         Raises:
             ConfigError: The system, or this flight, cannot have it.
         """
-        self._waiting.append(_Waiting(self._checked(_built(event)), at_once=True))
+        self._waiting.append(_Waiting(self.check(_built(event)), at_once=True))
 
     def trigger(self, name: str) -> None:
         """Let an event that waits happen at the beginning of the next period.
@@ -123,9 +123,12 @@ class EventQueue:
             event.end(self._scene)
             self.note(time_s, event.kind, "over")
         for waiting in self._waiting[:]:
+            event = waiting.event
             if not self._is_due(waiting, time_s):
                 continue
-            event = waiting.event
+            ready = getattr(event, "ready", None)
+            if ready is not None and not ready(self._scene):
+                continue
             self._waiting.remove(waiting)
             if name := getattr(event, "name", None):
                 self._begun_s.setdefault(name, time_s)
@@ -139,7 +142,12 @@ class EventQueue:
         self.happened.append(EventRecord(time_s, kind, what))
         self._announce.event(time_s, kind, what)
 
-    def _checked(self, event: EventSpec) -> EventSpec:
+    def check(self, event: EventSpec) -> EventSpec:
+        """Refuse what this system or this flight cannot have; returns the event.
+
+        Raises:
+            ConfigError: It cannot.
+        """
         system = self._scene.plant.system
         event.check(system)
         if event.when.condition is not None:

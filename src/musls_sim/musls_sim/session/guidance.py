@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from musls_control.autopilot import Autopilot, DroneSetpoints
 from musls_control.landing import DISARM_AFTER_LANDING_S, LandingTimer
 from musls_control.mission import FlightPlan
+from musls_control.reference import LoadReference
 from musls_description.rotations import from_yaw
 from musls_sim.session.observer import Announcer, Observer
 
@@ -89,25 +90,59 @@ class MissionGuidance:
             observers: Are told every change.
             period_s: Control period.
         """
-        rows = len(plan.drone_yaw_rad)
-        self._plan, self._autopilot, self._announce = plan, autopilot, Announcer(observers)
-        self._period_s, self._lands = period_s, plan.landing_speed_m_s is not None
-        self._rows = _setpoint_rows(plan)
-        self._load_quaternion = plan.load_orientation_wxyz
-        self._drone_quaternion = from_yaw(plan.drone_yaw_rad)
+        self._autopilot, self._announce = autopilot, Announcer(observers)
+        self._period_s = period_s
+        self._gone = np.zeros(plan.drone_yaw_rad.shape[1], bool)
+        self._take(plan, 0)
         self.setpoint = DroneSetpoints(self._rows[0].copy())
-        self._ticks = np.ceil(np.arange(rows + 1) / plan.rate_hz / period_s - 1e-9).astype(int)
-        self._row, self._next_tick = -1, 0
         self._by_controller = self._fresh = False
         self._landing = LandingTimer()
         self._disarmed_at_s: float | None = None
         self.stage, self.finished, self.landed = "", False, False
 
+    def _take(self, plan: FlightPlan, tick: int) -> None:
+        """Fly a plan from now on."""
+        self._plan, self._begin_s = plan, tick * self._period_s
+        self._lands = plan.landing_speed_m_s is not None
+        self._rows = _setpoint_rows(plan)
+        self._rows[:, self._gone, 11] = 0.0
+        self._load_quaternion = plan.load_orientation_wxyz
+        self._drone_quaternion = from_yaw(plan.drone_yaw_rad)
+        rows = np.arange(len(plan.drone_yaw_rad) + 1)
+        ticks = np.ceil(rows / plan.rate_hz / self._period_s - 1e-9).astype(int)
+        self._ticks = tick + ticks
+        self._row, self._next_tick = -1, tick
+
+    @property
+    def plan(self) -> FlightPlan:
+        """What is flown now."""
+        return self._plan
+
+    @property
+    def row(self) -> int:
+        """Present row of the plan."""
+        return max(self._row, 0)
+
+    def replace(self, plan: FlightPlan, tick: int, gone: NDArray[np.bool_]) -> None:
+        """Fly another plan from the next period on.
+
+        Args:
+            plan: Of the same drones.
+            tick: Now.
+            gone: Drones that do not fly any more, (n,): they are disarmed, and not waited for.
+        """
+        self._gone = self._gone | gone
+        self._take(plan, tick + 1)
+
+    def reference_at(self, time_s: float) -> LoadReference:
+        """What is asked of the load at a time, with derivatives."""
+        return self._plan.reference.at(time_s - self._begin_s)
+
     @property
     def planned_s(self) -> float:
         """About how long the flight takes."""
         after_landing = DISARM_AFTER_LANDING_S + AFTER_DISARM_S if self._lands else 0.0
-        return self._plan.duration_s + after_landing
+        return self._begin_s + self._plan.duration_s + after_landing
 
     def step(self, tick: int) -> None:
         """Update the set-points if it is time to."""
@@ -176,8 +211,9 @@ class MissionGuidance:
         if self._disarmed_at_s is not None:
             self.finished = time_s - self._disarmed_at_s >= AFTER_DISARM_S
             return
-        self.landed = self._landing.update(time_s, bool(self._autopilot.landed.all()))
-        if self.landed or time_s - self._plan.duration_s > LANDING_TIMEOUT_S:
+        down = bool((self._autopilot.landed | self._gone).all())
+        self.landed = self._landing.update(time_s, down)
+        if self.landed or time_s - self._begin_s - self._plan.duration_s > LANDING_TIMEOUT_S:
             self.setpoint.armed[:] = 0.0
             self._disarmed_at_s = time_s
             self._enter(time_s, "disarmed")

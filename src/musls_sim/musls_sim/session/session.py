@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,6 +14,7 @@ from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
+from musls_sim.contingency.watch import contingency_of
 from musls_sim.driving.driver import RigDriver
 from musls_sim.events import EventSpec, Scene
 from musls_sim.physics import CONTROL_PERIOD_S
@@ -24,42 +24,18 @@ from musls_sim.preflight.separation import SeparationWatch
 from musls_sim.scenario import Scenario
 from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
+from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.faults import FaultySteps
-from musls_sim.session.guidance import Guidance
+from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.links import DroneLinks
 from musls_sim.session.loop import Loop, Step
 from musls_sim.session.observer import Observer, Pace
+from musls_sim.session.result import FlightResult
 
 Array = NDArray[np.float64]
 
 MakeController = type[Controller] | Callable[..., Controller]
-
-
-@dataclass(frozen=True)
-class FlightResult:
-    """What a flight says about itself.
-
-    Attributes:
-        sim_time_s: Simulated time.
-        wall_time_s: Time the loop took.
-        periods: Control periods flown.
-        plant_step_us: Mean time of one control period in the plant but the first, which may
-            compile [us].
-        controller_step_us: Mean time of one call of the controller [us]; None without one.
-        max_tension_n: Largest tension of each cable over all steps, (n_cables,).
-        landed: Whether the drones were found landed at the end.
-        interrupted: Whether the user ended it.
-    """
-
-    sim_time_s: float
-    wall_time_s: float
-    periods: int
-    plant_step_us: float
-    controller_step_us: float | None
-    max_tension_n: Array
-    landed: bool
-    interrupted: bool
 
 
 class Session(Loop):
@@ -78,6 +54,7 @@ class Session(Loop):
         guidance: Set-points over time.
         power: Motors and batteries; None where no drone has any.
         separation: How close the drones came; None for one drone.
+        contingency: What is done when a drone is lost; None without.
         inputs: What acts on the plant; whoever pushes a body writes into `inputs.wrench_enu`.
         command: What the motors are told.
         events: What happens, and has happened, to the system.
@@ -113,13 +90,13 @@ class Session(Loop):
             Px4Error: A real PX4 is asked for and there is none.
         """
         self.scenario = scenario
-        flying = make_controller(scenario, CONTROL_PERIOD_S, controller)
+        self.flying = flying = make_controller(scenario, CONTROL_PERIOD_S, controller)
         self.parts = compose(
             scenario,
             autopilot_logs or Path("px4"),
             force=force,
             make_autopilot=make_autopilot,
-            with_load=flying is not None,
+            with_load=flying is not None or scenario.mission.kind == "delivery",
         )
         super().__init__(self.parts.plant)
         self._closing.callback(self._note_wall_time)
@@ -166,15 +143,27 @@ class Session(Loop):
             self.parts.estimator,
             self._links,
             self._faults.thrust,
+            self.guidance.abort if isinstance(self.guidance, DeliveryGuidance) else None,
         )
         self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)
+        if isinstance(self.guidance, DeliveryGuidance):
+            self.guidance.act_through(self.events)
         for event in scenario.events:
             self.events.add(event)
+        self.contingency = contingency_of(
+            scenario, scene, self.guidance, self.events.note, guided=flying is None
+        )
         self.max_tension_n = np.zeros(len(self.plant.state.tension_peak_n))
         self.plant_s = 0.0
         self._wall_s: float | None = None
         self.set_steps(
-            (self.guidance.step, self.events.step, self._guide_lost, *self._watch()),
+            (
+                self.guidance.step,
+                self.events.step,
+                self._guide_lost,
+                *((self.contingency.step,) if self.contingency else ()),
+                *self._watch(),
+            ),
             (
                 self.control.step,
                 *self._faults.late(self.inputs),
@@ -199,6 +188,8 @@ class Session(Loop):
     @property
     def reference(self) -> LoadReference:
         """What is asked of the load now, with derivatives."""
+        if isinstance(self.guidance, MissionGuidance):
+            return self.guidance.reference_at(self.time_s)
         return self.parts.plan.reference.at(self.time_s)
 
     @property
@@ -368,10 +359,19 @@ class Session(Loop):
         return move
 
     def _tell_events(self) -> tuple[Step, ...]:
-        """Note what happened to the cables by itself; nothing to do where nothing can."""
+        """Note what happened to the cables by itself, and what the controller says."""
         plant, note = self.plant, self.events.note
+        said: list[tuple[str, str]] | None = getattr(self.flying, "happened", None)
+
+        def listen(tick: int) -> None:
+            if said:
+                for kind, what in said:
+                    note(tick * CONTROL_PERIOD_S, kind, what)
+                said.clear()
+
+        listening = () if said is None else (listen,)
         if not isinstance(plant, EventSource):
-            return ()
+            return listening
         happened = plant.happened
 
         def tell(tick: int) -> None:
@@ -380,4 +380,4 @@ class Session(Loop):
                     note(event.time_s, event.kind, event.what)
                 happened.clear()
 
-        return (tell,)
+        return (tell, *listening)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.changes import CutCable
+from musls_sim.plants.changes import CutCable, ReleaseHook
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.interface import PlantEvent
 
 
-def cut(engine: Engine, change: CutCable, from_end_a: bool) -> None:
+def cut(engine: Engine, change: CutCable | ReleaseHook, from_end_a: bool) -> None:
     """Cut a cable now.
 
     Args:
         engine: What moves the cables.
-        change: Which cable, and where.
+        change: Which cable, and where; a hook lets go of the segment next to it.
         from_end_a: Whether end 1 of the cable is the engine's end A.
 
     Raises:
@@ -23,11 +23,13 @@ def cut(engine: Engine, change: CutCable, from_end_a: bool) -> None:
     if not 1 <= change.cable <= n_cables:
         raise ConfigError(f"cut: cable {change.cable}: there are cables 1 to {n_cables}")
     n = engine.rig.cables[change.cable - 1].segments
-    if not 1 <= change.segment <= n:
-        raise ConfigError(
-            f"cut: segment {change.segment}: cable {change.cable} has segments 1 to {n}"
-        )
-    engine.cut(change.cable - 1, change.segment - 1 if from_end_a else n - change.segment)
+    if isinstance(change, CutCable):
+        segment = change.segment
+    else:
+        segment = 1 if change.at == "load" else n
+    if not 1 <= segment <= n:
+        raise ConfigError(f"cut: segment {segment}: cable {change.cable} has segments 1 to {n}")
+    engine.cut(change.cable - 1, segment - 1 if from_end_a else n - segment)
 
 
 class BreakLog:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
 from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic.drum_memory import DrumMemory
 from musls_sim.plants.elastic.energy import energies
 from musls_sim.plants.elastic.period import advance
 from musls_sim.plants.elastic.rig import Rig, build_tables
@@ -104,6 +105,9 @@ class Engine:
         self._cuts: list[tuple[float, int]] = []
         self.can_break = bool(np.isfinite(self.tables.breaks[:, c.LIMIT]).any())
         self.tables.parameters[c.FRAGILE] = float(self.can_break)
+        self._memories = [
+            DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
+        ]
         self._prescribed = [b for b, body in enumerate(rig.bodies) if body.prescribed]
         self.restart()
 
@@ -176,6 +180,8 @@ class Engine:
         """
         self._set_paths(self.time_s)
         self._set_drives()
+        for memory in self._memories:
+            memory.begin(self.period_s)
         if self._cuts:
             self._schedule_cuts()
         steps = self._advance(self.substeps)
@@ -193,6 +199,8 @@ class Engine:
         if self.tables.parameters[c.FRAGILE]:
             self._note_breaks()
         self._periods += 1
+        for memory in self._memories:
+            memory.end()
 
     def cut(self, cable: int, segment: int, time_s: float | None = None) -> None:
         """Cut a cable. Both pieces move on; what is broken already stays so.

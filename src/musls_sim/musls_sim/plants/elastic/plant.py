@@ -10,7 +10,14 @@ from musls_description.spawn import Configuration
 from musls_description.system import RigSystem, SlungLoadSystem
 from musls_sim.driving.spec import RigSpec
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.changes import CutCable, LoadMass, RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.changes import (
+    CutCable,
+    LoadMass,
+    ReleaseHook,
+    RotorEfficiency,
+    refusal,
+    scale_rotors,
+)
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.cuts import BreakLog, cut
 from musls_sim.plants.elastic.engine import Engine, Path
@@ -271,7 +278,7 @@ class ElasticPlant:
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
-        if isinstance(change, CutCable):
+        if isinstance(change, CutCable | ReleaseHook):
             cut(self.engine, change, from_end_a=change.cable - 1 in self._flipped)
             self._breaks.skip(self.engine)
         elif isinstance(change, LoadMass):

@@ -46,6 +46,7 @@ def rig_winches(system: RigSystem, drives: RigSpec, flipped: Collection[int]) ->
                 viscous_nm_s=winch.damping_n_m_s_rad,
                 layer_m=winch.layer_m,
                 layer_turns=winch.layer_turns,
+                keeps_stretch=winch.keeps_stretch,
             )
         )
     return made

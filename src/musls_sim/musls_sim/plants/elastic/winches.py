@@ -54,6 +54,7 @@ class RigWinch:
         viscous_nm_s: Torque of the bearing per speed.
         layer_m: Growth of the radius per layer, 0 for none.
         layer_turns: Turns in a layer.
+        keeps_stretch: Cable lies on the drum with the strain that it was wound on with.
     """
 
     cable: int
@@ -68,6 +69,7 @@ class RigWinch:
     viscous_nm_s: float = 0.0
     layer_m: float = 0.0
     layer_turns: float = 10.0
+    keeps_stretch: bool = False
 
 
 @dataclass
@@ -182,6 +184,8 @@ def _winch_row(
     if stored < 0.0:
         raise ConfigError(f"{name}: stored_length_m must not be negative")
     feed = winch.kind == "feed"
+    if winch.keeps_stretch and (feed or winch.layer_m > 0.0):
+        raise ConfigError(f"{name}: keeps_stretch needs a drum without layers")
     if not feed and winch.radius_m <= 0.0:
         raise ConfigError(f"{name}: radius_m must be positive, not {winch.radius_m:g}")
     numbers[c.S_KIND] = c.FEED if feed else c.DRUM

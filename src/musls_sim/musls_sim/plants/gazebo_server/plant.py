@@ -150,6 +150,9 @@ class GazeboPlant:
             self.state.cable_force_n, self.state.tension_peak_n,
         )  # fmt: skip
 
+    changes = (RotorEfficiency,)
+    """What `apply` can do."""
+
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if not isinstance(change, RotorEfficiency):

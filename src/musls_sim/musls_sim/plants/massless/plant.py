@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.changes import (
+    AttachHook,
+    CutCable,
+    ReleaseHook,
+    RotorEfficiency,
+    refusal,
+    scale_rotors,
+)
 from musls_sim.plants.energy import EnergyAudit
 from musls_sim.plants.interface import (
     Change,
@@ -21,6 +28,7 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.massless import columns as c
 from musls_sim.plants.massless.build_tables import build_tables
+from musls_sim.plants.massless.hooks import hook_miss, hook_up, let_go, loose_line
 from musls_sim.plants.massless.paths import DronePaths
 from musls_sim.plants.massless.shape import hanging_line
 from musls_sim.plants.massless.start import Motion
@@ -42,6 +50,7 @@ class MasslessPlant:
     Attributes:
         tables: All arrays.
         happened: Cables that went slack or taut, see `interface.EventSource`.
+        held_by: What holds each cable: "both" ends, the "drone", the "load", or "nobody", (n,).
     """
 
     cable_model = "massless"
@@ -94,6 +103,7 @@ class MasslessPlant:
         self.state = PlantState(t.shown, t.speed, t.force.reshape(n, 2, 3), t.peak)
         self.reaction = Reaction.zeros(system)
         self.happened: list[PlantEvent] = []
+        self.held_by = ["both"] * n
         self._periods = 0
         self._motion: PrescribedMotion | None = None
         self._paths: DronePaths | None = None
@@ -205,10 +215,23 @@ class MasslessPlant:
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
-        if not isinstance(change, RotorEfficiency):
+        if isinstance(change, CutCable | ReleaseHook):
+            let_go(self, change)
+        elif isinstance(change, AttachHook):
+            hook_up(self, change)
+        elif isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self.tables.rotors, change)
+        else:
             raise ConfigError(refusal(change, self.cable_model))
-        scale_rotors(self.system, self.tables.rotors, change)
         self.forget_inputs()
+
+    def hook_is_open(self, cable: int) -> bool:
+        """See `interface.Hooked`."""
+        return self.held_by[cable] == "drone"
+
+    def hook_miss(self, cable: int) -> tuple[float, float]:
+        """See `interface.Hooked`: the hook hangs straight below the drone."""
+        return hook_miss(self, cable)
 
     # --------------------------------------------------------------------------- what it shows
 
@@ -218,6 +241,8 @@ class MasslessPlant:
         A massless line has no shape of its own while it is slack; it is drawn hanging.
         """
         cable = self.system.cables[index]
+        if self.held_by[index] != "both":
+            return loose_line(self, index, cable.links + 1)
         load, drone = (self.tables.motion[i] for i in (0, 1 + index))
         row = self.tables.cables[index]
         ends = [

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from time import perf_counter
 from typing import NamedTuple
 
 import dartpy
@@ -21,12 +20,28 @@ from numpy.typing import NDArray
 from musls_description.errors import ConfigError
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
-from musls_description.tree import build_tree
+from musls_description.tree import Tree, build_tree
 from musls_sim.physics import CONTROL_PERIOD_S
-from musls_sim.plants.bodies import POSITION, collect_state
-from musls_sim.plants.changes import LoadMass, RotorEfficiency, refusal, scale_rotors
-from musls_sim.plants.interface import Change, PlantInputs, PlantState, Reaction, SimulationDiverged
-from musls_sim.plants.rigid_links import divergence
+from musls_sim.plants.bodies import collect_state
+from musls_sim.plants.changes import (
+    AttachHook,
+    CutCable,
+    LoadMass,
+    ReleaseHook,
+    RotorEfficiency,
+    refusal,
+    scale_rotors,
+)
+from musls_sim.plants.interface import (
+    Change,
+    PlantEvent,
+    PlantInputs,
+    PlantState,
+    Reaction,
+    SimulationDiverged,
+)
+from musls_sim.plants.rigid_links import divergence, parting
+from musls_sim.plants.rigid_links.bare_step import bare_step_us
 from musls_sim.plants.rigid_links.dart_skeleton import (
     add_ground_contact,
     build_skeleton,
@@ -36,6 +51,7 @@ from musls_sim.plants.rigid_links.forces import generalised_forces
 from musls_sim.plants.rigid_links.joint_forces import JointForces
 from musls_sim.plants.rigid_links.judge import DOUBTFUL, MADE_UP, OK, RUNAWAY, TOO_COARSE
 from musls_sim.plants.rigid_links.levels import Levels
+from musls_sim.plants.rigid_links.pieces import Pieces
 from musls_sim.plants.rigid_links.prescribed import PrescribedEnds
 from musls_sim.plants.rigid_links.stability import stable_step_s, substeps
 from musls_sim.plants.rigid_links.step import (
@@ -84,6 +100,9 @@ class DartPlant:
     Attributes:
         tables: All arrays of the plant.
         ends: The prescribed motion of the drones, None while they fly.
+        whole: The tree as it was built.
+        tree: The tree as it is, with what has come loose.
+        happened: Cables that broke, see `interface.EventSource`.
     """
 
     cable_model = "rigid_links"
@@ -132,36 +151,44 @@ class DartPlant:
         self.levels = Levels(system, self.period_s, self.substeps, refine=refine)
         self.refined_periods = self.steps = 0
 
-        self.tree = tree = build_tree(system)
-        self._skeleton = skeleton = build_skeleton(tree, friction_as_constraint=exact_friction)
+        self.ground_enu_m = np.nan if ground_height_enu_m is None else ground_height_enu_m
+        self._constrained = exact_friction
+        self.whole = build_tree(system)
+        self._tables = Tables(system, self.whole, regularised_friction=not exact_friction)
+        self._blocks = self._tables.blocks
+        self._build(self.whole)
+        self._joints.check_start(start.coordinates)
+        self._doubted_energy = self._doubted_steps = False
+        self._spurious_before_j = 0.0
+        self.happened: list[PlantEvent] = []
+        self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
+        self.reaction = Reaction.zeros(system)
+        self.ends: PrescribedEnds | None = None
+
+        views = self.tables
+        self.state = PlantState(views.state, views.speed, views.cable_force, views.peak)
+        if rotor_speed_rad_s is not None:
+            views.speed[:] = rotor_speed_rad_s
+        self._skeleton.setPositions(start.coordinates)
+        self.read_motion()
+        self._read_first_tension()
+        collect_state(views.motion, views.selected, 0.0, views.state)
+
+    def _build(self, tree: Tree) -> None:
+        """Build DART's skeleton and world of the present tree."""
+        self.tree, self.tables = tree, self._tables.views
+        self._skeleton = skeleton = build_skeleton(tree, friction_as_constraint=self._constrained)
         self._behind = False
         self._dart = _Calls.into(skeleton)
-        self.world = build_world(skeleton, self.physics_step_s, gravity_m_s2)
-        if ground_height_enu_m is not None:
-            add_ground_contact(self.world, skeleton, tree, system, ground_height_enu_m)
-        self.ground_enu_m = np.nan if ground_height_enu_m is None else ground_height_enu_m
-        tables = Tables(system, tree, regularised_friction=not exact_friction)
-        self.tables = views = tables.views
-        self._blocks = tables.blocks
-        self._joints = JointForces(skeleton, tree, views)
-        self._joints.check_start(start.coordinates)
-        self._constrained = exact_friction
-        self._doubted_energy = self._doubted_steps = False
+        self._step_s = self.physics_step_s
+        self.world = build_world(skeleton, self._step_s, self.gravity_m_s2)
+        if not np.isnan(self.ground_enu_m):
+            add_ground_contact(self.world, skeleton, tree, self.system, self.ground_enu_m)
+        self._joints = JointForces(skeleton, tree, self.tables)
         self._end_forces = [
             [skeleton.getBodyNode(int(body)).getBodyForce for body in ends]
             for ends in zip(tree.first_link, tree.drone, strict=True)
         ]
-        self.reaction = Reaction.zeros(system)
-        self.ends: PrescribedEnds | None = None
-
-        self.state = PlantState(views.state, views.speed, views.cable_force, views.peak)
-        if rotor_speed_rad_s is not None:
-            views.speed[:] = rotor_speed_rad_s
-        self._step_s = self.physics_step_s
-        skeleton.setPositions(start.coordinates)
-        self.read_motion()
-        self._read_first_tension()
-        collect_state(views.motion, views.selected, 0.0, views.state)
 
     def start_moving(self, rates: Array) -> None:
         """Give all coordinates their rates, before the first step.
@@ -206,13 +233,15 @@ class DartPlant:
     @property
     def spurious_energy_j(self) -> float:
         """Energy that the integration made from nothing so far, see `judge.account`."""
-        return float(self.tables.ledger[SPURIOUS])
+        return self._spurious_before_j + float(self.tables.ledger[SPURIOUS])
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""
         if inputs.motion is None:
             self.ends = None
         elif self.ends is None:
+            if self.tree is not self.whole:
+                raise ConfigError("prescribed motion: a cable is cut, or a hook open")
             self.ends = PrescribedEnds(self)
         levels = self.levels
         level = levels.present
@@ -225,6 +254,8 @@ class DartPlant:
             self.refined_periods += 1
             levels.settle(level)
         self.steps += 1
+        if self._fragile:
+            parting.break_overloaded(self)
 
     def _advance(self, level: int, inputs: PlantInputs) -> bool:
         """Advance one period at a level of refinement; False if that is too coarse."""
@@ -298,51 +329,51 @@ class DartPlant:
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if isinstance(change, LoadMass):
-            self._change_load(change.mass_kg)
+            parting.change_load(self, change.mass_kg)
         elif isinstance(change, RotorEfficiency):
             scale_rotors(self.system, self.tables.rotors, change)
+        elif isinstance(change, CutCable | ReleaseHook | AttachHook):
+            parting.change_joints(self, change)
         else:
             raise ConfigError(refusal(change, self.cable_model))
 
-    def _change_load(self, mass_kg: float) -> None:
-        """Give the load another mass; velocities stay, energy is counted anew."""
-        row = self.tables.masses[0]
-        row[4:] *= mass_kg / row[0]
-        row[0] = mass_kg
-        inertia = dartpy.dynamics.Inertia(mass_kg, row[1:4].copy(), row[4:].reshape(3, 3).copy())
+    def hook_is_open(self, cable: int) -> bool:
+        """See `interface.Hooked`."""
+        return parting.is_open(self, cable)
+
+    def hook_miss(self, cable: int) -> tuple[float, float]:
+        """See `interface.Hooked`."""
+        return parting.hook_miss(self, cable)
+
+    @property
+    def pieces(self) -> Pieces:
+        """The tree as it is now, and its motion."""
+        return Pieces(self.tree, self.positions, self.velocities)
+
+    def become(self, pieces: Pieces) -> None:
+        """Go on with another tree; energy is counted anew."""
+        if self.ends is not None:
+            raise ConfigError("a cable cannot part while drones are moved along a recording")
+        self._spurious_before_j = self.spurious_energy_j
+        self._tables.lay_joints(pieces.tree)
+        self._build(pieces.tree)
+        self._dart.set_positions(pieces.positions)
+        self._dart.set_velocities(pieces.velocities)
+        self.set_load(self.tables.masses[0])
+
+    def set_load(self, row: Array) -> None:
+        """Give DART's load the mass and inertia of a row of the masses; energy is counted anew."""
+        inertia = dartpy.dynamics.Inertia(row[0], row[1:4].copy(), row[4:].reshape(3, 3).copy())
         self.skeleton.getBodyNode(0).setInertia(inertia)
         self.read_motion()
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
-        first, drone = self.tree.first_link[index], self.tree.drone[index]
-        nodes = np.empty((drone - first + 1, 3))
-        nodes[:-1] = self.tables.motion[first:drone, POSITION : POSITION + 3]
-        hook = np.array(self.system.drones[index].cable_attachment_m)
-        motion = self.tables.motion[drone]
-        nodes[-1] = motion[POSITION : POSITION + 3] + motion[:9].reshape(3, 3) @ hook
-        return nodes
+        return parting.cable_nodes_enu_m(self, index)
 
-    def bare_step_us(self, repetitions: int = 40, batch: int = 10) -> float:
-        """Time DART alone needs for a physics step of this skeleton, in flight [us].
-
-        Steps a copy in the present configuration, lifted clear of the ground, and takes the median
-        over batches, short ones because a busy machine slows the long ones.
-        """
-        world = self.world.clone()
-        skeleton = world.getSkeleton("musls")
-        start = self.skeleton.getPositions()
-        start[5] += 1000.0
-        rest = np.zeros_like(start)
-        times = []
-        for _ in range(repetitions):
-            skeleton.setPositions(start)
-            skeleton.setVelocities(rest)
-            begin = perf_counter()
-            for _ in range(batch):
-                world.step()
-            times.append((perf_counter() - begin) / batch)
-        return float(np.median(times) * 1e6)
+    def bare_step_us(self, repetitions: int = 40) -> float:
+        """Time DART alone needs for a physics step of this skeleton, in flight [us]."""
+        return bare_step_us(self, repetitions)
 
     def read_motion(self) -> None:
         """Read coordinates and rates that were set in the skeleton; energy is counted anew."""

@@ -28,10 +28,12 @@ def generalised_forces(t, wind, wrench_body, wrench_enu, ground):
         ground: Height of the ground, NaN for none [m].
 
     Returns:
-        Whether the load's part of the result, which everything adds up to, is finite.
+        Whether the parts of the load and of loose pieces' first bodies, to which everything adds
+        up, are finite.
     """
     motion, first, joints, wrench, tau = t.motion, t.first, t.joints, t.wrench, t.tau
     wrench[:] = 0.0
+    total = 0.0
     # Rows are cut out of the tables where it must be: each cut costs as much as ten operations.
     for k in range(t.parents.shape[0] - 1, 0, -1):
         i = t.drone_of[k]
@@ -42,6 +44,10 @@ def generalised_forces(t, wind, wrench_body, wrench_enu, ground):
             add_inputs(m, wrench_body[1 + i], wrench_enu[1 + i], w)
         elif motion[k, POSITION + 2] < ground:
             add_soft_ground(motion[k], ground, t.link_length[k], wrench[k])
+        u = t.parents[k]
+        if u < 0:  # first body of a loose piece
+            total += _on_free_body(wrench[k], tau, first[k])
+            continue
         fx, fy, fz = wrench[k, 0], wrench[k, 1], wrench[k, 2]
         # Moment about the joint: it sits at joints[k, 21:24] in the body's frame.
         cx, cy, cz = joints[k, 21], joints[k, 22], joints[k, 23]
@@ -56,7 +62,6 @@ def generalised_forces(t, wind, wrench_body, wrench_enu, ground):
         tau[d - 1] = _along(motion, k, AXIS_Y, nx, ny, nz)
         if d - 2 == first[k]:
             tau[d - 2] = _along(motion, k, AXIS_X, nx, ny, nz)
-        u = t.parents[k]
         ax = motion[k, POSITION] + jx - motion[u, POSITION]
         ay = motion[k, POSITION + 1] + jy - motion[u, POSITION + 1]
         az = motion[k, POSITION + 2] + jz - motion[u, POSITION + 2]
@@ -68,10 +73,18 @@ def generalised_forces(t, wind, wrench_body, wrench_enu, ground):
         wrench[u, 5] += nz + ax * fy - ay * fx
     add_body_drag(motion[0], t.drag[0], wind, wrench[0])
     add_inputs(motion[0], wrench_body[0], wrench_enu[0], wrench[0])
+    return np.isfinite(total + _on_free_body(wrench[0], tau, 0))
+
+
+@compiled()
+def _on_free_body(wrench, tau, first):
+    """Generalised force of a body without a joint; returns the sum of its six numbers."""
+    total = 0.0
     for i in range(3):
-        tau[i] = wrench[0, 3 + i]
-        tau[3 + i] = wrench[0, i]
-    return np.isfinite(tau[:6].sum())
+        tau[first + i] = wrench[3 + i]
+        tau[first + 3 + i] = wrench[i]
+        total += wrench[i] + wrench[3 + i]
+    return total
 
 
 @compiled()

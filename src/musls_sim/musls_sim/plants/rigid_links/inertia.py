@@ -25,20 +25,16 @@ def mass_table(tree: Tree) -> Array:
 
 
 def parent_coordinates(tree: Tree) -> NDArray[np.int64]:
-    """Coordinate that each coordinate hangs on, -1 for the first, (n_dofs,)."""
-    parents = list(range(-1, 5))
+    """Coordinate that each coordinate hangs on, -1 for the first of a piece, (n_dofs,)."""
+    parents: list[int] = []
     first = tree.first_coordinate
-    for body in tree.bodies[1:]:
-        last_of_parent = (
-            5 if body.parent == 0 else first[body.parent] + _size(tree, body.parent) - 1
-        )
-        parents.append(int(last_of_parent))
-        parents += range(len(parents) - 1, len(parents) - 2 + len(body.axes))
+    for body in tree.bodies:
+        above = -1
+        if body.parent >= 0:
+            above = int(first[body.parent]) + tree.bodies[body.parent].freedom - 1
+        parents.append(above)
+        parents += range(len(parents) - 1, len(parents) - 2 + body.freedom)
     return np.array(parents)
-
-
-def _size(tree: Tree, body: int) -> int:
-    return len(tree.bodies[body].axes)
 
 
 @compiled()
@@ -147,17 +143,20 @@ def _spatial_inertia(m, table, out):
 
 
 @compiled()
-def _motion_axes(motion, parents, first, joints):
+def motion_axes(motion, parents, first, joints):
     """Spatial velocity that each coordinate's unit rate gives to what hangs on it, (n_dofs, 6)."""
     axes = np.zeros((first[-1], 6))
-    for i in range(3):
-        axes[i, i] = axes[3 + i, 3 + i] = 1.0
-    x, y, z = motion[0, POSITION], motion[0, POSITION + 1], motion[0, POSITION + 2]
-    axes[0, 4], axes[0, 5] = z, -y
-    axes[1, 3], axes[1, 5] = -z, x
-    axes[2, 3], axes[2, 4] = y, -x
-    for k in range(1, parents.shape[0]):
+    for k in range(parents.shape[0]):
         m, c = motion[k], joints[k]
+        if parents[k] < 0:
+            free = axes[first[k] : first[k] + 6]
+            x, y, z = m[POSITION], m[POSITION + 1], m[POSITION + 2]
+            for i in range(3):
+                free[i, i] = free[3 + i, 3 + i] = 1.0
+            free[0, 4], free[0, 5] = z, -y
+            free[1, 3], free[1, 5] = -z, x
+            free[2, 3], free[2, 4] = y, -x
+            continue
         x = m[POSITION] + m[0] * c[21] + m[1] * c[22] + m[2] * c[23]
         y = m[POSITION + 1] + m[3] * c[21] + m[4] * c[22] + m[5] * c[23]
         z = m[POSITION + 2] + m[6] * c[21] + m[7] * c[22] + m[8] * c[23]
@@ -187,7 +186,7 @@ def joint_space_inertia(motion, parents, first, joints, masses, parent, extra):
     composite = np.empty((bodies, 6, 6))
     for k in range(bodies):
         _spatial_inertia(motion[k], masses[k], composite[k])
-    axes = _motion_axes(motion, parents, first, joints)
+    axes = motion_axes(motion, parents, first, joints)
     inertia, force = np.zeros((first[-1], first[-1])), np.empty(6)
     for k in range(bodies - 1, -1, -1):  # tips first: composite[k] then holds all beyond k
         for column in range(first[k], first[k + 1]):
@@ -203,7 +202,7 @@ def joint_space_inertia(motion, parents, first, joints, masses, parent, extra):
                 inertia[row, column] = inertia[column, row] = product
                 row = parent[row]
             inertia[column, column] += extra[column]
-        if k > 0:
+        if parents[k] >= 0:
             for i in range(6):
                 for j in range(6):
                     composite[parents[k], i, j] += composite[k, i, j]

@@ -51,6 +51,8 @@ def joint_changes(t, q, dq):
         dq: Their rates, (n_dofs,).
     """
     for k in range(1, t.side.shape[0]):
+        if t.parents[k] < 0:
+            continue
         second = t.first[k] + 1
         angle = q[second]
         now = 1 if angle > STOP_RAD else (-1 if angle < -STOP_RAD else 0)
@@ -86,7 +88,7 @@ class JointForces:
         self._views, self._bodies = views, tree.bodies
         self._axes = [(skeleton.getJoint(0), axis) for axis in range(6)]
         for k, body in enumerate(tree.bodies[1:], 1):
-            self._axes += [(skeleton.getJoint(k), axis) for axis in range(len(body.axes))]
+            self._axes += [(skeleton.getJoint(k), axis) for axis in range(body.freedom)]
         self._told = views.own_damping.copy(), views.own_stiffness.copy(), views.rest.copy()
         self._seen = -1
 

@@ -50,7 +50,9 @@ SPEED_LIMIT_M_S = 100.0
 
 
 @compiled()
-def judge_step(peak, tension_limit, rates, before, rate_limit, made_j, made_limit_j):
+def judge_step(
+    peak, tension_limit, rates, before, rate_limit, made_j, made_limit_j, parents, first
+):
     """Whether a step was too long for the tension or the joint rates it met, or ran away.
 
     Args:
@@ -62,19 +64,24 @@ def judge_step(peak, tension_limit, rates, before, rate_limit, made_j, made_limi
             `SPEED_LIMIT_M_S`, joint rates at twenty times as many rad/s.
         made_j: Energy that the step made from nothing [J].
         made_limit_j: What it may make if a rate jumped [J].
+        parents: Parent of each body, -1 for the load and loose pieces' first bodies, (n_bodies,).
+        first: First coordinate of each body, then their number, (n_bodies + 1,).
 
     Returns:
         OK, TOO_COARSE, UNBALANCED, or RUNAWAY (also for anything that is not finite).
     """
     coarse = jerk = False
-    for k in range(rates.shape[0]):
-        rate = np.abs(rates[k])
-        if not rate <= (SPEED_LIMIT_M_S if k < 6 else 20.0 * SPEED_LIMIT_M_S):
-            return RUNAWAY
-        if k >= 6 and rate > rate_limit:
-            coarse = True
-        elif np.abs(rates[k] - before[k]) > JERK_RAD_S:
-            jerk = True
+    for body in range(parents.shape[0]):
+        load, free = body == 0, parents[body] < 0
+        for k in range(first[body], first[body + 1]):
+            rate = np.abs(rates[k])
+            linear = free and k >= first[body] + 3
+            if not rate <= (SPEED_LIMIT_M_S if load or linear else 20.0 * SPEED_LIMIT_M_S):
+                return RUNAWAY
+            if not (load or linear) and rate > rate_limit:
+                coarse = True
+            elif np.abs(rates[k] - before[k]) > JERK_RAD_S:
+                jerk = True
     for i in range(peak.shape[0]):
         if not np.isfinite(peak[i]):
             return RUNAWAY

@@ -42,9 +42,12 @@ def joint_table(tree: Tree) -> Array:
 
 
 @compiled()
-def _load_motion(q, dq, out):
-    """Free joint of DART: rotation vector, position; angular and linear velocity, world frame."""
-    rx, ry, rz = q[0], q[1], q[2]
+def _free_motion(q, dq, first, out):
+    """Free joint of DART: rotation vector, position; angular and linear velocity, world frame.
+
+    The load's, and that of the first body of a loose piece (see `pieces`).
+    """
+    rx, ry, rz = q[first], q[first + 1], q[first + 2]
     angle2 = rx * rx + ry * ry + rz * rz
     angle = np.sqrt(angle2)
     if angle > 1e-6:
@@ -61,9 +64,9 @@ def _load_motion(q, dq, out):
     out[7] = c * ry * rz + s * rx
     out[8] = 1.0 - c * (rx * rx + ry * ry)
     for i in range(3):
-        out[POSITION + i] = q[3 + i]
-        out[OMEGA + i] = dq[i]
-        out[VELOCITY + i] = dq[3 + i]
+        out[POSITION + i] = q[first + 3 + i]
+        out[OMEGA + i] = dq[first + i]
+        out[VELOCITY + i] = dq[first + 3 + i]
 
 
 @compiled()
@@ -141,12 +144,16 @@ def body_motion(q, dq, parents, first, joints, motion):
     Args:
         q: Coordinates in DART's order, (n_dofs,).
         dq: Their rates (world angular and linear velocity for the load), (n_dofs,).
-        parents: Parent of each body, (n_bodies,).
+        parents: Parent of each body, -1 for the load and the first of each loose piece,
+            (n_bodies,).
         first: First coordinate of each body, then their number, (n_bodies + 1,).
         joints: From `joint_table`, (n_bodies, 25).
         motion: Result, (n_bodies, 27), see the column constants.
     """
-    _load_motion(q, dq, motion[0])
+    _free_motion(q, dq, 0, motion[0])
     for k in range(1, parents.shape[0]):
+        if parents[k] < 0:
+            _free_motion(q, dq, first[k], motion[k])
+            continue
         y_axis = first[k + 1] - 2
         _child_motion(motion, joints, q, dq, parents[k], k, y_axis, y_axis > first[k])

@@ -126,7 +126,9 @@ def _conclude(t, step_s, last, contact, gravity, limits, q, dq):
     body_motion(q, dq, t.parents, t.first, t.joints, t.motion)
     kinetic, weight = mechanical_energy(t.motion, t.masses, gravity)
     made = account(t, t.q, t.dq, dq, step_s, kinetic, weight)
-    verdict = judge_step(t.peak, limits[TENSION:], dq, t.dq, limits[RATE], made, limits[JERK])
+    verdict = judge_step(
+        t.peak, limits[TENSION:], dq, t.dq, limits[RATE], made, limits[JERK], t.parents, t.first
+    )
     t.q[:], t.dq[:] = q, dq
     if last and verdict != RUNAWAY:
         if fastest_body(t.motion)[1] > SPEED_LIMIT_M_S:

@@ -232,11 +232,13 @@ class Tables:
         """
         bodies, rotors = tree.bodies, rotor_table(system)
         counts = np.array([len(bodies), *rotors.shape[:2], tree.n_coordinates])
-        numbers, indices = _size(counts)
+        # Joints that open make more coordinates; what is shown of the state stays where it is.
+        numbers, indices = _size(np.array([*counts[:3], 6 * len(bodies)]))
+        self._regularised = regularised_friction
         self.blocks = np.zeros(numbers), np.zeros(indices, np.int64)
         self.blocks[1][:_COUNTS] = counts
         self.views = views = cut(*self.blocks)
-        views.joints[:], views.masses[:] = joint_table(tree), mass_table(tree)
+        views.masses[:] = mass_table(tree)
         views.drag[:] = [system.load.drag_n_s_m, *(d.drag_n_s_m for d in system.drones)]
         views.rotors[:] = rotors
         for first, last, cable in zip(tree.first_link, tree.drone, system.cables, strict=True):
@@ -246,20 +248,35 @@ class Tables:
             corner = np.abs(box.center_m) + 0.5 * np.array(box.size_m)
             views.reach[i] = np.linalg.norm(corner)
         views.state[:, 6] = 1.0
-        views.parents[:] = [body.parent for body in bodies]
-        views.first[:-1], views.first[-1] = tree.first_coordinate, tree.n_coordinates
         views.selected[0], views.selected[1:] = 0, tree.drone
         views.first_links[:] = tree.first_link
         views.drone_of[:] = -1
         views.drone_of[views.selected] = np.arange(len(views.selected)) - 1
         views.drone_of[0] = -2
-        axes = [(body, axis) for body in bodies[1:] for axis in body.axes]
+        self.lay_joints(tree)
+
+    def lay_joints(self, tree: Tree) -> None:
+        """Enter the joints of the tree: at the beginning, and when one has opened or closed.
+
+        Coordinates, rates and generalised forces are left to be set.
+        """
+        self.blocks[1][_COUNTS - 1] = tree.n_coordinates
+        self.views = views = cut(*self.blocks)
+        views.joints[:] = joint_table(tree)
+        views.parents[:] = [body.parent for body in tree.bodies]
+        views.first[:-1], views.first[-1] = tree.first_coordinate, tree.n_coordinates
+        for column in (views.friction, views.extra_damping, views.rest, views.tau):
+            column[:] = 0.0
+        views.side[:] = 0  # stops are found anew
+        axes = [
+            (body, axis) for body in tree.bodies[1:] for axis in body.axes or body.freedom * "x"
+        ]
         views.own_damping[6:] = [body.damping_n_m_s_rad for body, _ in axes]
         # A rope resists bending, not turning about itself.
         views.own_stiffness[6:] = [
             0.0 if axis == "x" else body.stiffness_n_m_rad for body, axis in axes
         ]
         views.damping[:], views.stiffness[:] = views.own_damping, views.own_stiffness
-        if regularised_friction:
+        if self._regularised:
             views.friction[6:] = [body.friction_n_m for body, _ in axes]
             views.damping[views.friction > 0.0] = 0.0  # computed before the first step

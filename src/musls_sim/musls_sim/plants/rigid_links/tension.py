@@ -64,21 +64,23 @@ def cable_forces(t, before, after, step_s, gravity):
 @compiled()
 def _forces_of_cable(t, i, before, after, step_s, gravity):
     """See `cable_forces`. Three numbers at a time and no arrays of three, which cost more."""
-    motion, joints, masses, first = t.motion, t.joints, t.masses, t.first
+    motion, joints, first = t.motion, t.joints, t.first
     w = motion[0, OMEGA], motion[0, OMEGA + 1], motion[0, OMEGA + 2]
-    a = (
-        (after[0] - before[0]) / step_s,
-        (after[1] - before[1]) / step_s,
-        (after[2] - before[2]) / step_s,
-    )
-    origin = (
-        (after[3] - before[3]) / step_s,
-        (after[4] - before[4]) / step_s,
-        (after[5] - before[5]) / step_s,
-    )
+    a, origin = _rates(before, after, step_s, 0), _rates(before, after, step_s, 3)
     total_x = total_y = total_z = 0.0
-    up, drone = 0, t.selected[1 + i]
+    up, drone, loose = 0, t.selected[1 + i], False
     for body in range(t.first_links[i], drone + 1):
+        if t.parents[body] < 0:  # from here on a piece of its own: nothing below carries it
+            loose, d = True, first[body]
+            w = motion[body, OMEGA], motion[body, OMEGA + 1], motion[body, OMEGA + 2]
+            a = _rates(before, after, step_s, d)
+            origin = _rates(before, after, step_s, d + 3)
+            x, y, z = _of_centre(t, body, w, a, origin, gravity)
+            if body == drone:
+                x, y, z = t.wrench[body, 0], t.wrench[body, 1], t.wrench[body, 2]
+                _note(t, i, 1, drone - 1, x, y, z, drone)
+            up = body
+            continue
         cx, cy, cz = joints[body, 21], joints[body, 22], joints[body, 23]
         jx = motion[body, 0] * cx + motion[body, 1] * cy + motion[body, 2] * cz
         jy = motion[body, 3] * cx + motion[body, 4] * cy + motion[body, 5] * cz
@@ -100,23 +102,44 @@ def _forces_of_cable(t, i, before, after, step_s, gravity):
         d = z_axis
         w, a = _turned(motion, body, AXIS_Z, before[d], (after[d] - before[d]) / step_s, w, a)
         origin = _at_end(-jx, -jy, -jz, w, a, origin)
-        mass, cx, cy, cz = masses[body, 0], masses[body, 1], masses[body, 2], masses[body, 3]
-        x, y, z = _at_end(
-            motion[body, 0] * cx + motion[body, 1] * cy + motion[body, 2] * cz,
-            motion[body, 3] * cx + motion[body, 4] * cy + motion[body, 5] * cz,
-            motion[body, 6] * cx + motion[body, 7] * cy + motion[body, 8] * cz,
-            w,
-            a,
-            origin,
-        )
-        z += gravity
-        total_x += mass * x
-        total_y += mass * y
-        total_z += mass * z
+        x, y, z = _of_centre(t, body, w, a, origin, gravity)
+        if not loose:
+            total_x += x
+            total_y += y
+            total_z += z
         if body == drone:
-            _note(t, i, 1, drone - 1, mass * x, mass * y, mass * z, drone)
+            _note(t, i, 1, drone - 1, x, y, z, drone)
         up = body
-    _note(t, i, 0, t.first_links[i], total_x, total_y, total_z, t.first_links[i])
+    body = t.first_links[i]
+    if t.parents[body] < 0:
+        total_x, total_y, total_z = t.wrench[body, 0], t.wrench[body, 1], t.wrench[body, 2]
+    _note(t, i, 0, body, total_x, total_y, total_z, body)
+
+
+@compiled()
+def _rates(before, after, step_s, first):
+    """Mean acceleration of three coordinates from the first on."""
+    return (
+        (after[first] - before[first]) / step_s,
+        (after[first + 1] - before[first + 1]) / step_s,
+        (after[first + 2] - before[first + 2]) / step_s,
+    )
+
+
+@compiled()
+def _of_centre(t, body, w, a, origin, gravity):
+    """Force on a body: mass times acceleration of its centre, less its weight [N]."""
+    motion, masses = t.motion, t.masses
+    mass, cx, cy, cz = masses[body, 0], masses[body, 1], masses[body, 2], masses[body, 3]
+    x, y, z = _at_end(
+        motion[body, 0] * cx + motion[body, 1] * cy + motion[body, 2] * cz,
+        motion[body, 3] * cx + motion[body, 4] * cy + motion[body, 5] * cz,
+        motion[body, 6] * cx + motion[body, 7] * cy + motion[body, 8] * cz,
+        w,
+        a,
+        origin,
+    )
+    return mass * x, mass * y, mass * (z + gravity)
 
 
 @compiled()
@@ -159,4 +182,6 @@ def cable_forces_from_joints(t):
             x = m[0] * f[3] + m[1] * f[4] + m[2] * f[5]
             y = m[3] * f[3] + m[4] * f[4] + m[5] * f[5]
             z = m[6] * f[3] + m[7] * f[4] + m[8] * f[5]
+            if t.parents[body] < 0:  # nothing carries a loose end
+                x, y, z = t.wrench[body, 0], t.wrench[body, 1], t.wrench[body, 2]
             _note(t, i, end, drone - 1 if end else body, x, y, z, body)

@@ -1,0 +1,101 @@
+"""The formation that follows from a system: the load hangs at its set-point, unturned."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+import yaml
+
+from musls_bringup.scenarios import SCENARIOS
+from musls_control.formation import Cone
+from musls_description.library import build_system
+from musls_description.schema import to_yaml
+from musls_description.strict_yaml import read_yaml
+from musls_sim.formation_fit import fitting_formation
+from musls_sim.preflight.checks import check_hover, hover_in_formation
+from musls_sim.preflight.separation import tip_radius_m
+from musls_sim.scenario import load_scenario
+
+ROPE = {"mass_kg": 0.02, "radius_m": 0.002, "links": 8}
+
+
+def system(directions_deg, lengths_m, inner_m=0.15):
+    angles = np.radians(directions_deg)
+    points = [[inner_m * np.cos(a), inner_m * np.sin(a), 0.04] for a in angles]
+    return {
+        "name": "own",
+        "load": {
+            "mass_kg": 0.4 * len(points),
+            "shape": {"kind": "box", "size_m": [0.4, 0.3, 0.1]},
+            "cable_attachments_m": [[float(v) for v in point] for point in points],
+        },
+        "drones": {"from": "x500", "cable_attachment_m": [0.03, 0.0, -0.02]},
+        "cables": [{**ROPE, "length_m": length} for length in lengths_m],
+    }
+
+
+@pytest.mark.parametrize(
+    ("directions_deg", "lengths_m"),
+    [
+        ([37, 157, 277], [2.42] * 3),  # seen: turned by 44.5 degrees with the paper's cone
+        ([37, 157, 277], [4.0] * 3),
+        ([0, 180], [1.2, 1.2]),
+        ([25, 155, 205, 335], [3.0] * 4),
+        ([0, 120, 240], [3.0, 3.3, 3.6]),
+        ([0, 60, 120, 180, 240, 300], [2.42] * 6),
+        ([90], [1.5]),
+    ],
+)
+def test_load_hangs_where_it_is_asked_to(tmp_path, directions_deg, lengths_m):
+    own = system(directions_deg, lengths_m, 0.0 if len(lengths_m) == 1 else 0.15)
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        yaml.safe_dump({"system": own, "start": "air", "mission": {"stages": [{"kind": "hold"}]}})
+    )
+    scenario = load_scenario(path)
+    hover = hover_in_formation(scenario, np.array([0.0, 0.0, 1.0, 0.3]))
+    assert abs(hover.sag_m) < (0.2 if scenario.formation.height_m == Cone().height_m else 0.01)
+    assert abs(np.degrees(hover.turn_rad)) < 1.0 or len(lengths_m) == 1  # which holds no yaw
+    assert hover.equilibrium.configuration.load_rotation[2, 2] > np.cos(np.radians(3.0))
+    places = scenario.formation.offsets_m(len(lengths_m))
+    gaps = np.linalg.norm(places[:, None] - places[None], axis=2)[np.triu_indices(len(places), 1)]
+    tips = tip_radius_m(scenario.system.drones[0])
+    assert (gaps - 2.0 * tips > 0.15).all()
+
+
+def test_shipped_scenarios_fly_as_before():
+    for path in sorted(SCENARIOS.glob("*.yaml")):
+        given = read_yaml(path).get("formation") or {}
+        written = {k: tuple(map(tuple, v)) if k == "places_m" else v for k, v in given.items()}
+        assert load_scenario(path).formation == Cone(**written), path.stem
+
+
+def test_what_is_given_is_kept():
+    own = build_system(system([37, 157, 277], [4.0] * 3), "own").formation
+    assert fitting_formation(own, {"radius_m": 1.7}).radius_m == 1.7
+    assert fitting_formation(own, {"first_azimuth_rad": 0.1}).first_azimuth_rad == 0.1
+    whole = {"radius_m": 1.0, "height_m": 3.0, "first_azimuth_rad": 0.0}
+    assert fitting_formation(own, whole) == Cone(**whole)
+
+
+def test_formation_that_turns_the_load_is_named():
+    scenario = load_scenario(SCENARIOS / "hold.yaml", ["formation.first_azimuth_rad=0.3"])
+    hover = hover_in_formation(scenario, np.array([0.0, 0.0, 1.0, 0.0]))
+    assert np.degrees(hover.turn_rad) == pytest.approx(np.degrees(0.3), abs=0.2)
+    with pytest.warns(UserWarning, match=r"turned by 17\.2 deg .*first_azimuth_rad = 0\.000 fits"):
+        check_hover(scenario, hover)
+    straight = load_scenario(SCENARIOS / "hold.yaml")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_hover(straight, hover_in_formation(straight, np.array([0.0, 0.0, 1.0, 0.0])))
+
+
+def test_result_holds_the_whole_formation(tmp_path):
+    first = load_scenario(SCENARIOS / "hold.yaml", ["system.cables.length_m=3.5"])
+    assert first.formation != Cone()
+    (tmp_path / "scenario.yaml").write_text(to_yaml(first))
+    again = load_scenario(tmp_path / "scenario.yaml")
+    assert dataclasses.asdict(again.formation) == dataclasses.asdict(first.formation)

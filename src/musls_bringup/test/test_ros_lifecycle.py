@@ -1,0 +1,117 @@
+"""How nodes end with who started them, and what an earlier run leaves."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ros_probe import needs_ros
+
+from musls_bringup.cli import main
+from musls_bringup.ros import leftovers
+from musls_control.parent import VARIABLE
+
+SLEEP = "import signal, time; signal.signal(signal.SIGINT, signal.{}); time.sleep(60)"
+
+
+def gone(pid, within_s=20.0):
+    end = time.monotonic() + within_s
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    return not Path(f"/proc/{pid}").exists()
+
+
+def test_a_process_is_told_when_its_parent_is_killed(tmp_path):
+    """SIGKILL of `musls ros fly` cannot be caught: the kernel tells its nodes."""
+    child = (
+        "import time; from musls_control.parent import end_with_parent\n"
+        "end_with_parent(); print('ready', flush=True)\n"
+        f"try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    open('{tmp_path}/end', 'w')\n"
+    )
+    code = (
+        "import os, subprocess, sys, time\n"
+        f"env = os.environ | {{'{VARIABLE}': str(os.getpid())}}\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}], env=env,\n"
+        "    stdout=subprocess.PIPE, start_new_session=True)\n"
+        "child.stdout.readline(); print(child.pid, flush=True); time.sleep(60)\n"
+    )
+    own = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=own)
+    pid = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate()
+    end = time.monotonic() + 10.0
+    while not (tmp_path / "end").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert (tmp_path / "end").exists(), f"process {pid} was not told"
+
+
+def stray(folder, reaction="default_int_handler"):
+    """A process that looks like a node of a run that is gone."""
+    program = folder / "lib" / "musls_sim" / "recorder"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!{sys.executable}\n{SLEEP.format(reaction)}\n")
+    program.chmod(0o755)
+    return subprocess.Popen([program], env=os.environ | {VARIABLE: "1"})
+
+
+def ours(process):
+    return [node for node in leftovers.running_nodes() if node.pid == process.pid]
+
+
+@pytest.mark.parametrize(("reaction", "killed"), [("default_int_handler", 0), ("SIG_IGN", 1)])
+def test_leftovers_are_found_named_and_ended(tmp_path, reaction, killed):
+    process = stray(tmp_path, reaction)
+    try:
+        time.sleep(0.5)
+        (node,) = ours(process)
+        assert (node.name, node.orphan) == ("recorder", True)
+        assert len(leftovers.end([node], patience_s=2.0)) == killed
+        assert process.wait(5.0) != 0
+        assert ours(process) == []
+    finally:
+        process.kill()
+
+
+def test_stop_ends_only_what_is_left_over(tmp_path, capsys, monkeypatch):
+    process = stray(tmp_path)
+    try:
+        time.sleep(0.5)
+        (node,) = ours(process)
+        running = leftovers.Running("embedded_sim", os.getpid(), orphan=False)
+        monkeypatch.setattr(leftovers, "running_nodes", lambda: [node, running])
+        assert main(["ros", "stop"]) == 0
+        assert capsys.readouterr().out == f"ended: recorder (process {process.pid})\n"
+        monkeypatch.setattr(leftovers, "running_nodes", lambda: [running])
+        assert main(["ros", "stop"]) == 0
+        assert "no node is left" in capsys.readouterr().out
+    finally:
+        process.kill()
+        process.wait()
+
+
+@needs_ros()
+@pytest.mark.slow
+def test_a_killed_flight_leaves_no_node_and_a_whole_bag(domain, tmp_path):
+    out = tmp_path / "flight_killed"
+    command = [sys.executable, "-c", "import sys; from musls_bringup.cli import main; main()"]
+    words = ["ros", "fly", "hold", "--set", "system.cables.links=3", "--no-report"]
+    own = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    flight = subprocess.Popen(
+        [*command, *words, "--realtime", "--out", str(out)], env=own, start_new_session=True
+    )
+    children = Path(f"/proc/{flight.pid}/task/{flight.pid}/children")
+    work = out.with_name(f".{out.name}.partial")
+    end = time.monotonic() + 120.0
+    while time.monotonic() < end and len(children.read_text().split()) < 4:
+        time.sleep(0.1)
+    pids = [int(pid) for pid in children.read_text().split()]
+    assert len(pids) == 4
+    time.sleep(8.0)
+    flight.send_signal(signal.SIGKILL)
+    flight.wait()
+    assert all(gone(pid) for pid in pids)
+    assert (work / "bag" / "metadata.yaml").is_file()  # the recorder could finish

@@ -1,0 +1,109 @@
+"""The tutorials run as they stand: files are written, commands and Python are executed."""
+
+import csv
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+from musls_bringup.cli import main
+from musls_control.trajectories import TRAJECTORIES
+from musls_sim.events import EVENTS
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+pytestmark = [
+    pytest.mark.skipif(not DOCS.is_dir(), reason="docs/ come with a checkout"),
+    pytest.mark.slow,
+]
+
+
+def blocks(page):
+    """Language, file name (or None) and text of each block of code of a page."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for info, block in re.findall(r"^```(\w.*?)\n(.*?)^```", text, re.S | re.M):
+        title = re.search(r'title="(.+?)"', info)
+        yield info.split()[0], title and title.group(1), block
+
+
+@pytest.fixture
+def walk(tmp_path, monkeypatch):
+    """Runs a page in an empty folder; returns the names that its Python has in the end."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    known, backend = set(sys.modules), matplotlib.get_backend()
+    for registry in (TRAJECTORIES, EVENTS):  # what a page registers is gone after it
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+
+    def run(page):
+        names = {}
+        for language, title, text in blocks(page):
+            if title:
+                Path(title).write_text(text, encoding="utf-8")
+            elif language == "python":
+                exec(compile(text, page, "exec"), names)
+            elif language == "sh":
+                for line in text.splitlines():
+                    words = shlex.split(line, comments=True)
+                    assert not words or (words[0] == "musls" and main(words[1:]) == 0), line
+        return names
+
+    yield run
+    matplotlib.use(backend)
+    for name in set(sys.modules) - known:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def load_errors(folder):
+    return json.loads((Path(folder) / "summary.json").read_text())["errors"]["load"]
+
+
+def test_own_system(walk):
+    names = walk("tutorials/own_system.md")
+    assert names["way_m"][0] == pytest.approx(1.0, abs=0.2)
+    assert abs(names["way_m"][1:]).max() < 0.1
+    assert Path("plank.png").stat().st_size > 10_000
+
+
+def test_own_controller_halves_the_error(walk):
+    error_mm = walk("tutorials/own_controller.md")["error_mm"]
+    assert error_mm["feedback"] < 0.5 * error_mm["formation"]
+
+
+def test_own_recording(walk):
+    comparison = walk("tutorials/own_recording.md")["comparison"]
+    replayed = json.loads(next(Path("runs/replayed").glob("*.json")).read_text())
+    assert replayed
+    assert set(comparison.errors) == {"load", "drone_1", "drone_2", "drone_3"}
+
+
+def test_parameter_study(walk):
+    walk("tutorials/parameter_study.md")
+    with open("runs/study/table.csv", encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == 4
+    assert Path("study.pdf").read_bytes().startswith(b"%PDF")
+    assert list(Path("runs/study/figures").iterdir())
+
+
+def test_failure_study(walk):
+    names = walk("tutorials/failure_study.md")
+    kinds = [event.kind for event in names["run"].events]
+    assert "rotor_failure" in kinds and "cut" in kinds
+    assert names["session"].state.velocity_enu_m_s[0, 0] > 0.05  # it was pushed to the east
+
+
+def test_px4_and_ros(walk):
+    walk("tutorials/px4_and_ros.md")
+    assert "hold" in load_errors("runs/builtin")
+
+
+def test_extending(walk):
+    walk("extending.md")
+    events = json.loads(Path("runs/both/summary.json").read_text())["events"]
+    assert any(event["kind"] == "breeze_of_page" for event in events)
+    assert "pendulum_path" in load_errors("runs/both")

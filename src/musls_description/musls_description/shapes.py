@@ -1,0 +1,141 @@
+"""Homogeneous shapes, from which inertia and box of a body follow instead of being given."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from musls_description.schema import Edges, Matrix3, Positive, Vector3, spec
+
+Axis = Literal["x", "y", "z"]
+
+
+@spec
+class BoxShape:
+    """A full box.
+
+    Attributes:
+        kind: "box".
+        size_m: Edges along x, y, z.
+    """
+
+    kind: Literal["box"] = "box"
+    size_m: Edges
+
+    @property
+    def squares_m2(self) -> Vector3:
+        """Mean squares of x, y and z over the mass."""
+        x, y, z = self.size_m
+        return (x * x / 12.0, y * y / 12.0, z * z / 12.0)
+
+    @property
+    def edges_m(self) -> Vector3:
+        """Edges of the box around it."""
+        return self.size_m
+
+
+@spec
+class CylinderShape:
+    """A full cylinder.
+
+    Attributes:
+        kind: "cylinder".
+        radius_m: Radius.
+        length_m: Along its axis.
+        axis: Of the load's frame, along which it lies.
+    """
+
+    kind: Literal["cylinder"] = "cylinder"
+    radius_m: Positive
+    length_m: Positive
+    axis: Axis = "z"
+
+    @property
+    def squares_m2(self) -> Vector3:
+        """Mean squares of x, y and z over the mass."""
+        return _along(self.axis, self.length_m**2 / 12.0, self.radius_m**2 / 4.0)
+
+    @property
+    def edges_m(self) -> Vector3:
+        """Edges of the box around it."""
+        return _along(self.axis, self.length_m, 2.0 * self.radius_m)
+
+
+@spec
+class RodShape:
+    """A thin straight rod.
+
+    Attributes:
+        kind: "rod".
+        length_m: Length.
+        radius_m: Radius; a rod is a cylinder.
+        axis: Of the load's frame, along which it lies.
+    """
+
+    kind: Literal["rod"] = "rod"
+    length_m: Positive
+    radius_m: Positive = 0.01
+    axis: Axis = "x"
+
+    @property
+    def squares_m2(self) -> Vector3:
+        """Mean squares of x, y and z over the mass."""
+        return _along(self.axis, self.length_m**2 / 12.0, self.radius_m**2 / 4.0)
+
+    @property
+    def edges_m(self) -> Vector3:
+        """Edges of the box around it."""
+        return _along(self.axis, self.length_m, 2.0 * self.radius_m)
+
+
+@spec
+class PlateShape:
+    """A flat, level plate.
+
+    Attributes:
+        kind: "plate".
+        length_m: Along x.
+        width_m: Along y.
+        thickness_m: Along z.
+    """
+
+    kind: Literal["plate"] = "plate"
+    length_m: Positive
+    width_m: Positive
+    thickness_m: Positive = 0.01
+
+    @property
+    def squares_m2(self) -> Vector3:
+        """Mean squares of x, y and z over the mass."""
+        x, y, z = self.edges_m
+        return (x * x / 12.0, y * y / 12.0, z * z / 12.0)
+
+    @property
+    def edges_m(self) -> Vector3:
+        """Edges of the box around it."""
+        return (self.length_m, self.width_m, self.thickness_m)
+
+
+AnyShape = Annotated[BoxShape | CylinderShape | RodShape | PlateShape, Field(discriminator="kind")]
+"""Type of a body's `shape`."""
+
+
+def _along(axis: Axis, along: float, across: float) -> Vector3:
+    values = [across] * 3
+    values["xyz".index(axis)] = along
+    return (values[0], values[1], values[2])
+
+
+def inertia_of(shape: AnyShape, mass_kg: float) -> Matrix3:
+    """Inertia of a homogeneous body about its centre [kg m2].
+
+    Args:
+        shape: Its shape.
+        mass_kg: Its mass.
+    """
+    x, y, z = shape.squares_m2
+    moments = mass_kg * np.array([y + z, z + x, x + y])
+    rows = [tuple(float(v) for v in row) for row in np.diag(moments)]
+    return (rows[0], rows[1], rows[2])  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""What a formation does when it has lost a drone or a cable."""

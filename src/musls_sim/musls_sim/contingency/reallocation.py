@@ -1,0 +1,319 @@
+"""A formation for the drones that are left: cable forces that hold the load, and places for them.
+
+Unknown are the force of each remaining cable on the load and the load's tilt. They hold its weight
+(and what hangs from it) without moment; the places of the drones follow from them, as each cable
+lies along its force. First the forces are found for which the drone that works hardest keeps the
+largest thrust margin; then, with half of what that leaves above the margin to keep, those for which
+the drones move least. Straight cables are taken for the search; the places that come out are those
+of the exact chains (`drones_above`). A load that would not stay in this attitude is no solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import null_space
+from scipy.optimize import minimize
+from scipy.spatial.transform import Rotation
+
+from musls_description.rotor_reach import tip_radius_m
+from musls_description.slung import formation_of
+from musls_description.spawn import drones_above
+from musls_description.system import SlungLoadSystem
+from musls_sim.contingency.spec import ContingencySpec
+from musls_sim.plants.massless.start import freed
+from musls_sim.preflight.feasibility import DroneMargins, drone_margins
+from musls_sim.scenario import Scenario
+
+Array = NDArray[np.float64]
+
+STEEPEST_LOAD_RAD = np.deg2rad(30.0)
+"""Tilt of the load that a formation may ask for."""
+
+LEAN_M = 1.0
+"""So far drones move to spare the load a radian of tilt."""
+
+STEEPEST_CABLE = np.tan(np.deg2rad(35.0))
+"""Horizontal over vertical force of a cable at most."""
+
+LEAST_SHARE = 0.1
+"""Of an even share of the weight that each cable carries at least: none goes slack."""
+
+RESERVE_GIVEN, SLIGHTLY = 0.5, 0.002
+"""Share of the thrust margin above the one to keep that is given for moving less, and the least."""
+
+
+@dataclass(frozen=True)
+class Reallocation:
+    """How the drones that are left carry the load.
+
+    Attributes:
+        lost: Numbers of the drones that do not carry, from 1.
+        hanging: Those of them that hang from the load.
+        offsets_m: Places in the frame of the load's set-point, (n, 3); NaN for those lost.
+        azimuths_rad: Directions that they face away from, (n,).
+        margins: Of each remaining drone, in their order.
+        load_tilt_deg: How far the load leans.
+    """
+
+    lost: tuple[int, ...]
+    hanging: tuple[int, ...]
+    offsets_m: Array
+    azimuths_rad: Array
+    margins: Sequence[DroneMargins]
+    load_tilt_deg: float
+
+    @property
+    def thrust_margin(self) -> float:
+        """Least thrust margin."""
+        return min(m.thrust_margin for m in self.margins)
+
+
+def reallocate(
+    scenario: Scenario, lost: Sequence[int], hanging: Sequence[int], spec: ContingencySpec
+) -> Reallocation | None:
+    """Find a formation for the drones that are left.
+
+    Args:
+        scenario: System, formation and gravity.
+        lost: Numbers of the drones that do not carry, from 1.
+        hanging: Those of them that hang from the load by their cables.
+        spec: Margin to keep, and least distance of rotor tips.
+
+    Returns:
+        The formation, whose margin may be too small to carry on; None if nothing holds the load.
+    """
+    problem = _Problem.of(scenario, lost, hanging, spec.clearance_m)
+    best, share = problem.strongest()
+    if best is None or share <= 0.0:
+        return None
+    most = 1.0 / share
+    wanted = most - max(RESERVE_GIVEN * (most - spec.margin), SLIGHTLY)
+    nearest = problem.nearest(best, 1.0 / wanted)
+    best = best if nearest is None else nearest
+    return _judged(scenario, problem, best)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Unknowns x: forces on the load (m, 3) over the weight, then roll and pitch of the load."""
+
+    system: SlungLoadSystem
+    lost: tuple[int, ...]
+    hanging: tuple[int, ...]
+    gravity: float
+    weight_n: float
+    moment_n_m: Array
+    anchors: Array
+    own_n: Array
+    full_n: Array
+    apart_m: Array
+    places: Array
+    hooks: Array
+    length_m: Array
+    half_cable_n: Array
+
+    @classmethod
+    def of(
+        cls, scenario: Scenario, lost: Sequence[int], hanging: Sequence[int], clearance_m: float
+    ) -> _Problem:
+        system, g = formation_of(scenario.system, "contingency"), scenario.physics.gravity_m_s2
+        n = system.n_drones
+        left = [i for i in range(n) if i + 1 not in lost]
+        places = scenario.formation.offsets_m(n)
+        azimuths = scenario.formation.azimuths_rad(n)
+        weight = system.load.mass_kg * g
+        extra = np.zeros(3)
+        for number in hanging:
+            hung = (system.drones[number - 1].mass_kg + system.cables[number - 1].mass_kg) * g
+            weight += hung
+            extra += hung * np.array(system.load.cable_attachments_m[number - 1])
+        tips = np.array([tip_radius_m(system.drones[i]) for i in left])
+        hooks = np.array([
+            Rotation.from_euler("z", azimuths[i] + np.pi).apply(system.drones[i].cable_attachment_m)
+            for i in left
+        ])  # fmt: skip
+        few = replace(
+            system,
+            load=replace(
+                system.load,
+                cable_attachments_m=tuple(system.load.cable_attachments_m[i] for i in left),
+            ),
+            drones=tuple(system.drones[i] for i in left),
+            cables=tuple(system.cables[i] for i in left),
+        )
+        return cls(
+            few, tuple(lost), tuple(hanging), g, weight, extra,
+            np.array(few.load.cable_attachments_m),
+            g * np.array([few.drones[k].mass_kg + few.cables[k].mass_kg for k in range(len(left))]),
+            np.array([d.max_thrust_n for d in few.drones]),
+            tips[:, None] + tips[None] + clearance_m, places[left], hooks,
+            np.array([c.length_m for c in few.cables]),
+            np.array([[0.0, 0.0, 0.5 * c.mass_kg * g] for c in few.cables]),
+        )  # fmt: skip
+
+    @property
+    def count(self) -> int:
+        return len(self.anchors)
+
+    def forces(self, x: Array) -> Array:
+        """Of the cables on the load, (m, 3) [N]."""
+        return x[: 3 * self.count].reshape(-1, 3) * self.weight_n
+
+    def turned(self, x: Array) -> Array:
+        """Attachment points about the load's centre, (m, 3) [m]."""
+        found: Array = self.anchors @ tilted(x[-2], x[-1]).T
+        return found
+
+    def drones(self, x: Array) -> Array:
+        """Places of the drones about the load's centre for straight cables, (m, 3) [m]."""
+        middle = self.forces(x) + self.half_cable_n
+        along = middle / np.linalg.norm(middle, axis=1, keepdims=True)
+        found: Array = self.turned(x) + self.length_m[:, None] * along - self.hooks
+        return found
+
+    def thrusts(self, x: Array) -> Array:
+        """Of the drones, (m, 3) [N]."""
+        return self.forces(x) + self.own_n[:, None] * np.array([0.0, 0.0, 1.0])
+
+    def balance(self, x: Array) -> Array:
+        """Force and moment on the load, zero in equilibrium, (6,)."""
+        forces = self.forces(x) / self.weight_n
+        total = forces.sum(axis=0) - [0.0, 0.0, 1.0]
+        hung = tilted(x[-2], x[-1]) @ self.moment_n_m / self.weight_n
+        moment = np.cross(self.turned(x), forces).sum(axis=0) + np.cross(hung, [0.0, 0.0, -1.0])
+        return np.concatenate([total, 5.0 * moment])
+
+    def room(self, x: Array) -> Array:
+        """What must not be negative: distances of the drones, cables not slack, not too flat."""
+        forces = self.forces(x) / self.weight_n
+        drones = self.drones(x)
+        i, j = np.triu_indices(self.count, 1)
+        apart = np.linalg.norm(drones[i] - drones[j], axis=1) - self.apart_m[i, j]
+        flat = (STEEPEST_CABLE * forces[:, 2]) ** 2 - (forces[:, :2] ** 2).sum(axis=1)
+        lean = STEEPEST_LOAD_RAD**2 - x[-2] ** 2 - x[-1] ** 2
+        return np.concatenate([apart, flat, forces[:, 2] - LEAST_SHARE / self.count, [lean]])
+
+    def first_guess(self) -> Array:
+        """Even shares, along the present places."""
+        along = self.places - self.anchors
+        forces = along / along[:, 2:] / self.count
+        return np.concatenate([forces.ravel(), np.zeros(2)])
+
+    def strongest(self) -> tuple[Array | None, float]:
+        """Forces with the largest thrust margin, and the share of the thrust they take."""
+        start = self.first_guess()
+        most = (np.linalg.norm(self.thrusts(start), axis=1) / self.full_n).max()
+
+        def spare(y: Array) -> Array:
+            shares = np.linalg.norm(self.thrusts(y[:-1]), axis=1) / self.full_n
+            left: Array = y[-1] - shares
+            return left
+
+        found = self._solve(
+            lambda y: float(y[-1]), np.append(start, most),
+            [("eq", lambda y: self.balance(y[:-1])), ("ineq", lambda y: self.room(y[:-1])),
+             ("ineq", spare)],
+        )  # fmt: skip
+        return (None, 0.0) if found is None else (found[:-1], float(found[-1]))
+
+    def nearest(self, start: Array, share: float) -> Array | None:
+        """Forces for which the drones move least, with at most a share of their thrust."""
+
+        def way(x: Array) -> float:
+            aside = (self.drones(x) - self.places)[:, :2]
+            lean = x[-2] ** 2 + x[-1] ** 2
+            return float((aside**2).sum() + LEAN_M**2 * lean)
+
+        return self._solve(
+            way, start,
+            [("eq", self.balance), ("ineq", self.room),
+             ("ineq", lambda x: share - np.linalg.norm(self.thrusts(x), axis=1) / self.full_n)],
+        )  # fmt: skip
+
+    @staticmethod
+    def _solve(
+        cost: Callable[[Array], float],
+        start: Array,
+        constraints: Sequence[tuple[str, Callable[[Array], Array]]],
+    ) -> Array | None:
+        limits: list[Any] = [{"type": kind, "fun": what} for kind, what in constraints]
+        found = minimize(
+            cost, start, method="SLSQP", constraints=limits, options={"maxiter": 200, "ftol": 1e-9}
+        )
+        kept = all(
+            (np.abs(what(found.x)) if kind == "eq" else -what(found.x)).max() < 1e-4
+            for kind, what in constraints
+        )
+        return found.x if kept else None
+
+
+def _judged(scenario: Scenario, problem: _Problem, x: Array) -> Reallocation | None:
+    """Places of the drones by the exact shapes of the chains, and what is left of their thrust."""
+    number = scenario.system.n_drones
+    left = [i for i in range(number) if i + 1 not in problem.lost]
+    azimuths = scenario.formation.azimuths_rad(number)
+    if not _stable(problem, x):
+        return None
+    rotation, forces = tilted(x[-2], x[-1]), problem.forces(x)
+    places = drones_above(
+        freed(problem.system), np.zeros(3), rotation, forces, problem.gravity,
+        azimuths[left] + np.pi,
+    )  # fmt: skip
+    offsets = np.full((number, 3), np.nan)
+    offsets[left] = places
+    of = [
+        drone_margins(drone, thrust, float(np.linalg.norm(force)))
+        for drone, thrust, force in zip(
+            problem.system.drones, problem.thrusts(x), forces, strict=True
+        )
+    ]
+    tilt = float(np.degrees(np.arccos(np.clip(rotation[2, 2], -1.0, 1.0))))
+    return Reallocation(problem.lost, problem.hanging, offsets, azimuths, of, tilt)
+
+
+def _stable(problem: _Problem, x: Array) -> bool:
+    """Whether the load comes back when it is moved a little while the drones stay.
+
+    The second variation of the potential energy plus the cables' tensions times their lengths
+    (Lagrange) must be positive for every motion that stretches no cable.
+    """
+    forces, anchors, pose = problem.forces(x), problem.turned(x), tilted(x[-2], x[-1])
+    tension = np.linalg.norm(forces, axis=1)
+    ends = anchors + problem.length_m[:, None] * forces / tension[:, None]
+    hung = pose @ problem.moment_n_m  # weight of what hangs times where
+
+    def lengths(q: Array) -> Array:
+        turn = Rotation.from_rotvec(q[3:])
+        found: Array = np.linalg.norm(ends - q[:3] - turn.apply(anchors), axis=1)
+        return found
+
+    def energy(q: Array) -> float:
+        lift = problem.weight_n * q[2] + Rotation.from_rotvec(q[3:]).apply(hung)[2]
+        return float(lift + tension @ lengths(q))
+
+    step = 1e-3 * np.eye(6)
+    slope = np.array([(lengths(h) - lengths(-h)) / 2e-3 for h in step]).T
+    bend = np.array([
+        [energy(h + k) - energy(h - k) - energy(k - h) + energy(-h - k) for k in step]
+        for h in step
+    ]) / 4e-6  # fmt: skip
+    free = null_space(slope, rcond=1e-6)
+    if free.shape[1] == 0:
+        return True
+    return bool(np.linalg.eigvalsh(free.T @ bend @ free).min() > 0.0)
+
+
+def tilted(around_x_rad: float, around_y_rad: float) -> Array:
+    """Rotation by a vector in the horizontal plane, (3, 3) (Rodrigues)."""
+    angle = float(np.hypot(around_x_rad, around_y_rad))
+    cross = np.array([
+        [0.0, 0.0, around_y_rad], [0.0, 0.0, -around_x_rad], [-around_y_rad, around_x_rad, 0.0],
+    ])  # fmt: skip
+    half = np.sinc(0.5 * angle / np.pi)
+    found: Array = np.eye(3) + np.sinc(angle / np.pi) * cross + 0.5 * half**2 * cross @ cross
+    return found

@@ -1,0 +1,208 @@
+"""The rest of a flight after a loss, as set-points: new formation, then on, or down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.formation import drone_poses
+from musls_control.mission import FlightPlan
+from musls_control.mission_spec import MissionSpec
+from musls_control.reference import Piece, Reference, StraightMove
+from musls_description.slung import formation_of
+from musls_description.spawn.ground import ground_radius_m
+from musls_sim.scenario import Scenario
+
+Array = NDArray[np.float64]
+
+ASIDE_M = np.array([1.0, 1.0])
+"""Outwards and upwards: where a drone without cable goes, out of the others' way."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Where a flight is when its plan is given up.
+
+    Attributes:
+        plan: It.
+        row: Present row of the plan.
+        drones_enu_m: Present set-points of the drones, (n, 3).
+        offsets_m: New places in the frame of the load's set-point, (n, 3); NaN for drones that
+            do not fly any more.
+    """
+
+    plan: FlightPlan
+    row: int
+    drones_enu_m: Array
+    offsets_m: Array
+
+    @property
+    def pose(self) -> Array:
+        """Set-point of the load: x, y, z [m], yaw [rad], (4,)."""
+        pose: Array = self.plan.load_pose[self.row]
+        return pose
+
+    def places(self, pose: Array) -> Array:
+        """Places of the drones for poses of the load, (k, 4) to (k, n, 3); those lost stay."""
+        found, _ = drone_poses(
+            pose[:, :3], pose[:, 3], self.offsets_m, np.zeros(len(self.offsets_m))
+        )
+        return np.where(np.isnan(found), self.drones_enu_m, found)
+
+
+class _Rows:
+    """Rows of a plan while it is being made; the drones' headings stay."""
+
+    def __init__(self, now: Situation) -> None:
+        self.rate_hz = now.plan.rate_hz
+        self.yaw = now.plan.drone_yaw_rad[now.row]
+        self.load = now.pose.copy()
+        self.pose: list[Array] = []
+        self.drones: list[Array] = []
+        self.stage: list[int] = []
+        self.names: list[str] = []
+        self.pieces: list[Piece] = []
+
+    def add(self, name: str, pose: Array, drones: Array) -> None:
+        """Append rows."""
+        if self.names[-1:] != [name]:
+            self.names.append(name)
+        self.pose.append(pose)
+        self.drones.append(drones)
+        self.stage += [len(self.names) - 1] * len(pose)
+        self.load = pose[-1].copy()
+
+    def shares(self, duration_s: float) -> Array:
+        """Share of a move at each of its rows; the first one already moves, (k,)."""
+        count = max(1, int(np.ceil(duration_s * self.rate_hz - 1e-9)))
+        return (1.0 + np.arange(count)) / count
+
+    def carry(self, name: str, now: Situation, end: Array, speed_m_s: float) -> None:
+        """Move the load straight, in formation."""
+        start = self.load
+        share = self.shares(float(np.linalg.norm(end[:3] - start[:3])) / speed_m_s)
+        begin_s = (len(self.stage) - 1) / self.rate_hz
+        self.pieces.append(
+            Piece(begin_s, begin_s, StraightMove(start, end.copy(), len(share) / self.rate_hz))
+        )
+        pose = start + share[:, None] * (end - start)
+        self.add(name, pose, now.places(pose))
+
+    def fly(self, name: str, start: Array, end: Array, duration_s: float, hold_s: float) -> None:
+        """Move the drones smoothly, (n, 3) to (n, 3), with the load's set-point at rest."""
+        share = self.shares(duration_s)
+        share = np.append(share**2 * (3.0 - 2.0 * share), np.ones(int(hold_s * self.rate_hz)))
+        drones = start + share[:, None, None] * (end - start)
+        self.add(name, np.tile(self.load, (len(share), 1)), drones)
+
+    def plan(self, landing_speed_m_s: float | None) -> FlightPlan:
+        """What has been put together."""
+        begin = Reference.rest(self.pose[0][0])
+        return FlightPlan(
+            self.rate_hz,
+            np.vstack(self.pose),
+            np.vstack(self.drones),
+            np.tile(self.yaw, (len(self.stage), 1)),
+            np.array(self.stage),
+            tuple(self.names),
+            Reference([*begin.pieces, *self.pieces]),
+            landing_speed_m_s,
+        )
+
+
+def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightPlan:
+    """New formation, then the rest of the plan in it.
+
+    Args:
+        now: Where the flight is.
+        mission: Tells how long to settle.
+        speed_m_s: Of the drones on the way to their new places.
+    """
+    rows = _Rows(now)
+    _reform(rows, now, mission, speed_m_s)
+    first = rows.plan(None)
+    old, begin = now.plan, min(now.row + 1, len(now.plan.stage) - 1)
+    pose, planned = old.load_pose[begin:], old.drone_position_enu_m[begin:]
+    # Where the drones leave the formation, to land, the way there starts at the new places.
+    leaves = np.isin([old.stage_names[k] for k in old.stage[begin:]], ("spread", "land"))
+    drones = now.places(pose)
+    if leaves.any():
+        row = int(leaves.argmax())
+        count = min(max(1, int(mission.form_up_s * old.rate_hz)), len(pose) - row)
+        ahead = np.arange(len(pose) - row) + 1.0
+        left = np.clip(1.0 - ahead / count, 0.0, 1.0)
+        left = left**2 * (3.0 - 2.0 * left)
+        shift = drones[row] - planned[row]
+        drones[row:] = planned[row:] + left[:, None, None] * shift
+        gone = np.isnan(now.offsets_m[:, 0])
+        drones[row:, gone] = now.drones_enu_m[gone]
+    stage = old.stage[begin:]
+    return replace(
+        old,
+        load_pose=np.vstack([first.load_pose, pose]),
+        drone_position_enu_m=np.concatenate([first.drone_position_enu_m, drones]),
+        drone_yaw_rad=np.vstack([first.drone_yaw_rad, old.drone_yaw_rad[begin:]]),
+        stage=np.concatenate([first.stage, stage - stage[0] + len(first.stage_names)]),
+        stage_names=(*first.stage_names, *old.stage_names[stage[0] :]),
+        reference=first.reference.then(
+            old.reference.since(begin / old.rate_hz), first.duration_s
+        ),
+    )  # fmt: skip
+
+
+def landed(
+    now: Situation, scenario: Scenario, *, reforms: bool, speed_m_s: float, lower_m_s: float
+) -> FlightPlan:
+    """Set the load down where it is, then land around it.
+
+    Args:
+        now: Where the flight is.
+        scenario: System and mission.
+        reforms: Whether the drones go to new places first.
+        speed_m_s: Of the drones on the way to their new places.
+        lower_m_s: Of the load.
+    """
+    system = formation_of(scenario.system, "contingency")
+    mission, rows = scenario.mission, _Rows(now)
+    if reforms:
+        _reform(rows, now, mission, speed_m_s)
+    else:  # the move down begins where the set-points are
+        rows.add("lower", now.pose[None], now.drones_enu_m[None])
+    resting = now.pose.copy()
+    resting[2] = min(-system.load.collision.bottom_m, now.pose[2])
+    rows.carry("lower", now, resting, lower_m_s)
+    slack = resting.copy()
+    slack[2] = min(mission.slack_height_m, resting[2])
+    rows.carry("slacken", now, slack, lower_m_s)
+    start = rows.drones[-1][-1]
+    end = start.copy()
+    for i in np.flatnonzero(~np.isnan(now.offsets_m[:, 0])):
+        outward = start[i, :2] - slack[:2]
+        outward /= max(float(np.linalg.norm(outward)), 1e-9)
+        anchor_m = float(np.hypot(*system.load.cable_attachments_m[i][:2]))
+        end[i, :2] = slack[:2] + outward * (anchor_m + ground_radius_m(system, int(i)))
+        end[i, 2] = -system.drones[i].collision.bottom_m
+    low = end + [0.0, 0.0, mission.rise_m]
+    low = np.where(np.isnan(now.offsets_m), start, low)
+    rows.fly("spread", start, low, mission.form_up_s, mission.settle_s)
+    rows.add("land", rows.load[None], end[None])
+    return rows.plan(mission.landing_speed_m_s)
+
+
+def _reform(rows: _Rows, now: Situation, mission: MissionSpec, speed_m_s: float) -> None:
+    places = now.places(now.pose[None])[0]
+    farthest = float(np.linalg.norm(places - now.drones_enu_m, axis=1).max())
+    # A smooth move is 1.5 times as fast in its middle as on average.
+    duration_s = max(1.0, 1.5 * farthest / speed_m_s)
+    rows.fly("reform", now.drones_enu_m, places, duration_s, mission.settle_s)
+
+
+def aside(scenario: Scenario, drone: int) -> Array:
+    """Place of a drone (from 0) that has lost its cable, in the frame of the load's set-point."""
+    place: Array = scenario.formation.offsets_m(scenario.system.n_drones)[drone].copy()
+    outward = place[:2] / max(float(np.linalg.norm(place[:2])), 1e-9)
+    place[:2] += ASIDE_M[0] * outward
+    place[2] += ASIDE_M[1]
+    return place

@@ -1,0 +1,201 @@
+"""Notices the loss of a drone in flight and lets the others take its part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.estimate import Estimate
+from musls_control.phases import GROUND_PHASES
+from musls_description.errors import ConfigError
+from musls_description.slung import formation_of
+from musls_sim.contingency.detection import LossDetector
+from musls_sim.contingency.reallocation import Reallocation, reallocate
+from musls_sim.contingency.recovery import Situation, aside, continued, landed
+from musls_sim.contingency.spec import LEAST_DRONES
+from musls_sim.events import Scene
+from musls_sim.physics import CONTROL_PERIOD_S
+from musls_sim.plants.changes import CutCable
+from musls_sim.scenario import Scenario
+from musls_sim.session.guidance import Guidance, MissionGuidance
+
+Array = NDArray[np.float64]
+
+EVERY = 5
+"""Control periods between two looks: 50 Hz."""
+
+LEAST_LEFT = 3
+"""With fewer drones no new formation is looked for."""
+
+WATCHED_NOT = GROUND_PHASES - {"lift"}
+"""Phases in which nothing is watched: the load stands, or is being set down."""
+
+
+Note = Callable[[float, str, str], None]
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """What was noticed.
+
+    Attributes:
+        drone: From 0.
+        falls: Whether the drone itself is lost, and not its cable only.
+        act_tick: When something is done about it.
+    """
+
+    drone: int
+    falls: bool
+    act_tick: int
+
+
+def contingency_of(
+    scenario: Scenario, scene: Scene, guidance: Guidance, note: Note, *, guided: bool
+) -> Contingency | None:
+    """What is done when a drone is lost; None where the scenario does not say.
+
+    Args:
+        scenario: With or without a `contingency`.
+        scene: Lets hooks open, knows what is measured.
+        guidance: Is given another plan.
+        note: Writes down what happened: time, kind, text.
+        guided: Whether the mission's set-points fly the drones, and not a controller.
+
+    Raises:
+        ConfigError: This flight cannot have one.
+    """
+    if scenario.contingency is None:
+        return None
+    if not isinstance(guidance, MissionGuidance) or not guided or scene.estimator is None:
+        raise ConfigError(
+            "contingency: only the formation's own set-points can be changed: choose "
+            "controller.kind: formation"
+        )
+    return Contingency(scenario, scene, guidance, scene.estimator.estimate, note)
+
+
+class Contingency:
+    """Watches for losses and answers them.
+
+    Attributes:
+        answers: The formations that were found, one for each loss; None where there was none.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        scene: Scene,
+        guidance: MissionGuidance,
+        estimate: Estimate,
+        note: Note,
+    ) -> None:
+        """Connect.
+
+        Args:
+            scenario: With a `contingency`.
+            scene: Lets hooks open.
+            guidance: Is given another plan.
+            estimate: What is measured.
+            note: Writes down what happened: time, kind, text.
+
+        Raises:
+            ConfigError: Fewer than four drones, or a cable model without hooks.
+        """
+        spec, system = scenario.contingency, formation_of(scenario.system, "contingency")
+        assert spec is not None
+        if system.n_drones < LEAST_DRONES:
+            raise ConfigError(
+                f"contingency: {system.name} has {system.n_drones} drones; the loss of one can be "
+                f"survived by {LEAST_DRONES} or more"
+            )
+        if spec.hook == "release":
+            try:
+                scene.check(CutCable(1, 1))
+            except ConfigError as error:
+                raise ConfigError(f"contingency.hook = release: {error}; or hook: hold") from None
+        self._scenario, self._spec, self._scene = scenario, spec, scene
+        self._guidance, self._estimate, self._note = guidance, estimate, note
+        n = system.n_drones
+        share = system.load.mass_kg * scenario.physics.gravity_m_s2 / n
+        self._detector = LossDetector(spec, np.full(n, share), EVERY * CONTROL_PERIOD_S)
+        self._gone, self._idle = np.zeros(n, bool), np.zeros(n, bool)
+        self._pending: list[_Loss] = []
+        self.answers: list[Reallocation | None] = []
+
+    def step(self, tick: int) -> None:
+        """Look, and do what is due."""
+        if tick % EVERY == 0 and self._guidance.stage not in WATCHED_NOT:
+            self._look(tick)
+        for loss in [loss for loss in self._pending if loss.act_tick <= tick]:
+            self._pending.remove(loss)
+            self._answer(loss, tick)
+
+    def _look(self, tick: int) -> None:
+        setpoint = self._guidance.setpoint.position_enu_m
+        fallen = self._detector.fallen(self._estimate, setpoint)
+        slack = self._detector.slackened(self._estimate)
+        act_tick = tick + round(self._spec.delay_s / CONTROL_PERIOD_S)
+        for seen, falls in ((fallen, True), (slack, False)):
+            for drone, why in seen:
+                if self._gone[drone] or self._idle[drone]:
+                    continue
+                (self._gone if falls else self._idle)[drone] = True
+                self._note(tick * CONTROL_PERIOD_S, "drone_given_up", f"drone_{drone + 1}: {why}")
+                self._pending.append(_Loss(drone, falls, act_tick))
+
+    def _answer(self, loss: _Loss, tick: int) -> None:
+        """Let go what is lost, and change the plan."""
+        time_s, spec = tick * CONTROL_PERIOD_S, self._spec
+        if loss.falls and spec.hook == "release":
+            self._scene.apply(CutCable(loss.drone + 1, 1))
+            self._note(time_s, "hook_opened", f"cable_{loss.drone + 1} at the load")
+        found = self._formation()
+        self.answers.append(found)
+        guidance, scenario = self._guidance, self._scenario
+        offsets = (
+            scenario.formation.offsets_m(len(self._gone)) if found is None else found.offsets_m
+        )
+        offsets = np.array(offsets)
+        offsets[self._gone] = np.nan
+        for drone in np.flatnonzero(self._idle):
+            offsets[drone] = aside(scenario, int(drone))
+        now = Situation(
+            guidance.plan, guidance.row, self._planned_places(), offsets
+        )  # fmt: skip
+        if found is not None and found.thrust_margin >= spec.margin and spec.then == "continue":
+            plan = continued(now, scenario.mission, spec.speed_m_s)
+        else:
+            plan = landed(
+                now,
+                scenario,
+                reforms=found is not None and found.thrust_margin > 1.0,
+                speed_m_s=spec.speed_m_s,
+                lower_m_s=spec.lower_speed_m_s,
+            )
+        guidance.replace(plan, tick, self._gone)
+        self._note(time_s, "reallocated", self._sentence(found))
+
+    def _planned_places(self) -> Array:
+        places: Array = self._guidance.plan.drone_position_enu_m[self._guidance.row].copy()
+        return places
+
+    def _formation(self) -> Reallocation | None:
+        lost = np.flatnonzero(self._gone | self._idle) + 1
+        hanging = np.flatnonzero(self._gone) + 1 if self._spec.hook == "hold" else np.zeros(0, int)
+        if len(self._gone) - len(lost) < LEAST_LEFT:
+            return None
+        return reallocate(self._scenario, lost.tolist(), hanging.tolist(), self._spec)
+
+    def _sentence(self, found: Reallocation | None) -> str:
+        if found is None:
+            return "no formation holds the load: it is set down at once"
+        margin = (
+            f"thrust margin {found.thrust_margin:.2f}, load leans {found.load_tilt_deg:.0f} deg"
+        )
+        if found.thrust_margin < self._spec.margin:
+            return f"too little thrust to go on ({margin}): the load is set down"
+        goes_on = self._spec.then == "continue"
+        return f"new formation ({margin}): {'the mission goes on' if goes_on else 'landing'}"
