@@ -16,3 +16,6 @@ for file in plank carry; do
 done
 "$musls" fly "$work/carry.yaml" --out "$work/carry"
 "$musls" view "$work/carry" --png 2 --zoom 1.5 --out docs/pictures/plank.png --overwrite
+
+"$musls" check hexa_survives --out "$work/check"
+cp "$work/check/losses.png" docs/pictures/losses.png

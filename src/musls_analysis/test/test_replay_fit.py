@@ -210,3 +210,26 @@ def test_a_parameter_without_effect_has_no_deviation():
     jacobian[:, :, 1] = 0.0
     found = uncertainty(jacobian, random.normal(size=(50, 6)))
     assert np.isinf(found.std[1]) and np.all(np.isfinite(found.std[[0, 2]]))
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "words"),
+    [
+        ("chain:2", "ea", "'ea' does nothing in chain:2; .* --cable-model elastic"),
+        ("elastic:2", "damping", "'damping' does nothing in elastic:2; .* --cable-model chain"),
+    ],
+)
+def test_what_a_cable_model_does_not_have_is_not_fitted(unflown, system, model, name, words):
+    with pytest.raises(ConfigError, match=words):
+        fit(unflown, system, FitSpec([name], {}, cable_model=model))
+
+
+@pytest.mark.slow
+def test_the_stiffness_of_elastic_cables_comes_back(truth, system):
+    """A flight made up with EA 800 N; the fit starts at twice that."""
+    soft = put_all(Setup(system, SPEC), {"ea": 800.0, "axial_damping": 8.0})
+    made = Replay(truth, SPEC).run(soft.system, cable_model="elastic:2").load
+    replay = Replay(replace(truth, bodies={**truth.bodies, "load": made}), SPEC)
+    start = put_all(soft, {"ea": 1600.0}).system
+    result = fit(replay, start, FitSpec(["ea"], {}, cable_model="elastic:2"))
+    assert result.values["ea"] == pytest.approx(800.0, rel=0.01)

@@ -15,6 +15,7 @@ from typing import Any
 from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.recordings.memory import recording_from
 from musls_analysis.recordings.recording import Recording
+from musls_analysis.report.peaks import Peaks
 from musls_analysis.report.report import Flown, write_report
 from musls_analysis.report.summary import summarise
 from musls_bringup.results import result_folder
@@ -32,7 +33,8 @@ from musls_sim.recording import BagRecorder, RecordingError
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.session.loop import Loop
 from musls_sim.session.observer import Observer, RecorderObserver
-from musls_sim.session.session import FlightResult, Session
+from musls_sim.session.result import FlightResult
+from musls_sim.session.session import Session
 
 SLACK_SHARE = 0.05
 """A cable counts as slack while its tension at the load is below this share of its static load."""
@@ -127,7 +129,7 @@ def fly(
         speed = _speed(session, result) | {"failure": str(failure) if failure else None}
         summary = write_results(
             scenario, work, out, recording, speed, result.max_tension_n.tolist(),
-            None if failure else workers, say, ending,
+            None if failure else workers, say, ending, peaks=result.tension_peaks,
         )  # fmt: skip
     if failure is not None:
         raise type(failure)(f"{failure}; what was flown is kept in {out}") from failure
@@ -191,6 +193,7 @@ def write_results(
     say: Callable[[str], None],
     ending: Ending,
     command: str = "",
+    peaks: Peaks | None = None,
 ) -> dict[str, Any]:
     """Write summary, figures and report of a flight.
 
@@ -205,6 +208,7 @@ def write_results(
         say: Told what is being done.
         ending: Tells whether to hurry.
         command: What flies it again, for the report.
+        peaks: Largest tensions of each cable over time, over all steps.
 
     Returns:
         The content of summary.json.
@@ -217,6 +221,8 @@ def write_results(
             recording,
             slack_threshold_n=slack_threshold_n(scenario),
             max_tension_n=max_tension_n,
+            peaks=peaks,
+            controller=getattr(scenario.controller, "kind", ""),
         ),
     }
     text = json.dumps(summary, indent=2, allow_nan=False)
@@ -230,6 +236,7 @@ def write_results(
             scenario_text=to_yaml(scenario),
             seed=scenario.seed,
             command=command or f"./musls fly {out / 'scenario.yaml'}",
+            peaks=peaks,
         )
         try:
             with ending.skippable():

@@ -157,7 +157,7 @@ def test_shipped_scenarios_have_files_or_one_clear_reason(name):
     if not isinstance(scenario.system, SlungLoadSystem):
         with pytest.raises(ConfigError, match="choose cable_model: elastic"):
             gazebo_run.gazebo_files(scenario, Path("/runs/x"))
-    elif scenario.start.kind == "air":
+    elif scenario.start.kind != "ground":
         with pytest.raises(ConfigError, match="choose start: ground"):
             gazebo_run.gazebo_files(scenario, Path("/runs/x"))
     elif any(drone.model != gazebo_run.AIRFRAME for drone in scenario.system.drones):

@@ -137,3 +137,24 @@ def test_list_gives_parameters_of_every_trajectory(capsys):
     for name in TRAJECTORIES:
         assert f"\n{name} " in f"\n{out}"
     assert "speed_m_s" in out
+
+
+def test_shell_completes_commands_options_and_scenarios(empty, monkeypatch, capsys):
+    (empty / "cirrus.yaml").write_text("")
+
+    def completed(words):
+        monkeypatch.setenv("_MUSLS_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+        with pytest.raises(SystemExit):
+            main([])
+        return capsys.readouterr().out.split()
+
+    assert completed("musls fl") == ["fly"]
+    assert completed("musls fly --dr") == ["--dry-run"]
+    assert completed("musls fly cir") == [
+        "circle",
+        "circle_elastic",
+        "circle_payload",
+        "cirrus.yaml",
+    ]

@@ -79,6 +79,17 @@ def test_the_bag_is_compared_and_viewed_like_any_other(flown, tmp_path, capsys):
     assert picture.stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_the_controller_of_the_load_flies_through_the_graph(tmp_path):
+    """On the circle the formation alone is some 300 mm off."""
+    keys = ["mission.stages.0.radius_m=0.5", "mission.transit_speed_m_s=0.6"]
+    scenario = find_scenario("circle_payload", keys)
+    with own_domain():
+        flown = fly_through_graph(scenario, tmp_path / "ros", FlyOptions(report=False))
+    assert flown["landed"] and flown["lost_answers"] == [0, 0, 0]
+    assert flown["errors"]["load"]["circle"]["translational_error_m"] < 0.08
+
+
 def wait_until(condition, within_s):
     """Returns whether something came true."""
     end = time.monotonic() + within_s

@@ -31,7 +31,15 @@ SOURCE = Path(__file__).parents[2]
 BRINGUP = SOURCE / "musls_bringup"
 DEFAULTS = {name: default for name, (default, _) in ARGUMENTS.items()}
 NODES = sorted(SOURCE.glob("*/*/nodes/*.py"))
-SHARED = ("stepped_node", "poses", "polling", "px4_outputs", "real_px4", "__init__")
+SHARED = (
+    "stepped_node",
+    "poses",
+    "polling",
+    "px4_outputs",
+    "real_px4",
+    "event_services",
+    "__init__",
+)
 
 
 def module_of(executable):

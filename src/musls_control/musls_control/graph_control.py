@@ -57,7 +57,9 @@ class GraphControl:
         self._heard_s = np.full((3, 1 + n), -np.inf)
         self._heard_s[2, 0] = np.inf  # a load has no rotors
 
-    def on_pose(self, body: int, time_s: float, position: Sequence[float], q: Array) -> None:
+    def on_pose(
+        self, body: int, time_s: float, position: Sequence[float], q: Sequence[float]
+    ) -> None:
         """Take a pose of body 0 (load) to n [m, ENU; unit quaternion w, x, y, z]."""
         self._heard_s[0, body] = time_s
         self.estimate.position_enu_m[body] = position

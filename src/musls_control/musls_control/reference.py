@@ -371,7 +371,7 @@ class SteppedReference:
         """Prepare; nothing is evaluated yet."""
         self.reference, self.period_s = reference, period_s
         self._block, self._samples = -1, np.empty((0, ORDERS, 4))
-        self._tilts = np.empty((0, ORDERS, 2))
+        self._tilts, self._level = np.empty((0, ORDERS, 2)), True
 
     def derivatives(self, step: int) -> Array:
         """Derivatives 0 to 4 of x, y, z, yaw at step * period_s, (5, 4); not to be changed."""
@@ -382,7 +382,7 @@ class SteppedReference:
     def at(self, step: int) -> LoadReference:
         """The same with names, and with the attitude."""
         row = self._row(step)
-        return LoadReference(self._samples[row], self._tilts[row])
+        return LoadReference(self._samples[row], _LEVEL if self._level else self._tilts[row])
 
     def _row(self, step: int) -> int:
         """Place of a step in the present block, which is evaluated if it is new."""
@@ -391,5 +391,6 @@ class SteppedReference:
             times = self.period_s * np.arange(block * _BLOCK, (block + 1) * _BLOCK, dtype=float)
             self._samples = self.reference.samples(times)
             self._tilts = self.reference.tilts(times)
+            self._level = not self._tilts.any()
             self._block = block
         return row

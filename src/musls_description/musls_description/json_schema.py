@@ -33,9 +33,9 @@ class _Documented(GenerateJsonSchema):
         made["description"] = explanation(kind)
         told = meanings(kind)
         found = made.get("properties", {})
-        names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+        names = [field.name for field in dataclasses.fields(kind)]
         made["properties"] = {name: found[name] for name in names if name in found}
-        for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # pydantic says they are
+        for field in dataclasses.fields(kind):
             entry = made.get("properties", {}).get(field.name)
             if entry is None:
                 continue

@@ -37,14 +37,19 @@ _UNITS = {
 }  # fmt: skip
 
 
-def unit_of(name: str) -> str:
-    """Unit of a quantity from its name: "m/s" for "speed_m_s", "" where there is none."""
+def split_unit(name: str) -> tuple[str, str]:
+    """Words and unit of a quantity's name: "speed", "m/s" for "speed_m_s"."""
     parts = name.split("_")
     for start in range(1, len(parts)):
         unit = _UNITS.get("_".join(parts[start:]))
         if unit is not None:
-            return unit
-    return ""
+            return " ".join(parts[:start]), unit
+    return " ".join(parts), ""
+
+
+def unit_of(name: str) -> str:
+    """Unit of a quantity from its name: "m/s" for "speed_m_s", "" where there is none."""
+    return split_unit(name)[1]
 
 
 @dataclass(frozen=True)

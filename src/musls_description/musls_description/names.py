@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-MOST_NAMES = 40
+MOST_NAMES = 60
 """Known names that are listed when none is near."""
 
 LONGEST_NAME = 100

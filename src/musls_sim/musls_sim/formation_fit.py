@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import Cone
+from musls_description.rotor_reach import tip_radius_m
 from musls_description.system import SlungLoadSystem
-from musls_sim.preflight.separation import tip_radius_m
 
 Array = NDArray[np.float64]
 

@@ -127,9 +127,9 @@ def test_two_runs_side_by_side(tmp_path):
 @pytest.mark.slow
 def test_a_lost_link_is_px4s_own_affair(tmp_path):
     """COM_OBL_RC_ACT 4: it lands by itself; the simulation goes on."""
-    lost = "events=[{kind: link_lost, drone: 1, when: {stage: form_up, after_s: 0.5}}]"
+    lost = "events=[{kind: link_lost, drone: 1, when: {stage: form_up, after_s: 3}}]"
     lands = "autopilot.parameters.COM_OBL_RC_ACT=4"
-    run = px4_flight(tmp_path, "solo", *HURRY, lost, lands, "mission.form_up_s=12")
+    run = px4_flight(tmp_path, "solo", *HURRY, lost, lands, "mission.form_up_s=20")
     heights, armed = [], []
 
     def watch(time_s, session):

@@ -234,6 +234,7 @@ def test_start_shapes(tmp_path):
     with Session(made) as session:
         length = session.plant.engine.rig.cables[0].length_m
         assert length == pytest.approx(np.hypot(1.6, 0.4) / 1.001)
+        assert session.plant.segment_tensions_n(0) == pytest.approx(0.001 * 2.0e4, rel=1e-6)
     nodes = np.linspace([0.0, 0, 3], [1.6, 0, 3.4], 9)
     nodes[4, 2] -= 0.1
     given = {"kind": "equilibrium", "cables": {"shape": "nodes", "nodes_enu_m": nodes.tolist()}}

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from musls_analysis.recordings.recording import PoseTrack, Recording
+from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
+from musls_control.phases import GROUND_PHASES
 from musls_description.rotations import relative
 
 
@@ -93,6 +94,32 @@ def error_track(measured: PoseTrack, setpoint: PoseTrack) -> ErrorTrack:
     )
 
 
+def above_ground(recording: Recording, setpoint: PoseTrack) -> PoseTrack:
+    """Raise the load's set-points that lie below the ground to where it stands.
+
+    Before the lift and after the lowering the formation flies for set-points below the ground, so
+    that the cables hang slack; that the load does not follow them there is no error.
+
+    Args:
+        recording: The flight; without a `spool_up` nothing is known of the ground.
+        setpoint: Of the load.
+    """
+    first = next((s for s in recording.stages if s.name == "spool_up"), None)
+    if first is None:
+        return setpoint
+    load = recording.bodies[LOAD]
+    standing = load.position_enu_m[recording.stage_mask(first, load.time_s), 2]
+    if not len(standing):
+        return setpoint
+    place = setpoint.position_enu_m.copy()
+    for stage in recording.stages:
+        if stage.name.rstrip("0123456789").rstrip("_") in GROUND_PHASES:
+            # The one held at the begin of the stage counts for it too; it lies in the one before.
+            inside = (setpoint.time_s >= stage.start_s) & (setpoint.time_s < stage.end_s)
+            place[inside, 2] = np.maximum(place[inside, 2], np.median(standing))
+    return PoseTrack(setpoint.time_s, place, setpoint.orientation_wxyz)
+
+
 def stage_errors(
     recording: Recording,
 ) -> dict[str, dict[str, tuple[ErrorStatistics, ErrorStatistics]]]:
@@ -103,7 +130,10 @@ def stage_errors(
     """
     result: dict[str, dict[str, tuple[ErrorStatistics, ErrorStatistics]]] = {}
     for body, setpoint in recording.setpoints.items():
-        track = error_track(recording.bodies[body], setpoint)
+        measured = recording.bodies[body]
+        if body == LOAD:
+            setpoint = above_ground(recording, setpoint)
+        track = error_track(measured, setpoint)
         result[body] = {}
         for stage in recording.stages:
             mask = recording.stage_mask(stage, track.time_s)

@@ -5,11 +5,13 @@ Figures are built with matplotlib's object interface; pyplot would only cost sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -18,7 +20,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from musls_analysis.recordings.recording import LOAD
+from musls_analysis.figures.colours import body_colour as colour
+
+__all__ = [
+    "DPI", "FAINT", "GRID", "INK", "SETPOINT_LINE", "WIDTH_IN", "Look", "NotebookFigure", "Paper",
+    "body_handles", "colour", "for_paper", "hide_time", "label", "legend_on_top", "margins",
+    "new_figure", "save", "setpoint_handle", "size_in", "styled",
+]  # fmt: skip
 
 WIDTH_IN = 7.6
 DPI = 130
@@ -30,14 +38,6 @@ Look = dict[str, Any]
 """Keywords of matplotlib's for how something is drawn."""
 SETPOINT_LINE: Look = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder": 3}
 """Set-points look like this in every figure."""
-
-_LOAD_COLOUR = "#d55e00"
-_ANCHOR_COLOUR = "#6e7781"
-# Okabe and Ito's palette (vermilion is the load's), then muted colours of Tol's.
-_DRONE_COLOURS = (
-    "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#999933", "#332288",
-    "#44aa99", "#661100",
-)  # fmt: skip
 
 _SETTINGS: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
@@ -75,15 +75,6 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
-def colour(body: str) -> str:
-    """Colour of a body or, for "cable_2", of the drone it hangs on."""
-    if body == LOAD:
-        return _LOAD_COLOUR
-    if body.startswith("anchor"):
-        return _ANCHOR_COLOUR
-    return _DRONE_COLOURS[(int(body.rsplit("_", 1)[1]) - 1) % len(_DRONE_COLOURS)]
-
-
 def label(name: str) -> str:
     """Name for people: "drone_1" becomes "drone 1"."""
     return name.replace("_", " ")
@@ -92,6 +83,46 @@ def label(name: str) -> str:
 def styled() -> AbstractContextManager[None]:
     """Context in which figures are to be built and saved."""
     return matplotlib.rc_context(_SETTINGS)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """How figures are wanted elsewhere than in a report.
+
+    Attributes:
+        width_m: Of a figure over the whole width; heights stay, texts keep their size.
+        font: "sans" or "serif".
+    """
+
+    width_m: float = WIDTH_IN * 0.0254
+    font: Literal["sans", "serif"] = "sans"
+
+
+_width_share: ContextVar[float] = ContextVar("width_share", default=1.0)
+
+
+@contextmanager
+def for_paper(paper: Paper) -> Iterator[None]:
+    """Context in which figures are to be built and saved for a paper."""
+    families = {"sans": ["DejaVu Sans"], "serif": ["STIX Two Text", "STIXGeneral", "DejaVu Serif"]}
+    fonts = {
+        "font.family": [f for f in families[paper.font] if _has_font(f)],
+        "mathtext.fontset": "stix" if paper.font == "serif" else "dejavusans",
+        "pdf.fonttype": 42,  # text stays text in PDF and SVG
+        "svg.fonttype": "none",
+    }
+    token = _width_share.set(paper.width_m / 0.0254 / WIDTH_IN)
+    try:
+        with matplotlib.rc_context({**_SETTINGS, **fonts}):
+            yield
+    finally:
+        _width_share.reset(token)
+
+
+def _has_font(family: str) -> bool:
+    from matplotlib.font_manager import fontManager
+
+    return family in {font.name for font in fontManager.ttflist}
 
 
 class NotebookFigure(Figure):
@@ -106,7 +137,8 @@ class NotebookFigure(Figure):
 
 def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
     """Make an empty figure that draws itself with Agg."""
-    figure = NotebookFigure(figsize=(width_in, height_in), dpi=DPI, facecolor="white")
+    size = (width_in * _width_share.get(), height_in)
+    figure = NotebookFigure(figsize=size, dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 

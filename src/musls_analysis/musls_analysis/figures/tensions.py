@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from musls_analysis.figures import events, stages, style
 from musls_analysis.recordings.recording import Recording
+from musls_analysis.report.peaks import WHERE
 from musls_analysis.report.tension import slack_intervals
 
 _SLACK = "#cf222e"
+WORTH_MARKING = 0.2
+"""Share of the largest tension of all from which a named one is marked."""
 
 
-def tensions_figure(recording: Recording, slack_threshold_n: float) -> Figure:
+def tensions_figure(
+    recording: Recording,
+    slack_threshold_n: float,
+    peaks: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Figure:
     """Draw one panel per cable, same scale.
 
     Args:
         recording: The flight; cables without tension are left out.
         slack_threshold_n: Slack is a tension at the load below it.
+        peaks: Largest tensions by name, from `musls_analysis.report.peaks`; they are marked.
     """
     cables = {n: c for n, c in recording.cables.items() if len(c.time_s)}
     figure = style.new_figure(0.8 + stages.LABEL_HEIGHT_IN + 0.82 * len(cables))
@@ -42,7 +54,28 @@ def tensions_figure(recording: Recording, slack_threshold_n: float) -> Figure:
         ax.set_ylabel(f"{style.label(name)} [N]")
         ax.locator_params(axis="y", nbins=4)
     axes[0].set_ylim(-0.09 * highest, 1.06 * highest)
+    least = max((peak["max_n"] for peak in (peaks or {}).values()), default=0.0) * WORTH_MARKING
+    for where, peak in (peaks or {}).items():
+        if peak["cable"] in cables and peak["max_n"] >= least:
+            _mark(axes[list(cables).index(peak["cable"])], WHERE[where], peak, recording)
     events.mark_events(recording, axes)
     axes[-1].set_xlabel("time [s]")
     stages.name_stages(recording, axes[0])
     return figure
+
+
+def _mark(ax: Axes, name: str, peak: Mapping[str, Any], recording: Recording) -> None:
+    """A triangle and the number at a named peak; one beyond the axis is marked at its end."""
+    top = ax.get_ylim()[1]
+    beyond = peak["max_n"] > top
+    ax.plot(
+        [peak["time_s"]], [min(peak["max_n"], top)], marker="^" if beyond else "v", ms=4,
+        color=style.INK, mec="white", mew=0.4, clip_on=False, zorder=6,
+    )  # fmt: skip
+    late = peak["time_s"] - recording.start_s > 0.6 * (recording.end_s - recording.start_s)
+    ax.annotate(
+        f"{peak['max_n']:.1f} N {name}", (peak["time_s"], min(peak["max_n"], top)),
+        xytext=(-6 if late else 6, -12 if beyond else 0), textcoords="offset points", fontsize=6.5,
+        color=style.INK, ha="right" if late else "left", va="center", zorder=6,
+        bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.6},
+    )  # fmt: skip

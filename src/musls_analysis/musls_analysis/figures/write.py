@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,11 +16,14 @@ from musls_analysis.figures.pose import PoseFigure
 from musls_analysis.figures.rig import anchor_forces_figure, free_lengths_figure
 from musls_analysis.figures.rotors import rotors_figure
 from musls_analysis.figures.stage_errors import stage_errors_figure
-from musls_analysis.figures.style import label, save, styled
+from musls_analysis.figures.style import Paper, for_paper, label, save, styled
 from musls_analysis.figures.tensions import tensions_figure
 from musls_analysis.figures.top_view import top_view_figure
 from musls_analysis.figures.written import WrittenFigure
 from musls_analysis.recordings.recording import ANCHOR, Recording
+from musls_description.errors import ConfigError
+from musls_description.names import near_names
+from musls_description.strict_yaml import shown
 
 
 class FigurePlan(NamedTuple):
@@ -65,6 +68,45 @@ def write_figures(
     return written
 
 
+def write_for_paper(
+    recording: Recording,
+    summary: Mapping[str, Any],
+    folder: Path,
+    formats: Sequence[str],
+    names: Sequence[str] = (),
+    paper: Paper | None = None,
+) -> list[Path]:
+    """Draw figures of a flight for a paper or a talk.
+
+    Args:
+        recording: The flight.
+        summary: Its numbers.
+        folder: Where the files go; made if missing.
+        formats: Of "pdf", "svg", "png".
+        names: Of the figures; none for all.
+        paper: Size and font.
+
+    Raises:
+        ConfigError: The recording has no figure of a name.
+    """
+    plans = {plan.name: plan for plan in figure_plans(recording, summary)}
+    for name in names:
+        if name not in plans:
+            raise ConfigError(f"no figure '{shown(name)}': {near_names(name, plans)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with for_paper(paper or Paper()):
+        for name in names or plans:
+            figure = plans[name].draw()
+            for suffix in formats:
+                path = folder / f"{name}.{suffix}"
+                # No date, so that the same flight gives the same file.
+                stamp = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix)
+                figure.savefig(path, dpi=300, metadata=stamp)
+                written.append(path)
+    return written
+
+
 def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[FigurePlan]:
     """Figures that a recording has data for, in the order of a report."""
     held = " Dashed: set-point, held until the next one." if recording.setpoints else ""
@@ -99,8 +141,9 @@ def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[F
         yield FigurePlan(
             "tensions", "Cable tension",
             "Tension in each cable at the load (colour) and at the drone (grey). Red at the foot: "
-            f"the cable is slack, tension at the load below {limit:g} N.",
-            lambda: tensions_figure(recording, limit),
+            f"the cable is slack, tension at the load below {limit:g} N. Triangles: the greatest "
+            "tensions over all steps; one that points up lies above the axis.",
+            lambda: tensions_figure(recording, limit, summary.get("tension")),
         )  # fmt: skip
     if recording.wrenches:
         yield FigurePlan(

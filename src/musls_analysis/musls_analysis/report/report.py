@@ -10,9 +10,12 @@ from typing import Any
 
 from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.recordings.recording import Recording, main_stages
+from musls_analysis.report.interactive import interactive
+from musls_analysis.report.peaks import WHERE, Peaks, sentence
 from musls_description.system import RigSystem
 
 TEMPLATE = Path(__file__).parent / "report.html.j2"
+INTERACTIVE = Path(__file__).parent / "interactive.html.j2"
 _GROUP_DIGITS = 10_000
 """From here on whole numbers get thin spaces between thousands."""
 
@@ -28,6 +31,7 @@ class Flown:
         scenario_text: The resolved scenario as YAML.
         seed: Seed of the random numbers.
         command: Command that flies it again.
+        peaks: Largest tensions over all steps, see `musls_analysis.report.peaks`.
     """
 
     title: str = "Flight"
@@ -36,6 +40,7 @@ class Flown:
     scenario_text: str = ""
     seed: int | None = None
     command: str = ""
+    peaks: Peaks | None = None
 
 
 def write_report(
@@ -72,6 +77,8 @@ def write_report(
     environment.filters["png"] = _data_uri
     environment.filters["words"] = lambda name: name.replace("_", " ")
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    live = interactive(recording, summary, flown.peaks)
+    live_template = environment.from_string(INTERACTIVE.read_text(encoding="utf-8"))
     if workers is not None:
         figures = workers.finish()
     else:
@@ -82,6 +89,8 @@ def write_report(
         flown=flown,
         recording=recording,
         errors=summary["errors"],
+        explanations=summary["explanations"],
+        tension_sentence=sentence(summary["tension"]),
         cables=summary["cables"],
         slack_threshold_n=summary["slack_threshold_n"],
         stages=summary["stages"],
@@ -89,6 +98,7 @@ def write_report(
         run_rows=_run_rows(recording, summary, flown),
         key_numbers=_key_numbers(recording, summary),
         figures=figures,
+        live=live_template.render(live=live) if live else "",
     )
     path = folder / "report.html"
     path.write_text(html, encoding="utf-8")
@@ -128,9 +138,13 @@ def _key_numbers(recording: Recording, summary: Mapping[str, Any]) -> list[tuple
         ]
     if summary["cables"]:
         cables = summary["cables"].values()
-        highest = max(cable["max_tension_n"] for cable in cables)
         slack = [cable["stages"].get(main, {}).get("slack_fraction") for cable in cables]
-        cards.append((number(highest), "N", "greatest cable tension"))
+        highest = summary["tension"].get("in_flight", {}).get("max_n", 0.0)
+        cards += [
+            (f"{peak['max_n']:.1f}", "N", f"greatest cable tension {WHERE[where]}")
+            for where, peak in summary["tension"].items()
+            if peak["max_n"] > highest or where == "in_flight"
+        ]
         if None not in slack:
             cards.append((number(100.0 * max(slack)), "%", f"time slack, worst cable, {stage}"))
     if "real_time_factor" in summary:

@@ -11,6 +11,9 @@ Keys (stable)::
     cables.<cable>.max_tension_n         greatest of both ends
                   .slack_fraction        share of samples with slack at the load end
                   .stages.<stage>.max_tension_n, .mean_tension_n (load end), .slack_fraction
+    tension.<in_flight | snap | take_up | touch_down>   the largest of its sort, of all cables
+           .max_n, .cable, .time_s, .stage
+    explanations[]                       what the load's errors are made of, for people
     batteries.<drone>.charge_start, .charge_end   share of the capacity; only with batteries
                      .energy_wh, .mean_power_w, .max_power_w, .max_current_a, .min_voltage_v
     slack_threshold_n
@@ -26,6 +29,8 @@ import numpy as np
 
 from musls_analysis.comparison.error_table import error_table
 from musls_analysis.recordings.recording import BatteryTrack, CableTrack, Recording
+from musls_analysis.report.explain import explanations
+from musls_analysis.report.peaks import Peaks, cable_peaks, named_peaks
 from musls_analysis.report.tension import DEFAULT_SLACK_THRESHOLD_N, slack_mask
 
 
@@ -34,6 +39,8 @@ def summarise(
     *,
     slack_threshold_n: float = DEFAULT_SLACK_THRESHOLD_N,
     max_tension_n: Sequence[float] | None = None,
+    peaks: Peaks | None = None,
+    controller: str = "",
 ) -> dict[str, Any]:
     """Condense a recording to numbers that fit into JSON.
 
@@ -42,12 +49,15 @@ def summarise(
         slack_threshold_n: A cable is slack while its tension at the load is below it.
         max_tension_n: Greatest tension of each cable if known better than from the recording,
             e.g. from every step of a simulation.
+        peaks: The same over time.
+        controller: Kind of the controller that flew.
 
     Returns:
         The keys listed in the module's text.
     """
+    known = cable_peaks(recording, peaks)
     cables = {
-        name: _cable(recording, track, slack_threshold_n)
+        name: _cable(recording, track, known[name], slack_threshold_n)
         for name, track in recording.cables.items()
         if len(track.time_s)
     }
@@ -57,7 +67,9 @@ def summarise(
     batteries = {name: _battery(track) for name, track in recording.batteries.items()}
     return {
         "errors": error_table(recording).by_body(),
+        "explanations": explanations(recording, controller),
         "cables": cables,
+        "tension": named_peaks(recording, slack_threshold_n, peaks),
         **({"batteries": batteries} if batteries else {}),
         "slack_threshold_n": float(slack_threshold_n),
         "stages": [
@@ -80,19 +92,25 @@ def _battery(battery: BatteryTrack) -> dict[str, float]:
     }
 
 
-def _cable(recording: Recording, cable: CableTrack, slack_threshold_n: float) -> dict[str, Any]:
+def _cable(
+    recording: Recording,
+    cable: CableTrack,
+    peaks: tuple[np.ndarray, np.ndarray],
+    slack_threshold_n: float,
+) -> dict[str, Any]:
     slack = slack_mask(cable, slack_threshold_n)
     stages = {}
     for stage in recording.stages:
         mask = recording.stage_mask(stage, cable.time_s)
         if mask.any():
+            between = peaks[1][recording.stage_mask(stage, peaks[0])].max(initial=0.0)
             stages[stage.name] = {
-                "max_tension_n": float(cable.tension_n[mask].max()),
+                "max_tension_n": float(max(cable.tension_n[mask].max(), between)),
                 "mean_tension_n": float(cable.tension_n[mask, 0].mean()),
                 "slack_fraction": float(slack[mask].mean()),
             }
     return {
-        "max_tension_n": float(cable.tension_n.max()),
+        "max_tension_n": float(max(cable.tension_n.max(), peaks[1].max(initial=0.0))),
         "slack_fraction": float(slack.mean()),
         "stages": stages,
     }

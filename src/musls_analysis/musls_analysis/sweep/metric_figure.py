@@ -102,8 +102,7 @@ def metric_figure(sweep: SweepSpec, figure: MetricFigure, rows: Rows) -> Figure:
                 handles.setdefault(name, Line2D([], [], lw=1.3, ms=3.5, label=name, **look))
         text = labels.metric_text(panel[0])
         ax.set_ylabel(text.axis)
-        if len(panel) == 1 and not text.axis.startswith(text.series):
-            ax.set_title(text.series)
+        ax.set_title(text.series if len(panel) == 1 else text.axis.partition(" [")[0])
         ax.set_yscale("log" if figure.log else "linear")
     top = _legend(drawn, handles, rows)
     style.margins(drawn, 0.62, 0.15, 0.48, top + 0.15, wspace=0.27, hspace=0.25)

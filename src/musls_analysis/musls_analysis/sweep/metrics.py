@@ -17,7 +17,7 @@ FLIGHT_COLUMNS = (
 )  # fmt: skip
 """Numbers at the top of summary.json that go into the table."""
 
-SUMMARY_PARTS = ("errors", "cables", "slack_threshold_n")
+SUMMARY_PARTS = ("errors", "cables", "tension", "slack_threshold_n")
 """Other keys of summary.json at which the path of a metric may begin."""
 
 _REDUCE: dict[str, Callable[[np.ndarray], Any]] = {

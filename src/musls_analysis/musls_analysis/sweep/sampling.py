@@ -51,6 +51,8 @@ def _stretch(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
     """Values of a parameter for draws in [0, 1), (runs,)."""
     if parameter.values is not None:
         return [parameter.values[int(u * len(parameter.values))] for u in unit]
+    if parameter.mean is not None and parameter.std is not None:
+        return _normal(parameter, parameter.mean, parameter.std, unit)
     low, high = parameter.range
     if parameter.integer:  # every whole number gets an equal share (of the logarithm, if log)
         low, high = math.ceil(low) - 0.5, math.floor(high) + 0.5
@@ -63,3 +65,15 @@ def _stretch(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
     if parameter.integer:
         return [int(v) for v in np.rint(values)]
     return values.tolist()
+
+
+def _normal(
+    parameter: Parameter, mean: float, std: float, unit: NDArray[np.float64]
+) -> list[float]:
+    """Values of a normal distribution, cut off where it is asked for, for draws in [0, 1)."""
+    from scipy.special import ndtr, ndtri
+
+    low, high = (ndtr((limit - mean) / std) for limit in parameter.cut)
+    inner = np.clip(low + (high - low) * unit, 1e-12, 1.0 - 1e-12)
+    values: list[float] = (mean + std * ndtri(inner)).tolist()
+    return values

@@ -16,27 +16,54 @@
     figures:
       - {kind: overlay, stage: engage, signals: [load.z_m, load.yaw_deg]}
       - {kind: metric, panels: [[errors.load.engage.translational_error_m]]}
+      - {kind: map, metrics: [top_m]}          # also: parallel, distribution
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from musls_analysis.sweep.figure_specs import (
+    AnyFigure,
+    DistributionFigure,
+    MapFigure,
+    MetricFigure,
+    OverlayFigure,
+    ParallelFigure,
+)
 from musls_description.errors import ConfigError
+from musls_description.keys import split_unit
 from musls_description.names import near_names
 from musls_description.schema import (
     Finite,
-    NonNegative,
     Number,
     Positive,
     build,
     spec,
 )
 from musls_description.strict_yaml import parse_yaml, read_text, shown
+
+__all__ = [
+    "AnyFigure",
+    "AnySampling",
+    "DistributionFigure",
+    "Grid",
+    "LatinHypercube",
+    "MapFigure",
+    "Metric",
+    "MetricFigure",
+    "OverlayFigure",
+    "ParallelFigure",
+    "Parameter",
+    "RandomSampling",
+    "SweepSpec",
+    "load_sweep",
+]  # fmt: skip
 
 MOST_RUNS = 100_000
 """Of one sweep, repetitions included; each is checked before the first one starts."""
@@ -56,6 +83,8 @@ class Parameter:
         values: Listed values.
         min: Lower end of a range.
         max: Upper end.
+        mean: Of a normal distribution, instead of a range; min and max then cut it off.
+        std: Its standard deviation.
         count: Number of values of a range in a grid.
         log: Equal ratios instead of equal distances.
         integer: Round to whole numbers.
@@ -65,6 +94,8 @@ class Parameter:
     values: Annotated[tuple[Any, ...], Field(min_length=1)] | None = None
     min: Finite | None = None
     max: Finite | None = None
+    mean: Finite | None = None
+    std: Positive | None = None
     count: Annotated[int, Field(ge=2, le=100_000)] | None = None
     log: bool = False
     integer: bool = False
@@ -73,8 +104,14 @@ class Parameter:
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
         if self.values is not None:
-            if (self.min, self.max, self.count) != (None,) * 3 or self.integer:
-                raise ValueError("give either values, or min and max")
+            given = (self.min, self.max, self.count, self.mean, self.std)
+            if given != (None,) * 5 or self.integer:
+                raise ValueError("give either values, or min and max, or mean and std")
+            return
+        if (self.mean is None) != (self.std is None):
+            raise ValueError("give both mean and std")
+        if self.normal:
+            self._check_normal()
             return
         if self.min is None or self.max is None:
             raise ValueError("give values, or both min and max")
@@ -82,6 +119,24 @@ class Parameter:
             raise ValueError(f"min {self.min:g} must be below max {self.max:g}")
         if self.log and self.min <= 0.0:
             raise ValueError(f"a range with log: true must be above 0, not begin at {self.min:g}")
+
+    def _check_normal(self) -> None:
+        if self.count is not None or self.log or self.integer:
+            raise ValueError("count, log and integer belong to a range, not to mean and std")
+        low, high = self.cut
+        if not low < high:
+            raise ValueError(f"min {low:g} must be below max {high:g}")
+
+    @property
+    def normal(self) -> bool:
+        """Whether it has a normal distribution."""
+        return self.mean is not None and self.std is not None
+
+    @property
+    def cut(self) -> tuple[float, float]:
+        """Where a normal distribution is cut off."""
+        low = -math.inf if self.min is None else self.min
+        return low, math.inf if self.max is None else self.max
 
     @property
     def range(self) -> tuple[float, float]:
@@ -165,55 +220,7 @@ class Metric:
         return self.path or ".".join(filter(None, (self.signal, self.stage, self.reduce)))
 
 
-@spec
-class OverlayFigure:
-    """Signals of all runs over the time since a stage began, a panel each.
-
-    Attributes:
-        kind: Tag.
-        name: Of the file.
-        stage: Stage, e.g. "engage".
-        signals: E.g. "load.z_m", "load.yaw_deg".
-        by: Parameter that colours the lines; default the first. Others go into columns.
-        from_s: Start of the time axis after the beginning of the stage.
-        until_s: End of the time axis after the beginning of the stage.
-    """
-
-    kind: Literal["overlay"] = "overlay"
-    name: str = ""
-    stage: str
-    signals: Annotated[tuple[str, ...], Field(min_length=1)]
-    by: str | None = None
-    from_s: NonNegative = 0.0
-    until_s: Positive | None = None
-
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        if self.until_s is not None and self.until_s <= self.from_s:
-            raise ValueError(f"from_s {self.from_s:g} must be below until_s {self.until_s:g}")
-
-
-@spec
-class MetricFigure:
-    """Metrics over a parameter, with the spread of the repetitions.
-
-    Attributes:
-        kind: Tag.
-        name: Of the file.
-        x: Parameter of the horizontal axis; default the first. Others make a line each.
-        panels: Columns of the table, a list per panel.
-        log: Logarithmic vertical axis.
-    """
-
-    kind: Literal["metric"] = "metric"
-    name: str = ""
-    x: str | None = None
-    panels: Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)]
-    log: bool = False
-
-
 AnySampling = Annotated[Grid | RandomSampling | LatinHypercube, Field(discriminator="kind")]
-AnyFigure = Annotated[OverlayFigure | MetricFigure, Field(discriminator="kind")]
 
 
 @spec
@@ -256,6 +263,10 @@ class SweepSpec:
             if key in self.set:
                 raise ValueError(f"'{key}' stands in set and in parameters")
             if isinstance(self.sampling, Grid) and parameter.values is None:
+                if parameter.normal:
+                    raise ValueError(
+                        f"parameters.{key}: mean and std need sampling random or latin_hypercube"
+                    )
                 if parameter.count is None:
                     raise ValueError(f"parameters.{key}: a range in a grid needs count")
             elif parameter.count is not None:
@@ -264,10 +275,12 @@ class SweepSpec:
         if "seed" in self.parameters and self.repetitions > 1:
             raise ValueError("seed as a parameter excludes repetitions")
         for figure in self.figures:
-            chosen = figure.by if isinstance(figure, OverlayFigure) else figure.x
-            if chosen is not None and chosen not in self.parameters:
-                near = near_names(chosen, self.parameters)
-                raise ValueError(f"figures: no parameter '{chosen}': {near}")
+            for chosen in (getattr(figure, name, None) for name in ("by", "x", "y")):
+                if chosen is not None and chosen not in self.parameters:
+                    near = near_names(chosen, self.parameters)
+                    raise ValueError(f"figures: no parameter '{chosen}': {near}")
+            if isinstance(figure, MapFigure) and len(self.parameters) < 2:
+                raise ValueError("figures: a map needs two parameters")
 
     def _check_size(self) -> None:
         """Refuse more runs than could ever be made, before their points are."""
@@ -281,8 +294,10 @@ class SweepSpec:
             raise ValueError(f"{runs} runs, at most {MOST_RUNS} are possible")
 
     def label(self, key: str) -> str:
-        """Name of a parameter for people."""
-        return self.parameters[key].label or key.rsplit(".", 1)[-1].replace("_", " ")
+        """Name of a parameter for people, with its unit: "mass [kg]"."""
+        last = key.rsplit(".", 1)[-1]
+        words, unit = split_unit(last) if last.islower() else (last, "")
+        return self.parameters[key].label or (f"{words} [{unit}]" if unit else words)
 
 
 def load_sweep(path: Path) -> SweepSpec:

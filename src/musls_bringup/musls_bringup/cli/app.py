@@ -38,6 +38,7 @@ COMMANDS = {
     "replay": "musls_bringup.cli.replay",
     "sweep": "musls_bringup.cli.sweep",
     "view": "musls_bringup.cli.view",
+    "figures": "musls_bringup.cli.figures",
     "reproduce": "musls_bringup.cli.reproduce",
     "fit-drones": "musls_bringup.cli.fit_drones",
     "model": "musls_bringup.cli.model",
@@ -100,7 +101,7 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(cls=LazyGroup, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(cls=LazyGroup, add_completion=True, rich_markup_mode=None)
 
 
 def print_version(wanted: bool) -> None:

@@ -42,6 +42,12 @@ def run(
     controller: OwnController = None,
     force: Force = False,
     report: Report = True,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show phases and set-points instead of flying.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, but fly and write nothing.")
+    ] = False,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
     from musls_bringup.cli.imports import quick_imports
@@ -53,6 +59,11 @@ def run(
 
     overrides = flight_overrides(settings, seed, autopilot, controller)
     chosen = find_scenario(scenario, overrides)
+    if plan or dry_run:
+        from musls_bringup.cli.plan import show_plan
+
+        show_plan(chosen, out, force=force, overwrite=overwrite, table=plan)
+        return 0
     folder = out or default_folder(chosen.name)
     check_folder(folder, overwrite=overwrite)
     keep_killed_runs(folder)
@@ -149,23 +160,17 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
     console = Console(highlight=False, soft_wrap=True)
     if any(summary["errors"].values()):
         console.print(_error_table(summary["errors"]))
-    flown = _flown_stages(summary["errors"])
-    tension = max(
-        (
-            cable["stages"][stage]["max_tension_n"]
-            for cable in summary["cables"].values()
-            for stage in flown or cable["stages"]
-            if stage in cable["stages"]
-        ),
-        default=0.0,
-    )
     margin = summary["thrust_margin"]
     margin = "" if margin is None else f"; thrust margin {margin:.2f}"
     console.print(
         f"{summary['sim_time_s']:.1f} s flown in {summary['wall_time_s']:.2f} s: "
         f"[bold]{summary['real_time_factor']:.1f}x real time[/bold] at steps of "
-        f"{1e3 * summary['step_size_s']:g} ms; largest tension in flight {tension:.1f} N{margin}"
+        f"{1e3 * summary['step_size_s']:g} ms{margin}"
     )
+    if summary["tension"]:
+        from musls_analysis.report.peaks import sentence
+
+        console.print(f"largest cable tension: {sentence(summary['tension'])}")
     if summary.get("check"):
         console.print("before the flight: " + escape(summary["check"]["sentence"]))
     closest = summary.get("separation")

@@ -14,9 +14,22 @@ import typer
 from musls_description.errors import ConfigError
 from musls_description.strict_yaml import shown
 
+
+def _scenario_names(incomplete: str) -> list[str]:
+    """Shipped scenarios and files of this folder, for the shell's completion."""
+    from musls_bringup.scenarios import SCENARIOS
+
+    files = [path.name for path in Path().glob("*.yaml")]
+    names = [*(path.stem for path in SCENARIOS.glob("*.yaml")), *files]
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
 ScenarioName = Annotated[
     str,
-    typer.Argument(help="Shipped scenario (musls list scenarios), YAML file or result folder."),
+    typer.Argument(
+        help="Shipped scenario (musls list scenarios), YAML file or result folder.",
+        autocompletion=_scenario_names,
+    ),
 ]
 
 

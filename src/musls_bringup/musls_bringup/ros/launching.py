@@ -45,7 +45,7 @@ def shared_file(folder: str, name: str) -> Path:
         name: Of the file.
 
     Raises:
-        ConfigError: It is not there (a pip installation has none of them).
+        ConfigError: It is not there.
     """
     package = Path(__file__).parents[1]
     shares = [prefix / "share" / "musls_bringup" for prefix in package.parents]

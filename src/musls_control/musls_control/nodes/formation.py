@@ -123,15 +123,16 @@ class FormationNode(SteppedNode):
     def _listen_for_control(self) -> None:
         """Motion of everybody, which a controller of the load needs all the time."""
         self._motion_inputs = []
-        if self._control is None:
+        control = self._control
+        if control is None:
             return
         for k, body in enumerate(self._bodies):
             inputs = [
-                (PoseStamped, "pose", lambda m, k=k: self._on_motion_pose(k, m)),
-                (TwistStamped, "twist", lambda m, k=k: self._on_motion_twist(k, m)),
+                (PoseStamped, "pose", lambda m, k=k: self._on_motion_pose(control, k, m)),
+                (TwistStamped, "twist", lambda m, k=k: self._on_motion_twist(control, k, m)),
             ]
             if k:
-                inputs.append((JointState, "rotors", lambda m, k=k: self._on_rotors(k, m)))
+                inputs.append((JointState, "rotors", lambda m, k=k: self._on_rotors(control, k, m)))
             self._motion_inputs += [
                 self.create_subscription(kind, f"/{body}/{topic}", take, 1)
                 for kind, topic, take in inputs
@@ -311,18 +312,18 @@ class FormationNode(SteppedNode):
         self._poses[body] = place_and_yaw(message)
         self._heard_s[body] = self.time_s
 
-    def _on_motion_pose(self, body: int, message: PoseStamped) -> None:
+    def _on_motion_pose(self, control: GraphControl, body: int, message: PoseStamped) -> None:
         p, q = message.pose.position, message.pose.orientation
-        self._control.on_pose(body, time_of(message), (p.x, p.y, p.z), (q.w, q.x, q.y, q.z))
+        control.on_pose(body, time_of(message), (p.x, p.y, p.z), (q.w, q.x, q.y, q.z))
         self._heard()
 
-    def _on_motion_twist(self, body: int, message: TwistStamped) -> None:
+    def _on_motion_twist(self, control: GraphControl, body: int, message: TwistStamped) -> None:
         v, w = message.twist.linear, message.twist.angular
-        self._control.on_twist(body, time_of(message), (v.x, v.y, v.z), (w.x, w.y, w.z))
+        control.on_twist(body, time_of(message), (v.x, v.y, v.z), (w.x, w.y, w.z))
         self._heard()
 
-    def _on_rotors(self, body: int, message: JointState) -> None:
-        self._control.on_rotors(body, time_of(message), message.velocity)
+    def _on_rotors(self, control: GraphControl, body: int, message: JointState) -> None:
+        control.on_rotors(body, time_of(message), message.velocity)
         self._heard()
 
     def _on_goal(self, message: PoseStamped) -> None:

@@ -115,10 +115,11 @@ class DroneLink:
         position = world_enu_ned(wanted.position_enu_m - self.origin_enu_m).astype(np.float32)
         velocity = world_enu_ned(wanted.velocity_enu_m_s).astype(np.float32)
         acceleration = _NOT_GIVEN
-        pushed = wanted.acceleration_enu_m_s2 is not None and self.session.phase is Phase.FLYING
-        if pushed:  # a controller's; a drone that holds keeps its place
+        push = wanted.acceleration_enu_m_s2
+        pushed = push is not None and self.session.phase is Phase.FLYING
+        if push is not None and pushed:  # a controller's; a drone that holds keeps its place
             position = velocity = _NOT_GIVEN
-            acceleration = world_enu_ned(wanted.acceleration_enu_m_s2).astype(np.float32)
+            acceleration = world_enu_ned(push).astype(np.float32)
         self._pub["setpoint"].publish(
             TrajectorySetpoint(
                 timestamp=now_us,

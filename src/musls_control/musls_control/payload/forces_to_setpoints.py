@@ -86,7 +86,7 @@ class ForcesToSetpoints:
         ask_autopilot(
             self._setpoint.data,
             commands,
-            np.ascontiguousarray(throttle),
+            throttle,
             self._table,
             self._share,
             self._hover,

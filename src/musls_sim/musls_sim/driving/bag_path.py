@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ def read_path(bag: Path, body: str | None) -> tuple[Array, Array]:
                     f"{bag}: body must be one of {', '.join(sorted(has)) or 'none'}, not {body!r}"
                 )
             for connection, _, raw in reader.messages(connections=chosen):
-                message = reader.deserialize(raw, connection.msgtype)
+                message: Any = reader.deserialize(raw, connection.msgtype)
                 stamp, at = message.header.stamp, message.pose.position
                 rows.append([stamp.sec, stamp.nanosec, at.x, at.y, at.z])
     except (AnyReaderError, ReaderError, OSError) as error:

@@ -22,6 +22,8 @@ class FlightResult:
             compile [us].
         controller_step_us: Mean time of one call of the controller [us]; None without one.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
+        tension_peaks: The same over time: middle of intervals of 20 ms, (k,) [s], and tensions,
+            (k, n_cables).
         landed: Whether the drones were found landed at the end.
         interrupted: Whether the user ended it.
     """
@@ -32,5 +34,6 @@ class FlightResult:
     plant_step_us: float
     controller_step_us: float | None
     max_tension_n: Array
+    tension_peaks: tuple[Array, Array]
     landed: bool
     interrupted: bool

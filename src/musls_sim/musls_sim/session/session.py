@@ -31,6 +31,7 @@ from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.links import DroneLinks
 from musls_sim.session.loop import Loop, Step
 from musls_sim.session.observer import Observer, Pace
+from musls_sim.session.peaks import TensionPeaks
 from musls_sim.session.result import FlightResult
 
 Array = NDArray[np.float64]
@@ -59,6 +60,7 @@ class Session(Loop):
         command: What the motors are told.
         events: What happens, and has happened, to the system.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
+        tension_peaks: The same over time.
         plant_s: Wall time spent in the plant, without the first period, which compiles.
     """
 
@@ -154,6 +156,7 @@ class Session(Loop):
             scenario, scene, self.guidance, self.events.note, guided=flying is None
         )
         self.max_tension_n = np.zeros(len(self.plant.state.tension_peak_n))
+        self.tension_peaks = TensionPeaks(len(self.max_tension_n))
         self.plant_s = 0.0
         self._wall_s: float | None = None
         self.set_steps(
@@ -279,6 +282,7 @@ class Session(Loop):
             self.plant_s / max(self.tick - 1, 1) * 1e6,
             self.control.mean_step_us,
             self.max_tension_n,
+            self.tension_peaks.track(),
             self.guidance.landed,
             self.stopped,
         )
@@ -347,12 +351,13 @@ class Session(Loop):
     def _move(self) -> Step:
         inputs, largest = self.inputs, self.max_tension_n
         step = self._faults.moving()
-        peak = self.plant.state.tension_peak_n
+        peak, note = self.plant.state.tension_peak_n, self.tension_peaks.note
 
         def move(tick: int) -> None:
             begin = perf_counter()
             step(inputs)
             np.maximum(largest, peak, out=largest)
+            note(peak)
             if tick:  # the first period may have compiled what it calls
                 self.plant_s += perf_counter() - begin
 

@@ -91,5 +91,5 @@ class DrumMemory:
         near = first + (count if self._end == 1 else 0)
         far = near + (-1 if self._end == 1 else 1)
         nodes = self._tables.nodes[:, c.X : c.X + 3]
-        rest = self._cable[c.REST_LENGTH] / count
+        rest = float(self._cable[c.REST_LENGTH] / count)
         return max(0.0, float(np.linalg.norm(nodes[near] - nodes[far])) / rest - 1.0)

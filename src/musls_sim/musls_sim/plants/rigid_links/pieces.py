@@ -193,5 +193,5 @@ def _projected(joined: Pieces, beyond: Array, masses: Array) -> Array:
         right[first[k] : first[k + 1]] = axes[first[k] : first[k + 1]] @ beyond[k]
         if above[k] >= 0:
             beyond[above[k]] += beyond[k]
-    rates: Array = np.linalg.solve(joined.inertia(masses), right)
+    rates: Array = np.asarray(np.linalg.solve(joined.inertia(masses), right), np.float64)
     return rates

@@ -1,0 +1,46 @@
+"""The largest tensions of a flight over time: what the recording's rate would miss."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_sim.physics import CONTROL_PERIOD_S
+
+Array = NDArray[np.float64]
+
+PERIODS = 5
+"""Control periods whose largest tension is kept together: 20 ms."""
+
+
+class TensionPeaks:
+    """Largest tension of each cable over all steps of successive intervals of 20 ms."""
+
+    def __init__(self, n_cables: int) -> None:
+        """Prepare.
+
+        Args:
+            n_cables: Number of cables.
+        """
+        self._now = np.zeros(n_cables)
+        self._kept: list[NDArray[np.float32]] = []
+        self._periods = 0
+
+    def note(self, peak_n: Array) -> None:
+        """Take in one control period.
+
+        Args:
+            peak_n: Largest tension of each cable in it, (n_cables,).
+        """
+        np.maximum(self._now, peak_n, out=self._now)
+        self._periods += 1
+        if self._periods % PERIODS == 0:
+            self._kept.append(self._now.astype(np.float32))
+            self._now[:] = 0.0
+
+    def track(self) -> tuple[Array, Array]:
+        """Middle of each interval, (k,) [s], and largest tensions in it, (k, n_cables)."""
+        rows = [*self._kept, self._now] if self._periods % PERIODS else self._kept
+        tension: Array = np.array(rows, np.float64).reshape(len(rows), len(self._now))
+        time_s: Array = (np.arange(len(rows), dtype=np.float64) + 0.5) * PERIODS * CONTROL_PERIOD_S
+        return time_s, tension
