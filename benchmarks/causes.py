@@ -41,7 +41,7 @@ def steps_of(found: Imperfections) -> dict[str, Imperfections]:
         "ideal drones": Imperfections(),
         "tilts that push": pushes,
         "delay of set-points": late,
-        "tilts that lean": found,
+        "leans and heights": found,
     }
 
 
