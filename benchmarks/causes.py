@@ -102,8 +102,8 @@ def waterfall(steps: Mapping[str, Errors]) -> Figure:
             ax.text(k, value, f"{value:.0f}", ha="center", va="bottom", fontsize=7)
         ax.axhline(np.mean([mm for mm, _ in bodies.values()]), color="k", lw=0.8, ls="--")
         ax.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7)
-        ax.set_title(f"{stage}, mean of load and drones", fontsize=8)
-    axes[0].set_ylabel("error, mm (dashed: paper)")
+        ax.set_title(stage, fontsize=8, pad=12)
+    axes[0].set_ylabel("mean error of load and drones, mm (dashed: paper)", fontsize=7)
     figure.tight_layout()
     return figure
 
