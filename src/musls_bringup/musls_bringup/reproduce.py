@@ -1,8 +1,10 @@
 """Table III of the seed paper: its missions flown with several seeds against its real flights.
 
 The scenario repeats the set-points of the real flights exactly (5 Hz, held, in their phase); a test
-holds it to the recordings. Nothing is fitted here; which point of a simulated body is compared is
-an option and is written into the result.
+holds it to the recordings. Which point of a simulated body is compared is an option and is written
+into the result. Nothing is fitted, unless it is asked for: then the imperfections of the drones are
+identified from other flights, or for each stage from the other stages, and a second column of
+each system is flown with them.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ from musls_analysis.comparison.compare import (
 from musls_analysis.comparison.comparison_files import SUMMARY, write_comparison
 from musls_analysis.comparison.cycles import CutStage, cut
 from musls_analysis.comparison.paper import FIRST_CYCLES_DROPPED, TABLE_III
+from musls_analysis.imperfections.turning_table import Turning, turning, turning_rows
 from musls_analysis.recordings.readers import read_recording
-from musls_analysis.recordings.recording import Recording
+from musls_bringup.fit_drones import faults_override, fit_drones, simulate, write_fit
 from musls_bringup.fly import FlyOptions, find_scenario, fly
 from musls_bringup.results import result_folder
 from musls_description.errors import ConfigError, MuslsError
@@ -47,6 +50,8 @@ class ReproduceOptions:
         overrides: More `key=value` for the scenario.
         offsets_m: Point of a simulated body that is compared, see `CompareOptions`.
         command: What the user typed, for the table.
+        fit_on: Flights from which imperfections are identified.
+        leave_stage_out: Identify them for each stage from the other stages of these flights.
     """
 
     systems: Sequence[str]
@@ -55,6 +60,8 @@ class ReproduceOptions:
     overrides: Sequence[str] = ()
     offsets_m: Mapping[str, Sequence[float]] | None = None
     command: str = ""
+    fit_on: Sequence[Path] = ()
+    leave_stage_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,7 @@ class Column:
     system: str
     comparisons: Mapping[str, StageComparison]
     spread: Mapping[str, Mapping[str, tuple[tuple[float, float], tuple[float, float]]]]
+    turning: Sequence[Turning] = ()
 
 
 def real_cycles(place: Path) -> dict[str, CutStage]:
@@ -99,8 +107,14 @@ def real_cycles(place: Path) -> dict[str, CutStage]:
     return found
 
 
+def pooled_cycles(places: Sequence[Path]) -> dict[str, list[CutStage]]:
+    """The real cycles of several flights, see `real_cycles`."""
+    found = [real_cycles(place) for place in places]
+    return {stage: [flight[stage] for flight in found] for stage in TABLE_III}
+
+
 def reproduce(
-    flights: Path,
+    flights: Path | Sequence[Path],
     out: Path,
     options: ReproduceOptions,
     *,
@@ -110,7 +124,7 @@ def reproduce(
     """Fly, compare, and write the table, every comparison with its figures, and all flights.
 
     Args:
-        flights: See `real_cycles`.
+        flights: One or several, whose cycles are pooled; see `real_cycles`.
         out: Folder for the results.
         options: How.
         overwrite: Replace an older result.
@@ -120,35 +134,93 @@ def reproduce(
         MuslsError: Something is wrong with the input, a flight failed, or the folder cannot be
             written; nothing is left behind.
     """
-    real = real_cycles(flights)
+    real = pooled_cycles([flights] if isinstance(flights, Path) else flights)
     names = [_name(system) for system in options.systems]
     if len(set(names)) < len(names):
         raise ConfigError(f"--system: each may be given once, not {', '.join(names)}")
+    seen = pooled_cycles(options.fit_on) if options.fit_on else {}
+    for system in options.systems:  # what is wrong shows before anything is flown
+        find_scenario(SCENARIO, [*options.overrides, f"system={system}"])
     with result_folder(out, overwrite=overwrite) as work:
-        jobs = [
-            (name, seed, [*options.overrides, f"system={system}", f"seed={seed}"])
+        variants = [
+            variant
             for name, system in zip(names, options.systems, strict=True)
-            for seed in range(options.seeds)
+            for variant in _variants(name, system, real, seen, options, work)
         ]
-        folders = [work / name / "flights" / f"seed_{seed}" for name, seed, _ in jobs]
-        for overrides in (jobs[k * options.seeds][2] for k in range(len(names))):
-            find_scenario(SCENARIO, overrides)  # what is wrong shows before anything is flown
-        progress(0, len(jobs))
-        tasks = [(job[2], folder) for job, folder in zip(jobs, folders, strict=True)]
+        tasks = [task for variant in variants for task in variant.tasks(work, options.seeds)]
+        progress(0, len(tasks))
         for done in _fly_all(tasks, options.workers):
             progress(done, len(tasks))
         columns = []
-        for name in names:
-            sims = [read_recording(f) for f in folders if f.parts[-3] == name]
-            columns.append(_column(name, real, sims, options))
-            about = {"system": name, "compared_points": _points(options)}
-            write_comparison([*columns[-1].comparisons.values()], about, work / name)
+        for variant in variants:
+            columns.append(_column(variant, real, work, options))
+            about = {"system": variant.name, "compared_points": _points(options)}
+            write_comparison([*columns[-1].comparisons.values()], about, work / variant.name)
+            _draw_turning(columns[-1], work / variant.name)
         text = table(columns, options)
         (work / TABLE).write_text(text, encoding="utf-8")
         summary: dict[str, Any] = {"command": options.command, "compared_points": _points(options)}
         summary["systems"] = {c.system: _numbers(c) for c in columns}
         (work / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return columns
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What one column flies.
+
+    Attributes:
+        name: Of the column and its folder.
+        overrides: `key=value` of the scenario, by the group of stages for which they are flown.
+        group: By stage, its group.
+    """
+
+    name: str
+    overrides: Mapping[str, Sequence[str]]
+    group: Mapping[str, str]
+
+    def folders(self, work: Path, group: str, seeds: int) -> list[Path]:
+        """Where the flights of a group are."""
+        return [work / self.name / "flights" / f"{group}seed_{seed}" for seed in range(seeds)]
+
+    def tasks(self, work: Path, seeds: int) -> list[tuple[list[str], Path]]:
+        """Overrides and folder of each flight."""
+        return [
+            ([*overrides, f"seed={seed}"], folder)
+            for group, overrides in self.overrides.items()
+            for seed, folder in enumerate(self.folders(work, group, seeds))
+        ]
+
+
+def _variants(
+    name: str,
+    system: str,
+    real: Mapping[str, Sequence[CutStage]],
+    seen: Mapping[str, Sequence[CutStage]],
+    options: ReproduceOptions,
+    work: Path,
+) -> list[Variant]:
+    """The system as it is and, where asked for, with what was identified."""
+    plain = [*options.overrides, f"system={system}"]
+    found = [Variant(name, {"": plain}, dict.fromkeys(real, ""))]
+    folds: dict[str, Mapping[str, Sequence[CutStage]]] = {}
+    if seen:
+        folds[""] = seen
+    elif options.leave_stage_out:
+        for stage in real:
+            folds[f"without_{stage}_"] = {s: cuts for s, cuts in real.items() if s != stage}
+    if not folds:
+        return found
+    ideal = simulate(plain)
+    overrides = {}
+    for group, cuts in folds.items():
+        fit = fit_drones(cuts, plain, ideal=ideal)
+        folder = work / f"{name}_fitted" / f"{group}fit"
+        folder.mkdir(parents=True)
+        write_fit(fit, folder, options.command)
+        overrides[group] = [*plain, faults_override(fit.imperfections)]
+    groups = {stage: "" if seen else f"without_{stage}_" for stage in real}
+    return [*found, Variant(f"{name}_fitted", overrides, groups)]
 
 
 def _name(system: str) -> str:
@@ -175,19 +247,36 @@ def _fly(overrides: list[str], out: Path) -> None:
 
 
 def _column(
-    name: str, real: Mapping[str, CutStage], sims: Sequence[Recording], options: ReproduceOptions
+    variant: Variant,
+    real: Mapping[str, Sequence[CutStage]],
+    work: Path,
+    options: ReproduceOptions,
 ) -> Column:
     how = CompareOptions(offsets_m=options.offsets_m or {})
-    comparisons, spread = {}, {}
-    for stage in real:
-        real_cut = real[stage]
+    flown = {
+        group: [read_recording(f) for f in variant.folders(work, group, options.seeds)]
+        for group in variant.overrides
+    }
+    comparisons, spread, seen_turning = {}, {}, []
+    for stage, real_cuts in real.items():
+        sims = flown[variant.group[stage]]
         cuts = [cut(sim, stage, FIRST_CYCLES_DROPPED[stage]) for sim in sims]
-        comparisons[stage] = compare_stage(stage, real_cut, cuts, how)
-        single = [compare_stage(stage, real_cut, [one], how).errors for one in cuts]
+        comparisons[stage] = compare_stage(stage, real_cuts, cuts, how)
+        single = [compare_stage(stage, real_cuts, [one], how).errors for one in cuts]
         spread[stage] = {
             body: (_extreme(min, single, body), _extreme(max, single, body)) for body in single[0]
         }
-    return Column(name, comparisons, spread)
+        seen_turning.append(turning(comparisons[stage], cuts[0]))
+    return Column(variant.name, comparisons, spread, seen_turning)
+
+
+def _draw_turning(column: Column, folder: Path) -> None:
+    # Slow to import, and not needed before the flights are over.
+    from musls_analysis.figures.style import save, styled
+    from musls_analysis.figures.turning_frame import turning_frame_figure
+
+    with styled():
+        save(turning_frame_figure(column.turning), folder / "figures" / "turning_frame.png")
 
 
 def _extreme(
@@ -217,6 +306,16 @@ def table(columns: Sequence[Column], options: ReproduceOptions) -> str:
                 f"| {stage}, {body.replace('_', ' ')} | {mm} / {deg} | {' | '.join(cells)} |"
             )
     lines += ["", _footnote(columns, options), ""]
+    for column in columns:
+        lines += [
+            f"`{column.system}`: mean place of each drone about the drones' centroid, in axes that "
+            "turn with its set-point (outward, forward, up) [mm]:",
+            "",
+            "| | recorded | simulated | difference |",
+            "|---|---|---|---|",
+            *(row for found in column.turning for row in turning_rows(found)),
+            "",
+        ]
     return "\n".join(lines)
 
 
@@ -239,8 +338,16 @@ def _footnote(columns: Sequence[Column], options: ReproduceOptions) -> str:
     return (
         "Translational error [mm] / geodesic error [deg] of the mean cycles, bold where at or "
         "below the paper's; in brackets the smallest and largest translational error of one seed "
-        f"(seeds: {options.seeds}). {cycles}. Compared points: {_points(options)}."
+        f"(seeds: {options.seeds}). {cycles}. Compared points: {_points(options)}.{_fits(options)}"
     )
+
+
+def _fits(options: ReproduceOptions) -> str:
+    if options.fit_on:
+        return f" Fitted: on {', '.join(map(str, options.fit_on))}."
+    if options.leave_stage_out:
+        return " Fitted: each stage with what the other stages tell."
+    return ""
 
 
 def _points(options: ReproduceOptions) -> str:

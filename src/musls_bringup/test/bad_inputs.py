@@ -218,6 +218,7 @@ FIELDS = [
     "mission.stages.0.height_m", "mission.stages.0.duration_s", "mission.setpoint_rate_hz",
     "mission.take_off_s", "mission.rise_m", "mission.settle_s", "mission.transit_speed_m_s",
     "mission.slack_height_m", "controller", "controller.kind", "autopilot.kind", "autopilot",
+    "imperfections", "imperfections.drones", "imperfections.setpoint_delay_s",
     "autopilot.parameters.MPC_XY_P", "autopilot.parameters.MPC_THR_MIN",
     "autopilot.parameters.CA_ROTOR99999_PX", "autopilot.sensors.gps_rate_hz", "estimation",
     "estimation.rate_hz", "estimation.latency_s", "cable_model", "events", "events.0.when.time_s",
@@ -249,7 +250,8 @@ COMMANDS = {
              "--azimuth", "--elevation", "--zoom", "--trail", "--system", "--offset", "--frames",
              "--out", "--save", "--gif"],
     "sweep": ["--workers", "--out", "--scheduler", "--resume"],
-    "reproduce": ["--system", "--seeds", "--set", "--offset", "--workers", "--out"],
+    "reproduce": ["--system", "--seeds", "--set", "--offset", "--workers", "--out", "--fit-on"],
+    "fit-drones": ["--system", "--set", "--out"],
     "list": [],
     "nothing": ["--x"],
 }  # fmt: skip

@@ -12,6 +12,7 @@ from musls_description.errors import ConfigError
 from musls_description.registry import Registry, any_of
 from musls_description.schema import Fraction, Positive, Vector3, spec
 from musls_description.system import RigSystem
+from musls_sim.imperfect_thrust import TiltedThrust
 from musls_sim.plants.changes import RotorEfficiency, refusal
 from musls_sim.plants.interface import Change, Plant, PlantInputs
 from musls_sim.power import Power
@@ -68,6 +69,7 @@ class Scene:
         wind: Moving air; None where nobody moves it.
         estimator: What is known of the state; None where nobody estimates.
         links: Links of the drones to who guides them; None where there are none.
+        thrust: Tilted rotors; None where there are none.
         abort: Gives the mission up, told why; None for a mission that cannot be given up.
     """
 
@@ -77,6 +79,7 @@ class Scene:
     wind: Wind | None = None
     estimator: Estimator | None = None
     links: Links | None = None
+    thrust: TiltedThrust | None = None
     abort: Callable[[str], None] | None = None
 
     def check(self, change: Change) -> None:
@@ -97,8 +100,10 @@ class Scene:
     def apply(self, change: Change) -> None:
         """Change the system, see `Plant.apply`."""
         self.plant.apply(change)
-        if self.power is not None and isinstance(change, RotorEfficiency):
-            self.power.apply(change)
+        if isinstance(change, RotorEfficiency):
+            for follower in (self.power, self.thrust):
+                if follower is not None:
+                    follower.apply(change)
 
 
 class EventSpec(Protocol):

@@ -34,6 +34,7 @@ from musls_sim.contingency.spec import ContingencySpec
 from musls_sim.driving.spec import RigSpec, resolve_files
 from musls_sim.events import AnyEvent
 from musls_sim.formation_fit import fitting_formation
+from musls_sim.imperfections import Imperfections
 from musls_sim.physics import CONTROL_PERIOD_S, PhysicsSpec
 from musls_sim.plants import PLANTS
 from musls_sim.preflight.separation import LimitsSpec
@@ -139,6 +140,7 @@ class Scenario:
         estimation: What the drones know of their state; a real PX4 estimates it by itself.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
         events: What happens to the system during the flight.
+        imperfections: Faults of the drones and of their links, or the file that has them.
         rig: Motion of anchors and winches over time, of a rig.
         wind: Mean wind and gusts.
         physics: Step size of the physics and other numerical settings.
@@ -160,6 +162,7 @@ class Scenario:
     estimation: AnyEstimation = Field(default_factory=MotionCaptureSpec)
     cable_model: CableModel = "rigid_links"
     events: tuple[AnyEvent, ...] = ()
+    imperfections: Imperfections = Field(default_factory=Imperfections)
     rig: RigSpec = Field(default_factory=RigSpec)
     wind: WindSpec = Field(default_factory=WindSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
@@ -174,8 +177,9 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
 
     Args:
         path: YAML file.
-        overrides: `key.path=value` each; a key below a list holds for all its elements unless an
-            index picks one (`system.cables.links=29`, `system.cables.0.links=5`).
+        overrides: `key.path=value` each, `system=NAME` or `imperfections=FILE`; a key below a
+            list holds for all its elements unless an index picks one (`system.cables.links=29`,
+            `system.cables.0.links=5`).
 
     Raises:
         ConfigError: Anything wrong, in one line that names the file (the scenario's or the
@@ -208,7 +212,11 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
         files.insert(0, SourceFile(("system",), str(system_file), text))
     data["system"] = expand_system(data.get("system"), files[0], ("system",))
     _resolve_files(data, path.parent)
-    changes = [Override.parse(o) for o in overrides if not o.startswith("system=")]
+    faults = [override for override in overrides if _names_imperfections(override)]
+    if faults:
+        data["imperfections"] = parse_yaml(faults[-1].partition("=")[2], "--set imperfections")
+    files[:0] = _read_imperfections(data, Path() if faults else path.parent, file, faults)
+    changes = [Override.parse(o) for o in overrides if o not in (*systems, *faults)]
     for change in changes:
         change.apply(data)
     for extension in _texts(data.get("extensions")):
@@ -226,6 +234,27 @@ def _with_formation(scenario: Scenario, given: Any) -> Scenario:
         return scenario
     kept = {key: getattr(scenario.formation, key) for key in given}
     return replace(scenario, formation=fitting_formation(system, kept))
+
+
+def _names_imperfections(override: str) -> bool:
+    return override.startswith("imperfections=") and "{" not in override
+
+
+def _read_imperfections(
+    data: dict[str, Any], folder: Path, file: SourceFile, overrides: Sequence[str]
+) -> list[SourceFile]:
+    """Put the content of the file of imperfections, if one is named, in the place of its name."""
+    name = data.get("imperfections")
+    if not isinstance(name, str):
+        return []
+    place = folder / name
+    if not os.path.isfile(place):
+        key = ("imperfections",)
+        origin = f"--set {shown(overrides[-1])}" if overrides else file.place(key)
+        raise ConfigError(f"{origin}: imperfections file {shown(str(place), 200)}: no such file")
+    text = read_text(place)
+    data["imperfections"] = parse_yaml(text, str(place))
+    return [SourceFile(("imperfections",), str(place), text)]
 
 
 def _named_system(override: str) -> str:

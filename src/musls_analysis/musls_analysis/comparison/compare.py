@@ -106,13 +106,16 @@ class StageComparison:
 
 
 def compare_stage(
-    stage: str, real: CutStage, sims: Sequence[CutStage], options: CompareOptions | None = None
+    stage: str,
+    real: CutStage | Sequence[CutStage],
+    sims: Sequence[CutStage],
+    options: CompareOptions | None = None,
 ) -> StageComparison:
     """Compare the mean trajectories of a stage.
 
     Args:
         stage: Name for the result.
-        real: Real recording, cut.
+        real: Real recording, cut, or several whose cycles are pooled.
         sims: Simulated runs, cut.
         options: How.
 
@@ -120,12 +123,15 @@ def compare_stage(
         ConfigError: A body is missing, the cycles differ in length, or too little of them overlaps.
     """
     options = options or CompareOptions()
-    bodies = _bodies(real, sims, options)
-    real, *sims, notes = _one_length(stage, real, sims)
+    reals = [real] if isinstance(real, CutStage) else list(real)
+    bodies = _bodies(reals[0], [*reals[1:], *sims], options)
+    *cuts, notes = _one_length(stage, reals[0], [*reals[1:], *sims])
+    reals, sims = cuts[: len(reals)], cuts[len(reals) :]
+    real = reals[0]
     phase = phases(options.grid, real.periodic)
     sliced = [
         {b: slices(cuts, b, phase, options.gap_limit_s, offsets.get(b, (0, 0, 0))) for b in bodies}
-        for cuts, offsets in (([real], {}), (sims, options.offsets_m))
+        for cuts, offsets in ((reals, {}), (sims, options.offsets_m))
     ]
     means = [mean_cycles(part, options.euler_mean) for part in sliced]
     for which, part in zip((real.recording.source, "simulation"), sliced, strict=True):
@@ -133,7 +139,8 @@ def compare_stage(
     errors, lag_s, more = _errors(stage, means[0], means[1], real, options)
     return StageComparison(
         stage, real.period_s, real.periodic, phase, means[0], means[1], errors, lag_s,
-        len(real.cycles), sum(len(sim.cycles) for sim in sims), tuple(notes + more),
+        sum(len(one.cycles) for one in reals), sum(len(sim.cycles) for sim in sims),
+        tuple(notes + more),
     )  # fmt: skip
 
 

@@ -164,7 +164,8 @@ def _cut_window(recording: Recording, window: Stage, stage: str) -> CutStage:
         held.time_s[inside], held.position_enu_m[inside], held.orientation_wxyz[inside]
     )
     name = f"{recording.source}: stage '{stage}'"
-    phase = _PHASES[rule](part, name)
+    rows_s = recording.time_s if recording.sampled_setpoints else None
+    phase = _PHASES[rule](part, name, rows_s)
     warnings = []
     if phase.misfit_s > _MISFIT_WARNING * phase.period_s:
         warnings.append(f"{name}: set-points are {phase.misfit_s:.2f} s (rms) off an even motion")
@@ -186,6 +187,14 @@ def _whole_periods(phase: Phase, window: Stage) -> tuple[Cycle, ...]:
     return tuple(cycles)
 
 
+def _seen_late_s(recording: Recording, time_s: float) -> float:
+    """How much later than it came, on average, a change is seen at a row of the log."""
+    before = recording.time_s[recording.time_s < time_s - 1e-9]
+    if not recording.sampled_setpoints or not len(before):
+        return 0.0
+    return 0.5 * float(time_s - before[-1])
+
+
 def _cut_steps(recording: Recording, window: Stage, setpoint: PoseTrack) -> CutStage:
     """From each step up to where the set-point moves on vertically."""
     held = setpoint.changes()
@@ -205,5 +214,5 @@ def _cut_steps(recording: Recording, window: Stage, setpoint: PoseTrack) -> CutS
         later = np.flatnonzero((t > t[k]) & (np.abs(z - z[k]) > 1e-3))
         end_s = min(float(t[later[0]]) if len(later) else np.inf, window.end_s)
         if end_s > t[k]:
-            cycles.append(Cycle(float(t[k]), end_s))
+            cycles.append(Cycle(float(t[k]) - _seen_late_s(recording, t[k]), end_s))
     return CutStage(recording, tuple(cycles), periodic=False, warnings=tuple(warnings))

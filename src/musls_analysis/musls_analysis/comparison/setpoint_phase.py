@@ -1,8 +1,10 @@
 """Finds the phase of a periodic set-point from the values it was held at.
 
 A set-point is sent a few times a second and held in between, so only its changes tell the time.
-Where it was logged at a lower rate than it was sent, a change is seen up to one logging interval
-late; the phase is late by the mean of that.
+Where it is logged row by row, a value was sent after the last row that does not show it yet, and
+less than one hold before the last row that shows it. So each value bounds the phase from both
+sides, and the phase that breaks the bounds least is in the middle of what they leave: no later
+than it was, neither at a high rate of logging nor where rows are further apart than the hold.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from musls_description.errors import ConfigError
 LARGEST_MISFIT = 0.1
 """Root-mean-square misfit, relative to radius or amplitude, up to which a motion is accepted."""
 _FEWEST_CHANGES = 6
+_STEEP = 0.85
+"""Share of the amplitude up to which a value of a harmonic motion tells its time."""
+_SHORTEST_HOLD_S = 1e-3
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,14 @@ class Phase:
     misfit_s: float
 
 
-def circle_phase(setpoint: PoseTrack, name: str) -> Phase:
+def circle_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None = None) -> Phase:
     """Phase of a horizontal circle: zero where the set-point is straight in +x of the centre.
 
     Args:
         setpoint: Set-points within the stage.
         name: Stage and recording, for messages.
+        rows_s: Times of all rows of a log in which set-points are sampled (T,); None where the
+            set-points carry the times of their changes.
 
     Raises:
         ConfigError: The set-points do not lie on a circle that is gone round evenly.
@@ -59,11 +66,13 @@ def circle_phase(setpoint: PoseTrack, name: str) -> Phase:
     too_short = abs(angle[-1] - angle[0]) < 0.5 * np.pi
     if too_short or off > LARGEST_MISFIT * radius or misfit > LARGEST_MISFIT * 2.0 * np.pi:
         raise ConfigError(f"{name}: the load's set-points do not go round a circle evenly")
-    period_s = 2.0 * np.pi / abs(rate)
-    return Phase(track.time_s[0] - first / rate, period_s, misfit / abs(rate))
+    origin_s = float(track.time_s[0] - first / rate)
+    if rows_s is not None:
+        origin_s, rate = _unbiased(angle, float(rate), origin_s, track.time_s, rows_s)
+    return Phase(origin_s, 2.0 * np.pi / abs(rate), misfit / abs(rate))
 
 
-def oscillation_phase(setpoint: PoseTrack, name: str) -> Phase:
+def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None = None) -> Phase:
     """Phase of a harmonic motion along a line: zero in the middle, going along the axis.
 
     The axis points to the side on which its greatest component is positive, e.g. +y.
@@ -71,6 +80,7 @@ def oscillation_phase(setpoint: PoseTrack, name: str) -> Phase:
     Args:
         setpoint: Set-points within the stage.
         name: Stage and recording, for messages.
+        rows_s: See `circle_phase`.
 
     Raises:
         ConfigError: The set-points are no harmonic motion.
@@ -89,13 +99,56 @@ def oscillation_phase(setpoint: PoseTrack, name: str) -> Phase:
         options={"xatol": 1e-9},
     )  # fmt: skip
     rate = float(found.x)
-    (sine, cosine, _), misfit = _harmonic(rate, t, s)
+    (sine, cosine, middle), misfit = _harmonic(rate, t, s)
     amplitude = np.hypot(sine, cosine)
     aside = np.sqrt(np.mean(np.sum((p - np.outer(s, axis)) ** 2, axis=1)))
     if max(misfit, aside) > LARGEST_MISFIT * amplitude or rate * t[-1] < np.pi:
         raise ConfigError(f"{name}: the load's set-points are no harmonic motion")
     origin_s = float(track.time_s[0] - np.arctan2(cosine, sine) / rate)
+    if rows_s is not None:
+        near = rate * (track.time_s - origin_s)
+        angle = _angles((s - middle) / amplitude, near)
+        origin_s, rate = _unbiased(angle, rate, origin_s, track.time_s, rows_s)
     return Phase(origin_s, 2.0 * np.pi / rate, np.sqrt(2.0) * misfit / (amplitude * rate))
+
+
+def _angles(sine: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Angles of sines that lie next to given ones; NaN near the turning points."""
+    steep = np.abs(sine) < _STEEP
+    rising = np.arcsin(np.where(steep, sine, 0.0))
+    angle = np.where(np.cos(near) > 0.0, rising, np.pi - rising)
+    angle += 2.0 * np.pi * np.round((near - angle) / (2.0 * np.pi))
+    return np.where(steep, angle, np.nan)
+
+
+def _unbiased(
+    angle: np.ndarray, rate: float, origin_s: float, seen_s: np.ndarray, rows_s: np.ndarray
+) -> tuple[float, float]:
+    """Origin and rate of an even motion from when its values can have been sent.
+
+    Args:
+        angle: Phase of each value, unwrapped; NaN where it says nothing (k,).
+        rate: Rough rate [rad/s].
+        origin_s: Rough time of phase zero.
+        seen_s: First row that shows each value (k,).
+        rows_s: All rows (T,).
+    """
+    after = np.searchsorted(rows_s, seen_s - 1e-9)  # rows before
+    until = np.append(after[1:], len(rows_s)) - 1  # last row that shows it
+    keep = np.isfinite(angle) & (after > 0) & (until >= after)
+    low, high = rows_s[after[keep] - 1], rows_s[after[keep]]
+    angle, last = angle[keep], rows_s[until[keep]]
+    steps = np.abs(np.diff(angle) / rate)
+    steps = steps[steps > _SHORTEST_HOLD_S]
+    if len(steps) < _FEWEST_CHANGES:
+        return origin_s, rate
+    hold_s = float(np.quantile(steps, 0.05))
+    low = np.maximum(low, last - hold_s)
+    # The middles of the bounds have errors without a bias, early and late alike.
+    rate = float(1.0 / np.polyfit(angle, 0.5 * (low + high), 1)[0])
+    # The sum of all violations of low < origin + angle / rate < high is least at the median.
+    ends = np.concatenate([low, high]) - np.tile(angle / rate, 2)
+    return float(np.median(ends)), rate
 
 
 def _changes(setpoint: PoseTrack, name: str) -> PoseTrack:

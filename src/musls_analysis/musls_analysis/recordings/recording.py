@@ -66,6 +66,8 @@ class Recording:
         events: What happened suddenly, in time order.
         batteries: By drone; only of those that have one.
         wrenches: What holds, moves or pushes each anchor, by anchor.
+        sampled_setpoints: Whether set-points were logged with the poses, row by row, so that a
+            change is seen up to one row late; else they carry the time of the change.
     """
 
     bodies: Mapping[str, PoseTrack]
@@ -79,6 +81,7 @@ class Recording:
     events: Sequence[Event] = ()
     batteries: Mapping[str, BatteryTrack] = field(default_factory=dict)
     wrenches: Mapping[str, WrenchTrack] = field(default_factory=dict)
+    sampled_setpoints: bool = False
 
     def __post_init__(self) -> None:
         """Check that there is something to look at."""

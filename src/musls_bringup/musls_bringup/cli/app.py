@@ -40,6 +40,7 @@ COMMANDS = {
     "view": "musls_bringup.cli.view",
     "figures": "musls_bringup.cli.figures",
     "reproduce": "musls_bringup.cli.reproduce",
+    "fit-drones": "musls_bringup.cli.fit_drones",
     "model": "musls_bringup.cli.model",
     "ros": "musls_bringup.cli.ros",
     "new": "musls_bringup.cli.new",

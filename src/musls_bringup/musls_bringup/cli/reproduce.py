@@ -17,14 +17,16 @@ from musls_bringup.cli.options import (
     path_of,
 )
 from musls_bringup.cli.progress import WorkShown
+from musls_description.errors import ConfigError
 
 EXAMPLE = "musls reproduce flights/ --seeds 5 --system x500_trio_swivel"
 
 _Flights = Annotated[
-    Path,
+    list[Path],
     typer.Argument(
         metavar="FLIGHTS",
-        help="Real recording, or folder with *_circle.csv, *_shm.csv and *_engage.csv.",
+        help="Real recording, or folder with *_circle.csv, *_shm.csv and *_engage.csv; the cycles "
+        "of several are pooled.",
     ),
 ]
 _Systems = Annotated[
@@ -42,6 +44,19 @@ def run(
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Flights per system.")] = 5,
     settings: Settings = None,
     offset: SimulatedPoints = None,
+    fit_on: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FLIGHTS",
+            help="Identify the drones' imperfections from these flights; repeat for several.",
+        ),
+    ] = None,
+    leave_stage_out: Annotated[
+        bool,
+        typer.Option(
+            "--leave-stage-out", help="Identify them for each stage from the other stages."
+        ),
+    ] = False,
     workers: Annotated[
         int | None,
         typer.Option(min=1, max=MOST_PROCESSES, help="Processes.", show_default="one per core"),
@@ -64,9 +79,15 @@ def run(
 
     folder = out or default_folder("reproduce")
     check_folder(folder, overwrite=overwrite)
-    words = ["./musls", "reproduce", str(flights), "--seeds", str(seeds)]
-    for option, values in (("--system", system), ("--set", settings), ("--offset", offset)):
+    if fit_on and leave_stage_out:
+        raise ConfigError("--fit-on, --leave-stage-out: choose one of the two")
+    words = ["./musls", "reproduce", *map(str, flights), "--seeds", str(seeds)]
+    fits = [str(flight) for flight in fit_on or ()]
+    for option, values in (
+        ("--system", system), ("--set", settings), ("--offset", offset), ("--fit-on", fits),
+    ):  # fmt: skip
         words += [word for value in values or () for word in (option, value)]
+    words += ["--leave-stage-out"] * leave_stage_out
     options = ReproduceOptions(
         systems=system or ["x500_trio", "x500_trio_swivel"],
         seeds=seeds,
@@ -74,6 +95,8 @@ def run(
         overrides=settings or [],
         offsets_m=offsets_m(offset),
         command=shlex.join(words),
+        fit_on=fit_on or (),
+        leave_stage_out=leave_stage_out,
     )
     with WorkShown("flights") as shown:
 

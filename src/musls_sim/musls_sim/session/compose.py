@@ -23,12 +23,14 @@ from musls_description.rotations import yaw_of
 from musls_description.slung import extended_load, slung_system
 from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
 from musls_sim.hooks import check_hooks
+from musls_sim.imperfections import weakened
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
 from musls_sim.preflight.checks import Hover, check_hover, hover_in_formation
 from musls_sim.preflight.separation import check_separation
 from musls_sim.scenario import Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
+from musls_sim.sensors.sensed_state import SensedState
 from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.event_queue import check_order, check_stages
 from musls_sim.session.guidance import Guidance, MissionGuidance
@@ -51,6 +53,8 @@ class Parts:
         autopilot: Flight stack of the drones.
         estimator: What is known of the state.
         wind: Moving air.
+        sensed: The plant's state as the sensors find it, None where they find the truth.
+        jitter: Source of the jitter of set-points.
         scenario: What they were made from.
     """
 
@@ -60,6 +64,8 @@ class Parts:
     autopilot: Autopilot
     estimator: Estimator
     wind: Wind
+    sensed: SensedState | None
+    jitter: np.random.Generator
     scenario: Scenario
 
 
@@ -95,7 +101,9 @@ def compose(
     check_hooks(scenario.events, len(scenario.system.cables))
     check_separation(scenario.system, plan, scenario.limits)
     # One source of noise a part: what one part draws does not change what another one gets.
-    gusts, mocap, sensors = np.random.default_rng(scenario.seed).spawn(3)
+    gusts, mocap, sensors, jitter = np.random.default_rng(scenario.seed).spawn(4)
+    sensed = SensedState.of(plant.state, scenario.imperfections)
+    known = plant.state if sensed is None else sensed.state
     make = make_autopilot or AUTOPILOTS[scenario.autopilot.kind]
     autopilot: Autopilot = NoAutopilot()
     if scenario.system.drones:
@@ -106,9 +114,16 @@ def compose(
         plan,
         autopilot,
         _estimator(
-            scenario, plant, autopilot, mocap, with_load or scenario.contingency is not None
+            scenario,
+            known,
+            plant.period_s,
+            autopilot,
+            mocap,
+            with_load or scenario.contingency is not None,
         ),
         Wind(scenario.wind, plant.period_s, gusts),
+        sensed,
+        jitter,
         scenario,
     )
 
@@ -147,7 +162,7 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
         extended_load(scenario.system, f"cable_model = {scenario.cable_model}")
     return PLANTS[scenario.cable_model](
         PlantSetup(
-            scenario.system,
+            weakened(scenario.system, scenario.imperfections),
             scenario.start,
             scenario.physics,
             None if hover is None else hover.equilibrium,
@@ -216,20 +231,21 @@ def flies_delivery(scenario: Scenario) -> bool:
 
 def _estimator(
     scenario: Scenario,
-    plant: Plant,
+    known: PlantState,
+    period_s: float,
     autopilot: Autopilot,
     generator: np.random.Generator,
     with_load: bool,
 ) -> Estimator:
     """Estimator of the scenario; an autopilot with sensors of its own is told the truth."""
     if autopilot.has_sensors:
-        return Truth(plant.state)
+        return Truth(known)
     if isinstance(scenario.estimation, TruthSpec):
-        return Truth(plant.state, scenario.estimation.noise, generator)
+        return Truth(known, scenario.estimation.noise, generator)
     return MotionCapture(
         scenario.estimation,
-        plant.state,
-        plant.period_s,
+        known,
+        period_s,
         scenario.physics.gravity_m_s2,
         generator,
         with_load=with_load,

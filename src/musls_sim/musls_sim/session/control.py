@@ -20,6 +20,7 @@ from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario import Scenario
 from musls_sim.session.adapters import ForcesToRotors, ThrustMomentToRotors
 from musls_sim.session.compose import Parts
+from musls_sim.session.delays import SetpointLink
 from musls_sim.session.guidance import Guidance
 
 Array = NDArray[np.float64]
@@ -71,6 +72,7 @@ class Control:
         guidance: Guidance,
         command: MotorCommands,
         inputs: PlantInputs,
+        link: SetpointLink | None = None,
     ) -> None:
         """Connect what takes part.
 
@@ -80,6 +82,7 @@ class Control:
             guidance: Set-points of the mission.
             command: Motor commands of the autopilot.
             inputs: What acts on the plant.
+            link: Brings set-points to the autopilot late; None for at once.
 
         Raises:
             ConfigError: A controller of this level cannot fly these drones.
@@ -89,13 +92,15 @@ class Control:
         self._inputs = inputs
         self._period_s = parts.plant.period_s
         self._setpoint, self._estimate = guidance.setpoint, parts.estimator.estimate
+        self._link = link
+        self._heard = guidance.setpoint if link is None else link.heard
         self._controller: WatchedController | None = None
         self._flies = False
         self._ask: ForcesToSetpoints | None = None
         self.step: Callable[[int], None] = self._autopilot
         if controller is None:
             return
-        system = parts.plant.system
+        system = parts.scenario.system
         level, n, rotors = level_of(controller), system.n_drones, system.n_rotors
         shapes = {
             ControlLevel.DRONE_SETPOINTS: ((n, 4), (n, SETPOINT_COLUMNS)),
@@ -151,8 +156,10 @@ class Control:
         return self._controller.total_s / max(self._controller.calls, 1) * 1e6
 
     def _autopilot(self, tick: int) -> None:
+        if self._link is not None:
+            self._link.step(tick)
         self._parts.autopilot.step(
-            tick * self._period_s, self._setpoint, self._estimate, self._command
+            tick * self._period_s, self._heard, self._estimate, self._command
         )
 
     def _fly(self, tick: int) -> None:
@@ -196,7 +203,7 @@ class Control:
     def _spin_up(self) -> None:
         """Let the rotors, which were at rest, carry what the ideal wrenches carried."""
         wrench, speeds = self._inputs.wrench_body[1:], self._command.omega_cmd_rad_s
-        mix = ThrustMomentToRotors(self._parts.plant.system)
+        mix = ThrustMomentToRotors(self._parts.scenario.system)
         mix(np.column_stack([wrench[:, 5], wrench[:, 0:3]]), speeds)
         self._parts.plant.state.rotor_speed_rad_s[:] = speeds
 

@@ -26,6 +26,7 @@ from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_gui
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.event_queue import EventQueue
+from musls_sim.session.faults import FaultySteps
 from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.links import DroneLinks
 from musls_sim.session.loop import Loop, Step
@@ -120,12 +121,14 @@ class Session(Loop):
         self.guidance = make_guidance(self.parts, self.observers)
         self.inputs = PlantInputs.zeros(system)
         self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
+        self._faults = FaultySteps(scenario.imperfections, self.parts, self.guidance.setpoint)
         self.control = Control(
             flying,
             self.parts,
             self.guidance,
             self.command,
             self.inputs,
+            self._faults.link,
         )
         self.power = Power.of(system, self.plant.period_s)
         self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None
@@ -141,6 +144,7 @@ class Session(Loop):
             self.parts.wind,
             self.parts.estimator,
             self._links,
+            self._faults.thrust,
             self.guidance.abort if isinstance(self.guidance, DeliveryGuidance) else None,
         )
         self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)
@@ -165,11 +169,12 @@ class Session(Loop):
             ),
             (
                 self.control.step,
+                *self._faults.late(self.inputs),
                 *self._air(),
                 *self._drive(),
                 *self._moving(),
                 *self._tell_events(),
-                self._estimate(),
+                self._faults.estimating(),
             ),
         )
 
@@ -239,6 +244,7 @@ class Session(Loop):
         if self._started:
             return
         try:
+            self._faults.start()
             self.parts.autopilot.start(self.guidance.setpoint, self.estimate)
             super().start()
         except BaseException:
@@ -343,12 +349,13 @@ class Session(Loop):
         return (before, self._move(), after) if power.reacts else (before, self._move())
 
     def _move(self) -> Step:
-        plant, inputs, largest = self.plant, self.inputs, self.max_tension_n
-        peak, note = plant.state.tension_peak_n, self.tension_peaks.note
+        inputs, largest = self.inputs, self.max_tension_n
+        step = self._faults.moving()
+        peak, note = self.plant.state.tension_peak_n, self.tension_peaks.note
 
         def move(tick: int) -> None:
             begin = perf_counter()
-            plant.step(inputs)
+            step(inputs)
             np.maximum(largest, peak, out=largest)
             note(peak)
             if tick:  # the first period may have compiled what it calls
@@ -379,11 +386,3 @@ class Session(Loop):
                 happened.clear()
 
         return (tell, *listening)
-
-    def _estimate(self) -> Step:
-        estimator, state = self.parts.estimator, self.plant.state
-
-        def estimate(tick: int) -> None:
-            estimator.step(state)
-
-        return estimate

@@ -159,7 +159,14 @@ def table_recording(
         first = min(track.time_s[0] for track in bodies.values())
         last = max(track.time_s[-1] for track in bodies.values())
         stages = (Stage("flight", float(first), float(last)),)
-    return Recording(bodies, held, stages=stages, source=str(path), warnings=tuple(notes.lines))
+    return Recording(
+        bodies,
+        held,
+        stages=stages,
+        source=str(path),
+        warnings=tuple(notes.lines),
+        sampled_setpoints=True,
+    )
 
 
 def _poses(time_s: np.ndarray, rows: np.ndarray) -> PoseTrack:

@@ -1,0 +1,64 @@
+"""Where the load stood and how it was turned before the engagement: what does it change?
+
+    .venv/bin/python benchmarks/engagement_starts.py ../shared/flights --imperfections FILE
+
+Before the engagement the load stands on the ground, and the cables lie as they fell. The recorded
+cycle has one such start; the simulated load is pushed and turned on the ground, some centimetres
+and degrees each way, and the engagement that follows is compared with the recorded one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from musls_analysis.comparison.compare import CompareOptions, compare_stage
+from musls_analysis.comparison.cycles import cut
+from musls_bringup.api import fly
+from musls_bringup.fit_drones import some_cycles
+from musls_bringup.fly import find_scenario
+from musls_description.rotations import yaw_of
+
+PUSHES_N = [(0.0, 0.0, 0.0), (40.0, 0.0, 0.0), (-40.0, 0.0, 0.0), (0.0, 40.0, 0.0),
+            (0.0, -40.0, 0.0), (0.0, 0.0, 4.0), (0.0, 0.0, -4.0)]  # fmt: skip
+"""Force along x and y [N] and moment about z [N m], for a tenth of a second."""
+
+
+def main() -> None:
+    """Fly all starts and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("flights", type=Path)
+    parser.add_argument("--imperfections", default="")
+    parser.add_argument("--offset", default="-0.0285,0.0067,-0.06", help="recorded point [m]")
+    options = parser.parse_args()
+    real = some_cycles([options.flights])["engage"]
+    how = CompareOptions(offsets_m={"load": [float(x) for x in options.offset.split(",")]})
+    print("| pushed by | stood at, turned by | load | drones |\n|---|---|---|---|")
+    for x, y, z in PUSHES_N:
+        poke = (
+            f"{{kind: poke, when: {{time_s: 2.0}}, duration_s: 0.1, body: load, "
+            f"force_enu_n: [{x}, {y}, 0], moment_enu_n_m: [0, 0, {z}]}}"
+        )
+        overrides = ["system.cables.links=5", f"events=[{poke}]"]
+        if options.imperfections:
+            overrides.append(f"imperfections={options.imperfections}")
+        flown = cut(fly(find_scenario("engage", overrides)), "engage")
+        errors = compare_stage("engage", real, [flown], how).errors
+        load, begin = flown.recording.bodies["load"], flown.cycles[0].start_s
+        row = int(np.searchsorted(load.time_s, begin))
+        place = 1e3 * load.position_enu_m[row, :2]
+        turned = np.degrees(yaw_of(load.orientation_wxyz[row]))
+        drones = [1e3 * e.translational_error_m for b, e in errors.items() if b != "load"]
+        its = errors["load"]
+        print(
+            f"| {x:g}, {y:g} N, {z:g} N m | {place[0]:.0f}, {place[1]:.0f} mm, {turned:.0f} deg | "
+            f"{1e3 * its.translational_error_m:.1f} mm, {its.geodesic_error_deg:.1f} deg | "
+            f"{', '.join(f'{d:.0f}' for d in drones)} mm |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Imperfections of real drones, estimated from their recorded flights."""

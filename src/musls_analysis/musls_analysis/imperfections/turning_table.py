@@ -1,0 +1,63 @@
+"""Mean place of each drone in the turning frame, recorded against simulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_analysis.comparison.compare import StageComparison
+from musls_analysis.comparison.cycles import CutStage
+from musls_analysis.imperfections.turning_frame import drones_of, turning_frame
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Turning:
+    """Places of the drones of one stage in the turning frame: outward, forward, up [m].
+
+    Attributes:
+        stage: Name.
+        drones: Names, in the order of the rows.
+        phase: Phases, (M,).
+        real: Recorded mean cycle, (n, M, 3).
+        sim: Simulated mean cycle, (n, M, 3).
+    """
+
+    stage: str
+    drones: tuple[str, ...]
+    phase: Array
+    real: Array
+    sim: Array
+
+
+def turning(comparison: StageComparison, sim: CutStage) -> Turning:
+    """Look at a comparison from the turning frame.
+
+    Args:
+        comparison: Of one stage.
+        sim: One of its simulated flights, for the set-points.
+    """
+    drones = drones_of(comparison.sim)
+    cycle = sim.cycles[-1]
+    time_s = cycle.start_s + comparison.phase * (cycle.end_s - cycle.start_s)
+    wanted = np.array(
+        [sim.recording.setpoints[drone].held_at(time_s).position_enu_m for drone in drones]
+    )
+    real, flown = (
+        turning_frame(np.array([side[drone].position_enu_m for drone in drones]), wanted)
+        for side in (comparison.real, comparison.sim)
+    )
+    return Turning(comparison.stage, tuple(drones), comparison.phase, real, flown)
+
+
+def turning_rows(found: Turning) -> list[str]:
+    """Rows of a Markdown table: recorded, simulated and their difference [mm]."""
+    lines = []
+    for i, drone in enumerate(found.drones):
+        both = [1e3 * np.nanmean(side[i], axis=0) for side in (found.real, found.sim)]
+        cells = [", ".join(f"{v:.0f}" for v in row) for row in (*both, both[1] - both[0])]
+        lines.append(f"| {found.stage}, {drone.replace('_', ' ')} | {' | '.join(cells)} |")
+    return lines

@@ -1,0 +1,60 @@
+"""`musls fit-drones`: what real drones have that simulated ones have not."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from musls_bringup.cli.options import Overwrite, Settings, path_of
+from musls_bringup.cli.progress import WorkShown
+
+EXAMPLE = "musls fit-drones flights/ --out runs/drones"
+
+
+def run(
+    flights: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FLIGHTS",
+            help="Real recording, or folder with *_circle.csv, *_shm.csv, *_engage.csv or some of "
+            "them; the cycles of several are pooled.",
+        ),
+    ],
+    system: Annotated[str, typer.Option(help="Shipped system or file.")] = "x500_trio_swivel",
+    settings: Settings = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path_of,
+            metavar="DIR",
+            help="Output folder.",
+            show_default="runs/fit-drones_DATE_TIME",
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Identifies the imperfections of real drones: tilts, delay, with 90 % intervals.
+
+    Writes imperfections.yaml, for --set imperfections=FILE of any scenario.
+    """
+    from musls_bringup.fit_drones import fit_drones, some_cycles, summary_of, write_fit
+    from musls_bringup.results import check_folder, default_folder, result_folder
+
+    folder = out or default_folder("fit-drones")
+    check_folder(folder, overwrite=overwrite)
+    words = ["./musls", "fit-drones", *map(str, flights), "--system", system]
+    words += [word for value in settings or () for word in ("--set", value)]
+    real = some_cycles(flights)
+    with WorkShown("flights") as shown:
+
+        def progress(done: int, total: int) -> None:
+            shown.update(f"{done} of {total} simulated", done / total)
+
+        fit = fit_drones(real, [*(settings or ()), f"system={system}"], progress=progress)
+    with result_folder(folder, overwrite=overwrite) as work:
+        write_fit(fit, work, shlex.join(words))
+    print("\n".join(summary_of(fit)))
+    typer.echo(f"results in {folder}: --set imperfections={folder}/imperfections.yaml", err=True)
