@@ -18,6 +18,7 @@ from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.peaks import Peaks
 from musls_analysis.report.report import Flown, write_report
 from musls_analysis.report.summary import summarise
+from musls_bringup.program import program
 from musls_bringup.results import result_folder
 from musls_bringup.scenarios import SCENARIOS
 from musls_bringup.signals import EndAsked, Ending
@@ -235,7 +236,7 @@ def write_results(
             system=scenario.system,
             scenario_text=to_yaml(scenario),
             seed=scenario.seed,
-            command=command or f"./musls fly {out / 'scenario.yaml'}",
+            command=command or f"{program()} fly {out / 'scenario.yaml'}",
             peaks=peaks,
         )
         try:

@@ -41,11 +41,12 @@ def run(
     Writes imperfections.yaml, for --set imperfections=FILE of any scenario.
     """
     from musls_bringup.fit_drones import fit_drones, some_cycles, summary_of, write_fit
+    from musls_bringup.program import program
     from musls_bringup.results import check_folder, default_folder, result_folder
 
     folder = out or default_folder("fit-drones")
     check_folder(folder, overwrite=overwrite)
-    words = ["./musls", "fit-drones", *map(str, flights), "--system", system]
+    words = [program(), "fit-drones", *map(str, flights), "--system", system]
     words += [word for value in settings or () for word in ("--set", value)]
     real = some_cycles(flights)
     with WorkShown("flights") as shown:

@@ -74,6 +74,7 @@ def run(
 ) -> None:
     """Flies the paper's missions several times and compares them with its real flights."""
     from musls_analysis.sweep.execute import available_cores
+    from musls_bringup.program import program
     from musls_bringup.reproduce import TABLE, ReproduceOptions, reproduce, table
     from musls_bringup.results import check_folder, default_folder
 
@@ -81,7 +82,7 @@ def run(
     check_folder(folder, overwrite=overwrite)
     if fit_on and leave_stage_out:
         raise ConfigError("--fit-on, --leave-stage-out: choose one of the two")
-    words = ["./musls", "reproduce", *map(str, flights), "--seeds", str(seeds)]
+    words = [program(), "reproduce", *map(str, flights), "--seeds", str(seeds)]
     fits = [str(flight) for flight in fit_on or ()]
     for option, values in (
         ("--system", system), ("--set", settings), ("--offset", offset), ("--fit-on", fits),

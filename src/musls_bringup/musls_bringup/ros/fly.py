@@ -14,6 +14,7 @@ from typing import Any
 from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.recordings.bag import read_bag
 from musls_bringup.fly import FlyOptions, versions, write_results
+from musls_bringup.program import program
 from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
 from musls_bringup.ros.px4 import check_px4, offboard_of, px4_consoles
@@ -93,7 +94,7 @@ def fly_through_graph(
         recording = read_bag(work / "bag")
         return write_results(
             scenario, work, out, recording, speed, numbers["max_tension_n"], workers, say, ending,
-            command=f"./musls ros fly {out / 'scenario.yaml'}",
+            command=f"{program()} ros fly {out / 'scenario.yaml'}",
         )  # fmt: skip
 
 
