@@ -11,7 +11,7 @@ def test_table(capsys):
     assert run(["check", "delivery"]) == 0
     text = capsys.readouterr().out
     assert "can be flown" in text
-    assert "hardest moment: line" in text
+    assert "hardest moment: waypoints" in text
     assert "drone_1 runs out first: 19." in text
 
 

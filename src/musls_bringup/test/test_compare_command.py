@@ -34,7 +34,8 @@ def test_the_table_is_printed_and_everything_written(capsys, real, sim, tmp_path
     assert status == 0
     rows = [line.split() for line in text.splitlines()]
     (load,) = [row for row in rows if row[:1] == ["load"]]
-    assert float(load[1]) == pytest.approx(50.0, abs=15.0)  # the real one's phase is seen late
+    # Rows at 10 Hz leave the phase of set-points at 5 Hz open by half a row: 0.05 s, some 40 mm.
+    assert float(load[1]) == pytest.approx(60.0, abs=18.0)
     assert [r[:2] for r in rows if r[:1] == ["drone"]] == [["drone", str(i)] for i in (1, 2, 3)]
     assert "body origins as recorded" in text and str(out) in text.replace("\n", "")
     assert sorted(p.name for p in out.iterdir()) == [

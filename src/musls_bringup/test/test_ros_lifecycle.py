@@ -28,8 +28,8 @@ def test_a_process_is_told_when_its_parent_is_killed(tmp_path):
     """SIGKILL of `musls ros fly` cannot be caught: the kernel tells its nodes."""
     child = (
         "import time; from musls_control.parent import end_with_parent\n"
-        "end_with_parent(); print('ready', flush=True)\n"
-        f"try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    open('{tmp_path}/end', 'w')\n"
+        "try:\n    end_with_parent(); print('ready', flush=True); time.sleep(60)\n"
+        f"except KeyboardInterrupt:\n    open('{tmp_path}/end', 'w')\n"
     )
     code = (
         "import os, subprocess, sys, time\n"

@@ -108,6 +108,8 @@ def _unit(value: tuple[float, float, float, float]) -> tuple[float, float, float
     norm = float(np.linalg.norm(value))
     if abs(norm - 1.0) > 1e-3:
         raise ValueError(f"a unit quaternion [w, x, y, z] is needed, this one has norm {norm:.3g}")
+    if abs(norm - 1.0) < 1e-15:
+        return value  # what was written from a unit quaternion comes back as it was
     w, x, y, z = (part / norm for part in value)
     return (w, x, y, z)
 

@@ -20,7 +20,12 @@ STANDARD_GRAVITY_M_S2 = 9.80665
 MAX_GRAVITY_M_S2 = 100.0
 """Four times Jupiter's; no multirotor lifts itself beyond."""
 
-Gravity = Annotated[float, Field(gt=0.0, le=MAX_GRAVITY_M_S2, allow_inf_nan=False), Number]
+MIN_GRAVITY_M_S2 = 1e-6
+"""Less than that of any asteroid; cables have no shape to hang in without it."""
+
+Gravity = Annotated[
+    float, Field(ge=MIN_GRAVITY_M_S2, le=MAX_GRAVITY_M_S2, allow_inf_nan=False), Number
+]
 
 
 def _divides_period(step_s: float | str) -> float | str:

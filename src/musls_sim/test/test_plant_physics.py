@@ -135,7 +135,7 @@ def test_hanging_chain_swings_at_its_frequency():
 @pytest.mark.parametrize("name", system_names(slung=True))
 def test_equilibrium_start_rests_and_shows_the_static_tension(name):
     """After one second of constant rotor speeds nothing has moved by more than 1 mm."""
-    plant, speeds, rest = hovering_plant(load_system(name))
+    plant, speeds, rest = hovering_plant(load_system(name), ground_height_enu_m=None)
     start = plant.state.position_enu_m.copy()
     nodes = [plant.cable_nodes_enu_m(i) for i in range(plant.system.n_drones)]
     advance(plant, speeds)

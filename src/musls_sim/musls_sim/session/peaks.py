@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +25,7 @@ class TensionPeaks:
             n_cables: Number of cables.
         """
         self._now = np.zeros(n_cables)
-        self._kept: list[NDArray[np.float32]] = []
+        self._kept = array("f")
         self._periods = 0
 
     def note(self, peak_n: Array) -> None:
@@ -35,12 +37,13 @@ class TensionPeaks:
         np.maximum(self._now, peak_n, out=self._now)
         self._periods += 1
         if self._periods % PERIODS == 0:
-            self._kept.append(self._now.astype(np.float32))
+            self._kept.extend(self._now.tolist())
             self._now[:] = 0.0
 
     def track(self) -> tuple[Array, Array]:
         """Middle of each interval, (k,) [s], and largest tensions in it, (k, n_cables)."""
-        rows = [*self._kept, self._now] if self._periods % PERIODS else self._kept
-        tension: Array = np.array(rows, np.float64).reshape(len(rows), len(self._now))
-        time_s: Array = (np.arange(len(rows), dtype=np.float64) + 0.5) * PERIODS * CONTROL_PERIOD_S
+        last = self._now if self._periods % PERIODS else np.zeros(0)
+        tension: Array = np.append(self._kept, last).reshape(-1, len(self._now))
+        middle: Array = np.arange(len(tension), dtype=np.float64) + 0.5
+        time_s: Array = middle * PERIODS * CONTROL_PERIOD_S
         return time_s, tension
