@@ -43,7 +43,8 @@ class TensionPeaks:
     def track(self) -> tuple[Array, Array]:
         """Middle of each interval, (k,) [s], and largest tensions in it, (k, n_cables)."""
         last = self._now if self._periods % PERIODS else np.zeros(0)
-        tension: Array = np.append(self._kept, last).reshape(-1, len(self._now))
-        middle: Array = np.arange(len(tension), dtype=np.float64) + 0.5
+        rows = -(-self._periods // PERIODS)
+        tension: Array = np.append(self._kept, last).reshape(rows, len(self._now))
+        middle: Array = np.arange(rows, dtype=np.float64) + 0.5
         time_s: Array = middle * PERIODS * CONTROL_PERIOD_S
         return time_s, tension
