@@ -93,7 +93,7 @@ class Scene:
         able = getattr(self.plant, "changes", None)
         if able is not None and not isinstance(change, able):
             raise ConfigError(
-                f"{type(change).__name__}: physics.engine = gazebo cannot do this; choose "
+                f"{change.what}: physics.engine = gazebo cannot do this; choose "
                 "physics.engine: embedded"
             )
 

@@ -159,7 +159,7 @@ def test_a_delivery_given_up_brings_the_load_down(how):
     ("changes", "words"),
     [
         ({"controller": "payload"}, "is flown by the formation"),
-        ({"cable_model": "elastic", "mission.delivery.pick_up": "hook"}, "AttachHook: the cable"),
+        ({"cable_model": "elastic", "mission.delivery.pick_up": "hook"}, "attach: the cable"),
         ({"mission.kind": "stages"}, "go together"),
         ({"mission.stages": []}, "at least 1 of stages|needs stages"),
         ({"events": [{"kind": "abort", "when": {"stage": "circle"}}]}, "'circle' is not flown"),

@@ -256,7 +256,7 @@ def test_same_events_same_bits():
     [
         ("rigid_links", {"kind": "attach", "cable": 1}, "two hooks on cable 1"),
         ("rigid_links", {"kind": "release", "cable": 9}, "cable 9, but there are 3"),
-        ("rigid_rods", {"kind": "release"}, "ReleaseHook: the cable model 'rigid_rods' cannot"),
+        ("rigid_rods", {"kind": "release"}, "release: the cable model 'rigid_rods' cannot"),
         ("rigid_rods", {"kind": "cable_cut", "cable": 1}, "choose cable_model: rigid_links or"),
     ],
 )

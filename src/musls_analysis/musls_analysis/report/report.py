@@ -165,6 +165,7 @@ def _run_rows(
     shown = (
         ("sim_time_s", "Simulated time", 1.0, "s"),
         ("wall_time_s", "Wall time of the flight", 1.0, "s"),
+        ("compile_s", "of it compiling, once", 1.0, "s"),
         ("real_time_factor", "Real-time factor", 1.0, "×"),
         ("step_size_s", "Physics step", 1000.0, "ms"),
         ("steps", "Steps", 1, ""),

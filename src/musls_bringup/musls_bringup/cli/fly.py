@@ -162,8 +162,10 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
         console.print(_error_table(summary["errors"]))
     margin = summary["thrust_margin"]
     margin = "" if margin is None else f"; thrust margin {margin:.2f}"
+    compile_s = summary.get("compile_s", 0.0)
+    once = f" (and {compile_s:.0f} s of compiling, once)" if compile_s > 0.5 else ""
     console.print(
-        f"{summary['sim_time_s']:.1f} s flown in {summary['wall_time_s']:.2f} s: "
+        f"{summary['sim_time_s']:.1f} s flown in {summary['wall_time_s'] - compile_s:.2f} s{once}: "
         f"[bold]{summary['real_time_factor']:.1f}x real time[/bold] at steps of "
         f"{1e3 * summary['step_size_s']:g} ms{margin}"
     )

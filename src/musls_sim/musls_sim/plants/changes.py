@@ -27,6 +27,7 @@ class RotorEfficiency(Change):
         efficiency: Share of thrust and torque that is left, 0 for a stopped rotor.
     """
 
+    what: ClassVar[str] = "rotor failure"
     cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic", "massless", "rigid_rods")
 
     drone: int
@@ -42,6 +43,7 @@ class LoadMass(Change):
         mass_kg: New mass.
     """
 
+    what: ClassVar[str] = "load_mass"
     cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic")
 
     mass_kg: float
@@ -59,6 +61,7 @@ class CutCable(Change):
         segment: Number of the segment, from 1 at end 1 of the cable (the load).
     """
 
+    what: ClassVar[str] = "cable_cut"
     cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic", "massless")
 
     cable: int
@@ -76,6 +79,7 @@ class ReleaseHook(Change):
         at: "load" or "drone".
     """
 
+    what: ClassVar[str] = "release"
     cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic", "massless")
 
     cable: int
@@ -90,6 +94,7 @@ class AttachHook(Change):
         cable: Number of the cable, from 1.
     """
 
+    what: ClassVar[str] = "attach"
     cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "massless")
 
     cable: int
@@ -101,7 +106,7 @@ def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) ->
     Raises:
         ConfigError: There is no such cable or segment.
     """
-    what = type(change).__name__
+    what = change.what
     if not 1 <= change.cable <= len(system.cables):
         raise ConfigError(
             f"{what}: cable {change.cable}: there are cables 1 to {len(system.cables)}"
@@ -109,7 +114,7 @@ def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) ->
     links = system.cables[change.cable - 1].links
     if isinstance(change, CutCable) and not 1 <= change.segment <= links:
         raise ConfigError(
-            f"cut: segment {change.segment}: cable {change.cable} has segments 1 to {links}"
+            f"{what}: segment {change.segment}: cable {change.cable} has segments 1 to {links}"
         )
 
 
@@ -142,4 +147,4 @@ def refusal(change: Change, cable_model: str) -> str:
     """Why a plant does not make a change, and which one does."""
     able = [model for model in change.cable_models if model != cable_model]
     instead = f"choose cable_model: {' or '.join(able)}" if able else "no cable model can"
-    return f"{type(change).__name__}: the cable model '{cable_model}' cannot do this; {instead}"
+    return f"{change.what}: the cable model '{cable_model}' cannot do this; {instead}"

@@ -201,9 +201,11 @@ class Change:
     """A sudden change of the system itself, such as a motor that fails; see `plants.changes`.
 
     Attributes:
+        what: What it is called in messages.
         cable_models: Names of the cable models that can make it.
     """
 
+    what: ClassVar[str] = "this change"
     cable_models: ClassVar[tuple[str, ...]] = ()
 
 
