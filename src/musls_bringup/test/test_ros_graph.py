@@ -261,7 +261,10 @@ def test_parameters_have_descriptions_and_ranges_that_are_kept(nodes, probe, air
         request = SetParameters.Request(parameters=parameters)
         return probe.call(SetParameters, f"/{node}/set_parameters", request).results[0].successful
 
+    # It has to be gone first: it offers services of the same name until it ends.
     nodes.start(graph.offboard(3, heartbeat_s=2.5), name="bad")
+    assert probe.until(lambda: not nodes.running("bad"))
+    assert "heartbeat_s" in nodes.last_line("bad") and "Traceback" not in nodes.log("bad")
     nodes.start(graph.offboard(3))
     nodes.start(graph.formation(air))
     own = ("use_sim_time", "qos_overrides", "start_type_description_service")
@@ -278,8 +281,6 @@ def test_parameters_have_descriptions_and_ranges_that_are_kept(nodes, probe, air
     assert not change("offboard", heartbeat_s=2.5)
     assert change("formation", goal_speed_m_s=0.1)
     assert not change("formation", goal_speed_m_s=5.0)
-    assert probe.until(lambda: not nodes.running("bad"))
-    assert "heartbeat_s" in nodes.last_line("bad") and "Traceback" not in nodes.log("bad")
 
 
 @pytest.mark.slow
