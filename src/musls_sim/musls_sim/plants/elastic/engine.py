@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
 from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic.broken import Break, broken
 from musls_sim.plants.elastic.drives import Drives
 from musls_sim.plants.elastic.drum_memory import DrumMemory
 from musls_sim.plants.elastic.energy import energies
@@ -33,25 +33,6 @@ Path = Callable[[float, float], Array]
 def _stands(begin_s: float, end_s: float) -> Array:
     """Stands for the path of a body without one; it is never asked."""
     raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Break:
-    """A segment that broke or was cut.
-
-    Attributes:
-        time_s: When.
-        cable: Index of its cable, from 0.
-        segment: Its index from end A, from 0.
-        tension_n: Its tension just before.
-        energy_j: Strain energy that it held, with the bending of the joints at its ends.
-    """
-
-    time_s: float
-    cable: int
-    segment: int
-    tension_n: float
-    energy_j: float
 
 
 class Engine:
@@ -260,16 +241,8 @@ class Engine:
 
     def _note_breaks(self) -> None:
         """Take over what broke in the last period."""
-        t = self.tables
-        rows = np.flatnonzero(t.breaks[:, c.BROKE_AT] >= 0.0)
-        for row in rows[np.argsort(t.breaks[rows, c.BROKE_AT], kind="stable")]:
-            cable = int(np.searchsorted(t.kinds[:, c.FIRST_SEGMENT], row, side="right")) - 1
-            at, tension, energy = t.breaks[row, [c.BROKE_AT, c.BROKE_TENSION, c.BROKE_ENERGY]]
-            segment = int(row - t.kinds[cable, c.FIRST_SEGMENT])
-            time_s = self.time_s + float(at) * self.period_s
-            self.breaks.append(Break(time_s, cable, segment, float(tension), float(energy)))
-        t.breaks[rows, c.BROKE_AT] = -1.0
-        t.parameters[c.FRAGILE] = float(self.can_break)
+        self.breaks += broken(self.tables, self.time_s, self.period_s)
+        self.tables.parameters[c.FRAGILE] = float(self.can_break)
 
     def _advance(self, steps: int, period_s: float | None = None) -> int:
         return int(

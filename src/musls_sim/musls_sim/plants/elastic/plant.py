@@ -124,20 +124,10 @@ class ElasticPlant:
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
             rotor_speed_rad_s = settle(rig, system)
         self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s)
-        t, n = self.engine.tables, system.n_drones
-        self._first_anchor = 1 + n
+        self._first_anchor = first = 1 + system.n_drones
         self._flipped = np.flatnonzero(flipped)
-        self._pushed = [b for b in range(1 + n, len(rig.bodies)) if not rig.bodies[b].prescribed]
-        self.state = PlantState(
-            t.shown[: 1 + n],
-            t.speed,
-            t.force if not len(self._flipped) else t.force.copy(),
-            t.peak,
-            t.shown[1 + n :],
-            np.zeros((len(rig.bodies) - 1 - n, 6)),
-            np.array([cable.length_m for cable in rig.cables]),
-            bool(system.winches or system.wheels),
-        )
+        self._pushed = [b for b in range(first, len(rig.bodies)) if not rig.bodies[b].prescribed]
+        self.state = self._make_state()
         self._breaks = BreakLog()
         self.happened: list[PlantEvent] = self._breaks.happened
         self._reels = Reels(system, self.engine, self.happened)
@@ -147,6 +137,20 @@ class ElasticPlant:
         self._motion: PrescribedMotion | None = None
         self._show()
         self._check_break()
+
+    def _make_state(self) -> PlantState:
+        """The state as it is shown: mostly views of the engine's tables."""
+        t, rig, first = self.engine.tables, self.engine.rig, self._first_anchor
+        return PlantState(
+            t.shown[:first],
+            t.speed,
+            t.force.copy() if len(self._flipped) else t.force,
+            t.peak,
+            t.shown[first:],
+            np.zeros((len(rig.bodies) - first, 6)),
+            np.array([cable.length_m for cable in rig.cables]),
+            bool(self.system.winches or self.system.wheels),
+        )
 
     # -------------------------------------------------------------------------------- the step
 

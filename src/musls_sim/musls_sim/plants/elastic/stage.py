@@ -80,12 +80,7 @@ from musls_sim.plants.elastic.coupling import (
     spread_ends,
 )
 from musls_sim.plants.elastic.leaf import invert_free, invert_touching, move_leaf, prepare_leaf
-from musls_sim.plants.elastic.plain import (
-    add_tail,
-    assemble_plain,
-    finish_plain,
-    move_tail,
-)
+from musls_sim.plants.elastic.plain import add_tail, assemble_plain, finish_plain, move_tail
 from musls_sim.plants.elastic.reel_coupling import add_columns
 from musls_sim.plants.elastic.reeling import add_reels, add_wound, place_reels, reel_error
 from musls_sim.plants.elastic.remainder import (
