@@ -79,7 +79,7 @@ def _snapshots(recording: Recording, ax: Any) -> None:
     lines: list[np.ndarray] = []
     places: dict[str, list[np.ndarray]] = {body: [] for body in recording.bodies}
     for time_s in paths.snapshot_times_s(recording):
-        lines += paths.cables_at(recording, time_s).values()
+        lines += [s for some in paths.cables_at(recording, time_s).values() for s in some]
         for body, at in places.items():
             at.append(paths.position_at(recording, body, time_s))
     if lines:
