@@ -12,7 +12,7 @@ from pydantic import Field
 
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
-from musls_control.payload.actuation import payload_commands
+from musls_control.payload.actuation import PACKED, payload_step
 from musls_control.payload.allocation import shares_of
 from musls_control.payload.gains import (
     LARGEST_LEAD,
@@ -33,6 +33,7 @@ from musls_control.payload.load_law import (
     REACH_Z,
 )
 from musls_control.payload.model import PayloadModel, swing_1_s2, tilt_1_s2, yaw_stiffness_1_s2
+from musls_control.payload.packed import pack
 from musls_control.payload.rods import Structure, rod_commands
 from musls_control.payload.spread import null_space_of, places_of
 from musls_control.reference import LoadReference
@@ -206,31 +207,40 @@ class PayloadController(Controller):
         )
         share_n = model.mass_kg * gravity / n
         least = 0.1 * share_n if given.least_tension_n is None else given.least_tension_n
-        self._cables = model.cables(self.gains, least)
-        self.shares = shares_of(model.attachments_m, preferred)
-        self._null, self._places = np.zeros((3 * n, 0)), np.zeros((0, 4))
+        null, places = np.zeros((3 * n, 0)), np.zeros((0, 4))
         if given.allocation is Allocation.QP and n > 1:
-            self._null = null_space_of(model.attachments_m)
+            null = null_space_of(model.attachments_m)
             self._apart_m = (
                 _APART * 2.0 * max(map(tip_radius_m, system.drones))
                 if given.apart_m is None
                 else given.apart_m
             )
-            self._places = places_of(*model.reach_m(setup), self._apart_m)
-        self._room = np.zeros((len(self._places), 3 * n + self._null.shape[1] + 1))
+            places = places_of(*model.reach_m(setup), self._apart_m)
         self._least_n = least
-        self._inertias = np.stack([model.inertia_kg_m2, np.linalg.inv(model.inertia_kg_m2)])
-        self._table = _table(given, setup, model.mass_kg)
-        self._ahead = np.zeros(6)
-        self._ahead[:3] = _AHEAD[given.feed_forward]
+        ahead = np.zeros(6)
+        ahead[:3] = _AHEAD[given.feed_forward]
         if not direct:
             smoothing_s = attitude_lag_s(system, gravity, direct) / LEAD
-            self._ahead[3] = setup.period_s / (smoothing_s + setup.period_s)
-            self._ahead[4:] = LEAD - 1.0, LARGEST_LEAD
-        self._integral = np.zeros(6)
-        self._memory = np.zeros((MEMORY_ROWS, n, 3))
-        self._yaws_rad = setup.formation.azimuths_rad(n) + np.pi
-        self._commands = np.zeros((n, 7))
+            ahead[3] = setup.period_s / (smoothing_s + setup.period_s)
+            ahead[4:] = LEAD - 1.0, LARGEST_LEAD
+        arrays = {
+            "table": _table(given, setup, model.mass_kg),
+            "inertias": np.stack([model.inertia_kg_m2, np.linalg.inv(model.inertia_kg_m2)]),
+            "gains": self.gains.load,
+            "cables": model.cables(self.gains, least),
+            "shares": shares_of(model.attachments_m, preferred),
+            "null": null,
+            "places": places,
+            "room": np.zeros((len(places), 3 * n + null.shape[1] + 1)),
+            "ahead": ahead,
+            "integral": np.zeros(6),
+            "memory": np.zeros((MEMORY_ROWS, n, 3)),
+            "yaws": setup.formation.azimuths_rad(n) + np.pi,
+            "commands": np.zeros((n, 7)),
+        }
+        self._x, self._layout, views = pack({name: arrays[name] for name in PACKED})
+        self.shares, self._integral = views["shares"], views["integral"]
+        self._memory, self._commands = views["memory"], views["commands"]
         self.happened: list[tuple[str, str]] = []
         self._gave_up = False
         self._level = LoadReference(np.zeros((5, 4))).tilt
@@ -257,23 +267,7 @@ class PayloadController(Controller):
         wanted = reference.derivatives
         if reference.tilt is not self._level:
             wanted = np.hstack([wanted, reference.tilt])
-        kept = payload_commands(
-            estimate.data,
-            wanted,
-            self._table,
-            self._inertias,
-            self.gains.load,
-            self._cables,
-            self.shares,
-            self._null,
-            self._places,
-            self._room,
-            self._ahead,
-            self._integral,
-            self._memory,
-            self._yaws_rad,
-            self._commands,
-        )
+        kept = payload_step(estimate.data, wanted, self._x, self._layout)
         if not kept and not self._gave_up:
             self._gave_up = True
             self.happened.append(

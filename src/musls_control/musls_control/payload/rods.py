@@ -56,7 +56,7 @@ from musls_description.compiled import compiled
 from musls_description.compiled_rotations import body_axes_in_world
 from musls_description.drone import Drone
 from musls_description.rotations import matrix_to_body
-from musls_description.system import SlungLoadSystem
+from musls_description.system import Load, SlungLoadSystem
 
 Array = NDArray[np.float64]
 
@@ -91,7 +91,7 @@ class Structure:
         """Measure where the drones sit, and add everything up (eq. 24, with all terms)."""
         turn = matrix_to_body(estimate.orientation_wxyz)  # world to body
         place = (estimate.position_enu_m - estimate.position_enu_m[0]) @ turn[0].T
-        parts = (system.load, *system.drones)
+        parts: list[Load | Drone] = [system.load, *system.drones]
         mass = np.array([part.mass_kg for part in parts])
         place = place - mass @ place / mass.sum()
         inertia, columns, ease = np.zeros((3, 3)), [], []
