@@ -108,7 +108,17 @@ def _with_progress(plan: Plan, store: Store, how: How) -> Tally:
             if tally.last.get("status") == "failed":
                 shown.note(f"failed {tally.last['id']}: {tally.last['reason']}")
 
-        return run_sweep(plan, store, how, watch)
+        tally = run_sweep(plan, store, how, watch)
+        made = tally.total - tally.before
+        if how.scheduler is None and made:
+            elapsed_s = perf_counter() - begin
+            share = tally.in_runs_s / (min(how.workers, made) * elapsed_s)
+            cpu = tally.cpu_s / max(tally.in_runs_s, 1e-9)
+            shown.note(
+                f"{made} runs in {elapsed_s:.0f} s; the workers spent {100 * share:.0f} % of their "
+                f"time in runs, and had a processor for {100 * cpu:.0f} % of that"
+            )
+        return tally
 
 
 def _eta(tally: Tally, elapsed_s: float) -> str:
