@@ -353,7 +353,7 @@ def to_data(value: Any) -> Any:
 _SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-class _Dumper(_SafeDumper):  # type: ignore[misc]
+class _Dumper(_SafeDumper):
     pass
 
 
