@@ -35,12 +35,16 @@ def run(
         typer.Option(
             min=1,
             max=MOST_PROCESSES,
-            help="Processes.",
+            help="Number of worker processes.",
             show_default="the sweep's, else one per core",
         ),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(metavar="tcp://HOST:PORT", help="Run on a Dask cluster instead.")
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:PORT",
+            help="Use the Dask cluster with this address instead of processes of this machine.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -52,13 +56,16 @@ def run(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue in an older folder; keeps finished runs.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue an earlier sweep in its folder; finished runs are kept."
+        ),
     ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="With --resume: make failed runs again.")
     ] = False,
 ) -> int:
-    """Runs a parameter study; failed runs are recorded and end it with exit code 1."""
+    """Runs a parameter study. Runs that fail are recorded; the exit code is then 1."""
     if scheduler is not None and workers is not None:
         raise ConfigError("--workers and --scheduler exclude each other")
     from musls_analysis.sweep.execute import available_cores
