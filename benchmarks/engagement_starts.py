@@ -17,8 +17,8 @@ import numpy as np
 from musls_analysis.comparison.compare import CompareOptions, compare_stage
 from musls_analysis.comparison.cycles import cut
 from musls_bringup.api import fly
-from musls_bringup.fit_drones import some_cycles
 from musls_bringup.fly import find_scenario
+from musls_bringup.recorded_flights import some_cycles
 from musls_description.rotations import yaw_of
 
 PUSHES_N = [(0.0, 0.0, 0.0), (40.0, 0.0, 0.0), (-40.0, 0.0, 0.0), (0.0, 40.0, 0.0),
