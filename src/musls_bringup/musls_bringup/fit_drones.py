@@ -107,7 +107,7 @@ def fit_drones(
     """
     gains = _gains(overrides)
     n = len(find_scenario(SCENARIO, list(overrides)).system.drones)
-    flown = missions(real, overrides)
+    flown = missions(real, overrides, whole=ideal is not None)
     total = FLIGHTS * len(flown)
     done = 0
 
@@ -144,9 +144,9 @@ def said_of(mission: Mission) -> list[str]:
     """What a mission took from the recordings, and what is doubtful about these."""
     cuts = [cut for cuts in mission.real.values() for cut in cuts]
     lines = [*mission.notes, *(line for cut in cuts for line in cut.warnings)]
-    if mission.overrides:
+    if mission.taken:
         source = cuts[0].recording.source
-        lines.append(f"{source}: flown with {', '.join(mission.overrides)}, as it was recorded")
+        lines.append(f"{source}: flown with {', '.join(mission.taken)}, as it was recorded")
     return lines
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,13 @@ from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_bringup.fly import find_scenario
 from musls_description.errors import ConfigError
 from musls_description.rotations import yaw_of
+from musls_description.schema import to_data
+from musls_sim.scenario import Scenario
 
 Array = NDArray[np.float64]
 
 SCENARIO = "paper"
+STAGES = "mission.stages="
 PLACE_M = 0.05
 """Places of drones in the formation that differ by less are taken for the same."""
 LARGEST_LAG_RAD = 1.0
@@ -38,6 +42,7 @@ MOST_ORDERED = 7
 """Drones whose order is looked for; of more there are too many orders."""
 
 Real = dict[str, list[CutStage]]
+_Track = TypeVar("_Track")
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,11 @@ class Mission:
     real: Mapping[str, Sequence[CutStage]]
     notes: tuple[str, ...] = ()
 
+    @property
+    def taken(self) -> list[str]:
+        """What was taken from the recordings, without which stages they have."""
+        return [text for text in self.overrides if not text.startswith(STAGES)]
+
 
 def some_cycles(places: Sequence[Path]) -> Real:
     """Real cycles by stage of several flights, of whatever stages they have.
@@ -69,7 +79,8 @@ def some_cycles(places: Sequence[Path]) -> Real:
     """
     found: Real = {}
     for place in places:
-        cuts, why = [], []
+        cuts: list[CutStage] = []
+        why: list[str] = []
         for stage, its in _stages_of(place, why):
             cuts.append(its)
             found.setdefault(stage, []).append(its)
@@ -102,12 +113,15 @@ def _stages_of(place: Path, why: list[str]) -> Iterator[tuple[str, CutStage]]:
                 why.append(str(error))
 
 
-def missions(real: Mapping[str, Sequence[CutStage]], overrides: Sequence[str]) -> list[Mission]:
+def missions(
+    real: Mapping[str, Sequence[CutStage]], overrides: Sequence[str], *, whole: bool = False
+) -> list[Mission]:
     """Sort recorded cycles by what was flown.
 
     Args:
         real: Cycles by stage, of one or more flights.
         overrides: `key=value` for the scenario; stages given here are not changed.
+        whole: Fly all stages of the scenario, recorded or not.
 
     Returns:
         One mission, or several where flights differ. What agrees with the scenario as well as
@@ -121,19 +135,21 @@ def missions(real: Mapping[str, Sequence[CutStage]], overrides: Sequence[str]) -
     n = len(scenario.system.drones)
     offsets = scenario.formation.offsets_m(n)
     groups: dict[tuple[str, ...], dict[str, list[CutStage]]] = {}
+    stages = scenario.mission.stages
+    kept = stages if given or whole else tuple(its for its in stages if its.kind in real)
+    first = [f"{STAGES}{json.dumps(to_data(kept))}"] if kept and len(kept) < len(stages) else []
+    kinds = [its.kind for its in (kept or stages)]
     by_stage: dict[str, dict[tuple[str, ...], list[CutStage]]] = {}
     notes: list[str] = []
     for stage, cuts in real.items():
         for one in cuts:
             numbered, found = _in_places(_numbered(one, n), offsets)
             notes += found
-            keys = [
-                *_stage_keys(stage, numbered, scenario, given),
-                *_formation_key(numbered, offsets),
-            ]
+            keys = [] if given else _stage_keys(stage, numbered, scenario, kinds)
+            keys += _formation_key(numbered, offsets)
             by_stage.setdefault(stage, {}).setdefault(tuple(keys), []).append(numbered)
     for k in range(max((len(v) for v in by_stage.values()), default=0)):
-        own: list[str] = []
+        own = list(first)
         cycles: dict[str, list[CutStage]] = {}
         for stage, variants in by_stage.items():
             if k < len(variants):
@@ -152,7 +168,7 @@ def one_mission(real: Mapping[str, Sequence[CutStage]], overrides: Sequence[str]
     found = missions(real, overrides)
     if len(found) > 1:
         which = "; ".join(
-            f"{_source(mission)} ({', '.join(mission.overrides) or 'as in the paper'})"
+            f"{_source(mission)} ({', '.join(mission.taken) or 'as in the paper'})"
             for mission in found
         )
         raise ConfigError(
@@ -166,20 +182,18 @@ def _source(mission: Mission) -> str:
     return next(cuts[0].recording.source for cuts in mission.real.values())
 
 
-def _stage_keys(stage: str, one: CutStage, scenario: object, given: bool) -> list[str]:
+def _stage_keys(stage: str, one: CutStage, scenario: Scenario, kinds: Sequence[str]) -> list[str]:
     """Overrides of the stage's fields and of the rate of the set-points."""
-    mission = scenario.mission  # type: ignore[attr-defined]
-    index = next((k for k, its in enumerate(mission.stages) if its.kind == stage), None)
-    if given or index is None:
+    if stage not in kinds:
         return []
-    its = mission.stages[index]
+    its = next(its for its in scenario.mission.stages if its.kind == stage)
     keys = [
-        f"mission.stages.{index}.{name}={json.dumps(found.value)}"
+        f"mission.stages.{kinds.index(stage)}.{name}={json.dumps(found.value)}"
         for name, found in motion_of(stage, one).items()
         if found.differs(getattr(its, name))
     ]
     rate = update_rate(one)
-    if rate is not None and rate.differs(mission.setpoint_rate_hz):
+    if rate is not None and rate.differs(scenario.mission.setpoint_rate_hz):
         keys.append(f"mission.setpoint_rate_hz={rate.value}")
     return keys
 
@@ -219,7 +233,12 @@ def _in_places(one: CutStage, offsets: Array) -> tuple[CutStage, list[str]]:
                 f"recorded {old} as {new}" for old, new in names.items() if old != new
             )
             notes.append(f"{recording.source}: drones are numbered by their places: {pairs}")
-    return replace(one, recording=replace(recording, **renamed)), notes
+    recording = replace(
+        recording,
+        bodies=renamed.get("bodies", recording.bodies),
+        setpoints=renamed.get("setpoints", recording.setpoints),
+    )
+    return replace(one, recording=recording), notes
 
 
 def _places(one: CutStage, tracks: Mapping[str, PoseTrack], n: int) -> Array | None:
@@ -272,12 +291,9 @@ def _formation_key(one: CutStage, offsets: Array) -> list[str]:
 
 
 def _renamed(recording: Recording, names: Mapping[str, str]) -> Recording:
-    """A recording with other names of its drones."""
-    parts = ("bodies", "setpoints", "rotors", "twists", "batteries")
-    return replace(
-        recording,
-        **{
-            part: {names.get(body, body): track for body, track in getattr(recording, part).items()}
-            for part in parts
-        },
-    )
+    """A recording with other names of its drones, poses and set-points."""
+
+    def under(tracks: Mapping[str, _Track]) -> dict[str, _Track]:
+        return {names.get(body, body): track for body, track in tracks.items()}
+
+    return replace(recording, bodies=under(recording.bodies), setpoints=under(recording.setpoints))

@@ -342,7 +342,7 @@ def _footnote(columns: Sequence[Column], options: ReproduceOptions) -> str:
 
 def _about(columns: Sequence[Column]) -> list[str]:
     """What is doubtful about the recordings, and what was taken from them."""
-    lines = []
+    lines: list[str] = []
     for column in columns:
         lines += column.notes
         lines += [line for c in column.comparisons.values() for line in c.warnings]

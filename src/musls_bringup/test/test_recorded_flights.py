@@ -33,11 +33,13 @@ def log_of(path, kind, order=(0, 1, 2), **fields):
 
 def test_another_circle_is_flown_as_it_was_recorded(tmp_path):
     log = log_of(tmp_path / "a.log", "circle", radius_m=1.0, speed_m_s=0.25)
-    keys = dict(text.split("=") for text in one_mission(some_cycles([log]), []).overrides)
+    mission = one_mission(some_cycles([log]), [])
+    keys = dict(text.split("=") for text in mission.taken)
     assert set(keys) == {"mission.stages.0.radius_m", "mission.stages.0.speed_m_s"}
     assert float(keys["mission.stages.0.radius_m"]) == pytest.approx(1.0, abs=0.003)
     assert float(keys["mission.stages.0.speed_m_s"]) == pytest.approx(0.25, rel=0.003)
-    scenario = find_scenario("paper", [f"{k}={v}" for k, v in keys.items()])
+    scenario = find_scenario("paper", list(mission.overrides))
+    assert [stage.kind for stage in scenario.mission.stages] == ["circle"]
     assert scenario.mission.stages[0].period_s == pytest.approx(2.0 * np.pi / 0.25, rel=0.003)
 
 
@@ -51,7 +53,7 @@ def test_drones_in_another_order_are_numbered_by_their_places(tmp_path):
     """Drone 1 was logged in the third place, drone 2 in the first, drone 3 in the second."""
     plain = one_mission(some_cycles([log_of(tmp_path / "a.log", "shm")]), [])
     mixed = one_mission(some_cycles([log_of(tmp_path / "b.log", "shm", order=(2, 0, 1))]), [])
-    assert plain.overrides == mixed.overrides == () and not plain.notes
+    assert plain.taken == mixed.taken == [] and not plain.notes
     for body, track in plain.real["shm"][0].recording.bodies.items():
         found = mixed.real["shm"][0].recording.bodies[body]
         np.testing.assert_allclose(found.position_enu_m, track.position_enu_m)
@@ -75,7 +77,7 @@ def test_another_formation_is_taken_from_the_drones_set_points(tmp_path):
         if len(fields) == 95:
             fields[37] = f"{float(fields[37]) + 0.2:.6g}"  # drone 1's set-point, higher
     write_lines(log, [" ".join(fields) for fields in lines])
-    (key,) = one_mission(some_cycles([log]), []).overrides
+    (key,) = one_mission(some_cycles([log]), []).taken
     places = json.loads(key.removeprefix("formation.places_m="))
     np.testing.assert_allclose(places[0], [1.0, 0.0, 2.5], atol=0.03)
 
@@ -104,7 +106,7 @@ def test_other_numbers_of_drones_are_named(tmp_path):
 
 @pytest.mark.slow
 def test_what_two_flights_teach_predicts_a_third_of_another_radius(tmp_path):
-    """Pooled: the paper's circle and a smaller, faster one; predicted: a third, other seed."""
+    """Circles of three sizes and periods; the fit sees two."""
     put = Imperfections(
         setpoint_delay_s=0.06,
         drones=(
@@ -114,7 +116,7 @@ def test_what_two_flights_teach_predicts_a_third_of_another_radius(tmp_path):
         ),
     )
     short = ["system=x500_trio_swivel", "system.cables.links=5"]
-    circles = [(1.5, 0.3), (1.1, 0.25), (1.2, 0.3)]
+    circles = [(1.2, 0.3), (0.9, 0.25), (1.0, 0.3)]
     for k, (radius, speed) in enumerate(circles):
         circle = f"{{kind: circle, radius_m: {radius}, speed_m_s: {speed}, repetitions: 2}}"
         scenario = [f"seed={k + 3}", *short, f"mission.stages=[{circle}]", faults_override(put)]
