@@ -259,7 +259,7 @@ def _column(
         spread[stage] = {
             body: (_extreme(min, single, body), _extreme(max, single, body)) for body in single[0]
         }
-        intervals[stage] = error_intervals(real_cuts, cuts, how)
+        intervals[stage] = error_intervals(real_cuts, cuts, how, comparisons[stage].errors)
         seen_turning.append(turning(comparisons[stage], cuts[0]))
     return Column(
         variant.name, comparisons, spread, intervals, seen_turning, said_of(variant.mission)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_analysis.comparison.compare import CompareOptions
+from musls_analysis.comparison.compare import BodyErrors, CompareOptions
 from musls_analysis.comparison.cycles import CutStage, of_one_length
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.comparison.mean_cycle import Slices, phases, slices
@@ -26,6 +26,7 @@ def error_intervals(
     reals: Sequence[CutStage],
     sims: Sequence[CutStage],
     options: CompareOptions,
+    about: Mapping[str, BodyErrors] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> dict[str, Ends]:
@@ -35,6 +36,8 @@ def error_intervals(
         reals: Real recordings, cut; their cycles are drawn.
         sims: Simulated flights, cut; whole flights are drawn.
         options: As for the comparison.
+        about: Errors of all cycles on the comparison's own, finer phases: the ends are moved by
+            what the phases make.
         draws: Draws.
         seed: Of the draws.
 
@@ -63,6 +66,11 @@ def error_intervals(
         offset = options.offsets_m.get(body, (0.0, 0.0, 0.0))
         sim = slices(sims, body, phase, options.gap_limit_s, offset)
         errors = np.array([_errors(real, sim, *which) for which in drawn])
+        if about is not None:
+            whole = _errors(real, sim, np.arange(n), np.arange(len(flight)))
+            its = about[body]
+            exact = (1e3 * its.translational_error_m, its.geodesic_error_deg)
+            errors = np.maximum(errors + np.subtract(exact, whole), 0.0)
         low, high = np.nanpercentile(errors, MIDDLE, axis=0).tolist()
         found[body] = ((low[0], low[1]), (high[0], high[1]))
     return found
