@@ -25,8 +25,8 @@ _Flights = Annotated[
     list[Path],
     typer.Argument(
         metavar="FLIGHTS",
-        help="Real recording, or folder with *_circle.csv, *_shm.csv and *_engage.csv; the cycles "
-        "of several are pooled.",
+        help="Real recording, or folder with *_circle.csv, *_shm.csv, *_engage.csv or some of "
+        "them; the cycles of several are pooled.",
     ),
 ]
 _Systems = Annotated[
