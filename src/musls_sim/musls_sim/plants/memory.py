@@ -42,10 +42,10 @@ class BorrowedArray(types.Array):  # type: ignore[misc, unused-ignore]
         name: str | None = None,
         aligned: bool = True,
     ) -> None:
-        super().__init__(dtype, ndim, layout, readonly, name, aligned)
+        super().__init__(dtype, ndim, layout, readonly, name, aligned)  # type: ignore[call-overload, unused-ignore]
         self.name = f"Borrowed{self.name}"
 
-    def copy(
+    def copy(  # type: ignore[override, unused-ignore]
         self,
         dtype: Any = None,
         ndim: int | None = None,

@@ -317,6 +317,12 @@ class ElasticPlant:
         """See `interface.Hooked`: the last segment counts as hanging straight down."""
         return hooks.hook_miss(self.engine, cable, cable in self._flipped)
 
+    def winch_input(self, winch: int) -> str:
+        """Which input a winch (from 0) takes, see `winch_event.Winched`."""
+        if self.system.winches[winch].kind == "feed":
+            return "feed_m_s"
+        return "speed_rad_s" if self.engine.by_rate[winch] else "torque_n_m"
+
     def _change_load(self, mass_kg: float) -> None:
         """Give the load another mass; velocities stay, energy is counted anew."""
         row = self.engine.tables.bodies[0]
