@@ -34,6 +34,7 @@ NODES = sorted(SOURCE.glob("*/*/nodes/*.py"))
 SHARED = (
     "stepped_node",
     "poses",
+    "joint_states",
     "polling",
     "px4_outputs",
     "real_px4",

@@ -20,7 +20,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 from musls_control.graph_control import STEP_S, GraphControl, takes_part
 from musls_control.mission import FlightPlan
 from musls_control.mission_file import MissionFile, read_mission_file
-from musls_control.nodes.poses import NEWEST, place_and_yaw, time_of
+from musls_control.nodes.poses import NEWEST, place_and_yaw, time_of, turn_to
 from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp, steady_clock
 from musls_control.plan_player import (
     FormationSetpoint,
@@ -261,7 +261,7 @@ class FormationNode(SteppedNode):
             place, move = Transform(), Twist()
             t, q, v = place.translation, place.rotation, move.linear
             t.x, t.y, t.z = position.tolist()
-            q.w, q.z = float(np.cos(yaw / 2.0)), float(np.sin(yaw / 2.0))
+            turn_to(q, yaw)
             v.x, v.y, v.z = velocity.tolist()
             point.transforms.append(place)
             point.velocities.append(move)
@@ -294,7 +294,7 @@ class FormationNode(SteppedNode):
         stamp(message.header.stamp, time_s)
         p, q = message.pose.position, message.pose.orientation
         p.x, p.y, p.z, _ = pose
-        q.w, q.z = float(np.cos(yaw / 2.0)), float(np.sin(yaw / 2.0))
+        turn_to(q, yaw)
         self._setpoints[body].publish(message)
 
     def _enter(self, stage: str) -> None:

@@ -32,6 +32,7 @@ from musls_control.nodes.stepped_node import (
 from musls_control.offboard.topics import px4_topic, target_system
 from musls_description.errors import ConfigError
 from musls_sim.nodes.event_services import EventServices
+from musls_sim.nodes.joint_states import JointStates
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.nodes.px4_outputs import Px4Outputs
 from musls_sim.plants.interface import bare_dart_step_us
@@ -84,7 +85,7 @@ class EmbeddedSim(DescribedNode):
         self._shapes = StateMessages(system, shapes=True)
         self._pub = {
             topic: self.create_publisher(message_class(kind), topic, _writer(topic))
-            for topic, kind in [*self._state.topics, *self._shapes.topics]
+            for topic, kind in dict([*self._state.topics, *self._shapes.topics]).items()
         }
         self._poller = Poller(self)
         self.session: Session
@@ -99,6 +100,7 @@ class EmbeddedSim(DescribedNode):
             ]
         self.session.observe_with(EventPublisher(self))
         self._events = EventServices(self, self.session, self._poller)
+        self._joints = JointStates(self, self.session.plant)
         self._window = 0
         self._warned: set[str] = set()
         self._next_graph_check_s = 0.0
@@ -199,6 +201,7 @@ class EmbeddedSim(DescribedNode):
         for topic, data in messages:
             if self._pub[topic].get_subscription_count():
                 self._pub[topic].publish(data)
+        self._joints.publish(time_s)
         time_us = microseconds(time_s)
         for drone in self._drones:
             drone.publish(time_us)
