@@ -114,6 +114,7 @@ def test_rviz_is_started_with_a_layout_or_refused_before_anything_is_made(tmp_pa
         ({"record": "yes"}, "record:=yes: must be true or false"),
         ({"scenario": "circel"}, "circle"),
         ({"out": str(SOURCE)}, "exists"),
+        ({"params": "none.yaml"}, r"params:=none\.yaml: no such file"),
     ],
 )
 def test_wrong_arguments_are_named(tmp_path, changed, text):

@@ -78,6 +78,7 @@ def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
         truth(name, given[name]) for name in ("record", "realtime", "autostart", "rviz")
     )
     check_rviz(rviz)
+    check_params(given["params"])
     scenario = find_scenario(given["scenario"], [])
     model = robot_model_of(given["robot_model"], scenario, given["sim"])
     if given["sim"] == "embedded":
@@ -126,6 +127,16 @@ def check_rviz(wanted: bool) -> None:
     """
     if wanted and not is_installed("rviz2") and shutil.which("rviz2") is None:
         raise ConfigError("rviz:=true: rviz2 is not installed (apt install ros-jazzy-rviz2)")
+
+
+def check_params(file: str) -> None:
+    """See that a parameter file that is named is there: launch would only warn.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    if file and not Path(file).is_file():
+        raise ConfigError(f"params:={file}: no such file")
 
 
 def is_installed(program: str) -> bool:
