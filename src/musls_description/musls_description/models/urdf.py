@@ -77,7 +77,7 @@ def joint_coordinates(tree: Tree) -> dict[str, int]:
 
     Bodies that have come loose hang on no joint and are left out.
     """
-    found = {}
+    found: dict[str, int] = {}
     for body, first in zip(tree.bodies, tree.first_coordinate.tolist(), strict=True):
         name = f"{body.name}/hook" if body.name.startswith("drone") else body.name
         found |= {f"{name}/{axis}": first + k for k, axis in enumerate(body.axes)}
