@@ -1,10 +1,12 @@
 """Flights are cut where the set-point says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from made_up_recordings import flight
+from made_up_recordings import flight, poses
 
-from musls_analysis.comparison.cycles import Cycle, cut, cut_at, stage_windows
+from musls_analysis.comparison.cycles import Cycle, cut, cut_alike, cut_at, stage_windows
 from musls_analysis.comparison.setpoint_phase import circle_phase, oscillation_phase
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_control.trajectories import Circle, Engage, Shm
@@ -144,10 +146,49 @@ def test_set_points_that_do_something_else_are_an_error(kind, stage, message):
         cut(recording, stage)
 
 
-def test_without_set_points_the_times_must_be_given():
-    recording = Recording(flight("shm").bodies, stages=flight("shm").stages, source="tf")
-    with pytest.raises(ConfigError, match="tf: no set-points of the load to cut 'shm' by"):
-        cut(recording, "shm")
+def poses_only(kind, repetitions, still_s=12.0):
+    """A whole flight as TF has it: take-off, hover, the stage, hover, landing; nothing is named."""
+    trajectory = {"circle": Circle, "shm": Shm, "engage": Engage}[kind](repetitions=repetitions)
+    end_s = trajectory.duration_s
+    t = np.arange(-still_s, end_s + still_s, 0.1)
+    pose = trajectory.pose(np.clip(t, 0.0, end_s))
+    climb_s = np.minimum(t + still_s, end_s + still_s - t)
+    pose[:, 2] += np.where(climb_s < 4.0, 0.5 * (climb_s - 4.0), 0.0)
+    return Recording(
+        poses(pose, t + 40.0), source="tf", stages=(Stage("flight", 28.0, t[-1] + 40),)
+    )
+
+
+@pytest.mark.parametrize("kind", ["circle", "shm"])
+def test_without_set_points_and_stages_the_motion_tells_cycles_and_phase(kind):
+    found = cut(poses_only(kind, 3), kind)
+    assert found.by_motion and found.periodic
+    assert found.period_s == pytest.approx(PERIODS_S[kind], rel=5e-3)
+    phase = np.array([(c.start_s - 40.0) / PERIODS_S[kind] for c in found.cycles])
+    assert 2 <= len(phase) <= 3 and phase == pytest.approx(np.round(phase), abs=0.02)
+
+
+def test_without_set_points_engagements_are_from_half_the_rise_to_half_the_descent():
+    found = cut(poses_only("engage", 2), "engage")
+    step_s = Engage().turn_s + Engage().rest_s
+    starts = 40.0 + step_s + Engage().period_s * np.arange(2)
+    assert [c.start_s for c in found.cycles] == pytest.approx(starts, abs=0.11)
+    assert ENGAGE_S - 0.2 < found.period_s < ENGAGE_S + Engage().lower_s
+
+
+@pytest.mark.parametrize(("kind", "stage"), [("circle", "shm"), ("shm", "circle")])
+def test_without_set_points_another_motion_is_an_error(kind, stage):
+    with pytest.raises(ConfigError, match=f"tf: no set-points .* nothing like '{stage}'"):
+        cut(poses_only(kind, 2), stage)
+
+
+def test_flights_are_cut_alike_where_one_has_no_set_points():
+    """Drones late by 0.5 s: cut by set-points one of both would be shifted by that."""
+    late, bare = flight("shm", 4, delay_s=0.5), replace(flight("shm", 4), setpoints={})
+    cuts = cut_alike([bare, late], "shm")
+    starts = [cuts[k].cycles[0].start_s - (0.0, 0.5)[k] for k in (0, 1)]
+    off = (starts[1] - starts[0] + 1.0) % PERIODS_S["shm"] - 1.0
+    assert all(c.by_motion for c in cuts) and off == pytest.approx(0.0, abs=0.02)
 
 
 @pytest.mark.parametrize("rate", [0.3, 2.0, 7.0])

@@ -150,6 +150,7 @@ with store.opened("name: study"):
 """
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_and_resumed_loses_and_repeats_nothing(study, tmp_path):
     plan, store, made = study([SLOW], "repetitions: 12\n")
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])

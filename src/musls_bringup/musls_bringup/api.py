@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from musls_analysis.comparison.compare import CompareOptions, StageComparison, compare_stage
-from musls_analysis.comparison.cycles import cut
+from musls_analysis.comparison.cycles import cut_alike
 from musls_analysis.recordings.memory import recording_from
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import Recording
@@ -151,8 +151,9 @@ def compare(
         sims = [sims]
     read, flown = _recording(real), [_recording(sim) for sim in sims]
     return [
-        compare_stage(stage, cut(read, stage, 0), [cut(sim, stage, 0) for sim in flown], options)
+        compare_stage(stage, cuts[0], cuts[1:], options)
         for stage in ([stages] if isinstance(stages, str) else stages)
+        for cuts in [cut_alike([read, *flown], stage)]
     ]
 
 

@@ -54,7 +54,8 @@ def test_the_compared_points_are_stated(capsys, real, sim, tmp_path):
     assert status == 0
     assert "in the simulation load at (0, 0, -0.05) m in its frame" in text
     assert "roll, pitch, yaw one by one" in text
-    (load,) = [line.split() for line in text.splitlines() if line.startswith("load")]
+    (load,) = [line.split() for line in text.splitlines() if line.startswith("load ")]
+    assert "load: offset 0,0,-0.05 m assumed" in text and "without it" in text
     assert float(load[3]) < 10.0  # the shift is taken out, and with it the lag
 
 
@@ -98,8 +99,22 @@ def test_a_bag_of_tf_with_given_cycles(capsys, sim, tmp_path):
     assert status == 2 and "name it with --frames load=FRAME" in err
     status, text, _ = run(capsys, *args, "--frames", "load=box,drone_1=drone1")
     assert status == 0
-    (load,) = [line.split() for line in text.splitlines() if line.startswith("load")]
+    (load,) = [line.split() for line in text.splitlines() if line.startswith("load ")]
     assert float(load[1]) == pytest.approx(50.0, abs=1.0)
+
+
+def test_a_bag_of_tf_alone_needs_no_times(capsys, sim, tmp_path):
+    """No set-points, no stages: cycles come from the drones' motion, in both recordings."""
+    bag = write_bag(tmp_path / "bag", tf_messages(flight("shm", start_s=90.0), FRAMES))
+    status, text, _ = run(capsys, bag, sim, "--stage", "shm", "--out", tmp_path / "r")
+    assert status == 0 and "cycles found in the motion of the drones" in text
+    (load,) = [line.split() for line in text.splitlines() if line.startswith("load ")]
+    assert float(load[1]) == pytest.approx(50.0, abs=3.0)
+    # The simulation was moved up by 50 mm: a point 50 mm lower fits, and the table says so.
+    (offset,) = [line for line in text.splitlines() if line.startswith("load: no offset assumed")]
+    x, y, z = (float(v) for v in offset.split("load=")[1].split(":")[0].split(","))
+    assert (x, y, z) == pytest.approx((0.0, 0.0, -0.05), abs=2e-3)
+    assert float(offset.split()[-2]) < 5.0
 
 
 def test_help_shows_an_example(capsys):

@@ -243,7 +243,7 @@ def test_gazebo_runs_the_prepared_world(gazebo_script, tmp_path):
 
 def test_a_second_flight_of_a_name_gets_a_folder_of_its_own(gazebo_script, tmp_path):
     """`up` twice, without cleaning: the other services follow the link to the newest."""
-    for folder in ("flight", "flight_2", "flight_3"):
+    for folder in ("flight", "flight_2"):
         assert gazebo_script(tmp_path / "flight", "solo")[0] == 0
         assert (tmp_path / ".flight").resolve() == (tmp_path / folder).resolve()
         bag = (tmp_path / ".flight" / "nodes.yaml").read_text()

@@ -198,7 +198,9 @@ def test_as_a_library_it_leaves_sigterm_alone(here):
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
+)
 def test_a_process_that_is_asked_to_end_keeps_what_was_flown(here, number):
     """By a time limit, a shutdown, or a terminal that is closed together with its output."""
     code = "import sys; from musls_bringup.cli import main; sys.exit(main())"

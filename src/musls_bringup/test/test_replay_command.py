@@ -34,6 +34,7 @@ def replayed(recording, out, *options):
     return json.loads((out / "summary.json").read_text())
 
 
+@pytest.mark.slow
 def test_replay_of_our_own_flight_predicts_its_load(flown, tmp_path):
     """Same cables, same drone motion: what is left is smoothing and the lead-in."""
     numbers = replayed(flown, tmp_path / "out", "--step", "0.004", "--lead-in", "1.5")

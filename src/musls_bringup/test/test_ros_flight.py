@@ -89,6 +89,40 @@ def test_the_controller_of_the_load_flies_through_the_graph(tmp_path):
     assert flown["errors"]["load"]["circle"]["translational_error_m"] < 0.08
 
 
+@pytest.mark.slow
+def test_a_delivery_flies_through_the_graph(tmp_path):
+    """Hooks open and close through the simulator's events, which also hears of the stages."""
+    push = {
+        "kind": "poke",
+        "when": {"stage": "hold"},
+        "force_enu_n": [0.5, 0, 0],
+        "duration_s": 0.2,
+    }
+    keys = {
+        "cable_model": "massless",
+        "mission.form_up_s": 4,
+        "mission.delivery.place_m": [1, 0],
+        "mission.stages": [{"kind": "hold", "position_m": [0, 0, 1.5], "duration_s": 0.5}],
+        "events": [push],
+    }
+    scenario = find_scenario(
+        "delivery", [f"{key}={json.dumps(value)}" for key, value in keys.items()]
+    )
+    with own_domain():
+        flown = fly_through_graph(scenario, tmp_path / "ros", FlyOptions(report=False))
+    assert flown["landed"] and flown["lost_answers"] == [0]
+    events = [(e["kind"], e["what"]) for e in flown["events"] if "cable" not in e["kind"]]
+    assert [kind for kind, _ in events] == ["attach", "weighed", "poke", "poke", "release"]
+    assert float(dict(events)["weighed"].split()[1]) == pytest.approx(2.0, rel=0.03)
+    flown_stages = [stage["name"] for stage in flown["stages"]]
+    assert flown_stages[-7:] == [
+        "release", "climb", "return", "descend", "spread", "land", "disarmed"
+    ]  # fmt: skip
+    recording = read_recording(tmp_path / "ros")
+    assert recording.bodies["load"].position_enu_m[-1] == pytest.approx([1.0, 0.0, 0.1], abs=0.25)
+    assert recording.bodies["drone_1"].position_enu_m[-1, 0] > 1.0
+
+
 def wait_until(condition, within_s):
     """Returns whether something came true."""
     end = time.monotonic() + within_s

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from musls_control.mission import FlightPlan
 
 HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
 """What is waited for: all hooks are closed; the load rests and the cables are slack, then the hooks
@@ -25,3 +32,17 @@ class Gate:
     row: int
     what: str
     timeout_s: float
+
+
+class Gatekeeper(Protocol):
+    """Who lets a delivery pass its gates, and knows its way back."""
+
+    @property
+    def turns_back(self) -> bool:
+        """Whether the delivery was given up and the drones fly in formation."""
+
+    def passes(self, gate: Gate, time_s: float) -> bool:
+        """Whether a gate lets the next row through."""
+
+    def way_back(self, load_pose: NDArray[np.float64]) -> FlightPlan:
+        """The rest of the flight from a set-point of the load on, (4,)."""

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from musls_control.controllers import AnyController, ControlLevel, ControlSetup
 from musls_control.controllers.kinds import FormationSpec
 from musls_control.controllers.user import level_of, prepare_controller
+from musls_control.delivery import compile_delivery
 from musls_control.formation import Cone
 from musls_control.graph_control import GraphControl
+from musls_control.graph_delivery import GraphDelivery
 from musls_control.mission import FlightPlan, GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission_spec import MissionSpec
 from musls_description.errors import ConfigError
 from musls_description.schema import Positive, build, parse_yaml, read_text, spec
-from musls_description.slung import formation_of
+from musls_description.slung import formation_of, slung_system
 from musls_description.system import AnySystem
 
 Array = NDArray[np.float64]
@@ -61,7 +63,8 @@ class MissionFile:
         mission: What is to be flown.
         formation: Places of the drones around the load.
         lands: Whether the flight starts and ends on the ground.
-        flown: What a controller must know; None where the formation's set-points fly.
+        flown: What a controller or a delivery must know; None where the formation's set-points of
+            a plan without gates fly.
     """
 
     name: str
@@ -84,6 +87,13 @@ class MissionFile:
         if flown is None:
             return None
         kind = flown.controller.kind
+        if kind == FormationSpec().kind:
+            return None
+        if self.mission.kind == "delivery" and self.lands:
+            raise ConfigError(
+                "mission.kind = delivery: is flown by the formation, not by controller.kind = "
+                f"{kind}"
+            )
         system = formation_of(flown.system, f"controller.kind = {kind}")
         gravity = flown.physics.gravity_m_s2
         setup = ControlSetup(system, self.formation, gravity, period_s)
@@ -97,6 +107,19 @@ class MissionFile:
         prepare_controller(controller, setup)
         return GraphControl(controller, system, period_s)
 
+    def delivery(self) -> GraphDelivery | None:
+        """What watches over a delivery, None for other missions and for a start in the air.
+
+        Raises:
+            ConfigError: It has more than load, cables and drones.
+        """
+        flown = self.flown
+        if self.mission.kind != "delivery" or not self.lands or flown is None:
+            return None
+        system = slung_system(flown.system, "mission.kind = delivery")
+        gravity = flown.physics.gravity_m_s2
+        return GraphDelivery(self.mission, self.formation, system, gravity)
+
     def plan(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
         """Sample the set-points of the whole flight.
 
@@ -106,14 +129,12 @@ class MissionFile:
             drones_enu_m: Where the drones stand, (n, 3).
 
         Raises:
-            ConfigError: A stage is too long, or it is a delivery.
+            ConfigError: A stage is too long.
         """
-        if self.mission.kind == "delivery" and self.lands:
-            raise ConfigError(
-                f"{self.name}: mission.kind = delivery is flown by musls fly, not by the ROS graph"
-            )
         if self.lands:
             spot = GroundSpot(load_enu_m, load_yaw_rad, drones_enu_m)
+            if self.mission.kind == "delivery":
+                return compile_delivery(self.mission, self.formation, spot)
             return compile_plan(self.mission, self.formation, spot)
         first = self.mission.stages[0].pose(np.zeros(1))[0]
         return compile_air_plan(self.mission, self.formation, first, self.n_drones)
@@ -147,10 +168,12 @@ def read_mission_file(path: Path) -> MissionFile:
 
 
 def _flown(data: Mapping[str, Any], where: str) -> Flown | None:
-    """What the controller of a scenario must know, None for the formation alone."""
+    """What the controller or the delivery of a scenario must know, None for other missions."""
     controller = data.get("controller", "formation")
     kind = controller.get("kind") if isinstance(controller, Mapping) else controller
-    if kind == FormationSpec().kind:
+    mission = data["mission"]
+    delivers = isinstance(mission, Mapping) and mission.get("kind") == "delivery"
+    if kind == FormationSpec().kind and not delivers:
         return None
     physics = data.get("physics")
     gravity = physics.get("gravity_m_s2") if isinstance(physics, Mapping) else None

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import Cone, drone_poses
+from musls_control.gates import Gatekeeper
 from musls_control.mission import FlightPlan
 from musls_control.mission_spec import MissionSpec
+from musls_control.plan_parts import joined, part_of
 from musls_control.reference import LoadReference, Piece, Reference, StraightMove
 
 Array = NDArray[np.float64]
@@ -89,7 +91,12 @@ class PlanPlayer:
     """
 
     def __init__(
-        self, plan: FlightPlan, cone: Cone, mission: MissionSpec, goals: GoalSettings
+        self,
+        plan: FlightPlan,
+        cone: Cone,
+        mission: MissionSpec,
+        goals: GoalSettings,
+        keeper: Gatekeeper | None = None,
     ) -> None:
         """Prepare.
 
@@ -98,7 +105,9 @@ class PlanPlayer:
             cone: Formation.
             mission: Its settling time is kept on the way to goals and when aborting.
             goals: Speeds and limits of goals.
+            keeper: Of a delivery.
         """
+        self._keeper, self._gates = keeper, list(plan.gates)
         self.plan, self.state, self.goals = plan, PlayState.IDLE, goals
         self._whole, self._cone, self._settle_s = plan, cone, mission.settle_s
         self._begin_s = 0.0
@@ -123,6 +132,7 @@ class PlanPlayer:
 
     def at(self, time_s: float) -> FormationSetpoint:
         """Set-points at a time, which must not go back."""
+        self._attend(time_s)
         row = self._row(time_s)
         last = row == len(self.plan.stage) - 1
         if last and self.state is PlayState.FLYING and self._over(time_s):
@@ -146,6 +156,19 @@ class PlanPlayer:
         )
 
     _lands = False
+
+    def _attend(self, time_s: float) -> None:
+        """Wait at the gates of a delivery, and turn back when it is given up."""
+        keeper = self._keeper
+        if keeper is None or self.state is not PlayState.FLYING:
+            return
+        if self._gates and self._row(time_s) >= self._gates[0].row:
+            if keeper.passes(self._gates[0], time_s):
+                del self._gates[0]
+            else:
+                self._begin_s = time_s - (self._gates[0].row - 1e-5) / self.plan.rate_hz
+        if keeper.turns_back:
+            self.abort(time_s)
 
     def reference_at(self, time_s: float) -> LoadReference:
         """What is asked of the load at a time, with derivatives; at rest while paused or idle."""
@@ -189,6 +212,8 @@ class PlanPlayer:
         """
         if self.state not in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED):
             raise Refused(f"no goal accepted: {self.state.value}")
+        if self._keeper is not None:
+            raise Refused("no goal accepted: a delivery is flown")
         row = self._row(time_s)
         rest = self._resting_height_m()
         if self.plan.load_pose[row, 2] <= rest or self._stage(row) in LANDING:
@@ -214,10 +239,11 @@ class PlanPlayer:
         if self.state in (PlayState.IDLE, PlayState.DONE, PlayState.ABORTING):
             raise Refused(f"nothing to abort: {self.state.value}")
         row = self._row(time_s)
-        if self._stage(row) in LANDING and self.state is not PlayState.GOAL:
+        landing = LANDING if self._keeper is None else LANDING[2:]
+        if self._stage(row) in landing and self.state is not PlayState.GOAL:
             raise Refused("nothing to abort: landing already")
         if self._whole.landing_speed_m_s is None:
-            self._replace(_rows(self.plan, row, row + 1), time_s, row)
+            self._replace(part_of(self.plan, row, row + 1), time_s, row)
             self.state = PlayState.DONE
             return
         self._replace(self._way_down(row), time_s, row)
@@ -258,12 +284,12 @@ class PlanPlayer:
         """Go on with another plan, whose first step comes one period of set-points later."""
         if plan.landing_speed_m_s is None or len(plan.stage) > 1:
             now = replace(
-                _rows(self.plan, row, row + 1),
+                part_of(self.plan, row, row + 1),
                 stage=np.zeros(1, np.int64),
                 stage_names=plan.stage_names[:1],
                 reference=Reference.rest(self.plan.load_pose[row]),
             )
-            plan = _joined(now, plan)
+            plan = joined(now, plan)
         self._rows_before += row + 1
         self.plan, self._begin_s, self._paused_at_s = plan, time_s, None
 
@@ -293,9 +319,11 @@ class PlanPlayer:
         pose, whole = self.plan.load_pose[row], self._whole
         if self._stage(row) in GROUND_PHASES:
             return self._land_here(row)
+        if self._keeper is not None and self._stage(row) != "form_up":
+            return self._keeper.way_back(pose)
         if pose[2] <= whole.load_pose[0, 2] + 1e-9:  # slack: only the drones move
             rest = self._tail("spread", pose)
-            return _joined(self._spread_out(row, rest), rest)
+            return joined(self._spread_out(row, rest), rest)
         if pose[2] <= self._resting_height_m() or not self._first_row("lower"):
             return self._tail("slacken", pose)
         first = self._first_row("lower")
@@ -303,14 +331,14 @@ class PlanPlayer:
         above[2] = max(above[2], whole.load_pose[first, 2])
         begin = self._carry(pose, above, "abort")
         if above[2] > whole.load_pose[first, 2]:
-            begin = _joined(begin, self._carry(above, whole.load_pose[first], "abort"))
-        return _joined(begin, _rows(whole, first, len(whole.stage)))
+            begin = joined(begin, self._carry(above, whole.load_pose[first], "abort"))
+        return joined(begin, part_of(whole, first, len(whole.stage)))
 
     def _tail(self, stage: str, pose: Array) -> FlightPlan:
         """End of the whole plan from a landing phase on, moved to where the load is now."""
         first = self._first_row(stage)
         first += int(np.argmax(self._whole.load_pose[first:, 2] <= pose[2] + 1e-9))  # only down
-        tail = _rows(self._whole, first, len(self._whole.stage))
+        tail = part_of(self._whole, first, len(self._whole.stage))
         old = tail.load_pose[0]
         turn = pose[3] - old[3]
         cos, sin = np.cos(turn), np.sin(turn)
@@ -329,7 +357,7 @@ class PlanPlayer:
 
     def _land_here(self, row: int) -> FlightPlan:
         """One row: touch down below the present places."""
-        last = _rows(self._whole, len(self._whole.stage) - 1, len(self._whole.stage))
+        last = part_of(self._whole, len(self._whole.stage) - 1, len(self._whole.stage))
         return replace(
             last,
             load_pose=self.plan.load_pose[row : row + 1],
@@ -358,31 +386,3 @@ class PlanPlayer:
 
 
 _MOVING = (PlayState.FLYING, PlayState.GOAL, PlayState.ABORTING)
-
-
-def _rows(plan: FlightPlan, first: int, end: int) -> FlightPlan:
-    """Part of a plan."""
-    part = slice(first, end)
-    return replace(
-        plan,
-        load_pose=plan.load_pose[part],
-        drone_position_enu_m=plan.drone_position_enu_m[part],
-        drone_yaw_rad=plan.drone_yaw_rad[part],
-        stage=plan.stage[part],
-        reference=plan.reference.since(first / plan.rate_hz),
-    )
-
-
-def _joined(first: FlightPlan, second: FlightPlan) -> FlightPlan:
-    """Two plans of the same rate, one after the other."""
-    return replace(
-        second,
-        load_pose=np.concatenate([first.load_pose, second.load_pose]),
-        drone_position_enu_m=np.concatenate(
-            [first.drone_position_enu_m, second.drone_position_enu_m]
-        ),
-        drone_yaw_rad=np.concatenate([first.drone_yaw_rad, second.drone_yaw_rad]),
-        stage=np.concatenate([first.stage, second.stage + len(first.stage_names)]),
-        stage_names=(*first.stage_names, *second.stage_names),
-        reference=first.reference.then(second.reference, first.duration_s),
-    )

@@ -81,6 +81,11 @@ class Attach(Lasting):
         check_cable(self.cable, system)
         if system.load is None:
             raise ConfigError(f"events: attach, but {system.name} has no load")
+        if system.winches or system.wheels:
+            raise ConfigError(
+                f"events: attach: {system.name} has winches or wheels: only cables of fixed length "
+                "can be hooked up"
+            )
 
     def fits(self, scene: Scene) -> None:
         """See `EventSpec`."""

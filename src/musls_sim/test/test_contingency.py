@@ -127,6 +127,22 @@ def test_what_counts_as_lost():
     assert seen == [[]] * 5 + [[1]]
 
 
+def test_a_cable_that_is_late_to_take_up_its_load_is_not_lost():
+    """Real PX4s lift unevenly; what has carried and is slack again is lost in the lift, too."""
+    detector = LossDetector(ContingencySpec(slack_s=0.1), np.full(2, 5.0), 0.02)
+    estimate = Estimate.zeros(2)
+
+    def look(tensions, lifting=True):
+        estimate.tension_n[:, 0] = tensions
+        return [
+            cable for _ in range(7) for cable, _ in detector.slackened(estimate, lifting=lifting)
+        ]
+
+    assert look([5.0, 0.0]) == []
+    assert 0 in look([0.0, 0.0])
+    assert 1 in look([5.0, 0.0], lifting=False)
+
+
 def test_five_of_six_carry_on():
     """Noticed after the fall it takes, no jerk, no collision, the load hardly moves."""
     scenario = hovering("hexa")
@@ -166,7 +182,7 @@ def test_drone_without_cable_goes_aside_and_lands():
     noticed = flight.events["drone_given_up"]
     assert noticed.what.startswith("drone_2")
     assert noticed.time_s == pytest.approx(2.0 + 1.0, abs=0.1)
-    assert "hook_opened" not in flight.events
+    assert flight.events["hook_opened"].time_s == pytest.approx(noticed.time_s + 0.1, abs=0.01)
     assert flight.session.guidance.landed
     assert flight.apart_m > 0.1 and flight.sinks_m_s < 0.5
 

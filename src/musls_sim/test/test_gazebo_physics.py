@@ -37,11 +37,10 @@ over 2 s (0.3 nm while our plant called DART, too)."""
 # What DART says when links of nested models, which have the same names, join one skeleton.
 RENAMED = re.compile(r"Msg \[NameManager::issueNewName\] .* is a duplicate, so it has been renamed")
 
-every_chain = pytest.mark.parametrize(
-    "links", [5, 15, 29, *(pytest.param(n, marks=pytest.mark.slow) for n in (60, 100))]
-)
+every_chain = pytest.mark.parametrize("links", [5, 15, 29, 60, 100])
 
-pytestmark = pytest.mark.gazebo_physics
+# Slow, because the program that drives Gazebo has to be built first.
+pytestmark = [pytest.mark.gazebo_physics, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -5,7 +5,8 @@ import pytest
 
 from musls_bringup.api import load_scenario
 from musls_description.errors import ConfigError
-from musls_sim.plants.changes import AttachHook, CutCable, ReleaseHook
+from musls_sim.plants.changes import AttachHook, CutCable, ReleaseHook, RotorEfficiency
+from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.session.session import Session
 
@@ -218,7 +219,40 @@ def test_a_hook_closes_as_an_inelastic_impact():
         assert session.state.tension_n[0].min() > 1.0
 
 
-@pytest.mark.parametrize("model", ["rigid_links", "massless"])
+def test_an_elastic_hook_closes_while_slack_and_changes_nothing():
+    """Momentum and energy to the last bit; then the cable carries again, and no energy is made."""
+    with flight(model="elastic", seconds=0.2) as session:
+        plant = session.plant
+        plant.apply(ReleaseHook(1, "load"))
+        assert plant.hook_is_open(0)
+        plant.apply(RotorEfficiency(1, None, 0.0))  # the drone falls: the hook comes to its place
+        session.advance(1)
+        assert plant.hook_miss(0)[0] == np.inf  # the cable does not reach
+        while not np.isfinite(plant.hook_miss(0)[0]):
+            session.advance(1)
+            assert session.time_s < 1.0
+        tables, energy_j = plant.engine.tables, plant.engine.energy_j().sum()
+        nodes, bodies = tables.nodes[:, c.V : c.V + 3].copy(), tables.bodies.copy()
+        plant.apply(AttachHook(1))
+        assert not plant.hook_is_open(0)
+        assert np.array_equal(tables.nodes[:, c.V : c.V + 3], nodes)
+        for column in (c.BV, c.BL):
+            assert np.array_equal(
+                tables.bodies[:, column : column + 3], bodies[:, column : column + 3]
+            )
+        assert plant.engine.energy_j().sum() == energy_j
+        plant.apply(RotorEfficiency(1, None, 1.0))
+        largest = 0.0
+        for _ in range(400):
+            session.advance(1)
+            largest = max(largest, session.state.tension_n[0].max())
+        assert largest > 3.0
+        assert plant.spurious_energy_j < 0.01
+        plant.apply(ReleaseHook(1, "load"))
+        assert plant.hook_is_open(0)
+
+
+@pytest.mark.parametrize("model", ["rigid_links", "massless", "elastic"])
 def test_attach_waits_until_the_hook_is_close_and_slow(model):
     events = (
         {"kind": "release", "when": {"time_s": 0.1}, "cable": 1},

@@ -25,6 +25,7 @@ from musls_analysis.comparison.mean_cycle import (
 )
 from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S
 from musls_description.errors import ConfigError
+from musls_description.rotations import rotate
 
 SMALLEST_OVERLAP = 0.5
 """Share of the cycle for which there must be poses of both."""
@@ -75,6 +76,26 @@ class BodyErrors:
 
 
 @dataclass(frozen=True)
+class OffsetWorth:
+    """What the point of a simulated body that is compared is worth.
+
+    The recorded pose is that of a point which somebody chose, such as the middle of the markers.
+    Compared with another point of the simulated body it gives an error that no model can remove.
+
+    Attributes:
+        assumed_m: Compared point in the body's frame, from its recorded origin (3,).
+        origin_error_m: Translational error with the body's recorded origin instead.
+        best_m: Point that fits best, in mean square over the cycle (3,).
+        best_error_m: Translational error with it.
+    """
+
+    assumed_m: tuple[float, float, float]
+    origin_error_m: float
+    best_m: tuple[float, float, float]
+    best_error_m: float
+
+
+@dataclass(frozen=True)
 class StageComparison:
     """One stage of a real and a simulated system.
 
@@ -90,6 +111,8 @@ class StageComparison:
         real_cycles: Number of cycles averaged.
         sim_cycles: Number of cycles averaged, over all runs.
         warnings: What is doubtful, one line each.
+        offsets: By body, what the compared point is worth.
+        by_motion: Whether the cycles were found in the motion of the drones, not in set-points.
     """
 
     stage: str
@@ -103,6 +126,8 @@ class StageComparison:
     real_cycles: int
     sim_cycles: int
     warnings: Sequence[str]
+    offsets: Mapping[str, OffsetWorth] = field(default_factory=dict)
+    by_motion: bool = False
 
 
 def compare_stage(
@@ -140,8 +165,37 @@ def compare_stage(
     return StageComparison(
         stage, real.period_s, real.periodic, phase, means[0], means[1], errors, lag_s,
         sum(len(one.cycles) for one in reals), sum(len(sim.cycles) for sim in sims),
-        tuple(notes + more),
+        tuple(notes + more), _offsets(means[0], means[1], options), real.by_motion,
     )  # fmt: skip
+
+
+def _offsets(
+    real: Mapping[str, MeanCycle], sim: Mapping[str, MeanCycle], options: CompareOptions
+) -> dict[str, OffsetWorth]:
+    found = {}
+    for body, its in sim.items():
+        apart = real[body].position_enu_m - its.position_enu_m
+        q = its.orientation_wxyz
+        known = np.isfinite(apart).all(axis=1) & np.isfinite(q).all(axis=1)
+        apart, q = apart[known], q[known]
+        inverse = q * np.array([1.0, -1.0, -1.0, -1.0])
+        # Rotations keep lengths, so the mean in the body's frame is the least-squares point.
+        more = rotate(inverse, apart).mean(axis=0)
+        assumed = np.asarray(options.offsets_m.get(body, (0.0, 0.0, 0.0)), float)
+
+        def error_m(point: np.ndarray, apart: np.ndarray = apart, q: np.ndarray = q) -> float:
+            moved = rotate(q, np.broadcast_to(point, apart.shape))
+            return float(np.linalg.norm(apart - moved, axis=1).mean())
+
+        found[body] = OffsetWorth(
+            _triple(assumed), error_m(-assumed), _triple(assumed + more), error_m(more)
+        )
+    return found
+
+
+def _triple(values: np.ndarray) -> tuple[float, float, float]:
+    x, y, z = (float(value) for value in values)
+    return x, y, z
 
 
 def _bodies(real: CutStage, sims: Sequence[CutStage], options: CompareOptions) -> list[str]:

@@ -20,7 +20,8 @@ SUMMARY = "comparison.json"
 TABLE_COLUMNS = (
     "stage", "body", "translational_error_mm", "geodesic_error_deg", "lag_s",
     "lagged_translational_error_mm", "lagged_geodesic_error_deg", "overlap", "real_cycles",
-    "sim_cycles",
+    "sim_cycles", "offset_x_m", "offset_y_m", "offset_z_m", "origin_translational_error_mm",
+    "best_offset_x_m", "best_offset_y_m", "best_offset_z_m", "best_offset_translational_error_mm",
 )  # fmt: skip
 _PARTS = ("x_m", "y_m", "z_m", "roll_rad", "pitch_rad", "yaw_rad")
 MEAN_COLUMNS = (
@@ -66,10 +67,20 @@ def table_rows(comparisons: Sequence[StageComparison]) -> list[dict[str, Any]]:
             "overlap": e.overlap,
             "real_cycles": c.real_cycles,
             "sim_cycles": c.sim_cycles,
+            **_offset_columns(c, body),
         }
         for c in comparisons
         for body, e in c.errors.items()
     ]
+
+
+def _offset_columns(comparison: StageComparison, body: str) -> dict[str, float]:
+    """Point that was compared, point that fits best, and what they are worth."""
+    worth = comparison.offsets[body]
+    columns = {f"offset_{axis}_m": v for axis, v in zip("xyz", worth.assumed_m, strict=True)}
+    columns["origin_translational_error_mm"] = 1e3 * worth.origin_error_m
+    columns |= {f"best_offset_{axis}_m": v for axis, v in zip("xyz", worth.best_m, strict=True)}
+    return columns | {"best_offset_translational_error_mm": 1e3 * worth.best_error_m}
 
 
 def _short(value: Any) -> Any:
@@ -82,7 +93,9 @@ def _summary(comparison: StageComparison) -> dict[str, Any]:
         "lag_s": comparison.lag_s,
         "real_cycles": comparison.real_cycles,
         "sim_cycles": comparison.sim_cycles,
+        "cycles_found_in": "motion of the drones" if comparison.by_motion else "set-points",
         "errors": {body: asdict(errors) for body, errors in comparison.errors.items()},
+        "offsets": {body: asdict(worth) for body, worth in comparison.offsets.items()},
         "warnings": list(comparison.warnings),
     }
 

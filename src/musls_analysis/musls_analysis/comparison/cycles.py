@@ -2,7 +2,8 @@
 
 The load's set-point decides, by the rule that the stage's kind of trajectory declares (its
 `CycleRule`): at the angle of a circle, where a harmonic motion passes its middle, at a step up.
-Without a rule for it a stage is one cycle.
+Without a rule for it a stage is one cycle. Where there are no set-points, the motion of the drones
+decides by the same rules (`motion_phase`); flights that are compared are cut by the same of both.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from musls_analysis.comparison.motion_phase import motion_phase, rises
 from musls_analysis.comparison.setpoint_phase import Phase, circle_phase, oscillation_phase
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, Stage
 from musls_control.trajectories import TRAJECTORIES, CycleRule, trajectory_of_stage
@@ -50,12 +52,14 @@ class CutStage:
         cycles: In time order, of one length.
         periodic: Whether the motion goes on over the end of a cycle as at its start.
         warnings: What is doubtful.
+        by_motion: Whether the motion of the drones decided, not the set-points.
     """
 
     recording: Recording
     cycles: Sequence[Cycle]
     periodic: bool
     warnings: Sequence[str] = ()
+    by_motion: bool = False
 
     @property
     def period_s(self) -> float:
@@ -63,7 +67,14 @@ class CutStage:
         return self.cycles[0].end_s - self.cycles[0].start_s
 
 
-def cut(recording: Recording, stage: str, skip: int = 0) -> CutStage:
+def without_setpoints(recordings: Sequence[Recording]) -> bool:
+    """Whether one of them does not know the set-points of its load."""
+    return any(LOAD not in recording.setpoints for recording in recordings)
+
+
+def cut(
+    recording: Recording, stage: str, skip: int = 0, *, by_motion: bool | None = None
+) -> CutStage:
     """Find the cycles of a stage.
 
     Args:
@@ -71,13 +82,16 @@ def cut(recording: Recording, stage: str, skip: int = 0) -> CutStage:
         stage: "circle", "shm", "engage" or the name of another stage; in a recording without
             stages it says what the whole of it is.
         skip: First cycles to leave out, while the motion settles.
+        by_motion: Cut by the motion of the drones, not by the set-points; None where there are
+            no set-points. Flights that are compared must be cut alike.
 
     Raises:
         ConfigError: The stage is not in the recording, its set-points do not do what its name
             says, or no cycle is complete.
     """
     windows = stage_windows(recording, stage)
-    parts = [_cut_window(recording, window, stage) for window in windows]
+    moved = without_setpoints([recording]) if by_motion is None else by_motion
+    parts = [_cut_window(recording, window, stage, moved) for window in windows]
     cycles = [cycle for part in parts for cycle in part.cycles][skip:]
     if not cycles:
         raise ConfigError(f"{recording.source}: no complete cycle of stage '{stage}'")
@@ -85,6 +99,26 @@ def cut(recording: Recording, stage: str, skip: int = 0) -> CutStage:
     if not parts[0].periodic:
         cycles = _as_short_as_the_shortest(cycles)
     return replace(parts[0], cycles=tuple(cycles), warnings=warnings)
+
+
+def cut_alike(
+    recordings: Sequence[Recording], stage: str, skips: Sequence[int] | None = None
+) -> list[CutStage]:
+    """Find the cycles of a stage in flights that are to be compared, by the same of all.
+
+    Args:
+        recordings: Flights.
+        stage: See `cut`.
+        skips: First cycles to leave out of each.
+
+    Raises:
+        ConfigError: See `cut`.
+    """
+    moved = without_setpoints(recordings)
+    return [
+        cut(recording, stage, skip, by_motion=moved)
+        for recording, skip in zip(recordings, skips or [0] * len(recordings), strict=True)
+    ]
 
 
 def cut_at(recording: Recording, spans_s: Sequence[tuple[float, float]]) -> CutStage:
@@ -140,7 +174,7 @@ def _cycle_rule(stage: str) -> CycleRule:
     return kind.cycle_rule if kind else CycleRule.WHOLE
 
 
-def _cut_window(recording: Recording, window: Stage, stage: str) -> CutStage:
+def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool) -> CutStage:
     rule = _cycle_rule(stage)
     if rule is CycleRule.WHOLE:
         if window.name == WHOLE_FLIGHT and stage != WHOLE_FLIGHT:
@@ -150,10 +184,8 @@ def _cut_window(recording: Recording, window: Stage, stage: str) -> CutStage:
                 f"rules exist for {', '.join(known[:-1])} and {known[-1]}"
             )
         return CutStage(recording, (Cycle(window.start_s, window.end_s),), periodic=False)
-    if LOAD not in recording.setpoints:
-        raise ConfigError(
-            f"{recording.source}: no set-points of the load to cut '{stage}' by; give the times"
-        )
+    if by_motion:
+        return _cut_by_motion(recording, window, stage, rule)
     setpoint = recording.setpoints[LOAD]
     if rule is CycleRule.STEP_UP:
         return _cut_steps(recording, window, setpoint)
@@ -171,6 +203,15 @@ def _cut_window(recording: Recording, window: Stage, stage: str) -> CutStage:
         warnings.append(f"{name}: set-points are {phase.misfit_s:.2f} s (rms) off an even motion")
     cycles = _whole_periods(phase, window)
     return CutStage(recording, cycles, periodic=True, warnings=tuple(warnings))
+
+
+def _cut_by_motion(recording: Recording, window: Stage, stage: str, rule: CycleRule) -> CutStage:
+    """The cycles of a window, by the motion of the drones."""
+    if rule is CycleRule.STEP_UP:
+        cycles = tuple(Cycle(*span) for span in rises(recording, window))
+        return CutStage(recording, cycles, periodic=False, by_motion=True)
+    phase, flown = motion_phase(recording, window, stage, rule)
+    return CutStage(recording, _whole_periods(phase, flown), periodic=True, by_motion=True)
 
 
 def _whole_periods(phase: Phase, window: Stage) -> tuple[Cycle, ...]:

@@ -23,6 +23,10 @@ _FEWEST_CHANGES = 6
 _STEEP = 0.85
 """Share of the amplitude up to which a value of a harmonic motion tells its time."""
 _SHORTEST_HOLD_S = 1e-3
+_AT_ONCE = 200_000
+"""Sines that are looked at together."""
+_RIDGE = 1e-9
+"""Keeps the equations solvable at half the rate of the samples, where the sine vanishes."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None 
     t, s = track.time_s - track.time_s[0], p @ axis
     fastest = np.pi / max(float(np.median(np.diff(t))), 1e-6)
     rates = np.arange(0.5 * np.pi / t[-1], fastest, 0.2 / t[-1])
-    best = rates[int(np.argmin([_misfit(rate, t, s) for rate in rates]))]
+    best = rates[int(np.argmin(_misfits(rates, t, s)))]
     step = 0.2 / t[-1]
     found = minimize_scalar(
         _misfit, bounds=(best - step, best + step), args=(t, s), method="bounded",
@@ -165,6 +169,19 @@ def _harmonic(rate: float, t: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, fl
     A = np.column_stack([np.sin(rate * t), np.cos(rate * t), np.ones_like(t)])
     factors, *_ = np.linalg.lstsq(A, s, rcond=None)
     return factors, float(np.sqrt(np.mean((A @ factors - s) ** 2)))
+
+
+def _misfits(rates: np.ndarray, t: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Squared misfit of each rate (k,), by normal equations: quick, and exact enough to choose."""
+    found = []
+    for some in np.array_split(rates, 1 + rates.size * t.size // _AT_ONCE):
+        angle = np.outer(some, t)
+        A = np.stack([np.sin(angle), np.cos(angle), np.ones_like(angle)], axis=1)  # (k, 3, T)
+        gram = A @ A.transpose(0, 2, 1) + _RIDGE * len(t) * np.eye(3)
+        right = A @ s
+        factors = np.linalg.solve(gram, right[:, :, None])[:, :, 0]
+        found.append(s @ s - np.sum(factors * right, axis=1))
+    return np.concatenate(found)
 
 
 def _misfit(rate: float, t: np.ndarray, s: np.ndarray) -> float:

@@ -30,6 +30,11 @@ EXAMPLE = "musls compare real_flight.csv runs/shm --stage shm --skip-sim 2"
 LONGEST_LAG_S = 60.0
 """Each hundredth of a second is tried, either way."""
 
+BY_MOTION = (
+    "cycles found in the motion of the drones, because not all recordings have set-points: "
+    "how late the drones follow them does not show"
+)
+
 Spans = list[str] | None
 
 # The command line, one line each below.
@@ -106,9 +111,8 @@ def run(
     recordings = _read(real, sims, frames)
     comparisons = []
     for name in dict.fromkeys(stage):
-        real_cut = _cut(recordings[0], name, skip_real, real_cycle)
-        sim_cuts = [_cut(recording, name, skip_sim, sim_cycle) for recording in recordings[1:]]
-        comparisons.append(compare_stage(name, real_cut, sim_cuts, options))
+        cuts = _cut(recordings, name, (skip_real, skip_sim), (real_cycle, sim_cycle))
+        comparisons.append(compare_stage(name, cuts[0], cuts[1:], options))
         _warn(comparisons[-1].warnings)
     about = _about(recordings, options)
     with result_folder(folder, overwrite=overwrite) as work:
@@ -141,19 +145,30 @@ def _about(recordings: list[Recording], options: CompareOptions) -> dict[str, An
     }
 
 
-def _cut(recording: Recording, stage: str, skip: int, spans: Spans) -> CutStage:
-    from musls_analysis.comparison.cycles import cut, cut_at
+def _cut(
+    recordings: list[Recording], stage: str, skips: tuple[int, int], spans: tuple[Spans, Spans]
+) -> list[CutStage]:
+    """Cycles of the real recording and of the simulated ones, by the times that are given."""
+    from musls_analysis.comparison.cycles import cut, cut_at, without_setpoints
 
-    if not spans:
-        return cut(recording, stage, skip)
-    times = []
-    for text in spans:
-        start, _, end = text.partition(":")
-        try:
-            times.append((float(start), float(end)))
-        except ValueError:
-            raise ConfigError(f"cycle '{text}': must be START:END in seconds") from None
-    return cut_at(recording, times)
+    searched = [r for k, r in enumerate(recordings) if not spans[min(k, 1)]]
+    by_motion = len(searched) > 0 and without_setpoints(searched)
+    cuts = []
+    for k, recording in enumerate(recordings):
+        given = spans[min(k, 1)]
+        if given:
+            cuts.append(cut_at(recording, [_span(text) for text in given]))
+        else:
+            cuts.append(cut(recording, stage, skips[min(k, 1)], by_motion=by_motion))
+    return cuts
+
+
+def _span(text: str) -> tuple[float, float]:
+    start, _, end = text.partition(":")
+    try:
+        return float(start), float(end)
+    except ValueError:
+        raise ConfigError(f"cycle '{text}': must be START:END in seconds") from None
 
 
 def _points(offsets_m: Any) -> str:
@@ -163,6 +178,28 @@ def _points(offsets_m: Any) -> str:
         f"{body} at ({x:g}, {y:g}, {z:g}) m in its frame" for body, (x, y, z) in offsets_m.items()
     )
     return f"body origins as recorded, but in the simulation {moved}"
+
+
+def _offset_lines(comparison: StageComparison) -> list[str]:
+    """What the compared point of the load, and of bodies with --offset, is worth."""
+    lines = []
+    for body, worth in comparison.offsets.items():
+        if body != "load" and not any(worth.assumed_m):
+            continue
+        name = body.replace("_", " ")
+        error_mm = 1e3 * comparison.errors[body].translational_error_m
+        best = ",".join(f"{value:.3f}" for value in worth.best_m)
+        if any(worth.assumed_m):
+            point = ",".join(f"{value:g}" for value in worth.assumed_m)
+            assumed = (
+                f"offset {point} m assumed: {error_mm:.1f} mm, without it "
+                f"{1e3 * worth.origin_error_m:.1f} mm"
+            )
+        else:
+            assumed = f"no offset assumed: {error_mm:.1f} mm"
+        least_mm = 1e3 * worth.best_error_m
+        lines.append(f"{name}: {assumed}; least with --offset {body}={best}: {least_mm:.1f} mm")
+    return lines
 
 
 def _warn(lines: Any) -> None:
@@ -191,8 +228,13 @@ def _conclude(comparisons: Sequence[StageComparison], about: dict, folder: Path)
         late = f"sim {abs(c.lag_s):.2f} s {'late' if c.lag_s > 0 else 'early'}"
         console.print(
             f"lag: {late if c.lag_s else 'none'}; {c.real_cycles} real and {c.sim_cycles} "
-            f"simulated cycles of {c.period_s:.2f} s\n"
+            f"simulated cycles of {c.period_s:.2f} s"
         )
+        if c.by_motion:
+            console.print(BY_MOTION)
+        for line in _offset_lines(c):
+            console.print(line)
+        console.print()
     console.print(f"compared points: {about['compared_points']}")
     console.print(f"rotations averaged: {about['rotations_averaged']}")
     console.print(f"results in [bold]{folder}[/bold]")

@@ -67,7 +67,9 @@ def fly_through_graph(
     ):
         file = work / "scenario.yaml"
         file.write_text(to_yaml(scenario), encoding="utf-8")
-        read_mission_file(file).control(STEP_S)  # says here what the formation would refuse
+        mission = read_mission_file(file)  # says here what the formation would refuse
+        mission.control(STEP_S)
+        mission.delivery()
         statistics = work / "simulator.json"
         with graph.Graph(work / "logs") as nodes:
             nodes.start(
@@ -92,6 +94,7 @@ def fly_through_graph(
         speed = {**_speed(scenario, numbers, flight), "interrupted": interrupted}
         say("reading the bag")
         recording = read_bag(work / "bag")
+        speed["events"] = [vars(event) for event in recording.events]
         return write_results(
             scenario, work, out, recording, speed, numbers["max_tension_n"], workers, say, ending,
             command=f"{program()} ros fly {out / 'scenario.yaml'}",

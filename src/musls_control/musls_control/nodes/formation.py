@@ -10,17 +10,21 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, Transform, Twist, TwistStamped
+from geometry_msgs.msg import PoseStamped
 from rcl_interfaces.msg import SetParametersResult
-from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
-from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from musls_control.graph_control import STEP_S, GraphControl, takes_part
-from musls_control.mission import FlightPlan
+from musls_control.graph_delivery import GraphDelivery
+from musls_control.heard_motion import HeardMotion
+from musls_control.mission import FlightPlan, GroundSpot
 from musls_control.mission_file import MissionFile, read_mission_file
-from musls_control.nodes.poses import NEWEST, place_and_yaw, time_of, turn_to
+from musls_control.nodes.delivery_topics import DeliveryTopics
+from musls_control.nodes.motion_inputs import MotionInputs
+from musls_control.nodes.poses import NEWEST, place_and_yaw, turn_to
+from musls_control.nodes.setpoint_stream import stream_of
 from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp, steady_clock
 from musls_control.plan_player import (
     FormationSetpoint,
@@ -64,6 +68,8 @@ class FormationNode(SteppedNode):
         for name, (low, high, text) in _GOAL_SETTINGS.items():
             self.number(name, getattr(GoalSettings, name), low, high, text)
         self._bodies = ["load", *(f"drone_{i + 1}" for i in range(self._file.n_drones))]
+        self._control: GraphControl | None
+        self._delivery: GraphDelivery | None
         self._poses: dict[str, np.ndarray] = {}
         self._heard_s: dict[str, float] = {}
         self._phases: dict[str, str] = {}
@@ -71,11 +77,12 @@ class FormationNode(SteppedNode):
         self._shown: FormationSetpoint | None = None
         self._published: dict[str, tuple[float, ...]] = {}
         self._stage, self._state = "", ""
-        self._control: GraphControl | None = self._file.control(STEP_S)
+        self._motion_inputs: MotionInputs | None = None
+        self._happenings: DeliveryTopics | None = None
         self._pending, self._pending_since_s = False, -1.0
         self._make_topics()
         self._listen_to_poses()
-        self._listen_for_control()
+        self._take_file(self._file)
         self.add_on_set_parameters_callback(self._on_parameters)
         self._show_state("idle")
         self.create_timer(WAITING_HINT_S, self._explain_waiting, clock=steady_clock())
@@ -86,6 +93,7 @@ class FormationNode(SteppedNode):
             return
         phases = {d: self._phases.get(d, "not heard") for d in self._bodies[1:]}
         waits = [f"no pose of {body}" for body in self._without_pose()]
+        waits += [] if self._knows_enough() else ["no twists or rotor speeds of all bodies"]
         waits += [f"{drone} is {phase}" for drone, phase in phases.items() if phase != READY]
         if waits:
             self.get_logger().warning(f"not started: {', '.join(waits)}")
@@ -120,39 +128,38 @@ class FormationNode(SteppedNode):
             for body in self._bodies
         ]
 
-    def _listen_for_control(self) -> None:
-        """Motion of everybody, which a controller of the load needs all the time."""
-        self._motion_inputs = []
-        control = self._control
-        if control is None:
-            return
-        for k, body in enumerate(self._bodies):
-            inputs = [
-                (PoseStamped, "pose", lambda m, k=k: self._on_motion_pose(control, k, m)),
-                (TwistStamped, "twist", lambda m, k=k: self._on_motion_twist(control, k, m)),
-            ]
-            if k:
-                inputs.append((JointState, "rotors", lambda m, k=k: self._on_rotors(control, k, m)))
-            self._motion_inputs += [
-                self.create_subscription(kind, f"/{body}/{topic}", take, 1)
-                for kind, topic, take in inputs
-            ]
+    def _take_file(self, file: MissionFile) -> None:
+        """Fly this mission from the next start on; a controller or a delivery listens all the time.
+
+        Raises:
+            ConfigError: The graph cannot fly it.
+        """
+        control, delivery = file.control(STEP_S), file.delivery()
+        self._file, self._control, self._delivery = file, control, delivery
+        self._motion: HeardMotion | None = control or delivery
+        if self._motion_inputs is not None:
+            self._motion_inputs.end()
+            self._motion_inputs = None
+        if self._motion is not None:
+            self._motion_inputs = MotionInputs(self, self._bodies, self._motion, self._heard)
+        if delivery is not None and self._happenings is None:
+            self._happenings = DeliveryTopics(self, self._on_event)
 
     def step(self, time_s: float) -> None:
         """Make the plan when everybody is there, start it when all fly, stream it.
 
-        A controller waits for the motion of that time, at most until the next step.
+        A controller or a delivery waits for the motion of that time, at most until the next step.
         """
         self._pending = False
-        control = self._control if self._player is not None else None
-        if control is not None and not control.knows(time_s) and self._pending_since_s != time_s:
+        motion = self._motion if self._player is not None else None
+        if motion is not None and not motion.knows(time_s) and self._pending_since_s != time_s:
             self._pending, self._pending_since_s = True, time_s
             return
         self._step(time_s)
 
     def _heard(self) -> None:
         """Go on with a step that waited, if all of its motion is there."""
-        if self._pending and self._control is not None and self._control.knows(self.time_s):
+        if self._pending and self._motion is not None and self._motion.knows(self.time_s):
             self._pending = False
             self._step(self.time_s)
 
@@ -177,11 +184,24 @@ class FormationNode(SteppedNode):
         if player.state is PlayState.DONE and self._file.lands:
             self._enter("disarmed")
             return self._give_up("done")
-        setpoint = player.at(time_s)
+        setpoint = self._next_setpoint(player, time_s)
         if player.state is not PlayState.IDLE:  # before the stream, which lets simulated time go on
             self._show_setpoint(setpoint, player.plan, time_s)
         self._send_stream(setpoint, time_s)
         self._show_state("arming" if player.state is PlayState.IDLE else player.state.value)
+
+    def _next_setpoint(self, player: PlanPlayer, time_s: float) -> FormationSetpoint:
+        """What the player asks for; a delivery weighs and watches meanwhile."""
+        delivery = self._delivery
+        if delivery is None:
+            return player.at(time_s)
+        delivery.weigh(time_s)
+        setpoint = player.at(time_s)
+        if player.state is not PlayState.IDLE:
+            delivery.watch.enter(setpoint.stage)
+        if player.state is PlayState.ABORTING:
+            delivery.tell_abort()
+        return setpoint
 
     def start_over(self) -> None:
         """Wait for drones and load of the new simulation.
@@ -196,7 +216,15 @@ class FormationNode(SteppedNode):
         if self._stage_out.get_subscription_count() < self._listeners:
             return False
         phases = [self._phases.get(drone) for drone in self._bodies[1:]]
-        return not self._without_pose() and all(p == READY for p in phases)
+        heard = not self._without_pose() and self._knows_enough()
+        return heard and all(p == READY for p in phases)
+
+    def _knows_enough(self) -> bool:
+        """Whether a delivery can be watched: its motion is known, somebody opens hooks."""
+        delivery, topics = self._delivery, self._happenings
+        if delivery is None or topics is None:
+            return True
+        return topics.heard_by_hooks and delivery.age_s(self.time_s) < POSE_AGE_S
 
     def _without_pose(self) -> list[str]:
         """Bodies of which no pose has come of late."""
@@ -205,12 +233,21 @@ class FormationNode(SteppedNode):
 
     def _make_player(self) -> PlanPlayer:
         places = np.array([self._poses[body][:3] for body in self._bodies])
-        plan = self._file.plan(places[0], float(self._poses["load"][3]), places[1:])
+        yaw = float(self._poses["load"][3])
+        plan = self._file.plan(places[0], yaw, places[1:])
         for subscription in self._pose_inputs:
             self.destroy_subscription(subscription)
         self.get_logger().info(f"{self._file.name}: {plan.duration_s:.0f} s planned")
         settings = self._goal_settings({})
-        return PlanPlayer(plan, self._file.formation, self._file.mission, settings)
+        if self._delivery is not None and self._happenings is not None:
+            ground = GroundSpot(places[0], yaw, places[1:])
+            self._delivery.begin(plan, ground, self._happenings.send, self._happenings.tell)
+        file, keeper = self._file, self._delivery
+        return PlanPlayer(plan, file.formation, file.mission, settings, keeper)
+
+    def _on_event(self, kind: str) -> None:
+        if self._delivery is not None and self._player is not None:
+            self._delivery.on_event(kind)
 
     def _goal_settings(self, changed: dict[str, float]) -> GoalSettings:
         return GoalSettings(
@@ -245,28 +282,7 @@ class FormationNode(SteppedNode):
         return acceleration.tolist(), yaw.tolist()
 
     def _send_stream(self, wanted: FormationSetpoint, time_s: float) -> None:
-        point = MultiDOFJointTrajectoryPoint()
-        asked = self._asked(wanted, time_s)
-        if asked is not None:
-            for x, y, z in asked[0]:
-                push = Twist()
-                push.linear.x, push.linear.y, push.linear.z = x, y, z
-                point.accelerations.append(push)
-        for position, velocity, yaw in zip(
-            wanted.drone_position_enu_m,
-            wanted.drone_velocity_enu_m_s,
-            wanted.drone_yaw_rad if asked is None else np.array(asked[1]),
-            strict=True,
-        ):
-            place, move = Transform(), Twist()
-            t, q, v = place.translation, place.rotation, move.linear
-            t.x, t.y, t.z = position.tolist()
-            turn_to(q, yaw)
-            v.x, v.y, v.z = velocity.tolist()
-            point.transforms.append(place)
-            point.velocities.append(move)
-        message = MultiDOFJointTrajectory(joint_names=self._bodies[1:], points=[point])
-        message.header.frame_id = "world"
+        message = stream_of(self._bodies[1:], wanted, self._asked(wanted, time_s))
         stamp(message.header.stamp, time_s)
         self._stream.publish(message)
 
@@ -312,20 +328,6 @@ class FormationNode(SteppedNode):
         self._poses[body] = place_and_yaw(message)
         self._heard_s[body] = self.time_s
 
-    def _on_motion_pose(self, control: GraphControl, body: int, message: PoseStamped) -> None:
-        p, q = message.pose.position, message.pose.orientation
-        control.on_pose(body, time_of(message), (p.x, p.y, p.z), (q.w, q.x, q.y, q.z))
-        self._heard()
-
-    def _on_motion_twist(self, control: GraphControl, body: int, message: TwistStamped) -> None:
-        v, w = message.twist.linear, message.twist.angular
-        control.on_twist(body, time_of(message), (v.x, v.y, v.z), (w.x, w.y, w.z))
-        self._heard()
-
-    def _on_rotors(self, control: GraphControl, body: int, message: JointState) -> None:
-        control.on_rotors(body, time_of(message), message.velocity)
-        self._heard()
-
     def _on_goal(self, message: PoseStamped) -> None:
         try:
             if message.header.frame_id not in ("", "world"):
@@ -368,11 +370,7 @@ class FormationNode(SteppedNode):
         values = {parameter.name: parameter.value for parameter in changed}
         try:
             if "mission_file" in values:
-                chosen = self._chosen_mission(Path(values["mission_file"]))
-                self._file, self._control = chosen, chosen.control(STEP_S)
-                for subscription in self._motion_inputs:
-                    self.destroy_subscription(subscription)
-                self._listen_for_control()
+                self._take_file(self._chosen_mission(Path(values["mission_file"])))
         except (MuslsError, Refused) as error:
             return SetParametersResult(successful=False, reason=str(error))
         if self._player is not None:

@@ -23,7 +23,8 @@ class LossDetector:
             period_s: Between two looks.
         """
         self._spec, self._slack_n, self._period_s = spec, spec.slack_share * even_share_n, period_s
-        self._slack_s = np.zeros(len(even_share_n))
+        self._slack_s, self._taut_s = np.zeros((2, len(even_share_n)))
+        self._carried = np.zeros(len(even_share_n), bool)
 
     def fallen(self, estimate: Estimate, setpoint_enu_m: Array) -> list[tuple[int, str]]:
         """Drones (from 0) that fall, and what was seen.
@@ -41,14 +42,19 @@ class LossDetector:
             for i in np.flatnonzero(found)
         ]
 
-    def slackened(self, estimate: Estimate) -> list[tuple[int, str]]:
+    def slackened(self, estimate: Estimate, *, lifting: bool = False) -> list[tuple[int, str]]:
         """Cables (from 0) that have carried nothing for too long, and what was seen.
 
         Args:
             estimate: What is measured.
+            lifting: The load is only being taken up: a cable that has not carried yet, for as long
+                as it may be slack, is not lost, it is late.
         """
         slack = estimate.tension_n[:, 0] < self._slack_n
-        self._slack_s = np.where(slack, self._slack_s + self._period_s, 0.0)
+        self._taut_s = np.where(slack, 0.0, self._taut_s + self._period_s)
+        self._carried |= self._taut_s > self._spec.slack_s
+        counts = slack & self._carried if lifting else slack
+        self._slack_s = np.where(counts, self._slack_s + self._period_s, 0.0)
         late = self._slack_s > self._spec.slack_s
         return [
             (int(i), f"no force in its cable for {self._slack_s[i]:.1f} s")

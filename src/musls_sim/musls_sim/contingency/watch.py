@@ -71,8 +71,9 @@ def contingency_of(
         return None
     if not isinstance(guidance, MissionGuidance) or not guided or scene.estimator is None:
         raise ConfigError(
-            "contingency: only the formation's own set-points can be changed: choose "
-            "controller.kind: formation"
+            "contingency: only the formation's own set-points can be changed, not what "
+            f"controller.kind = {scenario.controller.kind} asks for: choose controller.kind: "
+            "formation, or leave it out (--set contingency=null)"
         )
     return Contingency(scenario, scene, guidance, scene.estimator.estimate, note)
 
@@ -136,7 +137,8 @@ class Contingency:
     def _look(self, tick: int) -> None:
         setpoint = self._guidance.setpoint.position_enu_m
         fallen = self._detector.fallen(self._estimate, setpoint)
-        slack = self._detector.slackened(self._estimate)
+        lifting = self._guidance.stage == "lift"
+        slack = self._detector.slackened(self._estimate, lifting=lifting)
         act_tick = tick + round(self._spec.delay_s / CONTROL_PERIOD_S)
         for seen, falls in ((fallen, True), (slack, False)):
             for drone, why in seen:
@@ -149,7 +151,7 @@ class Contingency:
     def _answer(self, loss: _Loss, tick: int) -> None:
         """Let go what is lost, and change the plan."""
         time_s, spec = tick * CONTROL_PERIOD_S, self._spec
-        if loss.falls and spec.hook == "release":
+        if spec.hook == "release":  # what is left of a cable that is slack is let go, too
             self._scene.apply(CutCable(loss.drone + 1, 1))
             self._note(time_s, "hook_opened", f"cable_{loss.drone + 1} at the load")
         found = self._formation()

@@ -40,7 +40,7 @@ from musls_sim.px4_stand_in.commander import Commander, NavState, TrajectoryInpu
 from musls_sim.px4_stand_in.guidance import PERIODS_PER_WINDOW, stand_in_session
 from musls_sim.px4_stand_in.lockstep import Lockstep
 from musls_sim.px4_stand_in.state_messages import StateMessages
-from musls_sim.recording.topics import EVENTS, event_text
+from musls_sim.recording.topics import EVENTS, STAGE, event_text
 from musls_sim.scenario import Scenario, load_scenario
 from musls_sim.session.observer import Observer
 from musls_sim.session.session import Session
@@ -101,6 +101,7 @@ class EmbeddedSim(DescribedNode):
         self.session.observe_with(EventPublisher(self))
         self._events = EventServices(self, self.session, self._poller)
         self._joints = JointStates(self, self.session.plant)
+        self._poller.subscribe(String, STAGE, self._on_stage, profile_of(STAGE))
         self._window = 0
         self._warned: set[str] = set()
         self._next_graph_check_s, self._checks = 0.0, 0
@@ -128,6 +129,10 @@ class EmbeddedSim(DescribedNode):
         log.info(f"PX4s are up; their local frames miss the drones' places by {errors} m")
         n = scenario.system.n_drones
         return session, [RealDrone(self, k, session, self._poller) for k in range(n)]
+
+    def _on_stage(self, message: String) -> None:
+        """Events wait for the stages of whoever flies the mission."""
+        self.session.guidance.stage = message.data
 
     def destroy_node(self) -> None:
         """End what was started."""

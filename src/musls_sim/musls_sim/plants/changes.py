@@ -88,14 +88,17 @@ class ReleaseHook(Change):
 
 @dataclass(frozen=True)
 class AttachHook(Change):
-    """The open hook of a cable closes on its place at the load: an inelastic impact.
+    """The open hook of a cable closes on its place at the load.
+
+    In rigid links an inelastic impact; elastic and massless cables are slack then, and nothing
+    changes.
 
     Attributes:
         cable: Number of the cable, from 1.
     """
 
     what: ClassVar[str] = "attach"
-    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "massless")
+    cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic", "massless")
 
     cable: int
 

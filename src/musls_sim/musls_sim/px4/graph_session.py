@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
-from musls_control.controllers.kinds import FormationSpec
 from musls_control.estimate import Estimate
 from musls_control.px4_frames import world_enu_ned
 from musls_sim.autopilots import AutopilotSetup
@@ -17,6 +15,7 @@ from musls_sim.px4.agent import XrceAgent, find_agent
 from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.firmware import Firmware
 from musls_sim.px4.sitl import Px4Sitl
+from musls_sim.px4_stand_in.guidance import abort_of, check_delivery, flown_by_graph
 from musls_sim.scenario import Scenario
 from musls_sim.session.guidance import FreeGuidance
 from musls_sim.session.session import Session
@@ -131,12 +130,15 @@ class GraphSession(Session):
             return made[0]
 
         super().__init__(
-            replace(scenario, controller=FormationSpec()),  # the graph's nodes fly
+            flown_by_graph(scenario),
             force=force,
             autopilot_logs=logs,
             make_autopilot=make,
-            make_guidance=lambda parts, observers: FreeGuidance(scenario.system.n_drones),
+            make_guidance=lambda parts, observers: FreeGuidance(
+                scenario.system.n_drones, abort_of(parts.scenario)
+            ),
         )
+        check_delivery(self)
         self.px4s = made[0]
         self._begin_of_px4_s = 0.0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from musls_control.autopilot import DroneSetpoints
@@ -11,7 +11,8 @@ from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_description.errors import ConfigError
 from musls_sim.px4_stand_in.commander import Commander, NavState
 from musls_sim.scenario import Scenario
-from musls_sim.session.compose import Parts
+from musls_sim.session.compose import Parts, flies_delivery
+from musls_sim.session.delivery import check_hooks_of
 from musls_sim.session.session import Session
 
 PERIODS_PER_WINDOW = 5
@@ -24,8 +25,9 @@ class CommandedGuidance:
     Attributes:
         commanders: One per drone.
         setpoint: What the autopilot is to follow now.
-        stage: Always empty: nobody tells the simulator the mission.
+        stage: What the graph says of the mission.
         finished: Never: whoever runs the session ends it.
+        abort: Gives a delivery up; None for another mission.
     """
 
     def __init__(self, parts: Parts, commanders: Sequence[Commander]) -> None:
@@ -39,6 +41,7 @@ class CommandedGuidance:
         self.setpoint = DroneSetpoints.unset(len(commanders))
         self.stage, self.finished, self.landed = "", False, False
         self.planned_s = float("inf")
+        self.abort = abort_of(parts.scenario)
 
     def step(self, tick: int) -> None:
         """Decide, once in a window of periods."""
@@ -63,6 +66,41 @@ class CommandedGuidance:
         """Do nothing."""
 
 
+def flown_by_graph(scenario: Scenario) -> Scenario:
+    """What is left of a scenario for the simulator when the graph's nodes fly.
+
+    Raises:
+        ConfigError: It asks for what no node does.
+    """
+    if scenario.contingency is not None:
+        raise ConfigError(
+            "contingency: no node of the ROS graph finds new formations: fly it with musls fly, or "
+            "leave it out (--set contingency=null)"
+        )
+    flies_delivery(scenario)
+    return replace(scenario, controller=FormationSpec())
+
+
+def abort_of(scenario: Scenario) -> Callable[[str], None] | None:
+    """What an event `abort` does here: nothing, the formation hears of it on /events."""
+    return _heard_by_formation if flies_delivery(scenario) else None
+
+
+def check_delivery(session: Session) -> None:
+    """Refuse a delivery whose hooks the simulator cannot open and close.
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    given = session.scenario.mission.delivery
+    if given is not None and flies_delivery(session.scenario):
+        check_hooks_of(given, len(session.scenario.system.cables), session.events)
+
+
+def _heard_by_formation(why: str) -> None:
+    """See `abort_of`."""
+
+
 def stand_in_session(
     scenario: Scenario, loss_action: NavState = NavState.LOITER, *, force: bool = False
 ) -> tuple[Session, Sequence[Commander]]:
@@ -84,8 +122,9 @@ def stand_in_session(
     in_air = scenario.start.kind != "ground"
     commanders = [Commander(in_air=in_air, loss_action=loss_action) for _ in scenario.system.drones]
     session = Session(
-        replace(scenario, controller=FormationSpec()),  # the graph's nodes fly
+        flown_by_graph(scenario),
         force=force,
         make_guidance=lambda parts, observers: CommandedGuidance(parts, commanders),
     )
+    check_delivery(session)
     return session, commanders

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -56,8 +56,14 @@ class Guidance(Protocol):
 class FreeGuidance:
     """No set-points: whoever flies the drones is told where to go in another way."""
 
-    def __init__(self, n_drones: int) -> None:
-        """Prepare for a number of drones."""
+    def __init__(self, n_drones: int, abort: Callable[[str], None] | None = None) -> None:
+        """Prepare.
+
+        Args:
+            n_drones: How many.
+            abort: Gives a delivery up; None for another mission.
+        """
+        self.abort = abort
         self.setpoint = DroneSetpoints.unset(n_drones)
         self.stage, self.finished, self.landed = "", False, False
         self.planned_s = float("inf")

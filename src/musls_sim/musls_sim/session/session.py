@@ -145,7 +145,7 @@ class Session(Loop):
             self.parts.estimator,
             self._links,
             self._faults.thrust,
-            self.guidance.abort if isinstance(self.guidance, DeliveryGuidance) else None,
+            getattr(self.guidance, "abort", None),
         )
         self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)
         if isinstance(self.guidance, DeliveryGuidance):

@@ -32,6 +32,11 @@ def cut(engine: Engine, change: CutCable | ReleaseHook, from_end_a: bool) -> Non
     engine.cut(change.cable - 1, segment - 1 if from_end_a else n - segment)
 
 
+def segment_at_load(engine: Engine, cable: int, from_end_a: bool) -> int:
+    """The engine's index of the segment next to the load, both from 0."""
+    return 0 if from_end_a else engine.rig.cables[cable].segments - 1
+
+
 class BreakLog:
     """Turns the breaks of an engine into events of the plant.
 

@@ -231,6 +231,16 @@ class Engine:
             raise SimulationDiverged("elastic cables: no accelerations after a cut")
         self._note_breaks()
 
+    def mend(self, cable: int, segment: int) -> None:
+        """Join a segment that was cut. What that strains or bends counts as work from outside."""
+        t, before_j = self.tables, self.energy_j().sum()
+        row = t.kinds[cable, c.FIRST_SEGMENT] + segment
+        t.segments[row, c.ALIVE], t.breaks[row, c.CUT_AT] = 1.0, np.inf
+        self._set_paths(self.time_s)
+        if self._advance(0) < 0:
+            raise SimulationDiverged("elastic cables: no accelerations with the hook closed")
+        t.sums[c.WORK] += self.energy_j().sum() - before_j
+
     def _schedule_cuts(self) -> None:
         """Hand the cuts of the coming period to the compiled step."""
         for time_s, row in list(self._cuts):

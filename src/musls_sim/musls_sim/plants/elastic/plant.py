@@ -11,14 +11,17 @@ from musls_description.system import RigSystem, SlungLoadSystem
 from musls_sim.driving.spec import RigSpec
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.changes import (
+    AttachHook,
     CutCable,
     LoadMass,
     ReleaseHook,
     RotorEfficiency,
+    check_cut,
     refusal,
     scale_rotors,
 )
 from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import hooks
 from musls_sim.plants.elastic.cuts import BreakLog, cut
 from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.general import is_flipped, rig_parts
@@ -281,12 +284,24 @@ class ElasticPlant:
         if isinstance(change, CutCable | ReleaseHook):
             cut(self.engine, change, from_end_a=change.cable - 1 in self._flipped)
             self._breaks.skip(self.engine)
+        elif isinstance(change, AttachHook):
+            check_cut(self.system, change)
+            if self.hook_is_open(change.cable - 1):
+                hooks.close(self.engine, change.cable - 1, change.cable - 1 in self._flipped)
         elif isinstance(change, LoadMass):
             self._change_load(change.mass_kg)
         elif isinstance(change, RotorEfficiency):
             scale_rotors(self.system, self.engine.tables.rotors, change)
         else:
             raise ConfigError(refusal(change, self.cable_model))
+
+    def hook_is_open(self, cable: int) -> bool:
+        """See `interface.Hooked`."""
+        return hooks.is_open(self.engine, cable, cable in self._flipped)
+
+    def hook_miss(self, cable: int) -> tuple[float, float]:
+        """See `interface.Hooked`: the last segment counts as hanging straight down."""
+        return hooks.hook_miss(self.engine, cable, cable in self._flipped)
 
     def _change_load(self, mass_kg: float) -> None:
         """Give the load another mass; velocities stay, energy is counted anew."""
