@@ -38,9 +38,13 @@ def flight(
     delay_s: float = 0.0,
     shift_m: tuple[float, float, float] = (0.0, 0.0, 0.0),
     turn_rad: float = 0.0,
+    **fields: float | tuple[float, float],
 ) -> Recording:
-    """A stage between two others, flown exactly but for a delay, a shift and a turn."""
-    trajectory = TRAJECTORIES[kind](repetitions=repetitions)
+    """A stage between two others, flown exactly but for a delay, a shift and a turn.
+
+    `fields` are those of its trajectory.
+    """
+    trajectory = TRAJECTORIES[kind](repetitions=repetitions, **fields)
     duration_s = trajectory.duration_s
     t = np.arange(-2.0, duration_s + 2.0, 1.0 / rate_hz)
     sent = np.arange(-2.0, duration_s + 2.0, SETPOINT_PERIOD_S)

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from made_up_recordings import flight, poses
 
-from musls_analysis.comparison.cycles import Cycle, cut, cut_alike, cut_at, stage_windows
+from musls_analysis.comparison.cycles import (
+    Cycle,
+    cut,
+    cut_alike,
+    cut_at,
+    cut_last,
+    stage_windows,
+)
 from musls_analysis.comparison.setpoint_phase import circle_phase, oscillation_phase
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_control.trajectories import Circle, Engage, Shm
@@ -240,3 +247,41 @@ def test_phase_of_held_set_points_is_not_late_however_sparsely_they_are_logged(k
     # the changes, rows gave 0.01, 0.05 and 0.1 s, always late.
     mean_s, most_s = {50.0: (4e-3, 0.012), 10.0: (0.017, 0.055), 4.0: (0.017, 0.055)}[logged_hz]
     assert abs(np.mean(errors)) < mean_s and np.max(np.abs(errors)) < most_s
+
+
+@pytest.mark.parametrize("kind", ["circle", "shm"])
+def test_a_log_that_goes_on_after_the_stage_tells_the_same_period(kind):
+    """The last set-point stays for a minute: that says nothing about when it came."""
+    made = flight(kind, repetitions=3, rate_hz=10.0)
+    load = made.setpoints["load"]
+    rows_s = np.arange(load.time_s[0], load.time_s[-1] + 60.0, 0.1) + 0.03
+    if kind == "circle":
+        rows_s = rows_s[(rows_s < 30.0) | (rows_s > 31.5)]  # a drop-out
+    inside = (load.time_s >= 7.0) & (load.time_s <= 7.0 + 3.0 * PERIODS_S[kind])
+    held = load.held_at(rows_s[(rows_s > 7.2) & (rows_s < load.time_s[inside][-1] + 0.1)])
+    phase = {"circle": circle_phase, "shm": oscillation_phase}[kind](held.changes(), kind, rows_s)
+    assert phase.period_s == pytest.approx(PERIODS_S[kind], rel=2e-3)
+
+
+def test_one_cycle_of_a_whole_flight_is_better_than_none():
+    made = flight("shm", repetitions=2)
+    assert len(cut_last(made, "shm", 1).cycles) == 1
+    found = cut_last(made, "shm", 2)
+    assert found.cycles[0].start_s == pytest.approx(7.0 + PERIODS_S["shm"], abs=5e-3)
+    assert "only 2" in found.warnings[-1]
+
+
+def test_windows_of_another_period_are_left_out():
+    fast, slow = flight("shm", 3), flight("shm", 2, start_s=60.0, omega_rad_s=1.5)
+    both = {
+        body: PoseTrack(*map(np.concatenate, zip(_arrays(a), _arrays(b), strict=True)))
+        for body, a, b in ((k, fast.setpoints[k], slow.setpoints[k]) for k in fast.setpoints)
+    }
+    stages = (Stage("shm", 7.0, 17.0), Stage("hold", 17.0, 60.0), Stage("shm_2", 60.0, 69.0))
+    found = cut(Recording(fast.bodies, both, stages=stages, source="two"), "shm")
+    assert len(found.cycles) == 3 and found.period_s == pytest.approx(PERIODS_S["shm"], rel=1e-2)
+    assert any("left out" in line for line in found.warnings)
+
+
+def _arrays(track):
+    return track.time_s, track.position_enu_m, track.orientation_wxyz

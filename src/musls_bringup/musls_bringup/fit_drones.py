@@ -8,9 +8,7 @@ Another flight with what was found corrects the linear model's factor and what i
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_analysis.comparison.cycles import CutStage, cut
-from musls_analysis.comparison.paper import FIRST_CYCLES_DROPPED, TABLE_III
+from musls_analysis.comparison.cycles import CutStage, cut, of_one_length
+from musls_analysis.comparison.paper import FIRST_CYCLES_DROPPED
 from musls_analysis.imperfections.estimate import (
     CONFIDENCE,
     UNKNOWN_SHARE,
@@ -28,10 +26,10 @@ from musls_analysis.imperfections.estimate import (
     estimate,
 )
 from musls_analysis.imperfections.linearised import StageModel, stage_model
-from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import Recording
 from musls_bringup.api import fly
 from musls_bringup.fly import find_scenario
+from musls_bringup.recorded_flights import SCENARIO, Mission, missions
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.errors import ConfigError
 from musls_description.schema import to_data, to_yaml
@@ -44,9 +42,8 @@ from musls_sim.imperfections import (
 
 Array = NDArray[np.float64]
 
-SCENARIO = "paper"
 FLIGHTS = 2
-"""Simulated flights of a fit."""
+"""Simulated flights of a fit, for each mission that was recorded."""
 PRIOR_ACCELERATION_M_S2, PRIOR_DELAY_S, PRIOR_TILT_RAD, PRIOR_HEIGHT_M = 0.5, 0.1, 0.05, 0.1
 GRAVITY_M_S2 = 9.80665
 _NORMAL_90 = 1.645
@@ -88,46 +85,6 @@ class DroneFit:
     notes: Sequence[str] = field(default_factory=tuple)
 
 
-def some_cycles(places: Sequence[Path]) -> dict[str, list[CutStage]]:
-    """Real cycles by stage of several flights, of whatever stages they have.
-
-    Args:
-        places: Recordings, or folders with files `*_circle.csv`, `*_shm.csv`, `*_engage.csv`.
-
-    Raises:
-        ConfigError: None of the stages is in one of the places.
-    """
-    found: dict[str, list[CutStage]] = {}
-    for place in places:
-        cuts = list(_stages_of(place))
-        if not cuts:
-            raise ConfigError(f"{place}: no {', '.join(f'*_{stage}.csv' for stage in TABLE_III)}")
-        for stage, its in cuts:
-            found.setdefault(stage, []).append(its)
-    return {stage: found[stage] for stage in TABLE_III if stage in found}
-
-
-def _stages_of(place: Path) -> Iterator[tuple[str, CutStage]]:
-    """Stages of one place with their cycles."""
-    folder = os.path.isdir(place)  # says no where Path would raise: names too long
-    files = [
-        (stage, file)
-        for stage in TABLE_III
-        for file in (sorted(place.glob(f"*_{stage}.csv")) if folder else ())
-    ]
-    if files:
-        yield from ((stage, cut(read_recording(file), stage)) for stage, file in files)
-    elif not folder or any(os.path.exists(place / mark) for mark in ("metadata.yaml", "bag")):
-        flight = read_recording(place)
-        named = [stage for stage in TABLE_III if place.stem.endswith(f"_{stage}")]
-        if len(flight.stages) == 1 and named:  # an excerpt
-            yield named[0], cut(flight, named[0])
-            return
-        for stage, skip in FIRST_CYCLES_DROPPED.items():
-            with suppress(ConfigError):  # a flight of other stages
-                yield stage, cut(flight, stage, skip)
-
-
 def fit_drones(
     real: Mapping[str, Sequence[CutStage]],
     overrides: Sequence[str] = (),
@@ -140,7 +97,8 @@ def fit_drones(
     Args:
         real: Cycles by stage, of one or more flights.
         overrides: More `key=value` for the simulated flights.
-        ideal: The flight with these overrides and ideal drones, if it was flown before.
+        ideal: The flight with these overrides and ideal drones, if it was flown before; taken
+            for recordings of the scenario's own stages.
         progress: Told how many simulated flights are done.
 
     Raises:
@@ -149,23 +107,47 @@ def fit_drones(
     """
     gains = _gains(overrides)
     n = len(find_scenario(SCENARIO, list(overrides)).system.drones)
-    progress(0, FLIGHTS)
-    first = _models(real, ideal or simulate(overrides), gains)
-    progress(1, FLIGHTS)
+    flown = missions(real, overrides, whole=ideal is not None)
+    total = FLIGHTS * len(flown)
+    done = 0
+
+    def models(faults: Imperfections | None = None) -> list[StageModel]:
+        nonlocal done
+        found: list[StageModel] = []
+        for mission in flown:
+            progress(done, total)
+            known = ideal if faults is None and not mission.overrides else None
+            sim = known or simulate([*overrides, *mission.overrides], faults)
+            found += _models(mission.real, sim, gains)
+            done += 1
+        progress(done, total)
+        return found
+
+    first = models()
     push, lean, height = _estimate(first, 1.0, n)
     factor = 1.0
     faults = imperfections_of(push.value, lean.value, height.value)
-    for done in range(1, FLIGHTS):
-        again = _models(real, simulate(overrides, faults), gains)
+    for _ in range(1, FLIGHTS):
+        again = models(faults)
         factor = _factor(first, again, push.value, factor)
         push, lean, height = (
             _moved(more, about)
             for more, about in zip(_estimate(again, factor, n), _flown(faults), strict=True)
         )
         faults = imperfections_of(push.value, lean.value, height.value)
-        progress(done + 1, FLIGHTS)
+    notes = [*_notes(push, n), *(line for mission in flown for line in said_of(mission))]
     stages = {stage: sum(len(c.cycles) for c in cuts) for stage, cuts in real.items()}
-    return DroneFit(faults, push, lean, height, factor, stages, tuple(_notes(push, n)))
+    return DroneFit(faults, push, lean, height, factor, stages, tuple(dict.fromkeys(notes)))
+
+
+def said_of(mission: Mission) -> list[str]:
+    """What a mission took from the recordings, and what is doubtful about these."""
+    cuts = [cut for cuts in mission.real.values() for cut in cuts]
+    lines = [*mission.notes, *(line for cut in cuts for line in cut.warnings)]
+    if mission.taken:
+        source = cuts[0].recording.source
+        lines.append(f"{source}: flown with {', '.join(mission.taken)}, as it was recorded")
+    return lines
 
 
 def simulate(overrides: Sequence[str], faults: Imperfections | None = None) -> Recording:
@@ -236,13 +218,14 @@ def _models(
     models = []
     for stage, cuts in real.items():
         flown = cut(sim, stage, FIRST_CYCLES_DROPPED.get(stage, 0))
-        for one in cuts:
-            if abs(np.log(flown.period_s / one.period_s)) > 0.1:
+        *equal, flown = of_one_length([*cuts, flown])
+        for one in equal if flown.periodic else ():
+            if abs(np.log(flown.period_s / one.period_s)) > 0.1:  # of stages given with --set
                 raise ConfigError(
                     f"{one.recording.source}: a cycle of '{stage}' lasts {one.period_s:.2f} s, in "
                     f"scenario {SCENARIO} {flown.period_s:.2f} s: give its mission with --set"
                 )
-        models.append(stage_model(stage, cuts, flown, gains))
+        models.append(stage_model(stage, equal, flown, gains))
     return models
 
 

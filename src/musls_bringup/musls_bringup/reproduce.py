@@ -1,7 +1,8 @@
 """Table III of the seed paper: its missions flown with several seeds against its real flights.
 
 The scenario repeats the set-points of the real flights exactly (5 Hz, held, in their phase); a test
-holds it to the recordings. Which point of a simulated body is compared is an option and is written
+holds it to the recordings. Of flights with another radius, period or formation it takes these
+(`recorded_flights`). Which point of a simulated body is compared is an option and is written
 into the result. Nothing is fitted, unless it is asked for: then the imperfections of the drones are
 identified from other flights, or for each stage from the other stages, and a second column of
 each system is flown with them.
@@ -10,7 +11,6 @@ each system is flown with them.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -27,16 +27,21 @@ from musls_analysis.comparison.compare import (
 )
 from musls_analysis.comparison.comparison_files import SUMMARY, write_comparison
 from musls_analysis.comparison.cycles import CutStage, cut
+from musls_analysis.comparison.intervals import error_intervals
 from musls_analysis.comparison.paper import FIRST_CYCLES_DROPPED, TABLE_III
 from musls_analysis.imperfections.turning_table import Turning, turning, turning_rows
 from musls_analysis.recordings.readers import read_recording
-from musls_bringup.fit_drones import faults_override, fit_drones, simulate, write_fit
+from musls_bringup.fit_drones import faults_override, fit_drones, said_of, simulate, write_fit
 from musls_bringup.fly import FlyOptions, find_scenario, fly
+from musls_bringup.recorded_flights import SCENARIO, Mission, missions, one_mission, some_cycles
 from musls_bringup.results import result_folder
 from musls_description.errors import ConfigError, MuslsError
 
-SCENARIO = "paper"
 TABLE = "table3.md"
+
+
+Ends = tuple[tuple[float, float], tuple[float, float]]
+"""Lower (translational error [mm], geodesic error [deg]), and upper."""
 
 
 @dataclass(frozen=True)
@@ -73,44 +78,18 @@ class Column:
         comparisons: By stage, over the cycles of all seeds.
         spread: By stage, body: smallest and largest (translational error [mm], geodesic error
             [deg]) of a single seed.
+        intervals: By stage, body: lowest and highest (translational error [mm], geodesic error
+            [deg]) of the middle 90 % over drawn cycles and seeds.
+        turning: Places of the drones in the turning frame.
+        notes: What was taken from the recordings.
     """
 
     system: str
     comparisons: Mapping[str, StageComparison]
-    spread: Mapping[str, Mapping[str, tuple[tuple[float, float], tuple[float, float]]]]
+    spread: Mapping[str, Mapping[str, Ends]]
+    intervals: Mapping[str, Mapping[str, Ends]]
     turning: Sequence[Turning] = ()
-
-
-def real_cycles(place: Path) -> dict[str, CutStage]:
-    """The real cycles of each stage of Table III.
-
-    The first ones are dropped from a whole flight; an excerpt has those of the middle only.
-
-    Args:
-        place: One recording of everything, or a folder with files `*_circle.csv`, `*_shm.csv` and
-            `*_engage.csv`.
-
-    Raises:
-        ConfigError: A stage has no file or several.
-    """
-    marks = ("metadata.yaml", "bag")
-    if not os.path.isdir(place) or any(os.path.exists(place / mark) for mark in marks):
-        flight = read_recording(place)
-        return {stage: cut(flight, stage, skip) for stage, skip in FIRST_CYCLES_DROPPED.items()}
-    found = {}
-    for stage in TABLE_III:
-        files = sorted(place.glob(f"*_{stage}.csv"))
-        if len(files) != 1:
-            has = ", ".join(f.name for f in files) or "none"
-            raise ConfigError(f"{place}: must hold one file *_{stage}.csv, there is {has}")
-        found[stage] = cut(read_recording(files[0]), stage)
-    return found
-
-
-def pooled_cycles(places: Sequence[Path]) -> dict[str, list[CutStage]]:
-    """The real cycles of several flights, see `real_cycles`."""
-    found = [real_cycles(place) for place in places]
-    return {stage: [flight[stage] for flight in found] for stage in TABLE_III}
+    notes: Sequence[str] = ()
 
 
 def reproduce(
@@ -124,7 +103,8 @@ def reproduce(
     """Fly, compare, and write the table, every comparison with its figures, and all flights.
 
     Args:
-        flights: One or several, whose cycles are pooled; see `real_cycles`.
+        flights: One or several, whose cycles are pooled, of all stages or some; see
+            `some_cycles`.
         out: Folder for the results.
         options: How.
         overwrite: Replace an older result.
@@ -134,18 +114,28 @@ def reproduce(
         MuslsError: Something is wrong with the input, a flight failed, or the folder cannot be
             written; nothing is left behind.
     """
-    real = pooled_cycles([flights] if isinstance(flights, Path) else flights)
+    read = some_cycles([flights] if isinstance(flights, Path) else flights)
     names = [_name(system) for system in options.systems]
     if len(set(names)) < len(names):
         raise ConfigError(f"--system: each may be given once, not {', '.join(names)}")
-    seen = pooled_cycles(options.fit_on) if options.fit_on else {}
-    for system in options.systems:  # what is wrong shows before anything is flown
-        find_scenario(SCENARIO, [*options.overrides, f"system={system}"])
+    seen = some_cycles(options.fit_on) if options.fit_on else {}
+    flown = {}
+    for name, system in zip(names, options.systems, strict=True):
+        # What is wrong shows before anything is flown.
+        plain = [*options.overrides, f"system={system}"]
+        flown[name] = one_mission(read, plain)
+        if seen:
+            missions(seen, plain)
+        elif options.leave_stage_out and len(read) < 2:
+            raise ConfigError(
+                f"--leave-stage-out: only stage '{next(iter(read))}' is recorded, there is no "
+                "other to learn from"
+            )
     with result_folder(out, overwrite=overwrite) as work:
         variants = [
             variant
             for name, system in zip(names, options.systems, strict=True)
-            for variant in _variants(name, system, real, seen, options, work)
+            for variant in _variants(name, system, flown[name], seen, options, work)
         ]
         tasks = [task for variant in variants for task in variant.tasks(work, options.seeds)]
         progress(0, len(tasks))
@@ -153,7 +143,7 @@ def reproduce(
             progress(done, len(tasks))
         columns = []
         for variant in variants:
-            columns.append(_column(variant, real, work, options))
+            columns.append(_column(variant, work, options))
             about = {"system": variant.name, "compared_points": _points(options)}
             write_comparison([*columns[-1].comparisons.values()], about, work / variant.name)
             _draw_turning(columns[-1], work / variant.name)
@@ -173,11 +163,13 @@ class Variant:
         name: Of the column and its folder.
         overrides: `key=value` of the scenario, by the group of stages for which they are flown.
         group: By stage, its group.
+        mission: The recorded cycles, and what flies them again.
     """
 
     name: str
     overrides: Mapping[str, Sequence[str]]
     group: Mapping[str, str]
+    mission: Mission
 
     def folders(self, work: Path, group: str, seeds: int) -> list[Path]:
         """Where the flights of a group are."""
@@ -195,14 +187,16 @@ class Variant:
 def _variants(
     name: str,
     system: str,
-    real: Mapping[str, Sequence[CutStage]],
+    mission: Mission,
     seen: Mapping[str, Sequence[CutStage]],
     options: ReproduceOptions,
     work: Path,
 ) -> list[Variant]:
     """The system as it is and, where asked for, with what was identified."""
-    plain = [*options.overrides, f"system={system}"]
-    found = [Variant(name, {"": plain}, dict.fromkeys(real, ""))]
+    real = mission.real
+    base = [*options.overrides, f"system={system}"]
+    plain = [*base, *mission.overrides]
+    found = [Variant(name, {"": plain}, dict.fromkeys(real, ""), mission)]
     folds: dict[str, Mapping[str, Sequence[CutStage]]] = {}
     if seen:
         folds[""] = seen
@@ -211,16 +205,16 @@ def _variants(
             folds[f"without_{stage}_"] = {s: cuts for s, cuts in real.items() if s != stage}
     if not folds:
         return found
-    ideal = simulate(plain)
+    ideal = None if mission.overrides else simulate(plain)
     overrides = {}
     for group, cuts in folds.items():
-        fit = fit_drones(cuts, plain, ideal=ideal)
+        fit = fit_drones(cuts, base, ideal=ideal)
         folder = work / f"{name}_fitted" / f"{group}fit"
         folder.mkdir(parents=True)
         write_fit(fit, folder, options.command)
         overrides[group] = [*plain, faults_override(fit.imperfections)]
     groups = {stage: "" if seen else f"without_{stage}_" for stage in real}
-    return [*found, Variant(f"{name}_fitted", overrides, groups)]
+    return [*found, Variant(f"{name}_fitted", overrides, groups, mission)]
 
 
 def _name(system: str) -> str:
@@ -248,7 +242,6 @@ def _fly(overrides: list[str], out: Path) -> None:
 
 def _column(
     variant: Variant,
-    real: Mapping[str, Sequence[CutStage]],
     work: Path,
     options: ReproduceOptions,
 ) -> Column:
@@ -257,8 +250,8 @@ def _column(
         group: [read_recording(f) for f in variant.folders(work, group, options.seeds)]
         for group in variant.overrides
     }
-    comparisons, spread, seen_turning = {}, {}, []
-    for stage, real_cuts in real.items():
+    comparisons, spread, intervals, seen_turning = {}, {}, {}, []
+    for stage, real_cuts in variant.mission.real.items():
         sims = flown[variant.group[stage]]
         cuts = [cut(sim, stage, FIRST_CYCLES_DROPPED[stage]) for sim in sims]
         comparisons[stage] = compare_stage(stage, real_cuts, cuts, how)
@@ -266,8 +259,11 @@ def _column(
         spread[stage] = {
             body: (_extreme(min, single, body), _extreme(max, single, body)) for body in single[0]
         }
+        intervals[stage] = error_intervals(real_cuts, cuts, how, comparisons[stage].errors)
         seen_turning.append(turning(comparisons[stage], cuts[0]))
-    return Column(variant.name, comparisons, spread, seen_turning)
+    return Column(
+        variant.name, comparisons, spread, intervals, seen_turning, said_of(variant.mission)
+    )
 
 
 def _draw_turning(column: Column, folder: Path) -> None:
@@ -299,8 +295,8 @@ def table(columns: Sequence[Column], options: ReproduceOptions) -> str:
         "| | paper | " + " | ".join(f"`{c.system}`" for c in columns) + " |",
         "|---" * (2 + len(columns)) + "|",
     ]
-    for stage, bodies in TABLE_III.items():
-        for body, (mm, deg) in bodies.items():
+    for stage in columns[0].comparisons:
+        for body, (mm, deg) in TABLE_III[stage].items():
             cells = [_cell(column, stage, body) for column in columns]
             lines.append(
                 f"| {stage}, {body.replace('_', ' ')} | {mm} / {deg} | {' | '.join(cells)} |"
@@ -321,13 +317,13 @@ def table(columns: Sequence[Column], options: ReproduceOptions) -> str:
 
 def _cell(column: Column, stage: str, body: str) -> str:
     errors = column.comparisons[stage].errors[body]
-    (low, _), (high, _) = column.spread[stage][body]
+    (low, flat), (high, steep) = column.intervals[stage][body]
     mm, deg = 1e3 * errors.translational_error_m, errors.geodesic_error_deg
     texts = [
         f"**{value:.1f}**" if round(value, 1) <= paper else f"{value:.1f}"
         for value, paper in zip((mm, deg), TABLE_III[stage][body], strict=True)
     ]
-    return f"{' / '.join(texts)} [{low:.0f}, {high:.0f}]"
+    return f"{' / '.join(texts)} [{low:.0f}, {high:.0f} / {flat:.1f}, {steep:.1f}]"
 
 
 def _footnote(columns: Sequence[Column], options: ReproduceOptions) -> str:
@@ -337,9 +333,20 @@ def _footnote(columns: Sequence[Column], options: ReproduceOptions) -> str:
     )
     return (
         "Translational error [mm] / geodesic error [deg] of the mean cycles, bold where at or "
-        "below the paper's; in brackets the smallest and largest translational error of one seed "
-        f"(seeds: {options.seeds}). {cycles}. Compared points: {_points(options)}.{_fits(options)}"
+        "below the paper's; in brackets the middle 90 % of both over drawn cycles and seeds "
+        f"(seeds: {options.seeds}; of one real cycle they say nothing about another). {cycles}. "
+        f"Compared points: {_points(options)}.{_fits(options)}"
+        + "".join(f" {line}." for line in _about(columns))
     )
+
+
+def _about(columns: Sequence[Column]) -> list[str]:
+    """What is doubtful about the recordings, and what was taken from them."""
+    lines: list[str] = []
+    for column in columns:
+        lines += column.notes
+        lines += [line for c in column.comparisons.values() for line in c.warnings]
+    return list(dict.fromkeys(lines))
 
 
 def _fits(options: ReproduceOptions) -> str:
@@ -366,6 +373,8 @@ def _numbers(column: Column) -> dict[str, Any]:
                 "geodesic_error_deg": errors.geodesic_error_deg,
                 "seed_range_mm": [end[0] for end in column.spread[stage][body]],
                 "seed_range_deg": [end[1] for end in column.spread[stage][body]],
+                "interval_mm": [end[0] for end in column.intervals[stage][body]],
+                "interval_deg": [end[1] for end in column.intervals[stage][body]],
                 "paper": list(TABLE_III[stage][body]),
             }
             for body, errors in comparison.errors.items()

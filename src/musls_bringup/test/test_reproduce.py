@@ -1,7 +1,6 @@
 """`musls reproduce`: which recordings it takes, and its table of flights with a known answer."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,26 +8,18 @@ import pytest
 from musls_analysis.comparison.paper import TABLE_III
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, find_scenario, fly
-from musls_bringup.reproduce import real_cycles
-from musls_description.errors import ConfigError
+from musls_bringup.recorded_flights import one_mission, some_cycles
 
 FLIGHTS = Path(__file__).parents[4] / "shared" / "flights"
 
 
 @pytest.mark.skipif(not FLIGHTS.is_dir(), reason="needs ../shared/flights")
 def test_the_excerpts_hold_one_circle_three_swings_and_one_engagement():
-    counts = {stage: len(cut.cycles) for stage, cut in real_cycles(FLIGHTS).items()}
-    assert counts == {"circle": 1, "shm": 3, "engage": 1}
-
-
-@pytest.mark.skipif(not FLIGHTS.is_dir(), reason="needs ../shared/flights")
-def test_a_stage_without_or_with_two_files_is_named(tmp_path):
-    shutil.copy(FLIGHTS / "flight_2136_circle.csv", tmp_path / "a_circle.csv")
-    with pytest.raises(ConfigError, match=r"one file \*_shm\.csv, there is none"):
-        real_cycles(tmp_path)
-    shutil.copy(FLIGHTS / "flight_2136_circle.csv", tmp_path / "b_circle.csv")
-    with pytest.raises(ConfigError, match=r"there is a_circle\.csv, b_circle\.csv"):
-        real_cycles(tmp_path)
+    real = some_cycles([FLIGHTS])
+    assert {s: [len(c.cycles) for c in cuts] for s, cuts in real.items()} == {
+        "circle": [1], "shm": [3], "engage": [1],
+    }  # fmt: skip
+    assert one_mission(real, []).overrides == ()  # the scenario repeats them
 
 
 @pytest.mark.parametrize(

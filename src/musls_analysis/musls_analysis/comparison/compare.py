@@ -9,11 +9,11 @@ the lag that makes the translational error, averaged over the bodies, smallest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from musls_analysis.comparison.cycles import CutStage, Cycle
+from musls_analysis.comparison.cycles import CutStage, of_one_length
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.comparison.mean_cycle import (
     MeanCycle,
@@ -226,9 +226,7 @@ def _one_length(stage: str, real: CutStage, sims: Sequence[CutStage]) -> tuple:
                     f"{cut.recording.source}: stage '{stage}' lasts {cut.period_s:.1f} s, of which "
                     f"the first {length_s:.1f} s are compared"
                 )
-        ends = [[Cycle(c.start_s, c.start_s + length_s) for c in cut.cycles] for cut in cuts]
-        cuts = [replace(cut, cycles=cycles) for cut, cycles in zip(cuts, ends, strict=True)]
-        return *cuts, notes
+        return *of_one_length(cuts), notes
     for sim in sims:
         ratio = sim.period_s / real.period_s
         if abs(np.log(ratio)) > _PERIODS_DIFFER_WARNING:

@@ -26,6 +26,8 @@ STEP_UP_M = 0.2
 WHOLE_FLIGHT = "flight"
 """Name of the one stage of a recording that names none."""
 _PHASES = {CycleRule.ANGLE: circle_phase, CycleRule.OSCILLATION: oscillation_phase}
+_PERIODS_DIFFER = 0.02
+"""Share by which the periods of two windows of one stage may differ."""
 _MISFIT_WARNING = 0.02
 """Share of the period by which set-points may be off the fitted phase."""
 
@@ -95,10 +97,39 @@ def cut(
     cycles = [cycle for part in parts for cycle in part.cycles][skip:]
     if not cycles:
         raise ConfigError(f"{recording.source}: no complete cycle of stage '{stage}'")
-    warnings = tuple(dict.fromkeys(line for part in parts for line in part.warnings))
+    warnings = [line for part in parts for line in part.warnings]
     if not parts[0].periodic:
         cycles = _as_short_as_the_shortest(cycles)
-    return replace(parts[0], cycles=tuple(cycles), warnings=warnings)
+    elif len(parts) > 1:
+        kept = _of_one_period(cycles)
+        if len(kept) < len(cycles):
+            warnings.append(
+                f"{recording.source}: {len(cycles) - len(kept)} of {len(cycles)} cycles of "
+                f"'{stage}' left out, their period is another"
+            )
+        cycles = kept
+    return replace(parts[0], cycles=tuple(cycles), warnings=tuple(dict.fromkeys(warnings)))
+
+
+def cut_last(recording: Recording, stage: str, skip: int) -> CutStage:
+    """Find the cycles of a stage as `cut` does; where no more than `skip` are there, the last one.
+
+    Args:
+        recording: A flight.
+        stage: See `cut`.
+        skip: First cycles to leave out, if others are left.
+
+    Raises:
+        ConfigError: See `cut`.
+    """
+    every = cut(recording, stage)
+    if len(every.cycles) > skip:
+        return replace(every, cycles=tuple(every.cycles[skip:]))
+    note = (
+        f"{recording.source}: only {len(every.cycles)} of '{stage}': the motion may not have "
+        "settled before the last, which is taken"
+    )
+    return replace(every, cycles=tuple(every.cycles[-1:]), warnings=(*every.warnings, note))
 
 
 def cut_alike(
@@ -139,6 +170,30 @@ def cut_at(recording: Recording, spans_s: Sequence[tuple[float, float]]) -> CutS
             )
     cycles = _as_short_as_the_shortest([Cycle(*span) for span in spans_s])
     return CutStage(recording, tuple(cycles), periodic=False)
+
+
+def _of_one_period(cycles: Sequence[Cycle]) -> list[Cycle]:
+    """The most cycles of nearly one length, made equally long by their starts."""
+    lengths = np.array([cycle.end_s - cycle.start_s for cycle in cycles])
+    near = np.abs(np.log(lengths[:, None] / lengths)) < _PERIODS_DIFFER
+    chosen = near[int(np.argmax(near.sum(axis=1)))]
+    length_s = float(np.median(lengths[chosen]))
+    return [
+        Cycle(cycle.start_s, cycle.start_s + length_s)
+        for cycle, mine in zip(cycles, chosen, strict=True)
+        if mine
+    ]
+
+
+def of_one_length(cuts: Sequence[CutStage]) -> list[CutStage]:
+    """Cut what does not repeat to the shortest cycle of all; what repeats stays as it is."""
+    if cuts[0].periodic:
+        return list(cuts)
+    length_s = min(one.period_s for one in cuts)
+    return [
+        replace(one, cycles=tuple(Cycle(c.start_s, c.start_s + length_s) for c in one.cycles))
+        for one in cuts
+    ]
 
 
 def _as_short_as_the_shortest(cycles: Sequence[Cycle]) -> list[Cycle]:

@@ -138,8 +138,9 @@ def _unbiased(
         rows_s: All rows (T,).
     """
     after = np.searchsorted(rows_s, seen_s - 1e-9)  # rows before
-    until = np.append(after[1:], len(rows_s)) - 1  # last row that shows it
-    keep = np.isfinite(angle) & (after > 0) & (until >= after)
+    # Last row that shows it; how long the last one is shown, in the next stage, says nothing.
+    until = np.append(after[1:] - 1, after[-1:])
+    keep = np.isfinite(angle) & (after > 0) & (after < len(rows_s)) & (until >= after)
     low, high = rows_s[after[keep] - 1], rows_s[after[keep]]
     angle, last = angle[keep], rows_s[until[keep]]
     steps = np.abs(np.diff(angle) / rate)
@@ -147,9 +148,12 @@ def _unbiased(
     if len(steps) < _FEWEST_CHANGES:
         return origin_s, rate
     hold_s = float(np.quantile(steps, 0.05))
+    gap = high - low
     low = np.maximum(low, last - hold_s)
-    # The middles of the bounds have errors without a bias, early and late alike.
-    rate = float(1.0 / np.polyfit(angle, 0.5 * (low + high), 1)[0])
+    # The middles of the bounds have errors without a bias, early and late alike; those after a
+    # drop-out may be large.
+    weight = np.median(gap) / np.maximum(gap, np.median(gap))
+    rate = float(1.0 / np.polyfit(angle, 0.5 * (low + high), 1, w=weight)[0])
     # The sum of all violations of low < origin + angle / rate < high is least at the median.
     ends = np.concatenate([low, high]) - np.tile(angle / rate, 2)
     return float(np.median(ends)), rate

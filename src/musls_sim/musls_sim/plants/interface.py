@@ -148,6 +148,7 @@ class PlantInputs:
             winch of kind feed [m/s], torque [N m] or speed [rad/s] of a drum, positive pays out,
             (n_winches, 2).
         winch_brake: Whether the brake of each drum is closed, (n_winches,).
+        winch_taken: Whether an event commands a winch, and not the scenario, (n_winches,).
     """
 
     rotor_command_rad_s: Array
@@ -159,6 +160,7 @@ class PlantInputs:
     anchor_wrench_enu: Array = field(default_factory=lambda: np.zeros((0, 6)))
     winch: Array = field(default_factory=lambda: np.zeros((0, 2)))
     winch_brake: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    winch_taken: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     @classmethod
     def zeros(cls, system: RigSystem) -> PlantInputs:
@@ -176,6 +178,7 @@ class PlantInputs:
             anchor_wrench_enu=np.zeros((anchors, 6)),
             winch=np.zeros((winches, 2)),
             winch_brake=np.zeros(winches, bool),
+            winch_taken=np.zeros(winches, bool),
         )
 
 
