@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from musls_analysis.recordings.readers import read_recording
 from musls_bringup.gazebo import run as gazebo_run
 
-pytestmark = [needs_ros(), pytest.mark.timeout(200)]
+pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
 
 PERIOD_S, TIMES = 0.02, 200
 RADIUS_M, RATE_RAD_S, TILT_RAD = 1.5, 0.8, 0.3

@@ -20,7 +20,7 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.fly import fly_through_graph
 from musls_description.errors import MuslsError
 
-pytestmark = [needs_ros(), pytest.mark.timeout(400)]
+pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
 
 SHORT_CIRCLE = ["mission.stages.0.radius_m=0.8", "mission.transit_speed_m_s=0.6"]
 IN_AIR = ["system.cables.links=3", "mission.stages.0.duration_s=2"]
@@ -191,9 +191,9 @@ def test_an_interrupted_flight_leaves_no_process(domain, tmp_path, number, code)
         start_new_session=True,
     )
     # musls, simulator, recorder, and the formation when all is recorded
-    assert wait_until(lambda: len(process_ids(out.name)) == 4, 150.0)
+    assert wait_until(lambda: len(process_ids(out.name)) == 4, 400.0)
     said = out.with_name(f".{out.name}.partial") / "logs" / "formation.log"
-    assert wait_until(lambda: said.read_text().count("stage ") >= 2, 150.0)  # it flies
+    assert wait_until(lambda: said.read_text().count("stage ") >= 2, 400.0)  # it flies
     flight.send_signal(number)
     assert flight.wait(150.0) == code
     assert process_ids(out.name) == []

@@ -14,7 +14,7 @@ from musls_bringup.ros.launching import ARGUMENTS, launched_nodes
 from musls_description.errors import ConfigError
 from musls_sim.scenario import load_scenario
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(1200)
 
 
 def given(tmp_path, **changed):

@@ -10,7 +10,7 @@ from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
 from musls_description.schema import to_yaml
 
-pytestmark = [needs_ros(), pytest.mark.timeout(400)]
+pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
 
 DUPLICATE_CHECK_S = 3.0
 LOITER, OFFBOARD, LAND = 4, 14, 18

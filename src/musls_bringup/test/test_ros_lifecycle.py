@@ -111,7 +111,7 @@ def test_a_killed_flight_leaves_no_node_and_a_whole_bag(domain, tmp_path):
     )
     children = Path(f"/proc/{flight.pid}/task/{flight.pid}/children")
     work = out.with_name(f".{out.name}.partial")
-    end = time.monotonic() + 120.0
+    end = time.monotonic() + 400.0
     said = work / "logs" / "formation.log"
     while time.monotonic() < end and not (said.exists() and "stage " in said.read_text()):
         time.sleep(0.1)

@@ -18,7 +18,7 @@ from musls_description.schema import to_yaml
 from musls_sim.px4.agent import VARIABLE
 from musls_sim.px4.errors import Px4Error
 
-pytestmark = [needs_ros(), pytest.mark.timeout(400)]
+pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
 
 QUICK = ["autopilot.kind=px4", "system.cables.links=3"]
 HOP = [

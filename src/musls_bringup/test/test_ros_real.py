@@ -12,7 +12,7 @@ from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
 from musls_bringup.ros.real import REAL_ARGUMENTS, real_nodes
 
-pytestmark = [needs_ros(), pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [needs_ros(), pytest.mark.timeout(1200), pytest.mark.slow]
 
 SHORT = """\
 description: a test

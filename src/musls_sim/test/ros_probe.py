@@ -71,7 +71,7 @@ class Probe:
 
         self.node.create_subscription(kind, topic, keep, profile)
 
-    def until(self, condition, within_s=100.0):
+    def until(self, condition, within_s=200.0):
         """Spin until something is true; returns whether it came true.
 
         The limit is for a machine with ten times as much work as it can do.
