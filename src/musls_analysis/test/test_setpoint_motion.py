@@ -10,6 +10,7 @@ from musls_analysis.comparison.intervals import error_intervals
 from musls_analysis.comparison.setpoint_motion import motion_of, update_rate
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import PoseTrack, Recording
+from musls_analysis.recordings.resample import bridged_s
 from musls_description.errors import ConfigError
 
 FLOWN = {
@@ -83,3 +84,9 @@ def test_of_one_cycle_and_one_flight_nothing_is_known_about_others():
     (low, _), (high, _) = error_intervals([one], [sim], CompareOptions(bodies=["load"]))["load"]
     assert low == pytest.approx(high) == pytest.approx(50.0, rel=0.02)
     assert isinstance(one.cycles[0], Cycle)
+
+
+def test_sparse_rows_are_bridged_but_a_lost_row_is_a_gap():
+    rows = np.arange(0.0, 30.0, 0.8)
+    assert bridged_s([np.arange(0.0, 30.0, 0.1)]) == 0.5
+    assert 0.8 < bridged_s([rows, np.arange(0.0, 9.0, 0.02)]) < 1.6

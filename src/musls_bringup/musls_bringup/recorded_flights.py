@@ -36,6 +36,8 @@ SCENARIO = "paper"
 STAGES = "mission.stages="
 PLACE_M = 0.05
 """Places of drones in the formation that differ by less are taken for the same."""
+UPDATE_LAG_RAD, UPDATE_LAG_M = 0.15, 0.15
+"""By which the drones' set-points may be behind the load's: 0.2 s at the paper's speeds is less."""
 LARGEST_LAG_RAD = 1.0
 """By which a formation may be turned against its set-points, half of what lies between three."""
 MOST_ORDERED = 7
@@ -285,9 +287,26 @@ def _order(places: Array, offsets: Array) -> list[int]:
 def _formation_key(one: CutStage, offsets: Array) -> list[str]:
     """Override of the places in the formation, from the drones' recorded set-points."""
     places = _places(one, one.recording.setpoints, len(offsets))
-    if places is None or np.max(np.abs(places - offsets)) <= PLACE_M:
+    if places is None:
+        return []
+    places = _caught_up(places, offsets)
+    if np.max(np.abs(places - offsets)) <= PLACE_M:
         return []
     return [f"formation.places_m={json.dumps(places.round(2).tolist())}"]
+
+
+def _caught_up(places: Array, offsets: Array) -> Array:
+    """Places without the turn and the shift of set-points that come an update after the load's."""
+    middle, wanted = places[:, :2].mean(axis=0), offsets[:, :2].mean(axis=0)
+    have = (places[:, :2] - middle) @ np.array([1.0, 1.0j])
+    want = (offsets[:, :2] - wanted) @ np.array([1.0, 1.0j])
+    turn = float(np.angle(np.sum(have * np.conj(want))))
+    if abs(turn) > UPDATE_LAG_RAD or np.hypot(*(middle - wanted)) > UPDATE_LAG_M:
+        return places
+    turned = have * np.exp(-1j * turn)
+    found = places.copy()
+    found[:, 0], found[:, 1] = turned.real + wanted[0], turned.imag + wanted[1]
+    return found
 
 
 def _renamed(recording: Recording, names: Mapping[str, str]) -> Recording:

@@ -31,6 +31,7 @@ from musls_analysis.comparison.intervals import error_intervals
 from musls_analysis.comparison.paper import FIRST_CYCLES_DROPPED, TABLE_III
 from musls_analysis.imperfections.turning_table import Turning, turning, turning_rows
 from musls_analysis.recordings.readers import read_recording
+from musls_analysis.recordings.resample import bridged_s
 from musls_bringup.fit_drones import faults_override, fit_drones, said_of, simulate, write_fit
 from musls_bringup.fly import FlyOptions, find_scenario, fly
 from musls_bringup.recorded_flights import SCENARIO, Mission, missions, one_mission, some_cycles
@@ -245,7 +246,8 @@ def _column(
     work: Path,
     options: ReproduceOptions,
 ) -> Column:
-    how = CompareOptions(offsets_m=options.offsets_m or {})
+    rows = [one.recording.time_s for cuts in variant.mission.real.values() for one in cuts]
+    how = CompareOptions(offsets_m=options.offsets_m or {}, gap_limit_s=bridged_s(rows))
     flown = {
         group: [read_recording(f) for f in variant.folders(work, group, options.seeds)]
         for group in variant.overrides

@@ -82,6 +82,18 @@ def test_another_formation_is_taken_from_the_drones_set_points(tmp_path):
     np.testing.assert_allclose(places[0], [1.0, 0.0, 2.5], atol=0.03)
 
 
+def test_set_points_of_drones_that_come_an_update_later_are_no_other_formation(tmp_path):
+    log = log_of(tmp_path / "a.log", "circle")
+    lines = [line.split() for line in log.read_text().splitlines()]
+    rows = [fields for fields in lines if len(fields) == 95]
+    for base in (35, 55, 75):
+        late = [fields[base : base + 6] for fields in rows]
+        for fields, before in zip(rows[2:], late, strict=False):
+            fields[base : base + 6] = before
+    write_lines(log, [" ".join(fields) for fields in lines])
+    assert one_mission(some_cycles([log]), []).taken == []
+
+
 def test_flights_of_other_motions_are_learnt_from_together_but_not_averaged(tmp_path):
     logs = [
         log_of(tmp_path / "a.log", "circle"),

@@ -13,7 +13,7 @@ from musls_analysis.comparison.mean_cycle import Slices, phases, slices
 from musls_analysis.imperfections.estimate import Unit, units_of
 from musls_analysis.imperfections.response import displacements
 from musls_analysis.imperfections.turning_frame import drones_of
-from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, resample
+from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, bridged_s, resample
 from musls_description.rotations import relative, yaw_of
 
 Array = NDArray[np.float64]
@@ -85,10 +85,11 @@ def stage_model(
     drones = drones_of(real[0].recording.bodies)
     phase = phases(GRID, sim.periodic)
     cycles = [(c.start_s, c.end_s) for c in sim.cycles]
+    gap_s = bridged_s(one.recording.time_s for one in real)
     push, late, simulated, off, above, lean = [], [], [], [], [], []
     for drone in drones:
         its = slices([sim], drone, phase, DEFAULT_GAP_LIMIT_S)
-        recorded = slices(real, drone, phase, DEFAULT_GAP_LIMIT_S)
+        recorded = slices(real, drone, phase, gap_s)
         mean = np.nanmean(its.position_enu_m[..., :2], axis=0)
         answer = _answer(sim, drone, gains)
         push.append([_mean_over(*answer, axis, cycles, phase) for axis in range(2)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from musls_analysis.recordings.recording import PoseTrack
@@ -9,6 +11,19 @@ from musls_description.rotations import slerp
 
 DEFAULT_GAP_LIMIT_S = 0.5
 """Longer gaps are not bridged: the seed paper's flights were logged every 0.1 to 0.4 s."""
+
+_ROWS_BRIDGED = 1.6
+"""Share of the usual distance of rows that is no gap yet; a lost row is one."""
+
+
+def bridged_s(times_s: Iterable[np.ndarray]) -> float:
+    """Gap up to which rows of several logs are bridged: of sparse ones more than usual.
+
+    Args:
+        times_s: Times of the rows of each log.
+    """
+    usual = [float(np.median(np.diff(t))) for t in times_s if len(t) > 1]
+    return max(DEFAULT_GAP_LIMIT_S, _ROWS_BRIDGED * max(usual, default=0.0))
 
 
 def resample(track: PoseTrack, time_s: np.ndarray, gap_limit_s: float) -> PoseTrack:

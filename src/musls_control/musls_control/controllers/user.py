@@ -110,7 +110,7 @@ class WatchedController:
         """
         self._controller, self._shapes, self._takes_nan = controller, shapes, takes_nan
         self.calls, self.total_s = 0, 0.0
-        self._seen: Array | None = None  # array whose type and shape are known to fit
+        self._seen: Array = np.empty(0)  # array whose type and shape are known to fit
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Tell it that it takes over.

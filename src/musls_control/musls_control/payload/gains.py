@@ -31,7 +31,7 @@ CABLE_SHARE, LOAD_SHARE, THRUST_SHARE = 0.36, 0.5, 0.1
 """Natural frequency of the cables' directions times the lag of the drones' attitude, of the load's
 horizontal motion and yaw over that of the cables, and of the load's height, roll and pitch times
 the time constant of the rotors. Little is to spare: a fifth more of everything (`speed` 1.2) is
-unstable for an x500 trio in harmonic motion on PX4's attitude control."""
+unstable for an x500 trio in harmonic motion with our own attitude control."""
 
 FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 4.0, 2.5, 5.0
 """Upper limits of the natural frequencies, for motion capture with some noise and latency."""

@@ -13,6 +13,7 @@ from musls_control.estimate import MOTION_COLUMNS
 from musls_description.errors import MuslsError
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import RigSystem
+from musls_description.tree import Tree
 from musls_sim.driving.spec import RigSpec
 from musls_sim.physics import PhysicsSpec
 from musls_sim.plants.energy import EnergyAudit
@@ -325,6 +326,27 @@ class Hooked(Protocol):
 
     def hook_miss(self, cable: int) -> tuple[float, float]:
         """Distance and relative speed of an open hook and its place on the load [m, m/s]."""
+
+
+@runtime_checkable
+class Linked(Protocol):
+    """A plant whose cables have rigid links, so that their ends can be turned about the cable."""
+
+    def cable_end_rotations(self, index: int) -> Array:
+        """Rotations of a cable's links at the load and at the drone, world, (2, 3, 3)."""
+
+
+@runtime_checkable
+class Jointed(Protocol):
+    """A plant whose mechanism is the description's tree of bodies."""
+
+    @property
+    def tree(self) -> Tree:
+        """The tree as it is now; another object when something has come loose."""
+
+    @property
+    def positions(self) -> Array:
+        """Coordinates: the load's rotation vector and place, joint angles, (n_coordinates,)."""
 
 
 @runtime_checkable
