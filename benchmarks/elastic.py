@@ -3,10 +3,12 @@
 A whole control period of `ElasticPlant` (rotors, drag, cables, state, tensions; steps of 4 ms) is
 timed in turns with the bare DART step of the paper's trio with 15 links per cable, so that a noisy
 machine slows both. Every turn flies the same half second from a hovering start with a push on the
-load.
+load. Then whole flight loops (mission, autopilot, estimation, plant, tensions; no recording) of
+scenarios, in turns with the same yardstick.
 
     .venv/bin/python benchmarks/elastic.py
     .venv/bin/python benchmarks/elastic.py --system x500_hexa --segments 15 30 --rounds 100
+    .venv/bin/python benchmarks/elastic.py --segments --loops cdpr_pick_and_place crane
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from time import perf_counter
 
 import numpy as np
 
+from musls_bringup.scenarios import SCENARIOS
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_description.system import SlungLoadSystem
@@ -24,8 +27,12 @@ from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.scenario import load_scenario
+from musls_sim.session.session import Session
 
 TURN = 125  # control periods, half a second of flight
+LOOPS = {"circle_elastic": ["start=air"], "cdpr_pick_and_place": [], "crane": []}
+LOOP_TURN = 25  # control periods
 
 
 def start_of(system: SlungLoadSystem) -> dict:
@@ -68,12 +75,28 @@ def measure(name: str, segments: int, rounds: int) -> tuple[np.ndarray, np.ndarr
     return np.array(plant_us), np.array(bare_us), float(solved)
 
 
+def measure_loop(name: str, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Time per control period of a scenario's flight loop and of DART's bare step [us]."""
+    yardstick = load_system("x500_trio")
+    dart = DartPlant(yardstick, physics_step_s=0.004, **start_of(yardstick))
+    loop_us, bare_us = [], []
+    with Session(load_scenario(SCENARIOS / f"{name}.yaml", LOOPS[name])) as session:
+        session.advance(LOOP_TURN)
+        for _ in range(rounds):
+            begin = perf_counter()
+            session.advance(LOOP_TURN)
+            loop_us.append(1e6 * (perf_counter() - begin) / LOOP_TURN)
+            bare_us.append(dart.bare_step_us(repetitions=15))
+    return np.array(loop_us), np.array(bare_us)
+
+
 def main() -> None:
-    """Print a table over the number of segments."""
+    """Print a table over the number of segments, and one of flight loops."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--system", default="x500_trio")
     parser.add_argument("--segments", type=int, nargs="*", default=[1, 15, 30, 60, 100])
     parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--loops", nargs="*", default=list(LOOPS), choices=LOOPS)
     given = parser.parse_args()
     print(f"{given.system}, step 4 ms; medians [10 %, 90 %] over {given.rounds} turns; bare: DART,")
     print("x500_trio with 15 links per cable; best: ratio of the fastest turns")
@@ -87,6 +110,14 @@ def main() -> None:
         print(
             f"{segments:8d}   {cells[0]:21s} {cells[1]:21s} {np.median(plant / bare):10.2f} "
             f"{plant.min() / bare.min():5.2f} {solved:7.2f} {4000.0 / np.median(plant):7.0f}",
+            flush=True,
+        )
+    print("flight loop            best us  median us  best/bare  median ratio  x real (best)")
+    for name in given.loops:
+        loop, bare = measure_loop(name, given.rounds)
+        print(
+            f"{name:21s} {loop.min():8.1f} {np.median(loop):10.1f} {loop.min() / bare.min():10.2f} "
+            f"{np.median(loop / bare):13.2f} {4000.0 / loop.min():14.0f}",
             flush=True,
         )
 

@@ -129,7 +129,8 @@ def test_an_old_folder_takes_new_values_and_mends_damaged_records(study):
     assert tally.before == 0 and tally.finished == 3 and len(made()) == 4
 
     mended = json.loads(damaged.read_text())
-    assert {**mended, "wall_s": 0.0} == {**record, "wall_s": 0.0}
+    times = {"wall_s": 0.0, "cpu_s": 0.0}
+    assert {**mended, **times} == {**record, **times}
     assert mended["id"] == damaged.stem and mended["status"] == "finished"
     assert mended["summary"] == {"real_time_factor": 10.0}
     assert mended["settings"]["system"]["load"]["mass_kg"] == FINE

@@ -141,6 +141,7 @@ def test_px4_looks_for_the_loaded_hover_thrust():
         # A lower bound: the cables pull inwards and weigh something themselves.
         weight_n = (drone.mass_kg + 2.2 / 3) * heavy.physics.gravity_m_s2
         assert 0.2 < own["HTE_THR_RANGE"] <= 0.4
+        assert own["MC_ROLL_P"] == own["MC_PITCH_P"] == 6.5  # as built in; v1.17's default is 4
         assert own["MPC_THR_HOVER"] + own["HTE_THR_RANGE"] > throttle(drone, weight_n)
 
 

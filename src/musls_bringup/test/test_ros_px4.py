@@ -18,7 +18,7 @@ from musls_description.schema import to_yaml
 from musls_sim.px4.agent import VARIABLE
 from musls_sim.px4.errors import Px4Error
 
-pytestmark = [needs_ros(), pytest.mark.timeout(400)]
+pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
 
 QUICK = ["autopilot.kind=px4", "system.cables.links=3"]
 HOP = [
@@ -100,7 +100,7 @@ def last_place(probe):
 def test_a_px4_that_stays_off_the_graph_is_named(standins, nodes, probe, solo):
     """The stand-in has no DDS client."""
     nodes.start(graph.simulator(solo, realtime=True))
-    assert probe.until(lambda: not nodes.running("embedded_sim"), 90.0)
+    assert probe.until(lambda: not nodes.running("embedded_sim"), 200.0)
     line = nodes.last_line("embedded_sim")
     assert line.startswith("drone_1: PX4 runs, but nothing comes on /px4_1/fmu/out/vehicle_status")
     assert nodes.stop("embedded_sim") == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +55,26 @@ def test_cluster_of_processes_gives_the_results_of_single_runs(tmp_path, monkeyp
         assert (
             float(row["errors.load.hold.translational_error_m"]) == alone["translational_error_m"]
         )
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "sweeps.md"
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.skipif(not PAGE.is_file(), reason="docs/ come with a checkout")
+def test_the_documented_slurm_job_is_one_worker_with_a_thread_per_core():
+    """Flights are made in processes below the worker's threads, so these must be as many as cores.
+
+    As far as this can be tested without Slurm: the script that would be submitted.
+    """
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="the extra slurm is not installed")
+    (call,) = re.findall(r"# cluster = SLURMCluster\((.*)\)", PAGE.read_text(encoding="utf-8"))
+    settings = eval(f"dict({call})")
+    options = {"dashboard_address": None, "host": "127.0.0.1"}
+    with jobqueue.SLURMCluster(**settings, scheduler_options=options) as cluster:
+        script = cluster.job_script()
+    cores, queue = settings["cores"], settings["queue"]
+    for line in (f"-p {queue}", "-n 1", f"--cpus-per-task={cores}", f"-t {settings['walltime']}"):
+        assert f"#SBATCH {line}\n" in script
+    assert f"--nthreads {cores} " in script and "--nworkers" not in script
+    assert "dask_worker tcp://127.0.0.1:" in script

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import musls
+from musls_description.errors import ConfigError
 
 G = 9.80665
 
@@ -58,3 +59,41 @@ def test_crane_drives_and_hoists():
     # Lowest point of the swing, where both falls hang straight.
     lowest = [load.position_enu_m[k, 2].min() for k in (before, after)]
     assert lowest[1] - lowest[0] == pytest.approx(0.5, abs=0.03)
+
+
+def test_an_event_commands_a_winch():
+    """The scenario pays out from 2 s on; an event reels in by 0.1 m/s, another one stops it."""
+    events = [
+        {"kind": "winch", "when": {"time_s": 0.4}, "feed_m_s": 0.2},
+        {"kind": "winch", "when": {"time_s": 0.9}, "feed_m_s": -0.1, "name": "in"},
+        {"kind": "winch", "when": {"event": "in", "after_s": 0.5}, "feed_m_s": 0.0},
+    ]
+    scenario = musls.load_scenario("winch_delivery", {"events": events})
+    with musls.Session(scenario) as session:
+        lengths = []
+        for _ in range(5):
+            session.advance(125)
+            lengths.append(float(session.plant.state.free_length_m[0]))
+        session.advance(300)  # past 3 s, when the scenario would pay out
+        lengths.append(float(session.plant.state.free_length_m[0]))
+        told = [event.what for event in session.events.happened]
+    # At 0.5, 1, 1.5, 2, 2.5 and 3.7 s.
+    expected = np.array([0.02, 0.09, 0.05, 0.05, 0.05, 0.05])
+    assert np.array(lengths) - lengths[0] + 0.02 == pytest.approx(expected, abs=1e-3)
+    assert told[0] == "winch_1: feed_m_s = 0.2"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "event", "says"),
+    [
+        ("winch_delivery", {"torque_n_m": 1.0}, "winch_1 takes feed_m_s here"),
+        ("winch_delivery", {"winch": 2, "feed_m_s": 1.0}, "winch 2, but there are 1"),
+        ("winch_delivery", {"brake": True}, "has no brake"),
+        ("winch_delivery", {}, "give one of"),
+        ("hold", {"feed_m_s": 1.0}, "x500_trio has none"),
+    ],
+)
+def test_winch_commands_that_cannot_be(scenario, event, says):
+    event = {"kind": "winch", "when": {"time_s": 1.0}} | event
+    with pytest.raises(ConfigError, match=says):
+        musls.Session(musls.load_scenario(scenario, {"events": [event]})).close()

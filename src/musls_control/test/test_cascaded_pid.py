@@ -7,7 +7,9 @@ from scipy.signal import TransferFunction, step
 from musls_control.cascaded_pid import CascadedPid, DroneReference, PidLimits
 from musls_control.controllers.pid import PidSpec
 from musls_control.estimate import BodyMotion
+from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw, product, roll_pitch_yaw, rotate
+from musls_description.schema import build
 
 G, DT = 9.81, 0.002
 MASS, INERTIA = 10.0224, np.diag([0.27, 0.26, 0.42])
@@ -122,3 +124,19 @@ def test_taking_over_holds_tilt_and_moments():
     here = np.zeros((1, 3))
     reference = DroneReference(here, here, np.zeros(1), np.zeros(1))
     assert flight.pid.step(reference, flight.body)[0, 1:] == pytest.approx(held[0], abs=1e-9)
+
+
+def test_gains_are_refused_where_their_loop_is_unstable():
+    """C7: the table's height loop holds up to 91.6 kg; C12: its yaw loop from b_T 9.22 mm on."""
+
+    def height(mass_kg):
+        return {"height": [4.0 * gain / mass_kg for gain in (28.0, 22.0, 18.0)]}
+
+    def yaw(reach_m):
+        return {"yaw": [4.0 * reach_m * gain / 0.42 for gain in (129.11, 81.29, 7.17)]}
+
+    for stable in (height(91.5), yaw(0.0093)):
+        build(PidSpec, stable, "controller")
+    for unstable in (height(91.8), yaw(0.0091)):
+        with pytest.raises(ConfigError, match="unstable"):
+            build(PidSpec, unstable, "controller")

@@ -37,6 +37,7 @@ EVENTS: Registry[Any] = Registry(
         "load_mass": "musls_sim.failures:LoadMassChange",
         "mocap_outage": "musls_sim.failures:MocapOutage",
         "release": "musls_sim.hooks:Release",
+        "winch": "musls_sim.winch_event:WinchCommand",
     },
 )
 """Specifications by kind: classes made with `spec` that follow `EventSpec`."""

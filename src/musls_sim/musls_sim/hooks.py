@@ -39,6 +39,8 @@ class Release(Lasting):
             check_cable(self.cable, system)
         if not system.cables:
             raise ConfigError(f"events: release, but {system.name} has no cables")
+        for cable in self.cables(system):
+            _check_hook("release", cable, system)
 
     def cables(self, system: RigSystem) -> tuple[int, ...]:
         """Numbers of the cables whose hooks open."""
@@ -81,6 +83,7 @@ class Attach(Lasting):
         check_cable(self.cable, system)
         if system.load is None:
             raise ConfigError(f"events: attach, but {system.name} has no load")
+        _check_hook("attach", self.cable, system)
         if system.winches or system.wheels:
             raise ConfigError(
                 f"events: attach: {system.name} has winches or wheels: only cables of fixed length "
@@ -106,6 +109,15 @@ class Attach(Lasting):
         distance, speed = plant.hook_miss(self.cable - 1)
         scene.apply(AttachHook(self.cable))
         return f"cable_{self.cable}: hooked up from {distance:.3f} m at {speed:.3f} m/s"
+
+
+def _check_hook(what: str, cable: int, system: RigSystem) -> None:
+    """Refuse a rod: it is fixed at its ends, and has no hook."""
+    if system.cables[cable - 1].elastic.rod:
+        raise ConfigError(
+            f"events: {what}: cable {cable} of {system.name} is a rod (elastic.rod), which has no "
+            "hook; cable_cut can part it"
+        )
 
 
 def check_hooks(events: Sequence[Any], n_cables: int) -> None:

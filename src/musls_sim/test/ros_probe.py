@@ -49,7 +49,7 @@ def own_domain():
 
 
 class Probe:
-    """A node of the test itself; keeps the last message of what it listens to."""
+    """A node of the test itself; keeps the last message of what it listens to, all of texts."""
 
     def __init__(self):
         import rclpy
@@ -60,17 +60,22 @@ class Probe:
         self.node = rclpy.create_node("probe", context=self.context)
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
-        self.last, self.count = {}, {}
+        self.last, self.count, self.told = {}, {}, {}
 
     def listen(self, kind, topic, profile=10):
         def keep(message):
             self.last[topic] = message
             self.count[topic] = self.count.get(topic, 0) + 1
+            if hasattr(message, "data"):
+                self.told.setdefault(topic, []).append(message.data)
 
         self.node.create_subscription(kind, topic, keep, profile)
 
-    def until(self, condition, within_s=60.0):
-        """Spin until something is true; returns whether it came true."""
+    def until(self, condition, within_s=200.0):
+        """Spin until something is true; returns whether it came true.
+
+        The limit is for a machine with ten times as much work as it can do.
+        """
         end = time.monotonic() + within_s
         while time.monotonic() < end:
             if condition():
@@ -81,13 +86,20 @@ class Probe:
     def spin(self, seconds):
         self.until(lambda: False, seconds)
 
-    def call(self, kind, service, request, within_s=30.0):
-        """Answer of a service."""
+    def call(self, kind, service, request, *, again=False, within_s=100.0):
+        """Answer of a service.
+
+        An answer is lost if the server has not found the client yet, which it is given a moment
+        for; a request that does the same at a second time may be sent `again`.
+        """
         client = self.node.create_client(kind, service)
         assert client.wait_for_service(within_s), f"no service {service}"
-        future = client.call_async(request)
-        assert self.until(future.done, within_s), f"no answer from {service}"
-        return future.result()
+        self.spin(0.5)
+        for _ in range(5 if again else 1):
+            future = client.call_async(request)
+            if self.until(future.done, within_s / 5 if again else within_s):
+                return future.result()
+        raise AssertionError(f"no answer from {service}")
 
     def close(self):
         self._executor.shutdown()
@@ -101,11 +113,13 @@ class FlightProbe(Probe):
     def __init__(self):
         from geometry_msgs.msg import PoseStamped
         from px4_msgs.msg import VehicleStatus
+        from rclpy.qos import DurabilityPolicy, QoSProfile
         from std_msgs.msg import String
 
         from musls_control.nodes.stepped_node import FROM_PX4, LATCHED
         from musls_control.offboard.topics import px4_topic
 
+        every = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         super().__init__()
         self.status_topics = [
             px4_topic(i, "out", "vehicle_status", VehicleStatus) for i in (1, 2, 3)
@@ -116,7 +130,7 @@ class FlightProbe(Probe):
             self.listen(PoseStamped, f"/drone_{i}/pose")
         self.listen(PoseStamped, "/load/pose")
         self.listen(String, "/formation/state", LATCHED)
-        self.listen(String, "/mission/stage", LATCHED)
+        self.listen(String, "/mission/stage", every)
 
     @property
     def phases(self):
@@ -149,5 +163,5 @@ class FlightProbe(Probe):
 
     def wait_for_flight(self):
         """Until all fly and are heard."""
-        assert self.until(lambda: self.phases == {"flying"}, 90.0), self.phases
+        assert self.until(lambda: self.phases == {"flying"}, 150.0), self.phases
         self.positions()

@@ -8,10 +8,13 @@ import pytest
 from musls_bringup.api import load_scenario
 from musls_bringup.cli.app import run
 from musls_control.estimate import Estimate
+from musls_control.mission import FlightPlan
+from musls_control.reference import Reference
 from musls_description.rotor_reach import tip_radius_m
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.contingency.detection import LossDetector
 from musls_sim.contingency.reallocation import reallocate
+from musls_sim.contingency.recovery import Situation, landed_clear
 from musls_sim.contingency.spec import ContingencySpec
 from musls_sim.preflight.mission_checks import cautions
 from musls_sim.session.session import Session
@@ -241,3 +244,26 @@ def test_what_cannot_be_survived_is_refused_in_one_line(name, changes, says, cap
     assert run(words) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert says in error and not (tmp_path / "out").exists()
+
+
+def test_drones_land_beside_what_lies_on_the_ground():
+    """Three spots and a wreck on one of them: apart, within reach, without a jump."""
+    places = np.array([[2.0, 0.0], [-1.0, 1.7], [-1.0, -1.7], [1.9, 0.3]])
+    rows = np.zeros((11, 4, 3))
+    rows[:, :, :2] = places
+    zeros = np.zeros((11, 4))
+    plan = FlightPlan(5.0, zeros, rows, zeros, np.array([0] * 10 + [1]), ("spread", "land"),
+                      Reference.rest(np.zeros(4)), 0.5)  # fmt: skip
+    lost = np.array([False, False, False, True])
+    now = Situation(plan, 0, rows[0], rows[0])
+    apart, reach = np.full((4, 4), 1.0), np.full(4, 2.3)
+    clear = landed_clear(now, lost, rows[0], apart, reach)
+    steps = np.linalg.norm(np.diff(clear.drone_position_enu_m, axis=0), axis=2)
+    assert steps.max() < 0.3
+    end = clear.drone_position_enu_m[-1, :, :2]
+    assert np.array_equal(end[3], places[3])
+    distances = np.linalg.norm(end[:, None] - end[None], axis=2) + 9.0 * np.eye(4)
+    assert distances.min() > 0.999
+    assert np.linalg.norm(end[:3], axis=1).max() < 2.301
+    assert np.abs(end[1:3] - places[1:3]).max() < 1e-9
+    assert landed_clear(now, lost, rows[0], np.full((4, 4), 0.2), reach) is None

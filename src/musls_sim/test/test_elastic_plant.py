@@ -10,7 +10,7 @@ from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
 from musls_description.spawn import ground_spawn, hanging_equilibrium
 from musls_sim.physics import PhysicsSpec
-from musls_sim.plants.changes import RotorEfficiency
+from musls_sim.plants.changes import ReleaseHook, RotorEfficiency
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.build import build
 from musls_sim.plants.elastic.energy import momenta
@@ -143,6 +143,25 @@ def test_hover_thrust_and_pushes_change_momentum_exactly():
     gained = momenta(plant.engine.tables)[0] - before
     expected = (push - np.array([0.0, 0.0, system.mass_kg * G])) * 0.1
     assert gained == pytest.approx(expected, abs=1e-10)
+
+
+def test_one_of_four_lost_and_let_go_the_momentum_is_exact():
+    """Neither the loss nor the hook changes momentum; with all motors off only the weight does."""
+    system = without_rotor_drag(load_system("x500_quad"))
+    plant, inputs, _ = hovering(system, ground_height_enu_m=None)
+    plant.apply(RotorEfficiency(1, None, 0.0))
+    for _ in range(40):
+        plant.step(inputs)
+    before = momenta(plant.engine.tables)[0]
+    assert before[2] < -1.0  # it falls, and the load begins to lean
+    plant.apply(ReleaseHook(1, "load"))
+    inputs.rotor_command_rad_s[:] = 0.0
+    plant.state.rotor_speed_rad_s[:] = 0.0
+    assert momenta(plant.engine.tables)[0] == pytest.approx(before, abs=1e-12)
+    for _ in range(50):
+        plant.step(inputs)
+    gained = momenta(plant.engine.tables)[0] - before
+    assert gained == pytest.approx([0.0, 0.0, -system.mass_kg * G * 0.2], abs=1e-6)
 
 
 def test_wrench_body_turns_with_the_body():

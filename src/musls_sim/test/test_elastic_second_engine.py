@@ -1,7 +1,8 @@
-"""A swinging elastic line against MuJoCo, an engine that shares no code with ours.
+"""Swinging elastic lines against MuJoCo and MoorDyn, engines that share no code with ours.
 
-Lumps on three slides each, joined by spatial tendons as springs that cannot push, integrated with
-RK4 at a short step: as good as exact for the same lumps. Then: other threads run during a step.
+In MuJoCo lumps on three slides each, joined by spatial tendons as springs that cannot push; in
+MoorDyn a line in air. Both integrate with RK4 at a short step: as good as exact for the same lumps.
+Then: other threads run during a step.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -73,6 +74,77 @@ def test_a_swinging_line_moves_as_in_mujoco():
         run(engine, 0.6)
         errors.append(np.abs(engine.nodes_enu_m(0)[1:] - wanted).max())
     assert np.abs(wanted[-1] - [0.44, 0.0, -1.14]).max() > 0.4
+    assert errors[2] < 5e-4
+    assert errors[0] / errors[1] > 3.0
+    assert errors[1] / errors[2] > 3.0
+
+
+MOORDYN = f"""MoorDyn v2 input
+--- LINE TYPES ---
+TypeName Diam Mass/m EA BA EI Cd Ca CdAx CaAx
+(-) (m) (kg/m) (N) (-) (N-m2) (-) (-) (-) (-)
+line 0.001 {MASS_KG} {EA_N} 0 0 0 0 0 0
+--- POINTS ---
+ID Type X Y Z Mass Volume CdA Ca
+(-) (-) (m) (m) (m) (kg) (m3) (m2) (-)
+1 Coupled 0 0 5 0 0 0 0
+2 Free 0.44 0 3.86 {TIP_KG} 0 0 0
+--- LINES ---
+ID LineType AttachA AttachB UnstrLen NumSegs Outputs
+(-) (-) (-) (-) (m) (-) (-)
+1 line 1 2 1.0 {SEGMENTS} -
+--- OPTIONS ---
+0 writeLog
+5e-5 dtM
+rk4 tScheme
+{G} g
+1e-9 rho
+100 WtrDpth
+--- END ---
+"""
+"""A line of 1 m in air, its upper end moved; the load is let go at rest, pulled aside."""
+
+
+def moved_end(time_s):
+    """Position, velocity and acceleration of the upper end: it shakes across the swing."""
+    wave, rate = 0.1, 4.0
+    c, s = np.cos(rate * time_s), np.sin(rate * time_s)
+    return np.array([0, wave * (1 - c), 5, 0, wave * rate * s, 0, 0, wave * rate**2 * c, 0])
+
+
+def swung_in_moordyn(folder, time_s, step_s=2e-4):
+    """Positions of the nodes at the begin and after a time."""
+    moordyn = pytest.importorskip("moordyn", reason="the second engine, MoorDyn, is not installed")
+    (folder / "line.txt").write_text(MOORDYN)
+    system = moordyn.Create(str(folder / "line.txt"))
+    try:
+        moordyn.Init_NoIC(system, list(moved_end(0.0)[:3]), list(moved_end(0.0)[3:6]))
+        line = moordyn.GetLine(system, 1)
+        shapes = [[moordyn.GetLineNodePos(line, k) for k in range(SEGMENTS + 1)]]
+        for k in range(round(time_s / step_s)):
+            end = moved_end(k * step_s)
+            moordyn.Step(system, list(end[:3]), list(end[3:6]), k * step_s, step_s)
+        shapes.append([moordyn.GetLineNodePos(line, k) for k in range(SEGMENTS + 1)])
+    finally:
+        moordyn.Close(system)
+    return np.array(shapes)
+
+
+@pytest.mark.slow
+def test_a_driven_line_moves_as_in_moordyn(tmp_path, capfd):
+    """From the shape that MoorDyn begins with; converges to its motion."""
+    begin, wanted = swung_in_moordyn(tmp_path, 0.6)
+    capfd.readouterr()  # it tells every step
+    errors = []
+    for period in (0.004, 0.002, 0.001):
+        cable = RigCable((0, 1), np.zeros((2, 3)), begin.copy(), 1.0, MASS_KG, ea_n=EA_N)
+        rig = Rig([anchor(begin[0]), point_mass(begin[-1], TIP_KG)], [cable], gravity_m_s2=G)
+        engine = Engine(rig, period_s=period)
+        engine.paths[0] = lambda *ends: np.array([[*moved_end(t), *np.zeros(9)] for t in ends])
+        engine.restart()
+        run(engine, 0.6)
+        errors.append(np.abs(engine.nodes_enu_m(0) - wanted).max())
+    assert np.abs(wanted - begin).max() > 0.2
     assert errors[2] < 5e-4
     assert errors[0] / errors[1] > 3.0
     assert errors[1] / errors[2] > 3.0

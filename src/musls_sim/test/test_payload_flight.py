@@ -1,5 +1,6 @@
 """The payload controller flies shipped systems: load feedback pays, on every way to the rotors."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,74 @@ def flown(chosen, from_s, until_s):
                 misses.append(np.linalg.norm(gap))
             session.advance(1)
     return np.array(misses), session
+
+
+def octos(folder):
+    """System file of three octorotors of 5 kg with a crate of 4 kg on 3 m."""
+    angles = np.radians(22.5 + 45.0 * np.arange(8))
+    rotors = [
+        {
+            "position_m": [0.5 * float(np.cos(a)), 0.5 * float(np.sin(a)), 0.0],
+            "spin": ("ccw", "cw")[k % 2],
+            "thrust_coefficient_n_s2": 6e-5,
+            "moment_ratio_m": 0.025,
+            "time_constant_up_s": 0.04,
+            "time_constant_down_s": 0.05,
+            "speed_min_rad_s": 60.0,
+            "speed_max_rad_s": 550.0,
+        }
+        for k, a in enumerate(angles)
+    ]
+    drone = {
+        "mass_kg": 5,
+        "inertia_kg_m2": np.diag([0.2, 0.2, 0.35]).tolist(),
+        "model": "octo",
+        "cable_attachment_m": [0, 0, -0.05],
+        "collision": {"size_m": [1.0, 1.0, 0.3]},
+        "rotors": rotors,
+    }
+    load = {
+        "mass_kg": 4,
+        "inertia_kg_m2": np.diag([0.06, 0.08, 0.09]).tolist(),
+        "cable_attachments_m": [[0.2, 0, 0.14], [-0.1, 0.15, 0.14], [-0.1, -0.15, 0.14]],
+        "collision": {"size_m": [0.4, 0.3, 0.28]},
+    }
+    cables = {"from": "rope", "mass_kg": 0.06, "length_m": 3}
+    path = folder / "octos.yaml"
+    path.write_text(json.dumps(dict(name="octos", load=load, drones=[drone] * 3, cables=cables)))
+    return path
+
+
+@pytest.mark.parametrize("output", ["direct", "autopilot"])
+@pytest.mark.parametrize("airframe", ["crazyflie", "hold", "octo"])
+def test_gains_follow_from_the_airframe(airframe, output, tmp_path):
+    """27 g with rotors of 60 ms, 2.1 kg with 19 ms, 5 kg with 45 ms: all hold a load that is hit.
+
+    A drone that follows the angular acceleration that its force gives a small load drives it:
+    Crazyflies then tumble within 3 s.
+    """
+    chosen = scenario(
+        "crazyflie" if airframe == "crazyflie" else "hold",
+        "mission.stages=[{kind: hold, duration_s: 12, position_m: [0, 0, 1]}]",
+        f"controller={{kind: payload, output: {output}}}",
+        "cable_model=massless",
+        *([f"system={octos(tmp_path)}"] if airframe == "octo" else []),
+    )
+    ahead_s = chosen.mission.settle_s + 4.0
+    swing = []
+    with Session(chosen) as session:
+        weight = session.scenario.system.load.mass_kg * 9.8
+        while session.time_s < ahead_s + 6.0:
+            hit = ahead_s - 1.0 < session.time_s < ahead_s - 0.8
+            session.inputs.wrench_enu[0, 3] = 0.3 * weight if hit else 0.0
+            session.advance(5)
+            if session.time_s > ahead_s:
+                gap = session.reference.position_enu_m - session.state.position_enu_m[0]
+                tilt = np.linalg.norm(session.state.orientation_wxyz[0, 1:3])
+                swing.append([session.time_s, np.linalg.norm(gap), tilt])
+    time_s, far_m, tilt = np.array(swing).T
+    assert tilt.max() < 0.2  # half the angle
+    assert far_m[time_s > ahead_s + 5.0].max() < 0.7 * far_m.max()
 
 
 @pytest.mark.slow
@@ -105,6 +174,23 @@ def test_direct_output_does_not_fly_real_px4s(tmp_path):
     chosen = scenario("hold", "controller={kind: payload, output: direct}", "autopilot.kind=px4")
     with pytest.raises(ConfigError, match=r"px4|PX4"):
         Session(chosen, autopilot_logs=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("output: autopilot", "controller.output = autopilot cannot fly rigid rods"),
+        ("output: direct, allocation: qp", "controller.allocation is for cables"),
+        ("output: direct, gains: {cable_rate_1_s: 3}", "gains.cable_rate_1_s is for cables"),
+        ("output: direct, feed_forward: full", "feed_forward = full is for cables"),
+    ],
+)
+def test_what_rods_do_not_have_is_refused(keys, told):
+    chosen = load_scenario(
+        SHIPPED / "rotortm_rods_circle6.yaml", [f"controller={{kind: payload, {keys}}}"]
+    )
+    with pytest.raises(ConfigError, match=told):
+        Session(chosen)
 
 
 def test_wrong_keys_are_named():

@@ -53,13 +53,23 @@ def build_plant(name):
     )
 
 
+def end_links(plant):
+    """Rotations of each cable's first and last link, by DART."""
+    skeleton = plant.skeleton.clone()
+    skeleton.setPositions(plant.positions)
+    return [
+        [skeleton.getBodyNode(int(k)).getWorldTransform().rotation() for k in (first, drone - 1)]
+        for first, drone in zip(plant.tree.first_link, plant.tree.drone, strict=True)
+    ]
+
+
 def fly(name, folder, compress):
     """Fly with gusts and record; also keep what the plant's state was, by time."""
     plant, speed = build_plant(name)
     n = plant.system.n_drones
     inputs = PlantInputs.zeros(plant.system)
     inputs.rotor_command_rad_s[:] = speed
-    truth, nodes, setpoints, stages = {}, {}, [], []
+    truth, nodes, links, setpoints, stages = {}, {}, {}, [], []
     load, drones = np.zeros(7), np.zeros((n, 7))
     load[3] = drones[:, 3] = 1.0
     recorder = BagRecorder(
@@ -83,11 +93,13 @@ def fly(name, folder, compress):
                 recorder.record(time, plant)
                 truth[k * 4_000_000] = copy.deepcopy(plant.state)
                 nodes[k * 4_000_000] = [plant.cable_nodes_enu_m(i) for i in range(n)]
+                links[k * 4_000_000] = end_links(plant)
             inputs.wind_enu_m_s[:] = 10.0 * np.sin(0.05 * k), 5.0, 0.0
             plant.step(inputs)
     return SimpleNamespace(
-        folder=folder, system=plant.system, truth=truth, nodes=nodes, setpoints=setpoints,
-        stages=stages, recorder=recorder, compression="zstd" if compress else "",
+        folder=folder, system=plant.system, truth=truth, nodes=nodes, links=links,
+        setpoints=setpoints, stages=stages, recorder=recorder,
+        compression="zstd" if compress else "",
     )  # fmt: skip
 
 
@@ -175,6 +187,8 @@ def test_rates_and_stamps(flight, content):
             assert stamps == [t for t in times for _ in range(2)]
         elif topic.endswith("/shape"):
             assert stamps == times[::5]
+        elif topic == "/tf":  # of the bodies, and of the cables' ends with the shapes
+            assert stamps == sorted([*times, *times[::5]])
         elif not topic.endswith(("/setpoint", "/stage", "/events")):
             assert stamps == times
         for time, m in received:
@@ -201,6 +215,8 @@ def test_state_is_the_plants_state(flight, content):
             np.testing.assert_allclose(omega, state.omega_body_rad_s[k], rtol=0, atol=1e-13)
     for time, m in bag["/tf"]:
         state = flight.truth[time]
+        if m.transforms[0].child_frame_id.startswith("cable_"):
+            continue
         assert [t.child_frame_id for t in m.transforms] == bodies
         for k, t in enumerate(m.transforms):
             assert (t.header.frame_id, ns(t.header.stamp)) == ("world", time)
@@ -231,6 +247,26 @@ def test_cables_and_rotors_are_the_plants(flight, content):
             assert list(m.velocity) == flight.truth[time].rotor_speed_rad_s[i].tolist()
             assert len(m.position) == len(m.effort) == 0
             assert m.header.frame_id == f"drone_{i + 1}"
+
+
+def test_wrenches_can_be_placed_by_the_frames_that_they_name(flight, content):
+    """The frame at an end stands where the cable ends, turned as the link there is in DART."""
+    _, bag = content
+    named = {m.header.frame_id for t in bag if t.endswith("/tension") for _, m in bag[t]}
+    frames = defaultdict(dict)
+    for time, m in bag["/tf"]:
+        for t in m.transforms:
+            frames[t.child_frame_id][time] = t.transform
+    assert named <= set(frames)
+    for i in range(flight.system.n_cables):
+        nodes = flight.nodes
+        for end, name in enumerate((f"cable_{i + 1}/load_end", f"cable_{i + 1}/drone_end")):
+            assert len(frames[name]) >= 8 and frames[name].keys() <= nodes.keys()
+            for time, frame in frames[name].items():
+                joints = nodes[time][i]
+                assert xyz(frame.translation) == joints[-end].tolist()
+                turn = Rotation.from_quat(wxyz(frame.rotation), scalar_first=True)
+                assert turn.as_matrix() == pytest.approx(flight.links[time][i][end], abs=1e-9)
 
 
 def test_setpoints_and_stages_at_their_changes(flight, content):

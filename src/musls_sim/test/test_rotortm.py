@@ -71,6 +71,30 @@ def test_the_first_seconds_of_the_slalom(links):
     assert position_error_m(scenario_of(links, "slalom20"), 3.0) <= PAPER_M[links][1]
 
 
+def test_the_payload_controller_pushes_rods_back():
+    """Rotors with lag and limits; a push of 1 N for 0.3 s at one side of the load dies away."""
+    scenario = scenario_of("rods", "slalom20", "controller={kind: payload, output: direct}")
+    far, until_s = [], scenario.mission.settle_s + 6.0
+    with Session(scenario) as session:
+        while session.time_s < until_s:
+            hit = until_s - 6.0 <= session.time_s < until_s - 5.7
+            session.inputs.wrench_enu[0, [2, 3, 4]] = [0.1, 1.0, 1.0] if hit else 0.0
+            session.advance(1)
+            gap = session.state.position_enu_m[0] - session.reference.position_enu_m
+            far.append(np.linalg.norm(gap))
+        law = session.flying.structure
+    assert law.inertia_kg_m2 == pytest.approx(session.plant.composite.inertia_kg_m2, rel=1e-9)
+    assert 0.05 < max(far) < 0.5
+    assert max(far[-125:]) < 0.2 * max(far)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PATHS)
+def test_the_payload_controller_flies_rods_as_the_paper_and_better(path):
+    chosen = scenario_of("rods", path, "controller={kind: payload, output: direct}")
+    assert position_error_m(chosen) <= 0.1 * PAPER_M["rods"][PATHS.index(path)]
+
+
 def errors_of(scenario):
     """Errors of the load in the stage: position [m] and rotation, small, about its axes [rad]."""
     stage, begin_s = scenario.mission.stages[0], scenario.mission.settle_s

@@ -29,8 +29,7 @@ def mean_paths_figure(comparison: StageComparison) -> Figure:
     handles.append(
         Line2D([], [], ls="", marker="o", ms=5, color=style.FAINT, label="start of the cycle")
     )
-    lowered = (style.legend_on_top(figure, handles) - 0.36) / figure.get_figheight()
-    ax = spatial_axes(figure, lowered, *_bounds_enu_m(comparison))
+    ax = spatial_axes(figure, handles, *_bounds_enu_m(comparison))
     for body in comparison.sim:
         sim_line: style.Look = {"color": style.colour(body), "linewidth": 1.5}
         pair = ((comparison.real[body], REAL_LINE, 3), (comparison.sim[body], sim_line, 2))

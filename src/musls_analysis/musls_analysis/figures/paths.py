@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from musls_analysis.recordings.cable_pieces import parted_s, pieces_of
 from musls_analysis.recordings.recording import Recording, main_stages
 
 SNAPSHOTS = 5
@@ -25,13 +26,15 @@ def snapshot_times_s(recording: Recording) -> np.ndarray:
     return np.linspace(stage.start_s, stage.end_s, SNAPSHOTS, endpoint=False)
 
 
-def cables_at(recording: Recording, time_s: float) -> dict[str, np.ndarray]:
-    """Shape of each cable at the sample next to a time, (points, 3) by cable."""
+def cables_at(recording: Recording, time_s: float) -> dict[str, list[np.ndarray]]:
+    """Lines of each cable at the sample next to a time, one if it is whole, (points, 3) each."""
     shapes = {}
+    parts = time_s >= parted_s(recording.events)
     for name, cable in recording.cables.items():
         if len(cable.shape_time_s):
             index = int(np.argmin(np.abs(cable.shape_time_s - time_s)))
-            shapes[name] = cable.shape_enu_m[index]
+            shape = cable.shape_enu_m[index]
+            shapes[name] = pieces_of(shape) if parts else [shape]
     return shapes
 
 

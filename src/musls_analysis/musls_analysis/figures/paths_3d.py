@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
@@ -13,18 +15,25 @@ from musls_analysis.recordings.recording import LOAD, Recording
 
 ELEVATION_DEG, AZIMUTH_DEG = 24.0, -56.0
 """From where one looks."""
+_NEARER = 1.06
+"""The perspective makes what is near so much larger."""
+_LEFT_IN, _RIGHT_IN, _BOTTOM_IN, _TOP_IN = 0.14, 0.52, 0.36, 0.06
+"""Room for ticks and labels."""
+_TICK_IN = 0.45
+"""Least distance of two ticks."""
+_LEGEND_GAP_IN = 0.1
+"""The upper corners of the box leave room, which the legend may use."""
 
 
 def paths_3d_figure(recording: Recording) -> Figure:
     """Draw the flight in space, equal scale on all axes."""
-    figure = style.new_figure(4.6, 5.6)
     handles = style.body_handles(recording.bodies)
     if recording.setpoints:
         handles.append(style.setpoint_handle())
-    lowered = (style.legend_on_top(figure, handles) - 0.36) / figure.get_figheight()
     low, high = paths.bounds_enu_m(recording)
     low[2] = min(low[2], 0.0)
-    ax = spatial_axes(figure, lowered, low, high)
+    figure = style.new_figure(4.6, 5.6)
+    ax = spatial_axes(figure, handles, low, high)
     for track in recording.setpoints.values():
         ax.plot(*track.position_enu_m.T, **style.SETPOINT_LINE | {"linewidth": 0.75})
     for body, track in recording.bodies.items():
@@ -33,44 +42,62 @@ def paths_3d_figure(recording: Recording) -> Figure:
     return figure
 
 
-def spatial_axes(figure: Figure, lowered: float, low: np.ndarray, high: np.ndarray) -> Any:
-    """Add axes in space, equal scale on all of them (an Axes3D, which has no types).
+def spatial_axes(
+    figure: Figure, handles: Sequence[Artist], low: np.ndarray, high: np.ndarray
+) -> Any:
+    """Add a legend and axes in space that fill a figure (an Axes3D, which has no types).
 
     Args:
-        figure: Where they go, as large as it is.
-        lowered: Share of the figure's height to keep free on top.
+        figure: Empty; it becomes lower if the box does not need its height.
+        handles: Entries of the legend.
         low: Lower corner of the box that is seen, (3,).
         high: Upper corner, (3,).
     """
-    ax: Any = figure.add_axes(
-        (-0.05, -0.03, 1.06, 1.0 - lowered), projection="3d", computed_zorder=False
-    )
     size = high - low
+    lowered_in = style.legend_height_in(figure, handles) - _LEGEND_GAP_IN
+    width_in, most_in = figure.get_size_inches()
+    width, height = _drawn_in(size, 1.0)
+    across, up = width_in - _LEFT_IN - _RIGHT_IN, most_in - lowered_in - _BOTTOM_IN - _TOP_IN
+    scale = min(across / width, up / height)  # length of the box's diagonal [in]
+    height_in = lowered_in + scale * height + _BOTTOM_IN + _TOP_IN
+    figure.set_figheight(height_in)
+    style.legend_on_top(figure, handles)
+    # Matplotlib draws into a square; this one reaches beyond the figure, so that nothing is cut.
+    side_in = 1.3 * max(width_in, height_in)
+    left_in = _LEFT_IN + 0.5 * (width_in - _LEFT_IN - _RIGHT_IN) - 0.5 * side_in
+    bottom_in = _BOTTOM_IN + 0.5 * scale * height - 0.5 * side_in
+    ax: Any = figure.add_axes(
+        (left_in / width_in, bottom_in / height_in, side_in / width_in, side_in / height_in),
+        projection="3d", computed_zorder=False,
+    )  # fmt: skip
+    ax.patch.set_visible(False)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-    ax.set_box_aspect(size, zoom=_zoom(size))
+    ax.set_box_aspect(size, zoom=scale / side_in)
     ax.view_init(elev=ELEVATION_DEG, azim=AZIMUTH_DEG)
-    _dress(ax, size)
+    _dress(ax, size, scale / float(np.linalg.norm(size)))
     return ax
 
 
-def _zoom(size: np.ndarray) -> float:
-    """Fill the figure with the box (3,), whose diagonal matplotlib keeps at one length."""
-    x, y, z = size / np.linalg.norm(size)
+def _drawn_in(size: np.ndarray, scale: float) -> tuple[float, float]:
+    """Width and height of the picture of a box (3,) whose diagonal is drawn at a scale."""
+    x, y, z = size / np.linalg.norm(size) * scale
     elevation, azimuth = np.radians([ELEVATION_DEG, -AZIMUTH_DEG])
     width = x * np.sin(azimuth) + y * np.cos(azimuth)
     depth = x * np.cos(azimuth) + y * np.sin(azimuth)
     height = z * np.cos(elevation) + depth * np.sin(elevation)
-    return min(0.78 / height, 0.9 / width)  # found by eye; room for ticks and labels
+    return _NEARER * width, _NEARER * height
 
 
-def _dress(ax: Any, size: np.ndarray) -> None:
-    """Colours, labels and ticks of spatial axes whose box has a size (3,)."""
+def _dress(ax: Any, size: np.ndarray, in_per_m: float) -> None:
+    """Colours, labels and ticks of spatial axes whose box has a size (3,) [m]."""
     for axis, name, extent in zip((ax.xaxis, ax.yaxis, ax.zaxis), "xyz", size, strict=True):
         axis.pane.set(facecolor="#fafbfc", edgecolor=style.GRID)
         axis._axinfo["grid"].update(color=style.GRID, linewidth=0.6)
         axis.set_label_text(f"{name} [m]")
         axis.labelpad = -4 if extent > 0.4 * size.max() else -6
-        axis.get_major_locator().set_params(nbins=max(3, round(7 * extent / size.max())))
+        axis.get_major_locator().set_params(
+            nbins=max(2, min(7, round(extent * in_per_m / _TICK_IN)))
+        )
         axis.set_tick_params(pad=-2)
 
 
@@ -79,7 +106,7 @@ def _snapshots(recording: Recording, ax: Any) -> None:
     lines: list[np.ndarray] = []
     places: dict[str, list[np.ndarray]] = {body: [] for body in recording.bodies}
     for time_s in paths.snapshot_times_s(recording):
-        lines += paths.cables_at(recording, time_s).values()
+        lines += [s for some in paths.cables_at(recording, time_s).values() for s in some]
         for body, at in places.items():
             at.append(paths.position_at(recording, body, time_s))
     if lines:

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from musls_analysis.figures.style import FAINT, INK, label, size_in
 from musls_analysis.recordings.recording import Recording
 
-LABEL_HEIGHT_IN = 0.47
+LABEL_HEIGHT_IN = 0.52
 """Room that the names need above the axes."""
 
 BAND = "#f2f4f7"
 """Colour of every second stage."""
-_ANGLE_DEG = 38
+_ANGLE_DEG = 52
 _PITCH_IN = 0.155
 """Smallest distance of two slanted names along the axis."""
 

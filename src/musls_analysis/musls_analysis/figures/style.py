@@ -24,8 +24,8 @@ from musls_analysis.figures.colours import body_colour as colour
 
 __all__ = [
     "DPI", "FAINT", "GRID", "INK", "SETPOINT_LINE", "WIDTH_IN", "Look", "NotebookFigure", "Paper",
-    "body_handles", "colour", "for_paper", "hide_time", "label", "legend_on_top", "margins",
-    "new_figure", "save", "setpoint_handle", "size_in", "styled",
+    "body_handles", "colour", "for_paper", "hide_time", "label", "legend_height_in",
+    "legend_on_top", "margins", "new_figure", "save", "setpoint_handle", "size_in", "styled",
 ]  # fmt: skip
 
 WIDTH_IN = 7.6
@@ -168,13 +168,12 @@ def body_handles(bodies: Iterable[str]) -> list[Artist]:
 
 
 def legend_on_top(figure: Figure, handles: Sequence[Artist]) -> float:
-    """Put a legend above everything, so that it covers no data; in two rows if one is too long.
+    """Put a legend above everything, so that it covers no data, in as many rows as it needs.
 
     Returns:
         Height to leave free at the top [in].
     """
-    width_in = sum(0.48 + 0.062 * len(str(handle.get_label())) for handle in handles)
-    rows = 1 if width_in < figure.get_figwidth() else 2
+    rows = _legend_rows(figure, handles)
     figure.legend(
         handles=handles,
         loc="upper center",
@@ -182,7 +181,22 @@ def legend_on_top(figure: Figure, handles: Sequence[Artist]) -> float:
         bbox_to_anchor=(0.5, 1.0 - 0.08 / figure.get_figheight()),
         borderaxespad=0.0,
     )
-    return 0.19 + 0.17 * rows
+    return legend_height_in(figure, handles)
+
+
+def legend_height_in(figure: Figure, handles: Sequence[Artist]) -> float:
+    """Height that `legend_on_top` will take [in]."""
+    return 0.19 + 0.17 * _legend_rows(figure, handles)
+
+
+def _legend_rows(figure: Figure, handles: Sequence[Artist]) -> int:
+    """Fewest rows in which the entries fit; they are set column by column."""
+    widths_in = [0.5 + 0.062 * len(str(handle.get_label())) for handle in handles]
+    for rows in range(1, len(handles)):
+        columns = [widths_in[k : k + rows] for k in range(0, len(widths_in), rows)]
+        if sum(map(max, columns)) < figure.get_figwidth():
+            return rows
+    return max(len(handles), 1)
 
 
 def margins(

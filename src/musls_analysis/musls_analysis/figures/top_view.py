@@ -26,7 +26,9 @@ def top_view_figure(recording: Recording) -> Figure:
         x, y, _ = track.position_enu_m.T
         ax.plot(x, y, color=style.colour(body), zorder=2)
     times = paths.snapshot_times_s(recording)
-    cables = [s[:, :2] for t in times for s in paths.cables_at(recording, t).values()]
+    cables = [
+        s[:, :2] for t in times for some in paths.cables_at(recording, t).values() for s in some
+    ]
     ax.add_collection(LineCollection(cables, colors="#8b949e", linewidths=0.9, zorder=2.5))
     for body in recording.bodies:
         at = np.array([paths.position_at(recording, body, t) for t in times])

@@ -18,7 +18,7 @@ from musls_analysis.recordings.recording import (
 )
 from musls_sim.recording.bag_recorder import BagRecorder
 from musls_sim.recording.memory import MemoryRecorder
-from musls_sim.recording.topics import battery_rows, body_names, flown_names
+from musls_sim.recording.topics import NODES, battery_rows, body_names, flown_names
 
 
 def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
@@ -53,19 +53,17 @@ def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
             bodies, state["velocity_enu_m_s"], state["omega_body_rad_s"], strict=True
         )
     }
-    shape_s = _seconds(recorder.shape.stamps_ns())
+    shape_s, shape = _seconds(recorder.shape.stamps_ns()), recorder.shape.columns()
     free = state.get("free_length_m")
     cables = {
         f"cable_{i}": CableTrack(
             time_s,
             force[:, :, 0].copy(),
             shape_s,
-            list(nodes.copy()),
+            list(shape[NODES.format(i)].copy()),
             *(() if free is None else (time_s, free[i - 1])),
         )
-        for i, (force, nodes) in enumerate(
-            zip(state["cable_force_n"], recorder.shape.columns().values(), strict=True), start=1
-        )
+        for i, force in enumerate(state["cable_force_n"], start=1)
     }
     n = recorder.system.n_drones
     wrenches = {

@@ -39,6 +39,8 @@ class Tally:
         finished: Runs that ended well, those before included.
         failed: Runs that failed, likewise.
         last: Record of the last run.
+        in_runs_s: Wall time that the worker processes spent in runs, summed over them.
+        cpu_s: Processor time of that.
     """
 
     total: int
@@ -46,6 +48,8 @@ class Tally:
     finished: int = 0
     failed: int = 0
     last: dict[str, Any] = field(default_factory=dict)
+    in_runs_s: float = 0.0
+    cpu_s: float = 0.0
 
     @property
     def left(self) -> int:
@@ -85,6 +89,8 @@ def run_sweep(plan: Plan, store: Store, how: How, watch: Callable[[Tally], None]
             tally.finished += outcome.record["status"] == FINISHED
             tally.failed += outcome.record["status"] == FAILED
             tally.last = outcome.record
+            tally.in_runs_s += outcome.record.get("wall_s") or 0.0
+            tally.cpu_s += outcome.record.get("cpu_s") or 0.0
             watch(tally)
     finally:
         outcomes.close()

@@ -33,6 +33,7 @@ def make_rows(plan: Plan, store: Store) -> list[Row]:
             "seed": run.settings["seed"],
             **run.point,
             "run_wall_s": record.get("wall_s"),
+            "run_cpu_s": record.get("cpu_s"),
         }
         if record["status"] == FINISHED:
             row |= usual_metrics(record["summary"])

@@ -16,7 +16,7 @@ import threading
 import traceback
 from importlib import import_module
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 from musls_analysis.sweep.signals import extract, pack
@@ -59,7 +59,7 @@ def make(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
     Returns:
         Record and compressed time series.
     """
-    begin = perf_counter()
+    begin, used_s = perf_counter(), process_time()
     record: dict[str, Any] = {"id": job.id, "status": FINISHED, "reason": None}
     series = b""
     try:
@@ -73,6 +73,7 @@ def make(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
         record |= {"status": FAILED, "reason": f"{type(error).__name__}: {reason}"}
     return record | {
         "wall_s": round(perf_counter() - begin, 3),
+        "cpu_s": round(process_time() - used_s, 3),
         "host": os.uname().nodename,
     }, series
 

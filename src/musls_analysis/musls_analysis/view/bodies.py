@@ -151,13 +151,15 @@ def cable_pieces(camera: Camera, sampled: Sampled, k: int, look: Look) -> Iterat
         else:
             shade = look.cable_colour
         width = 1.6 if look.second else 2.8
-        at, depth = camera.project(points)
         if not cable.recorded:
+            at, depth = camera.project(points)
             dash = (5.0, 4.0) if cable.slack[k] else None
             yield Piece(float(depth.mean()), at, None, shade, width, 1.0, dash)
             continue
-        for i in range(len(at) - 1):
-            yield Piece(float(depth[i : i + 2].mean()), at[i : i + 2], None, shade, width)
+        for piece in cable.pieces(k):
+            at, depth = camera.project(piece)
+            for i in range(len(at) - 1):
+                yield Piece(float(depth[i : i + 2].mean()), at[i : i + 2], None, shade, width)
 
 
 def setpoint_pieces(

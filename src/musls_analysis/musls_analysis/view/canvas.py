@@ -115,6 +115,10 @@ class Canvas:
         """Copy of the picture (height, width, 3), bytes."""
         return np.asarray(self._renderer.buffer_rgba())[:, :, :3].copy()
 
+    def rgba(self) -> memoryview:
+        """The picture itself (height, width, 4), bytes: what is drawn next changes it."""
+        return memoryview(self._renderer.buffer_rgba())
+
     def _font(self, size: float, bold: bool) -> FontProperties:
         key = size, bold
         if key not in self._fonts:

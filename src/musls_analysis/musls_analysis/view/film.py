@@ -132,7 +132,7 @@ def write_mp4(
     size = f"{round(WIDTH_PX * MP4_SCALE)}x{round(HEIGHT_PX * MP4_SCALE)}"
     with whole_file(path) as work:
         command = [
-            program, "-loglevel", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size,
+            program, "-loglevel", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgba", "-s", size,
             "-r", f"{film.fps:g}", "-i", "-", "-c:v", "libx264", "-preset", "veryfast", "-crf",
             "20", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4",
             str(work.resolve()),
@@ -142,7 +142,7 @@ def write_mp4(
             assert to_ffmpeg is not None  # a pipe, as asked for
             try:
                 for k, time_s in enumerate(times_s):
-                    to_ffmpeg.write(picture.draw(time_s, film.speed).tobytes())
+                    to_ffmpeg.write(picture.paint(time_s, film.speed))
                     progress((k + 1) / len(times_s))
             except BrokenPipeError:
                 pass  # ffmpeg has ended, and says why

@@ -106,6 +106,20 @@ class Picture:
         Returns:
             Copy of the picture (height, width, 3), bytes.
         """
+        self.paint(time_s, speed)
+        return self.canvas.rgb()
+
+    def paint(self, time_s: float, speed: float = 1.0) -> memoryview:
+        """Draw a moment without making a copy of it.
+
+        Args:
+            time_s: Time shown.
+            speed: See `draw`.
+
+        Returns:
+            The canvas (height, width, 4), bytes: red, green, blue, opacity. The next moment is
+            drawn over it.
+        """
         sampled = [sample(subject, np.array([time_s])) for subject in self._subjects]
         self.canvas.restore_background()
         self.canvas.bottom_px = self._scene_bottom_px
@@ -131,7 +145,7 @@ class Picture:
         self._draw_title(time_s, speed)
         if self._strip:
             self._strip.draw_moment(self.canvas, time_s)
-        return self.canvas.rgb()
+        return self.canvas.rgba()
 
     def _stages(self) -> Sequence[Stage]:
         if self._staged is None:

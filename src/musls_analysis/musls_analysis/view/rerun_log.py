@@ -220,17 +220,19 @@ def _send_cables(stream: rr.RecordingStream, root: str, subject: Subject, look: 
     times = np.append(np.arange(subject.start_s, subject.end_s, step_s), subject.end_s)
     for name, cable in sample(subject, times).cables.items():
         known = np.array([np.isfinite(points).all() for points in cable.points_enu_m])
-        strips = [p for p, good in zip(cable.points_enu_m, known, strict=True) if good]
-        if not strips:
+        pieces = [cable.pieces(int(k)) for k in np.flatnonzero(known)]
+        counts = [len(some) for some in pieces]
+        if not sum(counts):
             continue
         if look.scale is not None:
             shades = look.scale.colours(cable.tension_n[known])
         else:
-            shades = np.broadcast_to(look.cable_colour, (len(strips), 3))
+            shades = np.broadcast_to(look.cable_colour, (len(counts), 3))
         columns = rr.LineStrips3D.columns(
-            strips=strips, colors=[rgba(shade) for shade in shades],
-            radii=np.full(len(strips), 0.006 if look.second else 0.01),
-        )  # fmt: skip
+            strips=[strip for some in pieces for strip in some],
+            colors=[rgba(shade) for shade in np.repeat(shades, counts, axis=0)],
+            radii=np.full(sum(counts), 0.006 if look.second else 0.01),
+        ).partition(counts)
         stream.send_columns(f"{root}/{name}", _times(times[known]), columns)
 
 

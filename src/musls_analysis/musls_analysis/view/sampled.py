@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from musls_analysis.recordings.cable_pieces import parted_s, pieces_of
 from musls_analysis.recordings.recording import CableTrack, PoseTrack
 from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, resample
 from musls_analysis.view.subject import Subject
@@ -25,12 +26,19 @@ class SampledCable:
         tension_n: At the load (K,); NaN where not known.
         recorded: Whether the shape was recorded; otherwise it is the straight line.
         slack: Whether a straight line is known to be slack by its length (K,).
+        may_part: Whether something has happened that leaves cables in pieces (K,).
     """
 
     points_enu_m: Sequence[np.ndarray]
     tension_n: np.ndarray
     recorded: bool
     slack: np.ndarray
+    may_part: np.ndarray
+
+    def pieces(self, k: int) -> list[np.ndarray]:
+        """Lines of its pieces at a time, one if it is whole; arrays (points, 3)."""
+        points = self.points_enu_m[k]
+        return pieces_of(points) if self.recorded and self.may_part[k] else [points]
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,7 @@ def _cables(
 ) -> dict[str, SampledCable]:
     system = subject.system
     tracks = subject.named(bodies)
+    may_part = clock_s >= parted_s(subject.recording.events)
     cables = {}
     for i in range(system.n_cables):
         name, ends = f"cable_{i + 1}", system.ends(i)
@@ -90,11 +99,11 @@ def _cables(
             shapes = [_shape_at(track, t) for t in clock_s]
             points = [p if p is not None else s for p, s in zip(shapes, straight, strict=True)]
             slack = np.zeros(len(clock_s), bool)
-            cables[name] = SampledCable(points, tension, True, slack)
+            cables[name] = SampledCable(points, tension, True, slack, may_part)
         else:
             length = np.linalg.norm(high - low, axis=1)
             slack = length < SLACK_SHARE * system.cables[i].length_m
-            cables[name] = SampledCable(list(straight), tension, False, slack)
+            cables[name] = SampledCable(list(straight), tension, False, slack, may_part)
     return cables
 
 

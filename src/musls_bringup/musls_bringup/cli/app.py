@@ -126,7 +126,10 @@ def print_version(wanted: bool) -> None:
 def root(
     ctx: typer.Context,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error (in any place).")
+        bool,
+        typer.Option(
+            "--debug", help="Show the traceback of an error. Can stand anywhere in the command."
+        ),
     ] = False,
     version: Annotated[
         bool,

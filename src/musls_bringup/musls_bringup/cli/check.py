@@ -35,7 +35,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     overwrite: Overwrite = False,
 ) -> int:
-    """Says whether a scenario can be flown: margins, minutes; exit code 1 if not."""
+    """Checks whether a scenario can be flown: margins and flight time. Exit code 1 means no."""
     from musls_bringup.cli.imports import quick_imports
 
     with quick_imports():

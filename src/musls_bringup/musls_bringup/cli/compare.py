@@ -46,26 +46,50 @@ _Sims = Annotated[
 ]
 _Stages = Annotated[
     list[str],
-    typer.Option(metavar="NAME", help="Stage: circle, shm, engage, ...; repeat for several."),
+    typer.Option(
+        metavar="NAME",
+        help="Stage to compare, such as circle, shm, engage; may be repeated.",
+    ),
 ]
 _LagLimit = Annotated[
-    float, typer.Option(metavar="S", help="Greatest lag looked for, either way [s].")
+    float,
+    typer.Option(metavar="S", help="Largest time shift that is tried, in both directions [s]."),
 ]
 _EulerMean = Annotated[
-    bool, typer.Option("--euler-mean", help="Average roll, pitch, yaw one by one, as the paper.")
+    bool,
+    typer.Option("--euler-mean", help="Average roll, pitch and yaw one by one, as the paper does."),
 ]
 _Bodies = Annotated[
-    str | None, typer.Option(metavar="BODY,...", help="Bodies to compare.", show_default="all")
+    str | None,
+    typer.Option(
+        metavar="BODY,...", help="Bodies to compare, separated by commas.", show_default="all"
+    ),
 ]
-_SkipReal = Annotated[int, typer.Option(metavar="N", min=0, help="First real cycles to leave out.")]
+_SkipReal = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=0, help="Number of cycles to leave out at the start of the real flight."
+    ),
+]
 _SkipSim = Annotated[
-    int, typer.Option(metavar="N", min=0, help="First cycles of each simulation to leave out.")
+    int,
+    typer.Option(
+        metavar="N", min=0, help="Number of cycles to leave out at the start of each simulation."
+    ),
 ]
 _RealCycles = Annotated[
-    Spans, typer.Option(metavar="START:END", help="Times of a real cycle [s]; repeat.")
+    Spans,
+    typer.Option(
+        metavar="START:END",
+        help="Start and end of a cycle of the real flight [s]; may be repeated.",
+    ),
 ]
 _SimCycles = Annotated[
-    Spans, typer.Option(metavar="START:END", help="Times of a simulated cycle [s]; repeat.")
+    Spans,
+    typer.Option(
+        metavar="START:END",
+        help="Start and end of a simulated cycle [s]; may be repeated.",
+    ),
 ]
 _Out = Annotated[
     Path | None,

@@ -29,7 +29,7 @@ def run(
         bool, typer.Option("--markdown", help="Print the reference of all keys as Markdown.")
     ] = False,
 ) -> None:
-    """Says what a key means: unit, default, range."""
+    """Explains a key of a scenario, a system or a sweep: meaning, unit, default, range."""
     import json
 
     from musls_bringup.cli.imports import quick_imports

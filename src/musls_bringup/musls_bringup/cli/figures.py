@@ -45,7 +45,7 @@ def run(
     width: Annotated[
         float, typer.Option(metavar="MM", help="Width: 181 is a page of two columns, 88 a column.")
     ] = 181.0,
-    font: Annotated[Font, typer.Option(help="Letters.")] = Font.SANS,
+    font: Annotated[Font, typer.Option(help="Font.")] = Font.SANS,
     out: Annotated[
         Path | None,
         typer.Option(

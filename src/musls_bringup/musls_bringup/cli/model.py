@@ -63,9 +63,12 @@ def run(
         ),
     ] = None,
     spawn: Annotated[
-        str | None, typer.Option(help="ground or hover.", show_default="ground")
+        str | None,
+        typer.Option(help="Where the drones start: ground or hover.", show_default="ground"),
     ] = None,
-    radius: Annotated[float, typer.Option(help="Of the hovering drones' circle [m].")] = 1.0,
+    radius: Annotated[
+        float, typer.Option(help="Radius of the circle on which the drones hover [m].")
+    ] = 1.0,
     drones: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +82,7 @@ def run(
         typer.Option(help="Physics step of the world [s].", show_default="what the cables allow"),
     ] = None,
     lean: Annotated[
-        bool, typer.Option("--lean", help="A world without what only viewers need.")
+        bool, typer.Option("--lean", help="Leave out of the world what only viewers need.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace older files.")] = False,
 ) -> None:

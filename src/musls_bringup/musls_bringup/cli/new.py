@@ -15,7 +15,7 @@ def run(
     ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new file.")],
     system: Annotated[
-        str, typer.Option(help="That a scenario flies: a shipped system or a file.")
+        str, typer.Option(help="System that the new scenario flies: a shipped one or a file.")
     ] = "x500_trio",
 ) -> None:
     """Writes a commented template that works as it is; never replaces a file."""

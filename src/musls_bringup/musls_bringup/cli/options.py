@@ -27,7 +27,7 @@ def _scenario_names(incomplete: str) -> list[str]:
 ScenarioName = Annotated[
     str,
     typer.Argument(
-        help="Shipped scenario (musls list scenarios), YAML file or result folder.",
+        help="A shipped scenario (see musls list scenarios), a YAML file or a result folder.",
         autocompletion=_scenario_names,
     ),
 ]
@@ -69,9 +69,15 @@ FlightFolder = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; repeat."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a key of the scenario; may be repeated.",
+    ),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an older result.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the result of an earlier run.")
+]
 Report = Annotated[
     bool, typer.Option("--report/--no-report", help="Write figures and report.html.")
 ]
@@ -84,16 +90,19 @@ class AutopilotKind(str, Enum):
     PX4 = "px4"
 
 
-Seed = Annotated[int | None, typer.Option(help="Seed of all noise.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
 Autopilot = Annotated[
     AutopilotKind | None,
-    typer.Option(help="builtin, or px4: a real PX4 SITL per drone.", show_default="scenario's"),
+    typer.Option(
+        help="Flight stack: builtin, or px4 for one real PX4 (SITL) per drone.",
+        show_default="scenario's",
+    ),
 ]
 OwnController = Annotated[
     str | None,
     typer.Option(
         metavar="KIND|FILE.py:CLASS",
-        help="Kind of controller, or own class.",
+        help="A kind of controller (see musls list controllers), or a class of your own.",
         show_default="scenario's",
     ),
 ]
@@ -125,20 +134,22 @@ RecordedPoints = Annotated[
     typer.Option(
         metavar="BODY=X,Y,Z",
         help="Recorded point of a body in its own frame, from its centre of mass [m]; "
-        "BODY is load, drone_1, ... or drones; repeat.",
+        "BODY is load, drone_1, ... or drones; may be repeated.",
     ),
 ]
 SimulatedPoints = Annotated[
     list[str] | None,
     typer.Option(
         metavar="BODY=X,Y,Z",
-        help="Compare this point of a simulated body, in its frame, from its origin [m]; repeat.",
+        help="Compare this point of a simulated body, in its frame, from its origin [m]; "
+        "may be repeated.",
     ),
 ]
 Frames = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="BODY=FRAME,...", help="TF frames of the first recording, if not guessed."
+        metavar="BODY=FRAME,...",
+        help="TF frame of each body of the first recording, if not recognised by its name.",
     ),
 ]
 

@@ -40,7 +40,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="MODEL",
-            help="musls list cable-models; repeat to compare several.",
+            help="Cable model (see musls list cable-models). Several are compared.",
             show_default="chain",
         ),
     ] = None,
@@ -69,7 +69,11 @@ def run(
         ),
     ] = None,
     lead_in: Annotated[
-        float, typer.Option(min=0.0, help="Time in which the load is drawn along [s].")
+        float,
+        typer.Option(
+            min=0.0,
+            help="Time before the prediction in which the load is moved as recorded [s].",
+        ),
     ] = 2.0,
     step: Annotated[float, typer.Option(help="Physics step [s]; fits take 0.004.")] = 0.001,
     out: Annotated[

@@ -32,7 +32,7 @@ _Flights = Annotated[
 _Systems = Annotated[
     list[str] | None,
     typer.Option(
-        help="Shipped system or file; repeat for more columns.",
+        help="Shipped system or file. Each one given becomes a column.",
         show_default="x500_trio, x500_trio_swivel",
     ),
 ]
@@ -59,7 +59,12 @@ def run(
     ] = False,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST_PROCESSES, help="Processes.", show_default="one per core"),
+        typer.Option(
+            min=1,
+            max=MOST_PROCESSES,
+            help="Number of worker processes.",
+            show_default="one per core",
+        ),
     ] = None,
     out: Annotated[
         Path | None,

@@ -35,12 +35,16 @@ def run(
         typer.Option(
             min=1,
             max=MOST_PROCESSES,
-            help="Processes.",
+            help="Number of worker processes.",
             show_default="the sweep's, else one per core",
         ),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(metavar="tcp://HOST:PORT", help="Run on a Dask cluster instead.")
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:PORT",
+            help="Use the Dask cluster with this address instead of processes of this machine.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -52,13 +56,16 @@ def run(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue in an older folder; keeps finished runs.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue an earlier sweep in its folder; finished runs are kept."
+        ),
     ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="With --resume: make failed runs again.")
     ] = False,
 ) -> int:
-    """Runs a parameter study; failed runs are recorded and end it with exit code 1."""
+    """Runs a parameter study. Runs that fail are recorded; the exit code is then 1."""
     if scheduler is not None and workers is not None:
         raise ConfigError("--workers and --scheduler exclude each other")
     from musls_analysis.sweep.execute import available_cores
@@ -108,7 +115,17 @@ def _with_progress(plan: Plan, store: Store, how: How) -> Tally:
             if tally.last.get("status") == "failed":
                 shown.note(f"failed {tally.last['id']}: {tally.last['reason']}")
 
-        return run_sweep(plan, store, how, watch)
+        tally = run_sweep(plan, store, how, watch)
+        made = tally.total - tally.before
+        if how.scheduler is None and made:
+            elapsed_s = perf_counter() - begin
+            share = tally.in_runs_s / (min(how.workers, made) * elapsed_s)
+            cpu = tally.cpu_s / max(tally.in_runs_s, 1e-9)
+            shown.note(
+                f"{made} runs in {elapsed_s:.0f} s; the workers spent {100 * share:.0f} % of their "
+                f"time in runs, and had a processor for {100 * cpu:.0f} % of that"
+            )
+        return tally
 
 
 def _eta(tally: Tally, elapsed_s: float) -> str:

@@ -35,7 +35,7 @@ GIF_FPS, MP4_FPS = 20.0, 30.0
 _Run = Annotated[
     Path,
     typer.Argument(
-        help="Result folder, bag, flight log or CSV excerpt; or a scenario: what it asks for.",
+        help="Result folder, bag, flight log or CSV; of a scenario, the set-points are shown.",
         metavar="RUN",
     ),
 ]
@@ -52,7 +52,8 @@ _Shift = Annotated[
     ),
 ]
 _SkipWith = Annotated[
-    int, typer.Option(metavar="N", min=0, help="First cycles of OTHER to leave out.")
+    int,
+    typer.Option(metavar="N", min=0, help="Number of cycles to leave out at the start of OTHER."),
 ]
 _Png = Annotated[float | None, typer.Option(metavar="T", help="Write the picture of a time [s].")]
 _Gif = Annotated[bool, typer.Option("--gif", help="Write an animated GIF.")]
@@ -67,7 +68,7 @@ _Out = Annotated[
     typer.Option(
         parser=path_of,
         metavar="FILE",
-        help="Picture or film.",
+        help="File of the picture or film.",
         show_default="RUN.png, .gif or .mp4",
     ),
 ]
@@ -76,11 +77,16 @@ _Fps = Annotated[
 ]
 _Speed = Annotated[float, typer.Option(help="Seconds of flight per second of film.")]
 _Azimuth = Annotated[
-    float, typer.Option(metavar="DEG", help="Where the eye stands, from east to north.")
+    float,
+    typer.Option(
+        metavar="DEG", help="Direction in which the camera stands, counter-clockwise from east."
+    ),
 ]
-_Elevation = Annotated[float, typer.Option(metavar="DEG", help="How high the eye stands.")]
-_Zoom = Annotated[float, typer.Option(help="Above 1 comes closer.")]
-_Follow = Annotated[bool, typer.Option("--follow", help="The eye goes along with the load.")]
+_Elevation = Annotated[
+    float, typer.Option(metavar="DEG", help="Height of the camera above the horizon.")
+]
+_Zoom = Annotated[float, typer.Option(help="Magnification; above 1 is closer.")]
+_Follow = Annotated[bool, typer.Option("--follow", help="The camera moves along with the load.")]
 _Trail = Annotated[float, typer.Option(metavar="S", min=0.0, help="Length of the trails [s].")]
 _System = Annotated[
     str | None,

@@ -26,8 +26,9 @@ from musls_description.schema import to_yaml
 from musls_sim.px4.firmware import Firmware
 from musls_sim.scenario import Scenario
 
-START_S = 180.0
-"""Real time in which the first stage must begin; the first run compiles the control laws."""
+START_S = 600.0
+"""Real time in which the first stage must begin. The first run compiles, which takes minutes on a
+machine with ten times as much work as it can do; nodes that end are noticed at once."""
 
 Progress = Callable[[float, float, str], None]
 """Told simulated time, real time since the first stage, stage."""

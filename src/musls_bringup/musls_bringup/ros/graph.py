@@ -14,7 +14,7 @@ from typing import IO, Any
 from musls_control.parent import VARIABLE
 from musls_description.errors import MuslsError
 
-STOP_S = 15.0
+STOP_S = 30.0
 """Time that a node gets to end after SIGINT before it is killed."""
 
 

@@ -23,6 +23,11 @@ def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
     from launch.event_handlers import OnProcessExit
     from launch.events import Shutdown
     from launch_ros.actions import Node
+    from launch_ros.parameter_descriptions import ParameterValue
+
+    def _given(value: Any) -> Any:
+        """Text stays text: launch would read it as YAML, which a robot's description is not."""
+        return ParameterValue(value, value_type=str) if isinstance(value, str) else value
 
     file = params or str(shared_file("params", "nodes.yaml"))
     actions: list[Any] = []
@@ -30,7 +35,7 @@ def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
         node = Node(
             package=spec.package,
             executable=spec.executable,
-            parameters=[file, dict(spec.parameters)],
+            parameters=[file, {name: _given(v) for name, v in spec.parameters.items()}],
             arguments=list(spec.arguments),
             output="screen",
             # A loaded machine takes longer than launch's 5 s to end a node, and a node that is

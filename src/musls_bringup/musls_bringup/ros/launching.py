@@ -13,8 +13,11 @@ from musls_bringup.fly import find_scenario
 from musls_bringup.results import default_folder
 from musls_bringup.ros import graph
 from musls_bringup.ros.px4 import check_px4, offboard_of
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, MuslsError
+from musls_description.models.urdf import urdf_text
 from musls_description.schema import to_yaml
+from musls_description.slung import slung_system
+from musls_sim.recording.topics import MODEL_PREFIX
 from musls_sim.scenario import Scenario
 
 ARGUMENTS = {
@@ -26,8 +29,11 @@ ARGUMENTS = {
     "autostart": ("true", "Start when all drones are ready; false waits for /formation/start."),
     "params": ("", "Parameter file of the nodes; default the shipped one."),
     "rviz": ("false", "Show the flight in RViz."),
+    "robot_model": ("auto", "The URDF by robot_state_publisher: true, false, or auto: if it can."),
 }
 """Arguments of fly.launch.py: default and description."""
+
+ROBOT_MODEL = "robot_state_publisher"
 
 REPLAY_ARGUMENTS = {
     "bag": ("", "Folder of the bag."),
@@ -72,7 +78,9 @@ def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
         truth(name, given[name]) for name in ("record", "realtime", "autostart", "rviz")
     )
     check_rviz(rviz)
+    check_params(given["params"])
     scenario = find_scenario(given["scenario"], [])
+    model = robot_model_of(given["robot_model"], scenario, given["sim"])
     if given["sim"] == "embedded":
         check_px4(scenario)
     out = Path(given["out"]) if given["out"] else None
@@ -88,7 +96,7 @@ def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
     ]
     if given["sim"] == "gazebo":
         nodes = _for_gazebo(nodes, scenario, folder)
-    return [*nodes, *rviz_of(rviz)]
+    return [*nodes, *model, *rviz_of(rviz)]
 
 
 def replay_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
@@ -117,10 +125,58 @@ def check_rviz(wanted: bool) -> None:
     Raises:
         ConfigError: It is wanted and missing.
     """
-    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
-    there = any((Path(p) / "lib/rviz2/rviz2").is_file() for p in prefixes if p)
-    if wanted and not there and shutil.which("rviz2") is None:
+    if wanted and not is_installed("rviz2") and shutil.which("rviz2") is None:
         raise ConfigError("rviz:=true: rviz2 is not installed (apt install ros-jazzy-rviz2)")
+
+
+def check_params(file: str) -> None:
+    """See that a parameter file that is named is there: launch would only warn.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    if file and not Path(file).is_file():
+        raise ConfigError(f"params:={file}: no such file")
+
+
+def is_installed(program: str) -> bool:
+    """Whether a ROS installation has the program of a package of the same name."""
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    return any((Path(p) / "lib" / program / program).is_file() for p in prefixes if p)
+
+
+def robot_model_of(wanted: str, scenario: Scenario, sim: str) -> list[graph.NodeSpec]:
+    """robot_state_publisher with the system's URDF, fed by the simulator's `/joint_states`.
+
+    Args:
+        wanted: "true", "false", or "auto": where it is installed and the system has a URDF.
+        scenario: Whose system.
+        sim: Simulator: only the embedded one tells joints.
+
+    Raises:
+        ConfigError: It is wanted and cannot be had.
+    """
+    if wanted != "auto" and not truth("robot_model", wanted):
+        return []
+    try:
+        if not is_installed(ROBOT_MODEL):
+            raise ConfigError(
+                f"{ROBOT_MODEL} is not installed (apt install ros-jazzy-robot-state-publisher)"
+            )
+        if sim != "embedded" or scenario.cable_model != "rigid_links":
+            raise ConfigError("only the embedded simulator with cable_model rigid_links has joints")
+        text = urdf_text(slung_system(scenario.system, "a URDF"))
+    except MuslsError as error:
+        if wanted == "auto":
+            return []
+        raise ConfigError(f"robot_model:=true: {error}") from error
+    return [
+        graph.NodeSpec(
+            ROBOT_MODEL,
+            ROBOT_MODEL,
+            {"robot_description": text, "frame_prefix": MODEL_PREFIX, "use_sim_time": True},
+        )
+    ]
 
 
 def rviz_of(wanted: bool, **parameters: bool) -> list[graph.NodeSpec]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
-from musls_bringup.ros.launching import bag_folder, check_rviz, rviz_of, truth
+from musls_bringup.ros.launching import bag_folder, check_params, check_rviz, rviz_of, truth
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 
@@ -41,6 +41,7 @@ def real_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
         truth(name, given[name]) for name in ("auto_arm", "autostart", "record", "rviz")
     )
     check_rviz(rviz)
+    check_params(given["params"])
     scenario = find_scenario(given["scenario"], [])
     out = Path(given["out"]) if given["out"] else None
     folder = bag_folder(f"{scenario.name}_real", out, keep=record)

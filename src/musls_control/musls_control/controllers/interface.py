@@ -52,12 +52,14 @@ class ControlSetup:
         formation: Places of the drones around the load.
         gravity_m_s2: Gravity.
         period_s: Time between two calls of `Controller.step`.
+        rods: Whether rigid rods join load and drones to one body (`cable_model: rigid_rods`).
     """
 
     system: SlungLoadSystem
     formation: Cone
     gravity_m_s2: float
     period_s: float
+    rods: bool = False
 
 
 class Controller(ABC):

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
-from musls_control.payload.actuation import payload_commands
+from musls_control.payload.actuation import PACKED, payload_step
 from musls_control.payload.allocation import shares_of
 from musls_control.payload.gains import (
     LARGEST_LEAD,
@@ -32,9 +32,12 @@ from musls_control.payload.load_law import (
     REACH_XY,
     REACH_Z,
 )
-from musls_control.payload.model import PayloadModel, yaw_stiffness_1_s2
+from musls_control.payload.model import PayloadModel, swing_1_s2, tilt_1_s2, yaw_stiffness_1_s2
+from musls_control.payload.packed import pack
+from musls_control.payload.rods import Structure, rod_commands
 from musls_control.payload.spread import null_space_of, places_of
 from musls_control.reference import LoadReference
+from musls_description.errors import ConfigError
 from musls_description.rotor_reach import tip_radius_m
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.slung import formation_of
@@ -131,10 +134,43 @@ class PayloadSpec:
         """Make the controller.
 
         Raises:
-            ConfigError: The system is no load that hangs below drones, a cable each.
+            ConfigError: The system is no load that hangs below drones, a cable each, or rods are
+                to be flown with what only cables have.
         """
         system = formation_of(setup.system, "controller.kind = payload")
-        return PayloadController(self, replace(setup, system=system))
+        setup = replace(setup, system=system)
+        if setup.rods:
+            self._refuse_cables()
+            return RodController(self, setup)
+        return PayloadController(self, setup)
+
+    def _refuse_cables(self) -> None:
+        gains, usual = self.gains, PayloadSpec()
+        wrong = [
+            f"gains.{name}"
+            for name in ("cable_direction_1_s2", "cable_rate_1_s")
+            if getattr(gains, name) is not None
+        ]
+        wrong += [
+            name
+            for name in ("allocation", "least_tension_n", "apart_m")
+            if getattr(self, name) != getattr(usual, name)
+        ]
+        if wrong:
+            raise ConfigError(
+                f"controller.{wrong[0]} is for cables, and with cable_model: rigid_rods there are "
+                "none: leave it out"
+            )
+        if self.feed_forward not in (FeedForward.NONE, FeedForward.REFERENCE):
+            raise ConfigError(
+                f"controller.feed_forward = {self.feed_forward.value} is for cables; with "
+                "cable_model: rigid_rods choose none or reference"
+            )
+        if self.output is not Output.DIRECT:
+            raise ConfigError(
+                "controller.output = autopilot cannot fly rigid rods: attitude control of a drone "
+                "knows the inertia of its own alone; choose controller.output: direct"
+            )
 
 
 class PayloadController(Controller):
@@ -156,43 +192,55 @@ class PayloadController(Controller):
         n = system.n_drones
         model = PayloadModel.of(setup)
         preferred, stiffness = None, 0.0
+        resting = model.formation_forces_n(setup)
         if given.allocation is Allocation.FORMATION:
-            preferred = model.formation_forces_n(setup)
+            preferred = resting
             stiffness = yaw_stiffness_1_s2(model, preferred)
         self.gains = derive_gains(
-            given.gains, system, gravity, direct=direct, yaw_stiffness_1_s2=stiffness
+            given.gains,
+            system,
+            gravity,
+            direct=direct,
+            yaw_stiffness_1_s2=stiffness,
+            swing_1_s2=swing_1_s2(model, setup),
+            tilt_1_s2=tilt_1_s2(model, resting),
         )
         share_n = model.mass_kg * gravity / n
         least = 0.1 * share_n if given.least_tension_n is None else given.least_tension_n
-        self._cables = model.cables(self.gains, least)
-        self.shares = shares_of(model.attachments_m, preferred)
-        self._null, self._places = np.zeros((3 * n, 0)), np.zeros((0, 4))
+        null, places = np.zeros((3 * n, 0)), np.zeros((0, 4))
         if given.allocation is Allocation.QP and n > 1:
-            self._null = null_space_of(model.attachments_m)
+            null = null_space_of(model.attachments_m)
             self._apart_m = (
                 _APART * 2.0 * max(map(tip_radius_m, system.drones))
                 if given.apart_m is None
                 else given.apart_m
             )
-            self._places = places_of(*model.reach_m(setup), self._apart_m)
-        self._room = np.zeros((len(self._places), 3 * n + self._null.shape[1] + 1))
+            places = places_of(*model.reach_m(setup), self._apart_m)
         self._least_n = least
-        self._inertias = np.stack([model.inertia_kg_m2, np.linalg.inv(model.inertia_kg_m2)])
-        self._table = np.zeros(8)
-        self._table[[MASS, GRAVITY, PERIOD]] = model.mass_kg, gravity, setup.period_s
-        self._table[[REACH_XY, REACH_Z]] = given.reach_m_s2
-        self._table[[MOST_XY, MOST_Z]] = given.integral_m_s2
-        self._table[MOST_TURN] = given.integral_rad_s2
-        self._ahead = np.zeros(6)
-        self._ahead[:3] = _AHEAD[given.feed_forward]
+        ahead = np.zeros(6)
+        ahead[:3] = _AHEAD[given.feed_forward]
         if not direct:
             smoothing_s = attitude_lag_s(system, gravity, direct) / LEAD
-            self._ahead[3] = setup.period_s / (smoothing_s + setup.period_s)
-            self._ahead[4:] = LEAD - 1.0, LARGEST_LEAD
-        self._integral = np.zeros(6)
-        self._memory = np.zeros((MEMORY_ROWS, n, 3))
-        self._yaws_rad = setup.formation.azimuths_rad(n) + np.pi
-        self._commands = np.zeros((n, 7))
+            ahead[3] = setup.period_s / (smoothing_s + setup.period_s)
+            ahead[4:] = LEAD - 1.0, LARGEST_LEAD
+        arrays = {
+            "table": _table(given, setup, model.mass_kg),
+            "inertias": np.stack([model.inertia_kg_m2, np.linalg.inv(model.inertia_kg_m2)]),
+            "gains": self.gains.load,
+            "cables": model.cables(self.gains, least),
+            "shares": shares_of(model.attachments_m, preferred),
+            "null": null,
+            "places": places,
+            "room": np.zeros((len(places), 3 * n + null.shape[1] + 1)),
+            "ahead": ahead,
+            "integral": np.zeros(6),
+            "memory": np.zeros((MEMORY_ROWS, n, 3)),
+            "yaws": setup.formation.azimuths_rad(n) + np.pi,
+            "commands": np.zeros((n, 7)),
+        }
+        self._x, self._layout, views = pack({name: arrays[name] for name in PACKED})
+        self.shares, self._integral = views["shares"], views["integral"]
+        self._memory, self._commands = views["memory"], views["commands"]
         self.happened: list[tuple[str, str]] = []
         self._gave_up = False
         self._level = LoadReference(np.zeros((5, 4))).tilt
@@ -219,23 +267,7 @@ class PayloadController(Controller):
         wanted = reference.derivatives
         if reference.tilt is not self._level:
             wanted = np.hstack([wanted, reference.tilt])
-        kept = payload_commands(
-            estimate.data,
-            wanted,
-            self._table,
-            self._inertias,
-            self.gains.load,
-            self._cables,
-            self.shares,
-            self._null,
-            self._places,
-            self._room,
-            self._ahead,
-            self._integral,
-            self._memory,
-            self._yaws_rad,
-            self._commands,
-        )
+        kept = payload_step(estimate.data, wanted, self._x, self._layout)
         if not kept and not self._gave_up:
             self._gave_up = True
             self.happened.append(
@@ -246,3 +278,58 @@ class PayloadController(Controller):
                 )
             )
         return self._commands
+
+
+class RodController(Controller):
+    """Geometric controller of a load on rigid rods, see `payload.rods`.
+
+    Attributes:
+        structure: The body that load and drones are; measured when it takes over.
+        gains: Gains in use, (6, 3).
+    """
+
+    level = ControlLevel.THRUST_MOMENT
+    structure: Structure
+    gains: Array
+
+    def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
+        """Keep what is known before the flight."""
+        self._given, self._known = given, setup
+        self._forward = 1.0 if given.feed_forward is FeedForward.REFERENCE else 0.0
+        self._integral = np.zeros(6)
+        self._commands = np.zeros((setup.system.n_drones, 4))
+
+    def start(self, time_s: float, estimate: Estimate) -> None:
+        """Measure the structure, and begin without integrals."""
+        setup = self._known
+        self.structure = body = Structure.of(setup.system, estimate)
+        self.gains = body.gains(self._given.gains, setup.system, setup.gravity_m_s2)
+        self._table = _table(self._given, setup, body.mass_kg)
+        self._inertias = np.stack([body.inertia_kg_m2, np.linalg.inv(body.inertia_kg_m2)])
+        self._integral[:] = 0.0
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Thrusts and moments of the drones, (n, 4)."""
+        rod_commands(
+            estimate.data[0],
+            reference.derivatives,
+            self._table,
+            self._inertias,
+            self.gains,
+            self.structure.load_m,
+            self.structure.shares,
+            self._forward,
+            self._integral,
+            self._commands,
+        )
+        return self._commands
+
+
+def _table(given: PayloadSpec, setup: ControlSetup, mass_kg: float) -> Array:
+    """The load's table of `load_law`, (8,)."""
+    table = np.zeros(8)
+    table[[MASS, GRAVITY, PERIOD]] = mass_kg, setup.gravity_m_s2, setup.period_s
+    table[[REACH_XY, REACH_Z]] = given.reach_m_s2
+    table[[MOST_XY, MOST_Z]] = given.integral_m_s2
+    table[MOST_TURN] = given.integral_rad_s2
+    return table

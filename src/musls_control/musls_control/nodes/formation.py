@@ -23,7 +23,7 @@ from musls_control.mission import FlightPlan, GroundSpot
 from musls_control.mission_file import MissionFile, read_mission_file
 from musls_control.nodes.delivery_topics import DeliveryTopics
 from musls_control.nodes.motion_inputs import MotionInputs
-from musls_control.nodes.poses import NEWEST, place_and_yaw
+from musls_control.nodes.poses import NEWEST, place_and_yaw, turn_to
 from musls_control.nodes.setpoint_stream import stream_of
 from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp, steady_clock
 from musls_control.plan_player import (
@@ -310,7 +310,7 @@ class FormationNode(SteppedNode):
         stamp(message.header.stamp, time_s)
         p, q = message.pose.position, message.pose.orientation
         p.x, p.y, p.z, _ = pose
-        q.w, q.z = float(np.cos(yaw / 2.0)), float(np.sin(yaw / 2.0))
+        turn_to(q, yaw)
         self._setpoints[body].publish(message)
 
     def _enter(self, stage: str) -> None:

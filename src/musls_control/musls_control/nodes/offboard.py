@@ -23,6 +23,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from musls_control.nodes.poses import yaw_of
 from musls_control.nodes.stepped_node import (
     FROM_PX4,
     LATCHED,
@@ -232,14 +233,13 @@ class OffboardNode(SteppedNode):
             if link is None:
                 continue
             p, q, v = place.translation, place.rotation, move.linear
-            yaw = 2.0 * np.arctan2(q.z, q.w)
             a = None if push is None else push.linear
             link.session.on_setpoint(
                 time_s,
                 Setpoint(
                     np.array([p.x, p.y, p.z]),
                     np.array([v.x, v.y, v.z]),
-                    yaw,
+                    yaw_of(q),
                     None if a is None else np.array([a.x, a.y, a.z]),
                 ),
             )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, Quaternion
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from transforms3d.euler import euler2quat, quat2euler
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Hears best-effort publishers, too, as those of motion capture are."""
@@ -14,9 +15,18 @@ NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 def place_and_yaw(message: PoseStamped) -> np.ndarray:
     """x, y, z, yaw of a pose, (4,)."""
-    p, q = message.pose.position, message.pose.orientation
-    yaw = np.arctan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y**2 + q.z**2))
-    return np.array([p.x, p.y, p.z, yaw])
+    p = message.pose.position
+    return np.array([p.x, p.y, p.z, yaw_of(message.pose.orientation)])
+
+
+def yaw_of(q: Quaternion) -> float:
+    """Yaw of an orientation: rotation about z after pitch and roll, REP-103 [rad]."""
+    return float(quat2euler([q.w, q.x, q.y, q.z], "sxyz")[2])
+
+
+def turn_to(q: Quaternion, yaw_rad: float) -> None:
+    """Fill an orientation that is level with a yaw."""
+    q.w, q.x, q.y, q.z = (float(part) for part in euler2quat(0.0, 0.0, yaw_rad, "sxyz"))
 
 
 def time_of(message: Any) -> float:

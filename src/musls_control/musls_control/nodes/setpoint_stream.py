@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 from geometry_msgs.msg import Transform, Twist
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
+from musls_control.nodes.poses import turn_to
 from musls_control.plan_player import FormationSetpoint
 
 
@@ -29,7 +29,7 @@ def stream_of(
         place = Transform()
         t, q = place.translation, place.rotation
         t.x, t.y, t.z = position
-        q.w, q.z = float(np.cos(yaw / 2.0)), float(np.sin(yaw / 2.0))
+        turn_to(q, yaw)
         point.transforms.append(place)
     message = MultiDOFJointTrajectory(joint_names=drones, points=[point])
     message.header.frame_id = "world"

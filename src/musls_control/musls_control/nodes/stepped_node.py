@@ -35,6 +35,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 DUPLICATE_CHECK_S = 3.0
 """Age up to which a node gives way to another one; an older one stays."""
+CHECK_EVERY_S = 0.25
 EXIT_BAD_INPUT = 2
 WAKE_S = 0.2
 """Longest time in which a waiting node does not look for signals."""
@@ -85,13 +86,13 @@ class SteppedNode(DescribedNode, ABC):
         """
         super().__init__(name)
         self.time_s = 0.0
-        self._started = self._wall_s()
+        self._checks = 0
         self._watched: str | None = None
         if self.get_parameter("use_sim_time").value:
             self.create_subscription(Clock, "/clock", self._on_clock, 10)
         else:
             self.create_timer(1.0 / rate_hz, self._on_timer)
-        self.create_timer(0.25, self._check_duplicate, clock=steady_clock())
+        self.create_timer(CHECK_EVERY_S, self._check_duplicate, clock=steady_clock())
 
     @abstractmethod
     def step(self, time_s: float) -> None:
@@ -117,17 +118,17 @@ class SteppedNode(DescribedNode, ABC):
         self.step(self.time_s)
 
     def _check_duplicate(self) -> None:
-        """A second node that comes up ends at once; the first one goes on."""
-        early = self._wall_s() - self._started < DUPLICATE_CHECK_S
+        """A second node that comes up ends at once; the first one goes on.
+
+        Checks are counted, because a starved node may make its first one late.
+        """
+        self._checks += 1
+        early = self._checks * CHECK_EVERY_S <= DUPLICATE_CHECK_S
         if early and self._watched and self.count_publishers(self._watched) > 1:
             raise DuplicateNode(
                 f"{self.get_fully_qualified_name()}: another node publishes {self._watched} "
                 "already; two of them would fight over the drones"
             )
-
-    @staticmethod
-    def _wall_s() -> float:
-        return steady_clock().now().nanoseconds * 1e-9
 
 
 def steady_clock() -> SteadyClock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from musls_control.payload.kernel import ALONG, FORCE, LEAN, payload_forces
+from musls_control.payload.packed import block, line, table
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2
 from musls_control.vectors import cross
 from musls_description.compiled import compiled
@@ -16,17 +17,17 @@ LEAST_UPWARDS = 0.3
 
 @compiled()
 def payload_commands(
-    estimate, reference, table, inertias, gains, cables, shares, null, places, room, ahead,
+    estimate, reference, numbers, inertias, gains, cables, shares, null, places, room, ahead,
     integral, memory, yaws, commands,
 ):  # fmt: skip
     """Write forces, yaws and moments of all drones into `commands`, (n, 7).
 
-    Other arguments are those of `payload_forces`, which this returns the result of; `yaws` are
-    those of the drones for a load at yaw zero, (n,), and `ahead` goes on with the numbers of
-    `lead_tilt`.
+    Other arguments are those of `payload_forces` (`numbers` its `table`), which this returns the
+    result of; `yaws` are those of the drones for a load at yaw zero, (n,), and `ahead` goes on with
+    the numbers of `lead_tilt`.
     """
     kept = payload_forces(
-        estimate, reference, table, inertias, gains, cables, shares, null, places, room, ahead,
+        estimate, reference, numbers, inertias, gains, cables, shares, null, places, room, ahead,
         integral, memory,
     )  # fmt: skip
     for i in range(commands.shape[0]):
@@ -37,6 +38,30 @@ def payload_commands(
             lead_tilt(ahead, memory[LEAN, i], commands[i])
     hook_moments(estimate, cables, memory[ALONG], commands)
     return kept
+
+
+PACKED = (
+    "table", "inertias", "gains", "cables", "shares", "null", "places", "room", "ahead",
+    "integral", "memory", "yaws", "commands",
+)  # fmt: skip
+"""Order of the arrays of `payload_commands` in the memory of `payload_step`."""
+
+
+@compiled()
+def payload_step(estimate, reference, x, p):
+    """Do `payload_commands` with all arrays but two in one memory, see `packed.pack`.
+
+    Args:
+        estimate: Motion of load and drones, (1 + n, 16).
+        reference: Derivatives of the load's reference, (5, 4) or (5, 6).
+        x: The memory.
+        p: Its layout, rows in the order of `PACKED`.
+    """
+    return payload_commands(
+        estimate, reference, line(x, p[0]), block(x, p[1]), table(x, p[2]), table(x, p[3]),
+        table(x, p[4]), table(x, p[5]), table(x, p[6]), table(x, p[7]), line(x, p[8]),
+        line(x, p[9]), block(x, p[10]), line(x, p[11]), table(x, p[12]),
+    )  # fmt: skip
 
 
 @compiled()
@@ -88,20 +113,20 @@ def hook_moments(estimate, cables, pull, commands):
 
 
 @compiled()
-def ask_autopilot(setpoint, commands, throttle, table, share, hover):
+def ask_autopilot(setpoint, commands, throttle, rows):
     """Write acceleration set-points; the formulas are those of `ForcesToSetpoints`.
 
     Args:
         setpoint: Rows of `DroneSetpoints`, (n, 12), written.
         commands: Forces [N, ENU], and yaws in a fourth column, (n, 3 or more).
         throttle: Motor commands of the last period, (n, n_rotors).
-        table: Thrust per squared speed of all rotors, slowest and fastest speed, (n, 3).
-        share: Share of the newest sample in what is smoothed.
-        hover: Smoothed motor command, smoothed quotient of command and hover thrust, and the
-            present one, (n, 3), advanced.
+        rows: Smoothed motor command, smoothed quotient of command and hover thrust, and the
+            present one, advanced; then thrust per squared speed of all rotors, slowest and fastest
+            speed, and the share of the newest sample in what is smoothed, (n, 7).
     """
     for i in range(commands.shape[0]):
-        h, least, most, mean = hover[i], 1.0, 0.0, 0.0
+        h, least, most, mean = rows[i], 1.0, 0.0, 0.0
+        share = h[6]
         for k in range(throttle.shape[1]):
             mean += throttle[i, k] / throttle.shape[1]
             least, most = min(least, throttle[i, k]), max(most, throttle[i, k])
@@ -112,8 +137,8 @@ def ask_autopilot(setpoint, commands, throttle, table, share, hover):
         size = math.sqrt(x * x + y * y + z * z)
         z = max(z, LEAST_UPWARDS * size, 1e-3)
         size = math.sqrt(x * x + y * y + z * z)
-        slowest, fastest = table[i, 1], table[i, 2]
-        collective = (math.sqrt(size / table[i, 0]) - slowest) / (fastest - slowest)
+        slowest, fastest = h[4], h[5]
+        collective = (math.sqrt(size / h[3]) - slowest) / (fastest - slowest)
         h[2] = max(collective, 0.0) * h[1] / h[0]
         row = setpoint[i]
         for k in range(6):

@@ -40,7 +40,7 @@ class ForcesToSetpoints:
             setpoint: Is written.
             period_s: Control period.
         """
-        self._setpoint = setpoint
+        self._told = setpoint.data
         self._table = np.array(
             [
                 [
@@ -51,9 +51,12 @@ class ForcesToSetpoints:
                 for drone in system.drones
             ]
         )
-        self._share = period_s / (period_s + SMOOTHING_S)
-        # Smoothed motor command, smoothed quotient of command and hover thrust, the present one.
-        self._hover = np.zeros((system.n_drones, 3))
+        # Smoothed motor command, smoothed quotient of command and hover thrust, the present one;
+        # then the table and the share of a new sample.
+        self._rows = np.zeros((system.n_drones, 7))
+        self._rows[:, 3:6] = self._table
+        self._rows[:, 6] = period_s / (period_s + SMOOTHING_S)
+        self._hover = self._rows[:, :3]
 
     @property
     def hover_thrust(self) -> Array:
@@ -83,11 +86,4 @@ class ForcesToSetpoints:
             throttle: Motor commands of the last period, (n, n_rotors).
             drones: Measured motion.
         """
-        ask_autopilot(
-            self._setpoint.data,
-            commands,
-            throttle,
-            self._table,
-            self._share,
-            self._hover,
-        )
+        ask_autopilot(self._told, commands, throttle, self._rows)

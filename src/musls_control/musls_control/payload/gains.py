@@ -31,7 +31,7 @@ CABLE_SHARE, LOAD_SHARE, THRUST_SHARE = 0.36, 0.5, 0.1
 """Natural frequency of the cables' directions times the lag of the drones' attitude, of the load's
 horizontal motion and yaw over that of the cables, and of the load's height, roll and pitch times
 the time constant of the rotors. Little is to spare: a fifth more of everything (`speed` 1.2) is
-unstable for an x500 trio in harmonic motion on PX4's attitude control."""
+unstable for an x500 trio in harmonic motion with our own attitude control."""
 
 FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 4.0, 2.5, 5.0
 """Upper limits of the natural frequencies, for motion capture with some noise and latency."""
@@ -112,6 +112,8 @@ def derive_gains(
     *,
     direct: bool,
     yaw_stiffness_1_s2: float = 0.0,
+    swing_1_s2: float = 0.0,
+    tilt_1_s2: tuple[float, float] = (0.0, 0.0),
 ) -> Gains:
     """Fill in what is not given.
 
@@ -123,6 +125,8 @@ def derive_gains(
         yaw_stiffness_1_s2: Angular acceleration of the load per yaw error that the cables give by
             themselves while the drones stay in place. The allocation turns its forces with the
             load, so this much gain means that a load that turns does not move the drones.
+        swing_1_s2: Squared natural frequency of the cables' swing by themselves.
+        tilt_1_s2: The same of the load's roll and pitch, drones moved along.
     """
     lag_s = max(rotor_lag_s(drone) for drone in system.drones)
     turn_s = attitude_lag_s(system, gravity_m_s2, direct)
@@ -136,16 +140,21 @@ def derive_gains(
     # then add by the yaw's rate arrives more than half a period late and drives the oscillation.
     damping = 2.0 * attitude
     damping[2] *= slow**2 / (slow**2 + passive[2])
+    firm = np.maximum(attitude, [tilt_1_s2[0] * lag_s, tilt_1_s2[1] * lag_s, 0.0])
     rows = (
         (given.position_1_s2, position**2),
         (given.velocity_1_s, 2.0 * position),
         (given.position_integral_1_s3, INTEGRAL_SHARE * position**3),
-        (given.attitude_1_s2, attitude**2 + passive),
+        (given.attitude_1_s2, attitude * firm + passive),
         (given.rate_1_s, damping),
         (given.attitude_integral_1_s3, INTEGRAL_SHARE * attitude**3),
     )
+    # The law takes away what gravity does to cables and load, and puts its own stiffness there.
+    # What it takes away comes late by T and leaves a damping W^2 T, so that a stiffness k turns the
+    # cable at k / (2 w + W^2 T): small drones with slow rotors on short cables need more than w^2.
+    stiffness = cable * max(cable, swing_1_s2 * turn_s)
     direction, rate = given.cable_direction_1_s2, given.cable_rate_1_s
     return Gains(
         np.array([derived if own is None else own for own, derived in rows], np.float64),
-        (cable**2 if direction is None else direction, 2.0 * cable if rate is None else rate),
+        (stiffness if direction is None else direction, 2.0 * cable if rate is None else rate),
     )

@@ -43,17 +43,8 @@ DRONE_MASS, DIRECTION_GAIN, DIRECTION_RATE_GAIN, LEAST_TENSION, CABLE_COLUMNS = 
 
 # Rows of the memory that a call writes, (rows, n, 3). The first three hold a value and its first
 # two derivatives.
-BODY, PULL, ALONG, CABLE, CABLE_RATE, LENGTH, FORCE, LEAN, MEMORY_ROWS = (
-    0,
-    3,
-    6,
-    8,
-    9,
-    10,
-    11,
-    12,
-    13,
-)
+BODY, PULL, ALONG, CABLE, CABLE_RATE, LENGTH = 0, 3, 6, 8, 9, 10
+FORCE, LEAN, MEMORY_ROWS = range(11, 14)
 
 
 @compiled()
@@ -88,7 +79,7 @@ def payload_forces(
     r, r_d, rate_d = np.empty((3, 3)), np.empty((3, 3)), np.empty((4, 3))
     errors, motion, wrench = np.empty((8, 3)), np.zeros((4, 3)), np.empty(6)
     attitude, vectors, forces = np.empty(4), np.empty((3, 3)), np.zeros((3, 3))
-    turning = np.zeros((2, 3))
+    turning = np.zeros((3, 3))
     row = estimate[0]
     write_matrix(r, body_axes_in_world(row[6], row[7], row[8], row[9]))
     attitude_reference(reference, attitude, rate_d)
@@ -123,11 +114,17 @@ def payload_forces(
         else:
             spread_rate(shares, null, wrench, order, gradients, binding, memory[BODY + order])
         into_world(r, turning[0], turning[1], memory, order)
+        if order == 0:
+            # What the drones are to follow; the yaw they cannot: over before they have turned.
+            turning[2, :2], turning[2, 2] = wanted[:2], errors[AHEAD, 2]
         if order < 2:
             pull_along(cables, memory, order)
             load_motion(table, inertias, cables, r, w, memory, motion, order)
     integrate(table, gains, errors, free, integral)
     motion[0, 2] += table[GRAVITY]
+    if ahead[2] == 0.0:
+        # With the acceleration that the forces give a small load, fast and late, drones drive it.
+        motion[2] = turning[2]
     for i in range(cables.shape[0]):
         cable_force(cables[i], r, w, motion, memory, i)
     return kept

@@ -106,6 +106,28 @@ class PayloadModel:
         return forces
 
 
+def swing_1_s2(model: PayloadModel, setup: ControlSetup) -> float:
+    """Squared natural frequency of the shortest cable's swing, load against drones."""
+    length = min(cable.length_m for cable in setup.system.cables)
+    share = model.mass_kg / float(model.drone_mass_kg.sum())
+    return setup.gravity_m_s2 / length * (1.0 + share)
+
+
+def tilt_1_s2(model: PayloadModel, forces_n: Array) -> tuple[float, float]:
+    """Squared natural frequencies of roll and pitch under cable forces that keep their direction.
+
+    Args:
+        model: The load; drones above its attachments go up and down with it.
+        forces_n: Cable forces, load frame, (n, 3).
+    """
+    arms = model.attachments_m
+    moved = np.einsum("n,ni->i", model.drone_mass_kg, arms[:, [1, 0]] ** 2)
+    along = np.sum(arms * forces_n, axis=0)
+    held = np.maximum([along[1] + along[2], along[0] + along[2]], 0.0)
+    roll, pitch = held / (np.diag(model.inertia_kg_m2)[:2] + moved)
+    return float(roll), float(pitch)
+
+
 def yaw_stiffness_1_s2(model: PayloadModel, forces_n: Array) -> float:
     """Angular acceleration of the load per yaw, under cable forces that keep their direction.
 

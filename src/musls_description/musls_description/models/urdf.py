@@ -21,7 +21,7 @@ from musls_description.drone import Box
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.models.xml_text import add, number, numbers, read_part, to_text
 from musls_description.system import Cable, SlungLoadSystem
-from musls_description.tree import Body, build_tree
+from musls_description.tree import Body, Tree, build_tree
 
 Array = NDArray[np.float64]
 
@@ -70,6 +70,18 @@ def urdf_text(system: SlungLoadSystem) -> str:
     xacro.process_doc(document)
     root = ElementTree.fromstring(document.toxml())
     return to_text(root, f"{system.name}: {system.description}.")
+
+
+def joint_coordinates(tree: Tree) -> dict[str, int]:
+    """Which coordinate of a tree each moving joint of its URDF shows, by the joint's name.
+
+    Bodies that have come loose hang on no joint and are left out.
+    """
+    found: dict[str, int] = {}
+    for body, first in zip(tree.bodies, tree.first_coordinate.tolist(), strict=True):
+        name = f"{body.name}/hook" if body.name.startswith("drone") else body.name
+        found |= {f"{name}/{axis}": first + k for k, axis in enumerate(body.axes)}
+    return found
 
 
 def roll_pitch_yaw(rotation: Array) -> Array:

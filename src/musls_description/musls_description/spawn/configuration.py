@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -57,10 +58,11 @@ def universal_rotation(angles_rad: Array) -> Array:
 
 def level_rotation(z_axis: Array, yaw_rad: float) -> Array:
     """Rotation with a given z axis whose x axis, seen from above, points along a yaw, (3, 3)."""
-    x = np.array([np.cos(yaw_rad), np.sin(yaw_rad), 0.0])
-    y = np.cross(z_axis, x)
-    y /= np.linalg.norm(y)
-    return np.column_stack([np.cross(y, z_axis), y, z_axis])
+    (zx, zy, zz), c, s = z_axis, math.cos(yaw_rad), math.sin(yaw_rad)
+    across = math.sqrt(zz * zz + (zx * s - zy * c) ** 2)  # y = z x (c, s, 0), normalised
+    yx, yy, yz = -zz * s / across, zz * c / across, (zx * s - zy * c) / across
+    x = (yy * zz - yz * zy, yz * zx - yx * zz, yx * zy - yy * zx)
+    return np.array([[x[0], yx, zx], [x[1], yy, zy], [x[2], yz, zz]], dtype=float)
 
 
 def universal_chain(rotation: Array, directions: Array) -> tuple[list[float], Array]:
@@ -73,12 +75,24 @@ def universal_chain(rotation: Array, directions: Array) -> tuple[list[float], Ar
     Returns:
         Angles (2 k) and the last body's frame, (3, 3).
     """
+    # In plain numbers: with arrays of three, a start in the air would take half a second.
     angles: list[float] = []
-    for direction in directions:
-        pair = universal_angles(rotation.T @ direction)
-        rotation = rotation @ universal_rotation(pair)
-        angles += [*pair]
-    return angles, rotation
+    columns = np.asarray(rotation, float).T.tolist()
+    for dx, dy, dz in np.asarray(directions, float).tolist():
+        (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = columns
+        along = min(max(yx * dx + yy * dy + yz * dz, -1.0), 1.0)
+        first = math.atan2(-(zx * dx + zy * dy + zz * dz), xx * dx + xy * dy + xz * dz)
+        second = math.asin(along)
+        ca, sa, cb, sb = math.cos(first), math.sin(first), math.cos(second), math.sin(second)
+        # Columns of R Ry(first) Rz(second), see `universal_rotation`.
+        turned = (ca * xx - sa * zx, ca * xy - sa * zy, ca * xz - sa * zz)  # x after the first turn
+        columns = [
+            [cb * turned[0] + sb * yx, cb * turned[1] + sb * yy, cb * turned[2] + sb * yz],
+            [cb * yx - sb * turned[0], cb * yy - sb * turned[1], cb * yz - sb * turned[2]],
+            [sa * xx + ca * zx, sa * xy + ca * zy, sa * xz + ca * zz],
+        ]
+        angles += [first, second]
+    return angles, np.array(columns).T
 
 
 def chain_from_directions(

@@ -9,6 +9,7 @@ for which each chain ends at its drone: 6 + 3 n_drones equations (4 to 9 with al
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,9 +54,19 @@ class HangingEquilibrium:
 
 def link_directions(force_on_load_n: Array, cable: Cable, gravity_m_s2: float) -> Array:
     """Unit directions of a chain's links in equilibrium, from the load upwards, (links, 3)."""
-    weights = (np.arange(cable.links) + 0.5) * cable.link_mass_kg * gravity_m_s2
-    forces = force_on_load_n + np.outer(weights, [0.0, 0.0, 1.0])
-    return forces / np.linalg.norm(forces, axis=1, keepdims=True)
+    return _directions(force_on_load_n, _weights_n(cable, gravity_m_s2))
+
+
+def _weights_n(cable: Cable, gravity_m_s2: float) -> Array:
+    """Forces that carry the cable below the middle of each link, world (links, 3)."""
+    weights = np.zeros((cable.links, 3))
+    weights[:, 2] = (np.arange(cable.links) + 0.5) * cable.link_mass_kg * gravity_m_s2
+    return weights
+
+
+def _directions(force_on_load_n: Array, weights_n: Array) -> Array:
+    forces = force_on_load_n + weights_n
+    return forces / np.sqrt((forces * forces).sum(axis=1))[:, None]
 
 
 def hanging_equilibrium(
@@ -153,6 +164,12 @@ class _Problem:
         self.system, self.drones, self.g, self.drone_yaws = system, drones, gravity, drone_yaws
         self.yaw = Rotation.from_rotvec([0.0, 0.0, yaw])
         self.anchors = np.array(system.load.cable_attachments_m)
+        self.weights_n = [_weights_n(cable, gravity) for cable in system.cables]
+        self.hooks = [np.array(drone.cable_attachment_m, float) for drone in system.drones]
+        self.carried_n = [
+            np.array([0.0, 0.0, (drone.mass_kg + cable.mass_kg) * gravity])
+            for drone, cable in zip(system.drones, system.cables, strict=True)
+        ]
         self.starts = [joint_in_load(cable_azimuth_rad(system, i)) for i in range(len(drones))]
 
     def first_guess(self) -> Array:
@@ -169,10 +186,10 @@ class _Problem:
 
     def _drone(self, i: int, rotation: Array, force: Array) -> tuple[Array, Array, Array, Array]:
         """Chain directions, end of the chain relative to its start, drone rotation and thrust."""
-        cable, drone = self.system.cables[i], self.system.drones[i]
-        links = link_directions(force, cable, self.g)
-        thrust = force + [0.0, 0.0, (drone.mass_kg + cable.mass_kg) * self.g]
-        directions = np.vstack([links, thrust / np.linalg.norm(thrust)])
+        cable = self.system.cables[i]
+        links = _directions(force, self.weights_n[i])
+        thrust = force + self.carried_n[i]
+        directions = np.concatenate([links, (thrust / math.sqrt(thrust @ thrust))[None]])
         if cable.twist == "free":
             attitude = level_rotation(directions[-1], self.drone_yaws[i])
         else:
@@ -188,10 +205,10 @@ class _Problem:
         gaps = []
         for i, force in enumerate(forces):
             _, reach, attitude, _ = self._drone(i, rotation, force)
-            hook = self.drones[i] + attitude @ self.system.drones[i].cable_attachment_m
-            gaps.append(position + arms[i] + reach - hook)
+            gaps.append(position + arms[i] + reach - self.drones[i] - attitude @ self.hooks[i])
         balance = forces.sum(axis=0) - weight
-        moment = np.cross(arms, forces).sum(axis=0)
+        pairs = arms.T @ forces  # sums of products over the cables
+        moment = [pairs[1, 2] - pairs[2, 1], pairs[2, 0] - pairs[0, 2], pairs[0, 1] - pairs[1, 0]]
         return np.concatenate([balance, moment, *gaps])
 
     def result(self, x: Array) -> HangingEquilibrium:

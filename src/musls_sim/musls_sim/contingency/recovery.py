@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from musls_control.formation import drone_poses
 from musls_control.mission import FlightPlan
 from musls_control.mission_spec import MissionSpec
+from musls_control.plan_parts import part_of
 from musls_control.reference import Piece, Reference, StraightMove
 from musls_description.slung import formation_of
 from musls_description.spawn.ground import ground_radius_m
@@ -189,6 +190,61 @@ def landed(
     rows.fly("spread", start, low, mission.form_up_s, mission.settle_s)
     rows.add("land", rows.load[None], end[None])
     return rows.plan(mission.landing_speed_m_s)
+
+
+def landed_clear(
+    now: Situation,
+    lost: NDArray[np.bool_],
+    drones_enu_m: Array,
+    apart_m: Array,
+    reach_m: Array,
+) -> FlightPlan | None:
+    """The rest of a landing with places that keep clear of the drones that lie on the ground.
+
+    Args:
+        now: Where the flight is: its drones begin to spread out.
+        lost: Drones that do not fly any more, (n,).
+        drones_enu_m: Where all drones are, (n, 3).
+        apart_m: Least level distance of each two, (n, n).
+        reach_m: Largest level distance of each from the load, (n,).
+
+    Returns:
+        None where the places are clear already.
+    """
+    plan = part_of(now.plan, now.row, len(now.plan.stage))
+    planned = plan.drone_position_enu_m
+    spots = planned[-1, :, :2].copy()
+    spots[lost] = drones_enu_m[lost, :2]
+    clear = _moved_apart(spots, lost, apart_m, plan.load_pose[-1, :2], reach_m)
+    shift = np.where(lost[:, None], 0.0, clear - spots)
+    if np.abs(shift).max() < 1e-3:
+        return None
+    spreading = max(int((plan.stage == plan.stage[0]).sum()) - 1, 1)
+    share = np.minimum(np.arange(len(planned)) / spreading, 1.0)
+    moved = planned.copy()
+    moved[:, :, :2] += (share**2 * (3.0 - 2.0 * share))[:, None, None] * shift
+    return replace(plan, drone_position_enu_m=moved)
+
+
+def _moved_apart(
+    spots: Array, fixed: NDArray[np.bool_], apart_m: Array, load_enu_m: Array, reach_m: Array
+) -> Array:
+    """Move places within reach of the load, by little, until they are apart; (n, 2)."""
+    places = spots.copy()
+    for _ in range(300):
+        way = places[:, None] - places[None]
+        distance = np.linalg.norm(way, axis=2) + 1e9 * np.eye(len(places))
+        missing = np.maximum(apart_m - distance, 0.0)
+        missing[np.ix_(fixed, fixed)] = 0.0
+        if missing.max() < 1e-4:
+            break
+        # Each of two gives way by half, one beside a fixed place by all of it.
+        share = np.where(fixed[:, None], 0.0, np.where(fixed[None], 1.0, 0.5))
+        places += ((share * missing / np.maximum(distance, 1e-9))[:, :, None] * way).sum(axis=1)
+        out = places - load_enu_m
+        too_far = reach_m / np.maximum(np.linalg.norm(out, axis=1), 1e-9)
+        places[~fixed] = (load_enu_m + np.minimum(too_far, 1.0)[:, None] * out)[~fixed]
+    return places
 
 
 def _reform(rows: _Rows, now: Situation, mission: MissionSpec, speed_m_s: float) -> None:

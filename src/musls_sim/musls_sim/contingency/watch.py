@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from musls_control.estimate import Estimate
 from musls_control.phases import GROUND_PHASES
 from musls_description.errors import ConfigError
+from musls_description.rotor_reach import tip_radius_m
 from musls_description.slung import formation_of
 from musls_sim.contingency.detection import LossDetector
 from musls_sim.contingency.reallocation import Reallocation, reallocate
-from musls_sim.contingency.recovery import Situation, aside, continued, landed
+from musls_sim.contingency.recovery import Situation, aside, continued, landed, landed_clear
 from musls_sim.contingency.spec import LEAST_DRONES
 from musls_sim.events import Scene
 from musls_sim.physics import CONTROL_PERIOD_S
@@ -26,6 +27,9 @@ Array = NDArray[np.float64]
 
 EVERY = 5
 """Control periods between two looks: 50 Hz."""
+
+TAUT_SHARE = 0.95
+"""Drones land no farther from the load than this share of their cable."""
 
 LEAST_LEFT = 3
 """With fewer drones no new formation is looked for."""
@@ -118,21 +122,46 @@ class Contingency:
             except ConfigError as error:
                 raise ConfigError(f"contingency.hook = release: {error}; or hook: hold") from None
         self._scenario, self._spec, self._scene = scenario, spec, scene
+        self._system = system
         self._guidance, self._estimate, self._note = guidance, estimate, note
         n = system.n_drones
         share = system.load.mass_kg * scenario.physics.gravity_m_s2 / n
         self._detector = LossDetector(spec, np.full(n, share), EVERY * CONTROL_PERIOD_S)
         self._gone, self._idle = np.zeros(n, bool), np.zeros(n, bool)
         self._pending: list[_Loss] = []
+        self._spreads = False
         self.answers: list[Reallocation | None] = []
 
     def step(self, tick: int) -> None:
         """Look, and do what is due."""
         if tick % EVERY == 0 and self._guidance.stage not in WATCHED_NOT:
             self._look(tick)
+        if self._gone.any() and not self._spreads and self._guidance.stage == "spread":
+            self._spreads = True
+            self._land_clear(tick)
         for loss in [loss for loss in self._pending if loss.act_tick <= tick]:
             self._pending.remove(loss)
             self._answer(loss, tick)
+
+    def _land_clear(self, tick: int) -> None:
+        """Land beside the drones that have fallen down, not on them."""
+        guidance = self._guidance
+        radii = np.array([tip_radius_m(drone) for drone in self._scenario.system.drones])
+        apart_m = radii[:, None] + radii[None] + self._spec.clearance_m
+        places = self._planned_places()
+        now = Situation(guidance.plan, guidance.row, places, np.zeros_like(places))
+        found = self._estimate.drones.position_enu_m
+        reach_m = np.array(
+            [
+                np.hypot(*point[:2]) + TAUT_SHARE * cable.length_m
+                for point, cable in zip(
+                    self._system.load.cable_attachments_m, self._system.cables, strict=True
+                )
+            ]
+        )
+        plan = landed_clear(now, self._gone, found, apart_m, reach_m)
+        if plan is not None:
+            guidance.replace(plan, tick, self._gone)
 
     def _look(self, tick: int) -> None:
         setpoint = self._guidance.setpoint.position_enu_m

@@ -49,6 +49,7 @@ class RigDriver:
         self._inputs, self._period_s = inputs, period_s
         self._orientation = state.anchor_motion[:, 6:10]
         self._targets: list[tuple[NDArray[Any], _Rows]] = []
+        self._winch_of: dict[int, int] = {}
         self._thrusts: dict[int, Array] = {}
         for i, anchor in enumerate(system.anchors):
             drive = rig.anchors.get(f"anchor_{i + 1}")
@@ -68,9 +69,11 @@ class RigDriver:
             winch = rig.winches.get(f"winch_{i + 1}")
             if winch is not None:
                 signal = Signal(winch.time_s, winch.value)
+                self._winch_of[len(self._targets)] = i
                 self._targets.append((inputs.winch[i], _pairs(signal)))
             if winch is not None and winch.brake is not None:
                 closed = Signal(winch.time_s, winch.brake)
+                self._winch_of[len(self._targets)] = i
                 self._targets.append((inputs.winch_brake[i : i + 1], _begins(closed)))
         self._block: list[Array] = []
 
@@ -85,8 +88,10 @@ class RigDriver:
         if row == 0 or not self._block:
             ticks = np.arange(tick - row, tick - row + BLOCK + 1, dtype=np.float64)
             self._block = [rows(ticks * self._period_s) for _, rows in self._targets]
-        for (target, _), rows in zip(self._targets, self._block, strict=True):
-            target[:] = rows[row]
+        taken = self._inputs.winch_taken
+        for k, ((target, _), rows) in enumerate(zip(self._targets, self._block, strict=True)):
+            if k not in self._winch_of or not taken[self._winch_of[k]]:
+                target[:] = rows[row]
         for i, values in self._thrusts.items():
             pair: Array = np.zeros((2, 3))
             pair[0], pair[1, 2] = values[:3], values[3]

@@ -22,7 +22,9 @@ from musls_description.errors import ConfigError
 from musls_sim.gazebo.rows import BodyState, RowCollector, state_from_odometry
 from musls_sim.nodes.polling import profile_of
 
-QUEUE = 50
+QUEUE = 500
+WRITER_QUEUE = 500
+"""Deep: a recorder that has to wait for a processor shall miss nothing."""
 GRAPH_CHECK_S = 0.5
 
 
@@ -37,7 +39,7 @@ class GazeboState(Node):
         bodies = ["load", *(f"drone_{i + 1}" for i in range(n))]
         self._rows = RowCollector(bodies)
         self._pub = {
-            topic: self.create_publisher(kind, topic, profile_of(topic))
+            topic: self.create_publisher(kind, topic, profile_of(topic, WRITER_QUEUE))
             for topic, kind in [
                 ("/clock", Clock),
                 ("/tf", TFMessage),

@@ -12,7 +12,7 @@ from musls_sim.px4.errors import Px4Error
 from musls_sim.px4.graph_session import GraphSession
 
 SHOW_UP_S = 20.0
-"""Real time for PX4's first status to come."""
+"""Time for PX4's first status to come: so much of it both really and in the simulation."""
 
 
 class RealDrone:

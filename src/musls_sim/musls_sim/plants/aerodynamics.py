@@ -25,11 +25,14 @@ def spin_rotors(speed, command, rotors, dt):
         rotors: From `rotors.rotor_table`.
         dt: Time step [s].
     """
+    last = share = 0.0
     for i in range(speed.shape[0]):
         for j in range(speed.shape[1]):
             gap = command[i, j] - speed[i, j]
             lag = rotors[i, j, UP] if gap > 0.0 else rotors[i, j, DOWN]
-            speed[i, j] += gap * (1.0 - np.exp(-dt / lag))
+            if lag != last:
+                last, share = lag, 1.0 - np.exp(-dt / lag)
+            speed[i, j] += gap * share
 
 
 @compiled()

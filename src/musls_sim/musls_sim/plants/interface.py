@@ -13,6 +13,7 @@ from musls_control.estimate import MOTION_COLUMNS
 from musls_description.errors import MuslsError
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import RigSystem
+from musls_description.tree import Tree
 from musls_sim.driving.spec import RigSpec
 from musls_sim.physics import PhysicsSpec
 from musls_sim.plants.energy import EnergyAudit
@@ -147,6 +148,7 @@ class PlantInputs:
             winch of kind feed [m/s], torque [N m] or speed [rad/s] of a drum, positive pays out,
             (n_winches, 2).
         winch_brake: Whether the brake of each drum is closed, (n_winches,).
+        winch_taken: Whether an event commands a winch, and not the scenario, (n_winches,).
     """
 
     rotor_command_rad_s: Array
@@ -158,6 +160,7 @@ class PlantInputs:
     anchor_wrench_enu: Array = field(default_factory=lambda: np.zeros((0, 6)))
     winch: Array = field(default_factory=lambda: np.zeros((0, 2)))
     winch_brake: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    winch_taken: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     @classmethod
     def zeros(cls, system: RigSystem) -> PlantInputs:
@@ -175,6 +178,7 @@ class PlantInputs:
             anchor_wrench_enu=np.zeros((anchors, 6)),
             winch=np.zeros((winches, 2)),
             winch_brake=np.zeros(winches, bool),
+            winch_taken=np.zeros(winches, bool),
         )
 
 
@@ -322,6 +326,27 @@ class Hooked(Protocol):
 
     def hook_miss(self, cable: int) -> tuple[float, float]:
         """Distance and relative speed of an open hook and its place on the load [m, m/s]."""
+
+
+@runtime_checkable
+class Linked(Protocol):
+    """A plant whose cables have rigid links, so that their ends can be turned about the cable."""
+
+    def cable_end_rotations(self, index: int) -> Array:
+        """Rotations of a cable's links at the load and at the drone, world, (2, 3, 3)."""
+
+
+@runtime_checkable
+class Jointed(Protocol):
+    """A plant whose mechanism is the description's tree of bodies."""
+
+    @property
+    def tree(self) -> Tree:
+        """The tree as it is now; another object when something has come loose."""
+
+    @property
+    def positions(self) -> Array:
+        """Coordinates: the load's rotation vector and place, joint angles, (n_coordinates,)."""
 
 
 @runtime_checkable

@@ -15,6 +15,10 @@ from musls_sim.scenario import Scenario
 HOVER_RANGE, HOVER_MARGIN, MAX_HOVER_RANGE = 0.2, 0.05, 0.4
 """HTE_THR_RANGE: PX4's default, what is to be left beyond the loaded hover, PX4's maximum."""
 
+SAME_GAINS = {name: PX4_PARAMETERS[name].default for name in ("MC_ROLL_P", "MC_PITCH_P")}
+"""Told to every real PX4: by default those are 6.5 1/s in v1.15 and 4 in March 2026 (v1.17), which
+follows a wanted tilt 100 ms later. Controllers derive their gains from this one."""
+
 
 def hover_parameters(scenario: Scenario) -> list[dict[str, float]]:
     """PX4 parameters that fit each airframe: gains and hover thrust, one mapping per drone.
@@ -54,9 +58,10 @@ def _check_least_thrust(scenario: Scenario, i: int, hover: float) -> None:
 
 
 def loaded_hover_parameters(scenario: Scenario, hover: Hover) -> list[dict[str, float]]:
-    """The same for a real PX4, which looks for its hover thrust around MPC_THR_HOVER only.
+    """The same for a real PX4, with gains whose defaults are not the same in all releases.
 
-    HTE_THR_RANGE lets it look as far as the drone's share of the load asks.
+    It looks for its hover thrust around MPC_THR_HOVER only; HTE_THR_RANGE lets it look as far as
+    the drone's share of the load asks.
 
     Args:
         scenario: The drones.
@@ -69,5 +74,5 @@ def loaded_hover_parameters(scenario: Scenario, hover: Hover) -> list[dict[str, 
     ):
         reach = hover_throttle(drone, thrust_n) + HOVER_MARGIN - own["MPC_THR_HOVER"]
         reach = round(min(max(HOVER_RANGE, reach), MAX_HOVER_RANGE), 3)
-        parameters.append(own | {"HTE_THR_RANGE": reach})
+        parameters.append(SAME_GAINS | own | {"HTE_THR_RANGE": reach})
     return parameters

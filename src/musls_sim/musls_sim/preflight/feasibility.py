@@ -25,8 +25,9 @@ from musls_sim.scenario import Scenario
 
 Array = NDArray[np.float64]
 
-HIGHEST_M = 20_000.0
-"""Ceilings are looked for up to here."""
+LOWEST_M, HIGHEST_M = -500.0, 20_000.0
+"""Ceilings are looked for between these."""
+CEILING_TOLERANCE_M = 1e-3
 
 
 @dataclass(frozen=True)
@@ -283,22 +284,25 @@ def ceiling_m(scenario: Scenario, at_rest: Forces) -> float:
 
     Thrust constants of rotors without a propeller are taken as those at sea level and 15 degrees.
     """
-    lowest = HIGHEST_M
+    # Drones that are alike differ only in what they must give.
+    needed_n: dict[Drone, float] = {}
     for drone, force in zip(scenario.system.drones, at_rest.thrust_enu_n, strict=True):
-        needed_n = float(np.linalg.norm(force))
-        low, high = -500.0, HIGHEST_M
-        for _ in range(40):
+        needed_n[drone] = max(float(np.linalg.norm(force)), needed_n.get(drone, 0.0))
+    lowest = HIGHEST_M
+    for drone, force_n in needed_n.items():
+        low, high = LOWEST_M, HIGHEST_M
+        while high - low > CEILING_TOLERANCE_M:
             middle = (low + high) / 2.0
-            low, high = (middle, high) if thrust_at_m(drone, middle) > needed_n else (low, middle)
+            low, high = (middle, high) if thrust_at_m(drone, middle) > force_n else (low, middle)
         lowest = min(lowest, low)
     return lowest
 
 
 def thrust_at_m(drone: Drone, altitude_m: float) -> float:
     """Full thrust of a drone in the air of an altitude [N]; the temperature is that of `air`."""
-    propulsion = to_data(drone)["propulsion"] or {"air": {"temperature_c": 15.0}}
-    propulsion["air"]["altitude_m"] = altitude_m
-    data = to_data(drone) | {"propulsion": propulsion}
+    data = to_data(drone)
+    data["propulsion"] = data["propulsion"] or {"air": {"temperature_c": 15.0}}
+    data["propulsion"]["air"]["altitude_m"] = altitude_m
     moved = build(Drone, data, "altitude")
     if moved.rotors[0].thrust_coefficient_n_s2 != drone.rotors[0].thrust_coefficient_n_s2:
         return moved.max_thrust_n

@@ -34,12 +34,12 @@ class StateMessages:
         numbers = {topic: k for k, topic in enumerate(dict(self.topics))}
         self._template = row_template(*kind, numbers)
         self._columns = shape.columns if shapes else topics.state_columns(system)
-        self._shapes, self._cables = shapes, range(system.n_cables)
+        self._shapes, self._system = shapes, system
 
     def render(self, time_s: float, plant: Plant) -> Iterator[tuple[str, bytes]]:
         """Topic and message, CDR with its header, of the plant's state at a time."""
         if self._shapes:
-            values = [plant.cable_nodes_enu_m(i) for i in self._cables]
+            values = topics.shape_values(plant, self._system)
         else:
             values = topics.state_values(plant.state)
         row: topics.Row = {name: v[None] for name, v in zip(self._columns, values, strict=True)}

@@ -284,7 +284,7 @@ def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[
                 name=msgtype,
             )  # fmt: skip
         metadata = {
-            "offered_qos_profiles": _yaml([_qos_fields(qos(topic))]),
+            "offered_qos_profiles": _qos_text(qos(topic)),
             "topic_type_hash": _type_hash(msgtype),
         }
         channels.append(
@@ -297,6 +297,11 @@ def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[
             )
         )
     return list(schemas.values()), channels
+
+
+@cache
+def _qos_text(profile: Qos) -> str:
+    return _yaml([_qos_fields(profile)])
 
 
 def _yaml(content: object) -> str:

@@ -96,7 +96,6 @@ class MemoryRecorder:
         self._stage: str | None = None
         self._position = np.zeros((1 + system.n_drones, 3))
         self._orientation = np.zeros((1 + system.n_drones, 4))
-        self._cables = range(system.n_cables)
 
     def due(self, step_index: int) -> bool:
         """Whether a control step is to be recorded."""
@@ -112,7 +111,7 @@ class MemoryRecorder:
         stamp_ns = round(time_s * 1e9)
         self.state.append(stamp_ns, *topics.state_values(plant.state))
         if self._until_shape == 0:
-            self.shape.append(stamp_ns, *[plant.cable_nodes_enu_m(i) for i in self._cables])
+            self.shape.append(stamp_ns, *topics.shape_values(plant, self.system))
             self._until_shape = self._shape_every
         self._until_shape -= 1
 

@@ -92,7 +92,10 @@ def wrench_stamped(time: Any, frame: str, force_n: Array, moment_n_m: Array | No
 
 
 def transforms(
-    time: Any, frames: Sequence[str], positions_enu_m: Array, orientations_wxyz: Array
+    time: Any,
+    frames: Sequence[str],
+    positions_enu_m: Sequence[Array] | Array,
+    orientations_wxyz: Array,
 ) -> Any:
     """tf2_msgs/TFMessage from the world to bodies, from (n, 3) and (n, 4)."""
     return _make("tf2_msgs/TFMessage", [

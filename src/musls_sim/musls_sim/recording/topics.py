@@ -12,7 +12,7 @@ shows in row 0. `/cable_i/free_length` is there where winches or wheels change i
 `/cable_i/tension` carries two messages per time: the cut at the load (`cable_i/load_end`), then at
 the drone (`cable_i/drone_end`); in a rig these are the ends 1 and 2 of the cable. Each is the force
 of the upper side on the lower side in the frame of the link there, so x is the tension (positive:
-pull) and y, z act across. These two frames are names only and not part of /tf.
+pull) and y, z act across. Both frames are in /tf, beside the shapes and as often as they.
 
 `/drone_i/battery` says how the battery of a drone that has one (`propulsion.battery`) is: voltage,
 current (negative: it gives), charge [A h] and its share of the capacity.
@@ -38,8 +38,9 @@ from rosbags.interfaces import (
 
 from musls_description.rotations import rotate
 from musls_description.system import RigSystem
-from musls_sim.plants.interface import PlantState
+from musls_sim.plants.interface import Plant, PlantState
 from musls_sim.recording import messages as msg
+from musls_sim.recording.end_frames import end_turns
 
 Array = NDArray[np.float64]
 Columns = Mapping[str, tuple[int, ...]]
@@ -52,6 +53,9 @@ RowMessages = Callable[[Any, Row], Messages]
 
 STAGE = "/mission/stage"
 EVENTS = "/events"
+
+MODEL_PREFIX = "model/"
+"""Of the frames of robot_state_publisher, because load and drones have their parent already."""
 
 _FOREVER = QosTime(9223372036, 854775807)
 
@@ -137,9 +141,9 @@ def state_messages(system: RigSystem) -> RowMessages:
             out.append((f"/{body}/pose", msg.pose_stamped(time, position[k], orientation[k])))
             out.append((f"/{body}/twist", msg.twist_stamped(time, velocity, omega)))
         for i, force in enumerate(row["cable_force_n"]):
-            cable = f"cable_{i + 1}"
-            for end, frame in enumerate((f"{cable}/load_end", f"{cable}/drone_end")):
-                out.append((f"/{cable}/tension", msg.wrench_stamped(time, frame, force[end])))
+            for end, frame in enumerate(cable_end_frames(i + 1)):
+                wrench = msg.wrench_stamped(time, frame, force[end])
+                out.append((f"/cable_{i + 1}/tension", wrench))
         for drone, speed in zip(drones, row["rotor_speed_rad_s"], strict=True):
             out.append((f"/{drone}/rotors", msg.rotor_speeds(time, drone, speed)))
         for anchor, wrench in zip(anchors, row.get("anchor_wrench_n", ()), strict=True):
@@ -152,20 +156,44 @@ def state_messages(system: RigSystem) -> RowMessages:
     return build
 
 
+NODES = "nodes_{}_enu_m"
+"""Name of the column with the joints of a cable (from 1)."""
+CABLE_ENDS = "cable_end_wxyz"
+
+
 def shape_columns(system: RigSystem) -> Columns:
-    """Arrays of a row of cable shapes: the joints of each cable, world frame."""
-    return {f"nodes_{i + 1}_enu_m": (c.links + 1, 3) for i, c in enumerate(system.cables)}
+    """Arrays of a row of cable shapes: each cable's joints and its end links' turns, world."""
+    columns: dict[str, tuple[int, ...]] = {
+        NODES.format(i): (cable.links + 1, 3) for i, cable in enumerate(system.cables, start=1)
+    }
+    return columns | {CABLE_ENDS: (system.n_cables, 2, 4)}
+
+
+def shape_values(plant: Plant, system: RigSystem) -> list[Array]:
+    """What stands in the columns of `shape_columns`, in their order."""
+    nodes = [plant.cable_nodes_enu_m(i) for i in range(system.n_cables)]
+    return [*nodes, end_turns(plant, nodes)]
+
+
+def cable_end_frames(index: int) -> tuple[str, str]:
+    """Frames of a cable (from 1) at its ends 1 and 2."""
+    return f"cable_{index}/load_end", f"cable_{index}/drone_end"
 
 
 def shape_messages(system: RigSystem) -> RowMessages:
-    """The cables as lines."""
+    """The cables as lines, and the frames at their ends."""
+    numbers = range(1, system.n_cables + 1)
+    frames = [frame for i in numbers for frame in cable_end_frames(i)]
 
     def build(time: Any, row: Row) -> Messages:
+        nodes = [row[NODES.format(i)] for i in numbers]
+        ends = [end for joints in nodes for end in (joints[0], joints[-1])]
         return [
-            (f"/cable_{i}/shape", msg.line_strip(time, i, 2.0 * cable.radius_m, nodes))
-            for i, (cable, nodes) in enumerate(
-                zip(system.cables, row.values(), strict=True), start=1
-            )
+            *(
+                (f"/cable_{i}/shape", msg.line_strip(time, i, 2.0 * cable.radius_m, joints))
+                for i, cable, joints in zip(numbers, system.cables, nodes, strict=True)
+            ),
+            ("/tf", msg.transforms(time, frames, ends, row[CABLE_ENDS].reshape(-1, 4))),
         ]
 
     return build

@@ -171,7 +171,7 @@ class MotionCapture:
         self._block = self._BLOCK
         # Twelve numbers of noise, then whether a sample gets lost, a number in [0, 1].
         self._noise = np.ones((self._BLOCK, n, 13))
-        self._blind = np.zeros(n, bool)
+        self._blind, self._any_blind = np.zeros(n, bool), False
         self._lossy = spec.dropout_fraction > 0.0
         self._load = _load_tracker(spec, state, period_s, generator) if with_load else None
 
@@ -183,7 +183,7 @@ class MotionCapture:
             if self._lossy:
                 self._noise[:, :, 12] = self._generator.random((block, n))
             self._block = 0
-        if self._blind.any():
+        if self._any_blind:
             chances = self._noise[self._block, :, 12]
             kept = chances.copy()
             chances[self._blind] = -1.0  # every sample gets lost
@@ -201,6 +201,7 @@ class MotionCapture:
             load: Whether this goes for the load, too.
         """
         self._blind[list(drones)] = not seen
+        self._any_blind = bool(self._blind.any())
         if load and self._load is not None:
             self._load.seen = seen
 

@@ -47,7 +47,13 @@ def make_controller(
     system = scenario.system.formation or slung_system(
         scenario.system, f"controller.kind = {scenario.controller.kind}"
     )
-    setup = ControlSetup(system, scenario.formation, scenario.physics.gravity_m_s2, period_s)
+    setup = ControlSetup(
+        system,
+        scenario.formation,
+        scenario.physics.gravity_m_s2,
+        period_s,
+        rods=scenario.cable_model == "rigid_rods",
+    )
     if given is None:
         made = scenario.controller.build(setup)
         maker = f"controller.kind = {scenario.controller.kind}"

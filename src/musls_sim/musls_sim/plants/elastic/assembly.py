@@ -11,27 +11,14 @@ import numpy as np
 
 from musls_description.compiled import compiled
 from musls_sim.plants.elastic.axial import table_law
-from musls_sim.plants.elastic.bending import joint_moment
-from musls_sim.plants.elastic.blocks import add_block, add_right
 from musls_sim.plants.elastic.columns import (
     ALIVE,
     AS,
-    AXIS_RATE_A,
-    AXIS_RATE_B,
-    AXIS_WORLD_A,
-    AXIS_WORLD_B,
-    BENDING_DAMPING,
-    BENT,
-    CLAMP_A,
-    CLAMP_B,
-    CLAMP_FACTOR_A,
-    CLAMP_FACTOR_B,
     DAMPING,
     DIRECTION,
     DRAG_ACROSS,
     DRAG_ALONG,
     EA,
-    EI,
     ELASTIC,
     FIRST_NODE,
     FIRST_ROW,
@@ -223,26 +210,35 @@ def assemble_lumps(
     start, count, first = kind[FIRST_NODE], kind[SEGMENTS], kind[FIRST_ROW]
     gravity, ground = parameters[GRAVITY], parameters[GROUND]
     airy = cable[DRAG_ACROSS] > 0.0 or cable[DRAG_ALONG] > 0.0
+    scale = 1.0 / (dh * dh)
     lost = blown = 0.0
     for i in range(count + 1):
         node = nodes[start + i]
         mass = node[MASS]
+        fx, fy = -mass * node[AS], -mass * node[AS + 1]
+        fz = -mass * (node[AS + 2] + gravity)
+        kx = ky = kz = mass * scale
         if airy or node[XS + 2] < ground:
             a, b = lump_forces(kind, cable, nodes, segments, i, ground, wind, dh, work)
             lost += a
             blown += b
+            fx, fy, fz = fx + work[0], fy + work[1], fz + work[2]
+            kx, ky, kz = kx + work[3], ky + work[4], kz + work[5]
+        if i > 0:
+            row = first + 3 * (i - 1)
+            right[row] += fx
+            right[row + 1] += fy
+            right[row + 2] += fz
+            band[row, 0] += kx
+            band[row + 1, 0] += ky
+            band[row + 2, 0] += kz
         else:
-            work[:6] = 0.0
-        work[2] -= mass * gravity
-        for q in range(3):
-            force = work[q] - mass * node[AS + q]
-            slope = work[3 + q] + mass / (dh * dh)
-            if i > 0:
-                right[first + 3 * (i - 1) + q] += force
-                band[first + 3 * (i - 1) + q, 0] += slope
-            else:
-                edge[q] += force
-                corner[q, q] += slope
+            edge[0] += fx
+            edge[1] += fy
+            edge[2] += fz
+            corner[0, 0] += kx
+            corner[1, 1] += ky
+            corner[2, 2] += kz
     return lost, blown
 
 
@@ -281,92 +277,3 @@ def _air(node, t, share, cable, wind, dh, work):
     for q in range(3):
         work[3 + q] += (across + length) / dh
     return gx * node[VS] + gy * node[VS + 1] + gz * node[VS + 2]
-
-
-@compiled()
-def assemble_bending(
-    kind, cable, nodes, segments, band, border, right, corner, edge, dh, work, m3, scaled
-):
-    """Moments of all joints of a cable; its clamps are up to date in `cable`.
-
-    Returns:
-        Power lost to bending [W].
-    """
-    start, count = kind[FIRST_NODE], kind[SEGMENTS]
-    first, begin = kind[FIRST_ROW], kind[FIRST_SEGMENT]
-    lost = 0.0
-    cable[BENT] = 0.0
-    out, u1, u2 = work[0:15], work[15:18], work[18:21]
-    for i in range(count + 1):
-        before, after = segments[begin + max(i - 1, 0)], segments[begin + min(i, count - 1)]
-        clamp_a, clamp_b = i == 0, i == count
-        if (clamp_a and kind[CLAMP_A] == 0) or (clamp_b and kind[CLAMP_B] == 0):
-            continue
-        if before[ALIVE] == 0.0 or after[ALIVE] == 0.0:
-            continue
-        if clamp_a:
-            t1, i1 = cable[AXIS_WORLD_A : AXIS_WORLD_A + 3], 0.0
-            u1[:] = cable[AXIS_RATE_A : AXIS_RATE_A + 3]
-            weight = cable[CLAMP_FACTOR_A] / after[REST]
-        else:
-            t1, i1 = before[DIRECTION : DIRECTION + 3], 1.0 / max(before[LENGTH], SHORTEST)
-            _turning(nodes[start + i - 1], nodes[start + i], before, i1, u1)
-        if clamp_b:
-            t2, i2 = cable[AXIS_WORLD_B : AXIS_WORLD_B + 3], 0.0
-            u2[:] = cable[AXIS_RATE_B : AXIS_RATE_B + 3]
-            weight = cable[CLAMP_FACTOR_B] / before[REST]
-        else:
-            t2, i2 = after[DIRECTION : DIRECTION + 3], 1.0 / max(after[LENGTH], SHORTEST)
-            _turning(nodes[start + i], nodes[start + i + 1], after, i2, u2)
-        if not clamp_a and not clamp_b:
-            weight = 2.0 / (before[REST] + after[REST])
-        stiffness, damping = cable[EI] * weight, cable[BENDING_DAMPING] * weight
-        a, b = work[21:24], work[24:27]
-        angle, loss = joint_moment(t1, t2, u1, u2, stiffness, damping, a, b, out)
-        lost += loss
-        cable[BENT] += 0.5 * stiffness * angle * angle
-        for q in range(3):
-            for r in range(3):
-                across = (1.0 if q == r else 0.0) - 0.5 * (t1[q] * t1[r] + t2[q] * t2[r])
-                m3[q, r] = stiffness * across + damping / dh * out[6 + 3 * q + r]
-        # Share of each point in t2 - t1, B of K = B^T P B: a clamp's direction stands for itself.
-        low, low_share = (-1, -1.0) if clamp_a else (i - 1, i1)
-        high, high_share = i + 1, (1.0 if clamp_b else i2)
-        share = -i1 - i2
-        _add_scaled(band, border, corner, first, low, low, low_share * low_share, m3, scaled)
-        _add_scaled(band, border, corner, first, low, i, low_share * share, m3, scaled)
-        _add_scaled(band, border, corner, first, low, high, low_share * high_share, m3, scaled)
-        _add_scaled(band, border, corner, first, i, i, share * share, m3, scaled)
-        _add_scaled(band, border, corner, first, i, high, share * high_share, m3, scaled)
-        _add_scaled(band, border, corner, first, high, high, high_share * high_share, m3, scaled)
-        # -dE/dt2 moves the upper node by 1 / l2 and the joint's node against it, the same below.
-        x, y, z = out[0], out[1], out[2]
-        if clamp_b:
-            add_right(right, edge, first, i + 1, x, y, z)
-        else:
-            add_right(right, edge, first, i + 1, x * i2, y * i2, z * i2)
-        add_right(right, edge, first, i, -x * i2, -y * i2, -z * i2)
-        x, y, z = out[3], out[4], out[5]
-        if clamp_a:
-            add_right(right, edge, first, -1, x, y, z)
-        else:
-            add_right(right, edge, first, i - 1, -x * i1, -y * i1, -z * i1)
-        add_right(right, edge, first, i, x * i1, y * i1, z * i1)
-    return lost
-
-
-@compiled()
-def _turning(a, b, segment, inverse, out):
-    """Rate of the direction of a segment."""
-    rate = segment[RATE]
-    for k in range(3):
-        out[k] = (b[VS + k] - a[VS + k] - rate * segment[DIRECTION + k]) * inverse
-
-
-@compiled()
-def _add_scaled(band, border, corner, first, i, j, factor, m3, scaled):
-    """Add a block times a factor."""
-    for r in range(3):
-        for c in range(3):
-            scaled[r, c] = factor * m3[r, c]
-    add_block(band, border, corner, first, i, j, scaled)

@@ -14,6 +14,7 @@ from musls_sim.plants.elastic.columns import (
     AXIS_WORLD_A,
     AXIS_WORLD_B,
     B_DOF,
+    B_FREE,
     BENDS,
     BODY_A,
     BODY_B,
@@ -37,7 +38,13 @@ from musls_sim.plants.elastic.reel_coupling import note_reels, shift_reels
 
 
 @compiled()
-def gather_ends(kind, band, border, right, corner, edge, small, small_right):
+def held_columns(kind, numbers):
+    """Columns of the border that end A of a cable does not need: all if its body is prescribed."""
+    return kind[BORDER] if numbers[kind[BODY_A], B_FREE] == 0 else 0
+
+
+@compiled()
+def gather_ends(kind, band, border, right, corner, edge, small, small_right, skip):
     """Put what `eliminate` left of tail and border into one small full system."""
     tail, columns = kind[TAIL], kind[BORDER] + kind[REELS]
     row = kind[FIRST_ROW] + 3 * (kind[SEGMENTS] - 1)
@@ -45,9 +52,9 @@ def gather_ends(kind, band, border, right, corner, edge, small, small_right):
         small_right[i] = right[row + i]
         for j in range(i, tail):
             small[i, j] = small[j, i] = band[row + i, j - i]
-        for c in range(columns):
+        for c in range(skip, columns):
             small[i, tail + c] = small[tail + c, i] = border[row + i, c]
-    for c in range(columns):
+    for c in range(skip, columns):
         small_right[tail + c] = edge[c]
         for e in range(c, columns):
             small[tail + c, tail + e] = small[tail + e, tail + c] = corner[c, e]
@@ -92,6 +99,9 @@ def add_ends(kind, cable, nodes, bodies, numbers, small, small_right, matrix, ar
         if at_p < 0:
             continue
         b = end_arm(kind, cable, nodes, bodies, p, arms[0])
+        first = numbers[b, B_DOF]
+        if first < 0:
+            continue
         body = bodies[b]
         fx, fy, fz = small_right[at_p], small_right[at_p + 1], small_right[at_p + 2]
         r = arms[0]
@@ -102,9 +112,6 @@ def add_ends(kind, cable, nodes, bodies, numbers, small, small_right, matrix, ar
         body[RIGHT + 3] += r[1] * fz - r[2] * fy
         body[RIGHT + 4] += r[2] * fx - r[0] * fz
         body[RIGHT + 5] += r[0] * fy - r[1] * fx
-        first = numbers[b, B_DOF]
-        if first < 0:
-            continue
         for q in range(p, 4):
             at_q = end_index(kind, q)
             if at_q < 0:
@@ -215,7 +222,7 @@ def spread_ends(
         shift_reels(kind, cable, shafts, shift, ends)
     for end in range(4):
         at = end_index(kind, end)
-        if at < 0:
+        if at < 0 or (end >= 2 and held_columns(kind, numbers) > 0):
             continue
         column = (END_FORCE_B, MOMENT_B, END_FORCE_A, MOMENT_A)[end]
         for i in range(3):
@@ -228,20 +235,40 @@ def spread_ends(
 
 
 @compiled()
-def finish_general(kind, cable, nodes, segments, band, border, right, ends, dh, part):
+def hold_end(kind, cable, border, right, corner, edge, ends):
+    """Force and moment on the body at end A if it is prescribed, from the solution.
+
+    Its columns of the border are those before the elimination: they reach two nodes at most.
+    """
+    first = kind[FIRST_ROW]
+    last = min(first + 6, first + 3 * (kind[SEGMENTS] - 1) + kind[TAIL])
+    held = kind[BORDER]
+    for c in range(held):
+        f = edge[c]
+        for k in range(first, last):
+            f -= border[k, c] * right[k]
+        for e in range(held, held + kind[REELS]):
+            f -= corner[c, e] * ends[e]
+        column = END_FORCE_A if c < 3 else MOMENT_A - 3
+        cable[column + c] = f
+
+
+@compiled()
+def finish_general(kind, nodes, band, border, right, ends, dh, part, skip):
     """Displacements of a bordered cable's nodes from those of its ends."""
     rows, first = 3 * (kind[SEGMENTS] - 1), kind[FIRST_ROW]
-    width = 8 if kind[BENDS] else 5
-    substitute_back(band, border, right, ends, first, rows, width, kind[BORDER] + kind[REELS])
+    columns = kind[BORDER] + kind[REELS]
+    substitute_back(band, border, right, ends, first, rows, kind[BENDS] != 0, skip, columns)
     start = kind[FIRST_NODE]
-    scale = 1.0 / (dh * dh)
+    faster = 1.0 / dh
+    scale = faster * faster
     for i in range(1, kind[SEGMENTS]):
         node, row = nodes[start + i], first + 3 * (i - 1)
         for k in range(3):
             d = part * right[row + k]
             node[DELTA + k] = d
             node[AS + k] += scale * d
-            node[VS + k] += d / dh
+            node[VS + k] += d * faster
             node[XS + k] += d
     for node in (nodes[start], nodes[start + kind[SEGMENTS]]):
         for k in range(3):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
 from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic.broken import Break, broken
+from musls_sim.plants.elastic.drives import Drives
 from musls_sim.plants.elastic.drum_memory import DrumMemory
 from musls_sim.plants.elastic.energy import energies
 from musls_sim.plants.elastic.period import advance
@@ -29,23 +30,9 @@ Path = Callable[[float, float], Array]
 """Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""
 
 
-@dataclass(frozen=True)
-class Break:
-    """A segment that broke or was cut.
-
-    Attributes:
-        time_s: When.
-        cable: Index of its cable, from 0.
-        segment: Its index from end A, from 0.
-        tension_n: Its tension just before.
-        energy_j: Strain energy that it held, with the bending of the joints at its ends.
-    """
-
-    time_s: float
-    cable: int
-    segment: int
-    tension_n: float
-    energy_j: float
+def _stands(begin_s: float, end_s: float) -> Array:
+    """Stands for the path of a body without one; it is never asked."""
+    raise NotImplementedError
 
 
 class Engine:
@@ -57,7 +44,8 @@ class Engine:
         period_s: Time of a step.
         substeps: Steps in a period.
         refined_periods: Periods that needed more.
-        paths: Paths of prescribed bodies by their index; a body without one stands still.
+        paths: Paths of prescribed bodies by their index; a body without one stands still, None for
+            one whose motion somebody writes into `tables.path` before each step.
         wrench_body: Inputs in the bodies' frames, moment and force, (n_bodies, 6).
         wrench_enu: The same in the world frame.
         command: Rotor commands, (n_drones, n_rotors) [rad/s].
@@ -94,7 +82,7 @@ class Engine:
         self.refined_periods = 0
         self._periods = 0
         n = len(rig.bodies)
-        self.paths: dict[int, Path] = {}
+        self.paths: dict[int, Path | None] = {}
         self.wrench_body, self.wrench_enu = np.zeros((n, 6)), np.zeros((n, 6))
         self.command = np.zeros(rig.rotors.shape[:2])
         self.wind_enu_m_s = np.zeros(3)
@@ -108,7 +96,8 @@ class Engine:
         self._memories = [
             DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
         ]
-        self._prescribed = [b for b, body in enumerate(rig.bodies) if body.prescribed]
+        self._watch_prescribed()
+        self._drives = Drives(self.tables.shafts[: len(rig.winches)])
         self.restart()
 
     @property
@@ -125,34 +114,32 @@ class Engine:
         self.start_energy_j = float(energies(self.tables).sum())
         self.tables.sums[:] = 0.0
 
+    def _watch_prescribed(self) -> None:
+        """Note what of the tables belongs to the paths of prescribed bodies."""
+        self._places = []
+        for b, body in enumerate(self.rig.bodies):
+            if body.prescribed:
+                p = self.tables.bodies[b]
+                rotations = p[c.BREF : c.BREF + 9], p[c.BR : c.BR + 9]
+                self._places.append((b, self.tables.path[b], p[c.BX : c.BX + 3], *rotations))
+
     def _set_paths(self, begin_s: float) -> None:
-        for b in self._prescribed:
-            p = self.tables.bodies[b]
-            p[c.BREF : c.BREF + 9] = p[c.BR : c.BR + 9]
-            if b in self.paths:
-                self.tables.path[b] = self.paths[b](begin_s, begin_s + self.period_s)
-            else:
-                self.tables.path[b] = 0.0
-                self.tables.path[b, :, :3] = p[c.BX : c.BX + 3]
+        for b, row, position, reference, rotation in self._places:
+            reference[:] = rotation
+            path = self.paths.get(b, _stands)
+            if path is _stands:
+                row[:] = 0.0
+                row[:, :3] = position
+            elif path is not None:
+                row[:] = path(begin_s, begin_s + self.period_s)
 
     def _set_drives(self) -> None:
-        """Hand the drives over; where one jumps, the accelerations are found anew.
+        """Hand the drives over; where one jumps, the accelerations are found anew."""
+        if len(self.feed):
+            jumped = self._drives.take_over(self.feed, self.by_rate, self.brake_nm)
+            self.tables.parameters[c.JUMPED] = float(jumped)
 
-        Not for a rate that jumps itself: its jerk has no acceleration.
-        """
-        if not len(self.feed):
-            return
-        rows, feed = self.tables.shafts[: len(self.feed)], self.feed
-        gap = np.abs(rows[:, c.DRIVE + 1] - feed[:, 0]) > 1e-9
-        bend = np.abs(np.diff(rows[:, c.DRIVE : c.DRIVE + 2]) - np.diff(feed))[:, 0] > 1e-9
-        switched = rows[:, c.BY_RATE] != self.by_rate
-        braked = rows[:, c.BRAKE] != self.brake_nm
-        jumped = np.where(self.by_rate, bend & ~gap & ~switched, gap | braked | switched)
-        self.tables.parameters[c.JUMPED] = float(jumped.any())
-        rows[:, c.DRIVE : c.DRIVE + 2] = self.feed
-        rows[:, c.BY_RATE], rows[:, c.BRAKE] = self.by_rate, self.brake_nm
-
-    def prescribe(self, bodies: set[int], paths: dict[int, Path]) -> None:
+    def prescribe(self, bodies: set[int], paths: Mapping[int, Path | None]) -> None:
         """Choose which bodies are prescribed from now on.
 
         Args:
@@ -169,7 +156,8 @@ class Engine:
                 old.bodies[b, c.B_INVERSE : c.B_INVERSE + 9] = inverse.ravel()
         for name in INTEGERS:
             getattr(old, name)[:] = getattr(fresh, name)
-        self._prescribed, self.paths = sorted(bodies), paths
+        self.paths = dict(paths)
+        self._watch_prescribed()
         self._set_paths(self.time_s)
 
     def step(self) -> None:
@@ -253,16 +241,8 @@ class Engine:
 
     def _note_breaks(self) -> None:
         """Take over what broke in the last period."""
-        t = self.tables
-        rows = np.flatnonzero(t.breaks[:, c.BROKE_AT] >= 0.0)
-        for row in rows[np.argsort(t.breaks[rows, c.BROKE_AT], kind="stable")]:
-            cable = int(np.searchsorted(t.kinds[:, c.FIRST_SEGMENT], row, side="right")) - 1
-            at, tension, energy = t.breaks[row, [c.BROKE_AT, c.BROKE_TENSION, c.BROKE_ENERGY]]
-            segment = int(row - t.kinds[cable, c.FIRST_SEGMENT])
-            time_s = self.time_s + float(at) * self.period_s
-            self.breaks.append(Break(time_s, cable, segment, float(tension), float(energy)))
-        t.breaks[rows, c.BROKE_AT] = -1.0
-        t.parameters[c.FRAGILE] = float(self.can_break)
+        self.breaks += broken(self.tables, self.time_s, self.period_s)
+        self.tables.parameters[c.FRAGILE] = float(self.can_break)
 
     def _advance(self, steps: int, period_s: float | None = None) -> int:
         return int(

@@ -150,51 +150,6 @@ def assemble_plain(
 
 
 @compiled()
-def eliminate_plain(band, right, first, end):
-    """Eliminate the rows first to end - 1 (three per node) of a block tridiagonal matrix."""
-    for k in range(first, end, 3):
-        b0, b1, b2, b3, b4, b5 = (
-            band[k],
-            band[k + 1],
-            band[k + 2],
-            band[k + 3],
-            band[k + 4],
-            band[k + 5],
-        )
-        r0 = right[k]
-        p = 1.0 / b0[0]
-        a1, a2, a3, a4, a5 = b0[1], b0[2], b0[3], b0[4], b0[5]
-        f1, f2, f3, f4, f5 = a1 * p, a2 * p, a3 * p, a4 * p, a5 * p
-        c0, c1, c2, c3, c4 = (
-            b1[0] - f1 * a1,
-            b1[1] - f1 * a2,
-            b1[2] - f1 * a3,
-            b1[3] - f1 * a4,
-            b1[4] - f1 * a5,
-        )
-        d0, d1, d2, d3 = b2[0] - f2 * a2, b2[1] - f2 * a3, b2[2] - f2 * a4, b2[3] - f2 * a5
-        e0, e1, e2 = b3[0] - f3 * a3, b3[1] - f3 * a4, b3[2] - f3 * a5
-        g0, g1, h0 = b4[0] - f4 * a4, b4[1] - f4 * a5, b5[0] - f5 * a5
-        r1, r2 = right[k + 1] - f1 * r0, right[k + 2] - f2 * r0
-        r3, r4, r5 = right[k + 3] - f3 * r0, right[k + 4] - f4 * r0, right[k + 5] - f5 * r0
-        b0[0] = p
-        p = 1.0 / c0
-        f2, f3, f4, f5 = c1 * p, c2 * p, c3 * p, c4 * p
-        d0, d1, d2, d3 = d0 - f2 * c1, d1 - f2 * c2, d2 - f2 * c3, d3 - f2 * c4
-        e0, e1, e2 = e0 - f3 * c2, e1 - f3 * c3, e2 - f3 * c4
-        g0, g1, h0 = g0 - f4 * c3, g1 - f4 * c4, h0 - f5 * c4
-        r2, r3, r4, r5 = r2 - f2 * r1, r3 - f3 * r1, r4 - f4 * r1, r5 - f5 * r1
-        b1[0], b1[1], b1[2], b1[3], b1[4] = p, c1, c2, c3, c4
-        p = 1.0 / d0
-        f3, f4, f5 = d1 * p, d2 * p, d3 * p
-        b2[0], b2[1], b2[2], b2[3] = p, d1, d2, d3
-        b3[0], b3[1], b3[2] = e0 - f3 * d1, e1 - f3 * d2, e2 - f3 * d3
-        b4[0], b4[1], b5[0] = g0 - f4 * d2, g1 - f4 * d3, h0 - f5 * d3
-        right[k + 1], right[k + 2] = r1, r2
-        right[k + 3], right[k + 4], right[k + 5] = r3 - f3 * r2, r4 - f4 * r2, r5 - f5 * r2
-
-
-@compiled()
 def finish_plain(kind, cable, laws, nodes, segments, band, right, edge, dh, rate, share, check):
     """Move the nodes, given the displacement of the tail; tensions and the force at end A.
 

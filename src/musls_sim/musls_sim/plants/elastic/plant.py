@@ -124,29 +124,33 @@ class ElasticPlant:
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
             rotor_speed_rad_s = settle(rig, system)
         self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s)
-        t, n = self.engine.tables, system.n_drones
-        self._first_anchor = 1 + n
+        self._first_anchor = first = 1 + system.n_drones
         self._flipped = np.flatnonzero(flipped)
-        self._pushed = [b for b in range(1 + n, len(rig.bodies)) if not rig.bodies[b].prescribed]
-        self.state = PlantState(
-            t.shown[: 1 + n],
-            t.speed,
-            t.force if not len(self._flipped) else t.force.copy(),
-            t.peak,
-            t.shown[1 + n :],
-            np.zeros((len(rig.bodies) - 1 - n, 6)),
-            np.array([cable.length_m for cable in rig.cables]),
-            bool(system.winches or system.wheels),
-        )
+        self._pushed = [b for b in range(first, len(rig.bodies)) if not rig.bodies[b].prescribed]
+        self.state = self._make_state()
         self._breaks = BreakLog()
         self.happened: list[PlantEvent] = self._breaks.happened
         self._reels = Reels(system, self.engine, self.happened)
-        self._anchor_paths = np.zeros((len(rig.bodies) - 1 - n, 2, 18))
+        self._show_turned = self._turned_forces()
         self._follow_anchors()
         self.reaction = Reaction.zeros(system)
         self._motion: PrescribedMotion | None = None
         self._show()
         self._check_break()
+
+    def _make_state(self) -> PlantState:
+        """The state as it is shown: mostly views of the engine's tables."""
+        t, rig, first = self.engine.tables, self.engine.rig, self._first_anchor
+        return PlantState(
+            t.shown[:first],
+            t.speed,
+            t.force.copy() if len(self._flipped) else t.force,
+            t.peak,
+            t.shown[first:],
+            np.zeros((len(rig.bodies) - first, 6)),
+            np.array([cable.length_m for cable in rig.cables]),
+            bool(self.system.winches or self.system.wheels),
+        )
 
     # -------------------------------------------------------------------------------- the step
 
@@ -203,20 +207,21 @@ class ElasticPlant:
 
     def _follow_anchors(self) -> None:
         """Let the anchors that are not pushed follow their inputs."""
-        self._own_paths: dict[int, Path] = {}
+        self._anchor_paths = self.engine.tables.path[self._first_anchor :]
+        self._own_paths: dict[int, Path | None] = {}
         for b, row in enumerate(self._anchor_paths, start=self._first_anchor):
+            row[:] = 0.0
             row[:, :3] = self.engine.rig.bodies[b].position_enu_m
             if b not in self._pushed:
-                self._own_paths[b] = _held(row)
+                self._own_paths[b] = None  # `_drive_anchors` writes it
         self.engine.paths.update(self._own_paths)
 
     def _show(self) -> None:
         """Complete the state: cables that run the other way, anchors, what stands for a load."""
         state, t, first = self.state, self.engine.tables, self._first_anchor
         if len(self._flipped):
-            state.cable_force_n[:] = t.force
-            turned = t.force[self._flipped, ::-1]
-            state.cable_force_n[self._flipped] = turned * _TURNED
+            order, signs, shown = self._show_turned
+            np.multiply(t.force.ravel()[order], signs, out=shown)
         if len(self._anchor_paths):
             state.anchor_wrench_n[:] = t.bodies[first:, c.REACTION : c.REACTION + 6]
             for b in self._pushed:
@@ -230,6 +235,15 @@ class ElasticPlant:
             state.motion[0, 0:3] = middle[c.X : c.X + 3]
             state.motion[0, 3:6] = middle[c.V : c.V + 3]
             state.motion[0, 13:16] = middle[c.A : c.A + 3]
+
+    def _turned_forces(self) -> tuple[NDArray[np.intp], Array, Array]:
+        """Where each force at an end stands in the engine's, its sign, and where it is shown."""
+        force = self.engine.tables.force
+        order = np.arange(force.size).reshape(force.shape)
+        signs = np.ones(force.shape)
+        order[self._flipped] = order[self._flipped, ::-1]
+        signs[self._flipped] = _TURNED
+        return order.ravel(), signs.ravel(), self.state.cable_force_n.reshape(-1)
 
     def _check_break(self) -> None:
         """Refuse a line that would break before anything happens."""
@@ -270,7 +284,7 @@ class ElasticPlant:
         """Let the drones follow a path, or fly again."""
         self._motion = motion
         self._rotors_at_rest = np.zeros_like(self.state.rotor_speed_rad_s)
-        paths: dict[int, Path] = {}
+        paths: dict[int, Path | None] = {}
         if motion is not None:
             poses = PosePaths(motion.pose)
             paths = {1 + i: OnePath(poses, i) for i in range(self.system.n_drones)}
@@ -302,6 +316,12 @@ class ElasticPlant:
     def hook_miss(self, cable: int) -> tuple[float, float]:
         """See `interface.Hooked`: the last segment counts as hanging straight down."""
         return hooks.hook_miss(self.engine, cable, cable in self._flipped)
+
+    def winch_input(self, winch: int) -> str:
+        """Which input a winch (from 0) takes, see `winch_event.Winched`."""
+        if self.system.winches[winch].kind == "feed":
+            return "feed_m_s"
+        return "speed_rad_s" if self.engine.by_rate[winch] else "torque_n_m"
 
     def _change_load(self, mass_kg: float) -> None:
         """Give the load another mass; velocities stay, energy is counted anew."""

@@ -11,6 +11,7 @@ from musls_description.rigging import Wheel, Winch
 from musls_description.system import RigSystem
 from musls_sim.driving.motion import Signal
 from musls_sim.driving.spec import RigSpec
+from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.settle import ANY_TORQUE_N_M
 from musls_sim.plants.elastic.winches import RigWheel, RigWinch
@@ -103,8 +104,8 @@ class Reels:
         """
         self._engine, self._happened = engine, happened
         self._limits = np.array([w.brake_torque_n_m or ANY_TORQUE_N_M for w in system.winches])
-        self._halted = np.zeros(len(system.winches), np.int64)
-        self._cables = range(system.n_cables)
+        self._halted = [0.0] * len(system.winches)
+        self._changing = np.flatnonzero(engine.tables.kinds[:, c.REELS])
 
     def drive(self, inputs: PlantInputs) -> None:
         """Hand on the inputs of the coming period."""
@@ -115,12 +116,14 @@ class Reels:
     def show(self, free_length_m: Array) -> None:
         """Write the free lengths, and note winches that came to their stops."""
         engine = self._engine
-        for i in self._cables:
-            free_length_m[i] = engine.length_m(i)
-        halted = np.asarray(engine.halted)[: len(self._halted)]
-        for w in np.flatnonzero(halted != self._halted):
-            if halted[w]:
-                what = "no cable left" if halted[w] > 0 else "cable reeled in"
-                event = PlantEvent(engine.time_s, "winch_stopped", f"winch_{w + 1}: {what}")
+        changing = self._changing
+        free_length_m[changing] = engine.tables.cables[changing, c.REST_LENGTH]
+        halted = engine.halted[: len(self._halted)].tolist()
+        if halted == self._halted:
+            return
+        for w, (now, before) in enumerate(zip(halted, self._halted, strict=True), start=1):
+            if now not in (0.0, before):
+                what = "no cable left" if now > 0.0 else "cable reeled in"
+                event = PlantEvent(engine.time_s, "winch_stopped", f"winch_{w}: {what}")
                 self._happened.append(event)
-        self._halted[:] = halted
+        self._halted = halted

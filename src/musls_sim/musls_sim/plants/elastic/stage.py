@@ -13,12 +13,9 @@ import numpy as np
 
 from musls_description.compiled import compiled
 from musls_sim.plants.bodies import OMEGA
-from musls_sim.plants.elastic.assembly import (
-    assemble_axial,
-    assemble_bending,
-    assemble_lumps,
-)
-from musls_sim.plants.elastic.blocks import eliminate, solve_envelope
+from musls_sim.plants.elastic.assembly import assemble_axial, assemble_lumps
+from musls_sim.plants.elastic.bending import assemble_bending
+from musls_sim.plants.elastic.blocks import clear, eliminate, eliminate_narrow, solve_envelope
 from musls_sim.plants.elastic.bodies import (
     balance,
     correct,
@@ -74,15 +71,16 @@ from musls_sim.plants.elastic.columns import (
     XS,
 )
 from musls_sim.plants.elastic.contact import corner_forces, near_ground
-from musls_sim.plants.elastic.coupling import add_ends, finish_general, gather_ends, spread_ends
-from musls_sim.plants.elastic.leaf import invert_free, invert_touching, move_leaf, prepare_leaf
-from musls_sim.plants.elastic.plain import (
-    add_tail,
-    assemble_plain,
-    eliminate_plain,
-    finish_plain,
-    move_tail,
+from musls_sim.plants.elastic.coupling import (
+    add_ends,
+    finish_general,
+    gather_ends,
+    held_columns,
+    hold_end,
+    spread_ends,
 )
+from musls_sim.plants.elastic.leaf import invert_free, invert_touching, move_leaf, prepare_leaf
+from musls_sim.plants.elastic.plain import add_tail, assemble_plain, finish_plain, move_tail
 from musls_sim.plants.elastic.reel_coupling import add_columns
 from musls_sim.plants.elastic.reeling import add_reels, add_wound, place_reels, reel_error
 from musls_sim.plants.elastic.remainder import (
@@ -96,7 +94,7 @@ from musls_sim.plants.elastic.shafts import balance_shafts, move_shafts
 
 
 @compiled()
-def place_bodies(bodies, numbers, motion, path, kinds, cables, nodes, dh, s, period):
+def place_bodies(bodies, numbers, motion, path, kinds, cables, nodes, dh, s, period, again):
     """Bodies, cable ends and clamps in the positions that the present accelerations give.
 
     Args:
@@ -110,11 +108,12 @@ def place_bodies(bodies, numbers, motion, path, kinds, cables, nodes, dh, s, per
         dh: Weight of the stage [s].
         s: Share of the control period at which the stage is, for prescribed motion.
         period: Control period [s].
+        again: Whether this stage has done so before: what is prescribed is in its place then.
     """
     for b in range(bodies.shape[0]):
         if numbers[b, B_FREE]:
             place(bodies[b], motion[b], dh)
-        else:
+        elif not again:
             follow(bodies[b], motion[b], path[b], s, period)
     faster = 1.0 / dh
     for c in range(kinds.shape[0]):
@@ -124,14 +123,16 @@ def place_bodies(bodies, numbers, motion, path, kinds, cables, nodes, dh, s, per
             if end == 1:
                 b, point, node = kind[BODY_B], POINT_B, nodes[kind[FIRST_NODE] + kind[SEGMENTS]]
             fixed = numbers[b, B_FREE] == 0
+            if fixed and again:
+                continue
             point_motion(bodies[b], motion[b], cable[point : point + 3], node, XS, fixed)
             if not fixed:
                 for k in range(3):
                     node[AS + k] = (node[VS + k] - node[VK + k]) * faster
         if kind[BENDS]:
-            if kind[CLAMP_A]:
+            if kind[CLAMP_A] and not (again and numbers[kind[BODY_A], B_FREE] == 0):
                 _turn_axis(motion[kind[BODY_A]], cable, AXIS_A, AXIS_WORLD_A, AXIS_RATE_A)
-            if kind[CLAMP_B]:
+            if kind[CLAMP_B] and not (again and numbers[kind[BODY_B], B_FREE] == 0):
                 _turn_axis(motion[kind[BODY_B]], cable, AXIS_B, AXIS_WORLD_B, AXIS_RATE_B)
 
 
@@ -202,7 +203,7 @@ def _assemble_plain_cable(t, c, dh, wind, losses):
         kind, cable, t.laws, t.nodes, t.segments, leaf, t.band, t.right, t.edge[c], t.parameters,
         wind, dh, cable[REST_RATE] / kind[SEGMENTS], work,
     )  # fmt: skip
-    eliminate_plain(t.band, t.right, begin, first + 3 * (kind[SEGMENTS] - 1))
+    eliminate_narrow(t.band, t.right, begin, first + 3 * (kind[SEGMENTS] - 1))
     losses[1] += lost
     losses[2] += blown
     b = kind[BODY_B]
@@ -219,12 +220,8 @@ def _assemble_general_cable(t, c, dh, wind, losses):
     band, border, right, corner, edge = t.band, t.border, t.right, t.corner[c], t.edge[c]
     work, k3 = t.work, t.blocks[0]
     first, rows = kind[FIRST_ROW], 3 * (kind[SEGMENTS] - 1)
-    end = first + rows + kind[TAIL]
-    band[first:end] = 0.0
-    border[first:end] = 0.0
-    right[first:end] = 0.0
-    corner[:] = 0.0
-    edge[:] = 0.0
+    columns, skip = kind[BORDER] + kind[REELS], held_columns(kind, t.numbers)
+    clear(band, border, right, corner, edge, first, first + rows + kind[TAIL], columns)
     rate = cable[REST_RATE] / kind[SEGMENTS]
     assemble_axial(
         kind, cable, t.laws, nodes, segments, band, border, right, corner, edge, dh, rate
@@ -234,20 +231,17 @@ def _assemble_general_cable(t, c, dh, wind, losses):
     )
     losses[1] += lost
     losses[2] += blown
-    width = 5
     if kind[BENDS]:
-        width = 8
         losses[0] += assemble_bending(
-            kind, cable, nodes, segments, band, border, right, corner, edge, dh, work, k3,
-            t.blocks[1],
-        )  # fmt: skip
+            kind, cable, nodes, segments, band, border, right, corner, edge, dh, skip > 0, work, k3
+        )
     if kind[REELS] > 0:
         gravity = t.parameters[GRAVITY]
         add_reels(kind, cable, t.laws, nodes, segments, border, right, corner, edge, gravity, dh)
         add_wound(kind, cable, t.turning, nodes, border, right, corner, edge, gravity)
-    columns = kind[BORDER] + kind[REELS]
-    eliminate(band, border, right, corner, edge, first, rows, width, columns)
-    gather_ends(kind, band, border, right, corner, edge, t.small[c], t.small_right[c])
+    wide = kind[BENDS] != 0
+    eliminate(band, border, right, corner, edge, first, rows, wide, skip, columns)
+    gather_ends(kind, band, border, right, corner, edge, t.small[c], t.small_right[c], skip)
     add_ends(
         kind, cable, nodes, t.bodies, t.numbers, t.small[c], t.small_right[c], t.matrix,
         t.blocks[2], k3,
@@ -301,12 +295,15 @@ def _move_plain_cable(t, c, dh, part, losses):
 def _move_general_cable(t, c, dh, part):
     """Move the nodes of any cable."""
     kind, cable, ends = t.kinds[c], t.cables[c], t.work[80:88]
+    skip = held_columns(kind, t.numbers)
     spread_ends(
         kind, cable, t.nodes, t.bodies, t.numbers, t.shafts, t.small[c], t.small_right[c], t.right,
         ends, t.blocks[2], t.work[64:78],
     )  # fmt: skip
     cable[LENGTH_SHIFT] *= part
-    finish_general(kind, cable, t.nodes, t.segments, t.band, t.border, t.right, ends, dh, part)
+    finish_general(kind, t.nodes, t.band, t.border, t.right, ends, dh, part, skip)
+    if skip > 0:
+        hold_end(kind, cable, t.border, t.right, t.corner[c], t.edge[c], ends)
 
 
 @compiled()
@@ -345,7 +342,7 @@ def solve_stage(t, dh, s, drive, iterations, losses):
     """
     bodies, numbers, motion, nodes, kinds = t.bodies, t.numbers, t.motion, t.nodes, t.kinds
     cables, n_cables, reeled = t.cables, kinds.shape[0], t.shafts.shape[0] > 0
-    place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period)
+    place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period, False)
     if reeled:
         place_reels(t, dh, s, drive.period)
     for iteration in range(1, iterations + 1):
@@ -378,7 +375,9 @@ def solve_stage(t, dh, s, drive, iterations, losses):
                     bodies[b, k] *= part
                 correct(bodies[b], dh)
         note_ends(kinds, nodes, dh)
-        place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period)
+        place_bodies(
+            bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period, True
+        )
         if reeled:
             move_shafts(t.shafts, part, dh)
             place_reels(t, dh, s, drive.period)

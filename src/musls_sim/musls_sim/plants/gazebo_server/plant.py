@@ -166,6 +166,11 @@ class GazeboPlant:
         hook = m[:9].reshape(3, 3) @ np.array(self.system.drones[index].cable_attachment_m)
         return np.vstack([self._motion[first:drone, 9:12], m[9:12] + hook])
 
+    def cable_end_rotations(self, index: int) -> Array:
+        """See `interface.Linked`."""
+        ends = [self._first[index], self._drone[index] - 1]
+        return self._motion[ends, :9].reshape(2, 3, 3)
+
 
 def _placed(links: list[Link]) -> Array:
     """Motion of all links but the pivots at rest where the world file puts them."""

@@ -371,6 +371,8 @@ class DartPlant:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
         return parting.cable_nodes_enu_m(self, index)
 
+    cable_end_rotations = parting.cable_end_rotations
+
     def bare_step_us(self, repetitions: int = 40) -> float:
         """Time DART alone needs for a physics step of this skeleton, in flight [us]."""
         return bare_step_us(self, repetitions)

@@ -92,6 +92,13 @@ def cable_nodes_enu_m(plant: DartPlant, index: int) -> Array:
     return nodes
 
 
+def cable_end_rotations(plant: DartPlant, index: int) -> Array:
+    """Rotations of a cable's first and last link, world, (2, 3, 3)."""
+    ends = [plant.tree.first_link[index], plant.tree.drone[index] - 1]
+    turns: Array = plant.tables.motion[ends, :9].reshape(2, 3, 3)
+    return turns
+
+
 def _open(plant: DartPlant, body: int) -> None:
     if plant.tree.bodies[body].parent >= 0:
         plant.become(opened(plant.pieces, body))

@@ -1,0 +1,221 @@
+"""Control of a load on rigid rods: load and drones are one body, flown like a large multicopter.
+
+With x, v, R, W of the load, p its place from the centre of mass of the whole, m and J of the whole:
+
+    A = a_d + g e3 + Kp e_x + Kd e_v + Ki int e_x - R (W_d' x p + W_d x (W_d x p))
+    f = m A . R e3
+    M = J (Q W_d' - W x Q W_d + K_R e_R + K_W e_W + K_I int e_R) + W x J W
+
+R_d has its z axis along A and looks along the wanted yaw; W_d and W_d' follow from jerk and snap of
+the reference; errors are those of `load_law`. RotorTM (IEEE T-RO 2023, eq. 24 and 74) takes the
+wanted attitude of the reference instead of R_d, which an underactuated structure cannot have, and
+leaves the feed-forward and the transfer between load and centre of mass out.
+
+Thrusts and moments of the drones give f and M with the least squares of the rotors' thrusts, each
+over its largest one: the paper's weights are numbers for one kind of drone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.estimate import Estimate
+from musls_control.geometric_attitude import desired_axes, reference_rates
+from musls_control.mixing import wrench_of_thrusts
+from musls_control.payload.gains import (
+    CABLE_SHARE,
+    DIRECT_LAG,
+    FASTEST_CABLE_RAD_S,
+    FASTEST_LIFT_RAD_S,
+    INTEGRAL_SHARE,
+    THRUST_SHARE,
+    GainSpec,
+)
+from musls_control.payload.load_law import (
+    AHEAD,
+    ATTITUDE,
+    ATTITUDE_INTEGRAL,
+    GAP,
+    GRAVITY,
+    MASS,
+    RATE,
+    SPEED,
+    SPIN,
+    TURN,
+    feedback,
+    integrate,
+    load_errors,
+    moment_of,
+)
+from musls_control.px4_cascade.airframe import rotor_lag_s
+from musls_control.vectors import cross, times, write_matrix
+from musls_description.compiled import compiled
+from musls_description.compiled_rotations import body_axes_in_world
+from musls_description.drone import Drone
+from musls_description.rotations import matrix_to_body
+from musls_description.system import Load, SlungLoadSystem
+
+Array = NDArray[np.float64]
+
+BANDWIDTH, DAMPING = 0.3, 0.8
+"""Natural frequency of the attitude times the time constant of the rotors, and its damping."""
+
+LARGEST_ERROR_RAD = 0.3
+"""Attitude error that the rotors can still answer in full, from hover."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Masses and effect of the drones of a rigid structure, in the axes of its load.
+
+    Attributes:
+        mass_kg: Of everything.
+        inertia_kg_m2: About its centre of mass, (3, 3).
+        load_m: The load's centre of mass from that of the whole, (3,).
+        effect: Thrust along the load's z axis and moment about the centre of mass, per thrust and
+            moment of each drone, (4, 4 n).
+        shares: Thrusts and moments of the drones per thrust and moment of the whole, (4 n, 4).
+    """
+
+    mass_kg: float
+    inertia_kg_m2: Array
+    load_m: Array
+    effect: Array
+    shares: Array
+
+    @staticmethod
+    def of(system: SlungLoadSystem, estimate: Estimate) -> Structure:
+        """Measure where the drones sit, and add everything up (eq. 24, with all terms)."""
+        turn = matrix_to_body(estimate.orientation_wxyz)  # world to body
+        place = (estimate.position_enu_m - estimate.position_enu_m[0]) @ turn[0].T
+        parts: list[Load | Drone] = [system.load, *system.drones]
+        mass = np.array([part.mass_kg for part in parts])
+        place = place - mass @ place / mass.sum()
+        inertia, columns, ease = np.zeros((3, 3)), [], []
+        for i, (part, r) in enumerate(zip(parts, place, strict=True)):
+            beside = turn[0] @ turn[i].T
+            inertia += beside @ np.array(part.inertia_kg_m2) @ beside.T
+            inertia += part.mass_kg * (r @ r * np.eye(3) - np.outer(r, r))
+        for i, drone in enumerate(system.drones):
+            beside, r = turn[0] @ turn[1 + i].T, place[1 + i]
+            up = beside[:, 2]
+            column = np.zeros((4, 4))
+            column[0, 0], column[1:, 0], column[1:, 1:] = up[2], np.cross(r, up), beside
+            columns.append(column)
+            ease.append(_squares(drone))
+        effect = np.hstack(columns)
+        weighted = np.vstack([w @ c.T for w, c in zip(ease, columns, strict=True)])
+        shares = weighted @ np.linalg.inv(effect @ weighted)
+        return Structure(float(mass.sum()), inertia, place[0], effect, shares)
+
+    def reach_rad_s2(self, system: SlungLoadSystem, gravity_m_s2: float) -> Array:
+        """Largest angular accelerations about the load's axes that hover leaves, (3,)."""
+        reach = np.full(3, np.inf)
+        per_moment = self.shares[:, 1:] @ np.diag(np.diag(self.inertia_kg_m2))
+        hover = self.shares[:, 0] * self.mass_kg * gravity_m_s2
+        for i, drone in enumerate(system.drones):
+            back = np.linalg.pinv(wrench_of_thrusts(drone))
+            rows = slice(4 * i, 4 * i + 4)
+            least, most = _limits_n(drone)
+            now = back @ hover[rows]
+            room = np.maximum(np.minimum(now - least, most - now), 0.1 * (most - least))
+            change = np.abs(back @ per_moment[rows])
+            reach = np.minimum(reach, (room[:, None] / np.maximum(change, 1e-12)).min(axis=0))
+        return reach
+
+    def gains(self, given: GainSpec, system: SlungLoadSystem, gravity_m_s2: float) -> Array:
+        """Gains as rows of `load_law`, (6, 3); what is not given follows from the airframes."""
+        lag_s = max(rotor_lag_s(drone) for drone in system.drones)
+        fast = BANDWIDTH / lag_s
+        limit = np.sqrt(self.reach_rad_s2(system, gravity_m_s2) / LARGEST_ERROR_RAD)
+        attitude = given.speed * np.minimum(limit, [fast, fast, fast / 3.0])
+        turn_s = DIRECT_LAG * BANDWIDTH / attitude[:2].min()  # 2 zeta / wn
+        slow = given.speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
+        lift = given.speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
+        position = np.array([slow, slow, lift])
+        rows = (
+            (given.position_1_s2, position**2),
+            (given.velocity_1_s, 2.0 * position),
+            (given.position_integral_1_s3, INTEGRAL_SHARE * position**3),
+            (given.attitude_1_s2, attitude**2),
+            (given.rate_1_s, 2.0 * DAMPING * attitude),
+            (given.attitude_integral_1_s3, INTEGRAL_SHARE * attitude**3),
+        )
+        return np.array([derived if own is None else own for own, derived in rows], np.float64)
+
+
+def _limits_n(drone: Drone) -> tuple[Array, Array]:
+    """Least and largest thrust of each rotor, (n_rotors,) each."""
+    k = np.array([rotor.thrust_coefficient_n_s2 for rotor in drone.rotors])
+    least = k * [rotor.speed_min_rad_s**2 for rotor in drone.rotors]
+    return least, k * [rotor.speed_max_rad_s**2 for rotor in drone.rotors]
+
+
+def _squares(drone: Drone) -> Array:
+    """Inverse weights of a drone's thrust and moments, B diag(largest thrust)^2 B^T, (4, 4)."""
+    _, most = _limits_n(drone)
+    effect = wrench_of_thrusts(drone) * most
+    squares: Array = effect @ effect.T
+    return squares
+
+
+@compiled()
+def rod_commands(
+    row, reference, table, inertias, gains, load, shares, forward, integral, commands
+):  # fmt: skip
+    """Write thrust and moment of all drones.
+
+    Args:
+        row: The load's row of the estimate, (16,).
+        reference: Derivatives of the load's reference, (5, 4).
+        table: As in `load_law`, mass of the whole.
+        inertias: Inertia of the whole and its inverse, (2, 3, 3).
+        gains: (6, 3).
+        load: The load's centre of mass from that of the whole, load frame, (3,).
+        shares: (4 n, 4).
+        forward: Share of the reference's jerk and snap that is fed forward.
+        integral: Integrals of position and attitude error, (6,), advanced.
+        commands: Result, (n, 4) [N, N m, FLU].
+    """
+    r, r_d, rates, errors = np.empty((3, 3)), np.empty((3, 3)), np.zeros((4, 3)), np.empty((8, 3))
+    steer, yaw = np.empty((3, 1, 3)), np.empty((1, 3))
+    write_matrix(r, body_axes_in_world(row[6], row[7], row[8], row[9]))
+    for k in range(3):
+        errors[GAP, k] = reference[0, k] - row[k]
+        errors[SPEED, k] = reference[1, k] - row[3 + k]
+        steer[0, 0, k] = reference[2, k]
+        steer[1, 0, k], steer[2, 0, k] = forward * reference[3, k], forward * reference[4, k]
+        yaw[0, k] = reference[k, 3]
+    steer[0, 0, 2] += table[GRAVITY]
+    reference_rates(steer[0], steer[1], steer[2], yaw, rates[0:1], rates[1:2])
+    added, free, wanted, moment = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    feedback(table, gains, errors, integral, added, free)
+    w, a = rates[0], rates[1]
+    inner = cross(w[0], w[1], w[2], load[0], load[1], load[2])
+    fast = cross(w[0], w[1], w[2], inner[0], inner[1], inner[2])
+    slow = cross(a[0], a[1], a[2], load[0], load[1], load[2])
+    beside = times(r, (fast[0] + slow[0], fast[1] + slow[1], fast[2] + slow[2]))
+    for k in range(3):
+        steer[0, 0, k] += added[k] - beside[k]
+    pull = steer[0, 0]
+    desired_axes(r_d, pull, reference[0, 3], r)
+    load_errors(row, reference, r, r_d, rates, errors)
+    for k in range(3):
+        wanted[k] = (
+            errors[AHEAD, k]
+            + gains[ATTITUDE, k] * errors[TURN, k]
+            + gains[RATE, k] * errors[SPIN, k]
+            + gains[ATTITUDE_INTEGRAL, k] * integral[3 + k]
+        )
+    moment_of(inertias[0], row[10:13], wanted, wanted, wanted, 0, moment)
+    integrate(table, gains, errors, free, integral)
+    lift = table[MASS] * (pull[0] * r[0, 2] + pull[1] * r[1, 2] + pull[2] * r[2, 2])
+    for i in range(commands.shape[0]):
+        for k in range(4):
+            share = shares[4 * i + k]
+            commands[i, k] = (
+                share[0] * lift + share[1] * moment[0] + share[2] * moment[1] + share[3] * moment[2]
+            )
