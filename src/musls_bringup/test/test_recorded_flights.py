@@ -117,6 +117,7 @@ def test_other_numbers_of_drones_are_named(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # nine flights
 def test_what_two_flights_teach_predicts_a_third_of_another_radius(tmp_path):
     """Circles of three sizes and periods; the fit sees two."""
     put = Imperfections(
