@@ -30,7 +30,7 @@ class BorrowedArray(types.Array):  # type: ignore[misc, unused-ignore]
 
     numba counts references whenever a view is made or passed on. Without an owner nothing is
     counted, but the calls stay: with 37 tables in a tuple some 3700 in a step of the elastic plant,
-    which took half of its time.
+    which took much of its time.
     """
 
     def __init__(
