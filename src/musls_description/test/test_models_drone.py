@@ -39,7 +39,8 @@ def test_body_and_rotors_together_are_the_drone(name):
         assert mass == pytest.approx(drone.mass_kg, rel=1e-14)
         assert np.allclose(com, base.position_m, rtol=0.0, atol=1e-14)
         in_drone = base.rotation.T @ inertia @ base.rotation
-        assert np.allclose(in_drone, drone.inertia_kg_m2, rtol=0.0, atol=1e-15)
+        size = np.linalg.norm(drone.inertia_kg_m2)
+        assert np.allclose(in_drone, drone.inertia_kg_m2, rtol=0.0, atol=1e-14 * size)
 
 
 def test_rotors_are_at_the_hubs_and_turn_about_their_axis():
