@@ -20,6 +20,8 @@ from musls_sim.plants.interface import SimulationDiverged
 
 Array = NDArray[np.float64]
 
+NEAR_M = 1e-3
+"""Steps towards an equilibrium that are smaller have to become smaller still."""
 REFINEMENTS = 8
 """How often the step of a period may be halved."""
 
@@ -264,6 +266,8 @@ class Engine:
 
         Steps so long that inertia does not count, each begun at rest: Newton's method for the
         static problem, which an L-stable step is in the limit. Nothing breaks on the way.
+        A step that fails is tried again with a quarter of its length; near the solution, steps
+        that do not come nearer become shorter, too.
 
         Args:
             step_s: Length of the steps.
@@ -271,19 +275,27 @@ class Engine:
         Returns:
             Largest acceleration that is left [m/s2].
         """
-        t, before, longest = self.tables, np.inf, step_s
+        t, before, longest, limit, lasted = self.tables, np.inf, step_s, step_s, 0
+        last_s = step_s
         self.restart()  # the outside wrenches are those of now: no jump to begin with
         t.parameters[c.FRAGILE] = 0.0
         for _ in range(200):
             self._stop()
             self._set_paths(self.time_s)
+            kept = self._memory.numbers.copy()
             if self._advance(1, step_s) < 0:
-                step_s /= 4.0
+                self._memory.numbers[:] = kept  # far from a solution numbers overflow
+                step_s, limit, lasted = step_s / 4.0, step_s / 2.0, 0
                 continue
             moved = np.abs(t.nodes[:, c.V : c.V + 3]).max() * step_s
             if moved < 1e-13 or (moved >= before and moved < 1e-11):
                 break
-            before, step_s = moved, min(2.0 * step_s, longest)
+            lasted += 1
+            if before <= moved < NEAR_M and step_s <= last_s:  # goes round the solution
+                limit, lasted = step_s / 2.0, 0
+            elif lasted % 16 == 0:  # what was too long may do now
+                limit = min(2.0 * limit, longest)
+            before, last_s, step_s = moved, step_s, min(2.0 * step_s, limit)
         t.parameters[c.FRAGILE] = float(self.can_break)
         self._stop()
         self.restart()
