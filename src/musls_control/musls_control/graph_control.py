@@ -44,6 +44,20 @@ class GraphControl(HeardMotion):
         self._ask = ForcesToSetpoints(system, self._setpoints, period_s)
         limits = [(d.rotors[0].speed_min_rad_s, d.rotors[0].speed_max_rad_s) for d in system.drones]
         self._slowest, self._fastest = np.array(limits).T[:, :, None]
+        if type(controller).__module__.startswith(__package__):
+            self._compile(system)
+
+    def _compile(self, system: SlungLoadSystem) -> None:
+        """Ask once before anything flies: the first call of ours may compile for half a minute."""
+        places, speeds = self.estimate.position_enu_m[1:], self.speeds_rad_s
+        for place, root, cable in zip(
+            places, system.load.cable_attachments_m, system.cables, strict=True
+        ):
+            place[:] = np.add(root, [0.0, 0.0, cable.length_m])
+        speeds[:] = 0.5 * (self._slowest + self._fastest)
+        self.step(0.0, LoadReference(np.zeros((5, 4))))
+        self.rest()
+        places[:], speeds[:] = 0.0, 0.0
 
     def rest(self) -> None:
         """Somebody else flies; the next step takes over anew."""
