@@ -8,6 +8,7 @@ from musls_description.errors import ConfigError
 from musls_sim.plants.changes import AttachHook, CutCable, ReleaseHook, RotorEfficiency
 from musls_sim.plants.elastic import columns as c
 from musls_sim.plants.interface import PlantInputs
+from musls_sim.plants.rigid_links.tables import BALANCE
 from musls_sim.session.session import Session
 
 from plant_helpers import energy, momenta  # isort: skip
@@ -217,6 +218,24 @@ def test_a_hook_closes_as_an_inelastic_impact():
         assert np.abs(session.state.position_enu_m[1:] - drones).max() < 0.1 * distance + 0.01
         session.advance(100)
         assert session.state.tension_n[0].min() > 1.0
+
+
+def test_a_flight_with_a_closed_hook_loses_no_energy_by_its_motion():
+    """The joints take what their dampers take; a body that flies has none."""
+    with flight(seconds=0.4) as session:
+        plant = session.plant
+        plant.apply(ReleaseHook(1, "load"))
+        session.advance(10)
+        plant.apply(AttachHook(1))
+        firsts, parents = plant.tables.first.tolist(), plant.tables.parents.tolist()
+        free = [first for first, parent in zip(firsts[:-1], parents, strict=True) if parent < 0]
+        for first in free:
+            assert not plant.tables.damping[first : first + 6].any()
+            assert not plant.tables.stiffness[first : first + 6].any()
+        session.inputs.wrench_enu[0, 3] = 4.0
+        session.advance(250)  # some 0.6 m/s
+        assert np.linalg.norm(session.state.velocity_enu_m_s[0]) > 0.3
+        assert abs(plant.tables.ledger[BALANCE]) < 0.05
 
 
 def test_an_elastic_hook_closes_while_slack_and_changes_nothing():

@@ -265,7 +265,11 @@ class Tables:
         views.joints[:] = joint_table(tree)
         views.parents[:] = [body.parent for body in tree.bodies]
         views.first[:-1], views.first[-1] = tree.first_coordinate, tree.n_coordinates
-        for column in (views.friction, views.extra_damping, views.rest, views.tau):
+        # What follows in memory has moved: other numbers stand where free bodies have zeros.
+        for column in (
+            views.friction, views.own_damping, views.extra_damping, views.own_stiffness,
+            views.rest, views.tau,
+        ):  # fmt: skip
             column[:] = 0.0
         views.side[:] = 0  # stops are found anew
         axes = [
