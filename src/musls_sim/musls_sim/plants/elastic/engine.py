@@ -32,11 +32,6 @@ Path = Callable[[float, float], Array]
 """Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""
 
 
-def _stands(begin_s: float, end_s: float) -> Array:
-    """Stands for the path of a body without one; it is never asked."""
-    raise NotImplementedError
-
-
 class Engine:
     """State and step of a rig.
 
@@ -128,11 +123,10 @@ class Engine:
     def _set_paths(self, begin_s: float) -> None:
         for b, row, position, reference, rotation in self._places:
             reference[:] = rotation
-            path = self.paths.get(b, _stands)
-            if path is _stands:
+            if b not in self.paths:  # stands still
                 row[:] = 0.0
                 row[:, :3] = position
-            elif path is not None:
+            elif (path := self.paths[b]) is not None:
                 row[:] = path(begin_s, begin_s + self.period_s)
 
     def _set_drives(self) -> None:
