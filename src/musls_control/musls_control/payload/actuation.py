@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from musls_control.payload.kernel import ALONG, FORCE, LEAN, payload_forces
-from musls_control.payload.packed import block, line, table
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2
 from musls_control.vectors import cross
 from musls_description.compiled import compiled
+from musls_description.compiled_memory import block_of, row_of, table_of
 from musls_description.compiled_rotations import rotate_back
 
 LEAST_UPWARDS = 0.3
@@ -58,9 +58,10 @@ def payload_step(estimate, reference, x, p):
         p: Its layout, rows in the order of `PACKED`.
     """
     return payload_commands(
-        estimate, reference, line(x, p[0]), block(x, p[1]), table(x, p[2]), table(x, p[3]),
-        table(x, p[4]), table(x, p[5]), table(x, p[6]), table(x, p[7]), line(x, p[8]),
-        line(x, p[9]), block(x, p[10]), line(x, p[11]), table(x, p[12]),
+        estimate, reference,
+        row_of(x, p[0]), block_of(x, p[1]), table_of(x, p[2]), table_of(x, p[3]),
+        table_of(x, p[4]), table_of(x, p[5]), table_of(x, p[6]), table_of(x, p[7]), row_of(x, p[8]),
+        row_of(x, p[9]), block_of(x, p[10]), row_of(x, p[11]), table_of(x, p[12]),
     )  # fmt: skip
 
 

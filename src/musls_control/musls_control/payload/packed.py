@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.compiled import compiled
+from musls_description.compiled_memory import layout_row
 
 Array = NDArray[np.float64]
 Layout = NDArray[np.int64]
@@ -26,25 +26,7 @@ def pack(arrays: Mapping[str, Array]) -> tuple[Array, Layout, dict[str, Array]]:
     memory = np.concatenate([np.ravel(array) for array in arrays.values()]).astype(np.float64)
     rows, views, at = [], {}, 0
     for name, array in arrays.items():
-        rows.append([at, *array.shape, *[1] * (3 - array.ndim)])
+        rows.append(layout_row(at, array))
         views[name] = memory[at : at + array.size].reshape(array.shape)
         at += array.size
     return memory, np.array(rows, np.int64), views
-
-
-@compiled()
-def line(x, row):
-    """View of an array of one dimension."""
-    return x[row[0] : row[0] + row[1]]
-
-
-@compiled()
-def table(x, row):
-    """View of an array of two dimensions."""
-    return x[row[0] : row[0] + row[1] * row[2]].reshape((row[1], row[2]))
-
-
-@compiled()
-def block(x, row):
-    """View of an array of three dimensions."""
-    return x[row[0] : row[0] + row[1] * row[2] * row[3]].reshape((row[1], row[2], row[3]))

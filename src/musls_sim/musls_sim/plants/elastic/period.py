@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from musls_description.compiled import compiled
+from musls_description.compiled_memory import borrowed
 from musls_sim.plants.bodies import fastest_body
 from musls_sim.plants.elastic.breaks import (
     doom,
@@ -45,7 +46,6 @@ from musls_sim.plants.elastic.step import (
     stored_energy,
 )
 from musls_sim.plants.elastic.tables import Drive, unpack
-from musls_sim.plants.memory import borrowed
 
 _FIRST, _SECOND, _EULER, _START = 0, 1, 2, 3
 

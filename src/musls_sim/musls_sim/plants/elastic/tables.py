@@ -1,6 +1,6 @@
 """All arrays of one system in one piece of memory, as the compiled step takes them.
 
-All numbers lie in one array, all integers in another (see `plants.memory`), and the compiled code
+All numbers lie in one array, all integers in another (see `compiled_memory`), and compiled code
 makes the tables of them; Python has the same tables as views. What a step changes for good lies at
 the front, so that one copy keeps it.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
-from musls_sim.plants.memory import block_of, borrowed, layout_row, row_of, table_of
+from musls_description.compiled_memory import block_of, borrowed, layout_row, row_of, table_of
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

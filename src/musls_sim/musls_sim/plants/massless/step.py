@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_description.compiled_memory import borrowed
 from musls_sim.plants.bodies import collect_state, fastest_body
 from musls_sim.plants.massless.columns import (
     ABSOLUTE_WORK,
@@ -43,7 +44,6 @@ from musls_sim.plants.massless.contact import look_for_ground, settle_corners
 from musls_sim.plants.massless.modes import decide, project
 from musls_sim.plants.massless.tables import body_numbers, unpack
 from musls_sim.plants.massless.trial import keep_values, locate, overstepped, suspicion, trial
-from musls_sim.plants.memory import borrowed
 
 BEYOND_M = 1e-13
 """How far beyond its length a cable is when it has reached it."""

@@ -1,4 +1,4 @@
-"""All arrays of one system with massless cables in one piece of memory, see `plants.memory`."""
+"""All arrays of one system with massless cables in one piece of memory, see `compiled_memory`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
-from musls_sim.plants.memory import block_of, borrowed, layout_row, row_of, table_of
+from musls_description.compiled_memory import block_of, borrowed, layout_row, row_of, table_of
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

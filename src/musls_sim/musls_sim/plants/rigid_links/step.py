@@ -7,9 +7,9 @@ DART finds and solves contacts. Where there can be none, the same dynamics are c
 from __future__ import annotations
 
 from musls_description.compiled import compiled
+from musls_description.compiled_memory import borrowed
 from musls_sim.plants.aerodynamics import spin_rotors
 from musls_sim.plants.bodies import POSITION, collect_state, fastest_body
-from musls_sim.plants.memory import borrowed
 from musls_sim.plants.rigid_links.dynamics import dynamics_step
 from musls_sim.plants.rigid_links.forces import generalised_forces
 from musls_sim.plants.rigid_links.joint_forces import joint_changes

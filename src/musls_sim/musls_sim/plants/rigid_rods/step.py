@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_description.compiled_memory import borrowed
 from musls_sim.plants.aerodynamics import add_body_drag, add_inputs, add_rotors
 from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY, collect_state, fastest_body
 from musls_sim.plants.massless.bodies import accelerate, place, power_of
@@ -32,7 +33,6 @@ from musls_sim.plants.massless.contact import add_corners, look_for_ground, sett
 from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, TURN
 from musls_sim.plants.massless.tables import body_numbers, unpack
 from musls_sim.plants.massless.trial import spin_to
-from musls_sim.plants.memory import borrowed
 
 
 @compiled()

@@ -1,6 +1,6 @@
-"""Tables of a plant in one piece of memory, as its compiled step takes them.
+"""Tables of a plant or controller in one piece of memory, as its compiled step takes them.
 
-A call into compiled code costs 0.2 us per array, so a plant keeps all its numbers in one array, and
+A call into compiled code costs 0.2 us per array, so they keep all their numbers in one array, and
 the compiled code makes the tables of it. A layout row says where a table lies and its shape, filled
 up with ones: place, rows, columns, depth.
 """
