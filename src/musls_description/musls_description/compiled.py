@@ -9,6 +9,7 @@ modules of its own package and of this distribution that the module imports, dir
 from __future__ import annotations
 
 import functools
+import pickle
 import re
 import sys
 from collections.abc import Callable
@@ -41,6 +42,7 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
         cache_file = getattr(dispatcher._cache, "_cache_file", None)
         if cache_file is not None:
             cache_file._source_stamp = source_stamp(function.__module__)
+            cache_file._load_index = functools.partial(_index_or_none, cache_file._load_index)
         for signature in signatures:
             dispatcher.compile(signature)
         if signatures:
@@ -48,6 +50,19 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
         return cast(Function, dispatcher)  # is called as the function itself
 
     return decorate
+
+
+def _index_or_none(load_index: Callable[[], dict[Any, str]]) -> dict[Any, str]:
+    """The index of compiled versions of a function, empty where it cannot be read.
+
+    Another version of this program may have left an index that names types which this version does
+    not have, and a process that was killed may have left half of one: the function is then
+    compiled again and the index written anew.
+    """
+    try:
+        return load_index()
+    except (ImportError, AttributeError, EOFError, TypeError, ValueError, pickle.UnpicklingError):
+        return {}
 
 
 def source_stamp(name: str) -> tuple[tuple[str, int, int], ...]:

@@ -1,10 +1,12 @@
 """Compiled functions follow every file they are made of: an edit of a helper is never ignored."""
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
 
+import numba
 import pytest
 
 CALLER = """\
@@ -122,3 +124,22 @@ def test_an_edit_of_a_helpers_helper_is_seen_too(package):
     assert made.run() == {"one": (20.0, 0, 1)}
     made.write("constant.py", "FACTOR = 5.0\n")
     assert made.run() == {"one": (50.0, 0, 1)}
+
+
+UNREADABLE = {
+    "of_another_version": b"cmusls_of_tests.gone\nType\n.",  # a pickle of a type that is no more
+    "empty": b"",
+    "no_pickle": b"\x80\x05half a file",
+}
+
+
+@pytest.mark.parametrize("rest", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_index_that_cannot_be_read_is_written_anew(package, tmp_path, rest):
+    made = package()
+    made.write("caller_one.py", CALLER.format(imports="", expression="x"))
+    assert made.run() == {"one": (10.0, 0, 1)}
+    (index,) = (tmp_path / "cache").rglob("*.nbi")
+    head = pickle.dumps(numba.__version__) if rest.startswith(b"c") else b""
+    index.write_bytes(head + rest)
+    assert made.run() == {"one": (10.0, 0, 1)}
+    assert made.run() == {"one": (10.0, 1, 0)}
