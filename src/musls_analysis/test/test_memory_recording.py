@@ -46,6 +46,10 @@ def fly(recorder):
             goal[1] = 1.0
             level = np.tile([1.0, 0.0, 0.0, 0.0], (1 + N, 1))
             recorder.record_setpoint(time_s, goal[0], level[0], goal[1:], level[1:])
+            if 40 <= k < 100:  # nothing is asked of drone 1, and of drone 2 not always
+                asked = rng.normal(size=(N, 3))
+                asked[0], asked[1, 2] = np.nan, np.nan if k % 3 else 1.0
+                recorder.record_acceleration(time_s, asked)
             if k in (30, 31, 90):
                 recorder.record_event(time_s, "motor_failed", f"drone_1: rotor {k}")
             recorder.record(time_s, plant)
@@ -93,6 +97,16 @@ def test_a_bag_recorder_hands_over_what_its_bag_holds(flown):
     recorder, _ = flown
     assert recorder.whole
     assert_same(recording_from(recorder), read_bag(recorder.folder))
+
+
+def test_accelerations_are_recorded_of_those_who_are_asked_for_them(flown):
+    recorder, _ = flown
+    recording = read_bag(recorder.folder)
+    assert recording.setpoint_acceleration(2).time_s == pytest.approx(np.arange(42, 100, 3) * 0.02)
+    assert recording.setpoint_acceleration(2).acceleration_enu_m_s2[:, 2] == pytest.approx(1.0)
+    assert recording.setpoint_acceleration(3).time_s == pytest.approx(np.arange(40, 100) * 0.02)
+    with pytest.raises(ConfigError, match=r"no acceleration set-points of drone_1 .*has drone_2"):
+        recording.setpoint_acceleration(1)
 
 
 def test_a_recorder_without_a_bag_gives_the_same(flown):

@@ -87,6 +87,14 @@ def test_the_controller_of_the_load_flies_through_the_graph(tmp_path):
         flown = fly_through_graph(scenario, tmp_path / "ros", FlyOptions(report=False))
     assert flown["landed"] and flown["lost_answers"] == [0, 0, 0]
     assert flown["errors"]["load"]["circle"]["translational_error_m"] < 0.08
+    recording = read_recording(tmp_path / "ros")
+    (circle,) = [stage for stage in recording.stages if stage.name == "circle"]
+    for number in (1, 2, 3):  # what the autopilots are asked for is in the bag, at every step
+        asked = recording.setpoint_acceleration(number)
+        inside = recording.stage_mask(circle, asked.time_s)
+        assert np.diff(asked.time_s[inside]) == pytest.approx(0.02)
+        assert inside.sum() == pytest.approx(circle.duration_s / 0.02, abs=3)
+        assert np.isfinite(asked.acceleration_enu_m_s2).all()
 
 
 @pytest.mark.slow

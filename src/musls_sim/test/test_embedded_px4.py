@@ -70,6 +70,17 @@ def test_setpoints_come_out_in_enu():
     assert np.isnan(row[3:9]).all()
 
 
+def test_accelerations_reach_the_autopilot_in_enu():
+    """As the offboard node sends a controller's: no place, no velocity."""
+    commander = offboard_commander()
+    pushed = np.array([1.0, 2.0, -3.0])
+    commander.trajectory(TrajectoryInput(NOT_GIVEN, NOT_GIVEN, pushed, 0.5, 0.0))
+    commander.heartbeat(0.1)
+    row = step(commander, 0.1)
+    assert row[6:9].tolist() == [2.0, 1.0, 3.0]
+    assert np.isnan(row[0:6]).all()
+
+
 def test_a_lost_stream_holds_the_place_and_a_new_one_goes_on():
     commander = offboard_commander()
     step(commander, 0.9)

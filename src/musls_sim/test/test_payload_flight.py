@@ -6,8 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from musls_control.controllers.interface import Controller, ControlLevel
 from musls_description.errors import ConfigError
+from musls_sim.recording import MemoryRecorder
 from musls_sim.scenario import load_scenario
+from musls_sim.session.observer import RecorderObserver
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
@@ -191,6 +194,29 @@ def test_what_rods_do_not_have_is_refused(keys, told):
     )
     with pytest.raises(ConfigError, match=told):
         Session(chosen)
+
+
+class GivenForces(Controller):
+    """Asks an autopilot for forces that are known."""
+
+    level = ControlLevel.AUTOPILOT_FORCES
+
+    def step(self, time_s, reference, estimate):
+        return np.array([[0.5, 1.0, 30.0], [0.0, 0.0, 30.0], [-1.0, 2.0 + time_s, 30.0]])
+
+
+def test_accelerations_that_an_autopilot_is_asked_for_are_recorded():
+    """PX4 points the thrust along (a_x, a_y, g), so that a_x = g F_x / F_z; 50 Hz."""
+    chosen = scenario("hold")
+    recorder = MemoryRecorder(chosen.system, step_period_s=0.004)
+    with Session(chosen, controller=GivenForces, observers=[RecorderObserver(recorder)]) as session:
+        session.advance(50)
+    stamps, (asked,) = recorder.acceleration.stamps_ns(), recorder.acceleration.columns().values()
+    assert stamps.tolist() == [20_000_000 * k for k in range(10)]
+    g = 9.80665
+    assert asked[:, 0, :2] == pytest.approx(np.tile([g * 0.5 / 30, g / 30], (10, 1)))
+    assert asked[:, 1, :2] == pytest.approx(0.0)
+    assert asked[:, 2, 1] == pytest.approx(g * (2.0 + 0.02 * np.arange(10)) / 30)
 
 
 def test_wrong_keys_are_named():

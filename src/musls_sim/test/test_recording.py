@@ -63,6 +63,11 @@ def end_links(plant):
     ]
 
 
+def pushes(step, n_drones):
+    """Acceleration set-points of a step."""
+    return np.outer(np.arange(1, n_drones + 1), [0.5, -1.0, 0.1 * step])
+
+
 def fly(name, folder, compress):
     """Fly with gusts and record; also keep what the plant's state was, by time."""
     plant, speed = build_plant(name)
@@ -90,6 +95,7 @@ def fly(name, folder, compress):
             recorder.record_setpoint(time, load[:3], load[3:], drones[:, :3], drones[:, 3:])
             setpoints.append((k * 4_000_000, np.vstack([load, drones])))
             if recorder.due(k):
+                recorder.record_acceleration(time, pushes(k, n))
                 recorder.record(time, plant)
                 truth[k * 4_000_000] = copy.deepcopy(plant.state)
                 nodes[k * 4_000_000] = [plant.cable_nodes_enu_m(i) for i in range(n)]
@@ -169,6 +175,7 @@ def test_topics_and_types(flight, content):
         expected[f"/{body}/setpoint"] = "geometry_msgs/msg/PoseStamped"
         expected[f"/{body}/twist"] = "geometry_msgs/msg/TwistStamped"
     for i in range(1, n + 1):
+        expected[f"/drone_{i}/setpoint_accel"] = "geometry_msgs/msg/AccelStamped"
         expected[f"/drone_{i}/rotors"] = "sensor_msgs/msg/JointState"
         expected[f"/cable_{i}/tension"] = "geometry_msgs/msg/WrenchStamped"
         expected[f"/cable_{i}/shape"] = "visualization_msgs/msg/Marker"
@@ -286,6 +293,16 @@ def test_setpoints_and_stages_at_their_changes(flight, content):
         ]
         assert received == expected
         assert len(expected) == {0: 3, 1: 7}.get(k, 1)
+
+
+def test_acceleration_setpoints_come_back(flight, content):
+    _, bag = content
+    for i in range(flight.system.n_drones):
+        for time, m in bag[f"/drone_{i + 1}/setpoint_accel"]:
+            asked = pushes(time // 4_000_000, flight.system.n_drones)[i]
+            assert m.header.frame_id == "world"
+            assert xyz(m.accel.linear) == asked.tolist()
+            assert xyz(m.accel.angular) == [0.0, 0.0, 0.0]
 
 
 def test_events_come_back(content):

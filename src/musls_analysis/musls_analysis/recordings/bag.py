@@ -18,6 +18,7 @@ from musls_analysis.recordings.raw_bag import Log, RawBag, read_messages
 from musls_analysis.recordings.recording import (
     ANCHOR,
     LOAD,
+    AccelerationTrack,
     BatteryTrack,
     CableTrack,
     Event,
@@ -43,6 +44,7 @@ _EVENTS = ("events", "events")
 _TYPES = {
     "pose": "geometry_msgs/msg/PoseStamped",
     "setpoint": "geometry_msgs/msg/PoseStamped",
+    "setpoint_accel": "geometry_msgs/msg/AccelStamped",
     "tension": "geometry_msgs/msg/WrenchStamped",
     "shape": "visualization_msgs/msg/Marker",
     "rotors": "sensor_msgs/msg/JointState",
@@ -107,9 +109,15 @@ def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
     wrenches = {
         n: _decoded(path, n, "wrench", logs, _wrenches) for n in anchors if (n, "wrench") in logs
     }
+    accelerations = {
+        n: _decoded(path, n, "setpoint_accel", logs, _accelerations)
+        for n in drones
+        if (n, "setpoint_accel") in logs
+    }
     return Recording(
         poses, setpoints, cables, rotors, _stages(path, logs, poses), str(path), bag.warnings,
         twists, _events(path, logs, poses), batteries, wrenches,
+        setpoint_accelerations=accelerations,
     )  # fmt: skip
 
 
@@ -216,6 +224,11 @@ def _wrenches(messages: list[bytes]) -> WrenchTrack:
 
     time_s, wrench = decode_columns(messages, walk)
     return WrenchTrack(time_s, wrench[:, :3], wrench[:, 3:])
+
+
+def _accelerations(messages: list[bytes]) -> AccelerationTrack:
+    enu = _twists_enu(messages)  # the same layout
+    return AccelerationTrack(enu.time_s, enu.linear_m_s)
 
 
 def _numbers(messages: list[bytes]) -> np.ndarray:

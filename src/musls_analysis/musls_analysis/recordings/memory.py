@@ -6,6 +6,7 @@ import numpy as np
 
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import (
+    AccelerationTrack,
     BatteryTrack,
     CableTrack,
     Event,
@@ -81,7 +82,7 @@ def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
     return Recording(
         poses, _setpoints(recorder), cables, rotors,
         stages_from_changes(stages_s, names, start_s, end_s), source or "memory", (), twists,
-        events, _batteries(recorder), wrenches,
+        events, _batteries(recorder), wrenches, setpoint_accelerations=_accelerations(recorder),
     )  # fmt: skip
 
 
@@ -93,6 +94,17 @@ def _batteries(recorder: MemoryRecorder) -> dict[str, BatteryTrack]:
         f"drone_{i + 1}": BatteryTrack(time_s, of[:, 0], -of[:, 1], of[:, 3])
         for i, of in zip(battery_rows(recorder.system), np.moveaxis(values, 1, 0), strict=True)
         if len(time_s)
+    }
+
+
+def _accelerations(recorder: MemoryRecorder) -> dict[str, AccelerationTrack]:
+    """Of each drone those that were asked of it."""
+    (asked,) = recorder.acceleration.columns().values()
+    time_s, given = _seconds(recorder.acceleration.stamps_ns()), np.isfinite(asked).all(axis=2)
+    return {
+        f"drone_{i + 1}": AccelerationTrack(time_s[given[:, i]], asked[given[:, i], i].copy())
+        for i in range(recorder.system.n_drones)
+        if given[:, i].any()
     }
 
 

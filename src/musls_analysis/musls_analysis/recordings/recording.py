@@ -17,6 +17,7 @@ import numpy as np
 
 from musls_analysis.recordings.stages import main_stages, stages_from_changes
 from musls_analysis.recordings.tracks import (
+    AccelerationTrack,
     Array,
     BatteryTrack,
     Body,
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
     from musls_analysis.comparison.error_table import ErrorTable
 
 __all__ = [
-    "LOAD", "BatteryTrack", "Body", "CableTrack", "Event", "PoseTrack", "Recording", "RotorTrack",
-    "Stage", "TwistTrack", "WrenchTrack", "main_stages", "stages_from_changes",
+    "LOAD", "AccelerationTrack", "BatteryTrack", "Body", "CableTrack", "Event", "PoseTrack",
+    "Recording", "RotorTrack", "Stage", "TwistTrack", "WrenchTrack", "main_stages",
+    "stages_from_changes",
 ]  # fmt: skip
 
 _Part = TypeVar("_Part")
@@ -68,6 +70,8 @@ class Recording:
         wrenches: What holds, moves or pushes each anchor, by anchor.
         sampled_setpoints: Whether set-points were logged with the poses, row by row, so that a
             change is seen up to one row late; else they carry the time of the change.
+        setpoint_accelerations: What a controller asks of the autopilots, by drone; only of those
+            that are flown so.
     """
 
     bodies: Mapping[str, PoseTrack]
@@ -82,6 +86,7 @@ class Recording:
     batteries: Mapping[str, BatteryTrack] = field(default_factory=dict)
     wrenches: Mapping[str, WrenchTrack] = field(default_factory=dict)
     sampled_setpoints: bool = False
+    setpoint_accelerations: Mapping[str, AccelerationTrack] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that there is something to look at."""
@@ -164,6 +169,17 @@ class Recording:
             ConfigError: There is no such cable, or nothing was recorded of it.
         """
         return _entry(self.cables, f"cable_{number}", "cable")
+
+    def setpoint_acceleration(self, number: int) -> AccelerationTrack:
+        """Accelerations that a controller asked of a drone's autopilot.
+
+        Args:
+            number: Of the drone, from 1.
+
+        Raises:
+            ConfigError: There is no such drone, or nobody asked it for accelerations.
+        """
+        return _entry(self.setpoint_accelerations, f"drone_{number}", "acceleration set-points of")
 
     def battery(self, number: int) -> BatteryTrack:
         """What was recorded of a drone's battery.

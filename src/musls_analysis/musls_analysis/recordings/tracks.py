@@ -103,6 +103,19 @@ class TwistTrack:
 
 
 @dataclass(frozen=True, eq=False)
+class AccelerationTrack:
+    """Accelerations that a controller asks of a drone's autopilot, while it does.
+
+    Attributes:
+        time_s: When each was asked for (T,).
+        acceleration_enu_m_s2: World, gravity not in it: at rest it is zero (T, 3).
+    """
+
+    time_s: Array
+    acceleration_enu_m_s2: Array
+
+
+@dataclass(frozen=True, eq=False)
 class WrenchTrack:
     """Force and moment over time, world frame.
 

@@ -14,7 +14,6 @@ from geometry_msgs.msg import PoseStamped
 from rcl_interfaces.msg import SetParametersResult
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
-from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from musls_control.graph_control import STEP_S, GraphControl, takes_part
 from musls_control.graph_delivery import GraphDelivery
@@ -24,7 +23,7 @@ from musls_control.mission_file import MissionFile, read_mission_file
 from musls_control.nodes.delivery_topics import DeliveryTopics
 from musls_control.nodes.motion_inputs import MotionInputs
 from musls_control.nodes.poses import NEWEST, place_and_yaw, turn_to
-from musls_control.nodes.setpoint_stream import stream_of
+from musls_control.nodes.setpoint_stream import SetpointStream
 from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp, steady_clock
 from musls_control.plan_player import (
     FormationSetpoint,
@@ -107,7 +106,7 @@ class FormationNode(SteppedNode):
                 LATCHED,
             )
         self.create_subscription(PoseStamped, "/load/goal", self._on_goal, 10)
-        self._stream = self.create_publisher(MultiDOFJointTrajectory, "/formation/setpoints", 10)
+        self._stream = SetpointStream(self, self._bodies[1:])
         self.publish_alone("/formation/setpoints")
         self._setpoints = {
             body: self.create_publisher(PoseStamped, f"/{body}/setpoint", LATCHED)
@@ -282,9 +281,7 @@ class FormationNode(SteppedNode):
         return acceleration.tolist(), yaw.tolist()
 
     def _send_stream(self, wanted: FormationSetpoint, time_s: float) -> None:
-        message = stream_of(self._bodies[1:], wanted, self._asked(wanted, time_s))
-        stamp(message.header.stamp, time_s)
-        self._stream.publish(message)
+        self._stream.send(wanted, self._asked(wanted, time_s), time_s)
 
     def _show_setpoint(self, now: FormationSetpoint, plan: FlightPlan, time_s: float) -> None:
         """Publish what has changed."""

@@ -1,12 +1,56 @@
-"""The message that streams set-points from `formation` to `offboard`."""
+"""The messages that stream set-points from `formation` to `offboard`, and to whoever looks on."""
 
 from __future__ import annotations
 
-from geometry_msgs.msg import Transform, Twist
+from geometry_msgs.msg import AccelStamped, Transform, Twist
+from rclpy.node import Node
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from musls_control.nodes.poses import turn_to
+from musls_control.nodes.stepped_node import stamp
 from musls_control.plan_player import FormationSetpoint
+
+
+class SetpointStream:
+    """Publishes what all drones are to do now.
+
+    `/formation/setpoints` is for `offboard`; `/drone_i/setpoint_accel` are the accelerations in it
+    that a controller asks for, for the recorder and for people.
+    """
+
+    def __init__(self, node: Node, drones: list[str]) -> None:
+        """Make the publishers.
+
+        Args:
+            node: Has them.
+            drones: Names.
+        """
+        self._drones = drones
+        self._all = node.create_publisher(MultiDOFJointTrajectory, "/formation/setpoints", 10)
+        self._accelerations = [
+            node.create_publisher(AccelStamped, f"/{drone}/setpoint_accel", 10) for drone in drones
+        ]
+
+    def send(
+        self, wanted: FormationSetpoint, asked: tuple[list, list] | None, time_s: float
+    ) -> None:
+        """Publish; last what simulated time waits for.
+
+        Args:
+            wanted: See `stream_of`.
+            asked: See `stream_of`.
+            time_s: Now.
+        """
+        pushes = asked[0] if asked is not None else []
+        for publisher, push in zip(self._accelerations, pushes, strict=False):
+            told = AccelStamped()
+            told.header.frame_id = "world"
+            stamp(told.header.stamp, time_s)
+            told.accel.linear = _push(push).linear
+            publisher.publish(told)
+        message = stream_of(self._drones, wanted, asked)
+        stamp(message.header.stamp, time_s)
+        self._all.publish(message)
 
 
 def stream_of(

@@ -62,6 +62,9 @@ class CommandedGuidance:
     def controller_asks(self, tick: int) -> None:
         """Do nothing: the graph's nodes tell the set-points."""
 
+    def controller_pushes(self, tick: int) -> None:
+        """Do nothing, too."""
+
     def controller_ends(self, tick: int) -> None:
         """Do nothing."""
 

@@ -96,6 +96,10 @@ class BagRecorder(MemoryRecorder):
         self._battery_rows = batteries and _Unwritten(
             self.battery, row_template(*batteries, channel_of)
         )
+        accelerations = topics.acceleration_kind(system)
+        self._acceleration_rows = accelerations and _Unwritten(
+            self.acceleration, row_template(*accelerations, channel_of)
+        )
         self._stage_channel = channel_of[topics.STAGE]
         self._event_channel = channel_of[topics.EVENTS]
         self._stages_written = self._events_written = 0
@@ -147,6 +151,19 @@ class BagRecorder(MemoryRecorder):
         super().record_setpoint(
             time_s, load_position, load_quaternion, drone_positions, drone_quaternions
         )
+
+    def record_acceleration(self, time_s: float, acceleration_enu_m_s2: Array) -> None:
+        """Record accelerations that a controller asks of the drones.
+
+        Args:
+            time_s: Simulated time from which they hold.
+            acceleration_enu_m_s2: (n, 3); of a drone with NaN nothing is written.
+
+        Raises:
+            RecordingError: The disk does not take the data, or the recorder is closed.
+        """
+        self._write_if_due(time_s)
+        super().record_acceleration(time_s, acceleration_enu_m_s2)
 
     def record_stage(self, time_s: float, name: str) -> None:
         """Record the mission's stage; nothing is written if it is the same as before.
@@ -255,12 +272,19 @@ class BagRecorder(MemoryRecorder):
             self._state_rows.render(topics.published),
             self._shape_rows.render(),
             *([self._battery_rows.render()] if self._battery_rows else []),
+            *([self._render_accelerations()] if self._acceleration_rows else []),
         ])  # fmt: skip
 
     def _render_setpoints(self) -> Rendered:
         """Of each body the set-points that differ from the one before."""
         history = np.concatenate([self._last_setpoint, self._unwritten_setpoints()])
         return self._setpoint_rows.render(wanted=(history[1:] != history[:-1]).any(axis=2))
+
+    def _render_accelerations(self) -> Rendered:
+        """Of each drone those that are asked of it."""
+        assert self._acceleration_rows is not None  # whoever calls has looked
+        (asked,) = self._acceleration_rows.columns().values()
+        return self._acceleration_rows.render(wanted=np.isfinite(asked).all(axis=2))
 
     def _unwritten_setpoints(self) -> Array:
         """Positions and quaternions, (rows, 1 + n, 7)."""
@@ -271,7 +295,8 @@ class BagRecorder(MemoryRecorder):
         if len(setpoints := self._unwritten_setpoints()):
             self._last_setpoint = setpoints[-1:].copy()
         parts = [self._state_rows, self._shape_rows, self._setpoint_rows]
-        for part in parts + ([self._battery_rows] if self._battery_rows else []):
+        parts += [rows for rows in (self._battery_rows, self._acceleration_rows) if rows]
+        for part in parts:
             part.first = part.store.rows
         self._stages_written, self._events_written = len(self.stages), len(self.events)
 

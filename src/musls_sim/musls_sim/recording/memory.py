@@ -54,6 +54,7 @@ class MemoryRecorder:
         state: Rows with the columns `topics.state_columns`.
         shape: Rows with the columns `topics.shape_columns`.
         setpoint: Rows with the columns `topics.setpoint_columns`, as handed in.
+        acceleration: Rows with the columns `topics.acceleration_columns`.
         battery: Rows with the columns `topics.battery_columns`.
         stages: Beginnings of stages.
         events: What happened.
@@ -88,6 +89,7 @@ class MemoryRecorder:
         self.state = RowStore(topics.state_columns(system))
         self.shape = RowStore(topics.shape_columns(system))
         self.setpoint = RowStore(topics.setpoint_columns(system))
+        self.acceleration = RowStore(topics.acceleration_columns(system))
         self.battery = RowStore(topics.battery_columns(system))
         self._batteries = topics.battery_rows(system)
         self._capacity_ah = np.array([_capacity_ah(system, i) for i in self._batteries])
@@ -150,6 +152,15 @@ class MemoryRecorder:
         self._orientation[0], self._orientation[1:] = load_quaternion, drone_quaternions
         self.setpoint.append(round(time_s * 1e9), self._position, self._orientation)
 
+    def record_acceleration(self, time_s: float, acceleration_enu_m_s2: Array) -> None:
+        """Record accelerations that a controller asks of the drones.
+
+        Args:
+            time_s: Simulated time from which they hold.
+            acceleration_enu_m_s2: (n, 3); NaN where nothing is asked of a drone.
+        """
+        self.acceleration.append(round(time_s * 1e9), acceleration_enu_m_s2)
+
     def record_stage(self, time_s: float, name: str) -> None:
         """Record the mission's stage; nothing happens if it is the same as before.
 
@@ -177,14 +188,17 @@ class MemoryRecorder:
         self.events.append(RecordedEvent(round(time_s * 1e9), kind, what))
 
     @property
+    def _stores(self) -> tuple[RowStore, ...]:
+        return self.state, self.shape, self.setpoint, self.acceleration, self.battery
+
+    @property
     def nbytes(self) -> int:
         """Memory that the rows take."""
-        stores = (self.state, self.shape, self.setpoint, self.battery)
-        return sum(store.nbytes for store in stores)
+        return sum(store.nbytes for store in self._stores)
 
     def forget(self) -> None:
         """Drop everything recorded so far, not the rhythm of recording."""
-        for store in (self.state, self.shape, self.setpoint, self.battery):
+        for store in self._stores:
             store.forget()
         self.stages.clear()
         self.events.clear()

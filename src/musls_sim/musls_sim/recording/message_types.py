@@ -26,6 +26,8 @@ geometry_msgs/Pose: geometry_msgs/Point position, geometry_msgs/Quaternion orien
 geometry_msgs/PoseStamped: std_msgs/Header header, geometry_msgs/Pose pose
 geometry_msgs/Twist: geometry_msgs/Vector3 linear, geometry_msgs/Vector3 angular
 geometry_msgs/TwistStamped: std_msgs/Header header, geometry_msgs/Twist twist
+geometry_msgs/Accel: geometry_msgs/Vector3 linear, geometry_msgs/Vector3 angular
+geometry_msgs/AccelStamped: std_msgs/Header header, geometry_msgs/Accel accel
 geometry_msgs/Wrench: geometry_msgs/Vector3 force, geometry_msgs/Vector3 torque
 geometry_msgs/WrenchStamped: std_msgs/Header header, geometry_msgs/Wrench wrench
 geometry_msgs/Transform: geometry_msgs/Vector3 translation, geometry_msgs/Quaternion rotation

@@ -79,6 +79,12 @@ def twist_stamped(time: Any, velocity_enu_m_s: Array, omega_enu_rad_s: Array) ->
     return _make("geometry_msgs/TwistStamped", header(time, WORLD), twist)
 
 
+def accel_stamped(time: Any, acceleration_enu_m_s2: Array) -> Any:
+    """geometry_msgs/AccelStamped in the world frame, without angular part, from (3,)."""
+    accel = _make("geometry_msgs/Accel", vector(acceleration_enu_m_s2), vector(np.zeros(3)))
+    return _make("geometry_msgs/AccelStamped", header(time, WORLD), accel)
+
+
 def number(value: float) -> Any:
     """std_msgs/Float64."""
     return _make("std_msgs/Float64", float(value))

@@ -17,6 +17,9 @@ pull) and y, z act across. Both frames are in /tf, beside the shapes and as ofte
 `/drone_i/battery` says how the battery of a drone that has one (`propulsion.battery`) is: voltage,
 current (negative: it gives), charge [A h] and its share of the capacity.
 
+`/drone_i/setpoint_accel` is the acceleration that a controller asks of a drone's autopilot (PX4's
+acceleration set-point, gravity not in it), from when it asks on; it comes while one asks only.
+
 `/events` carries what happens suddenly, as text `kind: what`, e.g. `cable_broken: cable_2`.
 """
 
@@ -216,6 +219,23 @@ def setpoint_messages(system: RigSystem) -> RowMessages:
     return build
 
 
+def acceleration_columns(system: RigSystem) -> Columns:
+    """Arrays of a row of acceleration set-points."""
+    return {"acceleration_enu_m_s2": (system.n_drones, 3)}
+
+
+def acceleration_messages(system: RigSystem) -> RowMessages:
+    """The acceleration set-points of the drones."""
+
+    def build(time: Any, row: Row) -> Messages:
+        return [
+            (f"/drone_{i}/setpoint_accel", msg.accel_stamped(time, acceleration))
+            for i, acceleration in enumerate(row["acceleration_enu_m_s2"], start=1)
+        ]
+
+    return build
+
+
 class RowKind(NamedTuple):
     """Messages that are made of rows of one kind.
 
@@ -261,6 +281,13 @@ def battery_kind(system: RigSystem) -> RowKind | None:
     return RowKind(battery_messages(system), battery_columns(system))
 
 
+def acceleration_kind(system: RigSystem) -> RowKind | None:
+    """Acceleration set-points; None where there are no drones."""
+    if not system.n_drones:
+        return None
+    return RowKind(acceleration_messages(system), acceleration_columns(system))
+
+
 def row_kinds(system: RigSystem) -> tuple[RowKind, RowKind, RowKind]:
     """State, cable shapes and set-points."""
     return (
@@ -275,7 +302,7 @@ def recorded_topics(system: RigSystem) -> dict[str, str]:
     time = msg.stamp(0, 0)
     messages = [
         pair
-        for kind in (*row_kinds(system), battery_kind(system))
+        for kind in (*row_kinds(system), acceleration_kind(system), battery_kind(system))
         if kind is not None
         for pair in kind.build(time, {name: np.zeros(size) for name, size in kind.columns.items()})
     ]

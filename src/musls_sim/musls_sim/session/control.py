@@ -21,7 +21,7 @@ from musls_sim.scenario import Scenario
 from musls_sim.session.adapters import ForcesToRotors, ThrustMomentToRotors
 from musls_sim.session.compose import Parts
 from musls_sim.session.delays import SetpointLink
-from musls_sim.session.guidance import Guidance
+from musls_sim.session.guidance import ANNOUNCE_EVERY, Guidance
 
 Array = NDArray[np.float64]
 
@@ -184,6 +184,8 @@ class Control:
         self._put_out(commands)
         if self._level is ControlLevel.DRONE_SETPOINTS:
             self._guidance.controller_asks(tick)
+        elif self._ask is not None and tick % ANNOUNCE_EVERY == 0:
+            self._guidance.controller_pushes(tick)
         if self._by_autopilot:
             self._autopilot(tick)
 

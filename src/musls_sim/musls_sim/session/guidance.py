@@ -47,7 +47,10 @@ class Guidance(Protocol):
         """Update the set-points if it is time to."""
 
     def controller_asks(self, tick: int) -> None:
-        """A controller has written into `setpoint`."""
+        """A controller has written places into `setpoint`."""
+
+    def controller_pushes(self, tick: int) -> None:
+        """It has written accelerations; called at 50 Hz."""
 
     def controller_ends(self, tick: int) -> None:
         """It does so no more."""
@@ -73,6 +76,9 @@ class FreeGuidance:
 
     def controller_asks(self, tick: int) -> None:
         """Do nothing: nobody is told set-points."""
+
+    def controller_pushes(self, tick: int) -> None:
+        """Do nothing."""
 
     def controller_ends(self, tick: int) -> None:
         """Do nothing."""
@@ -184,6 +190,12 @@ class MissionGuidance:
         asked, planned = self.setpoint.data, self._rows[self._row]
         asked = np.where(np.isnan(asked), planned, asked)
         self._tell(tick * self._period_s, asked[:, 0:3], from_yaw(asked[:, 9]))
+        if tick % ANNOUNCE_EVERY == 0 and np.isfinite(asked[:, 6:9]).any():
+            self.controller_pushes(tick)
+
+    def controller_pushes(self, tick: int) -> None:
+        """Announce the accelerations that a controller asks of the autopilots."""
+        self._announce.acceleration(tick * self._period_s, self.setpoint.data[:, 6:9])
 
     def controller_ends(self, tick: int) -> None:
         """Announce the formation's poses again."""

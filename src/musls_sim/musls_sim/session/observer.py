@@ -42,6 +42,9 @@ class Recorder(Protocol):
     ) -> None:
         """Record new set-points."""
 
+    def record_acceleration(self, time_s: float, acceleration_enu_m_s2: Array) -> None:
+        """Record accelerations that a controller asks of the drones."""
+
     def record_stage(self, time_s: float, name: str) -> None:
         """Record the beginning of a stage."""
 
@@ -77,6 +80,9 @@ class Observer:
     ) -> None:
         """New set-points hold from now on, (3,), (4,), (n, 3), (n, 4)."""
 
+    def on_acceleration(self, time_s: float, acceleration_enu_m_s2: Array) -> None:
+        """A controller asks these accelerations of the autopilots, (n, 3), NaN for none; 50 Hz."""
+
     def on_stage(self, time_s: float, name: str) -> None:
         """A phase or stage of the mission begins."""
 
@@ -99,6 +105,11 @@ class Announcer:
         for observer in self._observers:
             observer.on_setpoint(time_s, *poses)
 
+    def acceleration(self, time_s: float, asked: Array) -> None:
+        """See `Observer.on_acceleration`."""
+        for observer in self._observers:
+            observer.on_acceleration(time_s, asked)
+
     def stage(self, time_s: float, name: str) -> None:
         """See `Observer.on_stage`."""
         for observer in self._observers:
@@ -118,6 +129,7 @@ class RecorderObserver(Observer):
         self.recorder, self.every = recorder, recorder.every
         # Straight to the recorder, without a call in between: what mypy would rather not see.
         self.on_setpoint = recorder.record_setpoint  # type: ignore[method-assign]
+        self.on_acceleration = recorder.record_acceleration  # type: ignore[method-assign]
         self.on_stage = recorder.record_stage  # type: ignore[method-assign]
         self.on_event = recorder.record_event  # type: ignore[method-assign]
 
