@@ -107,7 +107,7 @@ def test_full_disk_keeps_what_was_written_before(tmp_path):
     plant = standing_plant(SYSTEM)
     recorder = make(tmp_path / "bag", buffer_s=1.0)
     message = f"cannot write bag {tmp_path}/bag: File too large"
-    with file_limit(400_000), pytest.raises(RecordingError, match=message):
+    with file_limit(420_000), pytest.raises(RecordingError, match=message):
         for k in range(1000):
             recorder.record(k * 0.02, plant)
     with pytest.raises(RecordingError, match="is closed"):
