@@ -78,7 +78,7 @@ def write_png(
             f"{subjects[0].recording.source}: --png {time_s:g}: must be a time from "
             f"{window_s[0]:.2f} to {window_s[1]:.2f} s"
         )
-    picture = Picture(subjects, window_s, options, PNG_SCALE)
+    picture = Picture(subjects, window_s, options, PNG_SCALE, framed_s=(time_s, time_s))
     image = Image.fromarray(picture.draw(time_s))
     with whole_file(path) as work:
         image.save(work, "PNG", dpi=(200, 200))
