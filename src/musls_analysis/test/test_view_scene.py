@@ -12,7 +12,8 @@ from musls_analysis.view.bodies import world
 from musls_analysis.view.camera import camera_on
 from musls_analysis.view.framing import framed_points_enu_m
 from musls_analysis.view.labels import LabelPlacer, Rectangle
-from musls_analysis.view.picture import SCENE_PX, Picture
+from musls_analysis.view.layout import WIDE
+from musls_analysis.view.picture import Picture
 from musls_analysis.view.sampled import sample
 from musls_analysis.view.shapes import BOX_FACES, FACE_NORMALS, DroneShape, LoadShape
 from musls_analysis.view.subject import Subject, open_subject
@@ -268,6 +269,6 @@ def test_system_fills_the_picture_of_a_moment():
     shown = sample(its, np.array([17.3]))
     points = framed_points_enu_m(shown, its.boxes(), its.drone_shapes())
     at, _ = picture.camera.project(points)
-    left, top, right, bottom = SCENE_PX
+    left, top, right, bottom = WIDE.scene_px
     assert at[:, 1].min() == pytest.approx(top) and at[:, 1].max() == pytest.approx(bottom)
     assert left <= at[:, 0].min() and at[:, 0].max() <= right
