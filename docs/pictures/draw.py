@@ -52,7 +52,7 @@ PICTURES: dict[str, View | Figure] = {
     "controllers": View("circle_payload", 40.0, "circle", "circle"),
     "cable_models": View("engage", 20.5, "engage_massless", "engage"),
     "elastic": View("snap_and_break", 21.8),
-    "massless": Figure("rotortm_poke", "tensions"),
+    "massless": View("engage_massless", 21.0),
     "imperfections": View("circle", 40.0, "circle_late", "circle"),
     "results": View("flight_2136_engage.csv", 162.0, "engage", "engage"),
 }
