@@ -100,7 +100,7 @@ def _batteries(recorder: MemoryRecorder) -> dict[str, BatteryTrack]:
 def _accelerations(recorder: MemoryRecorder) -> dict[str, AccelerationTrack]:
     """Of each drone those that were asked of it."""
     (asked,) = recorder.acceleration.columns().values()
-    time_s, given = _seconds(recorder.acceleration.stamps_ns()), np.isfinite(asked).all(axis=2)
+    time_s, given = _seconds(recorder.acceleration.stamps_ns()), np.isfinite(asked.sum(axis=2))
     return {
         f"drone_{i + 1}": AccelerationTrack(time_s[given[:, i]], asked[given[:, i], i].copy())
         for i in range(recorder.system.n_drones)

@@ -284,7 +284,7 @@ class BagRecorder(MemoryRecorder):
         """Of each drone those that are asked of it."""
         assert self._acceleration_rows is not None  # whoever calls has looked
         (asked,) = self._acceleration_rows.columns().values()
-        return self._acceleration_rows.render(wanted=np.isfinite(asked).all(axis=2))
+        return self._acceleration_rows.render(wanted=np.isfinite(asked.sum(axis=2)))
 
     def _unwritten_setpoints(self) -> Array:
         """Positions and quaternions, (rows, 1 + n, 7)."""
