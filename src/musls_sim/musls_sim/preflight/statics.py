@@ -109,8 +109,9 @@ def forces_of(scenario: Scenario, motion: Motion) -> Forces:
 def _upright(direction: Array) -> Array:
     """Rotation by the least angle that turns a unit vector with z > 0 up, quaternion (4,)."""
     x, y, z = direction
-    turn = np.array([1.0 + z, y, -x, 0.0])
-    return turn / np.linalg.norm(turn)
+    turn: Array = np.array([1.0 + z, y, -x, 0.0])
+    turn /= np.linalg.norm(turn)
+    return turn
 
 
 def drag_n_s_m(drone: Drone, thrust_n: float) -> Array:
