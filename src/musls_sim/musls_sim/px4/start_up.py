@@ -38,7 +38,7 @@ class StartUp:
         period_s: float,
         *,
         realtime: bool = False,
-        boot_limit_s: float = BOOT_LIMIT_S,
+        boot_limit_s: float | None = None,
     ) -> None:
         """Prepare.
 
@@ -47,9 +47,9 @@ class StartUp:
             cycle: Sends one frame of sensors to all and takes their answers.
             period_s: Simulated time of a cycle.
             realtime: Go no faster than real time after booting either.
-            boot_limit_s: Wall-clock time for PX4's start-up scripts.
+            boot_limit_s: Wall-clock time for PX4's start-up scripts; default `BOOT_LIMIT_S`.
         """
-        self._boot_limit_s = boot_limit_s
+        self._boot_limit_s = BOOT_LIMIT_S if boot_limit_s is None else boot_limit_s
         self._vehicles, self._cycle, self._period_s = vehicles, cycle, period_s
         self._realtime = realtime
 
