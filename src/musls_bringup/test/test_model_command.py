@@ -122,3 +122,5 @@ def test_a_model_to_include_is_a_folder(tmp_path, capsys):
     capsys.readouterr()
     assert "--out FOLDER" in failed(capsys, "x500_solo", "--format", "model")
     assert "--lean has no meaning" in failed(capsys, "x500_solo", "--format", "sdf-1.9", "--lean")
+    assert "--pace has no meaning" in failed(capsys, "x500_solo", "--format", "sdf", "--pace", "1")
+    assert "--pace" in failed(capsys, "x500_solo", "--pace", "-1")

@@ -51,6 +51,8 @@ class PhysicsSpec:
     Attributes:
         engine: "embedded" steps in our own plant, "gazebo" on a Gazebo Harmonic server in this
             process, in lockstep, with rigid-link cables (needs Gazebo's Python bindings).
+            "gazebo_px4" is the generated world with Gazebo's own motors and sensors, flown by real
+            PX4s over PX4's Gazebo bridge.
         step_size_s: Time step that divides 4 ms, or "auto" for the largest stable one.
         gravity_m_s2: Gravity.
         exact_friction: Joint friction as exact constraints (slow) instead of regularised.
@@ -59,7 +61,7 @@ class PhysicsSpec:
             come back after a jerk; 0 for none.
     """
 
-    engine: Literal["embedded", "gazebo"] = "embedded"
+    engine: Literal["embedded", "gazebo", "gazebo_px4"] = "embedded"
     step_size_s: Step = "auto"
     gravity_m_s2: Gravity = STANDARD_GRAVITY_M_S2
     exact_friction: bool = False

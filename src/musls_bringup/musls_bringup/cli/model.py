@@ -43,6 +43,7 @@ AT_ZERO_ANGLES = ("xacro", "urdf")
 SPAWNS = ("ground", "hover")
 LOAD_HEIGHT_M = 1.0
 LARGEST_RADIUS_M = 1000.0
+LARGEST_PACE = 1000.0
 MIN_STEP_S, LARGEST_STEP_S = 1e-6, 0.1
 """Of a world's physics; Gazebo's own default is 0.001 s."""
 
@@ -84,6 +85,13 @@ def run(
     lean: Annotated[
         bool, typer.Option("--lean", help="Leave out of the world what only viewers need.")
     ] = False,
+    pace: Annotated[
+        float | None,
+        typer.Option(
+            help="Simulated over real time that Gazebo is not to exceed; 0: as fast as it can.",
+            show_default="1",
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace older files.")] = False,
 ) -> None:
     """Writes a system's models for Gazebo (SDF) and ROS (Xacro, URDF)."""
@@ -103,6 +111,10 @@ def run(
         within("--step", step, MIN_STEP_S, LARGEST_STEP_S, " s")
     if lean and format != "world":
         raise ConfigError(f"--lean has no meaning for --format {format}: only for a world")
+    if pace is not None:
+        if format != "world":
+            raise ConfigError(f"--pace has no meaning for --format {format}: only for a world")
+        within("--pace", pace, 0.0, LARGEST_PACE)
     chosen = slung_system(load_system(system), f"--format {format}")
     extended_load(chosen, f"--format {format}")
     folder = None if str(out) == "-" else out
@@ -113,6 +125,8 @@ def run(
     of_world: dict[str, Any] = {"name": world, "step_s": _step_s(chosen, step)}
     if lean:
         of_world["lean"] = True
+    if pace is not None:
+        of_world["pace"] = pace
     files = _texts(chosen, format, place | style, of_world)
     if folder is None:
         print(*files.values(), end="")

@@ -59,6 +59,7 @@ def world_sdf(
     gravity_m_s2: float = GRAVITY_M_S2,
     physics_only: bool = False,
     lean: bool = False,
+    pace: float = 1.0,
 ) -> str:
     """A world whose top-level models are joined by joints directly under it (SDF 1.10).
 
@@ -74,15 +75,18 @@ def world_sdf(
         physics_only: Without all of Gazebo's systems but the physics, and without pace.
         lean: Without systems that PX4 and the recordings do not need, without the cables' shapes,
             and with poses for viewers at 10 Hz.
+        pace: Simulated over real time that Gazebo is not to exceed; 0 for as fast as it can.
 
     Raises:
         ConfigError: Unknown `drones`, a name that SDF does not allow, a joint that it cannot say.
     """
+    if not 0.0 <= pace < float("inf"):
+        raise ConfigError(f"pace of the world = {pace:g}: must be 0 (as fast as it can) or more")
     writer = _Writer(system, spawn, drones)
     root = Element("sdf", version=WORLD_VERSION)
     world = _add_world(root, system, name, step_s, gravity_m_s2)
+    find(world, "physics/real_time_factor").text = number(0.0 if physics_only else pace)
     if physics_only:
-        find(world, "physics/real_time_factor").text = "0"
         for plugin in world.findall("plugin"):
             if plugin.get("filename") != PHYSICS_SYSTEM:
                 world.remove(plugin)

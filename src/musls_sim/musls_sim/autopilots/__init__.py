@@ -11,7 +11,7 @@ import numpy as np
 
 from musls_control.autopilot import Autopilot
 from musls_description.registry import Registry
-from musls_sim.plants.interface import PlantState
+from musls_sim.plants.interface import Plant, PlantState
 
 if TYPE_CHECKING:  # a scenario names an autopilot, so it imports this module
     from musls_sim.preflight.checks import Hover
@@ -28,6 +28,7 @@ class AutopilotSetup:
         state: The plant's state at time 0.
         logs: Folder for what real autopilots print.
         generator: Source of the noise of sensors of its own.
+        plant: The physics, for an autopilot that has a link of its own with it.
     """
 
     scenario: Scenario
@@ -35,6 +36,7 @@ class AutopilotSetup:
     state: PlantState
     logs: Path
     generator: np.random.Generator
+    plant: Plant | None = None
 
 
 AUTOPILOTS: Registry[Callable[[AutopilotSetup], Autopilot]] = Registry(

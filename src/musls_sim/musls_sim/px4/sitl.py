@@ -22,7 +22,7 @@ from musls_sim.px4.dds_link import DdsLink
 from musls_sim.px4.errors import Px4Error
 from musls_sim.px4.firmware import read_firmware
 from musls_sim.px4.install import Px4Install
-from musls_sim.px4.instances import claim_instances
+from musls_sim.px4.instances import Instance, claim_instances
 from musls_sim.px4.sensors import ORIGIN_ALTITUDE_M, Sensors, geodetic_deg
 from musls_sim.px4.start_up import StartUp
 from musls_sim.px4.vehicle import Vehicle
@@ -72,7 +72,7 @@ class Px4Sitl:
         install: Px4Install,
         layouts: Sequence[RotorLayout],
         airframes: Sequence[str],
-        sensors: Sensors,
+        sensors: Sensors | None,
         *,
         chosen: Mapping[str, float],
         hover_thrust: Sequence[float],
@@ -86,7 +86,7 @@ class Px4Sitl:
             install: Where PX4 is.
             layouts: Rotors as PX4 is to believe them to be, one per drone.
             airframes: Start-up script of each drone's airframe.
-            sensors: What PX4 measures.
+            sensors: What PX4 measures; None where another simulator tells it.
             chosen: PX4 parameters that the user set, for all drones.
             hover_thrust: MPC_THR_HOVER of each drone.
             log_folder: Where PX4's consoles are kept; made when needed.
@@ -294,13 +294,16 @@ class Px4Sitl:
             for i, instance in enumerate(claim_instances(len(self._layouts))):
                 root = self._folder / str(instance.number)
                 log = self._log_folder / f"drone_{i + 1}.log"
-                self._vehicles.append(Vehicle(i, instance, self._install, root, log, self._dds))
+                self._vehicles.append(self._vehicle(i, instance, root, log))
             for vehicle, airframe in zip(self._vehicles, self._airframes, strict=True):
                 vehicle.start(airframe)
         except OSError as error:
             raise Px4Error(f"PX4's working folder cannot be made: {error}") from error
         for vehicle in self._vehicles:
             vehicle.connect(CONNECT_LIMIT_S)
+
+    def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> Vehicle:
+        return Vehicle(index, instance, self._install, root, log, self._dds)
 
     def _check_parameters(self) -> None:
         """Refuse parameters that this PX4 does not know; without them it would fly on."""
@@ -319,6 +322,7 @@ class Px4Sitl:
         """One frame of sensors to all, then the answers of all."""
         self._time_us += PERIOD_US
         self._cycles += 1
+        assert self._sensors is not None
         sample = self._sensors.sample(estimate.drones)
         for vehicle in self._vehicles:
             vehicle.send(self._time_us, sample)

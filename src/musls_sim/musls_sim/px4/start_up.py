@@ -38,6 +38,7 @@ class StartUp:
         period_s: float,
         *,
         realtime: bool = False,
+        boot_limit_s: float | None = None,
     ) -> None:
         """Prepare.
 
@@ -46,7 +47,9 @@ class StartUp:
             cycle: Sends one frame of sensors to all and takes their answers.
             period_s: Simulated time of a cycle.
             realtime: Go no faster than real time after booting either.
+            boot_limit_s: Wall-clock time for PX4's start-up scripts; default `BOOT_LIMIT_S`.
         """
+        self._boot_limit_s = BOOT_LIMIT_S if boot_limit_s is None else boot_limit_s
         self._vehicles, self._cycle, self._period_s = vehicles, cycle, period_s
         self._realtime = realtime
 
@@ -58,14 +61,14 @@ class StartUp:
         Raises:
             Px4Error: One ended or did not get there.
         """
-        deadline = monotonic() + BOOT_LIMIT_S
+        deadline = monotonic() + self._boot_limit_s
         next_frame = monotonic()
         while not all(_up(vehicle) for vehicle in self._vehicles):
             self._cycle()
             for vehicle in self._vehicles:
                 vehicle.check_alive()
                 if monotonic() > deadline and not _up(vehicle):
-                    vehicle.fail(f"did not find its position within {BOOT_LIMIT_S:g} s")
+                    vehicle.fail(f"did not find its position within {self._boot_limit_s:g} s")
             next_frame += self._period_s
             sleep(max(next_frame - monotonic(), 0.0))
 

@@ -82,10 +82,13 @@ class Vehicle:
             Px4Error: It cannot be started.
         """
         make_root(self._root, self._install, airframe)
-        variables = self._dds.variables(self.index) if self._dds else {}
         self._started = Px4Process(
-            self._install, self._instance.number, self._root, self._log, variables
+            self._install, self._instance.number, self._root, self._log, self.variables()
         )
+
+    def variables(self) -> dict[str, str]:
+        """Environment of PX4's start-up script."""
+        return self._dds.variables(self.index) if self._dds else {}
 
     def connect(self, patience_s: float) -> None:
         """Wait until PX4 has connected to the simulator.

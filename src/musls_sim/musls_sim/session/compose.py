@@ -107,7 +107,7 @@ def compose(
     make = make_autopilot or AUTOPILOTS[scenario.autopilot.kind]
     autopilot: Autopilot = NoAutopilot()
     if scenario.system.drones:
-        autopilot = make(AutopilotSetup(scenario, hover, plant.state, logs, sensors))
+        autopilot = make(AutopilotSetup(scenario, hover, plant.state, logs, sensors, plant))
     return Parts(
         hover,
         plant,

@@ -86,10 +86,7 @@ class GazeboPlant:
             [float(np.linalg.norm(np.abs(d.collision.center_m) + np.array(d.collision.size_m) / 2))
              for d in system.drones]
         )  # fmt: skip
-        text = world_sdf(
-            system, start, drones="rigid", step_s=self.physics_step_s,
-            gravity_m_s2=gravity_m_s2, physics_only=True,
-        )  # fmt: skip
+        text = self._world(start)
         names = [(link.model, link.name) for link in links]
         self._server = GazeboServer(text, names, self._forces, self._after_step)
         self.state = PlantState.zeros(system)
@@ -102,6 +99,13 @@ class GazeboPlant:
         self._before = self._motion.copy()
         self._periods = 0
         collect_state(self._motion, self._selected, 0.0, self.state.motion)
+
+    def _world(self, start: Configuration) -> str:
+        """Text of the world: links and joints without motors, sensors and other systems."""
+        return world_sdf(
+            self.system, start, drones="rigid", step_s=self.physics_step_s,
+            gravity_m_s2=self._gravity_m_s2, physics_only=True,
+        )  # fmt: skip
 
     @property
     def time_s(self) -> float:
@@ -150,7 +154,7 @@ class GazeboPlant:
             self.state.cable_force_n, self.state.tension_peak_n,
         )  # fmt: skip
 
-    changes = (RotorEfficiency,)
+    changes: tuple[type[Change], ...] = (RotorEfficiency,)
     """What `apply` can do."""
 
     def apply(self, change: Change) -> None:

@@ -49,7 +49,11 @@ class GazeboServer:
 
     Attributes:
         motion: Motion of the links' origins in the columns of `plants.bodies`, (n_links, 18).
+        every: Steps for which forces hold and after which the links are read, which takes a third
+            of a step's time.
     """
+
+    every = 1
 
     def __init__(
         self,
@@ -77,6 +81,8 @@ class GazeboServer:
         self._names = list(links)
         self._links: list[Any] = []
         self._forces, self._watch = forces, watch
+        self._held: list[tuple[Any, list[float]]] = []
+        self._steps = 0
         self._failure: BaseException | None = None
         self.motion = np.zeros((len(links), 18))
         with tempfile.TemporaryDirectory(prefix="musls_gazebo_") as folder:
@@ -111,19 +117,21 @@ class GazeboServer:
         try:
             if not self._links:
                 self._find(ecm)
+            if self._steps % self.every == 0:
+                rows = self._forces().tolist()
+                self._held = [pair for pair in zip(self._links, rows, strict=True) if any(pair[1])]
             vector = self._math.Vector3d
-            for link, (fx, fy, fz, mx, my, mz) in zip(
-                self._links, self._forces().tolist(), strict=True
-            ):
-                if fx or fy or fz or mx or my or mz:
-                    link.add_world_wrench(ecm, vector(fx, fy, fz), vector(mx, my, mz))
+            for link, wrench in self._held:
+                link.add_world_wrench(ecm, vector(*wrench[:3]), vector(*wrench[3:]))
         except BaseException as error:
             self._failure = self._failure or error
 
     def _after(self, info: Any, ecm: Any) -> None:
         try:
-            self._read(ecm)
-            self._watch()
+            self._steps += 1
+            if self._steps % self.every == 0:
+                self._read(ecm)
+                self._watch()
         except BaseException as error:
             self._failure = self._failure or error
 

@@ -10,6 +10,7 @@ from musls_description.rotations import from_matrix, matrix, rotation_vector
 from musls_description.slung import slung_system
 from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import SlungLoadSystem
+from musls_sim.gazebo.bridged_plant import BridgedPlant
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.gazebo_server.plant import GazeboPlant
 from musls_sim.plants.interface import PlantSetup
@@ -18,6 +19,7 @@ from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.plants.rigid_links.stability import (
     ENGAGEMENT_MARGIN,
     TENSION_MARGIN,
+    fixed_step_s,
     stable_step_s,
     substeps,
 )
@@ -30,7 +32,7 @@ ATTITUDE_MISS_RAD = 0.01
 """By how much the attitude of a drone may miss the one that a start asks for."""
 
 
-def build(setup: PlantSetup) -> DartPlant | GazeboPlant:
+def build(setup: PlantSetup) -> DartPlant | GazeboPlant | BridgedPlant:
     """Chains of rigid links with universal joints, stepped by DART: the seed paper's cables.
 
     They start on the ground, hanging in the air, or in a given state.
@@ -50,7 +52,7 @@ def build(setup: PlantSetup) -> DartPlant | GazeboPlant:
     else:
         configuration = ground_spawn(system)
     step = physics.step_size_s
-    if physics.engine == "gazebo":
+    if physics.engine != "embedded":
         return _on_gazebo(setup, system, configuration, rotors)
     plant = DartPlant(
         system,
@@ -71,18 +73,25 @@ def _on_gazebo(
     system: SlungLoadSystem,
     configuration: Configuration,
     rotor_speed_rad_s: Array | None,
-) -> GazeboPlant:
+) -> GazeboPlant | BridgedPlant:
     """The same on a Gazebo server, whose step nothing refines: it has to hold jerks as well."""
     physics, start = setup.physics, setup.start
     if start.kind == "state":
         bodies = (start.load, *(start.drones or ()))
         if any(np.any(b.velocity_enu_m_s) or np.any(b.omega_body_rad_s) for b in bodies if b):
-            raise ConfigError("physics.engine = gazebo: a world starts at rest; give no velocities")
+            raise ConfigError(
+                f"physics.engine = {physics.engine}: a world starts at rest; give no velocities"
+            )
     step = physics.step_size_s
+    bridged = physics.engine == "gazebo_px4"
     if isinstance(step, str):
-        limit = stable_step_s(system, physics.gravity_m_s2, ENGAGEMENT_MARGIN)
-        step = CONTROL_PERIOD_S / substeps(limit)
-    return GazeboPlant(
+        if bridged:
+            step = fixed_step_s(system, physics.gravity_m_s2)
+        else:
+            limit = stable_step_s(system, physics.gravity_m_s2, ENGAGEMENT_MARGIN)
+            step = CONTROL_PERIOD_S / substeps(limit)
+    make = BridgedPlant if bridged else GazeboPlant
+    return make(
         system,
         configuration,
         physics_step_s=step,

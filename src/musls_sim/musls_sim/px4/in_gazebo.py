@@ -1,0 +1,204 @@
+"""Real PX4s that fly the drones of a Gazebo world over their own Gazebo bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.estimate import Estimate
+from musls_control.px4_cascade import RotorLayout
+from musls_description.models.mechanism import drone_name
+from musls_sim.gazebo.bridged_plant import ANSWER_LIMIT_S, WORLD, BridgedPlant
+from musls_sim.px4.airframe import FIRST_MOTOR_FUNCTION
+from musls_sim.px4.instances import Instance
+from musls_sim.px4.sitl import HEARTBEAT_EVERY, LISTEN_EVERY, PERIOD_US, Px4Sitl
+from musls_sim.px4.start_up import StartUp
+from musls_sim.px4.vehicle import Vehicle
+
+Array = NDArray[np.float64]
+
+BOOT_LIMIT_S = 180.0
+"""Wall-clock time for PX4's start-up scripts, which ask Gazebo's slow `gz` command."""
+
+MOTION_CAPTURE = {
+    "EKF2_EV_CTRL": 15.0,
+    "EKF2_HGT_REF": 3.0,
+    "EKF2_GPS_CTRL": 0.0,
+    "EKF2_BARO_CTRL": 0.0,
+    "EKF2_MAG_TYPE": 5.0,
+}
+"""EKF2 takes the world's odometry as motion capture, and nothing else for place and heading.
+
+The bridge calls every satellite fix good to 0.9 m. With these, drones are decimetres from where
+they believe to be, and cables are jerked taut one by one.
+"""
+
+
+def bridge_parameters(layout: RotorLayout) -> dict[str, float]:
+    """Parameters of an airframe whose motors are behind PX4's Gazebo bridge.
+
+    The bridge commands whole rad/s.
+    """
+    values: dict[str, float] = {
+        "SIM_GZ_EN": 1,
+        "NAV_DLL_ACT": 0,
+    } | MOTION_CAPTURE
+    for k in range(1, layout.n_rotors + 1):
+        values[f"PWM_MAIN_FUNC{k}"] = 0
+        values[f"SIM_GZ_EC_FUNC{k}"] = FIRST_MOTOR_FUNCTION + k - 1
+        values[f"SIM_GZ_EC_MIN{k}"] = round(layout.omega_min_rad_s)
+        values[f"SIM_GZ_EC_MAX{k}"] = round(layout.omega_max_rad_s)
+    return values
+
+
+class BridgeLink:
+    """What a vehicle's motors are told, in the place of the simulator's link."""
+
+    def __init__(self, plant: BridgedPlant, index: int, layout: RotorLayout) -> None:
+        """Listen.
+
+        Args:
+            plant: The world.
+            index: Drone, from 0.
+            layout: Its rotors.
+        """
+        self._motors, self._index = plant.motors, index
+        self._min = layout.omega_min_rad_s
+        self._span = layout.omega_max_rad_s - layout.omega_min_rad_s
+
+    @property
+    def answering(self) -> bool:
+        """Whether any motor command has come."""
+        return bool(self._motors.heard[self._index])
+
+    @property
+    def armed(self) -> bool:
+        """Whether the motors are told to turn: armed ones idle."""
+        return bool(self._motors.speed_rad_s[self._index].any())
+
+    @property
+    def controls(self) -> Array:
+        """Latest motor commands in [0, 1], (n_rotors,)."""
+        share = (self._motors.speed_rad_s[self._index] - self._min) / self._span
+        return np.clip(share, 0.0, 1.0)
+
+    def close(self) -> None:
+        """Nothing to close: the link belongs to the world."""
+
+
+class BridgedVehicle(Vehicle):
+    """One PX4 whose bridge is attached to a model of the world."""
+
+    def __init__(self, model: str, link: BridgeLink, *args: Any) -> None:
+        """Prepare; nothing is started.
+
+        Args:
+            model: Name of the drone's model.
+            link: What its motors are told.
+            args: Of `Vehicle`.
+        """
+        super().__init__(*args)
+        self._model, self._bridge = model, link
+
+    @property
+    def hil(self) -> BridgeLink:  # type: ignore[override]
+        """What the motors are told."""
+        return self._bridge
+
+    def variables(self) -> dict[str, str]:
+        """Environment of PX4's start-up script: its model in a Gazebo that runs already."""
+        return super().variables() | {
+            "PX4_SIMULATOR": "gz",
+            "PX4_GZ_STANDALONE": "1",
+            "PX4_GZ_WORLD": WORLD,
+            "PX4_GZ_MODEL_NAME": self._model,
+        }
+
+    def connect(self, patience_s: float) -> None:
+        """Nothing to wait for: PX4 finds Gazebo by itself while the world runs."""
+        self.check_alive()
+
+
+class Px4InGazebo(Px4Sitl):
+    """One PX4 per drone of a Gazebo world, see `musls_control.autopilot.Autopilot`.
+
+    The plant moves the world in the flight; before it, while PX4s boot and are armed, this does.
+    """
+
+    def __init__(
+        self,
+        plant: BridgedPlant,
+        *args: Any,
+        layouts: Sequence[RotorLayout],
+        chosen: Mapping[str, float],
+        hover_thrust: Sequence[float],
+        log_folder: Path,
+    ) -> None:
+        """Prepare; `start` starts the processes.
+
+        Args:
+            plant: The world.
+            args: Install and airframes, as `Px4Sitl` takes them.
+            layouts: Rotors, one per drone.
+            chosen: PX4 parameters that the user set.
+            hover_thrust: MPC_THR_HOVER of each drone.
+            log_folder: Where PX4's consoles are kept.
+        """
+        self._plant, self._standing = plant, True
+        install, airframes = args
+        super().__init__(
+            install,
+            layouts,
+            airframes,
+            None,
+            chosen=chosen,
+            hover_thrust=hover_thrust,
+            log_folder=log_folder,
+        )
+        plant.flown = True
+
+    def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> Vehicle:
+        model = drone_name(self._plant.system, index)
+        link = BridgeLink(self._plant, index, self._layouts[index])
+        return BridgedVehicle(model, link, index, instance, self._install, root, log)
+
+    def _power_up(self) -> None:
+        super()._power_up()
+        self._standing = True
+
+    def _start_up(self, estimate: Estimate) -> StartUp:
+        return StartUp(
+            self._vehicles,
+            lambda: self._cycle(estimate),
+            self._plant.period_s,
+            realtime=True,
+            boot_limit_s=BOOT_LIMIT_S,
+        )
+
+    def start(self, setpoint: Any, estimate: Estimate) -> None:
+        """See `Px4Sitl.start`; from here on the plant moves the world."""
+        super().start(setpoint, estimate)
+        self._standing = False
+
+    def _cycle(self, estimate: Estimate) -> None:
+        """Listen and speak to all; the sensors go from Gazebo to PX4 by themselves."""
+        self._time_us += PERIOD_US
+        self._cycles += 1
+        if self._standing:
+            self._plant.stand()
+        for i in self._plant.silent:
+            self._vehicles[i].fail(f"stopped answering: nothing for {ANSWER_LIMIT_S:g} s")
+        if self._cycles % LISTEN_EVERY == 0:
+            for vehicle in self._vehicles:
+                vehicle.commands.poll()
+        if self._cycles % HEARTBEAT_EVERY == 0:
+            for vehicle in self._vehicles:
+                vehicle.commands.send_heartbeat()
+
+    def _give_up(self, vehicle: Vehicle, what: str, estimate: Estimate) -> NoReturn:
+        self._standing = True
+        super()._give_up(vehicle, what, estimate)

@@ -1,0 +1,133 @@
+"""The engine `physics.engine: gazebo_px4`: PX4's Gazebo bridge and the generated world."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import struct
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from musls_description.errors import ConfigError
+from musls_description.library import load_system
+from musls_description.models import world_sdf
+from musls_description.spawn import ground_spawn
+from musls_sim.gazebo.motor_listener import MotorListener, velocities
+from musls_sim.px4.errors import Px4Error
+from musls_sim.px4.firmware import read_firmware
+from musls_sim.px4.install import find_px4
+from musls_sim.scenario import load_scenario
+from musls_sim.session.session import Session
+
+SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
+
+
+def _missing() -> str:
+    try:
+        for name in ("gz.sim8", "gz.math7", "gz.transport13._transport"):
+            importlib.import_module(name)
+    except ImportError as error:
+        return f"Gazebo Harmonic's Python bindings are missing ({error})"
+    return ""
+
+
+def _no_bridge() -> str:
+    try:
+        firmware = read_firmware(find_px4().binary)
+    except Px4Error as error:
+        return str(error)
+    return f"{firmware.text} has no gz_bridge" if firmware.lacks("SIM_GZ_EN") else ""
+
+
+gazebo = pytest.mark.skipif(bool(_missing()), reason=_missing() or "-")
+
+
+def test_motor_commands_are_read_without_protobuf() -> None:
+    """Packed and unpacked velocities between other fields of gz.msgs.Actuators, by hand."""
+    speeds = (0.0, 150.0, 727.25)
+    header = b"\x0a\x04\x0a\x02\x08\x07"  # field 1, a message
+    position = b"\x12\x08" + struct.pack("<d", 9.0)  # field 2
+    packed = b"\x1a\x18" + struct.pack("<3d", *speeds)
+    assert velocities(header + position + packed) == list(speeds)
+    assert velocities(b"".join(b"\x19" + struct.pack("<d", v) for v in speeds)) == list(speeds)
+    assert velocities(b"") == []
+    for broken in (packed[:-1], b"\x1a", b"\x1c"):
+        with pytest.raises(ValueError, match="no protobuf message"):
+            velocities(broken)
+
+
+def test_a_world_keeps_the_pace_that_is_asked_for() -> None:
+    system = load_system("x500_trio")
+    spawn = ground_spawn(system)
+    for pace, text in ((1.0, "1"), (0.3, "0.3"), (0.0, "0")):
+        world = ElementTree.fromstring(world_sdf(system, spawn, pace=pace)).find("world")
+        assert world is not None and world.findtext("physics/real_time_factor") == text
+    with pytest.raises(ConfigError, match=r"pace of the world = -1: must be 0"):
+        world_sdf(system, spawn, pace=-1.0)
+
+
+@pytest.mark.gazebo
+@gazebo
+def test_commands_are_waited_for() -> None:
+    """Through Gazebo's own transport, within this process."""
+    os.environ.setdefault("GZ_IP", "127.0.0.1")
+    os.environ.setdefault("GZ_PARTITION", f"musls_{os.getpid()}")
+    transport = importlib.import_module("gz.transport13._transport")
+    motors = MotorListener(["a_1", "a_2"], 4)
+    node = transport.Node()
+    options = transport.AdvertiseMessageOptions()
+    speaker = node.advertise("/a_2/command/motor_speed", "gz.msgs.Actuators", options)
+    assert motors.wait(0.0) == [0, 1] and not motors.heard.any()
+    speaker.publish_raw(b"\x1a\x10" + struct.pack("<2d", 3.0, 4.0), "gz.msgs.Actuators")
+    motors.wait(20.0, running=True)  # nobody runs: returns at once
+    for _ in range(100):
+        if motors.wait(0.1) == [0]:
+            break
+    assert motors.heard.tolist() == [False, True]
+    assert motors.speed_rad_s.tolist() == [[0.0] * 4, [3.0, 4.0, 0.0, 0.0]]
+    motors.begin()
+    assert motors.wait(0.0, running=True) == [1]
+
+
+@pytest.mark.gazebo
+@gazebo
+def test_only_real_px4s_fly_there(tmp_path: Path) -> None:
+    scenario = load_scenario(SHIPPED / "solo.yaml", ["physics.engine=gazebo_px4"])
+    with (
+        Session(scenario, autopilot_logs=tmp_path) as session,
+        pytest.raises(ConfigError, match=r"physics\.engine = gazebo_px4: only real PX4s"),
+    ):
+        session.advance(1)
+
+
+@pytest.mark.gazebo
+@pytest.mark.px4
+@pytest.mark.slow
+@gazebo
+@pytest.mark.skipif(bool(_no_bridge()), reason=_no_bridge() or "-")
+def test_three_px4s_lift_a_load_in_gazebo(tmp_path: Path) -> None:
+    """Gazebo's motors and sensors, PX4's bridge: up, hold for two seconds, down."""
+    scenario = load_scenario(
+        SHIPPED / "circle.yaml",
+        [
+            "autopilot.kind=px4",
+            "physics.engine=gazebo_px4",
+            "system.cables.links=5",
+            "mission.stages=[{kind: hold, duration_s: 2, position_m: [0, 0, 0.5]}]",
+            "mission.settle_s=0.5",
+            "mission.form_up_s=3",
+        ],
+    )
+    heights = []
+    with Session(scenario, autopilot_logs=tmp_path) as session:
+        while not session.finished:
+            session.advance(1)
+            if session.stage == "hold":
+                heights.append(session.state.position_enu_m[0, 2])
+                weight = 9.80665 * scenario.system.load.mass_kg
+                # Newton's law with the commands' thrust: within the manoeuvre's accelerations
+                assert 0.4 * weight < session.state.tension_n.sum() < 2.5 * weight
+    assert session.result().landed
+    assert min(heights) > 0.2
