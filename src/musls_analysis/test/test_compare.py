@@ -11,10 +11,12 @@ from made_up_recordings import flight
 from musls_analysis.comparison.compare import CompareOptions, compare_stage
 from musls_analysis.comparison.comparison_files import TABLE_COLUMNS, table_rows, write_comparison
 from musls_analysis.comparison.cycles import CutStage, cut, cut_at
+from musls_analysis.comparison.frame_worth import frame_worth
 from musls_analysis.comparison.mean_cycle import MeanCycle
 from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_control.trajectories import Circle, Shm
 from musls_description.errors import ConfigError
+from musls_description.rotations import from_roll_pitch_yaw, product
 
 KINDS = ("circle", "shm", "engage")
 
@@ -58,6 +60,26 @@ def test_a_known_shift_and_turn_come_back(kind):
         assert errors.translational_error_m == pytest.approx(0.13, abs=2e-4)
         assert errors.geodesic_error_deg == pytest.approx(5.0, abs=0.02)
     assert found.lag_s == 0.0
+    for frame in found.frames.values():
+        assert frame.rotation_deg == pytest.approx((0.0, 0.0, -5.0), abs=0.02)
+        assert frame.error_deg < 0.05
+
+
+def test_a_tilted_frame_of_a_turning_body_comes_back_and_its_swing_stays():
+    """10 degrees about the body's x, and a swing in yaw of 3 degrees: its mean |sin| is 2 / pi."""
+    phase = np.linspace(0.0, 1.0, 400, endpoint=False)
+    yaw, swing = 2.0 * np.pi * phase, math.radians(3.0) * np.sin(10.0 * np.pi * phase)
+    level = np.zeros((400, 2))
+    sim, swung = (
+        from_roll_pitch_yaw(np.column_stack([level, angle])) for angle in (yaw, yaw + swing)
+    )
+    tilt = from_roll_pitch_yaw(np.array([[math.radians(10.0), 0.0, 0.0]]))
+    real = product(swung, np.broadcast_to(tilt, sim.shape))
+    nowhere = np.full((400, 3), np.nan)
+    cycles = [MeanCycle(nowhere, q, nowhere, nowhere, nowhere, phase) for q in (real, sim)]
+    found = frame_worth(*cycles)
+    assert found.rotation_deg == pytest.approx((10.0, 0.0, 0.0), abs=0.02)
+    assert found.error_deg == pytest.approx(3.0 * 2.0 / math.pi, abs=0.02)
 
 
 @pytest.mark.parametrize("delay_s", [0.2, -0.13])

@@ -15,6 +15,7 @@ import numpy as np
 
 from musls_analysis.comparison.cycles import CutStage, of_one_length
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
+from musls_analysis.comparison.frame_worth import FrameWorth, frame_worth
 from musls_analysis.comparison.mean_cycle import (
     MeanCycle,
     Slices,
@@ -113,6 +114,7 @@ class StageComparison:
         warnings: What is doubtful, one line each.
         offsets: By body, what the compared point is worth.
         by_motion: Whether the cycles were found in the motion of the drones, not in set-points.
+        frames: By body, what a constant rotation of its recorded frame is worth.
     """
 
     stage: str
@@ -128,6 +130,7 @@ class StageComparison:
     warnings: Sequence[str]
     offsets: Mapping[str, OffsetWorth] = field(default_factory=dict)
     by_motion: bool = False
+    frames: Mapping[str, FrameWorth] = field(default_factory=dict)
 
 
 def compare_stage(
@@ -166,6 +169,7 @@ def compare_stage(
         stage, real.period_s, real.periodic, phase, means[0], means[1], errors, lag_s,
         sum(len(one.cycles) for one in reals), sum(len(sim.cycles) for sim in sims),
         tuple(notes + more), _offsets(means[0], means[1], options), real.by_motion,
+        {body: frame_worth(means[0][body], its) for body, its in means[1].items()},
     )  # fmt: skip
 
 

@@ -96,8 +96,14 @@ def _summary(comparison: StageComparison) -> dict[str, Any]:
         "cycles_found_in": "motion of the drones" if comparison.by_motion else "set-points",
         "errors": {body: asdict(errors) for body, errors in comparison.errors.items()},
         "offsets": {body: asdict(worth) for body, worth in comparison.offsets.items()},
+        "frames": {body: _known(asdict(worth)) for body, worth in comparison.frames.items()},
         "warnings": list(comparison.warnings),
     }
+
+
+def _known(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: what is not known is null."""
+    return {key: value if np.all(np.isfinite(value)) else None for key, value in numbers.items()}
 
 
 def _write_means(comparison: StageComparison, path: Path) -> None:

@@ -226,6 +226,19 @@ def _offset_lines(comparison: StageComparison) -> list[str]:
     return lines
 
 
+def _frame_lines(comparison: StageComparison) -> list[str]:
+    """What a constant rotation of the load's recorded frame is worth."""
+    worth = comparison.frames.get("load")
+    if worth is None:
+        return []
+    x, y, z = worth.rotation_deg
+    plain_deg = comparison.errors["load"].geodesic_error_deg
+    return [
+        f"load: {plain_deg:.1f} deg as recorded; with its recorded frame turned by "
+        f"{x:.1f},{y:.1f},{z:.1f} deg: {worth.error_deg:.1f} deg"
+    ]
+
+
 def _warn(lines: Any) -> None:
     for line in lines:
         print("musls: warning:", line, file=sys.stderr)
@@ -256,7 +269,7 @@ def _conclude(comparisons: Sequence[StageComparison], about: dict, folder: Path)
         )
         if c.by_motion:
             console.print(BY_MOTION)
-        for line in _offset_lines(c):
+        for line in [*_offset_lines(c), *_frame_lines(c)]:
             console.print(line)
         console.print()
     console.print(f"compared points: {about['compared_points']}")
