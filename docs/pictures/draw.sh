@@ -22,3 +22,10 @@ done
 cp "$work/check/losses.png" docs/pictures/losses.png
 "$musls" check delivery --out "$work/power"
 cp "$work/power/margins.png" docs/pictures/power.png
+
+# The study of tutorial 4, as it stands there.
+for file in hurry study; do
+    sed -n "/title=\"$file.yaml\"/,/^\`\`\`\$/p" docs/tutorials/parameter_study.md | sed '1d;$d' >"$work/$file.yaml"
+done
+"$musls" sweep "$work/study.yaml" --out "$work/study"
+cp "$work/study/figures/errors.png" docs/pictures/sweep.png
