@@ -34,11 +34,11 @@ class TensionPeaks:
         Args:
             peak_n: Largest tension of each cable in it, (n_cables,).
         """
-        np.maximum(self._now, peak_n, self._now)
+        np.maximum(self._now, peak_n, out=self._now)
         self._periods += 1
         if self._periods % PERIODS == 0:
             self._kept.extend(self._now.tolist())
-            np.maximum(self._before, self._now, self._before)
+            np.maximum(self._before, self._now, out=self._before)
             self._now[:] = 0.0
 
     @property
