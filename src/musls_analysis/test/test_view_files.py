@@ -21,7 +21,8 @@ from musls_analysis.view.film import (
     write_png,
 )
 from musls_analysis.view.gif import GifWriter
-from musls_analysis.view.picture import HEIGHT_PX, WIDTH_PX, Picture, PictureOptions
+from musls_analysis.view.layout import WIDE
+from musls_analysis.view.picture import Picture, PictureOptions
 from musls_analysis.view.sampled import sample
 from musls_analysis.view.subject import Subject, open_subject
 from musls_description.errors import ConfigError, MuslsError
@@ -122,7 +123,7 @@ def test_png(tmp_path):
     path = tmp_path / "a.png"
     write_png([made_up()], (7.0, 30.0), 9.0, path, LOOKS)
     with Image.open(path) as image:
-        assert image.size == (2 * WIDTH_PX, 2 * HEIGHT_PX) and image.mode == "RGB"
+        assert image.size == (2 * WIDE.width_px, 2 * WIDE.height_px) and image.mode == "RGB"
     with pytest.raises(ConfigError, match=r"--png 31: must be a time from 7.00 to 30.00 s"):
         write_png([made_up()], (7.0, 30.0), 31.0, tmp_path / "b.png", LOOKS)
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]

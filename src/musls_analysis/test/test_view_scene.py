@@ -10,6 +10,10 @@ from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording
 from musls_analysis.view.align import aligning_shift_s, shown_window, stage_at
 from musls_analysis.view.bodies import world
 from musls_analysis.view.camera import camera_on
+from musls_analysis.view.framing import framed_points_enu_m
+from musls_analysis.view.labels import LabelPlacer, Rectangle
+from musls_analysis.view.layout import WIDE
+from musls_analysis.view.picture import Picture
 from musls_analysis.view.sampled import sample
 from musls_analysis.view.shapes import BOX_FACES, FACE_NORMALS, DroneShape, LoadShape
 from musls_analysis.view.subject import Subject, open_subject
@@ -238,3 +242,33 @@ def test_a_wheel_is_a_disc_of_its_radius_in_the_plane_of_its_cables():
     (piece,) = wheel_pieces(camera, rims, load.position_enu_m[0], load.orientation_wxyz[0], 1.0)
     size = np.ptp(piece.points_px, axis=0)  # seen from the south: round
     assert size[0] == pytest.approx(size[1], rel=0.02)
+
+
+def test_names_of_drones_cover_neither_each_other_nor_a_drone():
+    drones = {
+        f"drone_{i}": Rectangle(100.0 + 15.0 * i, 200.0, 150.0 + 15.0 * i, 225.0) for i in range(4)
+    }
+    frame = Rectangle(0.0, 60.0, 600.0, 480.0)
+    placer = LabelPlacer(frame)
+    placed = placer.place(dict.fromkeys(drones, 50.0), drones)
+    every = [*placed.items(), *drones.items()]
+    for name, label in placed.items():
+        assert frame.left <= label.left and label.right <= frame.right
+        for other, area in every:
+            apart = label.right <= area.left or area.right <= label.left
+            apart = apart or label.bottom <= area.top or area.bottom <= label.top
+            assert apart or (other == name and area == label), (name, other)
+    moved = {name: Rectangle(*(np.array(r) + 2.0)) for name, r in drones.items()}
+    for name, label in placer.place(dict.fromkeys(drones, 50.0), moved).items():
+        assert np.array(label) == pytest.approx(np.array(placed[name]) + 2.0)  # the same side
+
+
+def test_system_fills_the_picture_of_a_moment():
+    its = Subject(flight("circle"), load_system("x500_trio"), "circle")
+    picture = Picture([its], (7.0, 30.0), framed_s=(17.3, 17.3))
+    shown = sample(its, np.array([17.3]))
+    points = framed_points_enu_m(shown, its.boxes(), its.drone_shapes())
+    at, _ = picture.camera.project(points)
+    left, top, right, bottom = WIDE.scene_px
+    assert at[:, 1].min() == pytest.approx(top) and at[:, 1].max() == pytest.approx(bottom)
+    assert left <= at[:, 0].min() and at[:, 0].max() <= right

@@ -36,6 +36,24 @@ def flown(tmp_path_factory):
     return folder / "new" / "result"
 
 
+START = """\
+import sys
+from musls_bringup import fly
+
+scenario = fly.find_scenario("circle", {overrides})
+fly.Session(scenario).advance(1)
+print(*(name for name in ("scipy.linalg", "scipy.optimize", "matplotlib") if name in sys.modules))
+"""
+
+
+@pytest.mark.parametrize("overrides", [[], ["cable_model=massless", "start=air"]])
+def test_a_flight_does_not_wait_for_slow_imports(overrides):
+    """Imports are most of what a short flight takes beside the flight itself."""
+    command = [sys.executable, "-c", START.format(overrides=overrides)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
 def test_a_flight_writes_all_its_results(flown):
     assert sorted(path.name for path in flown.iterdir()) == [
         "bag", "figures", "report.html", "scenario.yaml", "summary.json",

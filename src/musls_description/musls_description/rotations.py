@@ -74,7 +74,7 @@ def from_roll_pitch_yaw(angles_rad: np.ndarray) -> np.ndarray:
 
 
 def from_yaw(yaw_rad: np.ndarray) -> np.ndarray:
-    """Turns about the vertical, (...) [rad] to quaternions (..., 4)."""
+    """Turns about the vertical, (...) [rad] to quaternions."""
     zero = np.zeros_like(yaw_rad)
     return np.stack([np.cos(yaw_rad / 2.0), zero, zero, np.sin(yaw_rad / 2.0)], axis=-1)
 
@@ -100,6 +100,67 @@ def matrix_to_body(q: np.ndarray) -> np.ndarray:
         ],
         axis=-2,
     )
+
+
+def matrix(q: np.ndarray) -> np.ndarray:
+    """Matrices that turn the body's vectors into the world's, of unit quaternions (..., 4).
+
+    Returns:
+        (..., 3, 3); the columns are the body's axes in the world frame.
+    """
+    return np.swapaxes(matrix_to_body(q), -1, -2)
+
+
+def from_matrix(m: np.ndarray) -> np.ndarray:
+    """Inverse of `matrix`.
+
+    Each row of the table below is the quaternion times four times one of its components; the row
+    of the largest component keeps all digits (Shepperd 1978).
+
+    Args:
+        m: Rotation matrices (..., 3, 3).
+
+    Returns:
+        Unit quaternions (..., 4), w >= 0.
+    """
+    (a, b, c), (d, e, f), (g, h, i) = np.moveaxis(np.asarray(m, float), (-2, -1), (0, 1))
+    one = np.ones_like(a)
+    table = np.array([
+        [one + a + e + i, h - f, c - g, d - b],
+        [h - f, one + a - e - i, b + d, c + g],
+        [c - g, b + d, one - a + e - i, f + h],
+        [d - b, c + g, f + h, one - a - e + i],
+    ])  # fmt: skip
+    rows = np.moveaxis(table, (0, 1), (-2, -1))
+    largest = np.argmax(np.diagonal(rows, axis1=-2, axis2=-1), axis=-1)
+    q = np.take_along_axis(rows, largest[..., None, None], axis=-2)[..., 0, :]
+    q = q / np.linalg.norm(q, axis=-1, keepdims=True)
+    return np.where(q[..., :1] < 0.0, -q, q)
+
+
+def from_rotation_vector(vector: np.ndarray) -> np.ndarray:
+    """Rotations about axes by angles, both in one vector (..., 3) [rad], to quaternions."""
+    half = 0.5 * np.linalg.norm(vector, axis=-1, keepdims=True)
+    return np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * vector], axis=-1)
+
+
+def rotation_vector(q: np.ndarray) -> np.ndarray:
+    """Inverse of `from_rotation_vector`: the shorter way round, at most pi (..., 3) [rad]."""
+    q = np.where(q[..., :1] < 0.0, -q, q)
+    sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
+    half = np.arctan2(sine, q[..., :1])
+    return 2.0 * q[..., 1:] / np.sinc(half / np.pi)
+
+
+def intrinsic_xyz(m: np.ndarray) -> np.ndarray:
+    """Angles a, b, c with m = Rx(a) Ry(b) Rz(c), of one rotation matrix (3, 3), (3,) [rad].
+
+    Where b is a right angle, only a + c or a - c is given; a is then what rounding makes of it.
+    """
+    a = np.arctan2(-m[1, 2], m[2, 2])
+    back = np.cos(a) * m[1] + np.sin(a) * m[2]  # second row of Rx(a)' m = Ry(b) Rz(c)
+    b = np.arctan2(m[0, 2], np.hypot(m[1, 2], m[2, 2]))
+    return np.array([a, b, np.arctan2(back[0], back[1])])
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:

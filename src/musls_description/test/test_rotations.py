@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 from transforms3d import euler, quaternions
 
 from musls_description import compiled_rotations as compiled
@@ -119,3 +120,25 @@ def test_many_at_once():
     assert rotations.yaw_of(q).shape == (5, 7)
     assert rotations.from_yaw(np.zeros((5, 7))).shape == (5, 7, 4)
     assert np.isnan(compiled.wrapped(np.nan))
+
+
+@given(unit(), vectors)
+def test_matrices_and_rotation_vectors_against_scipy(q, vector):
+    turn = Rotation.from_quat(q, scalar_first=True)
+    m = turn.as_matrix()
+    assert np.allclose(rotations.matrix(q), m, **near)
+    assert same_rotation(rotations.from_matrix(m), q)
+    turned = rotations.from_rotation_vector(4.0 * vector)
+    assert same_rotation(turned, Rotation.from_rotvec(4.0 * vector).as_quat(scalar_first=True))
+    back = rotations.from_rotation_vector(rotations.rotation_vector(q))
+    assert same_rotation(back, q)
+    assert np.linalg.norm(rotations.rotation_vector(q)) <= np.pi + 1e-12
+    a, b, c = rotations.intrinsic_xyz(m)
+    assert np.allclose(Rotation.from_euler("XYZ", [a, b, c]).as_matrix(), m, **near)
+
+
+def test_matrices_of_many_rotations_at_once():
+    turns = Rotation.random(50, random_state=1)
+    found = rotations.from_matrix(turns.as_matrix().reshape(5, 10, 3, 3))
+    expected = turns.as_quat(canonical=True, scalar_first=True).reshape(5, 10, 4)
+    assert np.allclose(found, expected, **near)

@@ -11,11 +11,13 @@ import functools
 import numpy as np
 import pytest
 from plant_helpers import G, advance, hovering_plant, trio
+from scipy.linalg import solve_discrete_are
 from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
 from musls_sim.plants.interface import PlantState
 from musls_sim.sensors.estimation import MotionCapture, MotionCaptureSpec, Truth
+from musls_sim.sensors.stationary_filter import stationary_gains
 
 DT = 0.004
 DRONES = 30
@@ -352,3 +354,15 @@ def test_load_is_not_estimated():
     changed[:, 0] = trajectory(0.5)[:, 0]
     spec = MotionCaptureSpec()
     assert (estimates(spec, motion) == estimates(spec, changed)).all()
+
+
+@pytest.mark.parametrize("dt", [0.004, 0.01, 0.1, 1.0])
+@pytest.mark.parametrize("acceleration", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("noise", [1e-5, 1e-3, 0.1])
+def test_gains_against_scipys_riccati_equation(dt, acceleration, noise):
+    transition = np.array([[1.0, dt], [0.0, 1.0]])
+    process = acceleration**2 * np.array([[dt**4 / 3.0, dt**3 / 2.0], [dt**3 / 2.0, dt**2]])
+    first = np.array([[1.0], [0.0]])
+    p = solve_discrete_are(transition.T, first, process, np.array([[noise**2]]))
+    expected = p[:, 0] / (p[0, 0] + noise**2)
+    assert stationary_gains(transition, process, noise**2) == pytest.approx(expected, rel=1e-7)

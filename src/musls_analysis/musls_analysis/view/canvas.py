@@ -94,7 +94,7 @@ class Canvas:
     ) -> float:
         """Write a line of text with its baseline at y; returns its width [px]."""
         font = self._font(size, bold)
-        width = self._renderer.get_text_width_height_descent(text, font, False)[0] / self.scale
+        width = self.width_of(text, size, bold)
         x -= {"left": 0.0, "center": 0.5, "right": 1.0}[align] * width
         gc = self._renderer.new_gc()
         gc.set_foreground(_rgba(colour, alpha), isRGBA=True)
@@ -102,6 +102,11 @@ class Canvas:
         self._renderer.draw_text(gc, x * self.scale, y * self.scale, text, font, 0.0)
         gc.restore()
         return width
+
+    def width_of(self, text: str, size: float = 12.0, bold: bool = False) -> float:
+        """Width of a line of text [px]."""
+        font = self._font(size, bold)
+        return self._renderer.get_text_width_height_descent(text, font, False)[0] / self.scale
 
     def keep_background(self) -> None:
         """Remember what is drawn now."""

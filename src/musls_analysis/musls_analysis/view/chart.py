@@ -20,6 +20,8 @@ from musls_analysis.view.tension_scale import has_tension, round_up
 _RANGE_SHARE = 99.5
 """Percentile of the values that the axis holds; shorter peaks are cut off."""
 _TICKS = (1, 2, 5, 10)
+_TIME_PX = 60.0
+"""For the words below the right end of the time axis."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class StripPlot:
             (_, y) = self.place(np.array(self.window_s[0]), np.array(value))
             canvas.line(np.array([[left, y], [right, y]]), GRID, 0.8)
             canvas.text(left - 6.0, y + 4.0, f"{value:g}", 11.0, INK, align="right")
-        for time_s in _ticks(*self.window_s, 10):
+        for time_s in _ticks(*self.window_s, 10 if right - left > 600.0 else 6):
             x, _ = self.place(np.array(time_s), np.array(0.0))
             canvas.line(np.array([[x, bottom], [x, bottom + 3.0]]), INK, 0.8)
             canvas.text(x, bottom + 15.0, f"{time_s:g}", 11.0, INK, align="center")
@@ -166,6 +168,8 @@ class StripPlot:
             canvas.line(
                 self.place(series.time_s[mask], series.value[mask]), colour(series.name), 1.4
             )
+            if x + 18.0 + canvas.width_of(label(series.name), 11.0) > right - _TIME_PX:
+                continue  # no room for more names
             canvas.line(np.array([[x, bottom + 25.0], [x + 14.0, bottom + 25.0]]),
                         colour(series.name), 2.4)  # fmt: skip
             x += 18.0 + canvas.text(x + 18.0, bottom + 29.0, label(series.name), 11.0, INK) + 12.0

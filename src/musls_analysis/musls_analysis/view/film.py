@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from musls_analysis.view.gif import MOST_FRAMES_PER_S, GifWriter
-from musls_analysis.view.picture import HEIGHT_PX, WIDTH_PX, Picture, PictureOptions
+from musls_analysis.view.picture import Picture, PictureOptions
 from musls_analysis.view.subject import Subject
 from musls_description.errors import ConfigError, MuslsError
 
@@ -78,7 +78,7 @@ def write_png(
             f"{subjects[0].recording.source}: --png {time_s:g}: must be a time from "
             f"{window_s[0]:.2f} to {window_s[1]:.2f} s"
         )
-    picture = Picture(subjects, window_s, options, PNG_SCALE)
+    picture = Picture(subjects, window_s, options, PNG_SCALE, framed_s=(time_s, time_s))
     image = Image.fromarray(picture.draw(time_s))
     with whole_file(path) as work:
         image.save(work, "PNG", dpi=(200, 200))
@@ -127,9 +127,9 @@ def write_mp4(
         MuslsError: No ffmpeg, or the file cannot be written.
     """
     program = ffmpeg_program()
-    times_s = film.times_s(window_s)
+    times_s, layout = film.times_s(window_s), options.layout
     picture = Picture(subjects, window_s, options, MP4_SCALE)
-    size = f"{round(WIDTH_PX * MP4_SCALE)}x{round(HEIGHT_PX * MP4_SCALE)}"
+    size = f"{round(layout.width_px * MP4_SCALE)}x{round(layout.height_px * MP4_SCALE)}"
     with whole_file(path) as work:
         command = [
             program, "-loglevel", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgba", "-s", size,

@@ -36,12 +36,12 @@ class GifWriter:
         self._file, self._fps = file, fps
         self._frames = self._written_cs = 0
         self._last: np.ndarray | None = None
-        colours = _palette(samples)
+        colours = palette(samples)
         self._nearest = _nearest_table(colours)
         height, width = samples[0].shape[:2]
-        palette = colours.tobytes().ljust(3 * 256, b"\0")
+        table = colours.tobytes().ljust(3 * 256, b"\0")
         file.write(b"GIF89a" + width.to_bytes(2, "little") + height.to_bytes(2, "little"))
-        file.write(b"\xf7\x00\x00" + palette)  # 256 colours for all frames
+        file.write(b"\xf7\x00\x00" + table)  # 256 colours for all frames
         file.write(b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00")  # play for ever
 
     def add(self, frame: np.ndarray) -> None:
@@ -80,7 +80,7 @@ def _paletted(part: np.ndarray) -> Image.Image:
     return Image.frombytes("P", part.shape[::-1], np.ascontiguousarray(part).tobytes())
 
 
-def _palette(samples: Sequence[np.ndarray]) -> np.ndarray:
+def palette(samples: Sequence[np.ndarray]) -> np.ndarray:
     """Colours that stand for those of the samples (n, 3), bytes; n <= 255.
 
     Nearly all of a picture is white, so that median cut would leave few colours for thin lines:

@@ -46,6 +46,8 @@ def draw_grid(
         if np.isfinite(at).all():
             canvas.line(at, AXIS_COLOURS[name], 2.0)
             out = at[1] + 0.16 * (at[1] - at[0])
+            if canvas.bottom_px is not None and out[1] > canvas.bottom_px - 6.0:
+                continue  # texts are not cut off as lines are
             canvas.text(out[0], out[1] + 4.0, name, 11.0, AXIS_COLOURS[name], align="center")
 
 

@@ -16,21 +16,22 @@ from musls_analysis.view.bodies import Look, Piece
 from musls_analysis.view.camera import camera_on
 from musls_analysis.view.canvas import Canvas
 from musls_analysis.view.chart import StripPlot, strip_of
+from musls_analysis.view.framing import framed_points_enu_m, outline_m
 from musls_analysis.view.ground import draw_grid, draw_shadow
+from musls_analysis.view.labels import HEIGHT_PX as LABEL_HEIGHT_PX
+from musls_analysis.view.labels import LabelPlacer, Rectangle, along, around
+from musls_analysis.view.layout import STRIP_ROOM_PX, WIDE, Layout
 from musls_analysis.view.legend import draw_names, draw_tension_bar
 from musls_analysis.view.sampled import Sampled, sample
 from musls_analysis.view.subject import Subject
 from musls_analysis.view.tension_scale import has_tension, tension_scale
 from musls_analysis.view.wheels import wheel_pieces, wheel_rims
 
-WIDTH_PX, HEIGHT_PX = 960, 640
-"""Layout; a scale makes larger pictures of it."""
-_SCENE = (60.0, 84.0, 900.0, 470.0)
-_STRIP = (60.0, 512.0, 930.0, 596.0)
-_STRIP_ROOM_PX = 22.0
-"""Above the strip, for the names of the stages."""
+_LABEL_PX = 12.5
+_MOST_GROUND_M = 5.0
+"""The ground is drawn wider below a system that hangs high, at most so much."""
 _TRAIL_POINTS, _TRAIL_PIECES = 25, 6
-_CAMERA_SAMPLES = 200
+_CAMERA_SAMPLES = 60
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class PictureOptions:
         zoom: Above 1 comes closer.
         follow: The camera goes along with the load instead of showing all of the motion.
         trail_s: Length of the trails.
+        layout: Size and places.
     """
 
     azimuth_deg: float = -62.0
@@ -50,6 +52,7 @@ class PictureOptions:
     zoom: float = 1.0
     follow: bool = False
     trail_s: float = 3.0
+    layout: Layout = WIDE
 
 
 class Picture:
@@ -66,6 +69,7 @@ class Picture:
         window_s: tuple[float, float],
         options: PictureOptions | None = None,
         scale: float = 1.0,
+        framed_s: tuple[float, float] | None = None,
     ) -> None:
         """Choose the camera and draw what all pictures share.
 
@@ -74,12 +78,14 @@ class Picture:
             window_s: Times that the pictures are of, shown in the strip.
             options: Looks.
             scale: Pixels per layout point.
+            framed_s: Times at which the camera has to see the system; None for all of the window.
 
         Raises:
             ConfigError: A camera option is out of range.
         """
         self._subjects = list(subjects)
         self._options = options or PictureOptions()
+        self._layout = self._options.layout
         self._shapes = [(s.boxes(), s.drone_shapes()) for s in subjects]
         self._wheels = [wheel_rims(s) for s in subjects]
         coloured = next((s for s in subjects if has_tension(s)), None)
@@ -90,10 +96,17 @@ class Picture:
         ]
         self._staged = staged_subject(subjects)
         strip = strip_of(subjects, self._stages())
-        self._strip = StripPlot(strip, window_s, _STRIP) if strip else None
-        self._scene_bottom_px = _STRIP[1] - _STRIP_ROOM_PX if strip else None
-        self._choose_camera(np.linspace(*window_s, _CAMERA_SAMPLES))
-        self.canvas = Canvas(WIDTH_PX, HEIGHT_PX, scale)
+        self._strip = StripPlot(strip, window_s, self._layout.strip_px) if strip else None
+        self._scene_bottom_px = self._layout.strip_px[1] - STRIP_ROOM_PX if strip else None
+        self._choose_camera(
+            np.linspace(*(framed_s or window_s), _CAMERA_SAMPLES if framed_s is None else 1)
+        )
+        width, height = self._layout.width_px, self._layout.height_px
+        bottom = self._scene_bottom_px or float(height)
+        self._labels = LabelPlacer(
+            Rectangle(4.0, 72.0 if len(subjects) == 1 else 90.0, width - 4.0, bottom - 2.0)
+        )
+        self.canvas = Canvas(width, height, scale)
         self._draw_background()
 
     def draw(self, time_s: float, speed: float = 1.0) -> np.ndarray:
@@ -155,21 +168,23 @@ class Picture:
         return [replace(s, start_s=s.start_s + by, end_s=s.end_s + by) for s in stages]
 
     def _choose_camera(self, time_s: np.ndarray) -> None:
-        points, self._center = [], np.zeros(3)
-        for subject, (_, drones) in zip(self._subjects, self._shapes, strict=True):
-            sampled = sample(subject, time_s)
-            reach = max((shape.radius_m for shape in drones.values()), default=0.1)
-            middle = sampled.bodies[LOAD].position_enu_m * [1.0, 1.0, 0.0]
-            for body, track in sampled.bodies.items():
-                at = track.position_enu_m - (middle if self._options.follow else 0.0)
-                at = at[np.isfinite(at).all(axis=1)]
-                points += [at - reach, at + reach] if body != LOAD else [at]
-                points.append(at * [1.0, 1.0, 0.0])  # its shadow
-        everything = np.concatenate(points)
-        self._bounds = np.stack([everything.min(axis=0), everything.max(axis=0)])
+        self._center = np.zeros(3)
         look = self._options
+        framed = [
+            framed_points_enu_m(sample(subject, time_s), *shapes, look.follow)
+            for subject, shapes in zip(self._subjects, self._shapes, strict=True)
+        ]
+        everything = np.concatenate(framed)
+        low, high = everything.min(axis=0), everything.max(axis=0)
+        wider = np.clip(low[2], 0.0, _MOST_GROUND_M) * np.array([1.0, 1.0, 0.0])
+        self._bounds = np.stack([low - wider, high + wider])
         self.camera = self._still = camera_on(
-            everything, _SCENE, HEIGHT_PX, look.azimuth_deg, look.elevation_deg, look.zoom
+            everything,
+            self._layout.scene_px,
+            self._layout.height_px,
+            look.azimuth_deg,
+            look.elevation_deg,
+            look.zoom,
         )
 
     def _follow(self, sampled: Sampled) -> None:
@@ -184,9 +199,16 @@ class Picture:
             draw_grid(self.canvas, self.camera, *self._bounds)
             self.canvas.bottom_px = None
         if self._scale:
-            draw_tension_bar(self.canvas, self._scale, 690.0, 30.0, 240.0)
+            draw_tension_bar(
+                self.canvas, self._scale, self._layout.bar_left_px, 30.0, self._layout.bar_px
+            )
         if len(self._subjects) == 2:
-            draw_names(self.canvas, [s.name for s in self._subjects], 60.0, 66.0)
+            draw_names(
+                self.canvas,
+                [s.name for s in self._subjects],
+                60.0,
+                84.0 if self._layout.width_px < WIDE.width_px else 66.0,
+            )
         if self._strip:
             self._strip.draw(self.canvas)
         self.canvas.keep_background()
@@ -221,14 +243,24 @@ class Picture:
                 self.canvas.line(part, look.colour(body), 1.8, strength, cap="butt")
 
     def _draw_labels(self, sampled: Sampled) -> None:
-        """Numbers of the drones above them, so that lines of the strip can be told."""
-        for body, position, _ in _poses(sampled):
-            if body == LOAD:
-                continue
-            (x, y), _ = self.camera.project(position + [0.0, 0.0, 0.24])
-            if np.isfinite(x):
-                self.canvas.rectangle(x - 25.0, y - 10.5, 50.0, 13.5, "white", 0.55)
-                self.canvas.text(x, y, label(body), 11.5, colour(body), True, "center")
+        """Names of the drones beside them, so that lines of the strip can be told."""
+        seen, widths = {}, {}
+        for body, position, q in _poses(sampled):
+            outline = bodies.world(outline_m(body, *self._shapes[0]), position, q)
+            rectangle = around(self.camera.project(outline)[0])
+            if rectangle is not None:
+                seen[body] = rectangle
+                widths[body] = self.canvas.width_of(label(body), _LABEL_PX, True) + 2.0
+        widths.pop(LOAD, None)
+        cables = [
+            square
+            for cable in sampled.cables.values()
+            for square in along(self.camera.project(cable.points_enu_m[0])[0])
+        ]
+        for body, place in self._labels.place(widths, seen, cables).items():
+            self.canvas.rectangle(*place[:2], widths[body], LABEL_HEIGHT_PX, "white", 0.6)
+            baseline = place.bottom - 3.5
+            self.canvas.text(place.left + 1.0, baseline, label(body), _LABEL_PX, colour(body), True)
 
     def _draw_title(self, time_s: float, speed: float) -> None:
         name = ""
@@ -236,9 +268,11 @@ class Picture:
             stage = stage_at(self._staged.recording, time_s - self._staged.shift_s)
             name = label(stage.name) if stage else ""
         name = name or self._subjects[0].name
-        width = self.canvas.text(60.0, 44.0, name, 24.0, INK, bold=True)
+        width = self.canvas.text(60.0, 44.0, name, 22.0, INK, bold=True)
+        below = self._layout.width_px < WIDE.width_px  # no room beside the name
+        place = (60.0, 66.0) if below else (60.0 + width + 18.0, 44.0)
         text = f"t = {time_s:.2f} s" + (f"   {speed:g}× speed" if speed != 1.0 else "")
-        self.canvas.text(60.0 + width + 18.0, 44.0, text, 15.0, FAINT)
+        self.canvas.text(*place, text, 13.0 if below else 15.0, FAINT)
 
 
 def _poses(sampled: Sampled) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

@@ -87,6 +87,10 @@ _Elevation = Annotated[
 ]
 _Zoom = Annotated[float, typer.Option(help="Magnification; above 1 is closer.")]
 _Follow = Annotated[bool, typer.Option("--follow", help="The camera moves along with the load.")]
+_Narrow = Annotated[
+    bool,
+    typer.Option("--narrow", help="Layout for a phone or one column, with larger texts."),
+]
 _Trail = Annotated[float, typer.Option(metavar="S", min=0.0, help="Length of the trails [s].")]
 _System = Annotated[
     str | None,
@@ -116,6 +120,7 @@ def run(
     zoom: _Zoom = 1.0,
     follow: _Follow = False,
     trail: _Trail = 3.0,
+    narrow: _Narrow = False,
     system: _System = None,
     offset: RecordedPoints = None,
     frames: Frames = None,
@@ -139,9 +144,11 @@ def run(
         rerun_log.save(subjects, path)
         typer.echo(f"written to {path}: open with rerun {path}")
     else:
+        from musls_analysis.view.layout import NARROW, WIDE
         from musls_analysis.view.picture import PictureOptions
 
-        look = PictureOptions(azimuth, elevation, zoom, follow, trail)
+        layout = NARROW if narrow else WIDE
+        look = PictureOptions(azimuth, elevation, zoom, follow, trail, layout)
         _write(kind, subjects, stage, path, look, (png, fps, speed))
         typer.echo(f"picture in {path}" if kind == "png" else f"film in {path}")
 

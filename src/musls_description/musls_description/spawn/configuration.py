@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
+from musls_description.rotations import from_matrix, intrinsic_xyz, rotation_vector
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import (
     JOINT_IN_DRONE,
@@ -40,7 +40,7 @@ class Configuration:
     @property
     def coordinates(self) -> Array:
         """All coordinates in the order of the tree: rotation vector, position, joint angles."""
-        rotation = Rotation.from_matrix(self.load_rotation).as_rotvec()
+        rotation = rotation_vector(from_matrix(self.load_rotation))
         return np.concatenate([rotation, self.load_position_enu_m, *self.joint_angles_rad])
 
 
@@ -120,7 +120,8 @@ def chain_from_directions(
     wanted = level_rotation(directions[-1], drone_yaw_rad)
 
     def twisted(twist_rad: float) -> tuple[Array, list[float], Array]:
-        first = straight @ Rotation.from_rotvec([twist_rad, 0.0, 0.0]).as_matrix()
+        c, s = math.cos(twist_rad), math.sin(twist_rad)
+        first = straight @ np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
         angles, rotation = universal_chain(first, directions[1:])
         return first, angles, rotation @ JOINT_IN_DRONE.T
 
@@ -130,7 +131,7 @@ def chain_from_directions(
 
     first, angles, drone = twisted(_solve_twist(yaw_error))
     relative = QUARTER_TURN.T @ start_rotation.T @ first @ QUARTER_TURN
-    return np.array([*Rotation.from_matrix(relative).as_euler("XYZ"), *angles]), drone
+    return np.array([*intrinsic_xyz(relative), *angles]), drone
 
 
 def _solve_twist(yaw_error: Callable[[float], float]) -> float:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
-from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
+from musls_description.roots import root
+from musls_description.rotations import from_rotation_vector, matrix
 from musls_description.spawn.configuration import (
     Configuration,
     chain_from_directions,
@@ -101,22 +101,13 @@ def hanging_equilibrium(
     problem = _Problem(
         system, np.asarray(drone_positions_enu_m, float), gravity_m_s2, load_yaw_rad, drone_yaws_rad
     )
-    solution = least_squares(
-        problem.residual,
-        problem.first_guess(),
-        method="trf",
-        x_scale="jac",
-        xtol=1e-15,
-        ftol=1e-15,
-        gtol=1e-15,
-        max_nfev=300,
-    )
-    if np.abs(solution.fun).max() > 1e-8:
+    solution = root(problem.residual, problem.first_guess(), 1e-8)
+    if solution is None:
         raise ConfigError(
             "no hanging equilibrium: the cables do not reach from the load to the drones at "
             + ", ".join(str(np.round(p, 3).tolist()) for p in problem.drones)
         )
-    return problem.result(solution.x)
+    return problem.result(solution)
 
 
 def drones_above(
@@ -162,7 +153,7 @@ class _Problem:
         drone_yaws: Array,
     ) -> None:
         self.system, self.drones, self.g, self.drone_yaws = system, drones, gravity, drone_yaws
-        self.yaw = Rotation.from_rotvec([0.0, 0.0, yaw])
+        self.yaw = matrix(from_rotation_vector(np.array([0.0, 0.0, yaw])))
         self.anchors = np.array(system.load.cable_attachments_m)
         self.weights_n = [_weights_n(cable, gravity) for cable in system.cables]
         self.hooks = [np.array(drone.cable_attachment_m, float) for drone in system.drones]
@@ -180,7 +171,7 @@ class _Problem:
         reach = np.linalg.norm(self.anchors[:, :2], axis=1)
         drop = np.sqrt(np.maximum(lengths**2 - (spread - reach) ** 2, (0.3 * lengths) ** 2))
         position = center - [0.0, 0.0, drop.mean() + self.anchors[:, 2].mean()]
-        along = self.drones - (position + self.yaw.apply(self.anchors))
+        along = self.drones - (position + self.anchors @ self.yaw.T)
         share = self.system.load.mass_kg * self.g / len(self.drones)
         return np.concatenate([position, np.zeros(3), (along / along[:, 2:] * share).ravel()])
 
@@ -199,7 +190,7 @@ class _Problem:
     def residual(self, x: Array) -> Array:
         """Force and moment balance of the load, gaps between chains and drones."""
         position, forces = x[:3], x[6:].reshape(-1, 3)
-        rotation = (Rotation.from_rotvec(x[3:6]) * self.yaw).as_matrix()
+        rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
         arms = self.anchors @ rotation.T
         weight = np.array([0.0, 0.0, self.system.load.mass_kg * self.g])
         gaps = []
@@ -214,7 +205,7 @@ class _Problem:
     def result(self, x: Array) -> HangingEquilibrium:
         """Turn the solved unknowns into the result."""
         forces = x[6:].reshape(-1, 3)
-        rotation = (Rotation.from_rotvec(x[3:6]) * self.yaw).as_matrix()
+        rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
         directions, thrusts, moments = [], [], []
         for i, force in enumerate(forces):
             chain, _, attitude, thrust = self._drone(i, rotation, force)
@@ -326,7 +317,7 @@ def _slack_chain(cable: Cable, span: Array, gravity_m_s2: float) -> Array | None
     along = span[:2] / max(float(np.linalg.norm(span[:2])), 1e-9)
     for pull, lift in ((0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4), (0.0, 20.0)):
         guess = np.array([*(pull * along), lift])
-        solution = least_squares(gap, guess, xtol=1e-14, ftol=1e-14, gtol=1e-14)
-        if np.abs(solution.fun).max() < 1e-6:
-            return link_directions(solution.x * weight, cable, gravity_m_s2)
+        solution = root(gap, guess, 1e-6)
+        if solution is not None:
+            return link_directions(solution * weight, cable, gravity_m_s2)
     return None

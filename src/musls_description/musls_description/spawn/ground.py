@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
+from musls_description.roots import bisected
 from musls_description.spawn.configuration import Configuration, configuration_from_directions
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import cable_azimuth_rad
@@ -71,6 +71,6 @@ def _bow(links: int, azimuth_rad: float, slope: float) -> Array:
     shape = np.sin(2.0 * np.pi * place) if links > 3 else place - 0.5
     bend = 0.0
     if links > 1:
-        bend = brentq(lambda a: float(np.mean(np.cos(a * shape))) - SLACK_RATIO, 0.0, 2.0)
+        bend = bisected(lambda a: float(np.mean(np.cos(a * shape))) - SLACK_RATIO, 0.0, 2.0)
     heading = azimuth_rad + bend * shape
     return np.column_stack([flat * np.cos(heading), flat * np.sin(heading), np.full(links, slope)])

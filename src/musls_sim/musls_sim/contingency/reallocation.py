@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import null_space
-from scipy.optimize import minimize
-from scipy.spatial.transform import Rotation
 
+from musls_description.rotations import from_rotation_vector, from_yaw, rotate
 from musls_description.rotor_reach import tip_radius_m
 from musls_description.slung import formation_of
 from musls_description.spawn import drones_above
@@ -134,7 +132,7 @@ class _Problem:
             extra += hung * np.array(system.load.cable_attachments_m[number - 1])
         tips = np.array([tip_radius_m(system.drones[i]) for i in left])
         hooks = np.array([
-            Rotation.from_euler("z", azimuths[i] + np.pi).apply(system.drones[i].cable_attachment_m)
+            rotate(from_yaw(azimuths[i] + np.pi), np.array(system.drones[i].cable_attachment_m))
             for i in left
         ])  # fmt: skip
         few = replace(
@@ -241,6 +239,8 @@ class _Problem:
         start: Array,
         constraints: Sequence[tuple[str, Callable[[Array], Array]]],
     ) -> Array | None:
+        from scipy.optimize import minimize
+
         limits: list[Any] = [{"type": kind, "fun": what} for kind, what in constraints]
         found = minimize(
             cost, start, method="SLSQP", constraints=limits, options={"maxiter": 200, "ftol": 1e-9}
@@ -282,18 +282,20 @@ def _stable(problem: _Problem, x: Array) -> bool:
     The second variation of the potential energy plus the cables' tensions times their lengths
     (Lagrange) must be positive for every motion that stretches no cable.
     """
+    from scipy.linalg import null_space
+
     forces, anchors, pose = problem.forces(x), problem.turned(x), tilted(x[-2], x[-1])
     tension = np.linalg.norm(forces, axis=1)
     ends = anchors + problem.length_m[:, None] * forces / tension[:, None]
     hung = pose @ problem.moment_n_m  # weight of what hangs times where
 
     def lengths(q: Array) -> Array:
-        turn = Rotation.from_rotvec(q[3:])
-        found: Array = np.linalg.norm(ends - q[:3] - turn.apply(anchors), axis=1)
+        turn = from_rotation_vector(q[3:])
+        found: Array = np.linalg.norm(ends - q[:3] - rotate(turn, anchors), axis=1)
         return found
 
     def energy(q: Array) -> float:
-        lift = problem.weight_n * q[2] + Rotation.from_rotvec(q[3:]).apply(hung)[2]
+        lift = problem.weight_n * q[2] + rotate(from_rotation_vector(q[3:]), hung)[2]
         return float(lift + tension @ lengths(q))
 
     step = 1e-3 * np.eye(6)

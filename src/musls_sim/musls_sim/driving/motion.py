@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline, PPoly
 
 from musls_description.errors import ConfigError
 from musls_sim.driving.bag_path import bag_of, read_path
 from musls_sim.driving.spec import AnchorPath, AnchorRecording
+
+if TYPE_CHECKING:  # scipy is slow to import, and few flights have anchors
+    from scipy.interpolate import PPoly
 
 Array = NDArray[np.float64]
 
@@ -79,6 +82,8 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
         if bag is None:
             return PathMotion(_read_spline(drive.file), offset)
         return PathMotion(_spline(drive.file, *read_path(bag, drive.body)), offset)
+    from scipy.interpolate import BPoly, CubicHermiteSpline, PPoly
+
     time, position = np.array(drive.time_s), np.array(drive.position_enu_m)
     if len(time) == 1:
         time, position = np.array([time[0], time[0] + 1.0]), np.repeat(position, 2, axis=0)
@@ -110,6 +115,8 @@ def _spline(file: str, time: Array, position: Array) -> PPoly:
     finite = np.isfinite(time).all() and np.isfinite(position).all()
     if len(time) < 4 or (np.diff(time) <= 0.0).any() or not finite:
         raise ConfigError(f"{file}: needs at least 4 rows of finite numbers, time_s increasing")
+    from scipy.interpolate import CubicSpline
+
     return CubicSpline(time, position)
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
+from musls_description.rotations import matrix
 from musls_description.slung import formation_of
 from musls_description.spawn import hanging_equilibrium
 from musls_description.system import Drone
@@ -90,13 +90,13 @@ def forces_of(scenario: Scenario, motion: Motion) -> Forces:
     size = float(np.linalg.norm(carried))
     if carried[2] <= 0.0:
         raise ConfigError("the load falls faster than gravity: the cables are slack")
-    turn, _ = Rotation.align_vectors([[0.0, 0.0, size]], [carried])
-    hangs = hanging_equilibrium(system, turn.apply(places[0]), size, yaw, yaws[0])
+    turn = matrix(_upright(carried / size))
+    hangs = hanging_equilibrium(system, places[0] @ turn.T, size, yaw, yaws[0])
     up = np.array([0.0, 0.0, size])
     rate, gain = motion.yaw_rate_rad_s, motion.yaw_acceleration_rad_s2
     thrust = np.empty((n, 3))
     for i, drone in enumerate(system.drones):
-        cable = turn.inv().apply(hangs.drone_force_n[i] - drone.mass_kg * up)
+        cable = turn.T @ (hangs.drone_force_n[i] - drone.mass_kg * up)
         x, y, _ = places[0, i]
         around = np.array([-(rate**2) * x - gain * y, -(rate**2) * y + gain * x, 0.0])
         moving = motion.velocity_enu_m_s + rate * np.array([-y, x, 0.0])
@@ -104,6 +104,13 @@ def forces_of(scenario: Scenario, motion: Motion) -> Forces:
         drag = drag_n_s_m(drone, float(np.linalg.norm(needed)))
         thrust[i] = needed - drag * (motion.wind_enu_m_s - moving)
     return Forces(thrust, hangs.load_end_tension_n)
+
+
+def _upright(direction: Array) -> Array:
+    """Rotation by the least angle that turns a unit vector with z > 0 up, quaternion (4,)."""
+    x, y, z = direction
+    turn = np.array([1.0 + z, y, -x, 0.0])
+    return turn / np.linalg.norm(turn)
 
 
 def drag_n_s_m(drone: Drone, thrust_n: float) -> Array:

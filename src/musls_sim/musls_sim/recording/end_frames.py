@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
+from musls_description.rotations import from_matrix
 from musls_sim.plants.interface import Linked, Plant
 
 Array = NDArray[np.float64]
@@ -33,8 +33,7 @@ def end_turns(plant: Plant, nodes: Sequence[Array]) -> Array:
         turns = np.array([plant.cable_end_rotations(i) for i in range(len(nodes))])
     else:
         turns = _of_segments(np.array([(n[1] - n[0], n[-1] - n[-2]) for n in nodes]))
-    turned = Rotation.from_matrix(turns.reshape(-1, 3, 3)).as_quat(scalar_first=True)
-    return np.asarray(turned, np.float64).reshape(-1, 2, 4)
+    return from_matrix(turns).reshape(-1, 2, 4)
 
 
 def _of_segments(along: Array) -> Array:

@@ -14,7 +14,6 @@ from typing import Annotated, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.linalg import solve_discrete_are
 
 from musls_control.estimate import Estimate
 from musls_control.payload.packed import pack
@@ -24,6 +23,7 @@ from musls_description.compiled_rotations import multiply, rotate, rotate_back, 
 from musls_description.schema import Fraction, NonNegative, spec
 from musls_sim.plants.interface import PlantState
 from musls_sim.sensors.load_tracker import NO_LOAD, LoadTracker, track
+from musls_sim.sensors.stationary_filter import stationary_gains
 
 Array = NDArray[np.float64]
 
@@ -272,12 +272,10 @@ def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, floa
     process = velocity_noise * np.array(
         [[interval**2 / 3.0, interval / 2.0], [interval / 2.0, 1.0]]
     )
-    measure = np.array([[1.0, 0.0]])
-    p = solve_discrete_are(transition.T, measure.T, process, np.array([[position**2]]))
-    gain = p @ measure.T / (p[0, 0] + position**2)
+    on_position, on_velocity = stationary_gains(transition, process, position**2)
     turn = gyro**2 * interval
     variance = turn / 2.0 + np.sqrt(turn**2 / 4.0 + turn * attitude**2)
-    return float(gain[0, 0]), float(gain[1, 0]), float(variance / (variance + attitude**2))
+    return float(on_position), float(on_velocity), float(variance / (variance + attitude**2))
 
 
 @compiled()

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_discrete_are
 
 from musls_description.compiled import compiled
 from musls_description.compiled_rotations import multiply, turned
+from musls_sim.sensors.stationary_filter import stationary_gains
 
 Array = NDArray[np.float64]
 
@@ -102,10 +102,8 @@ def _gains(interval_s: float, acceleration: float, noise: float) -> tuple[float,
     process = (acceleration * interval_s) ** 2 * np.array(
         [[interval_s**2 / 4.0, interval_s / 2.0], [interval_s / 2.0, 1.0]]
     ) + 1e-18 * np.eye(2)
-    measure = np.array([[1.0, 0.0]])
-    p = solve_discrete_are(transition.T, measure.T, process, np.array([[noise**2]]))
-    gain = p @ measure.T / (p[0, 0] + noise**2)
-    return float(gain[0, 0]), float(gain[1, 0])
+    on_value, on_rate = stationary_gains(transition, process, noise**2)
+    return float(on_value), float(on_rate)
 
 
 @compiled()

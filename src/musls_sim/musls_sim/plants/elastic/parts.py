@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
+from musls_description.rotations import matrix
 from musls_description.system import Box, Drone, Load
 from musls_sim.plants.elastic.rig import RigBody
 from musls_sim.start import BodyState
@@ -46,8 +46,7 @@ def moving_body(part: Load | Drone, state: BodyState, drone: int = -1) -> RigBod
 
 def rotation_of(quaternion_wxyz: tuple[float, float, float, float]) -> Array:
     """Matrix of a quaternion, (3, 3)."""
-    matrix: Array = Rotation.from_quat(quaternion_wxyz, scalar_first=True).as_matrix()
-    return matrix
+    return matrix(np.array(quaternion_wxyz))
 
 
 def _corners(box: Box) -> Array:

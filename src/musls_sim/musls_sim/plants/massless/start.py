@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
+from musls_description.rotations import from_matrix
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
@@ -52,8 +52,7 @@ def motion_of(system: SlungLoadSystem, start: Configuration) -> Motion:
     still = np.zeros(tree.n_coordinates)
     body_motion(start.coordinates, still, parents, first, joint_table(tree), motion)
     rows = motion[[0, *tree.drone]]
-    turns = Rotation.from_matrix(rows[:, :9].reshape(-1, 3, 3))
-    return Motion.at_rest(rows[:, 9:12], turns.as_quat(scalar_first=True))
+    return Motion.at_rest(rows[:, 9:12], from_matrix(rows[:, :9].reshape(-1, 3, 3)))
 
 
 def weightless(system: SlungLoadSystem) -> SlungLoadSystem:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
+from musls_description.rotations import from_matrix, matrix, rotation_vector
 from musls_description.slung import slung_system
 from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import SlungLoadSystem
@@ -100,8 +100,7 @@ def _auto_step_s(setup: PlantSetup, system: SlungLoadSystem) -> float:
 
 def _rotation(body: BodyState) -> Array:
     """Body frame to world, (3, 3)."""
-    matrix: Array = Rotation.from_quat(body.orientation_wxyz, scalar_first=True).as_matrix()
-    return matrix
+    return matrix(np.array(body.orientation_wxyz))
 
 
 def _bodies(start: StartSpec, n_drones: int) -> tuple[BodyState, tuple[BodyState, ...]]:
@@ -126,7 +125,7 @@ def _configuration_of(
         gravity_m_s2,
     )
     for i, (drone, rotation) in enumerate(zip(drones, reached, strict=True)):
-        miss = Rotation.from_matrix(_rotation(drone).T @ rotation).magnitude()
+        miss = np.linalg.norm(rotation_vector(from_matrix(_rotation(drone).T @ rotation)))
         if miss > ATTITUDE_MISS_RAD:
             raise ConfigError(
                 f"start.drones.{i}.orientation_wxyz: cable_{i + 1} does not twist, so the yaw of "

@@ -12,8 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
+from musls_description.rotations import (
+    from_matrix,
+    from_rotation_vector,
+    intrinsic_xyz,
+    product,
+    rotation_vector,
+)
 from musls_description.tree import QUARTER_TURN, Body, Tree
 from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.rigid_links.inertia import (
@@ -87,7 +93,7 @@ def opened(pieces: Pieces, body: int) -> Pieces:
         old.name, -1, np.eye(3), np.zeros(3), np.eye(3), np.zeros(3),
         old.mass_kg, old.com_m, old.inertia_kg_m2, axes="",
     )  # fmt: skip
-    turn = Rotation.from_matrix(m[:9].reshape(3, 3)).as_rotvec()
+    turn = rotation_vector(from_matrix(m[:9].reshape(3, 3)))
     place = np.concatenate([turn, m[POSITION : POSITION + 3]])
     rate = np.concatenate([m[OMEGA : OMEGA + 3], m[VELOCITY : VELOCITY + 3]])
     return _with(pieces, body, loose, place, rate)
@@ -118,7 +124,7 @@ def closed(pieces: Pieces, body: int, original: Body, masses: Array) -> Pieces:
     drawn = _drawn(pieces, body, place, masses)
     link = drawn.motion[body, :9].reshape(3, 3)
     relative = hook.joint_in_parent_rotation.T @ load.T @ link @ hook.joint_in_child_rotation
-    angles = Rotation.from_matrix(relative).as_euler("XYZ")
+    angles = intrinsic_xyz(relative)
     joined = _with(drawn, body, hook, angles, np.zeros(3))
     kept = momenta(before, masses, drawn.motion)
     return replace(joined, velocities=_projected(joined, kept, masses))
@@ -176,9 +182,11 @@ def _drawn(pieces: Pieces, body: int, place: Array, masses: Array) -> Pieces:
     moved[given] = way
     moved[~given] = np.linalg.solve(inertia[~given][:, ~given], -inertia[~given][:, given] @ way)
     positions = pieces.positions.copy()
-    turn = Rotation.from_rotvec(moved[:3]) * Rotation.from_rotvec(positions[begin : begin + 3])
+    turn = product(
+        from_rotation_vector(moved[:3]), from_rotation_vector(positions[begin : begin + 3])
+    )
     positions[begin:end] += moved
-    positions[begin : begin + 3] = turn.as_rotvec()
+    positions[begin : begin + 3] = rotation_vector(turn)
     positions[begin + 3 : begin + 6] = place
     return replace(pieces, positions=positions)
 
