@@ -43,19 +43,20 @@ def framed_points_enu_m(
         drones: Shapes of the drones.
         follow: Places are relative to the load's place above the ground.
     """
-    middle = sampled.bodies[LOAD].position_enu_m * [1.0, 1.0, 0.0] if follow else 0.0
+    middle = sampled.bodies[LOAD].position_enu_m * [1.0, 1.0, 0.0]
+    middle *= 1.0 if follow else 0.0
     points = []
     for tracks in (sampled.bodies, sampled.setpoints):
         for name, track in tracks.items():
             points.append(_placed(track, outline_m(name, boxes, drones), middle))
     for cable in sampled.cables.values():
         for k, line in enumerate(cable.points_enu_m):
-            points.append(line - (middle[k] if follow else 0.0))
+            points.append(line - middle[k])
     everything = np.concatenate(points)
     return everything[np.isfinite(everything).all(axis=1)]
 
 
-def _placed(track: PoseTrack, outline: np.ndarray, middle: np.ndarray | float) -> np.ndarray:
+def _placed(track: PoseTrack, outline: np.ndarray, middle: np.ndarray) -> np.ndarray:
     """Outline (points, 3) of a body at all times, in the world (times * points, 3)."""
     shape = (len(track.position_enu_m), len(outline))
     turned = rotate(

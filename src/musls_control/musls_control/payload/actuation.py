@@ -8,7 +8,7 @@ from musls_control.payload.kernel import ALONG, FORCE, LEAN, payload_forces
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2
 from musls_control.vectors import cross
 from musls_description.compiled import compiled
-from musls_description.compiled_memory import block_of, row_of, table_of
+from musls_description.compiled_memory import block_of, borrowed, row_of, table_of
 from musls_description.compiled_rotations import rotate_back
 
 LEAST_UPWARDS = 0.3
@@ -58,7 +58,7 @@ def payload_step(estimate, reference, x, p):
         p: Its layout, rows in the order of `PACKED`.
     """
     return payload_commands(
-        estimate, reference,
+        borrowed(estimate), borrowed(reference),
         row_of(x, p[0]), block_of(x, p[1]), table_of(x, p[2]), table_of(x, p[3]),
         table_of(x, p[4]), table_of(x, p[5]), table_of(x, p[6]), table_of(x, p[7]), row_of(x, p[8]),
         row_of(x, p[9]), block_of(x, p[10]), row_of(x, p[11]), table_of(x, p[12]),

@@ -17,8 +17,6 @@ is the one that the parts of mu along the cables give.
 
 from __future__ import annotations
 
-import numpy as np
-
 from musls_control.payload.allocation import share_out
 from musls_control.payload.attitude_reference import attitude_reference
 from musls_control.payload.load_law import (
@@ -35,6 +33,7 @@ from musls_control.payload.load_law import (
 from musls_control.payload.spread import spread_out, spread_rate
 from musls_control.vectors import cross, normalised, normalised_rates, times, write_matrix
 from musls_description.compiled import compiled
+from musls_description.compiled_memory import scratch
 from musls_description.compiled_rotations import body_axes_in_world
 
 # Columns of a cable's table; 0 to 2 attachment on the load (about its centre of mass), 3 to 5 on
@@ -76,10 +75,17 @@ def payload_forces(
     Returns:
         Whether tensions and distances could be kept; true where nobody asked.
     """
-    r, r_d, rate_d = np.empty((3, 3)), np.empty((3, 3)), np.empty((4, 3))
-    errors, motion, wrench = np.empty((8, 3)), np.zeros((4, 3)), np.empty(6)
-    attitude, vectors, forces = np.empty(4), np.empty((3, 3)), np.zeros((3, 3))
-    turning = np.zeros((3, 3))
+    r, r_d, rate_d = scratch(3, 3), scratch(3, 3), scratch(4, 3)
+    errors, motion, wrench = scratch(8, 3), scratch(4, 3), scratch(1, 6)[0]
+    attitude, vectors, forces, turning = (
+        scratch(1, 4)[0],
+        scratch(3, 3),
+        scratch(3, 3),
+        scratch(3, 3),
+    )
+    motion[:] = 0.0
+    forces[:] = 0.0
+    turning[:] = 0.0
     row = estimate[0]
     write_matrix(r, body_axes_in_world(row[6], row[7], row[8], row[9]))
     attitude_reference(reference, attitude, rate_d)
@@ -140,7 +146,7 @@ def cable_directions(estimate, r, cables, memory):
         cables: (n, 10).
         memory: Rows CABLE, CABLE_RATE and LENGTH (first column) are written.
     """
-    r_i = np.empty((3, 3))
+    r_i = scratch(3, 3)
     load = estimate[0]
     for i in range(cables.shape[0]):
         drone, c = estimate[1 + i], cables[i]
@@ -329,7 +335,7 @@ def cable_force(cable, r, w, motion, memory, i):
     error = cross(d[0], d[1], d[2], q[0], q[1], q[2])
     spin = q[0] * omega_d[0] + q[1] * omega_d[1] + q[2] * omega_d[2]
     lift = q[0] * alpha_d[0] + q[1] * alpha_d[1] + q[2] * alpha_d[2]
-    wanted = np.empty(3)
+    wanted = scratch(1, 3)[0]
     for k in range(3):  # q x (q x v) = (q . v) q - v
         rate_error = omega[k] + spin * q[k] - omega_d[k]
         wanted[k] = -cable[DIRECTION_GAIN] * error[k] - cable[DIRECTION_RATE_GAIN] * rate_error

@@ -92,7 +92,8 @@ def spread_out(shares, null, places, least, up, wrench, out, memory, binding):
     """
     n, (rows, free) = out.shape[0], null.shape
     scale = math.sqrt(wrench[0] ** 2 + wrench[1] ** 2 + wrench[2] ** 2) / n + 1e-9
-    base, before, c, h = np.empty((n, 3)), out.copy(), np.zeros(free), np.zeros(len(binding))
+    base, before, c, h = np.empty((n, 3)), np.empty((n, 3)), np.zeros(free), np.zeros(len(binding))
+    before[:] = out
     share_out(shares, wrench, 0, base)
     g = np.zeros((len(binding), free))
     for turn in range(ROUNDS):

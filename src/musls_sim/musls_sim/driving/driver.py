@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from musls_description.rotations import rotate
 from musls_description.system import RigSystem
-from musls_sim.driving.motion import Signal, path_motion
+from musls_sim.driving.motion import PathMotion, Signal, path_motion
 from musls_sim.driving.spec import AnchorForce, AnchorThrust, RigSpec
 from musls_sim.plants.interface import PlantInputs, PlantState
 
 Array = NDArray[np.float64]
 
-BLOCK = 250
+BLOCK = 1000
 """Periods that are evaluated at once."""
 
 _Rows = Callable[[Array], Array]
@@ -51,6 +51,7 @@ class RigDriver:
         self._targets: list[tuple[NDArray[Any], _Rows]] = []
         self._winch_of: dict[int, int] = {}
         self._thrusts: dict[int, Array] = {}
+        moved: dict[int, PathMotion] = {}
         for i, anchor in enumerate(system.anchors):
             drive = rig.anchors.get(f"anchor_{i + 1}")
             wrench = inputs.anchor_wrench_enu[i]
@@ -63,8 +64,10 @@ class RigDriver:
                 self._thrusts[i] = np.zeros(4)
                 self._targets.append((self._thrusts[i], Signal(drive.time_s, values).means))
             elif drive is not None:
-                motion = path_motion(drive, anchor.position_enu_m)
-                self._targets.append((inputs.anchor_motion[i, :, :9], motion.ends))
+                moved[i] = path_motion(drive, anchor.position_enu_m)
+        for first, motions in _neighbours(moved):
+            target = inputs.anchor_motion[first : first + len(motions), :, :9]
+            self._targets.append((target, _ends(motions)))
         for i in range(len(system.winches)):
             winch = rig.winches.get(f"winch_{i + 1}")
             if winch is not None:
@@ -97,6 +100,22 @@ class RigDriver:
             pair[0], pair[1, 2] = values[:3], values[3]
             turns: Array = np.repeat(self._orientation[i : i + 1], 2, axis=0)
             self._inputs.anchor_wrench_enu[i] = rotate(turns, pair).ravel()
+
+
+def _neighbours(moved: Mapping[int, PathMotion]) -> list[tuple[int, list[PathMotion]]]:
+    """Motions of anchors with consecutive numbers, which are written at once."""
+    groups: list[tuple[int, list[PathMotion]]] = []
+    for i, motion in moved.items():
+        if groups and i == groups[-1][0] + len(groups[-1][1]):
+            groups[-1][1].append(motion)
+        else:
+            groups.append((i, [motion]))
+    return groups
+
+
+def _ends(motions: Sequence[PathMotion]) -> _Rows:
+    """Motion of several anchors at begin and end of each period, (k, anchors, 2, 9)."""
+    return lambda borders: np.stack([motion.ends(borders) for motion in motions], axis=1)
 
 
 def _pairs(signal: Signal) -> _Rows:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
+from musls_description.rotations import product, rotation_vector
 from musls_sim.plants.interface import Pose
 
 Array = NDArray[np.float64]
@@ -23,13 +23,13 @@ class PoseEnd(NamedTuple):
     Attributes:
         position_enu_m: (n, 3).
         velocity_enu_m_s: (n, 3).
-        rotation: Body to world, n of them.
+        orientation_wxyz: Unit quaternions, body to world, (n, 4).
         omega_enu_rad_s: (n, 3).
     """
 
     position_enu_m: Array
     velocity_enu_m_s: Array
-    rotation: Rotation
+    orientation_wxyz: Array
     omega_enu_rad_s: Array
 
 
@@ -57,14 +57,22 @@ class PoseEnds:
             begin = self._at(begin_s)
         end = self._at(end_s)
         self._end_s, self._end = end_s, end
-        return begin, end, (end.rotation * begin.rotation.inv()).as_rotvec()
+        return begin, end, _turn(begin.orientation_wxyz, end.orientation_wxyz)
 
     def _at(self, time_s: float) -> PoseEnd:
         low_s = max(time_s - DIFFERENCE_S, 0.0)
         (p0, r0), (p, r), (p1, r1) = (self._read(t) for t in (low_s, time_s, time_s + DIFFERENCE_S))
         span_s = time_s + DIFFERENCE_S - low_s
-        return PoseEnd(p, (p1 - p0) / span_s, r, (r1 * r0.inv()).as_rotvec() / span_s)
+        return PoseEnd(p, (p1 - p0) / span_s, r, _turn(r0, r1) / span_s)
 
-    def _read(self, time_s: float) -> tuple[Array, Rotation]:
+    def _read(self, time_s: float) -> tuple[Array, Array]:
         position, quaternion = self._pose(time_s)
-        return np.array(position, float), Rotation.from_quat(quaternion, scalar_first=True)
+        unit = np.asarray(quaternion, float)
+        unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+        return np.array(position, float), unit
+
+
+def _turn(begin_wxyz: Array, end_wxyz: Array) -> Array:
+    """Rotation vectors from one attitude to another, world, (n, 3) [rad]."""
+    turn: Array = rotation_vector(product(end_wxyz, begin_wxyz * [1.0, -1.0, -1.0, -1.0]))
+    return turn

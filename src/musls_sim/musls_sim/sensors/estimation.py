@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from musls_control.estimate import Estimate
+from musls_control.payload.packed import pack
 from musls_description.compiled import compiled
+from musls_description.compiled_memory import block_of, borrowed, row_of, table_of
 from musls_description.compiled_rotations import multiply, rotate, rotate_back, turned
 from musls_description.schema import Fraction, NonNegative, spec
 from musls_sim.plants.interface import PlantState
-from musls_sim.sensors.load_tracker import LoadTracker
+from musls_sim.sensors.load_tracker import NO_LOAD, LoadTracker, track
 from musls_sim.sensors.stationary_filter import stationary_gains
 
 Array = NDArray[np.float64]
@@ -98,13 +100,16 @@ class Truth:
             generator: Source of the noise.
         """
         self.estimate = Estimate.zeros(len(state.position_enu_m) - 1, len(state.tension_n))
+        self._state, self._tension_n = state, state.tension_n
         self._noise, self._generator = noise, generator
         self.step(state)
 
     def step(self, state: PlantState) -> None:
         """Copy the state, with noise if there is to be some."""
+        if state is not self._state:
+            self._state, self._tension_n = state, state.tension_n
         self.estimate.data[:] = state.motion
-        self.estimate.tension_n[:] = state.tension_n
+        self.estimate.tension_n[:] = self._tension_n
         if self._noise > 0.0 and self._generator is not None:
             self._add_noise(self._noise * self._generator.standard_normal((len(state.motion), 12)))
 
@@ -149,31 +154,38 @@ class MotionCapture:
         n = len(state.position_enu_m) - 1
         self.estimate = Estimate.zeros(n, len(state.tension_n))
         self.estimate.data[:] = state.motion
-        self._told = self.estimate.drones.data
         self._generator = generator
-        self._samples_per_tick = spec.rate_hz * period_s
         self._delay = round(spec.latency_s / period_s)
-        self._constants = np.array(
-            [
-                period_s,
-                gravity_m_s2,
-                spec.gyro_noise_rad_s,
-                spec.accelerometer_noise_m_s2,
-                spec.position_noise_m,
-                spec.attitude_noise_rad,
-                *_gains(spec, period_s),
-                spec.dropout_fraction,
-            ]
+        constants = [
+            period_s,
+            gravity_m_s2,
+            spec.gyro_noise_rad_s,
+            spec.accelerometer_noise_m_s2,
+            spec.position_noise_m,
+            spec.attitude_noise_rad,
+            *_gains(spec, period_s),
+            spec.dropout_fraction,
+            spec.rate_hz * period_s,  # samples per tick
+        ]
+        load = _load_tracker(spec, state, period_s, generator) if with_load else None
+        self._memory, self._layout, views = pack(
+            {
+                "constants": np.array(constants),
+                # Twelve numbers of noise, then whether a sample gets lost, a number in [0, 1].
+                "noise": np.ones((self._BLOCK, n, 13)),
+                # Over the last ticks: predicted states, then samples on their way.
+                "ring": np.zeros((self._delay + 1, n, _RING_COLUMNS)),
+                **(NO_LOAD if load is None else load.tables(self._BLOCK)),
+            }
         )
-        # Ring over the last ticks: predicted states, then samples on their way.
-        self._ring = np.zeros((self._delay + 1, n, _RING_COLUMNS))
+        self._noise = views["noise"]
         self._tick = 0
         self._block = self._BLOCK
-        # Twelve numbers of noise, then whether a sample gets lost, a number in [0, 1].
-        self._noise = np.ones((self._BLOCK, n, 13))
         self._blind, self._any_blind = np.zeros(n, bool), False
         self._lossy = spec.dropout_fraction > 0.0
-        self._load = _load_tracker(spec, state, period_s, generator) if with_load else None
+        self._load = load
+        if load is not None:
+            load.noise = views["load_noise"]
 
     def step(self, state: PlantState) -> None:
         """Integrate the IMU, take a sample if one is due, fuse the one that arrives."""
@@ -182,6 +194,8 @@ class MotionCapture:
             self._noise[:, :, :12] = self._generator.standard_normal((block, n, 12))
             if self._lossy:
                 self._noise[:, :, 12] = self._generator.random((block, n))
+            if self._load is not None:
+                self._load.draw()
             self._block = 0
         if self._any_blind:
             chances = self._noise[self._block, :, 12]
@@ -206,23 +220,20 @@ class MotionCapture:
             self._load.seen = seen
 
     def _step(self, state: PlantState) -> None:
-        tick = self._tick
-        sampled = int((tick + 1) * self._samples_per_tick) > int(tick * self._samples_per_tick)
-        _fuse(
+        estimate, load = self.estimate, self._load
+        _step_all(
             state.motion,
-            self._noise,
+            state.cable_force_n,
+            estimate.data,
+            estimate.tension_n,
+            self._memory,
+            self._layout,
+            self._tick,
             self._block,
-            sampled,
-            tick,
-            self._constants,
-            self._ring,
-            self._told,
+            load is None or load.seen,
         )
-        self._tick = tick + 1
+        self._tick += 1
         self._block += 1
-        if self._load is not None:
-            self._load.step(state.motion[0], self.estimate.data[0])
-            self.estimate.tension_n[:] = state.tension_n
 
 
 def _load_tracker(
@@ -344,3 +355,35 @@ def _fuse(motion, noise, block, sampled, tick, constants, ring, est):
             for k in range(SAMPLE):
                 e[k] = ring[now, i, k]
             ring[then, i, VALID] = 0.0
+
+
+@compiled()
+def _step_all(motion, force, estimate, tension, memory, layout, tick, block, load_seen):
+    """Advance the estimates of drones and load by one period, in one call.
+
+    Args:
+        motion: `PlantState.motion`, (1 + n, 16).
+        force: `PlantState.cable_force_n`, (n_cables, 2, 3).
+        estimate: `Estimate.data`, overwritten, (1 + n, 16).
+        tension: `Estimate.tension_n`, overwritten where the load is followed, (n_cables, 2).
+        memory: All tables of `MotionCapture`, see `compiled_memory`.
+        layout: Their layout; those of the load are empty where nobody asks for it.
+        tick: Number of the period, from 0.
+        block: Row of the noise.
+        load_seen: Whether motion capture sees the load.
+    """
+    motion, force = borrowed(motion), borrowed(force)
+    estimate, tension = borrowed(estimate), borrowed(tension)
+    x, p = memory, layout
+    constants = row_of(x, p[0])
+    sampled = int((tick + 1) * constants[10]) > int(tick * constants[10])
+    _fuse(
+        motion, block_of(x, p[1]), block, sampled, tick, constants, block_of(x, p[2]), estimate[1:]
+    )
+    if p[3, 1] == 0:
+        return
+    gains, history, samples = row_of(x, p[3]), table_of(x, p[4]), table_of(x, p[5])
+    noise = table_of(x, p[6])[block]
+    track(motion[0], noise, sampled and load_seen, tick, gains, history, samples, estimate[0])
+    for i in range(tension.shape[0]):
+        tension[i, 0], tension[i, 1] = force[i, 0, 0], force[i, 1, 0]

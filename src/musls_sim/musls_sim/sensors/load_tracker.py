@@ -23,14 +23,24 @@ ACCELERATION_M_S2 = 3.0
 ANGULAR_ACCELERATION_RAD_S2 = 6.0
 
 
+NO_LOAD = {
+    "gains": np.zeros(0),
+    "history": np.zeros((0, 13)),
+    "samples": np.zeros((0, 8)),
+    "load_noise": np.zeros((0, 6)),
+}
+"""Tables of `track` where nobody follows the load."""
+
+
 class LoadTracker:
-    """Follows the load's pose; see the module's text.
+    """Prepares what `track` needs to follow the load's pose; see the module's text.
 
     Attributes:
         seen: Whether motion capture sees the load.
+        noise: Standard normal numbers of a block of periods, (block, 6).
     """
 
-    _BLOCK = 500
+    noise: Array
 
     def __init__(
         self,
@@ -47,7 +57,7 @@ class LoadTracker:
 
         Args:
             start: Row of the load in `PlantState.motion`, (16,).
-            period_s: Control period, time between calls of `step`.
+            period_s: Control period.
             rate_hz: Samples per second.
             latency_s: From taking a sample until it is there.
             position_noise_m: Standard deviation per axis.
@@ -65,39 +75,25 @@ class LoadTracker:
             ]
         )
         self.seen = True
-        ring = round(latency_s / period_s) + 1
-        # Rings over the last ticks: predicted motion, and samples on their way (valid in column 7).
-        self._history = np.tile(start[:13], (ring, 1))
-        self._samples = np.zeros((ring, 8))
-        self._samples_per_tick = rate_hz * period_s
+        self._start, self._ring = start[:13], round(latency_s / period_s) + 1
         self._generator = generator
-        self._noise = np.zeros((self._BLOCK, 6))
-        self._block, self._tick = self._BLOCK, 0
 
-    def step(self, truth: Array, estimate: Array) -> None:
-        """Predict, take a sample if one is due, correct by the one that arrives.
+    def tables(self, block: int) -> dict[str, Array]:
+        """Tables of `track`, whose noise lasts for a block of periods.
 
-        Args:
-            truth: Row of the load in `PlantState.motion`, (16,).
-            estimate: Row of the load in `Estimate`, overwritten, (16,).
+        History and samples are rings over the last periods: predicted motion, and samples on their
+        way (valid in column 7).
         """
-        if self._block == self._BLOCK:
-            self._generator.standard_normal(out=self._noise)
-            self._block = 0
-        tick, per_tick = self._tick, self._samples_per_tick
-        sampled = self.seen and int((tick + 1) * per_tick) > int(tick * per_tick)
-        _track(
-            truth,
-            self._noise[self._block],
-            sampled,
-            tick,
-            self._gains,
-            self._history,
-            self._samples,
-            estimate,
-        )
-        self._tick += 1
-        self._block += 1
+        return {
+            "gains": self._gains,
+            "history": np.tile(self._start, (self._ring, 1)),
+            "samples": np.zeros((self._ring, 8)),
+            "load_noise": np.zeros((block, 6)),
+        }
+
+    def draw(self) -> None:
+        """Draw the noise of the next block of periods."""
+        self._generator.standard_normal(out=self.noise)
 
 
 def _gains(interval_s: float, acceleration: float, noise: float) -> tuple[float, float]:
@@ -117,8 +113,19 @@ def _turn(q, x, y, z):
 
 
 @compiled()
-def _track(truth, noise, sampled, tick, gains, history, samples, estimate):
-    """Advance the estimate of the load by one period."""
+def track(truth, noise, sampled, tick, gains, history, samples, estimate):
+    """Predict, take a sample if one is due, correct by the one that arrives.
+
+    Args:
+        truth: Row of the load in `PlantState.motion`, (16,).
+        noise: Standard normal numbers, (6,).
+        sampled: Whether a sample is taken.
+        tick: Number of the period, from 0.
+        gains: See `LoadTracker.tables`.
+        history: The same.
+        samples: The same.
+        estimate: Row of the load in `Estimate`, overwritten, (16,).
+    """
     ring = history.shape[0]
     dt = gains[0]
     now, before, then = tick % ring, (tick - 1) % ring, (tick + 1) % ring

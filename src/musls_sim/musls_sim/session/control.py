@@ -98,6 +98,7 @@ class Control:
         self._inputs = inputs
         self._period_s = parts.plant.period_s
         self._setpoint, self._estimate = guidance.setpoint, parts.estimator.estimate
+        self._step_autopilot = parts.autopilot.step
         self._link = link
         self._heard = guidance.setpoint if link is None else link.heard
         self._controller: WatchedController | None = None
@@ -164,9 +165,7 @@ class Control:
     def _autopilot(self, tick: int) -> None:
         if self._link is not None:
             self._link.step(tick)
-        self._parts.autopilot.step(
-            tick * self._period_s, self._heard, self._estimate, self._command
-        )
+        self._step_autopilot(tick * self._period_s, self._heard, self._estimate, self._command)
 
     def _fly(self, tick: int) -> None:
         """The controller while the load hangs in the air, else the autopilot alone."""

@@ -113,11 +113,12 @@ class EventQueue:
 
     def step(self, tick: int) -> None:
         """Begin and end what is due."""
-        time_s = tick * self._period_s
-        if self._guidance.stage != self._stage:  # also for events that are added later
-            self._stage, self._stage_began_s = self._guidance.stage, time_s
+        stage = self._guidance.stage
+        if stage is not self._stage and stage != self._stage:  # also for events added later
+            self._stage, self._stage_began_s = stage, tick * self._period_s
         if not self._waiting and not self._lasting:
             return
+        time_s = tick * self._period_s
         for end_s, event in [entry for entry in self._lasting if entry[0] <= time_s + ROUNDING_S]:
             self._lasting.remove((end_s, event))
             event.end(self._scene)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from musls_control.autopilot import Autopilot, DroneSetpoints
 from musls_control.estimate import Estimate
 from musls_control.landing import LandingTimer
+from musls_sim.physics import CONTROL_PERIOD_S
 
 Array = NDArray[np.float64]
 
@@ -100,8 +101,11 @@ class DroneLinks:
             self._note_told(lost, self._setpoint.data[drone])
             self._setpoint.data[drone] = lost.told
 
-    def step(self, time_s: float) -> None:
+    def step(self, tick: int) -> None:
         """Replace the set-points of those that hear nothing."""
+        if not self._lost:
+            return
+        time_s = tick * CONTROL_PERIOD_S
         for drone, lost in self._lost.items():
             row = self._setpoint.data[drone]
             self._note_told(lost, row)

@@ -24,7 +24,7 @@ class TensionPeaks:
         Args:
             n_cables: Number of cables.
         """
-        self._now = np.zeros(n_cables)
+        self._now, self._before = np.zeros(n_cables), np.zeros(n_cables)
         self._kept = array("f")
         self._periods = 0
 
@@ -38,7 +38,14 @@ class TensionPeaks:
         self._periods += 1
         if self._periods % PERIODS == 0:
             self._kept.extend(self._now.tolist())
+            np.maximum(self._before, self._now, out=self._before)
             self._now[:] = 0.0
+
+    @property
+    def largest_n(self) -> Array:
+        """Largest tension of each cable so far, (n_cables,)."""
+        largest: Array = np.maximum(self._before, self._now)
+        return largest
 
     def track(self) -> tuple[Array, Array]:
         """Middle of each interval, (k,) [s], and largest tensions in it, (k, n_cables)."""

@@ -59,8 +59,7 @@ class Session(Loop):
         inputs: What acts on the plant; whoever pushes a body writes into `inputs.wrench_enu`.
         command: What the motors are told.
         events: What happens, and has happened, to the system.
-        max_tension_n: Largest tension of each cable over all steps, (n_cables,).
-        tension_peaks: The same over time.
+        tension_peaks: Largest tensions over time.
         plant_s: Wall time spent in the plant, without the first period, which compiles.
     """
 
@@ -155,15 +154,14 @@ class Session(Loop):
         self.contingency = contingency_of(
             scenario, scene, self.guidance, self.events.note, guided=flying is None
         )
-        self.max_tension_n = np.zeros(len(self.plant.state.tension_peak_n))
-        self.tension_peaks = TensionPeaks(len(self.max_tension_n))
+        self.tension_peaks = TensionPeaks(len(self.plant.state.tension_peak_n))
         self.plant_s = 0.0
         self._wall_s: float | None = None
         self.set_steps(
             (
                 self.guidance.step,
                 self.events.step,
-                self._guide_lost,
+                self._links.step,
                 *((self.contingency.step,) if self.contingency else ()),
                 *self._watch(),
             ),
@@ -194,6 +192,11 @@ class Session(Loop):
         if isinstance(self.guidance, MissionGuidance):
             return self.guidance.reference_at(self.time_s)
         return self.parts.plan.reference.at(self.time_s)
+
+    @property
+    def max_tension_n(self) -> Array:
+        """Largest tension of each cable over all steps so far, (n_cables,)."""
+        return self.tension_peaks.largest_n
 
     @property
     def stage(self) -> str:
@@ -290,9 +293,6 @@ class Session(Loop):
     def _note_wall_time(self) -> None:
         self._wall_s = self.elapsed_s
 
-    def _guide_lost(self, tick: int) -> None:
-        self._links.step(tick * CONTROL_PERIOD_S)
-
     def _watch(self) -> tuple[Step, ...]:
         """How close the drones come; nothing to do for one drone."""
         watch, state, note = self.separation, self.plant.state, self.events.note
@@ -349,14 +349,12 @@ class Session(Loop):
         return (before, self._move(), after) if power.reacts else (before, self._move())
 
     def _move(self) -> Step:
-        inputs, largest = self.inputs, self.max_tension_n
-        step = self._faults.moving()
+        inputs, step = self.inputs, self._faults.moving()
         peak, note = self.plant.state.tension_peak_n, self.tension_peaks.note
 
         def move(tick: int) -> None:
             begin = perf_counter()
             step(inputs)
-            np.maximum(largest, peak, out=largest)
             note(peak)
             if tick:  # the first period may have compiled what it calls
                 self.plant_s += perf_counter() - begin

@@ -50,5 +50,5 @@ class DronePaths:
             out[:, at], out[:, at + 1] = x0, v0
             out[:, at + 2] = (3.0 * mean - 2.0 * v0 - v1) / length
             out[:, at + 3] = (v0 + v1 - 2.0 * mean) / length**2
-        out[:, 8:].reshape(len(turn), 6)[:, :4] = begin.rotation.as_quat(scalar_first=True)
+        out[:, 8:].reshape(len(turn), 6)[:, :4] = begin.orientation_wxyz
         return out

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 Array = NDArray[np.float64]
 
 STRAIGHT = 1e-6
 """Share of the length by which the ends are closer, below which the line is drawn straight."""
+
+MOST_STEPS = 20
+"""Of Newton's method; it takes 6."""
 
 
 def hanging_line(
@@ -40,8 +44,7 @@ def hanging_line(
     else:
         # sqrt(l^2 - h^2) = 2 c sinh(w / 2 c) with w the width, h the rise: find 1 / c.
         ratio = np.sqrt(length_m**2 - rise**2) / flat
-        s = brentq(lambda x: np.sinh(x) / x - ratio, 1e-9, 50.0)
-        c = 0.5 * flat / s
+        c = 0.5 * flat / _arc(float(ratio))
         middle = 0.5 * flat - c * np.arctanh(rise / length_m)
         begin = np.sinh(-middle / c)
         x = middle + c * np.arcsinh(begin + along * length_m / c)
@@ -51,3 +54,14 @@ def hanging_line(
         line[:, 2] = np.maximum(line[:, 2], min(ground_enu_m, a_enu_m[2], b_enu_m[2]))
     shape: Array = line
     return shape
+
+
+def _arc(ratio: float) -> float:
+    """Solve sinh(s) / s = ratio > 1 by Newton's method for its logarithm, which is convex in s."""
+    s = math.sqrt(6.0 * math.log(ratio))
+    for _ in range(MOST_STEPS):
+        step = (math.log(math.sinh(s) / s) - math.log(ratio)) / (1.0 / math.tanh(s) - 1.0 / s)
+        s -= step
+        if abs(step) < 1e-14 * s:
+            break
+    return s
