@@ -225,8 +225,8 @@ def test_a_parameter_without_effect_has_no_deviation():
 @pytest.mark.parametrize(
     ("model", "name", "words"),
     [
-        ("chain:2", "ea", "'ea' has no effect with chain:2; .* --cable-model elastic"),
-        ("elastic:2", "damping", "'damping' has no effect with elastic:2; .* --cable-model chain"),
+        ("chain:2", "ea", "'ea' has no effect with chain:2, .* --cable-model elastic"),
+        ("elastic:2", "damping", "'damping' has no effect with elastic:2, .* --cable-model chain"),
     ],
 )
 def test_what_a_cable_model_does_not_have_is_not_fitted(unflown, system, model, name, words):
