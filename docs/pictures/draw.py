@@ -19,6 +19,10 @@ FLIGHTS = HERE.parents[2] / "shared" / "flights"
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "engage_massless": ("engage", {"cable_model": "massless"}),
     "circle_late": ("circle", {"imperfections.setpoint_delay_s": 0.3}),
+    "feedback": (
+        "circle",
+        {"controller": {"kind": "python", "source": "examples/own_controller.py:LoadFeedback"}},
+    ),
 }
 """Flights that are not a shipped scenario as it is."""
 
@@ -54,6 +58,8 @@ PICTURES: dict[str, View | Figure] = {
     "elastic": View("snap_and_break", 21.8),
     "massless": View("engage_massless", 21.0),
     "imperfections": View("circle", 40.0, "circle_late", "circle"),
+    "rotortm": View("rotortm_cables_slalom13", 6.0),
+    "own_controller": View("feedback", 40.0, "circle", "circle"),
     "results": View("flight_2136_engage.csv", 162.0, "engage", "engage"),
 }
 

@@ -137,11 +137,11 @@ def test_a_missing_stage_is_named(kind, stage, message):
 @pytest.mark.parametrize(
     ("kind", "stage", "message"),
     [
-        ("shm", "circle", "do not go round a circle"),
+        ("shm", "circle", "do not follow a circle"),
         ("circle", "shm", "no harmonic motion"),
         ("circle", "engage", "no complete cycle|step"),
         ("engage", "circle", "circle|fewer than 6"),
-        ("circle", "hold", "no rule how to cut 'hold'"),
+        ("circle", "hold", "cycles of 'hold' cannot be found"),
     ],
 )
 def test_set_points_that_do_something_else_are_an_error(kind, stage, message):

@@ -14,6 +14,8 @@ from musls_analysis.replay.parameters import GROUPS, Setup, parameters, put_all
 from musls_analysis.replay.statistics import correlation_time, uncertainty
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
+from musls_description.schema import NO_INERTIA
+from musls_description.shapes import BoxShape
 
 SPEC = ReplaySpec(lead_in_s=1.0, physics_step_s=0.004)
 NOISE_M, NOISE_RAD = 0.002, 0.005
@@ -145,6 +147,14 @@ def test_what_is_put_in_is_read_back(group, system):
         assert parameter.from_scale(parameter.to_scale(value)) == pytest.approx(value)
 
 
+def test_the_inertia_of_a_load_with_a_shape_is_put_in(system):
+    shape = BoxShape(size_m=(0.4, 0.3, 0.1))
+    load = replace(system.load, shape=shape, inertia_kg_m2=NO_INERTIA)
+    changed = put_all(Setup(replace(system, load=load), SPEC), {"load_inertia": 1.5})
+    expected = 1.5 * np.array(load.inertia_kg_m2)
+    np.testing.assert_allclose(changed.system.load.inertia_kg_m2, expected, rtol=1e-12)
+
+
 def test_a_shifted_centre_of_mass_leaves_the_rest_in_place(system):
     """Attachments, box and recorded point keep their places on the load."""
     start = Setup(system, replace(SPEC, offsets_m={"load": (0.01, 0.0, -0.07)}))
@@ -215,8 +225,8 @@ def test_a_parameter_without_effect_has_no_deviation():
 @pytest.mark.parametrize(
     ("model", "name", "words"),
     [
-        ("chain:2", "ea", "'ea' does nothing in chain:2; .* --cable-model elastic"),
-        ("elastic:2", "damping", "'damping' does nothing in elastic:2; .* --cable-model chain"),
+        ("chain:2", "ea", "'ea' has no effect with chain:2, .* --cable-model elastic"),
+        ("elastic:2", "damping", "'damping' has no effect with elastic:2, .* --cable-model chain"),
     ],
 )
 def test_what_a_cable_model_does_not_have_is_not_fitted(unflown, system, model, name, words):

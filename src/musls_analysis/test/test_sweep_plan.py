@@ -129,7 +129,7 @@ P = "parameters: {seed: [1]}\n"
         ("parameters: {a: {min: 2, max: 1}}\n", ["min 2 must be below max 1"]),
         ("parameters: {a: {min: 0, max: 1, log: true}}\n", ["log: true", "above 0"]),
         ("parameters: {a: {values: [1], min: 0}}\n", ["either values, or min and max"]),
-        ("set: {a: 1}\nparameters: {a: [1]}\n", ["'a' stands in set and in parameters"]),
+        ("set: {a: 1}\nparameters: {a: [1]}\n", ["'a' is given in both set and parameters"]),
         (P + "metrics: [{name: x}]\n", ["one of path and signal"]),
         (P + "figures: [{kind: metric, x: sed, panels: [[a]]}]\n", ["'sed'", "'seed'"]),
         (P + "figures: [{kind: pie}]\n", ["pie", "overlay, metric"]),

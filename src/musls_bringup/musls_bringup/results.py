@@ -230,7 +230,7 @@ def put_aside(work: Path, name: str) -> Path | None:
             work.rename(kept)
             (kept / _OWNER).unlink()
             return kept
-    raise OSError(errno.EEXIST, f"{kept} and the numbers before exist")
+    raise OSError(errno.EEXIST, f"{kept} and all lower numbers exist already")
 
 
 def _finish(work: Path, out: Path, *, overwrite: bool) -> None:

@@ -62,8 +62,8 @@ def test_the_compared_points_are_stated(capsys, real, sim, tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--stage", "circle"], "the load's set-points do not go round a circle evenly"),
-        (["--stage", "hover"], "no rule how to cut 'hover'"),
+        (["--stage", "circle"], "do not follow a circle at constant speed"),
+        (["--stage", "hover"], "cycles of 'hover' cannot be found"),
         (["--stage", "shm", "--offset", "load=1,2"], "must be BODY=X,Y,Z"),
         (["--stage", "shm", "--offset", "load"], "must be BODY=X,Y,Z"),
         (["--stage", "shm", "--offset", "winch=0,0,1"], "no body 'winch' in it"),

@@ -57,6 +57,12 @@ def executed(notebook):
     return names
 
 
+def test_each_notebook_is_run_here():
+    assert {path.name for path in EXAMPLES.glob("*.ipynb")} == {
+        "cable_models.ipynb", "flight.ipynb",
+    }  # fmt: skip
+
+
 def test_the_notebook_of_a_flight_runs(here):
     run = executed("flight.ipynb")["run"]
     assert [event.kind for event in run.events] == ["poke", "poke"], "its beginning and its end"

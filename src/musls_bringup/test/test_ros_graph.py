@@ -241,7 +241,7 @@ def test_events_are_triggered_and_applied_by_ros(nodes, probe, tmp_path):
     assert answer.success and answer.message == "push: now"
     assert probe.until(lambda: probe.text("/events") == "poke: over")
     again = probe.call(Trigger, "/musls/trigger_event/push", Trigger.Request())
-    assert not again.success and "no event 'push' waits" in again.message
+    assert not again.success and "no event 'push' is waiting" in again.message
     out = probe.node.create_publisher(String, "/musls/apply_event", 10)
     assert probe.until(lambda: out.get_subscription_count() > 0)
     out.publish(String(data='{"kind": "drone_lost", "drone": 2}'))

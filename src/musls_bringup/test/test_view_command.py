@@ -55,7 +55,10 @@ def test_two_recordings_as_a_gif(csv, tmp_path, capsys):
         (["--png", "9", "--with", "real.csv", "--shift", "1e300"], ["--shift is 1e+300"]),
         (["--png", "9", "--out", "n" * 400 + ".png"], ["--out", "too long"]),
         (["--gif", "--fps", "0"], ["fps is 0"]),
-        (["--gif", "--stage", "square", "--with", "real.csv"], ["no rule how to cut 'square'"]),
+        (
+            ["--gif", "--stage", "square", "--with", "real.csv"],
+            ["cycles of 'square' cannot be found"],
+        ),
         (["--save", "a.txt"], ["a.txt", "must end in .rrd"]),
         (["--out", "a.png"], ["--out is for"]),
     ],

@@ -10,13 +10,15 @@ from pydantic import Field
 
 from musls_description.propulsion import Propulsion
 from musls_description.schema import (
+    NO_INERTIA,
     Edges,
-    Inertia,
+    LoadInertia,
     NonNegative,
     Positive,
     Vector3,
     spec,
 )
+from musls_description.shapes import AnyShape, inertia_instead_of
 
 MAX_ROTORS = 12
 """Rotors of one drone: as many as PX4's control allocation knows."""
@@ -133,7 +135,9 @@ class Drone:
 
     Attributes:
         mass_kg: Mass with rotors and battery (m_i).
-        inertia_kg_m2: Inertia about the centre of mass, drone frame (J_i), (3, 3).
+        shape: A homogeneous body with the drone's inertia, as an alternative to `inertia_kg_m2`.
+        inertia_kg_m2: Inertia about the centre of mass, drone frame (J_i), (3, 3); left out with a
+            `shape`.
         cable_attachment_m: Where the cable pulls, drone frame (i_r_i).
         rotors: The rotors, four to twelve.
         collision: Box that touches the ground (landing gear).
@@ -143,7 +147,8 @@ class Drone:
     """
 
     mass_kg: Positive
-    inertia_kg_m2: Inertia
+    shape: AnyShape | None = None
+    inertia_kg_m2: LoadInertia = NO_INERTIA
     cable_attachment_m: Vector3
     rotors: Annotated[tuple[Rotor, ...], Field(min_length=4, max_length=MAX_ROTORS)]
     collision: Box
@@ -152,16 +157,22 @@ class Drone:
     propulsion: Propulsion | None = None
 
     def __post_init__(self) -> None:
-        """Complete the rotors from the propulsion."""
+        """Complete the inertia from the shape and the rotors from the propulsion."""
+        if self.shape is not None:
+            follows = inertia_instead_of(self.inertia_kg_m2, self.shape, self.mass_kg)
+            object.__setattr__(self, "inertia_kg_m2", follows)  # frozen
+        elif self.inertia_kg_m2 == NO_INERTIA:
+            raise ValueError("give one of shape (box, cylinder, rod or plate) and inertia_kg_m2")
         completed = tuple(
             _completed(rotor, self.propulsion, k) for k, rotor in enumerate(self.rotors)
         )
-        object.__setattr__(self, "_given", self.rotors)  # frozen
+        object.__setattr__(self, "_given", self.rotors)
         object.__setattr__(self, "rotors", completed)
 
     def as_written(self) -> dict[str, Any]:
         """Fields as they were given, see `schema.to_data`: what follows is not written."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        del fields["shape" if self.shape is None else "inertia_kg_m2"]
         fields["rotors"] = [_numbers(rotor) for rotor in vars(self)["_given"]]
         return fields
 

@@ -120,7 +120,10 @@ def _with_base(item: Any, file: SourceFile, path: tuple[str | int, ...]) -> Any:
         text = repr(name) if not isinstance(name, str) else f"'{name}'"
         where = file.place((*path, "from"))
         raise ConfigError(f"{where}: unknown part {shown(text)}: {near_names(name, parts)}")
-    return {**_part(name), **{k: v for k, v in item.items() if k != "from"}}
+    own = {k: v for k, v in item.items() if k != "from"}
+    # A shape takes the place of the part's inertia.
+    replaced = {"inertia_kg_m2"} if "shape" in own else set()
+    return {**{k: v for k, v in _part(name).items() if k not in replaced}, **own}
 
 
 @functools.cache

@@ -44,7 +44,7 @@ class CylinderShape:
         kind: "cylinder".
         radius_m: Radius.
         length_m: Along its axis.
-        axis: Of the load's frame, along which it lies.
+        axis: Of the body's frame, along which it lies.
     """
 
     kind: Literal["cylinder"] = "cylinder"
@@ -64,30 +64,17 @@ class CylinderShape:
 
 
 @spec
-class RodShape:
-    """A thin straight rod.
+class RodShape(CylinderShape):
+    """A thin straight rod: a cylinder with other defaults.
 
     Attributes:
         kind: "rod".
         length_m: Length.
-        radius_m: Radius; a rod is a cylinder.
-        axis: Of the load's frame, along which it lies.
     """
 
-    kind: Literal["rod"] = "rod"
-    length_m: Positive
+    kind: Literal["rod"] = "rod"  # type: ignore[assignment]  # pydantic tells the classes by it
     radius_m: Positive = 0.01
     axis: Axis = "x"
-
-    @property
-    def squares_m2(self) -> Vector3:
-        """Mean squares of x, y and z over the mass."""
-        return _along(self.axis, self.length_m**2 / 12.0, self.radius_m**2 / 4.0)
-
-    @property
-    def edges_m(self) -> Vector3:
-        """Edges of the box around it."""
-        return _along(self.axis, self.length_m, 2.0 * self.radius_m)
 
 
 @spec
@@ -109,8 +96,7 @@ class PlateShape:
     @property
     def squares_m2(self) -> Vector3:
         """Mean squares of x, y and z over the mass."""
-        x, y, z = self.edges_m
-        return (x * x / 12.0, y * y / 12.0, z * z / 12.0)
+        return BoxShape(size_m=self.edges_m).squares_m2
 
     @property
     def edges_m(self) -> Vector3:
@@ -139,3 +125,23 @@ def inertia_of(shape: AnyShape, mass_kg: float) -> Matrix3:
     moments = mass_kg * np.array([y + z, z + x, x + y])
     rows = [tuple(float(v) for v in row) for row in np.diag(moments)]
     return (rows[0], rows[1], rows[2])  # type: ignore[return-value]
+
+
+def inertia_instead_of(given_kg_m2: Matrix3, shape: AnyShape, mass_kg: float) -> Matrix3:
+    """Inertia of a body that has a shape [kg m2].
+
+    Args:
+        given_kg_m2: Its field `inertia_kg_m2`: zero, or from the same shape with another mass, as
+            a copy with a new mass brings it along.
+        shape: Its shape.
+        mass_kg: Its mass.
+
+    Raises:
+        ValueError: Another inertia is given as well.
+    """
+    follows = inertia_of(shape, mass_kg)
+    given = np.array(given_kg_m2)
+    scaled = np.array(follows) * np.trace(given) / np.trace(follows)
+    if given.any() and not np.allclose(given, scaled, rtol=1e-9, atol=0.0):
+        raise ValueError("give either shape or inertia_kg_m2, not both")
+    return follows

@@ -14,7 +14,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import BeforeValidator, Field, TypeAdapter
 
 from musls_description.drone import Box, Drone
@@ -37,7 +36,7 @@ from musls_description.schema import (
     Vector3,
     spec,
 )
-from musls_description.shapes import AnyShape, inertia_of
+from musls_description.shapes import AnyShape, inertia_instead_of
 
 MAX_CABLES = 100
 """Drones of one system; the plants' arrays grow with the square of the joints of all."""
@@ -89,12 +88,7 @@ class Load:
             )
 
     def _complete(self, shape: AnyShape) -> None:
-        follows = inertia_of(shape, self.mass_kg)
-        given = np.array(self.inertia_kg_m2)
-        # A copy with another mass brings the old inertia along.
-        scaled = np.array(follows) * np.trace(given) / np.trace(follows)
-        if given.any() and not np.allclose(given, scaled, rtol=1e-9, atol=0.0):
-            raise ValueError("give either shape or inertia_kg_m2")
+        follows = inertia_instead_of(self.inertia_kg_m2, shape, self.mass_kg)
         around = Box(size_m=shape.edges_m)
         object.__setattr__(self, "inertia_kg_m2", follows)  # frozen
         object.__setattr__(self, "_own_box", self.collision not in (_NO_BOX, around))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from musls_description.errors import ConfigError
-from musls_description.library import load_system
+from musls_description.library import build_system, load_system
 from musls_description.schema import build, to_data
 from musls_description.system import Load
 
@@ -71,3 +71,44 @@ def test_written_as_given_and_read_again():
 def test_contradictions_are_refused(change, text):
     with pytest.raises(ConfigError, match=text):
         load(SHAPES["box"], **change) if "shape" not in change else load(change["shape"])
+
+
+def of_drones(**drones):
+    """A system whose drones are x500 apart from these keys."""
+    whole = to_data(load_system("x500_trio"))
+    whole["drones"] = {"from": "x500", **drones}
+    return build_system(whole, "test")
+
+
+X500_BOX = {"kind": "box", "size_m": [0.35, 0.35, 0.24]}
+
+
+def test_a_drone_has_the_inertia_of_its_shape():
+    m, a, h = 2.0643, 0.35, 0.24
+    system = of_drones(shape=X500_BOX)
+    expected = m / 12.0 * np.diag([a**2 + h**2, a**2 + h**2, 2.0 * a**2])
+    for drone in system.drones:
+        np.testing.assert_allclose(drone.inertia_kg_m2, expected, rtol=1e-12)
+        assert drone.collision == load_system("x500_trio").drones[0].collision
+        heavier = dataclasses.replace(drone, mass_kg=2.0 * m)
+        np.testing.assert_allclose(heavier.inertia_kg_m2, 2.0 * expected, rtol=1e-12)
+    data = to_data(system)
+    assert "inertia_kg_m2" not in data["drones"][0]
+    assert build_system(data, "again").drones == system.drones
+    assert "shape" not in to_data(load_system("x500_trio"))["drones"][0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        (
+            {"shape": X500_BOX, "inertia_kg_m2": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]},
+            r"drones.0: .*give either shape or inertia_kg_m2, not both",
+        ),
+        ({"inertia_kg_m2": np.zeros((3, 3)).tolist()}, "drones.0: .*give one of shape"),
+    ],
+)
+def test_a_drone_has_one_inertia(keys, text):
+    with pytest.raises(ConfigError, match=text) as error:
+        of_drones(**keys)
+    assert "\n" not in str(error.value)

@@ -272,7 +272,7 @@ class Abort(Lasting):
     def fits(self, scene: Scene) -> None:
         """See `EventSpec`."""
         if scene.abort is None:
-            raise ConfigError("events: abort: only mission.kind: delivery can be given up")
+            raise ConfigError("events: abort: only mission.kind: delivery can be aborted")
 
     def begin(self, scene: Scene) -> str:
         """See `EventSpec.begin`."""

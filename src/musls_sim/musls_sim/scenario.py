@@ -311,5 +311,5 @@ def scenario_path(name: str, shipped: Path) -> Path:
     if os.path.isfile(path / "scenario.yaml"):
         return path / "scenario.yaml"
     if name and os.path.isdir(path):
-        raise ConfigError(f"{path}: a folder without scenario.yaml is no result of musls")
+        raise ConfigError(f"{path}: not a result folder of musls, there is no scenario.yaml in it")
     raise ConfigError(f"unknown scenario '{shown(name)}': {near_names(name, names)}")

@@ -172,5 +172,5 @@ def test_refused_in_one_line(changes, words):
 
 
 def test_only_a_delivery_can_be_given_up():
-    with pytest.raises(ConfigError, match=r"only mission.kind: delivery can be given up"):
+    with pytest.raises(ConfigError, match=r"only mission.kind: delivery can be aborted"):
         Session(load_scenario("hold", {"events": [{"kind": "abort", "when": {"time_s": 1}}]}))

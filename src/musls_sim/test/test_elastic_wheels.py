@@ -265,7 +265,7 @@ def test_bad_wheels_are_refused():
         Engine(rig)
     rig = atwood()
     rig.wheels.append(RigWheel(((0, 0), (1, 1))))
-    with pytest.raises(ConfigError, match="two of them"):
+    with pytest.raises(ConfigError, match="two winches or wheels"):
         Engine(rig)
     rig = atwood()
     rig.wheels[0].efficiency = 1.2

@@ -129,7 +129,7 @@ def test_events_from_python():
         whats = [(e.time_s, e.what[:7]) for e in session.events.happened]
         at = pytest.approx(0.04)
         assert whats == [(at, "drone_2"), (at, "drone_1"), (at, "drone_3")]
-        with pytest.raises(ConfigError, match="no event 'wanted' waits"):
+        with pytest.raises(ConfigError, match="no event 'wanted' is waiting"):
             session.trigger("wanted")
         with pytest.raises(ConfigError, match="unknown event 'pok': did you mean"):
             session.apply({"kind": "pok"})

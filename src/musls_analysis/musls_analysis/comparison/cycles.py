@@ -235,8 +235,8 @@ def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool
         if window.name == WHOLE_FLIGHT and stage != WHOLE_FLIGHT:
             known = [n for n, k in TRAJECTORIES.items() if k.cycle_rule is not CycleRule.WHOLE]
             raise ConfigError(
-                f"{recording.source}: no stages in it and no rule how to cut '{stage}'; "
-                f"rules exist for {', '.join(known[:-1])} and {known[-1]}"
+                f"{recording.source}: it names no stages, and cycles of '{stage}' cannot be "
+                f"found by the motion, only those of {', '.join(known[:-1])} and {known[-1]}"
             )
         return CutStage(recording, (Cycle(window.start_s, window.end_s),), periodic=False)
     if by_motion:

@@ -52,7 +52,7 @@ def motion_of(stage: str, cut: CutStage) -> dict[str, Found]:
         By the field's name; fields that the recording does not tell are left out.
 
     Raises:
-        ConfigError: A circle is gone round clockwise, which no stage does.
+        ConfigError: A circle is flown clockwise, which no stage does.
     """
     if stage not in _READERS or LOAD not in cut.recording.setpoints:
         return {}
@@ -81,8 +81,8 @@ def _circle(cut: CutStage) -> dict[str, Found]:
     angle = np.unwrap(np.arctan2(y - b, x - a))
     if angle[-1] < angle[0]:
         raise ConfigError(
-            f"{cut.recording.source}: the circle is gone round clockwise; stage circle goes "
-            "counter-clockwise: turn the recording's axes about"
+            f"{cut.recording.source}: the load flies the circle clockwise, but stage circle is "
+            "flown counter-clockwise: turn the axes of the recording"
         )
     speed = 2.0 * np.pi * radius / cut.period_s
     return {

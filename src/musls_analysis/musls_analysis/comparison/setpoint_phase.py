@@ -69,7 +69,7 @@ def circle_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None = Non
     misfit = np.sqrt(np.mean((angle - first - rate * t) ** 2))
     too_short = abs(angle[-1] - angle[0]) < 0.5 * np.pi
     if too_short or off > LARGEST_MISFIT * radius or misfit > LARGEST_MISFIT * 2.0 * np.pi:
-        raise ConfigError(f"{name}: the load's set-points do not go round a circle evenly")
+        raise ConfigError(f"{name}: the load's set-points do not follow a circle at constant speed")
     origin_s = float(track.time_s[0] - first / rate)
     if rows_s is not None:
         origin_s, rate = _unbiased(angle, float(rate), origin_s, track.time_s, rows_s)

@@ -58,8 +58,8 @@ def with_links(system: SlungLoadSystem, model: str) -> SlungLoadSystem:
         return system
     if model == "rigid_rods":
         raise ConfigError(
-            "cable model 'rigid_rods': rods make load and drones one body, so drones that are "
-            "moved as recorded leave nothing to predict; choose rod for bars between joints"
+            "cable model 'rigid_rods': rods make one rigid body of load and drones, so drones "
+            "that move as recorded leave nothing to predict; choose rod for bars between joints"
         )
     name, colon, number = model.partition(":")
     links = 1 if model == "rod" else None
@@ -99,7 +99,7 @@ def plant_at_start(
     if np.linalg.norm(position - load, axis=1).max() < 0.95 * reach:  # slack: it lies
         if model == "spring":
             raise ConfigError(
-                "cable model 'spring' knows no ground, and this recording starts with slack cables"
+                "cable model 'spring' has no ground, but this recording starts with slack cables"
             )
         ground = load[2] + system.load.collision.bottom_m
         if massless:

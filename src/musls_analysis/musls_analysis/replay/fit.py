@@ -157,7 +157,7 @@ def _check_model(spec: FitSpec) -> None:
     for name in spec.names:
         if name in (OF_LINKS if elastic else OF_ELASTIC):
             of = "cables of links: --cable-model chain" if elastic else "--cable-model elastic"
-            raise ConfigError(f"'{name}' does nothing in {spec.cable_model}; it belongs to {of}")
+            raise ConfigError(f"'{name}' has no effect with {spec.cable_model}, only with {of}")
 
 
 def _with_bounds(

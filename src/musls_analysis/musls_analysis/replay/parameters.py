@@ -311,7 +311,7 @@ def _scale_inertia(setup: Setup, factor: float) -> Setup:
     return replace(
         setup,
         system=dataclasses.replace(
-            setup.system, load=dataclasses.replace(load, inertia_kg_m2=(x, y, z))
+            setup.system, load=dataclasses.replace(load, shape=None, inertia_kg_m2=(x, y, z))
         ),
     )
 

@@ -261,7 +261,7 @@ class SweepSpec:
         """Check what concerns more than one field."""
         for key, parameter in self.parameters.items():
             if key in self.set:
-                raise ValueError(f"'{key}' stands in set and in parameters")
+                raise ValueError(f"'{key}' is given in both set and parameters")
             if isinstance(self.sampling, Grid) and parameter.values is None:
                 if parameter.normal:
                     raise ValueError(
@@ -273,7 +273,7 @@ class SweepSpec:
                 raise ValueError(f"parameters.{key}: count is for ranges in a grid")
         self._check_size()
         if "seed" in self.parameters and self.repetitions > 1:
-            raise ValueError("seed as a parameter excludes repetitions")
+            raise ValueError("give either repetitions or seed as a parameter")
         for figure in self.figures:
             for chosen in (getattr(figure, name, None) for name in ("by", "x", "y")):
                 if chosen is not None and chosen not in self.parameters:

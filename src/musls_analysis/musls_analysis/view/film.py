@@ -164,7 +164,7 @@ def ffmpeg_program() -> str:
         return imageio_ffmpeg.get_ffmpeg_exe()
     program = shutil.which("ffmpeg")
     if program is None:
-        raise MuslsError("--mp4 needs ffmpeg: pip install 'musls[view]'; --gif does without")
+        raise MuslsError("--mp4 needs ffmpeg: pip install 'musls[view]'; --gif does not need it")
     return program
 
 

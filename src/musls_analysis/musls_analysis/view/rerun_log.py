@@ -53,7 +53,7 @@ def check_rerun() -> None:
     """
     if find_spec("rerun") is None:
         raise MuslsError(
-            "the viewer needs rerun-sdk: pip install 'musls[view]'; --png and --gif do without"
+            "the viewer needs rerun-sdk: pip install 'musls[view]'; --png and --gif do not need it"
         )
 
 

@@ -36,20 +36,24 @@ def run(
     ],
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FIGURE", help="Names of figures.", show_default="all"),
+        typer.Argument(metavar="FIGURE", help="Figures to draw, by name.", show_default="all"),
     ] = None,
     formats: Annotated[
         list[Format] | None,
         typer.Option("--format", help="File format; repeat for several.", show_default="pdf"),
     ] = None,
     width: Annotated[
-        float, typer.Option(metavar="MM", help="Width: 181 is a page of two columns, 88 a column.")
+        float,
+        typer.Option(metavar="MM", help="Width: 181 fits a page of two columns, 88 one column."),
     ] = 181.0,
-    font: Annotated[Font, typer.Option(help="Font.")] = Font.SANS,
+    font: Annotated[Font, typer.Option(help="Kind of letters.")] = Font.SANS,
     out: Annotated[
         Path | None,
         typer.Option(
-            parser=path_of, metavar="DIR", help="Folder.", show_default="figures in the RUN folder"
+            parser=path_of,
+            metavar="DIR",
+            help="Output folder.",
+            show_default="figures in the RUN folder",
         ),
     ] = None,
 ) -> None:

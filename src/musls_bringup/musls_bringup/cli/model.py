@@ -88,7 +88,7 @@ def run(
     pace: Annotated[
         float | None,
         typer.Option(
-            help="Simulated over real time that Gazebo is not to exceed; 0: as fast as it can.",
+            help="Largest real-time factor of Gazebo; 0: as fast as it can.",
             show_default="1",
         ),
     ] = None,

@@ -35,7 +35,7 @@ GIF_FPS, MP4_FPS = 20.0, 30.0
 _Run = Annotated[
     Path,
     typer.Argument(
-        help="Result folder, bag, flight log or CSV; of a scenario, the set-points are shown.",
+        help="Result folder, bag, flight log or CSV; a scenario shows its set-points.",
         metavar="RUN",
     ),
 ]
@@ -43,19 +43,23 @@ _With = Annotated[
     Path | None, typer.Option("--with", metavar="OTHER", help="Lay this recording over RUN.")
 ]
 _Stage = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Show this stage, and align OTHER by it.")
+    str | None, typer.Option(metavar="NAME", help="Show this stage only, and align OTHER by it.")
 ]
 _Shift = Annotated[
     float | None,
     typer.Option(
-        metavar="S", help="Add to OTHER's times [s].", show_default="so that the stages coincide"
+        metavar="S",
+        help="Time by which OTHER is moved [s].",
+        show_default="so that the stages coincide",
     ),
 ]
 _SkipWith = Annotated[
     int,
     typer.Option(metavar="N", min=0, help="Number of cycles to leave out at the start of OTHER."),
 ]
-_Png = Annotated[float | None, typer.Option(metavar="T", help="Write the picture of a time [s].")]
+_Png = Annotated[
+    float | None, typer.Option(metavar="T", help="Write a picture of the flight at this time [s].")
+]
 _Gif = Annotated[bool, typer.Option("--gif", help="Write an animated GIF.")]
 _Mp4 = Annotated[bool, typer.Option("--mp4", help="Write a film (H.264).")]
 _Save = Annotated[
@@ -68,14 +72,14 @@ _Out = Annotated[
     typer.Option(
         parser=path_of,
         metavar="FILE",
-        help="File of the picture or film.",
+        help="Output file of the picture or film.",
         show_default="RUN.png, .gif or .mp4",
     ),
 ]
 _Fps = Annotated[
     float | None, typer.Option(help="Frames per second.", show_default="20 for gif, 30 for mp4")
 ]
-_Speed = Annotated[float, typer.Option(help="Seconds of flight per second of film.")]
+_Speed = Annotated[float, typer.Option(help="Seconds of the flight in one second of the film.")]
 _Azimuth = Annotated[
     float,
     typer.Option(

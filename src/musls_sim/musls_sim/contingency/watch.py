@@ -75,9 +75,9 @@ def contingency_of(
         return None
     if not isinstance(guidance, MissionGuidance) or not guided or scene.estimator is None:
         raise ConfigError(
-            "contingency: only the formation's own set-points can be changed, not what "
-            f"controller.kind = {scenario.controller.kind} asks for: choose controller.kind: "
-            "formation, or leave it out (--set contingency=null)"
+            "contingency changes the set-points of the formation and needs controller.kind: "
+            f"formation, not {scenario.controller.kind}; or leave contingency out "
+            "(--set contingency=null)"
         )
     return Contingency(scenario, scene, guidance, scene.estimator.estimate, note)
 

@@ -77,8 +77,8 @@ def flown_by_graph(scenario: Scenario) -> Scenario:
     """
     if scenario.contingency is not None:
         raise ConfigError(
-            "contingency: no node of the ROS graph finds new formations: fly it with musls fly, or "
-            "leave it out (--set contingency=null)"
+            "contingency: the ROS graph has no node that finds new formations: fly it "
+            "with musls fly, or leave it out (--set contingency=null)"
         )
     flies_delivery(scenario)
     return replace(scenario, controller=FormationSpec())

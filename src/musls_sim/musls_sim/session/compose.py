@@ -134,8 +134,8 @@ def _hover(scenario: Scenario, *, force: bool) -> Hover | None:
     if mission.duration_s is not None:
         if scenario.start.kind in ("ground", "air"):
             raise ConfigError(
-                f"start.kind = {scenario.start.kind}: mission.duration_s needs a start in a state "
-                "or in equilibrium"
+                f"start.kind = {scenario.start.kind}: mission.duration_s needs start.kind: state "
+                "or equilibrium"
             )
         return None
     formation = scenario.system.formation

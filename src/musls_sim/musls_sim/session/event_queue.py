@@ -108,8 +108,8 @@ class EventQueue:
                 return
         known = [name for waiting in self._waiting for name in names_of(waiting.event)]
         if not known:
-            raise ConfigError(f"no event '{name}' waits: none does")
-        raise ConfigError(f"no event '{name}' waits: {near_names(name, known)}")
+            raise ConfigError(f"no event '{name}' is waiting, nor any other")
+        raise ConfigError(f"no event '{name}' is waiting: {near_names(name, known)}")
 
     def step(self, tick: int) -> None:
         """Begin and end what is due."""

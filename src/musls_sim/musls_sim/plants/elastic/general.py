@@ -118,7 +118,7 @@ def _anchor_body(anchor: Anchor, pushed: bool) -> RigBody:
 def _guess(system: RigSystem, start: StartSpec) -> BodyState:
     """Where a load may hang: below the middle of what holds it."""
     if start.kind != "equilibrium":
-        raise ConfigError("start.load is missing: where is the load at the start?")
+        raise ConfigError("start.load is missing: give the position_enu_m of the load")
     drones = [np.array(d.position_enu_m) for d in start.drones or ()]
     places = {f"drone_{i}": p for i, p in enumerate(drones, start=1)}
     anchors = enumerate(system.anchors, start=1)

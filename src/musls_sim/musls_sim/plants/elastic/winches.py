@@ -163,7 +163,8 @@ def check_ends(rig: Rig) -> None:
                 raise ConfigError(f"{_name(rig, w)}: no end {end + 1} of cable {cable + 1}")
             if (cable, end) in taken:
                 raise ConfigError(
-                    f"{_name(rig, w)}: end {end + 1} of cable_{cable + 1} is on two of them"
+                    f"{_name(rig, w)}: end {end + 1} of cable_{cable + 1} "
+                    "is on two winches or wheels"
                 )
             taken.add((cable, end))
 

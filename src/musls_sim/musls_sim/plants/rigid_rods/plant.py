@@ -155,8 +155,8 @@ class RigidRodsPlant:
         """Advance one control period, see `interface.Plant.step`."""
         if inputs.motion is not None:
             raise ConfigError(
-                "the cable model 'rigid_rods' leaves nothing to predict where the drones are "
-                "moved: they carry the load along; choose cable_model: massless"
+                "cable_model: rigid_rods makes one rigid body of load and drones, so drones that "
+                "are moved leave nothing to predict; choose cable_model: massless"
             )
         if self._advance(inputs, self.period_s) < 0:
             raise SimulationDiverged(
