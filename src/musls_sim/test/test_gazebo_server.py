@@ -75,8 +75,8 @@ def test_a_flight_is_the_same_on_the_server(name: str) -> None:
 def test_a_system_without_control_falls_alike() -> None:
     """Thrust and moments that are held: no controller evens out a difference.
 
-    DART's own step in the embedded plant is 0.2 nm from Gazebo after 0.4 s. The compiled step, which
-    has DART's accelerations to 1e-10, is 3 nm from both; after 0.8 s 9 nm.
+    DART's own step in the embedded plant is 0.2 nm from Gazebo after 0.4 s. The compiled step,
+    which has DART's accelerations to 1e-10, is 3 nm from both; after 0.8 s 9 nm.
     """
     held = (
         "controller={kind: open_loop, thrust_n: [24.0, 26.0, 25.0], "
