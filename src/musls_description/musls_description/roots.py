@@ -34,8 +34,22 @@ def root(residual: Callable[[Array], Array], guess: Array, tolerance: float) -> 
         The unknowns, (n,); None where nothing was found.
     """
     found = _newton(residual, np.asarray(guess, float), tolerance)
-    if found is not None:
-        return found
+    return nearest_root(residual, guess, tolerance) if found is None else found
+
+
+def nearest_root(
+    residual: Callable[[Array], Array], guess: Array, tolerance: float
+) -> Array | None:
+    """The same by scipy's steps of limited length, which do not jump from one root to another.
+
+    Args:
+        residual: Function of the unknowns (n,) with residuals (m,).
+        guess: Where to begin, (n,).
+        tolerance: Largest residual that is allowed.
+
+    Returns:
+        The unknowns, (n,); None where nothing was found.
+    """
     from scipy.optimize import least_squares
 
     solution = least_squares(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_description.roots import root
+from musls_description.roots import nearest_root, root
 from musls_description.rotations import from_rotation_vector, matrix
 from musls_description.spawn.configuration import (
     Configuration,
@@ -101,7 +101,9 @@ def hanging_equilibrium(
     problem = _Problem(
         system, np.asarray(drone_positions_enu_m, float), gravity_m_s2, load_yaw_rad, drone_yaws_rad
     )
-    solution = root(problem.residual, problem.first_guess(), 1e-8)
+    # Four and more cables have several equilibria, with other shares of the weight.
+    search = root if system.n_drones < 4 else nearest_root
+    solution = search(problem.residual, problem.first_guess(), 1e-8)
     if solution is None:
         raise ConfigError(
             "no hanging equilibrium: the cables do not reach from the load to the drones at "
