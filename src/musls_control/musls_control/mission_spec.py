@@ -116,10 +116,14 @@ class MissionSpec:
         """Check what concerns more than one field."""
         if bool(self.stages) == (self.duration_s is not None):
             raise ValueError(
-                "give at least 1 of stages to fly, or duration_s alone for drones that hold their "
-                "places"
+                "give either stages (at least 1), or duration_s without stages: the drones then "
+                "hold their places"
             )
         if (self.kind == "delivery") != (self.delivery is not None):
-            raise ValueError("kind: delivery and delivery: {place_m: [x, y]} go together")
+            raise ValueError(
+                "kind: delivery and delivery: {place_m: [x, y]} go together: give both or neither"
+            )
         if self.delivery is not None and not self.stages:
-            raise ValueError("kind: delivery needs stages, the way that the load is carried")
+            raise ValueError(
+                "kind: delivery needs stages: the path along which the load is carried"
+            )

@@ -86,7 +86,7 @@ class CableEnd:
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
         if self.clamped and self.clamp_direction is None:
-            raise ValueError("clamped: true needs clamp_direction, in which the cable leaves")
+            raise ValueError("clamped: true needs clamp_direction (direction of the cable)")
         if not self.clamped and self.clamp_direction is not None:
             raise ValueError("clamp_direction needs clamped: true")
         if self.clamp_direction is not None and np.linalg.norm(self.clamp_direction) < 1e-9:
@@ -217,7 +217,9 @@ class Winch:
         if self.kind == "drum" and (self.radius_m is None or self.inertia_kg_m2 is None):
             raise ValueError("kind: drum needs radius_m and inertia_kg_m2")
         if self.kind == "drum" and self.stored_length_m is None:
-            raise ValueError("kind: drum needs stored_length_m, the length that is on it")
+            raise ValueError(
+                "kind: drum needs stored_length_m, the length on the drum at the start"
+            )
         if self.keeps_stretch and (self.kind == "feed" or self.layer_m > 0.0):
             raise ValueError("keeps_stretch needs kind: drum without layers (layer_m 0)")
         if self.axis is not None and np.linalg.norm(self.axis) < 1e-9:
@@ -262,7 +264,7 @@ class Wheel:
         if len(self.cables) != 2:
             raise ValueError(f"a wheel joins the ends of two cables, not of {len(self.cables)}")
         if self.cables[0] == self.cables[1]:
-            raise ValueError("a wheel joins two ends, not one with itself")
+            raise ValueError("a wheel joins two different cable ends, not one with itself")
 
 
 def body_names(system: RigSystem) -> list[str]:
@@ -313,7 +315,7 @@ def _check_cables(system: RigSystem, names: Sequence[str]) -> None:
             if i >= places or i >= len(system.drones):
                 raise ValueError(
                     f"{where}.ends is missing: without it the cable joins attachment {i + 1} of "
-                    f"the load and drone_{i + 1}, and this system has not both"
+                    f"the load and drone_{i + 1}, but this system does not have both"
                 )
             continue
         for k, end in enumerate(cable.ends):
@@ -324,11 +326,13 @@ def _check_cables(system: RigSystem, names: Sequence[str]) -> None:
                 )
             if end.clamped and not cable.elastic.bends:
                 raise ValueError(
-                    f"{where}.ends.{k}: clamped, but elastic.ei_n_m2 is 0: a line without bending "
-                    "stiffness has no direction to hold"
+                    f"{where}.ends.{k}: clamped: true, but elastic.ei_n_m2 is 0: clamping a "
+                    "cable needs bending stiffness (ei_n_m2 > 0)"
                 )
         if cable.ends[0].body == cable.ends[1].body:
-            raise ValueError(f"{where}.ends: both are on {cable.ends[0].body}")
+            raise ValueError(
+                f"{where}.ends: both are on {cable.ends[0].body}; they must be on different bodies"
+            )
 
 
 def _take(
@@ -336,11 +340,13 @@ def _take(
 ) -> None:
     """Note that something sits on an end of a cable."""
     if cable > len(system.cables):
-        raise ValueError(f"{where}: cable {cable}, but there are {len(system.cables)} cables")
+        raise ValueError(
+            f"{where}: cable {cable} does not exist: there are {len(system.cables)} cables"
+        )
     if (cable, end) in taken:
         raise ValueError(
             f"{where}: end {end} of cable_{cable} is taken already by {taken[cable, end]}"
         )
     if where.startswith("wheels") and system.ends(cable - 1)[end - 1].clamped:
-        raise ValueError(f"{where}: end {end} of cable_{cable} is clamped")
+        raise ValueError(f"{where}: end {end} of cable_{cable} is clamped, no wheel can be there")
     taken[cable, end] = where

@@ -21,8 +21,8 @@ def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
     parts = [name for name in ("anchors", "winches", "wheels") if getattr(system, name)]
     parts += ["cables with ends of their own"] if any(k.ends for k in system.cables) else []
     raise ConfigError(
-        f"{what}: system {system.name} has {' and '.join(parts)}; only load and drones on a cable "
-        "each can be had there, choose cable_model: elastic"
+        f"{what}: system {system.name} has {' and '.join(parts)}; only a load with one cable to "
+        "each drone is possible there, choose cable_model: elastic"
     )
 
 

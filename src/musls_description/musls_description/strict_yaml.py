@@ -84,7 +84,7 @@ class _Size:
         if id(node) in self._found:
             found = self._found[id(node)]
             if found is None:
-                raise _refuse("an anchor that holds itself", node)
+                raise _refuse("a YAML anchor that contains an alias of itself", node)
             return found
         self._found[id(node)] = None
         values, depth = 1, 0
@@ -180,7 +180,7 @@ def _construct_truth(loader: _StrictLoader, node: yaml.Node) -> bool:
 
 def _construct_unknown(loader: _StrictLoader, node: yaml.Node) -> Any:
     tag = node.tag.replace(_TAG, "!!")
-    raise _refuse(f"'{shown(tag)}' is no kind of value that is understood here", node)
+    raise _refuse(f"values of the YAML type '{shown(tag)}' are not allowed", node)
 
 
 _StrictLoader.yaml_constructors = {

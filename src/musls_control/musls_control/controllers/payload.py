@@ -158,8 +158,8 @@ class PayloadSpec:
         ]
         if wrong:
             raise ConfigError(
-                f"controller.{wrong[0]} is for cables, and with cable_model: rigid_rods there are "
-                "none: leave it out"
+                f"controller.{wrong[0]} is for cables, but cable_model: rigid_rods has none: "
+                "leave it out"
             )
         if self.feed_forward not in (FeedForward.NONE, FeedForward.REFERENCE):
             raise ConfigError(
@@ -168,8 +168,8 @@ class PayloadSpec:
             )
         if self.output is not Output.DIRECT:
             raise ConfigError(
-                "controller.output = autopilot cannot fly rigid rods: attitude control of a drone "
-                "knows the inertia of its own alone; choose controller.output: direct"
+                "controller.output = autopilot cannot fly rigid rods: the autopilot of each drone "
+                "knows only the inertia of this drone; choose controller.output: direct"
             )
 
 

@@ -102,7 +102,7 @@ class MocapRelayNode(SteppedNode):
         except ImportError:
             raise ConfigError(
                 "parameter input = mocap4r2: the package mocap4r2_msgs is not installed; build it "
-                "in your ROS workspace, or take input:=poses"
+                "in your ROS workspace, or use input:=poses"
             ) from None
         self._body_of = dict(zip(names, self._bodies, strict=True))
         self.create_subscription(

@@ -114,7 +114,7 @@ class MinDerivative(Once):
             if given is not None and len(given) != count:
                 raise ValueError(f"{name} has {len(given)} entries for {count} segments")
         if self.segment_s is not None and self.allocation == "optimised":
-            raise ValueError("segment_s and allocation: optimised exclude each other")
+            raise ValueError("give either segment_s or allocation: optimised, not both")
         for k, box in enumerate(self.boxes or ()):
             for point in (k, k + 1) if box is not None else ():
                 place = np.array(self.points[point].position_m)
@@ -122,8 +122,8 @@ class MinDerivative(Once):
                     place[None]
                 ) > -1e-6:  # fmt: skip
                     raise ValueError(
-                        f"boxes.{k} excludes points.{point} at {place.tolist()}, or holds it on "
-                        "its edge"
+                        f"boxes.{k} excludes points.{point} at {place.tolist()}, or has it on its "
+                        "edge; the point must be inside"
                     )
 
     @property

@@ -50,7 +50,9 @@ class Recorded(Once):
     def __post_init__(self) -> None:
         """Check what concerns more than one field, and the file."""
         if len(self.columns) == 6:
-            raise ValueError("columns must be 4 (time to z), 5 (and yaw) or 7 (and roll, pitch)")
+            raise ValueError(
+                "columns must be 4 (time, x, y, z), 5 (with yaw) or 7 (with yaw, roll, pitch)"
+            )
         _ = self.samples
 
     @cached_property
@@ -73,7 +75,8 @@ class Recorded(Once):
             used &= times <= self.until_s
         if used.sum() < 2:
             raise ConfigError(
-                f"{self.path}: {used.sum()} set-points between from_s and until_s, two are needed"
+                f"{self.path}: {used.sum()} set-points between from_s and until_s, at least two "
+                "are needed"
             )
         times, poses = times[used], poses[used]
         poses[:, 3:] = np.unwrap(poses[:, 3:], axis=0)

@@ -213,7 +213,7 @@ def drone_name(system: SlungLoadSystem, index: int) -> str:
     model = system.drones[index].model
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", model) or model == "cable":
         raise ConfigError(
-            f"drones.{index}.model = '{model}': a Gazebo model's name is made of letters, "
-            "digits, _ and -, and 'cable' is taken"
+            f"drones.{index}.model = '{model}': a Gazebo model's name must consist of letters, "
+            "digits, _ and -, and must not be 'cable'"
         )
     return f"{model}_{index + 1}"

@@ -21,7 +21,7 @@ def number(value: float) -> str:
     """
     value = float(value)
     if not math.isfinite(value):
-        raise ConfigError(f"a model cannot hold the number {value}")
+        raise ConfigError(f"a model file cannot contain the number {value}: it must be finite")
     whole = value == int(value) and abs(value) < 1e6
     return str(int(value)) if whole else repr(value)
 
