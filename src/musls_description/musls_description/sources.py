@@ -1,7 +1,7 @@
 """Where the values of a specification came from: files and overrides, for the place in an error.
 
 A scenario is put together from its own file, a system's file and overrides on the command line.
-What is wrong is said of the one it came from.
+An error names the file or override that the wrong value came from.
 """
 
 from __future__ import annotations

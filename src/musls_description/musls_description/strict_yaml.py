@@ -1,6 +1,6 @@
-"""YAML that cannot surprise: plain values only, every error one line with file and line.
+"""Strict YAML: plain values only, every error in one line that names file and line.
 
-PyYAML's safe loader with less in it (no dates, no numbers in base 8 or 60, no sets or binary data)
+PyYAML's safe loader with fewer types (no dates, no numbers in base 8 or 60, no sets or binary data)
 and with limits (nesting, number of values with all aliases written out, digits of a number), so
 that no text ends in a traceback or fills the memory.
 """
@@ -42,7 +42,7 @@ def _refuse(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
 
 
 def shown(text: str, limit: int = 60) -> str:
-    """A text for people, shortened."""
+    """Shorten a text for a message."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

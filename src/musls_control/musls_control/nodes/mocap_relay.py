@@ -2,7 +2,8 @@
 
 Input, ENU: `/mocap/BODY/pose` (geometry_msgs/PoseStamped) per body, or with `input: mocap4r2` one
 `/rigid_bodies` (mocap4r2_msgs/RigidBodies) with all. Output: `/BODY/pose` and /tf of load and
-drones, and PX4's `vehicle_visual_odometry` of the drones. What is refused is said, with the reason.
+drones, and PX4's `vehicle_visual_odometry` of the drones. Refused samples are logged with
+the reason.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ TIME_BACK_S = 1.0
 
 
 class DuplicateNode(MuslsError):  # noqa: N818 (the name says what happened)
-    """Somebody else does this node's work already."""
+    """Another node of the same kind is running already."""
 
 
 class DescribedNode(Node):

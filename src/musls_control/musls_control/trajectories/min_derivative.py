@@ -82,14 +82,14 @@ class MinDerivative(Once):
         kind: "min_derivative".
         points: At least two, each [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
         order: k, 1 to 6.
-        speed_m_s: Of the rule for the segments' times; with "optimised" the greatest speed.
-        acceleration_m_s2: Likewise, acceleration.
+        speed_m_s: Speed v in the rule for the segments' times; with "optimised" the largest speed.
+        acceleration_m_s2: Acceleration a in this rule; with "optimised" the largest acceleration.
         allocation: Times of the segments: "rule" is RotorTM's, 3 (2d/v)(1 + 6.5 (v/a) exp(-2d/v))
             for a distance d, "optimised" those of least cost for which speed and acceleration
             stay at or below their limits and one of the two is reached.
-        segment_s: Times of the segments instead.
+        segment_s: Times of the segments, instead of `allocation`.
         start: Motion at the first point.
-        end: Motion at the last one.
+        end: Motion at the last point.
         corridor_m: Largest distance from the straight lines between the points.
         boxes: One box for each segment, or null for none.
     """

@@ -28,13 +28,13 @@ class Recorded(Once):
 
     Attributes:
         kind: "recorded".
-        path: CSV file, or folder of a rosbag2 bag; counts from the scenario's folder.
-        columns: Names of the columns of a CSV file: time [s], x, y, z [m, ENU], and if wanted yaw
-            [rad], and roll and pitch [rad].
+        path: CSV file, or folder of a rosbag2 bag; relative to the scenario's folder.
+        columns: Names of the columns of a CSV file: time [s], x, y, z [m, ENU], optionally yaw
+            [rad], and optionally roll and pitch [rad] after it.
         topic: Poses (geometry_msgs/msg/PoseStamped) to read from a bag.
         interpolation: "spline" or "linear".
         from_s: First time of the file that is used, in its own time; default all.
-        until_s: Last time.
+        until_s: Last time of the file that is used; default all.
     """
 
     kind: Literal["recorded"] = "recorded"

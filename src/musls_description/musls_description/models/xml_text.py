@@ -58,10 +58,10 @@ def read_part(name: str) -> Element:
 
 
 def find(root: Element, path: str) -> Element:
-    """An element of a part, which has it.
+    """Find an element of a part by its path.
 
     Raises:
-        LookupError: It has none.
+        LookupError: There is no such element.
     """
     element = root.find(path)
     if element is None:
