@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from shutil import copyfile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,11 @@ from PIL import Image
 
 HERE = Path(__file__).parent
 FLIGHTS = HERE.parents[2] / "shared" / "flights"
+SMALL_CIRCLE: dict[str, Any] = {
+    "start": "air",
+    "system.cables.links": 5,
+    "mission.stages": [{"kind": "circle", "radius_m": 0.6, "speed_m_s": 0.4, "height_m": 1.0}],
+}
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "engage_massless": ("engage", {"cable_model": "massless"}),
     "circle_late": ("circle", {"imperfections.setpoint_delay_s": 0.3}),
@@ -23,6 +29,34 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
         "circle",
         {"controller": {"kind": "python", "source": "examples/own_controller.py:LoadFeedback"}},
     ),
+    "failure": (
+        "hold",
+        {
+            "system": "x500_quad",
+            "cable_model": "elastic",
+            "start": "air",
+            "formation": {"radius_m": 1.0, "height_m": 2.33},
+            "mission.stages": [{"kind": "hold", "position_m": [0, 0, 4], "duration_s": 4}],
+            "events": [
+                {
+                    "kind": "rotor_failure",
+                    "name": "weak",
+                    "drone": 1,
+                    "rotor": 1,
+                    "efficiency": 0.7,
+                    "when": {"stage": "hold", "after_s": 1},
+                },
+                {
+                    "kind": "cable_cut",
+                    "cable": 2,
+                    "segment": 3,
+                    "when": {"event": "weak", "after_s": 1},
+                },
+            ],
+        },
+    ),
+    "2.0 kg": ("circle", {**SMALL_CIRCLE, "system.load.mass_kg": 2.0}),
+    "model": ("circle", SMALL_CIRCLE),
 }
 """Flights that are not a shipped scenario as it is."""
 
@@ -39,6 +73,13 @@ class View(NamedTuple):
     elevation_deg: float = 17.0
 
 
+class Written(NamedTuple):
+    """A picture that a replay of a recorded stage wrote: stage and name."""
+
+    run: str
+    name: str
+
+
 class Figure(NamedTuple):
     """A figure of the report: run and name."""
 
@@ -46,7 +87,7 @@ class Figure(NamedTuple):
     name: str
 
 
-PICTURES: dict[str, View | Figure] = {
+PICTURES: dict[str, View | Figure | Written] = {
     "circle": View("circle", 30.0),
     "model": View("engage", 20.0),
     "winches": View("crane", 5.0),
@@ -60,6 +101,9 @@ PICTURES: dict[str, View | Figure] = {
     "imperfections": View("circle", 40.0, "circle_late", "circle"),
     "rotortm": View("rotortm_cables_slalom13", 6.0),
     "own_controller": View("feedback", 40.0, "circle", "circle"),
+    "failure_study": View("failure", 3.95),
+    "own_recording": View("2.0 kg", 8.0, "model", "circle"),
+    "replay": Written("flight_2136_shm.csv", "load.png"),
     "results": View("flight_2136_engage.csv", 162.0, "engage", "engage"),
 }
 
@@ -108,6 +152,16 @@ def draw_figure(figure: Figure, runs: Path, path: Path) -> None:
     written.parent.rmdir()
 
 
+def copy_written(picture: Written, runs: Path, path: Path) -> None:
+    """Replay a recorded stage, if it has not been done, and take a picture of it."""
+    from musls_bringup.cli import main as command_line
+
+    folder = runs / f"replay_{Path(picture.run).stem}"
+    if not folder.exists():
+        command_line(["replay", str(FLIGHTS / picture.run), "--out", str(folder)])
+    copyfile(folder / picture.name, path)
+
+
 def shrink(path: Path, width_px: int = 940) -> None:
     """Keep 255 colours, which takes a third of the bytes, and at most a width."""
     from musls_analysis.view.gif import palette
@@ -134,6 +188,8 @@ def main() -> None:
             continue
         if isinstance(what, View):
             draw_view(what, runs, path)
+        elif isinstance(what, Written):
+            copy_written(what, runs, path)
         else:
             draw_figure(what, runs, path)
         shrink(path)
