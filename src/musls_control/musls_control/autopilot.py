@@ -97,7 +97,7 @@ class Autopilot(Protocol):
 
     Attributes:
         rate_hz: How often `step` is to be called, in simulated time.
-        has_sensors: Whether it has sensors and an estimator of its own; it is then told the truth.
+        has_sensors: Whether it has its own sensors and estimator; it then gets the true motion.
         landed: (n_drones,) bool, the land detector's verdict.
         takeoff_state: (n_drones,) int, PX4's take-off states, 1 disarmed to 5 flight.
         hover_thrust: (n_drones,), collective thrust command believed to hold the drone in hover.
@@ -135,7 +135,7 @@ class Autopilot(Protocol):
 
 
 class NoAutopilot:
-    """For systems without drones: there is nobody to fly."""
+    """Autopilot of a system without drones: it does nothing."""
 
     rate_hz, has_sensors = 250.0, True
 

@@ -3,8 +3,8 @@
     spool_up, take_off, form_up   as in every mission
     tare                          hover with slack cables: the drones weigh themselves
     pick_up                       open hooks come down to the load; waits until they have closed
-    tension, lift, weigh          hover with the load: what is it?
-    the stages                    the way with the load
+    tension, lift, weigh          hover with the load and measure its mass
+    the stages                    flown with the load
     approach, lower, set_down     waits until the cables are slack and the load rests
     release                       hooks open
     climb                         rises a little, waits until nothing hangs there any more
@@ -124,7 +124,7 @@ def extra_duration_s(mission: MissionSpec) -> float:
 
 
 def delivery_of(mission: MissionSpec) -> DeliverySpec:
-    """What a mission says of the delivery, which it must be."""
+    """Delivery settings of a mission; its kind must be delivery."""
     assert mission.delivery is not None
     return mission.delivery
 

@@ -43,7 +43,7 @@ class DeliveryWatch:
 
     Attributes:
         scale: Weighs what the drones carry.
-        payload_kg: What was weighed; None before.
+        payload_kg: Measured mass of the load; None before it was weighed.
         aborted: Why the delivery was given up; empty if it was not.
     """
 
@@ -77,7 +77,7 @@ class DeliveryWatch:
         self._waits_since_s: float | None = None
 
     def abort(self, why: str) -> None:
-        """Give the delivery up, as soon as the drones fly in formation; not while they land."""
+        """Abort the delivery as soon as the drones fly in formation; not while they land."""
         if not self.aborted and self._stage not in LANDING:
             self.aborted = why
 
@@ -87,7 +87,7 @@ class DeliveryWatch:
         return bool(self.aborted) and self._stage not in BEFORE_FORMATION
 
     def enter(self, stage: str) -> None:
-        """A phase or stage has begun; hearing of the present one again changes nothing."""
+        """Note that a phase or stage has begun; the present one again changes nothing."""
         before, self._stage = self._stage, stage
         if before == stage:
             return
@@ -136,7 +136,7 @@ class DeliveryWatch:
 
 
 def slack_while_weighed_m(given: DeliverySpec, standing_m: float, slack_height_m: float) -> float:
-    """By how much cables are too long while the drones weigh themselves; infinite: hooks open.
+    """Slack of the cables while the drones weigh themselves; infinite if the hooks are open.
 
     Args:
         given: What the mission says.
@@ -147,5 +147,5 @@ def slack_while_weighed_m(given: DeliverySpec, standing_m: float, slack_height_m
 
 
 def hanging_share(length_m: float, slack_m: float) -> float:
-    """Share of a slack cable that hangs on its upper end, the lower one being as low as can be."""
+    """Share of a slack cable that its upper end carries, with the lower end as low as possible."""
     return 1.0 if slack_m >= length_m else 1.0 - 0.5 * max(slack_m, 0.0) / length_m

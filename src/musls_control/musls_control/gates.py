@@ -21,7 +21,7 @@ WEIGHED = "weighed"
 
 @dataclass(frozen=True)
 class Gate:
-    """A row of a plan that is not handed out before something has happened.
+    """A row of a plan that waits until something has happened.
 
     Attributes:
         row: The row.
@@ -35,7 +35,7 @@ class Gate:
 
 
 class Gatekeeper(Protocol):
-    """Who lets a delivery pass its gates, and knows its way back."""
+    """Decides whether a delivery may pass its gates, and plans its way back."""
 
     @property
     def turns_back(self) -> bool:

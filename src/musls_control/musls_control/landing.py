@@ -1,4 +1,4 @@
-"""When a landed drone is disarmed: the one rule of missions and of PX4's stand-in."""
+"""When a landed drone is disarmed: the same rule for missions and for PX4's stand-in."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Draft:
         if (len(self.stage) + rows) * self.n > MOST_SETPOINTS:
             raise ConfigError(
                 f"{what}: lasts {duration_s:g} s, which makes more than {MOST_SETPOINTS} set-points"
-                f" of the drones: lower mission.setpoint_rate_hz ({self.rate_hz:g}) or fly less"
+                f" of the drones: lower mission.setpoint_rate_hz ({self.rate_hz:g}) or the duration"
             )
         return np.arange(rows) / self.rate_hz
 

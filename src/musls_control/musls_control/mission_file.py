@@ -91,8 +91,8 @@ class MissionFile:
             return None
         if self.mission.kind == "delivery" and self.lands:
             raise ConfigError(
-                "mission.kind = delivery: is flown by the formation, not by controller.kind = "
-                f"{kind}"
+                f"controller.kind = {kind}: mission.kind = delivery is flown by the formation; "
+                "choose controller.kind: formation"
             )
         system = formation_of(flown.system, f"controller.kind = {kind}")
         gravity = flown.physics.gravity_m_s2
@@ -101,7 +101,7 @@ class MissionFile:
         if level_of(controller) is not ControlLevel.AUTOPILOT_FORCES:
             raise ConfigError(
                 f"controller.kind = {kind} (level {level_of(controller).value}) cannot fly through "
-                f"the ROS graph: choose formation or one of level "
+                f"the ROS graph: choose formation or a controller of level "
                 f"{ControlLevel.AUTOPILOT_FORCES.value}, such as payload with output: autopilot"
             )
         prepare_controller(controller, setup)

@@ -45,13 +45,13 @@ class DeliverySpec:
         clearance_m: Height of open hooks over the load before they come down to it; height that
             the drones rise after letting go before it counts as gone.
         hook_distance_m: Largest distance at which a hook closes.
-        hook_speed_m_s: Largest speed at which it does.
-        weigh_s: Time in which the load is weighed, and before that the drones alone.
+        hook_speed_m_s: Largest speed at which a hook closes.
+        weigh_s: Time for weighing the load; the same time is taken before it for the drones alone.
         slack_share: Share of the load's weight on the drones below which it counts as set down.
         rest_speed_m_s: Speed of the load below which it rests.
         timeout_s: Longest wait for a hook, for the load to rest, and for it to be gone.
-        abort: What is done after that: "return" sets the load down where it came from, "land" where
-            it is.
+        abort: What is done when this wait is over: "return" sets the load down where it came from,
+            "land" where it is.
     """
 
     place_m: tuple[Finite, Finite]
@@ -69,27 +69,28 @@ class DeliverySpec:
 
 @spec
 class MissionSpec:
-    """What is to be flown.
+    """What is flown, and with which times and speeds.
 
     Attributes:
-        kind: "stages" carries the load along; "delivery" leaves it somewhere and comes back.
-        delivery: For a delivery; the stages are flown with the load.
+        kind: "stages" flies the stages with the load; "delivery" leaves the load at a place and the
+            drones come back without it.
+        delivery: Settings of a delivery; its stages are flown with the load.
         stages: Trajectories of the load's set-point, one after the other.
-        duration_s: Instead of stages: nothing is flown, drones hold the places where they start
-            for this time. For rigs, and for starts in the air or in a state.
+        duration_s: Instead of stages: the drones hold the places where they start for this time.
+            For rigs, and for starts in the air or in a state.
         setpoint_rate_hz: How often set-points are updated; they are held in between.
-        spool_up_s: Armed on the ground before take-off (PX4's COM_SPOOLUP_TIME is 1 s of it).
+        spool_up_s: Time armed on the ground before take-off (PX4's COM_SPOOLUP_TIME is 1 s of it).
         take_off_s: Time to rise to `rise_m`; PX4's take-off ramp takes 3 s of it.
         rise_m: Height above the ground where the drones form up, low enough to leave the cables
             slack at the distance where they stood.
-        form_up_s: From there into the formation.
+        form_up_s: Time to fly from there into the formation.
         slack_height_m: Height of the load's set-point at which the cables hang slack while the
             load stands on the ground.
-        vertical_speed_m_s: For tension, lift, lower and slacken.
-        transit_speed_m_s: Between stages.
-        transit_yaw_rate_rad_s: Between stages.
-        settle_s: Hold after the lift and after each transit.
-        landing_speed_m_s: Descent to the ground at the end (PX4's MPC_LAND_SPEED).
+        vertical_speed_m_s: Vertical speed in the phases tension, lift, lower and slacken.
+        transit_speed_m_s: Speed of the load between stages.
+        transit_yaw_rate_rad_s: Yaw rate of the load between stages.
+        settle_s: Time to hold after the lift and after each transit.
+        landing_speed_m_s: Speed of the descent to the ground at the end (PX4's MPC_LAND_SPEED).
     """
 
     kind: Literal["stages", "delivery"] = "stages"
@@ -116,10 +117,14 @@ class MissionSpec:
         """Check what concerns more than one field."""
         if bool(self.stages) == (self.duration_s is not None):
             raise ValueError(
-                "give at least 1 of stages to fly, or duration_s alone for drones that hold their "
-                "places"
+                "give either stages (at least 1), or duration_s without stages: the drones then "
+                "hold their places"
             )
         if (self.kind == "delivery") != (self.delivery is not None):
-            raise ValueError("kind: delivery and delivery: {place_m: [x, y]} go together")
+            raise ValueError(
+                "kind: delivery and delivery: {place_m: [x, y]} go together: give both or neither"
+            )
         if self.delivery is not None and not self.stages:
-            raise ValueError("kind: delivery needs stages, the way that the load is carried")
+            raise ValueError(
+                "kind: delivery needs stages: the path along which the load is carried"
+            )

@@ -1,4 +1,4 @@
-"""A process that ends with the one that started it, however that ended."""
+"""End a process when the process that started it has ended, for any reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays a flight plan against a clock that others own: start, pause, go to a goal, abort.
+"""Plays a flight plan; the caller gives the time: start, pause, go to a goal, abort.
 
 Everything that can happen is a `FlightPlan`: a pause stops its time, a goal or an abort replaces
 the rest of it by one that begins where the set-points are now, so that set-points never jump.
@@ -124,7 +124,7 @@ class PlanPlayer:
         """Begin to fly.
 
         Raises:
-            Refused: Not idle.
+            Refused: A flight is under way or over.
         """
         if self.state is not PlayState.IDLE:
             raise Refused(f"cannot start: {self.state.value}")

@@ -428,7 +428,7 @@ def test_motion_at_the_ends():
         ({"points": SLALOM, "corridor_m": 0.0}, "corridor_m"),
         ({"points": SLALOM, "segment_s": [1.0, 1.0]}, "segment_s has 2 entries for 4"),
         ({"points": SLALOM, "segment_s": [1.0, 1.0, 1.0, 0.0]}, "segment_s"),
-        ({"points": SLALOM, "segment_s": [1.0] * 4, "allocation": "optimised"}, "exclude"),
+        ({"points": SLALOM, "segment_s": [1.0] * 4, "allocation": "optimised"}, "not both"),
         ({"points": SLALOM, "allocation": "best"}, "allocation"),
         ({"points": SLALOM, "boxes": [None]}, "boxes has 1"),
         (

@@ -220,7 +220,7 @@ def test_recorded_set_points_of_a_bag(tmp_path):
     [
         ("", "empty"),
         ("time_s,x_m,y_m,yaw_rad\n0,0,0,0\n", "no column 'z_m'"),
-        ("time_s,x_m,y_m,z_m,yaw_rad\n0,0,0,1,0\n", "two are needed"),
+        ("time_s,x_m,y_m,z_m,yaw_rad\n0,0,0,1,0\n", "at least two are needed"),
         ("time_s,x_m,y_m,z_m,yaw_rad\n0,0,0,1,0\n0,1,0,1,0\n", "line 3: time 0 s is not after 0 s"),
         ("time_s,x_m,y_m,z_m,yaw_rad\n0,0,0,1,0\n1,0,0,1,0\n0.5,1,0,1,0\n", "line 4"),
         ("time_s,x_m,y_m,z_m,yaw_rad\n0,0,0,1,0\n1,0,x,1,0\n", "line 3: numbers"),

@@ -1,4 +1,4 @@
-"""What classes say of themselves in Google-style docstrings: summary, meaning of each field."""
+"""Read Google-style docstrings of classes: summary, explanation, meaning of each field."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 
 def summary(thing: object) -> str:
-    """First line of a docstring, "" without one."""
+    """First line of a docstring; "" if there is no docstring."""
     return (thing.__doc__ or "").strip().partition("\n")[0]
 
 

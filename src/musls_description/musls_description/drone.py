@@ -111,7 +111,9 @@ def _completed(rotor: Rotor, propulsion: Propulsion | None, index: int) -> Rotor
     made = Rotor(**found)
     for name, source in _FOLLOWING.items():
         if math.isnan(getattr(made, name)):
-            raise ValueError(f"rotors.{index}.{name} is missing, or {source} from which it follows")
+            raise ValueError(
+                f"rotors.{index}.{name} is missing: give it, or {source}, from which it follows"
+            )
     return made
 
 

@@ -54,7 +54,7 @@ def unit_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Key:
-    """What can be said of one key.
+    """One key: meaning, type, range and default.
 
     Attributes:
         path: Keys from the root, joined by dots; "" for the root.
@@ -155,12 +155,12 @@ class Keys:
         return {key.path: key for key in self.all()}
 
     def find(self, text: str) -> list[Key]:
-        """Keys that a text means: a path, the end of one, or words of one.
+        """Find keys by a path, by the end of a path, or by words of a path.
 
-        Indices of lists may stand in it and are left out.
+        Indices of lists in the text are ignored.
 
         Raises:
-            ConfigError: None; names the near ones.
+            ConfigError: No key matches; the message names similar keys.
         """
         parts = [part for part in text.strip().split(".") if not part.isdigit()]
         wanted = ".".join(parts)

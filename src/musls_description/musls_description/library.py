@@ -27,7 +27,7 @@ def system_names(*, slung: bool = False) -> list[str]:
     """Names of the shipped systems.
 
     Args:
-        slung: Leave out rigs that are no slung loads.
+        slung: True leaves out rigs that are not slung loads.
     """
     names = sorted(path.stem for path in SYSTEMS.glob("*.yaml"))
     return [n for n in names if not slung or isinstance(load_system(n), SlungLoadSystem)]
@@ -38,10 +38,10 @@ def system_path(name: str, relative_to: Path | None = None) -> Path:
 
     Args:
         name: A shipped name, or a path that ends in .yaml.
-        relative_to: Folder from which a relative path counts.
+        relative_to: Folder that a relative path starts from.
 
     Raises:
-        ConfigError: Neither; names the near ones.
+        ConfigError: There is no such system or file; the message names similar systems.
     """
     if name.endswith((".yaml", ".yml")):
         path = (relative_to or Path()) / name

@@ -242,7 +242,10 @@ class Battery:
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
         if not self.cell_empty_v <= self.cell_nominal_v <= self.cell_full_v:
-            raise ValueError("cell voltages must not fall from empty over nominal to full")
+            raise ValueError(
+                "cell voltages must satisfy cell_empty_v <= cell_nominal_v <= cell_full_v, not "
+                f"{self.cell_empty_v:g}, {self.cell_nominal_v:g}, {self.cell_full_v:g}"
+            )
         if self.reserve >= self.start_charge:
             raise ValueError(
                 f"reserve {self.reserve:g} must be below start_charge {self.start_charge:g}"
@@ -318,7 +321,7 @@ class Propulsion:
     def __post_init__(self) -> None:
         """Check what concerns more than one part."""
         if self.battery is not None and self.motor is None:
-            raise ValueError("a battery needs a motor to drive")
+            raise ValueError("a battery needs a motor: give motor, or leave battery out")
 
     def rotor_constants(self) -> dict[str, float]:
         """Fields of a rotor that follow from this: only those that do."""

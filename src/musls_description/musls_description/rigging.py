@@ -46,14 +46,14 @@ Strain = Annotated[float, Field(gt=-1.0, le=10.0, allow_inf_nan=False), Number]
 class Anchor:
     """A body that does not move by itself: fixed, moved along a path, or pushed.
 
-    Which of these it is, a scenario says (`rig.anchors`); without a word it is fixed.
+    The scenario says which of these it is (`rig.anchors`); by default it is fixed.
 
     Attributes:
-        position_enu_m: Its place at the start, world.
-        orientation_wxyz: Its frame to the world at the start.
-        mass_kg: Mass of one that is pushed; the others need none.
-        inertia_kg_m2: About its origin, its frame, (3, 3). One that is pushed and has none keeps
-            its orientation.
+        position_enu_m: Position at the start, world frame.
+        orientation_wxyz: Orientation at the start, anchor frame to world.
+        mass_kg: Mass; only needed for an anchor that is pushed.
+        inertia_kg_m2: Inertia about the origin, anchor frame, (3, 3). A pushed anchor without
+            inertia keeps its orientation.
     """
 
     position_enu_m: Vector3
@@ -73,9 +73,11 @@ class CableEnd:
 
     Attributes:
         body: "load", "drone_1", "anchor_1", ...
-        point_m: Place on the body, its frame.
-        clamped: Held in its direction, which needs `elastic.ei_n_m2`, instead of hinged.
-        clamp_direction: In which the cable leaves the body there, the body's frame; of any length.
+        point_m: Attachment point, in the body's frame.
+        clamped: Whether the direction of the cable is held at this end (needs `elastic.ei_n_m2`);
+            otherwise the end is hinged.
+        clamp_direction: Direction in which the cable leaves the body, in the body's frame; a vector
+            of any length.
     """
 
     body: str
@@ -86,7 +88,7 @@ class CableEnd:
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
         if self.clamped and self.clamp_direction is None:
-            raise ValueError("clamped: true needs clamp_direction, in which the cable leaves")
+            raise ValueError("clamped: true needs clamp_direction (direction of the cable)")
         if not self.clamped and self.clamp_direction is not None:
             raise ValueError("clamp_direction needs clamped: true")
         if self.clamp_direction is not None and np.linalg.norm(self.clamp_direction) < 1e-9:
@@ -95,21 +97,21 @@ class CableEnd:
 
 @spec
 class ElasticLine:
-    """What a cable is made of, for `cable_model: elastic`; the other models leave it out.
+    """Material of a cable, for `cable_model: elastic`; the other cable models do not use it.
 
     Attributes:
         ea_n: Axial stiffness, force per strain; by default that of a 3 mm braid of polyethylene.
         law: Pairs (strain, force [N]) instead of `ea_n`, both increasing, through (0, 0).
         law_interpolation: "monotone" cubics or "linear" pieces between the pairs.
-        rod: Whether it can push, as a rod; a cable cannot.
+        rod: Whether it also carries compression, as a rod does; a cable carries tension only.
         damping_n_s: Force per rate of strain; by default the stiffness times 0.24 ms.
         ei_n_m2: Bending stiffness.
         bending_damping_n_m2_s: Moment per rate of curvature.
         clamp_factor: Stiffness of the joint at a clamp over EI / segment length: 2 is exact to
             second order, 1 what the elements of Robotica 2024 have.
-        drag_across_n_s2_m3: Air drag across, per length and squared speed: rho C d / 2.
-        drag_along_n_s2_m3: Air drag along.
-        break_force_n: Tension at which it breaks; left out for never.
+        drag_across_n_s2_m3: Air drag across the cable, per length and squared speed: rho C d / 2.
+        drag_along_n_s2_m3: Air drag along the cable, per length and squared speed.
+        break_force_n: Tension at which it breaks; by default it never breaks.
     """
 
     ea_n: Positive | None = None
@@ -172,24 +174,24 @@ class EndOfCable:
 
 @spec
 class Winch:
-    """Takes a cable in or pays it out at one of its ends, named winch_1, ...
+    """A winch at one end of a cable: it takes the cable in or pays it out; named winch_1, ...
 
     Attributes:
         cable: Number of the cable, from 1.
-        end: Which end of it, 1 or 2.
+        end: End of this cable, 1 or 2.
         kind: "feed": the rate of the free length is an input; "drum": it follows from the drum,
             which a motor's torque or speed turns.
         radius_m: Radius of the drum.
         inertia_kg_m2: Inertia of the drum about its axis, without cable.
-        axis: Of the drum in the frame of its carrier; the shaft's reaction acts about it. Turning
-            about it in the positive sense pays out.
-        stored_length_m: Length on the winch at the start, carried there in addition to the body's
-            mass; a feed that leaves it out has as much as the scenario asks for.
-        brake_torque_n_m: Largest torque that the brake holds; left out for no limit.
+        axis: Axis of the drum in the frame of the body that carries it; the shaft's reaction acts
+            about it. A positive turn about it pays cable out.
+        stored_length_m: Length of cable on the winch at the start; its mass is added to the body's.
+            If it is left out with "feed", the winch has as much as the scenario asks for.
+        brake_torque_n_m: Largest torque that the brake holds; by default there is no limit.
         friction_n_m: Dry friction of the bearing.
         damping_n_m_s_rad: Viscous friction of the bearing.
         layer_m: Growth of the drum's radius with each layer of cable; 0 for none.
-        layer_turns: Turns in a layer.
+        layer_turns: Number of turns in a layer.
         keeps_stretch: Cable lies on the drum with the strain that it was wound on with, and comes
             off with it; otherwise it lies there unstretched.
     """
@@ -217,7 +219,9 @@ class Winch:
         if self.kind == "drum" and (self.radius_m is None or self.inertia_kg_m2 is None):
             raise ValueError("kind: drum needs radius_m and inertia_kg_m2")
         if self.kind == "drum" and self.stored_length_m is None:
-            raise ValueError("kind: drum needs stored_length_m, the length that is on it")
+            raise ValueError(
+                "kind: drum needs stored_length_m, the length on the drum at the start"
+            )
         if self.keeps_stretch and (self.kind == "feed" or self.layer_m > 0.0):
             raise ValueError("keeps_stretch needs kind: drum without layers (layer_m 0)")
         if self.axis is not None and np.linalg.norm(self.axis) < 1e-9:
@@ -226,23 +230,23 @@ class Winch:
 
 @spec
 class Wheel:
-    """A pulley on a body: what goes in of one cable comes out of the other, named wheel_1, ...
+    """A pulley on a body, over which length of one cable passes into another; named wheel_1, ...
 
-    One rope over k wheels is k + 1 cables.
+    One rope over k wheels is described by k + 1 cables.
 
     Attributes:
         body: Body that carries the wheel.
-        position_m: Its centre in the body's frame.
-        radius_m: Radius of its groove.
-        inertia_kg_m2: Inertia about its axis.
+        position_m: Centre of the wheel in the body's frame.
+        radius_m: Radius of the groove.
+        inertia_kg_m2: Inertia about the axis.
         friction_n_m: Dry friction of the bearing.
         damping_n_m_s_rad: Viscous friction of the bearing.
-        axis: Direction of a positive turn, from the first cable to the second, the body's frame;
-            left out where its spin does not act on the body.
+        axis: Axis of the wheel in the body's frame; in a positive turn, cable passes from the first
+            to the second. If it is left out, the wheel's spin does not act on the body.
         capstan_friction: Coefficient of friction of a rope that slides over it; 0 for none.
-        efficiency: Share of the higher tension that the other side has while the wheel turns.
-        extra_wrap_rad: Wrap beyond the angle between the two sides.
-        cables: The two ends that lie on it. Where the ropes leave it, the ends themselves say.
+        efficiency: Lower over higher tension of the two sides while the wheel turns.
+        extra_wrap_rad: Wrap angle in addition to the angle between the two sides.
+        cables: The two cable ends that lie on it; their places say where the ropes leave it.
     """
 
     body: str
@@ -262,7 +266,7 @@ class Wheel:
         if len(self.cables) != 2:
             raise ValueError(f"a wheel joins the ends of two cables, not of {len(self.cables)}")
         if self.cables[0] == self.cables[1]:
-            raise ValueError("a wheel joins two ends, not one with itself")
+            raise ValueError("a wheel joins two different cable ends, not one with itself")
 
 
 def body_names(system: RigSystem) -> list[str]:
@@ -313,7 +317,7 @@ def _check_cables(system: RigSystem, names: Sequence[str]) -> None:
             if i >= places or i >= len(system.drones):
                 raise ValueError(
                     f"{where}.ends is missing: without it the cable joins attachment {i + 1} of "
-                    f"the load and drone_{i + 1}, and this system has not both"
+                    f"the load and drone_{i + 1}, but this system does not have both"
                 )
             continue
         for k, end in enumerate(cable.ends):
@@ -324,11 +328,13 @@ def _check_cables(system: RigSystem, names: Sequence[str]) -> None:
                 )
             if end.clamped and not cable.elastic.bends:
                 raise ValueError(
-                    f"{where}.ends.{k}: clamped, but elastic.ei_n_m2 is 0: a line without bending "
-                    "stiffness has no direction to hold"
+                    f"{where}.ends.{k}: clamped: true, but elastic.ei_n_m2 is 0: clamping a "
+                    "cable needs bending stiffness (ei_n_m2 > 0)"
                 )
         if cable.ends[0].body == cable.ends[1].body:
-            raise ValueError(f"{where}.ends: both are on {cable.ends[0].body}")
+            raise ValueError(
+                f"{where}.ends: both are on {cable.ends[0].body}; they must be on different bodies"
+            )
 
 
 def _take(
@@ -336,11 +342,13 @@ def _take(
 ) -> None:
     """Note that something sits on an end of a cable."""
     if cable > len(system.cables):
-        raise ValueError(f"{where}: cable {cable}, but there are {len(system.cables)} cables")
+        raise ValueError(
+            f"{where}: cable {cable} does not exist: there are {len(system.cables)} cables"
+        )
     if (cable, end) in taken:
         raise ValueError(
             f"{where}: end {end} of cable_{cable} is taken already by {taken[cable, end]}"
         )
     if where.startswith("wheels") and system.ends(cable - 1)[end - 1].clamped:
-        raise ValueError(f"{where}: end {end} of cable_{cable} is clamped")
+        raise ValueError(f"{where}: end {end} of cable_{cable} is clamped, no wheel can be there")
     taken[cable, end] = where

@@ -14,7 +14,7 @@ Axis = Literal["x", "y", "z"]
 
 @spec
 class BoxShape:
-    """A full box.
+    """A solid box.
 
     Attributes:
         kind: "box".
@@ -38,13 +38,13 @@ class BoxShape:
 
 @spec
 class CylinderShape:
-    """A full cylinder.
+    """A solid cylinder.
 
     Attributes:
         kind: "cylinder".
         radius_m: Radius.
-        length_m: Along its axis.
-        axis: Of the body's frame, along which it lies.
+        length_m: Length along its axis.
+        axis: Axis of the body's frame along which the cylinder lies.
     """
 
     kind: Literal["cylinder"] = "cylinder"

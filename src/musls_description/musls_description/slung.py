@@ -1,4 +1,4 @@
-"""Which systems are slung loads, for what can do nothing else."""
+"""Check that a system is a slung load, for code that cannot treat other rigs."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from musls_description.system import RigSystem, SlungLoadSystem
 
 
 def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
-    """Say that a system is a slung load: each drone on a cable of its own, and nothing else.
+    """Return a system that is a slung load (one cable to each drone, nothing else), else raise.
 
     Args:
         system: Any system.
-        what: Who needs it, e.g. "cable_model = rigid_links".
+        what: Key that needs a slung load, for the error, e.g. "cable_model = rigid_links".
 
     Raises:
-        ConfigError: It is another rig; names what is in the way and the model that can have it.
+        ConfigError: It is another rig; the message names the parts that are not possible and the
+            cable model that can have them.
     """
     if isinstance(system, SlungLoadSystem):
         return system
     parts = [name for name in ("anchors", "winches", "wheels") if getattr(system, name)]
     parts += ["cables with ends of their own"] if any(k.ends for k in system.cables) else []
     raise ConfigError(
-        f"{what}: system {system.name} has {' and '.join(parts)}; only load and drones on a cable "
-        "each can be had there, choose cable_model: elastic"
+        f"{what}: system {system.name} has {' and '.join(parts)}; only a load with one cable to "
+        "each drone is possible there, choose cable_model: elastic"
     )
 
 
@@ -31,7 +32,7 @@ def formation_of(system: RigSystem, what: str) -> SlungLoadSystem:
 
     Args:
         system: Any system.
-        what: Who needs it, e.g. "mission.stages".
+        what: Key that needs a formation, for the error, e.g. "mission.stages".
 
     Raises:
         ConfigError: It has no formation.
@@ -44,7 +45,7 @@ def extended_load(system: RigSystem, what: str) -> None:
 
     Args:
         system: Any system.
-        what: Who needs a body, e.g. "cable_model = elastic".
+        what: Key that needs a load with inertia, for the error, e.g. "cable_model = elastic".
 
     Raises:
         ConfigError: The load has no inertia.

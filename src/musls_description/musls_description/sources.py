@@ -1,7 +1,7 @@
 """Where the values of a specification came from: files and overrides, for the place in an error.
 
 A scenario is put together from its own file, a system's file and overrides on the command line.
-What is wrong is said of the one it came from.
+An error names the file or override that the wrong value came from.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Override(NamedTuple):
             raise ConfigError(f"--set {shown(text)}: expected key.path=value")
         path = tuple(key.strip().split("."))
         if len(path) > MAX_DEPTH:
-            raise ConfigError(f"--set {shown(text)}: more than {MAX_DEPTH} keys in one another")
+            raise ConfigError(f"--set {shown(text)}: more than {MAX_DEPTH} nested keys")
         return cls(path, text)
 
     def apply(self, data: dict[str, Any]) -> None:
@@ -114,7 +114,10 @@ class Override(NamedTuple):
         if isinstance(data, list):
             chosen = [int(first)] if is_index(first) else range(len(data))
             if is_index(first) and int(first) >= len(data):
-                raise ConfigError(f"{self}: index {first} of {len(data)} elements")
+                raise ConfigError(
+                    f"{self}: index {first} does not exist: the list has {len(data)} elements, "
+                    "counted from 0"
+                )
             for k in chosen:
                 if not is_index(first):
                     self._set(data[k], path, value)
@@ -123,7 +126,7 @@ class Override(NamedTuple):
                 else:
                     data[k] = copy.deepcopy(value)
         elif not isinstance(data, dict):
-            raise ConfigError(f"{self}: there is nothing below a plain value")
+            raise ConfigError(f"{self}: a plain value has no keys below it")
         elif not below:
             data[first] = copy.deepcopy(value)
         else:

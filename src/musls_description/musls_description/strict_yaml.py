@@ -1,6 +1,6 @@
-"""YAML that cannot surprise: plain values only, every error one line with file and line.
+"""Strict YAML: plain values only, every error in one line that names file and line.
 
-PyYAML's safe loader with less in it (no dates, no numbers in base 8 or 60, no sets or binary data)
+PyYAML's safe loader with fewer types (no dates, no numbers in base 8 or 60, no sets or binary data)
 and with limits (nesting, number of values with all aliases written out, digits of a number), so
 that no text ends in a traceback or fills the memory.
 """
@@ -42,7 +42,7 @@ def _refuse(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
 
 
 def shown(text: str, limit: int = 60) -> str:
-    """A text for people, shortened."""
+    """Shorten a text for a message."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
@@ -84,7 +84,7 @@ class _Size:
         if id(node) in self._found:
             found = self._found[id(node)]
             if found is None:
-                raise _refuse("an anchor that holds itself", node)
+                raise _refuse("a YAML anchor that contains an alias of itself", node)
             return found
         self._found[id(node)] = None
         values, depth = 1, 0
@@ -180,7 +180,7 @@ def _construct_truth(loader: _StrictLoader, node: yaml.Node) -> bool:
 
 def _construct_unknown(loader: _StrictLoader, node: yaml.Node) -> Any:
     tag = node.tag.replace(_TAG, "!!")
-    raise _refuse(f"'{shown(tag)}' is no kind of value that is understood here", node)
+    raise _refuse(f"values of the YAML type '{shown(tag)}' are not allowed", node)
 
 
 _StrictLoader.yaml_constructors = {

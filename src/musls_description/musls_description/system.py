@@ -76,7 +76,7 @@ class Load:
         if self.shape is not None:
             self._complete(self.shape)
         elif self.collision is _NO_BOX:
-            raise ValueError("collision is missing, or a shape from which it follows")
+            raise ValueError("collision is missing: give it, or a shape, from which it follows")
         if self.point_mass == (self.inertia_kg_m2 != NO_INERTIA):
             raise ValueError(
                 "give one of shape (box, cylinder, rod or plate), inertia_kg_m2 and "

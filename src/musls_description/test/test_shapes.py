@@ -63,7 +63,7 @@ def test_written_as_given_and_read_again():
     [
         ({"inertia_kg_m2": [[1, 0, 0], [0, 1, 0], [0, 0, 1.5]]}, "give either shape or inertia"),
         ({"point_mass": True}, "give one of shape"),
-        ({"shape": None}, "collision is missing, or a shape"),
+        ({"shape": None}, "collision is missing: give it, or a shape"),
         ({"shape": {"kind": "ball"}}, "shape.kind = 'ball'"),
         ({"shape": {"kind": "rod", "length_m": -1}}, "length_m = -1"),
     ],

@@ -73,22 +73,23 @@ class Controller(ABC):
         level: What `step` returns, a `ControlLevel` or its text.
         setup: What is known of the system, from `prepare` on.
 
-    One that has something to say about the flight appends kind (one word) and text to a list of its
-    own, `happened: list[tuple[str, str]]`; it becomes an event of the flight, the list is emptied.
+    A controller that reports something about the flight has a list
+    `happened: list[tuple[str, str]]` and appends a kind (one word) and a text to it. Each entry
+    becomes an event of the flight, and the list is emptied.
     """
 
     level: ClassVar[ControlLevel | str]
     setup: ControlSetup
 
     def prepare(self, setup: ControlSetup) -> None:
-        """Get to know the system; called once, before the flight.
+        """Store what is known of the system; called once, before the flight.
 
-        A class of one's own that overrides it begins with `super().prepare(setup)`.
+        A class that overrides this method must first call `super().prepare(setup)`.
         """
         self.setup = setup
 
     def start(self, time_s: float, estimate: Estimate) -> None:  # noqa: B027 (optional)
-        """Take over; called before the first `step` and again after each pause."""
+        """Begin to control; called before the first `step` and again after each pause."""
 
     @abstractmethod
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
@@ -96,6 +97,6 @@ class Controller(ABC):
 
         Args:
             time_s: Simulated time.
-            reference: What is asked of the load now, with derivatives.
+            reference: Set-point of the load at this time, with derivatives.
             estimate: Measured motion of load and drones, and tensions.
         """

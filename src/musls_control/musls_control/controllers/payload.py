@@ -72,14 +72,14 @@ class Allocation(str, Enum):
 
 
 class FeedForward(str, Enum):
-    """From what rate and acceleration of the cables' desired directions are taken.
+    """Source of rate and acceleration of the cables' desired directions.
 
     Attributes:
-        NONE: They are zero, as in the code of RotorTM's authors.
-        REFERENCE: From jerk and snap of the reference.
-        POSITION: Also from the feedback of position and velocity.
-        FULL: From everything: exact, with errors that vanish exponentially, but it asks for drones
-            that turn at once and a load whose attitude is known well.
+        NONE: Both are zero, as in the code of RotorTM's authors.
+        REFERENCE: Jerk and snap of the reference.
+        POSITION: The same, and the feedback of position and velocity.
+        FULL: The same, and the feedback of the attitude: exact, errors vanish exponentially, but it
+            needs drones that turn at once and a well known attitude of the load.
     """
 
     NONE = "none"
@@ -108,12 +108,12 @@ class PayloadSpec:
         kind: "payload".
         output: "autopilot" flies by acceleration set-points, "direct" without an autopilot.
         allocation: Which of the possible cable forces are asked for.
-        gains: What is left out is derived from the system.
-        feed_forward: Rate and acceleration of the cables' desired directions.
+        gains: Gains; those that are left out are derived from the system.
+        feed_forward: Source of rate and acceleration of the cables' desired directions.
         reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical.
         integral_m_s2: Largest acceleration by the integral, horizontal and vertical.
         integral_rad_s2: Largest angular acceleration by the integral.
-        least_tension_n: Tension that every cable is kept under; default a tenth of its share of
+        least_tension_n: Smallest tension that every cable keeps; by default a tenth of its share of
             the load's weight.
         apart_m: Least distance of the centres of two drones with `qp`; default 1.2 times the one
             at which their rotor tips can touch.
@@ -158,8 +158,8 @@ class PayloadSpec:
         ]
         if wrong:
             raise ConfigError(
-                f"controller.{wrong[0]} is for cables, and with cable_model: rigid_rods there are "
-                "none: leave it out"
+                f"controller.{wrong[0]} is for cables, but cable_model: rigid_rods has none: "
+                "leave it out"
             )
         if self.feed_forward not in (FeedForward.NONE, FeedForward.REFERENCE):
             raise ConfigError(
@@ -168,8 +168,8 @@ class PayloadSpec:
             )
         if self.output is not Output.DIRECT:
             raise ConfigError(
-                "controller.output = autopilot cannot fly rigid rods: attitude control of a drone "
-                "knows the inertia of its own alone; choose controller.output: direct"
+                "controller.output = autopilot cannot fly rigid rods: the autopilot of each drone "
+                "knows only the inertia of this drone; choose controller.output: direct"
             )
 
 

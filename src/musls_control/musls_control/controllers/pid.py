@@ -39,16 +39,16 @@ EARTH_M_S2 = 9.81
 class PidSpec:
     """Cascaded PIDs of 002 keep the drones in their places, without feedback of the load.
 
-    Each key holds the gains of proportion, integral and derivative.
+    Each key holds the proportional, integral and derivative gain.
 
     Attributes:
         kind: "pid".
         height: Vertical acceleration per error [1/s2, 1/s3, 1/s].
         sideways: Tilt per error of the horizontal position [rad/m, rad/(m s), rad s/m].
         roll: Angular acceleration per error of the angle [1/s2, 1/s3, 1/s].
-        pitch: The same.
-        yaw: The same.
-        largest_tilt_rad: Roll and pitch together that are ever asked for.
+        pitch: As for roll.
+        yaw: As for roll.
+        largest_tilt_rad: Largest tilt (roll and pitch together) that is asked for.
     """
 
     kind: Literal["pid"] = "pid"

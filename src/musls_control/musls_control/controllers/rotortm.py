@@ -37,15 +37,16 @@ class RotorTmSpec:
     Attributes:
         kind: "rotortm".
         links: "cables", or "rods" for drones fixed to the load.
-        feed_forward: Add what the reference's jerk and snap say of cables and attitudes.
+        feed_forward: Add the feed-forward of cables and attitudes that follows from jerk and snap
+            of the reference.
         position: Acceleration of the load per position error.
-        velocity: Per velocity error.
+        velocity: Acceleration of the load per velocity error.
         rotation: Moment per attitude error, of the load on cables, or of the structure of rods.
-        rate: Per error of the body rate.
+        rate: Moment per error of the body rate, as for `rotation`.
         drone_rotation: Moment per attitude error of the drones.
-        drone_rate: Per error of their body rate.
+        drone_rate: Moment per error of the drones' body rate.
         cable_direction: Angular acceleration of a cable per error of its direction.
-        cable_rate: Per error of its rate.
+        cable_rate: Angular acceleration of a cable per error of its rate.
     """
 
     kind: Literal["rotortm"] = "rotortm"

@@ -152,7 +152,7 @@ class WatchedController:
             row, column = np.argwhere(~np.isfinite(commands))[0]
             raise ControllerError(
                 f"{self._name}.step at {time_s:.3f} s returned {commands[row, column]} for "
-                f"drone_{row + 1} in column {column}"
+                f"drone_{row + 1} in column {column}; must be finite"
             )
         return commands
 

@@ -32,7 +32,7 @@ class DeliveryTopics:
 
     @property
     def heard_by_hooks(self) -> bool:
-        """Whether somebody takes events."""
+        """Whether any node subscribes to the events."""
         return self._ask.get_subscription_count() > 0
 
     def send(self, event: dict[str, Any]) -> None:

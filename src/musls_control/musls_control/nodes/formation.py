@@ -58,7 +58,7 @@ class FormationNode(SteppedNode):
         super().__init__("formation")
         path = self.value("mission_file", "", "Scenario (resolved) or mission file.", fixed=False)
         if not path:
-            raise ConfigError("parameter mission_file: which mission? -p mission_file:=FILE.yaml")
+            raise ConfigError("parameter mission_file is missing: give -p mission_file:=FILE.yaml")
         self._file: MissionFile = read_mission_file(Path(path))
         self._wanted = self.value("autostart", False, "Start as soon as all drones are ready.")
         self._listeners = self.count(
@@ -377,10 +377,13 @@ class FormationNode(SteppedNode):
     def _chosen_mission(self, path: Path) -> MissionFile:
         """The mission to fly from now on."""
         if self._player is not None:
-            raise Refused("mission_file: not while a mission is flown")
+            raise Refused("mission_file cannot be changed while a mission is flown")
         chosen = read_mission_file(path)
         if chosen.n_drones != self._file.n_drones:
-            raise Refused(f"mission_file: {chosen.n_drones} drones, here are {self._file.n_drones}")
+            raise Refused(
+                f"mission_file: {path} is for {chosen.n_drones} drones, but this node flies "
+                f"{self._file.n_drones}"
+            )
         return chosen
 
 

@@ -2,7 +2,8 @@
 
 Input, ENU: `/mocap/BODY/pose` (geometry_msgs/PoseStamped) per body, or with `input: mocap4r2` one
 `/rigid_bodies` (mocap4r2_msgs/RigidBodies) with all. Output: `/BODY/pose` and /tf of load and
-drones, and PX4's `vehicle_visual_odometry` of the drones. What is refused is said, with the reason.
+drones, and PX4's `vehicle_visual_odometry` of the drones. Refused samples are logged with
+the reason.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class MocapRelayNode(SteppedNode):
         except ImportError:
             raise ConfigError(
                 "parameter input = mocap4r2: the package mocap4r2_msgs is not installed; build it "
-                "in your ROS workspace, or take input:=poses"
+                "in your ROS workspace, or use input:=poses"
             ) from None
         self._body_of = dict(zip(names, self._bodies, strict=True))
         self.create_subscription(

@@ -1,4 +1,4 @@
-"""Subscriptions to the motion of load and drones, for who must know it all the time."""
+"""Subscriptions to the motion of load and drones, for nodes that need it all the time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MotionInputs:
             ]
 
     def end(self) -> None:
-        """Listen no more."""
+        """End the subscriptions."""
         for subscription in self._inputs:
             self._node.destroy_subscription(subscription)
 

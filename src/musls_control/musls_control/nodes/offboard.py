@@ -170,7 +170,9 @@ class OffboardNode(SteppedNode):
         super().__init__("offboard")
         instances = self.value("drones", [1, 2, 3], "PX4 instances, from 1.")
         if len(set(instances)) != len(instances):
-            raise ConfigError(f"parameter drones = {list(instances)}: an instance stands twice")
+            raise ConfigError(
+                f"parameter drones = {list(instances)}: each instance may be given only once"
+            )
         origins = self.value(
             "local_origin_enu_m",
             [0.0] * (3 * len(instances)),

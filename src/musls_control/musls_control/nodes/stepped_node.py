@@ -45,7 +45,7 @@ TIME_BACK_S = 1.0
 
 
 class DuplicateNode(MuslsError):  # noqa: N818 (the name says what happened)
-    """Somebody else does this node's work already."""
+    """Another node of the same kind is running already."""
 
 
 class DescribedNode(Node):
@@ -127,7 +127,7 @@ class SteppedNode(DescribedNode, ABC):
         if early and self._watched and self.count_publishers(self._watched) > 1:
             raise DuplicateNode(
                 f"{self.get_fully_qualified_name()}: another node publishes {self._watched} "
-                "already; two of them would fight over the drones"
+                "already; only one node may command the drones"
             )
 
 

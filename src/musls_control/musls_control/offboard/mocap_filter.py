@@ -14,16 +14,16 @@ NORM_TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class MocapLimits:
-    """What a sample must keep to.
+    """Limits that a sample must keep.
 
     Attributes:
-        camera_latency_s: From exposure to the stamp in the pose's header.
+        camera_latency_s: Time from the exposure to the stamp in the pose's header.
         longest_latency_s: Older samples are refused.
         future_tolerance_s: Stamps may be ahead by this much: clocks are never quite equal.
-        largest_speed_m_s: A body that seems to move faster has jumped.
-        jump_tolerance_m: What noise may add to that.
-        reach_m: Nothing is farther from the origin.
-        reset_after_s: Time for which a jump or a clock that went back must last to be believed.
+        largest_speed_m_s: Faster apparent motion between two samples counts as a jump.
+        jump_tolerance_m: Distance that is allowed in addition to this motion, for noise.
+        reach_m: Largest distance from the origin; samples beyond it are refused.
+        reset_after_s: Time that a jump or a clock that went back must last to be accepted.
     """
 
     camera_latency_s: float = 0.0

@@ -30,7 +30,7 @@ _NAMES = {COMMAND_LAND: "land", COMMAND_SET_MODE: "take offboard mode", COMMAND_
 
 
 class Phase(str, Enum):
-    """How far a drone is."""
+    """Phase of a drone in the offboard protocol."""
 
     WAITING = "waiting for the vehicle"
     IDLE = "idle"

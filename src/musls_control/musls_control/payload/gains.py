@@ -56,13 +56,13 @@ class GainSpec:
 
     Attributes:
         position_1_s2: Acceleration of the load per position error, world x, y, z.
-        velocity_1_s: Per velocity error.
-        position_integral_1_s3: Per integral of the position error.
+        velocity_1_s: Acceleration of the load per velocity error.
+        position_integral_1_s3: Acceleration of the load per integral of the position error.
         attitude_1_s2: Angular acceleration of the load per attitude error, load x, y, z.
-        rate_1_s: Per error of the body rate.
-        attitude_integral_1_s3: Per integral of the attitude error.
+        rate_1_s: Angular acceleration of the load per error of its body rate.
+        attitude_integral_1_s3: Angular acceleration of the load per integral of the attitude error.
         cable_direction_1_s2: Angular acceleration of the cables per error of their direction.
-        cable_rate_1_s: Per error of the direction's rate.
+        cable_rate_1_s: Angular acceleration of the cables per error of the direction's rate.
         speed: Factor on the natural frequencies of all gains that are derived.
     """
 

@@ -123,7 +123,7 @@ def within_corridor(
     if best is None:
         raise ConfigError(
             "no curve through the points with these segment times and end conditions stays within "
-            "the corridor: make it wider, or the derivative's order or the end velocities smaller"
+            "the corridor: make it wider, or reduce order or the end velocities"
         )
     return best
 

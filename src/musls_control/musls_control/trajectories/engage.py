@@ -33,7 +33,7 @@ class Engage(Periodic):
             below it means slack.
         height_m: Height after the step (the load's set-point rises through the ground by 0.5 m).
         yaw_rad: Yaw of the formation at the step.
-        turn_s: Time for the turn to `yaw_rad`; 0 turns within the step, as one jerk more.
+        turn_s: Time for the turn to `yaw_rad`; 0 turns at once, in the moment of the step.
         rest_s: Time at rest before the step.
         yaw_hold_s: Time at that yaw after the step.
         yaw_return_s: Time for the yaw to go back to zero.

@@ -20,7 +20,7 @@ class Hold(Once):
 
     Attributes:
         kind: "hold".
-        duration_s: How long.
+        duration_s: Duration.
         position_m: Place of the load.
         yaw_rad: Yaw of the load.
     """

@@ -1,4 +1,4 @@
-"""To and fro on a straight line."""
+"""Back and forth on a straight line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from musls_description.schema import Finite, Positive, Vector3, spec
 
 @spec
 class Line(Periodic):
-    """To and fro on a straight line at constant speed.
+    """Back and forth on a straight line at constant speed.
 
     Attributes:
         kind: "line".
@@ -26,7 +26,7 @@ class Line(Periodic):
         end_m: Other end.
         speed_m_s: Speed.
         yaw_rad: Yaw of the load throughout.
-        repetitions: Number of times there and back.
+        repetitions: Number of cycles, each to the other end and back.
     """
 
     kind: Literal["line"] = "line"

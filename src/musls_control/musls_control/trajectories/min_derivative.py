@@ -82,14 +82,14 @@ class MinDerivative(Once):
         kind: "min_derivative".
         points: At least two, each [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
         order: k, 1 to 6.
-        speed_m_s: Of the rule for the segments' times; with "optimised" the greatest speed.
-        acceleration_m_s2: Likewise, acceleration.
+        speed_m_s: Speed v in the rule for the segments' times; with "optimised" the largest speed.
+        acceleration_m_s2: Acceleration a in this rule; with "optimised" the largest acceleration.
         allocation: Times of the segments: "rule" is RotorTM's, 3 (2d/v)(1 + 6.5 (v/a) exp(-2d/v))
             for a distance d, "optimised" those of least cost for which speed and acceleration
             stay at or below their limits and one of the two is reached.
-        segment_s: Times of the segments instead.
+        segment_s: Times of the segments, instead of `allocation`.
         start: Motion at the first point.
-        end: Motion at the last one.
+        end: Motion at the last point.
         corridor_m: Largest distance from the straight lines between the points.
         boxes: One box for each segment, or null for none.
     """
@@ -114,7 +114,7 @@ class MinDerivative(Once):
             if given is not None and len(given) != count:
                 raise ValueError(f"{name} has {len(given)} entries for {count} segments")
         if self.segment_s is not None and self.allocation == "optimised":
-            raise ValueError("segment_s and allocation: optimised exclude each other")
+            raise ValueError("give either segment_s or allocation: optimised, not both")
         for k, box in enumerate(self.boxes or ()):
             for point in (k, k + 1) if box is not None else ():
                 place = np.array(self.points[point].position_m)
@@ -122,8 +122,8 @@ class MinDerivative(Once):
                     place[None]
                 ) > -1e-6:  # fmt: skip
                     raise ValueError(
-                        f"boxes.{k} excludes points.{point} at {place.tolist()}, or holds it on "
-                        "its edge"
+                        f"boxes.{k} excludes points.{point} at {place.tolist()}, or has it on its "
+                        "edge; the point must be inside"
                     )
 
     @property

@@ -1,4 +1,4 @@
-"""Circle, figure eight and helix that start and end at rest, the load turning to and fro."""
+"""Circle, figure eight and helix that start and end at rest, the load turning back and forth."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Ramped(Once):
 
 @spec
 class SmoothCircle(Ramped):
-    """Horizontal circle with smooth start and end; the load may roll, pitch and turn to and fro.
+    """Horizontal circle with smooth start and end; the load may roll, pitch and yaw as well.
 
     The circle of the RotorTM paper (eq. 58) with the ramps of its code; an angle of
     2 pi / turn_s (ramp_s + cruise_s) is covered. It ends where it began if ramp_s + cruise_s is a
@@ -114,8 +114,8 @@ class FigureEight(Ramped):
 
     Attributes:
         kind: "figure_eight".
-        length_m: Between its farthest points.
-        width_m: Across.
+        length_m: Distance between its farthest points.
+        width_m: Size across the length.
         axis_yaw_rad: Direction of the length from the x axis.
         turn_s: Time once through the eight between the ramps.
         ramp_s: Time in which the speed is reached, and lost again at the end.

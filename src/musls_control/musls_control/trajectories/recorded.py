@@ -28,13 +28,13 @@ class Recorded(Once):
 
     Attributes:
         kind: "recorded".
-        path: CSV file, or folder of a rosbag2 bag; counts from the scenario's folder.
-        columns: Names of the columns of a CSV file: time [s], x, y, z [m, ENU], and if wanted yaw
-            [rad], and roll and pitch [rad].
+        path: CSV file, or folder of a rosbag2 bag; relative to the scenario's folder.
+        columns: Names of the columns of a CSV file: time [s], x, y, z [m, ENU], optionally yaw
+            [rad], and optionally roll and pitch [rad] after it.
         topic: Poses (geometry_msgs/msg/PoseStamped) to read from a bag.
         interpolation: "spline" or "linear".
         from_s: First time of the file that is used, in its own time; default all.
-        until_s: Last time.
+        until_s: Last time of the file that is used; default all.
     """
 
     kind: Literal["recorded"] = "recorded"
@@ -50,7 +50,9 @@ class Recorded(Once):
     def __post_init__(self) -> None:
         """Check what concerns more than one field, and the file."""
         if len(self.columns) == 6:
-            raise ValueError("columns must be 4 (time to z), 5 (and yaw) or 7 (and roll, pitch)")
+            raise ValueError(
+                "columns must be 4 (time, x, y, z), 5 (with yaw) or 7 (with yaw, roll, pitch)"
+            )
         _ = self.samples
 
     @cached_property
@@ -73,7 +75,8 @@ class Recorded(Once):
             used &= times <= self.until_s
         if used.sum() < 2:
             raise ConfigError(
-                f"{self.path}: {used.sum()} set-points between from_s and until_s, two are needed"
+                f"{self.path}: {used.sum()} set-points between from_s and until_s, at least two "
+                "are needed"
             )
         times, poses = times[used], poses[used]
         poses[:, 3:] = np.unwrap(poses[:, 3:], axis=0)

@@ -40,7 +40,7 @@ def read_table(path: str, columns: Sequence[str]) -> Array:
         if line.strip() and not line.startswith("#")
     ]
     if not lines:
-        raise ConfigError(f"{path}: empty")
+        raise ConfigError(f"{path}: the file is empty")
     names = [name.strip() for name in next(csv.reader([lines[0][1]]))]
     for column in columns:
         if column not in names:

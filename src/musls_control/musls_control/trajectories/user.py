@@ -1,4 +1,4 @@
-"""Trajectories that users write: what their methods raise or return wrongly becomes one line."""
+"""Trajectories that users write: wrong results of their methods give a one-line error."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Waypoints(Periodic):
         points: At least one, each [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
         speed_m_s: Speed between points.
         yaw_rate_rad_s: Largest turn rate between points.
-        repetitions: Times through the list (from the last point back to the first).
+        repetitions: Number of passes through the list (from the last point back to the first).
     """
 
     kind: Literal["waypoints"] = "waypoints"

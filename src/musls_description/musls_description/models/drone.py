@@ -41,13 +41,13 @@ def add_flying_body(
     Args:
         model: The drone's model, changed.
         drone: The drone.
-        friction: On the ground.
-        where: Its place in the system, for errors.
+        friction: Coefficient of friction on the ground.
+        where: Key of the drone in the system, for errors.
         flat: The model is at the top of a world under its own name, which its motors then listen
             to; in a model of one's own they take the name that it gets there.
 
     Raises:
-        ConfigError: The inertia is too small for a drone with rotors out there.
+        ConfigError: The inertia is too small for rotors with a mass at these positions.
     """
     rotor_mass, rotor_inertia = _rotor_body(drone)
     link = add(model, "link", name="base_link")

@@ -54,11 +54,11 @@ def add_friction(collision: Element, coefficient: float) -> None:
 def add_visual(
     link: Element, name: str, position_m: ArrayLike, colour: str, *, along_x: bool = False
 ) -> Element:
-    """Add something to see.
+    """Add a visual shape.
 
     Args:
-        link: Where.
-        name: Unique in the link.
+        link: Link that it is added to.
+        name: Name, unique in the link.
         position_m: Centre in the link, (3,).
         colour: Red, green and blue, each from 0 to 1.
         along_x: Lay the shape's z axis along the link's x axis.

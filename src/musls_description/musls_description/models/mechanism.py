@@ -1,6 +1,6 @@
-"""The tree at its spawn, spelled out in links and joints that SDF can say.
+"""The tree at its spawn, written as links and joints that SDF has.
 
-SDF knows no joint angle at the start: a joint's zero is the pose in which the file puts its links.
+SDF has no joint angle at the start: a joint's zero is the pose in which the file puts its links.
 The spawn configuration therefore goes into the link poses, and what stays true at any angle goes
 into the axes: of a universal joint the first one is fixed in the parent, the second in the child.
 Gazebo's physics reads both in the pose of the file, so a joint's angle in Gazebo is the
@@ -213,7 +213,7 @@ def drone_name(system: SlungLoadSystem, index: int) -> str:
     model = system.drones[index].model
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", model) or model == "cable":
         raise ConfigError(
-            f"drones.{index}.model = '{model}': a Gazebo model's name is made of letters, "
-            "digits, _ and -, and 'cable' is taken"
+            f"drones.{index}.model = '{model}': a Gazebo model's name must consist of letters, "
+            "digits, _ and -, and must not be 'cable'"
         )
     return f"{model}_{index + 1}"

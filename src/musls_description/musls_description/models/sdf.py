@@ -81,7 +81,7 @@ def world_sdf(
         ConfigError: Unknown `drones`, a name that SDF does not allow, a joint that it cannot say.
     """
     if not 0.0 <= pace < float("inf"):
-        raise ConfigError(f"pace of the world = {pace:g}: must be 0 (as fast as it can) or more")
+        raise ConfigError(f"pace of the world = {pace:g}: must be 0 (as fast as possible) or more")
     writer = _Writer(system, spawn, drones)
     root = Element("sdf", version=WORLD_VERSION)
     world = _add_world(root, system, name, step_s, gravity_m_s2)
@@ -229,7 +229,7 @@ def _checked_name(name: str, what: str) -> str:
     """A name that SDF and Gazebo's topics allow."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "world":
         raise ConfigError(
-            f"{what} '{name}': only letters, digits, _ and - are allowed, and not 'world'"
+            f"{what} '{name}': must consist of letters, digits, _ and -, and must not be 'world'"
         )
     return name
 

@@ -32,7 +32,7 @@ def xacro_text(system: SlungLoadSystem) -> str:
     """Macros of the cable, then the whole system made with them.
 
     Raises:
-        ConfigError: The cables' joints have springs, which URDF cannot say, or a joint that the
+        ConfigError: The cables' joints have springs, which URDF does not have, or a joint that the
             macros do not have.
     """
     ElementTree.register_namespace("xacro", XACRO)

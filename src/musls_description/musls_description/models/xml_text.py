@@ -21,7 +21,7 @@ def number(value: float) -> str:
     """
     value = float(value)
     if not math.isfinite(value):
-        raise ConfigError(f"a model cannot hold the number {value}")
+        raise ConfigError(f"a model file cannot contain the number {value}: it must be finite")
     whole = value == int(value) and abs(value) < 1e6
     return str(int(value)) if whole else repr(value)
 
@@ -58,10 +58,10 @@ def read_part(name: str) -> Element:
 
 
 def find(root: Element, path: str) -> Element:
-    """An element of a part, which has it.
+    """Find an element of a part by its path.
 
     Raises:
-        LookupError: It has none.
+        LookupError: There is no such element.
     """
     element = root.find(path)
     if element is None:

@@ -146,7 +146,7 @@ def _solve_twist(yaw_error: Callable[[float], float]) -> float:
         slope = np.clip((new_error - error) / step, 0.2, 5.0)
         twist, error = twist + step, new_error
     raise ConfigError(
-        f"the cable cannot twist so that its drone looks where it should (off by {error:.3g} rad)"
+        f"no twist of the cable gives its drone the yaw that is asked for (error {error:.3g} rad)"
     )
 
 

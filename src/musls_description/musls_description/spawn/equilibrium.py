@@ -287,8 +287,8 @@ def slung_state(
         links = _slack_chain(cable, hook - anchor, gravity_m_s2)
         if links is None:
             raise ConfigError(
-                f"cable_{i + 1} of {cable.length_m:g} m does not reach over "
-                f"{np.linalg.norm(hook - anchor):.3f} m"
+                f"cable_{i + 1} of {cable.length_m:g} m is too short: its ends are "
+                f"{np.linalg.norm(hook - anchor):.3f} m apart"
             )
         directions.append(np.vstack([links, attitude[:, 2]]))
         # Level heading that belongs to this z axis, see `level_rotation`.
