@@ -40,15 +40,9 @@ def root(residual: Callable[[Array], Array], guess: Array, tolerance: float) -> 
 def nearest_root(
     residual: Callable[[Array], Array], guess: Array, tolerance: float
 ) -> Array | None:
-    """The same by scipy's steps of limited length, which do not jump from one root to another.
+    """Find a root as `root` does, by scipy's steps of limited length.
 
-    Args:
-        residual: Function of the unknowns (n,) with residuals (m,).
-        guess: Where to begin, (n,).
-        tolerance: Largest residual that is allowed.
-
-    Returns:
-        The unknowns, (n,); None where nothing was found.
+    They do not jump from one root to another. Arguments and result are those of `root`.
     """
     from scipy.optimize import least_squares
 
