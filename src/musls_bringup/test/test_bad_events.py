@@ -31,7 +31,7 @@ def events(*given):
         ("delivery", ["--set", BATTERY + '{"capacity_ah": 10}'], "battery.cells is missing"),
         ("delivery", ["--set", BATTERY + '{"capacity_ah": 10, "cells": 0}'], "battery.cells = 0"),
         ("hold", events({"kind": "abort"}), "only mission.kind: delivery"),
-        ("hexa_survives", ["--controller", "payload"], "choose controller.kind: formation"),
+        ("hexa_survives", ["--controller", "payload"], "needs controller.kind: formation"),
     ],
 )
 def test_refused_in_one_line(scenario, words, says, capsys, tmp_path):
