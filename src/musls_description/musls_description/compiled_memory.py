@@ -7,6 +7,7 @@ up with ones: place, rows, columns, depth.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,28 @@ from numpy.typing import NDArray
 from musls_description.compiled import compiled
 
 Array = NDArray[np.float64]
+Layout = NDArray[np.int64]
 
 
 def layout_row(place: int, array: Array) -> list[int]:
     """Row of a layout for an array of at most three dimensions at a place."""
     return [place, *array.shape, *[1] * (3 - array.ndim)]
+
+
+def pack(arrays: Mapping[str, Array]) -> tuple[Array, Layout, dict[str, Array]]:
+    """Put arrays of up to three dimensions behind each other.
+
+    Returns:
+        The memory; begin and shape of each array in it, (len(arrays), 4), missing dimensions 1;
+        and views of the memory by name.
+    """
+    memory = np.concatenate([np.ravel(array) for array in arrays.values()]).astype(np.float64)
+    rows, views, at = [], {}, 0
+    for name, array in arrays.items():
+        rows.append(layout_row(at, array))
+        views[name] = memory[at : at + array.size].reshape(array.shape)
+        at += array.size
+    return memory, np.array(rows, np.int64), views
 
 
 class BorrowedArray(types.Array):  # type: ignore[misc, unused-ignore]

@@ -14,7 +14,7 @@ import numpy as np
 
 from musls_analysis.comparison.errors import geodesic_error_rad
 from musls_analysis.comparison.mean_cycle import MeanCycle
-from musls_description.rotations import chordal_mean, product, relative
+from musls_description.rotations import chordal_mean, product, relative, rotation_vector
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,5 @@ def frame_worth(real: MeanCycle, sim: MeanCycle) -> FrameWorth:
     q_real, q_sim = real.orientation_wxyz[known], sim.orientation_wxyz[known]
     mean = chordal_mean(relative(q_real, q_sim)[:, None])[0]
     turned = product(q_sim, np.broadcast_to(mean, q_sim.shape))
-    half = np.arctan2(np.linalg.norm(mean[1:]), mean[0])
-    x, y, z = np.degrees(2.0 * mean[1:] / np.sinc(half / np.pi)).tolist()
+    x, y, z = np.degrees(rotation_vector(mean)).tolist()
     return FrameWorth((x, y, z), float(np.degrees(np.mean(geodesic_error_rad(q_real, turned)))))

@@ -33,10 +33,10 @@ from musls_control.payload.load_law import (
     REACH_Z,
 )
 from musls_control.payload.model import PayloadModel, swing_1_s2, tilt_1_s2, yaw_stiffness_1_s2
-from musls_control.payload.packed import pack
 from musls_control.payload.rods import Structure, rod_commands
 from musls_control.payload.spread import null_space_of, places_of
 from musls_control.reference import LoadReference
+from musls_description.compiled_memory import pack
 from musls_description.errors import ConfigError
 from musls_description.rotor_reach import tip_radius_m
 from musls_description.schema import NonNegative, Positive, spec

@@ -17,8 +17,7 @@ from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_sim.gazebo.motor_listener import MotorListener
 from musls_sim.plants.aerodynamics import add_inputs
-from musls_sim.plants.gazebo_server.forces import cable_forces, outside_forces
-from musls_sim.plants.gazebo_server.plant import DRONE_TOUCHES_M, GazeboPlant
+from musls_sim.plants.gazebo_server.plant import GazeboPlant
 from musls_sim.plants.interface import PlantInputs
 
 Array = NDArray[np.float64]
@@ -66,7 +65,7 @@ class BridgedPlant(GazeboPlant):
         self._drag[:] = 0.0
         self._pushes = np.zeros_like(self._wrench)
         self._idle = self._inputs
-        self._server.every = self.substeps
+        self._server.every, self._hold_s = self.substeps, self.period_s
         models = [drone_name(system, i) for i in range(system.n_drones)]
         self.motors = MotorListener(models, system.n_rotors)
         self.silent: list[int] = []
@@ -109,13 +108,8 @@ class BridgedPlant(GazeboPlant):
 
     def _forces(self) -> Array:
         """Pushes for the coming period; what the motors do is noted for the tensions only."""
-        inputs, speed = self._inputs, self.state.rotor_speed_rad_s
-        outside_forces(
-            (self._motion, self._wrench, speed), inputs.rotor_command_rad_s,
-            (self._rotors, self._drag, self._length, self._selected), inputs.wind_enu_m_s,
-            (inputs.wrench_body, inputs.wrench_enu), self.period_s,
-        )  # fmt: skip
-        self._before[:] = self._motion
+        super()._forces()
+        inputs = self._inputs
         self._pushes[:] = 0.0
         if np.any(inputs.wrench_body) or np.any(inputs.wrench_enu):
             for row, k in enumerate(self._selected):
@@ -124,11 +118,3 @@ class BridgedPlant(GazeboPlant):
                     self._pushes[k],
                 )  # fmt: skip
         return self._pushes
-
-    def _after_step(self) -> None:
-        self._motion[:] = self._server.motion
-        cable_forces(
-            (self._before, self._motion, self._wrench), (self._mass, self._first, self._drone),
-            self._reach + DRONE_TOUCHES_M, self.period_s, self._gravity_m_s2,
-            self.state.cable_force_n, self.state.tension_peak_n,
-        )  # fmt: skip

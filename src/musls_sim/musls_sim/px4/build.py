@@ -74,8 +74,8 @@ def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
         return Px4InGazebo(
             setup.plant,
             install,
+            layouts,
             airframes,
-            layouts=layouts,
             chosen=parameters,
             hover_thrust=hover_thrust,
             log_folder=setup.logs,

@@ -14,8 +14,9 @@ from musls_control.px4_cascade import RotorLayout
 from musls_description.models.mechanism import drone_name
 from musls_sim.gazebo.bridged_plant import ANSWER_LIMIT_S, WORLD, BridgedPlant
 from musls_sim.px4.airframe import FIRST_MOTOR_FUNCTION
+from musls_sim.px4.install import Px4Install
 from musls_sim.px4.instances import Instance
-from musls_sim.px4.sitl import HEARTBEAT_EVERY, LISTEN_EVERY, PERIOD_US, Px4Sitl
+from musls_sim.px4.sitl import PERIOD_US, Px4Sitl
 from musls_sim.px4.start_up import StartUp
 from musls_sim.px4.vehicle import Vehicle
 
@@ -132,8 +133,10 @@ class Px4InGazebo(Px4Sitl):
     def __init__(
         self,
         plant: BridgedPlant,
-        *args: Any,
+        install: Px4Install,
         layouts: Sequence[RotorLayout],
+        airframes: Sequence[str],
+        *,
         chosen: Mapping[str, float],
         hover_thrust: Sequence[float],
         log_folder: Path,
@@ -142,14 +145,14 @@ class Px4InGazebo(Px4Sitl):
 
         Args:
             plant: The world.
-            args: Install and airframes, as `Px4Sitl` takes them.
+            install: Where PX4 is.
             layouts: Rotors, one per drone.
+            airframes: Start-up script of each drone's airframe.
             chosen: PX4 parameters that the user set.
             hover_thrust: MPC_THR_HOVER of each drone.
             log_folder: Where PX4's consoles are kept.
         """
         self._plant, self._standing = plant, True
-        install, airframes = args
         super().__init__(
             install,
             layouts,
@@ -192,12 +195,7 @@ class Px4InGazebo(Px4Sitl):
             self._plant.stand()
         for i in self._plant.silent:
             self._vehicles[i].fail(f"stopped answering: nothing for {ANSWER_LIMIT_S:g} s")
-        if self._cycles % LISTEN_EVERY == 0:
-            for vehicle in self._vehicles:
-                vehicle.commands.poll()
-        if self._cycles % HEARTBEAT_EVERY == 0:
-            for vehicle in self._vehicles:
-                vehicle.commands.send_heartbeat()
+        self._talk()
 
     def _give_up(self, vehicle: Vehicle, what: str, estimate: Estimate) -> NoReturn:
         self._standing = True

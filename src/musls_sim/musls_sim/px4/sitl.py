@@ -332,6 +332,10 @@ class Px4Sitl:
             patience = self._answer_limit_s if answering else 1.0 / RATE_HZ
             if not vehicle.receive(self._time_us, patience) and answering:
                 vehicle.fail(f"stopped answering: nothing for {patience:g} s")
+        self._talk()
+
+    def _talk(self) -> None:
+        """Listen to what the vehicles say by MAVLink, and let them know that somebody is there."""
         if self._cycles % LISTEN_EVERY == 0:
             for vehicle in self._vehicles:
                 vehicle.commands.poll()

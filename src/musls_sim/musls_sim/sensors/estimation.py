@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from musls_control.estimate import Estimate
-from musls_control.payload.packed import pack
 from musls_description.compiled import compiled
-from musls_description.compiled_memory import block_of, borrowed, row_of, table_of
+from musls_description.compiled_memory import block_of, borrowed, pack, row_of, table_of
 from musls_description.compiled_rotations import multiply, rotate, rotate_back, turned
 from musls_description.schema import Fraction, NonNegative, spec
 from musls_sim.plants.interface import PlantState

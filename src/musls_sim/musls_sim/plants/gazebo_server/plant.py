@@ -70,6 +70,7 @@ class GazeboPlant:
         self.period_s = CONTROL_PERIOD_S
         self.substeps = round(self.period_s / physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
+        self._hold_s = self.physics_step_s  # time for which forces hold
         self._gravity_m_s2 = gravity_m_s2
         tree = build_tree(system)
         self._first, self._drone = tree.first_link, tree.drone
@@ -141,7 +142,7 @@ class GazeboPlant:
         outside_forces(
             (self._motion, self._wrench, speed), inputs.rotor_command_rad_s,
             (self._rotors, self._drag, self._length, self._selected), inputs.wind_enu_m_s,
-            (inputs.wrench_body, inputs.wrench_enu), self.physics_step_s,
+            (inputs.wrench_body, inputs.wrench_enu), self._hold_s,
         )  # fmt: skip
         self._before[:] = self._motion
         return self._wrench
@@ -150,7 +151,7 @@ class GazeboPlant:
         self._motion[:] = self._server.motion
         cable_forces(
             (self._before, self._motion, self._wrench), (self._mass, self._first, self._drone),
-            self._reach + DRONE_TOUCHES_M, self.physics_step_s, self._gravity_m_s2,
+            self._reach + DRONE_TOUCHES_M, self._hold_s, self._gravity_m_s2,
             self.state.cable_force_n, self.state.tension_peak_n,
         )  # fmt: skip
 
