@@ -141,7 +141,7 @@ def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[F
         yield FigurePlan(
             "tensions", "Cable tension",
             "Tension in each cable at the load (colour) and at the drone (grey). Red at the foot: "
-            f"the cable is slack, tension at the load below {limit:g} N. Triangles: the greatest "
+            f"the cable is slack, tension at the load below {limit:.2g} N. Triangles: the greatest "
             "tensions over all steps; one that points up lies above the axis.",
             lambda: tensions_figure(recording, limit, summary.get("tension")),
         )  # fmt: skip
