@@ -7,7 +7,9 @@ import os
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, sleep
 from xml.etree import ElementTree
 
 import numpy as np
@@ -124,44 +126,50 @@ def test_slack_cables_lie_on_soft_ground(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="there is no /proc")
 def test_threads_that_work_are_told_from_those_that_sleep() -> None:
     """Named as PX4 names its work queues, in a process of its own."""
-    with subprocess.Popen(
-        [sys.executable, "-c", _THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdin is not None and process.stdout is not None
+    command = [sys.executable, "-c", _THREADS]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None and process.stdout is not None
+    threads = WorkThreads(process.pid)
+    try:
         process.stdout.readline()
-        threads = WorkThreads(process.pid)
         threads.find()
         assert len(threads) == 1  # the queue; neither Python's main thread nor the other one
-        assert not threads.busy
+        assert _soon(lambda: not threads.busy)
         process.stdin.write(b"go\n")
         process.stdin.flush()
-        process.stdout.readline()
-        assert threads.busy  # whether a processor is free for it or not
+        assert _soon(lambda: threads.busy)  # whether a processor is free for it or not
+    finally:
         process.kill()
-        process.wait()
-        assert not threads.busy
-        threads.close()
+        process.communicate()
+    assert not threads.busy
+    threads.close()
+
+
+def _soon(fact: Callable[[], bool]) -> bool:
+    deadline = monotonic() + 20.0
+    while monotonic() < deadline:
+        if fact():
+            return True
+        sleep(0.01)
+    return False
 
 
 _THREADS = """
-import ctypes, sys, threading, time
+import ctypes, sys, threading
 name = ctypes.CDLL(None).prctl
 def queue():
     name(15, b"wq:test", 0, 0, 0)
     ready.set()
     go.wait()
-    print("working", flush=True)
     while True:
         pass
 def other():
     name(15, b"mavlink", 0, 0, 0)
-    while True:
-        time.sleep(0.01)
+    threading.Event().wait()
 ready, go = threading.Event(), threading.Event()
 for target in (other, queue):
     threading.Thread(target=target, daemon=True).start()
 ready.wait()
-time.sleep(0.1)
 print("ready", flush=True)
 sys.stdin.readline()
 go.set()
