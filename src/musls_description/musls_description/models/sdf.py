@@ -60,6 +60,7 @@ def world_sdf(
     physics_only: bool = False,
     lean: bool = False,
     pace: float = 1.0,
+    imu_rate_hz: float | None = None,
 ) -> str:
     """A world whose top-level models are joined by joints directly under it (SDF 1.10).
 
@@ -76,6 +77,8 @@ def world_sdf(
         lean: Without systems that PX4 and the recordings do not need, without the cables' shapes,
             and with poses for viewers at 10 Hz.
         pace: Simulated over real time that Gazebo is not to exceed; 0 for as fast as it can.
+        imu_rate_hz: Of the drones' IMUs; default PX4's. Gazebo's tell the acceleration of one step:
+            of a jerk between two samples they tell nothing, or too much.
 
     Raises:
         ConfigError: Unknown `drones`, a name that SDF does not allow, a joint that it cannot say.
@@ -94,6 +97,9 @@ def world_sdf(
     writer.add_joints_between_models(world)
     if lean:
         _make_lean(world)
+    if imu_rate_hz is not None:
+        for sensor in world.iterfind("model/link/sensor[@type='imu']"):
+            find(sensor, "update_rate").text = number(imu_rate_hz)
     return to_text(root, _title(system))
 
 

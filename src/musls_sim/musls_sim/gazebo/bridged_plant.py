@@ -74,6 +74,7 @@ class BridgedPlant(GazeboPlant):
         return world_sdf(
             self.system, start, name=WORLD, step_s=self.physics_step_s,
             gravity_m_s2=self._gravity_m_s2, lean=True, pace=0.0,
+            imu_rate_hz=1.0 / self.physics_step_s,
         )  # fmt: skip
 
     def stand(self) -> None:

@@ -17,7 +17,7 @@ from musls_sim.gazebo.bridged_plant import ANSWER_LIMIT_S, WORLD, BridgedPlant
 from musls_sim.px4.airframe import FIRST_MOTOR_FUNCTION
 from musls_sim.px4.install import Px4Install
 from musls_sim.px4.instances import Instance
-from musls_sim.px4.sitl import PERIOD_US, Px4Sitl
+from musls_sim.px4.sitl import PERIOD_US, RATE_HZ, Px4Sitl
 from musls_sim.px4.start_up import StartUp
 from musls_sim.px4.vehicle import Vehicle
 from musls_sim.px4.work_threads import WorkThreads
@@ -51,11 +51,14 @@ they believe to be, and cables are jerked taut one by one.
 def bridge_parameters(layout: RotorLayout) -> dict[str, float]:
     """Parameters of an airframe whose motors are behind PX4's Gazebo bridge.
 
-    The bridge commands whole rad/s.
+    The bridge commands whole rad/s. The world's IMUs tell every step; PX4 sums them up and
+    steers once in a control period.
     """
     values: dict[str, float] = {
         "SIM_GZ_EN": 1,
         "NAV_DLL_ACT": 0,
+        "IMU_GYRO_RATEMAX": round(RATE_HZ),
+        "IMU_INTEG_RATE": round(RATE_HZ),
     } | MOTION_CAPTURE
     for k in range(1, layout.n_rotors + 1):
         values[f"PWM_MAIN_FUNC{k}"] = 0
