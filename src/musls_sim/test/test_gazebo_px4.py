@@ -75,6 +75,21 @@ def test_a_world_keeps_the_pace_that_is_asked_for() -> None:
         world_sdf(system, spawn, pace=-1.0)
 
 
+def test_imus_tell_every_step_where_that_is_asked_for() -> None:
+    """Only they: by default and for all other sensors the rates stay PX4's."""
+    system = load_system("x500_trio")
+    for asked, imu in ((None, 250.0), (1000.0, 1000.0)):
+        world = ElementTree.fromstring(
+            world_sdf(system, ground_spawn(system), imu_rate_hz=asked)
+        ).find("world")
+        assert world is not None
+        other = {"magnetometer": 100.0, "air_pressure": 50.0, "navsat": 30.0}
+        for i in (1, 2, 3):
+            sensors = world.findall(f"model[@name='x500_{i}']/link/sensor")
+            rates = {s.attrib["type"]: float(s.findtext("update_rate", "0")) for s in sensors}
+            assert rates == {"imu": imu} | other
+
+
 @pytest.mark.gazebo
 @gazebo
 def test_commands_are_waited_for() -> None:
