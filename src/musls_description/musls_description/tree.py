@@ -34,6 +34,15 @@ JOINT_IN_DRONE = np.array([[0.0, 0.0, 1.0], [0.0, -1.0, 0.0], [1.0, 0.0, 0.0]])
 # stays near zero wherever the drone goes, as long as it looks about where its cable points.
 QUARTER_TURN = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 
+STOP_RAD = float(np.radians(60.0))
+"""Stop of a joint's second axis, on either side, where it is about to be singular.
+
+With the link along x and the axes y, then z, a universal joint is singular when the second angle
+reaches +-90 degrees: the first axis is then along the link (a joint with the axes x, y, z likewise
+at the second). A slack cable that folds sharply sideways gets there, and one that passes has
+infinite joint rates. A real cable does not fold by 90 degrees within a link's length either.
+"""
+
 
 @dataclass(frozen=True)
 class Body:

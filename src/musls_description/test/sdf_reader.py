@@ -18,7 +18,7 @@ class Link(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """Frame in the world at the file's pose, and the axes in that frame."""
+    """Frame in the world at the file's pose, the axes in that frame, lowest and highest angle."""
 
     kind: str
     parent: str
@@ -27,6 +27,7 @@ class Joint(NamedTuple):
     position_m: np.ndarray
     axes: list
     dynamics: list
+    limits: list
 
 
 def _numbers(element):
@@ -96,7 +97,7 @@ class SdfScene:
         assert not relative_to
         child_rotation, child_position = self.frame(child)
         rotation = child_rotation @ in_child
-        axes, dynamics = [], []
+        axes, dynamics, limits = [], [], []
         for axis in (element.find("axis"), element.find("axis2")):
             if axis is None:
                 continue
@@ -105,8 +106,10 @@ class SdfScene:
             axes.append(rotation.T @ frame @ _numbers(xyz))
             values = axis.find("dynamics")
             dynamics.append({} if values is None else {v.tag: float(v.text) for v in values})
+            ends = (axis.findtext("limit/lower", "-inf"), axis.findtext("limit/upper", "inf"))
+            limits.append(tuple(map(float, ends)))
         position = child_position + child_rotation @ place
-        return Joint(element.get("type"), parent, child, rotation, position, axes, dynamics)
+        return Joint(element.get("type"), parent, child, rotation, position, axes, dynamics, limits)
 
 
 def _mass(inertial):

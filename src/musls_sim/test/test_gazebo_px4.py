@@ -5,19 +5,26 @@ from __future__ import annotations
 import importlib
 import os
 import struct
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, sleep
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.models import world_sdf
 from musls_description.spawn import ground_spawn
+from musls_sim.gazebo.bridged_plant import BridgedPlant
 from musls_sim.gazebo.motor_listener import MotorListener, velocities
 from musls_sim.px4.errors import Px4Error
 from musls_sim.px4.firmware import read_firmware
 from musls_sim.px4.install import find_px4
+from musls_sim.px4.work_threads import WorkThreads
 from musls_sim.scenario import load_scenario
 from musls_sim.session.session import Session
 
@@ -100,6 +107,74 @@ def test_only_real_px4s_fly_there(tmp_path: Path) -> None:
         pytest.raises(ConfigError, match=r"physics\.engine = gazebo_px4: only real PX4s"),
     ):
         session.advance(1)
+
+
+@pytest.mark.gazebo
+@gazebo
+def test_slack_cables_lie_on_soft_ground(tmp_path: Path) -> None:
+    """Their links have no collisions; without the ground they would hang 0.3 m below it."""
+    settings = ["physics.engine=gazebo_px4", "system.cables.links=5"]
+    with Session(load_scenario(SHIPPED / "circle.yaml", settings)) as session:
+        plant = session.plant
+        assert isinstance(plant, BridgedPlant)
+        for _ in range(250):
+            plant.stand()
+        nodes = np.array([plant.cable_nodes_enu_m(i)[:-1] for i in range(3)])
+    assert -0.01 < nodes[:, :, 2].min() < 0.0
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="there is no /proc")
+def test_threads_that_work_are_told_from_those_that_sleep() -> None:
+    """Named as PX4 names its work queues, in a process of its own."""
+    command = [sys.executable, "-c", _THREADS]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None and process.stdout is not None
+    threads = WorkThreads(process.pid)
+    try:
+        process.stdout.readline()
+        threads.find()
+        assert len(threads) == 1  # the queue; neither Python's main thread nor the other one
+        assert _soon(lambda: not threads.busy)
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        assert _soon(lambda: threads.busy)  # whether a processor is free for it or not
+    finally:
+        process.kill()
+        process.communicate()
+    assert not threads.busy
+    threads.close()
+
+
+def _soon(fact: Callable[[], bool]) -> bool:
+    deadline = monotonic() + 20.0
+    while monotonic() < deadline:
+        if fact():
+            return True
+        sleep(0.01)
+    return False
+
+
+_THREADS = """
+import ctypes, sys, threading
+name = ctypes.CDLL(None).prctl
+def queue():
+    name(15, b"wq:test", 0, 0, 0)
+    ready.set()
+    go.wait()
+    while True:
+        pass
+def other():
+    name(15, b"mavlink", 0, 0, 0)
+    threading.Event().wait()
+ready, go = threading.Event(), threading.Event()
+for target in (other, queue):
+    threading.Thread(target=target, daemon=True).start()
+ready.wait()
+print("ready", flush=True)
+sys.stdin.readline()
+go.set()
+threading.Event().wait()
+"""
 
 
 @pytest.mark.gazebo

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from musls_description.errors import ConfigError
+from musls_description.rotations import matrix
+from musls_description.tree import build_tree
 from musls_sim.plants.gazebo_server import server
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.scenario import load_scenario
@@ -86,6 +88,33 @@ def test_a_system_without_control_falls_alike() -> None:
     theirs = _flown("hold", "gazebo", 200, held)
     assert np.linalg.norm(np.ptp(ours["position"], axis=0), axis=-1).min() > 0.1
     np.testing.assert_allclose(theirs["position"], ours["position"], atol=5e-8)
+
+
+def _sideways(session: Session) -> float:
+    """Angle of the second axis of the joint below drone 1 [degrees]."""
+    body = build_tree(session.plant.system).bodies[session.plant.system.cables[0].links + 1]
+    assert body.name == "drone_1"
+    held = session.plant.cable_end_rotations(0)[1] @ body.joint_in_parent_rotation
+    turned = matrix(session.state.orientation_wxyz[1]) @ body.joint_in_child_rotation
+    relative = held.T @ turned
+    return float(np.degrees(np.arctan2(relative[1, 0], relative[1, 1])))
+
+
+@pytest.mark.gazebo
+@gazebo
+def test_a_joint_stops_before_it_is_singular() -> None:
+    """A drone that is rolled over meets the stop at 60 degrees and takes its cable with it."""
+    rolled = (
+        "controller={kind: open_loop, thrust_n: [26.0, 26.0, 26.0], "
+        "moment_body_nm: [[0.2, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]}"
+    )
+    angles = []
+    with _session("hold", "gazebo", rolled) as session:
+        for _ in range(180):
+            session.advance(1)
+            angles.append(abs(_sideways(session)))
+    assert angles[0] < 1.0
+    np.testing.assert_allclose(angles[140:], 60.0, atol=0.2)  # without it 75 to 120 degrees
 
 
 @pytest.mark.gazebo

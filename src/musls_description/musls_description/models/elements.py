@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -92,6 +93,9 @@ def add_joint(scope: Element, name: str, parent: str, child: str, link: Link) ->
         element = add(joint, tag)
         frame = parent if axis.fixed_in == "parent" else child
         add(element, "xyz", numbers(axis.xyz), expressed_in=frame)
+        if any(map(isfinite, axis.stops_rad)):
+            lower, upper = axis.stops_rad
+            add_all(add(element, "limit"), lower=lower, upper=upper)
         dynamics = add(element, "dynamics")
         add_all(dynamics, damping=axis.damping_n_m_s_rad, friction=axis.friction_n_m)
         if axis.stiffness_n_m_rad:

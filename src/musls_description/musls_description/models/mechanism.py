@@ -13,6 +13,7 @@ a millionth of the next body's mass, and a universal joint about y and z.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -24,7 +25,7 @@ from scipy.spatial.transform import Rotation
 from musls_description.errors import ConfigError
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
-from musls_description.tree import Body, build_tree
+from musls_description.tree import STOP_RAD, Body, build_tree
 
 Array = NDArray[np.float64]
 Kind: TypeAlias = Literal["load", "cable", "drone"]
@@ -46,6 +47,7 @@ class Axis:
         damping_n_m_s_rad: Viscous damping.
         stiffness_n_m_rad: Spring.
         friction_n_m: Coulomb friction torque.
+        stops_rad: Lowest and highest angle, counted from the spawn.
     """
 
     xyz: Array
@@ -54,6 +56,7 @@ class Axis:
     damping_n_m_s_rad: float
     stiffness_n_m_rad: float
     friction_n_m: float
+    stops_rad: tuple[float, float] = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,13 @@ def _axis(body: Body, axis: str, frame: Array, fixed_in: FixedIn, angle_rad: flo
         damping_n_m_s_rad=body.damping_n_m_s_rad,
         stiffness_n_m_rad=0.0 if axis == "x" else body.stiffness_n_m_rad,
         friction_n_m=body.friction_n_m,
+        stops_rad=_stops(angle_rad) if axis == body.axes[1] else (-math.inf, math.inf),
     )
+
+
+def _stops(angle_rad: float) -> tuple[float, float]:
+    """Stops of a second axis, counted from its angle at the spawn; a spawn beyond them is one."""
+    return min(-STOP_RAD - angle_rad, 0.0), max(STOP_RAD - angle_rad, 0.0)
 
 
 def _turn(axis: str, angle_rad: float) -> Array:

@@ -31,10 +31,10 @@ ANSWER_LIMIT_S = 20.0
 class BridgedPlant(GazeboPlant):
     """Rigid-link chains and flying drones in Gazebo, see `interface.Plant`.
 
-    Gazebo brings all but the pushes of events: motors, sensors, contacts. There is no wind, no
-    drag of load and bodies, no ground under the cables. Tensions, means over a control period, are
-    Newton's law with the thrust that the commands to the motors give; rotor speeds follow from
-    the same commands.
+    Gazebo brings all but the soft ground under the cables and the pushes of events: motors,
+    sensors, contacts. There is no wind and no drag of load and bodies. Tensions, means over a
+    control period, are Newton's law with the thrust that the commands to the motors give; rotor
+    speeds follow from the same commands.
 
     Attributes:
         motors: What the PX4s command.
@@ -61,7 +61,6 @@ class BridgedPlant(GazeboPlant):
             gravity_m_s2=gravity_m_s2,
             rotor_speed_rad_s=rotor_speed_rad_s,
         )
-        self._length[:] = 0.0  # no ground under the cables
         self._drag[:] = 0.0
         self._pushes = np.zeros_like(self._wrench)
         self._idle = self._inputs
@@ -107,10 +106,10 @@ class BridgedPlant(GazeboPlant):
         self.motors.begin()
 
     def _forces(self) -> Array:
-        """Pushes for the coming period; what the motors do is noted for the tensions only."""
-        super()._forces()
+        """Soft ground and pushes for the coming period; the rest is noted for the tensions only."""
+        self._pushes[:] = super()._forces()
+        self._pushes[self._selected] = 0.0  # Gazebo's motors move the drones
         inputs = self._inputs
-        self._pushes[:] = 0.0
         if np.any(inputs.wrench_body) or np.any(inputs.wrench_enu):
             for row, k in enumerate(self._selected):
                 add_inputs(

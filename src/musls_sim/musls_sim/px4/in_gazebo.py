@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,11 +20,19 @@ from musls_sim.px4.instances import Instance
 from musls_sim.px4.sitl import PERIOD_US, Px4Sitl
 from musls_sim.px4.start_up import StartUp
 from musls_sim.px4.vehicle import Vehicle
+from musls_sim.px4.work_threads import WorkThreads
 
 Array = NDArray[np.float64]
 
 BOOT_LIMIT_S = 180.0
 """Wall-clock time for PX4's start-up scripts, which ask Gazebo's slow `gz` command."""
+
+SETTLE_LIMIT_S = 1.0
+"""Wall-clock time for PX4 to finish its work of a control period; usual is a millisecond."""
+
+SETTLE_LOOK_S = 5e-5
+FIND_EVERY = 250
+"""Cycles after which threads are looked for again."""
 
 MOTION_CAPTURE = {
     "EKF2_EV_CTRL": 15.0,
@@ -104,6 +113,7 @@ class BridgedVehicle(Vehicle):
         """
         super().__init__(*args)
         self._model, self._bridge = model, link
+        self.threads: WorkThreads | None = None
 
     @property
     def hil(self) -> BridgeLink:  # type: ignore[override]
@@ -122,6 +132,13 @@ class BridgedVehicle(Vehicle):
     def connect(self, patience_s: float) -> None:
         """Nothing to wait for: PX4 finds Gazebo by itself while the world runs."""
         self.check_alive()
+        self.threads = WorkThreads(self._process.pid)
+
+    def close(self) -> None:
+        """See `Vehicle.close`."""
+        if self.threads is not None:
+            self.threads.close()
+        super().close()
 
 
 class Px4InGazebo(Px4Sitl):
@@ -193,9 +210,25 @@ class Px4InGazebo(Px4Sitl):
         self._cycles += 1
         if self._standing:
             self._plant.stand()
+        self._settle()
         for i in self._plant.silent:
             self._vehicles[i].fail(f"stopped answering: nothing for {ANSWER_LIMIT_S:g} s")
         self._talk()
+
+    def _settle(self) -> None:
+        """Wait until every PX4 has used the sensors: motor commands do not need its estimator.
+
+        Where that runs late, samples of the accelerometer overflow their queue of eight and the
+        estimate jumps by what they would have told.
+        """
+        vehicles = [v for v in self._vehicles if isinstance(v, BridgedVehicle)]
+        threads = [v.threads for v in vehicles if v.threads is not None]
+        if self._cycles % FIND_EVERY == 1:
+            for each in threads:
+                each.find()
+        deadline = monotonic() + SETTLE_LIMIT_S
+        while any(each.busy for each in threads) and monotonic() < deadline:
+            sleep(SETTLE_LOOK_S)
 
     def _give_up(self, vehicle: Vehicle, what: str, estimate: Estimate) -> NoReturn:
         self._standing = True

@@ -73,6 +73,11 @@ class Px4Process:
                 raise Px4Error(f"{install.binary} cannot be started: {error.strerror}") from error
 
     @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    @property
     def exit_text(self) -> str | None:
         """How it ended, or None while it runs."""
         code = self._process.poll()

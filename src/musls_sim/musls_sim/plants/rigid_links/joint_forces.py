@@ -7,11 +7,8 @@ creeps at w_s r / sqrt(1 - r^2), r = tau / tau_f, when it sticks. It enters as a
 damping tau_f / sqrt(w^2 + w_s^2) with w from the beginning of the step; DART integrates damping
 implicitly, so any step is stable.
 
-Stops. With the link along x and the axes y, then z, a universal joint is singular when the second
-angle reaches +-90 degrees: the first axis is then along the link (a joint with the axes x, y, z
-likewise at the second). A slack cable that folds sharply sideways gets there, and one that passes
-has infinite joint rates. A real cable does not fold by 90 degrees within a link's length either.
-Beyond `STOP_RAD` a spring and a damper therefore hold the second axis back, only while it is there.
+Stops. Beyond `tree.STOP_RAD` a spring and a damper hold a joint's second axis back from where it is
+singular, only while it is there.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
-from musls_description.tree import Tree
+from musls_description.tree import STOP_RAD, Tree
 from musls_sim.plants.rigid_links.tables import Views
 
 Array = NDArray[np.float64]
@@ -33,7 +30,6 @@ CHANGE = 0.01
 STICK_RATE_RAD_S = 0.02
 """Rate w_s below which a joint counts as stuck (creep)."""
 
-STOP_RAD = np.radians(60.0)
 STIFFNESS_N_M_RAD = 5.0
 DAMPING_N_M_S_RAD = 0.01
 
