@@ -28,9 +28,9 @@ from musls_bringup.fly import find_scenario
 from musls_bringup.recorded_flights import some_cycles
 from musls_description.errors import MuslsError
 
-STOOD_AT_M, STOOD_TURNED_RAD = (-0.003, -0.057), 0.079
-"""Where the recorded load stood, and how it was turned."""
-PLACE_M, TURN_RAD = 0.015, 0.03
+STOOD = (-0.003, -0.057, 0.079)
+"""Where the recorded load stood [m], and how it was turned [rad]."""
+UNSURE = (0.015, 0.03)
 """Standard deviations of the load's place (its recorded point is no better known) and yaw."""
 LENGTH_M = 0.004
 """Standard deviation of a cable's length, from the recorded distances of load and drones."""
@@ -202,9 +202,22 @@ class Study:
 
 
 def drawn(causes: Sequence[str], seed: int, lengths_m: Sequence[float]) -> Start:
+    """Draw a start of the cycle in `../shared/flights`, see `drawn_at`."""
+    return drawn_at(STOOD, UNSURE, causes, seed, lengths_m)
+
+
+def drawn_at(
+    stood: Sequence[float],
+    unsure: tuple[float, float],
+    causes: Sequence[str],
+    seed: int,
+    lengths_m: Sequence[float],
+) -> Start:
     """Draw a start.
 
     Args:
+        stood: Place of the load x, y [m] and its yaw [rad].
+        unsure: Standard deviations of place [m] and yaw [rad].
         causes: Which of `CAUSES` are drawn; the others stay as they are in the scenario.
         seed: The same seed draws the same value of a cause, alone or with others.
         lengths_m: Of the cables, as given.
@@ -212,8 +225,8 @@ def drawn(causes: Sequence[str], seed: int, lengths_m: Sequence[float]) -> Start
     rng = {cause: np.random.default_rng([seed, k]) for k, cause in enumerate(CAUSES)}
     overrides, events, earlier_s = [f"seed={seed}"], [], 0.0
     if "place" in causes:
-        place = np.array(STOOD_AT_M) + PLACE_M * rng["place"].standard_normal(2)
-        turn = STOOD_TURNED_RAD + TURN_RAD * rng["place"].standard_normal()
+        place = np.array(stood[:2]) + unsure[0] * rng["place"].standard_normal(2)
+        turn = stood[2] + unsure[1] * rng["place"].standard_normal()
         # One after the other: a load that turns as it slides has less friction, and slides on.
         events.append(poke("load", PUSH_AT_S, PUSH_S, force_that_moves(place), 0.0))
         moment_n_m = turn / TURN_RAD_PER_N_M

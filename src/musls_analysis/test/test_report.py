@@ -108,12 +108,13 @@ def test_every_pose_figure_shows_its_own_body(report):
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_workers_draw_the_same_pictures_even_if_one_dies(report, recording, tmp_path, kill):
+def test_workers_draw_the_same_pictures_even_if_they_die(report, recording, tmp_path, kill):
     folder, summary, html = report
     with FigureWorkers(2) as workers:
         if kill:
-            workers._processes[1].kill()
-        path = write_report(recording, summary, tmp_path, workers=workers)
+            workers._process.kill()
+        workers.begin(recording, summary, tmp_path / "figures")
+        path = write_report(recording, summary, tmp_path, drawn=workers.finish)
     assert re.findall('data:[^"]*', path.read_text("utf-8")) == re.findall('data:[^"]*', html)
     for picture in (folder / "figures").iterdir():
         assert (tmp_path / "figures" / picture.name).read_bytes() == picture.read_bytes()
@@ -126,8 +127,9 @@ def test_with_workers_this_process_does_not_import_matplotlib(flight_bag, tmp_pa
         "from musls_analysis.figures.worker import FigureWorkers;"
         "from musls_analysis.report.report import write_report;"
         "from musls_analysis.report.summary import summarise;"
-        f"r = read_bag(Path({str(flight_bag)!r})); w = FigureWorkers();"
-        f"write_report(r, summarise(r), Path({str(tmp_path)!r}), workers=w); w.close();"
+        f"r = read_bag(Path({str(flight_bag)!r})); out = Path({str(tmp_path)!r}); s = summarise(r);"
+        "w = FigureWorkers(); w.begin(r, s, out / 'figures');"
+        "write_report(r, s, out, drawn=w.finish); w.close();"
         "print('matplotlib' in sys.modules)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -140,7 +142,7 @@ def test_with_workers_this_process_does_not_import_matplotlib(flight_bag, tmp_pa
 
 def test_unused_workers_end():
     with FigureWorkers(1) as workers:
-        (process,) = workers._processes
+        process = workers._process
     assert process.returncode is not None
 
 

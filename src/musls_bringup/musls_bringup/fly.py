@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from numba.core.event import install_timer
@@ -17,6 +18,7 @@ from numba.core.event import install_timer
 from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.recordings.memory import recording_from
 from musls_analysis.recordings.recording import Recording
+from musls_analysis.report.interactive import plotly_script
 from musls_analysis.report.peaks import Peaks
 from musls_analysis.report.report import Flown, write_report
 from musls_analysis.report.summary import summarise
@@ -78,6 +80,7 @@ def fly(
     observers: Sequence[Observer] = (),
     say: Callable[[str], None] = lambda text: None,
     controller: Controller | Callable[[], Controller] | None = None,
+    workers: FigureWorkers | None = None,
 ) -> dict[str, Any]:
     """Fly and write bag, scenario, summary, figures and report.
 
@@ -88,6 +91,7 @@ def fly(
         observers: What watches the flight besides the recorder.
         say: Told what is being done after the flight.
         controller: Another controller than the scenario's.
+        workers: Draw the figures, if they were started already; the caller ends them.
 
     Returns:
         The content of summary.json; "ended_by" is the signal that ended the run, or None.
@@ -100,7 +104,7 @@ def fly(
     """
     failure: MuslsError | None = None
     compiling: list[float] = []
-    drawing = FigureWorkers() if options.report else nullcontext()
+    drawing = FigureWorkers() if options.report and workers is None else nullcontext(workers)
     with (
         Ending() as ending,
         drawing as workers,
@@ -118,6 +122,9 @@ def fly(
         session.observe_with(RecorderObserver(recorder))
         session.observe_with(_KeepFromStart(ending))
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
+        if options.report:
+            # Compressing holds no lock of Python's, and the flight leaves a core free.
+            Thread(target=plotly_script, daemon=True).start()
         try:
             with install_timer("numba:compile", compiling.append):
                 failure = _run(session, realtime=options.realtime)
@@ -131,11 +138,14 @@ def fly(
         if not result.periods:
             raise EndAsked(ending.number)
         recording = recording_from(recorder)
-        speed = _speed(session, result, sum(compiling))
-        speed["failure"] = str(failure) if failure else None
         summary = write_results(
-            scenario, work, out, recording, speed, result.max_tension_n.tolist(),
-            None if failure else workers, say, ending, peaks=result.tension_peaks,
+            scenario, work, out, recording,
+            lambda: {
+                **_speed(session, result, sum(compiling)),
+                "failure": str(failure) if failure else None,
+            },
+            result.max_tension_n.tolist(), None if failure else workers, say, ending,
+            peaks=result.tension_peaks,
         )  # fmt: skip
     if failure is not None:
         raise type(failure)(f"{failure}; what was flown is kept in {out}") from failure
@@ -193,7 +203,7 @@ def write_results(
     work: Path,
     out: Path,
     recording: Recording,
-    speed: Mapping[str, Any],
+    speed: Callable[[], Mapping[str, Any]],
     max_tension_n: Sequence[float],
     workers: FigureWorkers | None,
     say: Callable[[str], None],
@@ -208,7 +218,7 @@ def write_results(
         work: Folder for them.
         out: Folder that it will become.
         recording: The flight.
-        speed: The flight's own part of the summary.
+        speed: Gives the flight's own part of the summary, while the figures are being drawn.
         max_tension_n: Largest tension of each cable over all steps, (n,).
         workers: Draw the figures; None leaves figures and report out.
         say: Told what is being done.
@@ -219,18 +229,16 @@ def write_results(
     Returns:
         The content of summary.json.
     """
-    summary = {
-        "scenario": scenario.name,
-        "ended_by": ending.name,
-        **speed,
-        **summarise(
-            recording,
-            slack_threshold_n=slack_threshold_n(scenario),
-            max_tension_n=max_tension_n,
-            peaks=peaks,
-            controller=getattr(scenario.controller, "kind", ""),
-        ),
-    }
+    found = summarise(
+        recording,
+        slack_threshold_n=slack_threshold_n(scenario),
+        max_tension_n=max_tension_n,
+        peaks=peaks,
+        controller=getattr(scenario.controller, "kind", ""),
+    )
+    if workers is not None:
+        workers.begin(recording, found, work / "figures")
+    summary = {"scenario": scenario.name, "ended_by": ending.name, **speed(), **found}
     text = json.dumps(summary, indent=2, allow_nan=False)
     (work / "summary.json").write_text(text + "\n", encoding="utf-8")
     if workers is not None:
@@ -246,7 +254,7 @@ def write_results(
         )
         try:
             with ending.skippable():
-                write_report(recording, summary, work, flown, workers)
+                write_report(recording, summary, work, flown, workers.finish)
         except (KeyboardInterrupt, EndAsked):
             shutil.rmtree(work / "figures", ignore_errors=True)
             (work / "report.html").unlink(missing_ok=True)

@@ -9,14 +9,35 @@ modules of its own package and of this distribution that the module imports, dir
 from __future__ import annotations
 
 import functools
+import os
 import pickle
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import numba
+
+
+def _look_for_blas_later() -> None:
+    """Import the part of numba that asks for a BLAS, without importing SciPy's linear algebra.
+
+    numba only wants to know whether that import works, which takes a tenth of a second. Compiled
+    code that calls BLAS or LAPACK imports it at its first call.
+    """
+    name = "scipy.linalg.cython_blas"
+    if name in sys.modules:
+        return
+    sys.modules[name] = ModuleType(name)
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        del sys.modules[name]
+
+
+_look_for_blas_later()
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -82,8 +103,8 @@ def source_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
         if name in seen or file is None:
             continue
         seen.add(name)
-        stat = Path(file).stat()
-        stamps.append((Path(file).name, stat.st_mtime_ns, stat.st_size))
+        stat = os.stat(file)  # a Path takes longer than the question, which comes a thousand times
+        stamps.append((os.path.basename(file), stat.st_mtime_ns, stat.st_size))
         package = module.__package__ or ""
         open_ends += [
             found

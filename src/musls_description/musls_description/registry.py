@@ -19,11 +19,12 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import GetJsonSchemaHandler, PlainSerializer, PlainValidator, TypeAdapter
+from pydantic import GetJsonSchemaHandler, PlainSerializer, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
+from musls_description.schema import adapter
 from musls_description.user_code import describe_error
 
 T = TypeVar("T")
@@ -159,7 +160,7 @@ def any_of(registry: Registry[Any], default_kind: str | None = None) -> Any:
             )  # fmt: skip
         if not isinstance(kind, str) or kind not in registry:
             raise PydanticCustomError("kind_unknown", "{text}", {"text": registry.unknown(kind)})
-        return TypeAdapter(registry[kind]).validate_python(dict(value))
+        return adapter(registry[kind]).validate_python(dict(value))
 
     return Annotated[
         Any,
@@ -181,7 +182,7 @@ class OneOf:
     ) -> dict[str, Any]:
         """A kind alone, or a mapping whose `kind` decides on the other keys."""
         kinds = {
-            name: handler(TypeAdapter(thing).core_schema)
+            name: handler(adapter(thing).core_schema)
             for name, thing in self._registry.items()
             if is_dataclass(thing)
         }

@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter
+from pydantic import BeforeValidator, Field
 
 from musls_description.drone import Box, Drone
 from musls_description.rigging import (
@@ -34,6 +34,7 @@ from musls_description.schema import (
     Number,
     Positive,
     Vector3,
+    adapter,
     spec,
 )
 from musls_description.shapes import AnyShape, inertia_instead_of
@@ -342,7 +343,7 @@ def _validated(value: Any) -> Any:
     """Build a system of its own class from plain data."""
     if not isinstance(value, Mapping):
         return value
-    return TypeAdapter(system_class(value)).validate_python(value)
+    return adapter(system_class(value)).validate_python(value)
 
 
 AnySystem = Annotated[RigSystem, BeforeValidator(_validated)]

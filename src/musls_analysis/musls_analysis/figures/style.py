@@ -152,7 +152,7 @@ def size_in(ax: Axes) -> tuple[float, float]:
     return float(width), float(height)
 
 
-def save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path | BytesIO) -> None:
     """Write a PNG; light compression, which takes a fifth of the time for a little more space."""
     figure.savefig(path, dpi=DPI, pil_kwargs={"compress_level": 1})
 

@@ -45,7 +45,7 @@ class FigurePlan(NamedTuple):
 
 
 def write_figures(
-    recording: Recording, summary: Mapping[str, Any], folder: Path, part: slice = slice(None)
+    recording: Recording, summary: Mapping[str, Any], folder: Path
 ) -> list[WrittenFigure]:
     """Draw the figures of a flight.
 
@@ -53,19 +53,20 @@ def write_figures(
         recording: The flight.
         summary: Its numbers, from `musls_analysis.report.summary.summarise`.
         folder: Where the PNG files go; made if missing.
-        part: Which of the figures to draw.
 
     Returns:
         The figures drawn, in the order of a report.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
     with styled():
-        for plan in list(figure_plans(recording, summary))[part]:
-            path = folder / f"{plan.name}.png"
-            save(plan.draw(), path)
-            written.append(WrittenFigure(path, plan.title, plan.caption, plan.narrow))
-    return written
+        return [write_figure(plan, folder) for plan in figure_plans(recording, summary)]
+
+
+def write_figure(plan: FigurePlan, folder: Path) -> WrittenFigure:
+    """Draw one figure, within `style.styled()`, and write it as PNG into a folder."""
+    path = folder / f"{plan.name}.png"
+    save(plan.draw(), path)
+    return WrittenFigure(path, plan.title, plan.caption, plan.narrow)
 
 
 def write_for_paper(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from musls_analysis.figures.worker import FigureWorkers
+from musls_analysis.figures.written import WrittenFigure
 from musls_analysis.recordings.recording import Recording, main_stages
 from musls_analysis.report.interactive import interactive
 from musls_analysis.report.peaks import WHERE, Peaks, sentence
@@ -48,7 +48,7 @@ def write_report(
     summary: Mapping[str, Any],
     folder: Path,
     flown: Flown | None = None,
-    workers: FigureWorkers | None = None,
+    drawn: Callable[[], list[WrittenFigure]] | None = None,
 ) -> Path:
     """Write report.html and figures/*.png.
 
@@ -59,14 +59,12 @@ def write_report(
             bare_dart_step_us, links_per_cable) are shown if they are there.
         folder: Where to write; made if missing.
         flown: What the recording does not say.
-        workers: Processes to draw the figures, if they were started early to save time.
+        drawn: Gives the figures if they are drawn elsewhere, see `FigureWorkers`; otherwise they
+            are drawn here.
 
     Returns:
         The HTML file.
     """
-    job = recording, summary, folder / "figures"
-    if workers is not None:
-        workers.begin(*job)
     # Imported here, because they are slow and only reports need them.
     from jinja2 import Environment, StrictUndefined
 
@@ -79,12 +77,12 @@ def write_report(
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     live = interactive(recording, summary, flown.peaks)
     live_template = environment.from_string(INTERACTIVE.read_text(encoding="utf-8"))
-    if workers is not None:
-        figures = workers.finish()
+    if drawn is not None:
+        figures = drawn()
     else:
         from musls_analysis.figures.write import write_figures
 
-        figures = write_figures(*job)
+        figures = write_figures(recording, summary, folder / "figures")
     html = template.render(
         flown=flown,
         recording=recording,

@@ -16,12 +16,11 @@ from typing import IO, Any
 
 from musls_analysis.sweep.store import FAILED, Outcome
 from musls_analysis.sweep.worker import END_OF_RUN, Job
+from musls_description.one_thread import ONE_THREAD
 
 _HALF_LOG = 32_768
 """Of a log, so many bytes at its beginning and at its end are kept: a diverging simulation may
 print millions of lines."""
-
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 # Not -m: that would look for all modules in the user's folder first.
 _SERVE = (
@@ -93,7 +92,7 @@ class WorkerProcess:
             self._process = process = subprocess.Popen(
                 [sys.executable, "-c", _SERVE],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env={**os.environ, **_ONE_THREAD, "PYTHONPATH": path}, start_new_session=True,
+                env={**os.environ, **ONE_THREAD, "PYTHONPATH": path}, start_new_session=True,
             )  # fmt: skip
             self._log = log = _Log(process.stderr)
             if self._closed:  # closed by another thread meanwhile

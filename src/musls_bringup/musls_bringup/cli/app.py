@@ -30,6 +30,7 @@ from musls_bringup import signals
 from musls_bringup.cli import streams
 from musls_description.errors import MuslsError
 from musls_description.names import near_names
+from musls_description.one_thread import ONE_THREAD
 
 COMMANDS = {
     "fly": "musls_bringup.cli.fly",
@@ -150,6 +151,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return run(argv)
+    for name, value in ONE_THREAD.items():
+        os.environ.setdefault(name, value)
     signals.catch()
     output = streams.protect()
     status = run(sys.argv[1:])

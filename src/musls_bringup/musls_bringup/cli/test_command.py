@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from musls_description.errors import ConfigError, MuslsError
+from musls_description.one_thread import ONE_THREAD
 
 EXAMPLE = "musls test -k catenary"
 
@@ -52,8 +53,7 @@ def parallel(args: list[str]) -> list[str]:
 
 def environment() -> dict[str, str]:
     """One thread for linear algebra: matrices are small, and each core has its own tests."""
-    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    return {**dict.fromkeys(threads, "1"), **os.environ}
+    return {**ONE_THREAD, **os.environ}
 
 
 def checkout() -> Path:

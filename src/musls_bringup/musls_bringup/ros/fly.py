@@ -97,8 +97,8 @@ def fly_through_graph(
         recording = read_bag(work / "bag")
         speed["events"] = [vars(event) for event in recording.events]
         return write_results(
-            scenario, work, out, recording, speed, numbers["max_tension_n"], workers, say, ending,
-            command=f"{program()} ros fly {out / 'scenario.yaml'}",
+            scenario, work, out, recording, lambda: speed, numbers["max_tension_n"], workers, say,
+            ending, command=f"{program()} ros fly {out / 'scenario.yaml'}",
         )  # fmt: skip
 
 
