@@ -102,7 +102,7 @@ class FigureWorkers:
 
 def main() -> None:
     """Get ready, wait for one job, draw, answer."""
-    gc.disable()  # a fifth of the time would go into looking for garbage
+    gc.disable()  # an eighth of the time would go into looking for garbage
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
