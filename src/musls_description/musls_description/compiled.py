@@ -15,29 +15,11 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import numba
-
-
-def _look_for_blas_later() -> None:
-    """Import the part of numba that asks for a BLAS, without importing SciPy's linear algebra.
-
-    numba only wants to know whether that import works, which takes a tenth of a second. Compiled
-    code that calls BLAS or LAPACK imports it at its first call.
-    """
-    name = "scipy.linalg.cython_blas"
-    if name in sys.modules:
-        return
-    sys.modules[name] = ModuleType(name)
-    try:
-        import numba.np.arraymath  # noqa: F401
-    finally:
-        del sys.modules[name]
-
-
-_look_for_blas_later()
+from llvmlite import binding as llvm
+from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]  # a C module
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -64,6 +46,7 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
         if cache_file is not None:
             cache_file._source_stamp = source_stamp(function.__module__)
             cache_file._load_index = functools.partial(_index_or_none, cache_file._load_index)
+            dispatcher._cache.load_overload = functools.partial(_load, dispatcher._cache)
         for signature in signatures:
             dispatcher.compile(signature)
         if signatures:
@@ -71,6 +54,25 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
         return cast(Function, dispatcher)  # is called as the function itself
 
     return decorate
+
+
+def _load(cache: Any, signature: Any, context: Any) -> Any:
+    """A compiled version of a function from the disk, None where there is none.
+
+    numba first gets everything ready that a compilation may need, which takes 0.15 s and includes
+    the import of SciPy's linear algebra. Code that is compiled already needs the runtime alone;
+    what has to be compiled after all gets the rest ready then.
+    """
+    _name_runtime()
+    with cache._guard_against_spurious_io_errors():
+        return cache._load_overload(signature, context)
+
+
+@functools.cache
+def _name_runtime() -> None:
+    """Tell the loader of compiled code where the functions of numba's runtime are."""
+    for name, address in _nrt_python.c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 def _index_or_none(load_index: Callable[[], dict[Any, str]]) -> dict[Any, str]:
