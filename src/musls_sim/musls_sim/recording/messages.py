@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.propulsion import Battery
+from musls_sim.recording.cdr import to_cdr
 from musls_sim.recording.message_types import message_type, recorded
 
 Array = NDArray[np.float64]
@@ -193,4 +194,4 @@ def line_strip(time: Any, number: int, width_m: float, points_enu_m: Array) -> A
 
 def serialize(message: Any) -> bytes:
     """CDR bytes of a message (little-endian, with encapsulation header)."""
-    return bytes(recorded().serialize_cdr(message, message.__msgtype__))
+    return to_cdr(message, recorded())
