@@ -3,11 +3,14 @@ import os
 import re
 import subprocess
 import sys
+from io import BytesIO
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from musls_analysis.figures import style
+from musls_analysis.figures.pose import PoseFigure
 from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.figures.write import write_figures
 from musls_analysis.recordings.bag import read_bag
@@ -107,10 +110,18 @@ def test_every_pose_figure_shows_its_own_body(report):
         assert np.all(picture == rgb, axis=-1).sum() > 1000
 
 
-@pytest.mark.parametrize("kill", [False, True])
-def test_workers_draw_the_same_pictures_even_if_they_die(report, recording, tmp_path, kill):
+def test_what_is_drawn_once_for_all_poses_leaves_nothing_of_another_body(report, recording):
+    folder, _, _ = report
+    for body in recording.bodies:
+        with style.styled():
+            style.save(PoseFigure().draw(recording, body), alone := BytesIO())
+        assert alone.getvalue() == (folder / "figures" / f"pose_{body}.png").read_bytes()
+
+
+@pytest.mark.parametrize(("count", "kill"), [(1, False), (2, False), (3, False), (2, True)])
+def test_workers_draw_the_same_pictures_even_if_they_die(report, recording, tmp_path, count, kill):
     folder, summary, html = report
-    with FigureWorkers(2) as workers:
+    with FigureWorkers(count) as workers:
         if kill:
             workers._process.kill()
         workers.begin(recording, summary, tmp_path / "figures")

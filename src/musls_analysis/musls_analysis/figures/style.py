@@ -11,20 +11,22 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import matplotlib
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from PIL import Image
 
 from musls_analysis.figures.colours import body_colour as colour
 
 __all__ = [
     "DPI", "FAINT", "GRID", "INK", "SETPOINT_LINE", "WIDTH_IN", "Look", "NotebookFigure", "Paper",
-    "body_handles", "colour", "for_paper", "hide_time", "label", "legend_height_in",
+    "body_handles", "colour", "figure_of", "for_paper", "hide_time", "label", "legend_height_in",
     "legend_on_top", "margins", "new_figure", "save", "setpoint_handle", "size_in", "styled",
 ]  # fmt: skip
 
@@ -136,12 +138,20 @@ class NotebookFigure(Figure):
         return png.getvalue()
 
 
-def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
-    """Make an empty figure that draws itself with Agg."""
+FigureKind = TypeVar("FigureKind", bound=NotebookFigure)
+
+
+def figure_of(kind: type[FigureKind], height_in: float, width_in: float = WIDTH_IN) -> FigureKind:
+    """Make an empty figure of a kind that draws itself with Agg."""
     size = (width_in * _width_share.get(), height_in)
-    figure = NotebookFigure(figsize=size, dpi=DPI, facecolor="white")
+    figure = kind(figsize=size, dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
+
+
+def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
+    """Make an empty figure."""
+    return figure_of(NotebookFigure, height_in, width_in)
 
 
 def size_in(ax: Axes) -> tuple[float, float]:
@@ -153,8 +163,14 @@ def size_in(ax: Axes) -> tuple[float, float]:
 
 
 def save(figure: Figure, path: Path | BytesIO) -> None:
-    """Write a PNG; light compression, which takes a fifth of the time for a little more space."""
-    figure.savefig(path, dpi=DPI, pil_kwargs={"compress_level": 1})
+    """Write a PNG at `DPI`, without transparency and lightly compressed.
+
+    Both make it quick to write: the four channels of `savefig` take half as long again.
+    """
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    image.save(path, format="PNG", compress_level=1, dpi=(DPI, DPI))
 
 
 def setpoint_handle() -> Line2D:

@@ -1,10 +1,11 @@
-"""Draws figures in a helper process that is started early and waits.
+"""Draws figures in helper processes that are started early and wait.
 
 Importing matplotlib takes as long as drawing half a report, and drawing uses one core. A process
-started before a flight has matplotlib ready when the flight ends; then it splits in two, which
-share the figures. It is a fresh interpreter, not a fork of this process, so physics and compiled
-code here do not matter to it. If it fails that costs nothing but time: the figures are then drawn
-here. This module imports nothing that is slow, so that the process can be started first of all.
+started before a flight imports it and splits in several, which have everything ready when the
+flight ends and then share the figures. It is a fresh interpreter, not a fork of this process, so
+physics and compiled code here do not matter to it. If it fails that costs nothing but time: the
+figures are then drawn here. This module imports nothing that is slow, so that the process can be
+started first of all.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
@@ -26,13 +30,13 @@ from musls_analysis.figures.written import WrittenFigure
 from musls_description.one_thread import ONE_THREAD
 
 if TYPE_CHECKING:
-    from musls_analysis.figures.write import FigurePlan
+    from musls_analysis.figures.pose import PoseFigure
     from musls_analysis.recordings.recording import Recording
 
 # Not -m: that would look for all modules in the user's folder first.
 _SERVE = (
     "import sys; sys.path[:] = filter(None, sys.path);"
-    "from musls_analysis.figures.worker import main; main()"
+    "from musls_analysis.figures.worker import main; main(int(sys.argv[1]))"
 )
 
 
@@ -45,11 +49,10 @@ class FigureWorkers:
         Args:
             count: Number of processes that it splits into.
         """
-        self.count = count
         path = os.pathsep.join(filter(None, sys.path))
         # A session of its own: Ctrl-C is for this process, which then closes its input.
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE],
+            [sys.executable, "-c", _SERVE, str(count)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": path}, start_new_session=True,
         )  # fmt: skip
@@ -59,7 +62,7 @@ class FigureWorkers:
         self._job = recording, summary, folder
         with suppress(OSError):  # a dead process is noticed below
             to_process, _ = self._pipes()
-            pickle.dump((self.count, *self._job), to_process, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(self._job, to_process, pickle.HIGHEST_PROTOCOL)
             to_process.close()
 
     def finish(self) -> list[WrittenFigure]:
@@ -100,44 +103,48 @@ class FigureWorkers:
         return process.stdin, process.stdout
 
 
-def main() -> None:
-    """Get ready, wait for one job, draw, answer."""
+def main(count: int) -> None:
+    """Get ready, wait for one job, draw, answer.
+
+    Args:
+        count: Number of processes that draw.
+    """
     gc.disable()  # an eighth of the time would go into looking for garbage
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     from musls_analysis.figures import style
-    from musls_analysis.figures.write import figure_plans
 
-    with style.styled():
-        _warm_up()
-        try:
-            count, recording, summary, folder = pickle.load(sys.stdin.buffer)
-        except EOFError:  # not needed after all
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        _plans[:] = figure_plans(recording, summary)
-        numbers = range(len(_plans))
-        with ProcessPoolExecutor(count, get_context("fork")) as pool:
-            # The last ones take longest: begun first, no process waits for another at the end.
-            written = list(pool.map(_write, reversed(numbers), [folder] * len(numbers)))[::-1]
+    fork = get_context("fork")
+    _taken.extend([fork.Value("i", 0), fork.Value("i", 0)])
+    with style.styled(), TemporaryFile() as job:
+        _get_ready()
+        with ProcessPoolExecutor(count, fork, _get_ready) as pool:
+            pool.submit(os.getpid)  # now they split off
+            shutil.copyfileobj(sys.stdin.buffer, job)
+            job.flush()
+            if not job.tell():  # not needed after all
+                return
+            shares = pool.map(_draw_share, range(count), [job.fileno()] * count)
+            written = [figure for _, figure in sorted(chain.from_iterable(shares))]
     sys.stdout.buffer.write(pickle.dumps(written))
     sys.stdout.buffer.flush()
 
 
-_plans: list[FigurePlan] = []
-"""Of the job; the processes have it because they split after it is made."""
+_taken: list[Any] = []
+"""How many figures were begun from the front and from the back of their row, shared memory."""
+
+_pose: list[PoseFigure] = []
+"""Axes for poses that were made before the job came."""
 
 
-def _write(number: int, folder: Path) -> WrittenFigure:
-    from musls_analysis.figures.write import write_figure
+def _get_ready() -> None:
+    """Draw what every figure has: matplotlib loads fonts and more at the first use.
 
-    return write_figure(_plans[number], folder)
-
-
-def _warm_up() -> None:
-    """Draw what every figure has: matplotlib loads fonts and more at the first use."""
-    from musls_analysis.figures import style
+    A process that has split off does it once more, because the first writing to each page of the
+    memory that it shares takes time.
+    """
+    from musls_analysis.figures import style, write
 
     figure = style.new_figure(1.0)
     ax = figure.add_subplot()
@@ -147,7 +154,45 @@ def _warm_up() -> None:
     ax.plot([0.0, 1.0], [0.0, 1.0], marker="^")
     style.legend_on_top(figure, style.body_handles(["load", "drone_1"]))
     style.save(figure, BytesIO())
+    _pose[:] = [write.PoseFigure()]
+
+
+def _draw_share(number: int, job: int) -> list[tuple[int, WrittenFigure]]:
+    """Draw figures until none is left.
+
+    Args:
+        number: Of this process: the first one begins at one end of the row, where those on the
+            same axes are, the others at the other end.
+        job: Descriptor of the file with recording, summary and folder.
+
+    Returns:
+        Place of each figure in the report, and the figure.
+    """
+    from musls_analysis.figures.write import figure_plans, write_figure
+
+    recording, summary, folder = pickle.loads(os.pread(job, os.fstat(job).st_size, 0))
+    folder.mkdir(parents=True, exist_ok=True)
+    plans = list(figure_plans(recording, summary, *_pose))
+    # The last ones take longest: begun first, no process waits for another at the end.
+    row = sorted(reversed(range(len(plans))), key=lambda place: plans[place].shares_axes)
+    written = []
+    while (place := _take(row, from_back=number == 0)) is not None:
+        written.append((place, write_figure(plans[place], folder)))
+    return written
+
+
+def _take(row: Sequence[int], *, from_back: bool) -> int | None:
+    """Next figure of a row that no process has begun."""
+    front, back = _taken
+    with front.get_lock():
+        if front.value + back.value == len(row):
+            return None
+        if from_back:
+            back.value += 1
+            return row[-back.value]
+        front.value += 1
+        return row[front.value - 1]
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

@@ -35,6 +35,7 @@ class FigurePlan(NamedTuple):
         caption: What one sees.
         draw: Draws it, within `style.styled()`.
         narrow: Whether two fit side by side.
+        shares_axes: Whether others are drawn on the same axes, so that one process should do all.
     """
 
     name: str
@@ -42,6 +43,7 @@ class FigurePlan(NamedTuple):
     caption: str
     draw: Callable[[], Figure]
     narrow: bool = False
+    shares_axes: bool = False
 
 
 def write_figures(
@@ -108,8 +110,16 @@ def write_for_paper(
     return written
 
 
-def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[FigurePlan]:
-    """Figures that a recording has data for, in the order of a report."""
+def figure_plans(
+    recording: Recording, summary: Mapping[str, Any], pose: PoseFigure | None = None
+) -> Iterator[FigurePlan]:
+    """Figures that a recording has data for, in the order of a report.
+
+    Args:
+        recording: The flight.
+        summary: Its numbers.
+        pose: Axes for the bodies' poses, if there are some already.
+    """
     held = " Dashed: set-point, held until the next one." if recording.setpoints else ""
     yield FigurePlan(
         "paths_3d", "Flight in space",
@@ -129,13 +139,14 @@ def figure_plans(recording: Recording, summary: Mapping[str, Any]) -> Iterator[F
             "greatest value (end of the line), logarithmic scale.",
             lambda: stage_errors_figure(summary),
         )  # fmt: skip
-    pose = PoseFigure(recording)
+    pose = pose or PoseFigure()
     for body in filter(partial(_moves, recording), recording.bodies):
         yield FigurePlan(
             f"pose_{body}", f"Position and attitude, {label(body)}",
             f"{label(body).capitalize()} in the world frame (ENU); attitude as yaw, pitch, roll, "
             f"unwrapped. Bands: mission stages.{held}",
-            partial(pose.draw, body),
+            partial(pose.draw, recording, body),
+            shares_axes=True,
         )  # fmt: skip
     if summary["cables"]:
         limit = summary["slack_threshold_n"]
