@@ -18,7 +18,7 @@ WHY = {
     "formation": (
         "The drones follow a moving set-point with the lag of PX4's position loop (about "
         "1/MPC_XY_P, 1.05 s by default), and nothing feeds the load's own error back; "
-        "`controller: payload` does."
+        "the controller “payload” does."
     ),
 }
 """Reason for the lag by the controller that flew."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +78,11 @@ def write_report(
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     live = interactive(recording, summary, flown.peaks)
     live_template = environment.from_string(INTERACTIVE.read_text(encoding="utf-8"))
-    if drawn is not None:
-        figures = drawn()
-    else:
+    live_html = live_template.render(live=live) if live else ""
+    if drawn is None:
         from musls_analysis.figures.write import write_figures
 
-        figures = write_figures(recording, summary, folder / "figures")
+        drawn = partial(write_figures, recording, summary, folder / "figures")
     html = template.render(
         flown=flown,
         recording=recording,
@@ -95,8 +95,8 @@ def write_report(
         system_rows=_system_rows(flown.system) if flown.system else [],
         run_rows=_run_rows(recording, summary, flown),
         key_numbers=_key_numbers(recording, summary),
-        figures=figures,
-        live=live_template.render(live=live) if live else "",
+        draw=drawn,  # called where the figures stand: what is above them is rendered meanwhile
+        live=live_html,
     )
     path = folder / "report.html"
     path.write_text(html, encoding="utf-8")
