@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,11 +64,12 @@ class Feasibility:
     """What `musls check` says.
 
     Attributes:
+        scenario: What was judged.
+        at_rest: Forces of the formation at rest.
         formation: In the formation at rest, of each drone.
         hardest: At the mission's hardest moment, of each drone; empty where it cannot be solved.
         moment: That moment.
         tilt_limit_deg: As far as the autopilot leans.
-        ceiling_m: Height above sea level at which the weakest drone's full thrust just carries it.
         lowest_m: Height of the load's set-point at which the load touches the ground.
         separation: The closest that the plan brings two drones; None for one drone.
         flight_s: How long the flight takes.
@@ -75,16 +77,22 @@ class Feasibility:
         cautions: What one should know.
     """
 
+    scenario: Scenario
+    at_rest: Forces
     formation: Sequence[DroneMargins]
     hardest: Sequence[DroneMargins]
     moment: Moment | None
     tilt_limit_deg: float
-    ceiling_m: float
     lowest_m: float
     separation: Closest | None
     flight_s: float
     problems: Sequence[str] = field(default_factory=list)
     cautions: Sequence[str] = field(default_factory=list)
+
+    @cached_property
+    def ceiling_m(self) -> float:
+        """Height above sea level at which the weakest drone's full thrust just carries it."""
+        return ceiling_m(self.scenario, self.at_rest)
 
     @property
     def can_be_flown(self) -> bool:
@@ -170,7 +178,7 @@ def assess(
             f"{empty[1]:.1f} min"
         )
     return Feasibility(
-        formation, hardest, moment, limit_deg, ceiling_m(scenario, at_rest),
+        scenario, at_rest, formation, hardest, moment, limit_deg,
         hover.sag_m - formation_of(scenario.system, "formation").load.collision.bottom_m,
         separation, flight_s, list(dict.fromkeys(found)),
         [*_cautions(formation, hardest), *hardware_cautions(scenario)],

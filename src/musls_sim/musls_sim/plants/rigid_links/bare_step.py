@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from musls_sim.plants.rigid_links.dart_plant import DartPlant
 
 
-def bare_step_us(plant: DartPlant, repetitions: int = 40, batch: int = 10) -> float:
+def bare_step_us(plant: DartPlant, repetitions: int = 20, batch: int = 10) -> float:
     """Time DART alone needs for a physics step of a plant's skeleton, in flight [us].
 
     Steps a copy in the present configuration, lifted clear of the ground, and takes the median over

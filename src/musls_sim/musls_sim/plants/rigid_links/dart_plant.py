@@ -373,7 +373,7 @@ class DartPlant:
 
     cable_end_rotations = parting.cable_end_rotations
 
-    def bare_step_us(self, repetitions: int = 40) -> float:
+    def bare_step_us(self, repetitions: int = 20) -> float:
         """Time DART alone needs for a physics step of this skeleton, in flight [us]."""
         return bare_step_us(self, repetitions)
 
