@@ -182,6 +182,9 @@ def spec(cls: type[T]) -> type[T]:
 def _complete(cls: Any) -> None:
     """Build the schema of a specification; pydantic then puts its own `__init__` back."""
     if not getattr(cls, "__pydantic_complete__", True):  # classes of users are no specifications
+        for field in cls.__pydantic_fields__.values():
+            for part in _dataclasses_in(field.annotation):
+                _complete(part)
         init = cls.__init__
         rebuild_dataclass(cls)
         cls.__init__ = init
