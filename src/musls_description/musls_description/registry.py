@@ -82,14 +82,12 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         entry: Any = self._entries.get(name)
         if entry is None:  # only now: to look through the installed packages takes 15 ms
-            entry = self._installed.get(name)
-        if entry is None:
-            raise UnknownName(self.unknown(name))
-        if isinstance(entry, str):
+            if (point := self._installed.get(name)) is None:
+                raise UnknownName(self.unknown(name))
+            entry = self._prepare(self._load(point))
+        elif isinstance(entry, str):
             module, _, attribute = entry.partition(":")
             entry = getattr(import_module(module), attribute)
-        elif isinstance(entry, EntryPoint):
-            entry = self._prepare(self._load(entry))
         thing: T = entry
         self._entries[name] = thing
         return thing

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
+from musls_description import registry as registry_module
 from musls_description.errors import ConfigError
 from musls_description.registry import Registry, UnknownName, any_of
 from musls_description.schema import Positive, build, spec, to_data
@@ -61,6 +62,19 @@ def test_installed_packages_bring_things(tmp_path, monkeypatch):
     assert sorted(registry) == ["bolt", "gear"] and len(registry) == 2 and "gear" in registry
     assert "gears_of_tests" not in sys.modules  # until it is asked for
     assert registry["gear"].__name__ == "Gear"
+
+
+def test_entry_points_may_be_those_of_the_backport(monkeypatch):
+    """Once somebody imports importlib_metadata, the standard library gives objects of its class."""
+
+    class Point:
+        name, value, dist = "gear", "gears_of_tests:Gear", None
+
+        def load(self):
+            return dict
+
+    monkeypatch.setattr(registry_module, "entry_points", lambda group: [Point()])
+    assert make_registry()["gear"] is dict
 
 
 def test_an_installed_package_cannot_replace_what_is_shipped(tmp_path, monkeypatch):
