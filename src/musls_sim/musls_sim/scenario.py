@@ -210,7 +210,8 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
         text = read_text(system_file)
         data["system"] = parse_yaml(text, str(system_file))
         files.insert(0, SourceFile(("system",), str(system_file), text))
-    data["system"] = expand_system(data.get("system"), files[0], ("system",))
+    if "system" in data:  # its absence is told with that of all other keys
+        data["system"] = expand_system(data["system"], files[0], ("system",))
     _resolve_files(data, path.parent)
     faults = [override for override in overrides if _names_imperfections(override)]
     if faults:
