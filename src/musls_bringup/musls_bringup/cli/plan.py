@@ -81,4 +81,5 @@ def _pose(pose: object) -> str:
     import numpy as np
 
     x, y, z, yaw = np.asarray(pose, float) + 0.0
-    return f"{x:.2f} {y:.2f} {z:.2f} {np.degrees(yaw):4.0f}"
+    x, y, z = (round(float(part), 2) + 0.0 for part in (x, y, z))  # no minus before a zero
+    return f"{x:.2f} {y:.2f} {z:.2f} {round(float(np.degrees(yaw))) + 0:4d}"
