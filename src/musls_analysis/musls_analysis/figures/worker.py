@@ -11,6 +11,7 @@ started first of all.
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import pickle
 import shutil
@@ -170,7 +171,9 @@ def _draw_share(number: int, job: int) -> list[tuple[int, WrittenFigure]]:
     """
     from musls_analysis.figures.write import figure_plans, write_figure
 
-    recording, summary, folder = pickle.loads(os.pread(job, os.fstat(job).st_size, 0))
+    # Not read: the processes share the position in the file.
+    with mmap.mmap(job, 0, access=mmap.ACCESS_READ) as content:
+        recording, summary, folder = pickle.loads(content)
     folder.mkdir(parents=True, exist_ok=True)
     plans = list(figure_plans(recording, summary, *_pose))
     # The last ones take longest: begun first, no process waits for another at the end.
