@@ -102,4 +102,5 @@ def drone_poses(
         [cos * x - sin * y, sin * x + cos * y, z], axis=-1
     )
     yaw = load_yaw_rad[:, None] + azimuths_rad + np.pi
-    return position, np.pi - np.mod(np.pi - yaw, 2.0 * np.pi)
+    back = np.mod(np.pi - yaw, 2.0 * np.pi)  # a whole turn where a tiny negative angle is rounded
+    return position, np.pi - np.where(back < 2.0 * np.pi, back, 0.0)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
@@ -79,6 +79,7 @@ def test_another_radius_for_all_or_for_each():
     assert (offsets[:, 2] == 2.2962).all()
 
 
+@example(0.0, (0.0, 0.0, 0.0), 1, 0.0, 1.0, 3.672083757589202e-16)
 @settings(max_examples=100, deadline=None)
 @given(
     yaw=st.floats(-20.0, 20.0),
