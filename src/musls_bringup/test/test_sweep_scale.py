@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,9 @@ def test_the_documented_slurm_job_is_one_worker_with_a_thread_per_core():
 
     As far as this can be tested without Slurm: the script that would be submitted.
     """
+    handler = signal.getsignal(signal.SIGINT)
     jobqueue = pytest.importorskip("dask_jobqueue", reason="the extra slurm is not installed")
+    signal.signal(signal.SIGINT, handler)  # the import has replaced it
     (call,) = re.findall(r"# cluster = SLURMCluster\((.*)\)", PAGE.read_text(encoding="utf-8"))
     settings = eval(f"dict({call})")
     options = {"dashboard_address": None, "host": "127.0.0.1"}
