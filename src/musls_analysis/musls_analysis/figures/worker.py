@@ -114,20 +114,22 @@ def main(count: int) -> None:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    from musls_analysis.figures import style
+    from musls_analysis.figures import style, write  # noqa: F401 (before they split off)
 
     fork = get_context("fork")
     _taken.extend([fork.Value("i", 0), fork.Value("i", 0)])
-    with style.styled(), TemporaryFile() as job:
-        _get_ready()
-        with ProcessPoolExecutor(count, fork, _get_ready) as pool:
-            pool.submit(os.getpid)  # now they split off
-            shutil.copyfileobj(sys.stdin.buffer, job)
-            job.flush()
-            if not job.tell():  # not needed after all
-                return
-            shares = pool.map(_draw_share, range(count), [job.fileno()] * count)
-            written = [figure for _, figure in sorted(chain.from_iterable(shares))]
+    with (
+        style.styled(),
+        TemporaryFile() as job,
+        ProcessPoolExecutor(count, fork, _get_ready) as pool,
+    ):
+        pool.submit(os.getpid)  # now they split off
+        shutil.copyfileobj(sys.stdin.buffer, job)
+        job.flush()
+        if not job.tell():  # not needed after all
+            return
+        shares = pool.map(_draw_share, range(count), [job.fileno()] * count)
+        written = [figure for _, figure in sorted(chain.from_iterable(shares))]
     sys.stdout.buffer.write(pickle.dumps(written))
     sys.stdout.buffer.flush()
 
@@ -142,8 +144,8 @@ _pose: list[PoseFigure] = []
 def _get_ready() -> None:
     """Draw what every figure has: matplotlib loads fonts and more at the first use.
 
-    A process that has split off does it once more, because the first writing to each page of the
-    memory that it shares takes time.
+    Each process does it after it has split off, because the first writing to a page of the memory
+    that they share takes time, too.
     """
     from musls_analysis.figures import style, write
 
