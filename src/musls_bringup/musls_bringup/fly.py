@@ -140,10 +140,7 @@ def fly(
         recording = recording_from(recorder)
         summary = write_results(
             scenario, work, out, recording,
-            lambda: {
-                **_speed(session, result, sum(compiling)),
-                "failure": str(failure) if failure else None,
-            },
+            lambda: _speed(session, result, sum(compiling), failure),
             result.max_tension_n.tolist(), None if failure else workers, say, ending,
             peaks=result.tension_peaks,
         )  # fmt: skip
@@ -301,7 +298,9 @@ def versions(firmware: Firmware | None) -> dict[str, str]:
     return flown
 
 
-def _speed(session: Session, result: FlightResult, compile_s: float) -> dict[str, Any]:
+def _speed(
+    session: Session, result: FlightResult, compile_s: float, failure: MuslsError | None
+) -> dict[str, Any]:
     """The flight's part of summary.json; the pace does not count what is compiled only once."""
     plant, scenario, hover = session.plant, session.scenario, session.parts.hover
     return {
@@ -328,5 +327,6 @@ def _speed(session: Session, result: FlightResult, compile_s: float) -> dict[str
         "versions": versions(getattr(session.parts.autopilot, "firmware", None)),
         "check": _check(session),
         "separation": _closest(session),
+        "failure": str(failure) if failure else None,
         "events": [vars(event) for event in session.events.happened],
     }

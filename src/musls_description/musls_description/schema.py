@@ -347,7 +347,7 @@ def adapter(cls: Any) -> TypeAdapter[Any]:
     return _adapter(cls)
 
 
-@functools.cache
+@functools.cache  # on its own: for mypy a dataclass has no hash
 def _adapter(cls: Any) -> TypeAdapter[Any]:
     _complete(cls)
     return TypeAdapter(cls)

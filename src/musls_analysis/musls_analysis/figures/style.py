@@ -134,7 +134,7 @@ class NotebookFigure(Figure):
     def _repr_png_(self) -> bytes:
         png = BytesIO()
         with styled():
-            self.savefig(png, dpi=DPI, format="png")
+            save(self, png)
         return png.getvalue()
 
 

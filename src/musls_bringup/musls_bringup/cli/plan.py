@@ -80,6 +80,6 @@ def _table(found: list[Phase]) -> Table:
 def _pose(pose: object) -> str:
     import numpy as np
 
-    x, y, z, yaw = np.asarray(pose, float) + 0.0
-    x, y, z = (round(float(part), 2) + 0.0 for part in (x, y, z))  # no minus before a zero
-    return f"{x:.2f} {y:.2f} {z:.2f} {round(float(np.degrees(yaw))) + 0:4d}"
+    x, y, z, yaw_rad = np.asarray(pose, float)
+    x, y, z = np.round([x, y, z], 2) + 0.0  # no minus before a zero
+    return f"{x:.2f} {y:.2f} {z:.2f} {np.round(np.degrees(yaw_rad)) + 0.0:4.0f}"
