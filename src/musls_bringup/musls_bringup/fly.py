@@ -150,12 +150,7 @@ def fly(
 
 
 def _run(session: Session, *, realtime: bool) -> MuslsError | None:
-    """Fly; returns what failed in flight.
-
-    Raises:
-        MuslsError: It failed before anything was flown.
-        RecordingError: The disk does not take the bag.
-    """
+    """Fly; returns what failed in flight."""
     try:
         session.run(realtime=realtime)
     except RecordingError:

@@ -107,11 +107,7 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
 
 @contextmanager
 def _claimed(out: Path) -> Iterator[Path]:
-    """Make the partial folder and lock it as long as the block runs.
-
-    Raises:
-        ResultError: Another run has it.
-    """
+    """Make the partial folder and lock it as long as the block runs."""
     work = out.parent / f".{out.name[:_LONGEST]}{_SUFFIX}"
     # The lock has to be there when the folder appears under its name, hence the renaming.
     fresh = Path(tempfile.mkdtemp(_SUFFIX, f".{out.name[:_LONGEST]}-", out.parent))

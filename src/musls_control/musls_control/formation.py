@@ -67,11 +67,7 @@ class Cone:
         )
 
     def _places(self, n_drones: int) -> Array:
-        """The given places, (n_drones, 3).
-
-        Raises:
-            ConfigError: Their number is not that of the drones.
-        """
+        """The given places, (n_drones, 3)."""
         places = np.array(self.places_m, np.float64)
         if len(places) != n_drones:
             raise ConfigError(

@@ -117,14 +117,7 @@ class GeometricAttitude:
 
 @compiled()
 def desired_axes(desired, force, yaw_rad, present):
-    """Write the desired attitude (eq. 12 to 15 of the paper).
-
-    Args:
-        desired: Result, body to world, (3, 3).
-        force: (3,).
-        yaw_rad: Desired yaw.
-        present: Present attitude, body to world, (3, 3), for what force and yaw leave open.
-    """
+    """Write the desired attitude (eq. 12 to 15 of the paper)."""
     zx, zy, zz, size = normalised(force[0], force[1], force[2])
     if size < SMALLEST:
         zx, zy, zz = present[0, 2], present[1, 2], present[2, 2]
@@ -155,20 +148,7 @@ def attitude_moments(
     thrust,
     moment,
 ):
-    """Compute thrust and moment of all drones, see `GeometricAttitude.step`.
-
-    Args:
-        force: Desired forces, (n, 3).
-        yaw: Desired yaws, (n,).
-        orientation: (n, 4).
-        omega: Body rates, (n, 3).
-        rate_d: Rates of the desired attitude in its own frame, (n, 3).
-        acceleration_d: Their derivatives, (n, 3).
-        inertia: (n, 3, 3).
-        gains: Squared natural frequencies, and twice damping ratio times natural frequency, (2, 3).
-        thrust: Result, (n,).
-        moment: Result, (n, 3).
-    """
+    """Compute thrust and moment of all drones, see `GeometricAttitude.step`."""
     r, d, relative = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
     wanted = np.empty(3)
     for i in range(force.shape[0]):
@@ -204,14 +184,6 @@ def reference_rates(force, force_rate, force_acceleration, yaw, rate, accelerati
 
     The desired axes are differentiated: b3 = F / |F|, b2 = b3 x c / |b3 x c| with the heading c,
     b1 = b2 x b3; then hat(W) = R^T R', hat(W') = R^T R'' - hat(W)^2.
-
-    Args:
-        force: Desired forces, (n, 3), none of them zero or along the heading.
-        force_rate: Their first derivative, (n, 3).
-        force_acceleration: Their second derivative, (n, 3).
-        yaw: Desired yaw and its first and second derivative, (n, 3).
-        rate: Result [rad/s], (n, 3).
-        acceleration: Result [rad/s2], (n, 3).
     """
     axes = np.empty((3, 3, 3))  # order of the derivative, world component, body axis
     for i in range(force.shape[0]):

@@ -91,14 +91,7 @@ class RotorMixer:
 
 @compiled()
 def mix(tables, thrust, moment, speed):
-    """Compute rotor speeds, see `RotorMixer.step`.
-
-    Args:
-        tables: (n, n_rotors, 7).
-        thrust: (n,).
-        moment: (n, 3).
-        speed: Result, (n, n_rotors).
-    """
+    """Compute rotor speeds, see `RotorMixer.step`."""
     for i in range(tables.shape[0]):
         table, wanted = tables[i], speed[i]
         tilting_share(table, moment[i, 0], moment[i, 1], wanted)
@@ -126,12 +119,6 @@ def tilting_share(table, roll, pitch, tilting):
     With b_k = tilting thrust and c_k = share of the collective, a collective a fits all rotors if
     least_k <= s b_k + a c_k <= most_k; two rotors k, l leave room for one as long as
     s (b_l / c_l - b_k / c_k) <= most_l / c_l - least_k / c_k.
-
-    Args:
-        table: (n_rotors, 7).
-        roll: Moment.
-        pitch: Moment.
-        tilting: Result, (n_rotors,).
     """
     n = tilting.shape[0]
     for k in range(n):
@@ -149,13 +136,7 @@ def tilting_share(table, roll, pitch, tilting):
 
 @compiled()
 def nearest_collective(table, tilting, thrust):
-    """Return the collective thrust nearest to a wanted one that leaves all rotors in their limits.
-
-    Args:
-        table: (n_rotors, 7).
-        tilting: Thrusts for roll and pitch, (n_rotors,).
-        thrust: Wanted.
-    """
+    """Return the collective thrust nearest to a wanted one that leaves all rotors in their limits."""
     low, high = -math.inf, math.inf
     for k in range(tilting.shape[0]):
         low = max(low, (table[k, _LEAST_N] - tilting[k]) / table[k, _THRUST])

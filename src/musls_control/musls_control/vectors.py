@@ -41,13 +41,7 @@ def normalised(x, y, z):
 
 @compiled()
 def normalised_rates(v, v1, v2):
-    """Return the direction of a vector and its first two derivatives.
-
-    Args:
-        v: Vector, three numbers, not zero.
-        v1: Its first derivative.
-        v2: Its second derivative.
-    """
+    """Return the direction of a vector and its first two derivatives."""
     x, y, z, size = normalised(v[0], v[1], v[2])
     growth = x * v1[0] + y * v1[1] + z * v1[2]
     x1, y1, z1 = (

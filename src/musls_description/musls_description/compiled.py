@@ -118,13 +118,7 @@ def source_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
 
 @functools.cache
 def _imports(file: str, changed_ns: int, package: str) -> tuple[str, ...]:
-    """Names that a file's text imports: modules, and what may be a module in a package.
-
-    Args:
-        file: Path of the file.
-        changed_ns: When it was changed.
-        package: What relative imports in it refer to.
-    """
+    """Names that a file's text imports: modules, and what may be a module in a package."""
     text = Path(file).read_text(encoding="utf-8")
     found = [word for match in _IMPORT.finditer(text) for word in re.findall(r"[\w.]+", match[1])]
     for match in _FROM.finditer(text):

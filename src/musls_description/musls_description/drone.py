@@ -93,11 +93,7 @@ class Rotor:
 
 
 def _completed(rotor: Rotor, propulsion: Propulsion | None, index: int) -> Rotor:
-    """A rotor whose constants all have numbers.
-
-    Raises:
-        ValueError: One does not follow from the propulsion.
-    """
+    """A rotor whose constants all have numbers."""
     missing = [name for name in _FOLLOWING if math.isnan(getattr(rotor, name))]
     if not missing:
         return rotor

@@ -20,19 +20,7 @@ VOLTAGE, CURRENT, CHARGE, POWER, ENERGY, TOP_CURRENT, LEAST_VOLTAGE = range(7)
 
 @compiled()
 def draw(speed, command, rotors, drones, dt, state):
-    """Draw the current of a period from all batteries and limit the commanded speeds.
-
-    Args:
-        speed: Rotor speeds, (n, rotors) [rad/s].
-        command: Commanded speeds, limited in place, (n, rotors) [rad/s].
-        rotors: See the columns above, (n, rotors, 10).
-        drones: See the columns above, (n, 7).
-        dt: Period [s].
-        state: See the columns above, changed in place, (n, 7).
-
-    Returns:
-        Bit i is set where the battery of drone i (from 0) has just become empty.
-    """
+    """Draw the current of a period from all batteries and limit the commanded speeds."""
     empty = 0
     for i in range(speed.shape[0]):
         d = drones[i]
@@ -86,14 +74,6 @@ def react(speed, command, motion, rotors, dt, moment):
 
     The speeds follow their commands as in `aerodynamics.spin_rotors`, so that the change of their
     angular momentum in a period is exact.
-
-    Args:
-        speed: Rotor speeds, (n, rotors) [rad/s].
-        command: Commanded speeds, (n, rotors) [rad/s].
-        motion: Of all bodies, see `PlantState.motion`, (1 + n, 16).
-        rotors: See the columns above, (n, rotors, 10).
-        dt: Period [s].
-        moment: Result, body frame, (n, 3) [N m].
     """
     for i in range(speed.shape[0]):
         change = 0.0

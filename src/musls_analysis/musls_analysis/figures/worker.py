@@ -161,16 +161,7 @@ def _get_ready() -> None:
 
 
 def _draw_share(number: int, job: int) -> list[tuple[int, WrittenFigure]]:
-    """Draw figures until none is left.
-
-    Args:
-        number: Of this process: the first one begins at one end of the row, where those on the
-            same axes are, the others at the other end.
-        job: Descriptor of the file with recording, summary and folder.
-
-    Returns:
-        Place of each figure in the report, and the figure.
-    """
+    """Draw figures until none is left."""
     from musls_analysis.figures.write import figure_plans, write_figure
 
     # Not read: the processes share the position in the file.

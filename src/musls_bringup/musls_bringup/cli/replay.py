@@ -119,11 +119,7 @@ class _Fit(NamedTuple):
 
     @classmethod
     def read(cls, fit: str, bounds: list[str] | None, setup: Setup, workers: int | None) -> _Fit:
-        """Read the options; what is wrong shows before the recording is read.
-
-        Raises:
-            ConfigError: Something is.
-        """
+        """Read the options; what is wrong shows before the recording is read."""
         from musls_analysis.replay.parameters import parameters
         from musls_analysis.sweep.execute import available_cores
 
@@ -135,11 +131,7 @@ class _Fit(NamedTuple):
 
 
 def _system(name: str) -> SlungLoadSystem:
-    """The system to replay with.
-
-    Raises:
-        ConfigError: There is none of this name, or its cables do not twist.
-    """
+    """The system to replay with."""
     from musls_description.library import load_system
     from musls_description.slung import slung_system
 
@@ -159,11 +151,7 @@ def _setup(
     offset: list[str] | None,
     with_fit: Path | None,
 ) -> Setup:
-    """System and specification of the replay, with what an earlier fit found.
-
-    Raises:
-        ConfigError: An option is wrong.
-    """
+    """System and specification of the replay, with what an earlier fit found."""
     from musls_analysis.replay import ReplaySpec
     from musls_analysis.replay.fit_files import apply, read_values
     from musls_analysis.replay.parameters import Setup

@@ -125,11 +125,7 @@ class _Flight:
         self.lost_messages: dict[str, int] = {}
 
     def run(self, formation: graph.NodeSpec) -> bool:
-        """Start the formation when all is recorded, wait for the end; whether interrupted.
-
-        Raises:
-            KeyboardInterrupt: Before anything was flown.
-        """
+        """Start the formation when all is recorded, wait for the end; whether interrupted."""
         self._wait(formation)
         if self._stopped.is_set():
             self._nodes.stop("recorder")

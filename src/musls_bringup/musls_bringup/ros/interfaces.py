@@ -150,11 +150,7 @@ def px4_msgs(which: str = DEFAULT_RELEASE) -> InterfacePackage:
 
 
 def _from_sources(folder: Path, name: str) -> MessageFacts:
-    """A message as a PX4's own sources define it.
-
-    Raises:
-        ConfigError: It is not there.
-    """
+    """A message as a PX4's own sources define it."""
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
     for file in (folder / "versioned" / f"{name}.msg", folder / f"{name}.msg"):

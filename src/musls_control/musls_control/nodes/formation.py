@@ -128,11 +128,7 @@ class FormationNode(SteppedNode):
         ]
 
     def _take_file(self, file: MissionFile) -> None:
-        """Fly this mission from the next start on; a controller or a delivery listens all the time.
-
-        Raises:
-            ConfigError: The graph cannot fly it.
-        """
+        """Fly this mission from the next start on; a controller or a delivery listens all the time."""
         control, delivery = file.control(STEP_S), file.delivery()
         self._file, self._control, self._delivery = file, control, delivery
         self._motion: HeardMotion | None = control or delivery

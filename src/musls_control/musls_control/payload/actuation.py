@@ -49,14 +49,7 @@ PACKED = (
 
 @compiled()
 def payload_step(estimate, reference, x, p):
-    """Do `payload_commands` with all arrays but two in one memory, see `packed.pack`.
-
-    Args:
-        estimate: Motion of load and drones, (1 + n, 16).
-        reference: Derivatives of the load's reference, (5, 4) or (5, 6).
-        x: The memory.
-        p: Its layout, rows in the order of `PACKED`.
-    """
+    """Do `payload_commands` with all arrays but two in one memory, see `packed.pack`."""
     return payload_commands(
         borrowed(estimate), borrowed(reference),
         row_of(x, p[0]), block_of(x, p[1]), table_of(x, p[2]), table_of(x, p[3]),
@@ -71,12 +64,6 @@ def lead_tilt(ahead, lean, command):
 
     A drone follows a wanted tilt h = (Fx, Fy) / Fz with a lag T. It gets h + T h' instead, with h'
     smoothed by the share T / r: together (1 + T s) / (1 + T s / r), a lead.
-
-    Args:
-        ahead: Share of a new sample in the smoothed tilt, r - 1 and the largest lead in numbers 3
-            to 5.
-        lean: Smoothed tilt, and not 0 once there is one, (3,), advanced.
-        command: Force [N, ENU]; its direction is changed, (3 or more,).
     """
     x, y, z = command[0], command[1], command[2]
     if z <= LEAST_UPWARDS * math.sqrt(x * x + y * y + z * z):
@@ -98,14 +85,7 @@ def lead_tilt(ahead, lean, command):
 
 @compiled()
 def hook_moments(estimate, cables, pull, commands):
-    """Write the moments against those of the cables on the drones, columns 4 to 6.
-
-    Args:
-        estimate: (1 + n, 16).
-        cables: Columns 3 to 5 are the attachments on the drones, (n, 6 or more).
-        pull: Force of each cable on the load, world, (n, 3); the drone feels the opposite.
-        commands: Result, (n, 7) [N m, FLU].
-    """
+    """Write the moments against those of the cables on the drones, columns 4 to 6."""
     for i in range(pull.shape[0]):
         q, c = estimate[1 + i], cables[i]
         x, y, z = rotate_back(q[6], q[7], q[8], q[9], pull[i, 0], pull[i, 1], pull[i, 2])
@@ -115,16 +95,7 @@ def hook_moments(estimate, cables, pull, commands):
 
 @compiled()
 def ask_autopilot(setpoint, commands, throttle, rows):
-    """Write acceleration set-points; the formulas are those of `ForcesToSetpoints`.
-
-    Args:
-        setpoint: Rows of `DroneSetpoints`, (n, 12), written.
-        commands: Forces [N, ENU], and yaws in a fourth column, (n, 3 or more).
-        throttle: Motor commands of the last period, (n, n_rotors).
-        rows: Smoothed motor command, smoothed quotient of command and hover thrust, and the
-            present one, advanced; then thrust per squared speed of all rotors, slowest and fastest
-            speed, and the share of the newest sample in what is smoothed, (n, 7).
-    """
+    """Write acceleration set-points; the formulas are those of `ForcesToSetpoints`."""
     for i in range(commands.shape[0]):
         h, least, most, mean = rows[i], 1.0, 0.0, 0.0
         share = h[6]

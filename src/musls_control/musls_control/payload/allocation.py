@@ -64,14 +64,7 @@ def shares_of(attachments_m: Array, preferred_n: Array | None = None) -> Array:
 
 @compiled()
 def share_out(shares, wrench, order, out):
-    """Write the cable forces of a wrench, or of a derivative of it.
-
-    Args:
-        shares: (3 n, 7), see `shares_of`.
-        wrench: Force and moment in the load's frame, (6,).
-        order: Order of the derivative; the constant part has none.
-        out: Result, (n, 3).
-    """
+    """Write the cable forces of a wrench, or of a derivative of it."""
     for i in range(out.shape[0]):
         for k in range(3):
             row = shares[3 * i + k]

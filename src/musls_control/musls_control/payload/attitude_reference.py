@@ -16,14 +16,7 @@ ORDERS = 5
 
 @compiled()
 def attitude_reference(derivatives, attitude, rate):
-    """Write attitude and body rates of a reference.
-
-    Args:
-        derivatives: Derivatives 0 to 4 of x, y, z, yaw and, if there are six columns, roll and
-            pitch (R = Rz(yaw) Ry(pitch) Rx(roll)), (5, 4) or (5, 6) [rad].
-        attitude: Result, unit quaternion [w, x, y, z], (4,).
-        rate: Result: body rate and its first to third derivative, (4, 3) [rad/s, ...].
-    """
+    """Write attitude and body rates of a reference."""
     if derivatives.shape[1] < 6:
         half = 0.5 * derivatives[0, 3]
         attitude[0], attitude[1], attitude[2], attitude[3] = (

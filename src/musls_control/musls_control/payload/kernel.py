@@ -51,30 +51,7 @@ def payload_forces(
     estimate, reference, table, inertias, gains, cables, shares, null, places, room, ahead,
     integral, memory,
 ):  # fmt: skip
-    """Compute the forces of all drones.
-
-    Args:
-        estimate: Motion of load and drones, (1 + n, 16).
-        reference: Derivatives of the load's reference, (5, 4) or (5, 6).
-        table: The load's table, see `load_law`.
-        inertias: Inertia of the load and its inverse, (2, 3, 3).
-        gains: (6, 3), see `load_law`.
-        cables: (n, 10).
-        shares: How a wrench is shared out, (3 n, 7), see `allocation.shares_of`.
-        null: Null space of the wrench for `spread.spread_out`, (3 n, d); without columns the
-            shares alone count.
-        places: Table of the drones' places for the same, (n + pairs, 4) or empty.
-        room: Gradients of its constraints and, in the last column, which of them bind; kept from
-            call to call, (n + pairs, 3 n + d + 1).
-        ahead: Whether rate and acceleration of the cables' desired directions are fed forward,
-            and shares of position and attitude feedback in them, (3 or more,).
-        integral: Integrals of position and attitude error, (6,), advanced.
-        memory: Results, (13, n, 3): row FORCE holds the forces [N, ENU], row PULL the desired and
-            row ALONG the present force of each cable on the load.
-
-    Returns:
-        Whether tensions and distances could be kept; true where nobody asked.
-    """
+    """Compute the forces of all drones."""
     r, r_d, rate_d = scratch(3, 3), scratch(3, 3), scratch(4, 3)
     errors, motion, wrench = scratch(8, 3), scratch(4, 3), scratch(1, 6)[0]
     attitude, vectors, forces, turning = (
@@ -138,14 +115,7 @@ def payload_forces(
 
 @compiled()
 def cable_directions(estimate, r, cables, memory):
-    """Write direction from drone to load, its derivative and the distance of each cable's ends.
-
-    Args:
-        estimate: (1 + n, 16).
-        r: Attitude of the load, (3, 3).
-        cables: (n, 10).
-        memory: Rows CABLE, CABLE_RATE and LENGTH (first column) are written.
-    """
+    """Write direction from drone to load, its derivative and the distance of each cable's ends."""
     r_i = scratch(3, 3)
     load = estimate[0]
     for i in range(cables.shape[0]):
@@ -174,17 +144,7 @@ def cable_directions(estimate, r, cables, memory):
 
 @compiled()
 def into_body(r, w, alpha, forces, wrench, order):
-    """Turn a force, or a derivative of it, into the load's frame, which turns itself.
-
-    Args:
-        r: Attitude of the load, (3, 3).
-        w: Its body rate.
-        alpha: Its angular acceleration.
-        forces: The force in the load's frame and its derivatives there, (3, 3); row `order` is
-            written.
-        wrench: Its first three numbers are replaced.
-        order: 0, 1 or 2.
-    """
+    """Turn a force, or a derivative of it, into the load's frame, which turns itself."""
     x, y, z = wrench[0], wrench[1], wrench[2]
     f = forces[order]
     for k in range(3):
@@ -206,15 +166,7 @@ def into_body(r, w, alpha, forces, wrench, order):
 
 @compiled()
 def into_world(r, w, alpha, memory, order):
-    """Turn the cables' forces, or a derivative of them, from the load's frame into the world.
-
-    Args:
-        r: Attitude of the load, (3, 3).
-        w: Its body rate.
-        alpha: Its angular acceleration.
-        memory: Row PULL + order is written from the rows BODY.
-        order: 0, 1 or 2.
-    """
+    """Turn the cables' forces, or a derivative of them, from the load's frame into the world."""
     for i in range(memory.shape[1]):
         b = memory[BODY + order, i]
         x, y, z = b[0], b[1], b[2]
@@ -238,13 +190,7 @@ def into_world(r, w, alpha, memory, order):
 
 @compiled()
 def pull_along(cables, memory, order):
-    """Write the part of each cable's force that acts along it now, q q^T mu, or its derivative.
-
-    Args:
-        cables: (n, 10).
-        memory: Row ALONG + order is written.
-        order: 0 or 1.
-    """
+    """Write the part of each cable's force that acts along it now, q q^T mu, or its derivative."""
     for i in range(cables.shape[0]):
         q, rate, out = memory[CABLE, i], memory[CABLE_RATE, i], memory[ALONG + order, i]
         mu, mu1 = memory[PULL, i], memory[PULL + 1, i]
@@ -261,18 +207,7 @@ def pull_along(cables, memory, order):
 
 @compiled()
 def load_motion(table, inertias, cables, r, w, memory, motion, order):
-    """Write the acceleration that the cables' forces give the load, or its derivative.
-
-    Args:
-        table: The load's table.
-        inertias: (2, 3, 3).
-        cables: (n, 10).
-        r: Attitude of the load, (3, 3).
-        w: Its body rate.
-        memory: Rows ALONG are read.
-        motion: (4, 3); rows order (linear) and 2 + order (angular) are written.
-        order: 0 or 1.
-    """
+    """Write the acceleration that the cables' forces give the load, or its derivative."""
     linear, angular = motion[order], motion[2 + order]
     linear[:] = 0.0
     angular[:] = 0.0
@@ -308,17 +243,7 @@ def load_motion(table, inertias, cables, r, w, memory, motion, order):
 
 @compiled()
 def cable_force(cable, r, w, motion, memory, i):
-    """Write the force of drone i, see the module's text.
-
-    Args:
-        cable: Row of the cables' table.
-        r: Attitude of the load, (3, 3).
-        w: Its body rate.
-        motion: Acceleration of the load with gravity added, jerk, angular acceleration and its
-            derivative, (4, 3).
-        memory: Row FORCE is written.
-        i: Cable, from 0.
-    """
+    """Write the force of drone i, see the module's text."""
     q, rate, along = memory[CABLE, i], memory[CABLE_RATE, i], memory[ALONG, i]
     inner = cross(w[0], w[1], w[2], cable[0], cable[1], cable[2])
     fast = cross(w[0], w[1], w[2], inner[0], inner[1], inner[2])

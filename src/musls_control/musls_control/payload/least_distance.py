@@ -27,18 +27,7 @@ _INFEASIBLE = 1e-9
 
 @compiled()
 def least_distance(g, h, x, binding):
-    """Find the shortest x with G x >= h; rows and answer should be of order one.
-
-    Args:
-        g: Rows of length one (or zero), (m, d).
-        h: (m,).
-        x: Result, (d,).
-        binding: On entry not 0 for the rows that are guessed to bind; result: 1 for those that do,
-            else 0, (m,).
-
-    Returns:
-        Whether there is one; else x is zero and nothing binds.
-    """
+    """Find the shortest x with G x >= h; rows and answer should be of order one."""
     m, d = g.shape
     columns, u, s = np.empty((m, d + 1)), np.zeros(m), np.zeros(m)
     columns[:, :d], columns[:, d] = g, h
@@ -84,11 +73,7 @@ def least_distance(g, h, x, binding):
 
 @compiled()
 def settle(columns, binding, members, count, q, r, u, s):
-    """Go from u towards the fit s; what would become negative leaves, until a fit is reached.
-
-    Returns:
-        Number of binding columns.
-    """
+    """Go from u towards the fit s; what would become negative leaves, until a fit is reached."""
     m = len(u)
     for _ in range(m + 1):
         step = 1.0
@@ -121,11 +106,7 @@ def write_rest(columns, u, rest):
 
 @compiled()
 def decompose(columns, binding, members, q, r):
-    """Factor the binding columns anew; those that depend on others bind no more.
-
-    Returns:
-        Number of binding columns.
-    """
+    """Factor the binding columns anew; those that depend on others bind no more."""
     count = 0
     for j in range(len(binding)):
         if binding[j] != 0.0:
@@ -138,11 +119,7 @@ def decompose(columns, binding, members, q, r):
 
 @compiled()
 def join(columns, j, members, count, q, r):
-    """Add a column to the factors (modified Gram and Schmidt, twice).
-
-    Returns:
-        Whether it is independent of those before; else nothing is changed.
-    """
+    """Add a column to the factors (modified Gram and Schmidt, twice)."""
     size = columns.shape[1]
     if count == size:
         return False

@@ -31,17 +31,7 @@ GAP, SPEED, TURN, SPIN, AHEAD, AHEAD_RATE, AHEAD_SECOND, FREE = range(8)
 
 @compiled()
 def load_errors(row, reference, r, r_d, rate_d, errors):
-    """Write position and attitude errors and the angular acceleration that is to come anyway.
-
-    Args:
-        row: The load's row of `Estimate`, (16,).
-        reference: Derivatives of the reference, (5, 4) or (5, 6).
-        r: Attitude of the load, body to world, (3, 3).
-        r_d: Desired attitude, (3, 3).
-        rate_d: Desired body rate and its first to third derivative, (4, 3).
-        errors: Result, (8, 3): of position, velocity, attitude and rate; then the feed-forward of
-            the angular acceleration in the load's frame with two derivatives.
-    """
+    """Write position and attitude errors and the angular acceleration that is to come anyway."""
     for k in range(3):
         errors[GAP, k] = reference[0, k] - row[k]
         errors[SPEED, k] = reference[1, k] - row[3 + k]
@@ -65,16 +55,7 @@ def load_errors(row, reference, r, r_d, rate_d, errors):
 
 @compiled()
 def feedback(table, gains, errors, integral, acceleration, free):
-    """Write the acceleration that position and velocity errors ask for, within its limits.
-
-    Args:
-        table: The load's table.
-        gains: (6, 3).
-        errors: (8, 3).
-        integral: Integrals of position and attitude error, (6,).
-        acceleration: Result, (3,) [m/s2].
-        free: Result, per axis 1 where the feedback is free and 0 where it is limited, (3,).
-    """
+    """Write the acceleration that position and velocity errors ask for, within its limits."""
     for k in range(3):
         acceleration[k] = (
             gains[POSITION, k] * errors[GAP, k] + gains[VELOCITY, k] * errors[SPEED, k]
@@ -94,15 +75,7 @@ def feedback(table, gains, errors, integral, acceleration, free):
 
 @compiled()
 def integrate(table, gains, errors, free, integral):
-    """Advance the integrals by one period, unless the feedback is limited; bounded.
-
-    Args:
-        table: The load's table.
-        gains: (6, 3).
-        errors: (8, 3).
-        free: 0 where the feedback is limited, (3,).
-        integral: (6,), changed in place.
-    """
+    """Advance the integrals by one period, unless the feedback is limited; bounded."""
     period = table[PERIOD]
     for k in range(3):
         most = table[MOST_Z] if k == 2 else table[MOST_XY]
@@ -120,23 +93,7 @@ def integrate(table, gains, errors, free, integral):
 def demand(
     order, table, gains, errors, integral, reference, added, free, share, motion, wrench, wanted
 ):
-    """Write the force on the load and its angular acceleration, or a derivative of both.
-
-    Args:
-        order: 0, 1 or 2.
-        table: The load's table.
-        gains: (6, 3).
-        errors: (8, 3).
-        integral: (6,).
-        reference: Derivatives of the reference, (5, 4) or (5, 6).
-        added: Acceleration that `feedback` asks for, (3,).
-        free: Free horizontally and vertically, see `feedback`, (3,).
-        share: Share of position and of attitude feedback in the derivatives, (2,).
-        motion: Acceleration and jerk of the load, angular acceleration and its derivative, (4, 3);
-            of order k those up to k are used.
-        wrench: Result: force, world, in 0 to 2, (6,).
-        wanted: Result: angular acceleration in the load's frame, (3,).
-    """
+    """Write the force on the load and its angular acceleration, or a derivative of both."""
     for k in range(3):
         p, d, i = gains[POSITION, k], gains[VELOCITY, k], gains[POSITION_INTEGRAL, k]
         t, s, e = gains[ATTITUDE, k], gains[RATE, k], gains[ATTITUDE_INTEGRAL, k]
@@ -161,17 +118,7 @@ def demand(
 
 @compiled()
 def moment_of(inertia, w, alpha, wanted, wanted_rate, order, moment):
-    """Write J times an angular acceleration plus the gyroscopic moment, or their derivative.
-
-    Args:
-        inertia: (3, 3).
-        w: Body rate.
-        alpha: Angular acceleration; of order 2 its derivative is `wanted_rate`.
-        wanted: Angular acceleration that is wanted, or its derivative of this order, (3,).
-        wanted_rate: Derivative of `alpha`, used in order 2 alone.
-        order: 0, 1 or 2.
-        moment: Result, (3,).
-    """
+    """Write J times an angular acceleration plus the gyroscopic moment, or their derivative."""
     own = times(inertia, wanted)
     jw = times(inertia, w)
     if order == 0:

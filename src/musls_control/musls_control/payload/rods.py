@@ -166,20 +166,7 @@ def _squares(drone: Drone) -> Array:
 def rod_commands(
     row, reference, table, inertias, gains, load, shares, forward, integral, commands
 ):  # fmt: skip
-    """Write thrust and moment of all drones.
-
-    Args:
-        row: The load's row of the estimate, (16,).
-        reference: Derivatives of the load's reference, (5, 4).
-        table: As in `load_law`, mass of the whole.
-        inertias: Inertia of the whole and its inverse, (2, 3, 3).
-        gains: (6, 3).
-        load: The load's centre of mass from that of the whole, load frame, (3,).
-        shares: (4 n, 4).
-        forward: Share of the reference's jerk and snap that is fed forward.
-        integral: Integrals of position and attitude error, (6,), advanced.
-        commands: Result, (n, 4) [N, N m, FLU].
-    """
+    """Write thrust and moment of all drones."""
     r, r_d, rates, errors = np.empty((3, 3)), np.empty((3, 3)), np.zeros((4, 3)), np.empty((8, 3))
     steer, yaw = np.empty((3, 1, 3)), np.empty((1, 3))
     write_matrix(r, body_axes_in_world(row[6], row[7], row[8], row[9]))

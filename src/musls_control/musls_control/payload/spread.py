@@ -74,22 +74,7 @@ def places_of(bases_m: Array, lengths_m: Array, formation_m: Array, apart_m: flo
 
 @compiled()
 def spread_out(shares, null, places, least, up, wrench, out, memory, binding):
-    """Write the least cable forces of a wrench that keep tensions and distances.
-
-    Args:
-        shares: (3 n, 7), see `allocation.shares_of`; the minimum norm solution.
-        null: Null space of the wrench, (3 n, d).
-        places: See `places_of`, (n + pairs, 4).
-        least: Least tension of each cable, (n,) [N].
-        up: Direction of the world's z axis in the load's frame, three numbers.
-        wrench: Force and moment in the load's frame, (6,).
-        out: Result, (n, 3); on entry the forces at which the places are linearised first.
-        memory: Result: gradients of all constraints, (n + pairs, 3 n + d): on forces, on c.
-        binding: Result: which constraints bind, (n + pairs,).
-
-    Returns:
-        Whether there are such forces; if not, `out` has the minimum norm.
-    """
+    """Write the least cable forces of a wrench that keep tensions and distances."""
     n, (rows, free) = out.shape[0], null.shape
     scale = math.sqrt(wrench[0] ** 2 + wrench[1] ** 2 + wrench[2] ** 2) / n + 1e-9
     base, before, c, h = np.empty((n, 3)), np.empty((n, 3)), np.zeros(free), np.zeros(len(binding))
@@ -136,17 +121,7 @@ def spread_out(shares, null, places, least, up, wrench, out, memory, binding):
 
 @compiled()
 def constraints(places, least, up, at, scale, memory, h):
-    """Write gradients on the forces over `scale`, and right-hand sides, of all constraints.
-
-    Args:
-        places: (n + pairs, 4).
-        least: (n,).
-        up: Three numbers.
-        at: Forces at which the places are linearised, (n, 3).
-        scale: Force that counts as one.
-        memory: Gradients are written into the first 3 n columns.
-        h: Right-hand sides are written.
-    """
+    """Write gradients on the forces over `scale`, and right-hand sides, of all constraints."""
     n = at.shape[0]
     memory[:] = 0.0
     ahead = np.empty((n, 4))
@@ -178,17 +153,7 @@ def constraints(places, least, up, at, scale, memory, h):
 
 @compiled()
 def spread_rate(shares, null, wrench, order, memory, binding, out):
-    """Write a derivative of the cable forces, along the constraints that bind.
-
-    Args:
-        shares: (3 n, 7).
-        null: (3 n, d).
-        wrench: Derivative of the wrench, (6,).
-        order: Order of the derivative, 1 or 2.
-        memory: Gradients, as `spread_out` has left them.
-        binding: Which bind, as `spread_out` has left it.
-        out: Result, (n, 3).
-    """
+    """Write a derivative of the cable forces, along the constraints that bind."""
     rows, free = null.shape
     share_out(shares, wrench, order, out)
     basis, c, used = np.empty((free, free)), np.zeros(free), 0

@@ -200,16 +200,7 @@ def desaturation_gain(u, mixer, column, upper):
 
 @compiled(void(float64[::1], float64[:, ::1], int64, float64, boolean))
 def desaturate(u, mixer, column, upper, only_lower):
-    """Move the motors along a mixer column towards the limits: full gain, then half of the rest.
-
-    Args:
-        u: (n_rotors,) motor commands, changed in place.
-        mixer: (n_rotors, MIXER_COLUMNS).
-        column: Mixer column to move along.
-        upper: Upper limit of the commands.
-        only_lower: True leaves the motors alone when it would take more thrust. (The thrust
-            column is negative, so that means a negative gain.)
-    """
+    """Move the motors along a mixer column towards the limits: full gain, then half of the rest."""
     gain = desaturation_gain(u, mixer, column, upper)
     if only_lower and gain < 0.0:
         return
@@ -222,14 +213,7 @@ def desaturate(u, mixer, column, upper, only_lower):
 
 @compiled()
 def allocate(u, mixer, torque, thrust_z):
-    """Distribute torque and thrust over the motors; roll and pitch go before yaw.
-
-    Args:
-        u: (n_rotors,) the result, in [0, 1].
-        mixer: (n_rotors, MIXER_COLUMNS).
-        torque: (3,) normalised torque set-point, FRD.
-        thrust_z: Normalised thrust set-point, FRD z (negative upwards).
-    """
+    """Distribute torque and thrust over the motors; roll and pitch go before yaw."""
     n_rotors = mixer.shape[0]
     for i in range(n_rotors):
         u[i] = (
@@ -260,15 +244,7 @@ def unallocated_torque(result, u, mixer, torque):
 
 @compiled()
 def output_motors(u, omega, mixer, armed, thrust_model_factor):
-    """Apply the thrust curve and the ESC map in place; all zero while disarmed.
-
-    Args:
-        u: (n_rotors,) motor commands in, output commands out, both in [0, 1].
-        omega: (n_rotors,) rotor speed commands, rad/s, written.
-        mixer: (n_rotors, MIXER_COLUMNS).
-        armed: 1 when armed.
-        thrust_model_factor: THR_MDL_FAC, share f of thrust = f x^2 + (1 - f) x.
-    """
+    """Apply the thrust curve and the ESC map in place; all zero while disarmed."""
     for i in range(mixer.shape[0]):
         if armed == 0:
             u[i] = 0.0

@@ -35,16 +35,7 @@ def shortest_rotation(ax, ay, az, bx, by, bz):
 
 @compiled()
 def reduced_attitude_setpoint(q, q_setpoint, yaw_weight):
-    """Return the set-point with only `yaw_weight` of its rotation about the thrust axis.
-
-    Args:
-        q: (4,) attitude, FRD to NED.
-        q_setpoint: (4,) desired attitude.
-        yaw_weight: Priority of yaw in [0, 1].
-
-    Returns:
-        w, x, y, z of the set-point that the controller tracks.
-    """
+    """Return the set-point with only `yaw_weight` of its rotation about the thrust axis."""
     dw, dx, dy, dz = q_setpoint[0], q_setpoint[1], q_setpoint[2], q_setpoint[3]
     ax, ay, az = body_z_in_world(q[0], q[1], q[2], q[3])
     bx, by, bz = body_z_in_world(dw, dx, dy, dz)
@@ -65,14 +56,7 @@ def reduced_attitude_setpoint(q, q_setpoint, yaw_weight):
 
 @compiled()
 def control_attitude(s, q, p):
-    """Turn the attitude error into a body rate set-point.
-
-    Args:
-        s: Record of `ATTITUDE_DTYPE`; `q_setpoint`, `yaw_rate_setpoint` and `thrust_setpoint_z` in,
-            `rates_setpoint` (rad/s, FRD) and `rates_thrust_z` out.
-        q: (4,) attitude, FRD to NED.
-        p: Record of `PARAMETER_DTYPE`.
-    """
+    """Turn the attitude error into a body rate set-point."""
     weight = p.MC_YAW_WEIGHT
     dw, dx, dy, dz = reduced_attitude_setpoint(q, s.q_setpoint, weight)
     ew, ex, ey, ez = multiply(q[0], -q[1], -q[2], -q[3], dw, dx, dy, dz)

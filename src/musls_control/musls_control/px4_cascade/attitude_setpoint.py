@@ -9,15 +9,7 @@ from musls_description.compiled import compiled
 
 @compiled()
 def set_attitude_from_thrust(s, thrust, yaw, yaw_rate):
-    """Point the body's thrust axis along the thrust, its nose as near to the yaw as it goes.
-
-    Args:
-        s: Record of `ATTITUDE_DTYPE`; `q_setpoint`, `yaw_rate_setpoint` and `thrust_setpoint_z`
-            are the result.
-        thrust: (3,) thrust set-point, NED, normalised.
-        yaw: Yaw angle, NED, rad.
-        yaw_rate: Yaw rate passed on to the attitude controller, rad/s.
-    """
+    """Point the body's thrust axis along the thrust, its nose as near to the yaw as it goes."""
     tx, ty, tz = thrust[0], thrust[1], thrust[2]
     norm = math.sqrt(tx * tx + ty * ty + tz * tz)
     if norm < 1e-9:

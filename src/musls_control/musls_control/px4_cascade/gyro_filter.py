@@ -28,12 +28,6 @@ def filter_gyro(s, omega_raw, p):
 
     The first sample sets the filter to its steady state, so that a drone that starts while
     rotating sees no step.
-
-    Args:
-        s: Record of `GYRO_DTYPE`; `omega` and `omega_derivative` (rad/s, rad/s2, FRD) are the
-            result.
-        omega_raw: (3,) calibrated gyro, rad/s, FRD.
-        p: Record of `PARAMETER_DTYPE`.
     """
     if s.started == 0:
         s.started = 1

@@ -30,15 +30,7 @@ def reset_hover_thrust(s, p):
 
 @compiled()
 def fuse_vertical_acceleration(s, acceleration_up, thrust, noise_scale, p):
-    """Predict and correct the hover thrust with one acceleration.
-
-    Args:
-        s: Record of `HOVER_DTYPE`, changed in place.
-        acceleration_up: Kinematic acceleration upwards, m/s2.
-        thrust: Collective thrust set-point, vertical part, upwards positive.
-        noise_scale: Factor >= 1 on the noise's standard deviation.
-        p: Record of `PARAMETER_DTYPE`.
-    """
+    """Predict and correct the hover thrust with one acceleration."""
     dt = p.position_dt_s
     process_variance = p.HTE_HT_NOISE * p.HTE_HT_NOISE
     s.variance += process_variance * dt * dt
@@ -78,16 +70,7 @@ def _learn_noise(s, residual, signed_ratio, h, dt):
 
 @compiled()
 def update_hover_thrust(s, vehicle, thrust_setpoint, armed, landed, p):
-    """Run the estimator for one step of position control.
-
-    Args:
-        s: Record of `HOVER_DTYPE`.
-        vehicle: Record of `VEHICLE_DTYPE`.
-        thrust_setpoint: (3,) thrust set-point of the position controller, NED.
-        armed: 1 when armed.
-        landed: 1 when the land detector says so.
-        p: Record of `PARAMETER_DTYPE`.
-    """
+    """Run the estimator for one step of position control."""
     if landed != 0:
         s.in_air = 0
     elif -vehicle.position[2] - p.ground_height_m > IN_AIR_HEIGHT_M:

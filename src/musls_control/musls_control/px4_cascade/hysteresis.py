@@ -17,15 +17,6 @@ def update_hysteresis(flag, requested, rise_time_s, dt_s):
     """Follow a request: rising only after it has stood for a time, falling at once.
 
     Source: PX4 v1.15 source, lib/hysteresis.
-
-    Args:
-        flag: Record of `HYSTERESIS_DTYPE`, changed in place.
-        requested: The wanted value, 0 or 1.
-        rise_time_s: How long a 1 must have been requested before the state turns 1.
-        dt_s: Time between two calls.
-
-    Returns:
-        The state after the update, 0 or 1.
     """
     if requested != flag.requested:
         flag.requested = requested

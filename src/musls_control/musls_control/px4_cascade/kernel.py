@@ -116,16 +116,7 @@ def run_outer_loops(state, p):
     )
 )
 def step_drones(setpoints, measurements, parameters, states, mixers, commands):
-    """Advance all drones by one step.
-
-    Args:
-        setpoints: (n_drones, 12), memory of `DroneSetpoints`.
-        measurements: (n_drones, 16), the drones' rows of `Estimate`.
-        parameters: (n_drones,) records of `PARAMETER_DTYPE`.
-        states: (n_drones,) records of `STATE_DTYPE`, advanced in place.
-        mixers: (n_drones, n_rotors, MIXER_COLUMNS).
-        commands: (n_drones, 2, n_rotors), memory of `MotorCommands`, written.
-    """
+    """Advance all drones by one step."""
     for i in range(states.shape[0]):
         state, p = states[i], parameters[i]
         state.setpoint.armed = 1 if setpoints[i, 11] > 0.5 else 0

@@ -63,19 +63,7 @@ def is_perhaps_landed(s, omega, thrust, p):
 
 @compiled()
 def detect_landing(s, vehicle, omega, thrust, armed, descent_speed, hover, p):
-    """Run the land detector for one step of position control.
-
-    Args:
-        s: Record of `LAND_DTYPE`.
-        vehicle: Record of `VEHICLE_DTYPE`.
-        omega: (3,) filtered body rate, rad/s, FRD.
-        thrust: Collective thrust set-point, upwards positive.
-        armed: 1 when armed.
-        descent_speed: Vertical velocity of the mission's set-point, downwards, m/s, or NaN. A
-            position set-point alone never counts as a wish to land.
-        hover: Record of `HOVER_DTYPE`.
-        p: Record of `PARAMETER_DTYPE`.
-    """
+    """Run the land detector for one step of position control."""
     note_hover_thrust(s, hover, p)
     dt, stage_time = p.position_dt_s, p.LNDMC_TRIG_TIME / 3.0
     ax, ay, az = vehicle.acceleration[0], vehicle.acceleration[1], vehicle.acceleration[2]

@@ -20,13 +20,7 @@ FAILSAFE_DELAY_S = 0.2
 
 @compiled()
 def update_velocity_derivative(s, velocity, p):
-    """Differentiate and low-pass the velocity; the first two samples only set the filter.
-
-    Args:
-        s: Record of `POSITION_DTYPE`; `velocity_derivative` is the result, m/s2.
-        velocity: (3,), m/s, NED.
-        p: Record of `PARAMETER_DTYPE`.
-    """
+    """Differentiate and low-pass the velocity; the first two samples only set the filter."""
     for i in range(3):
         if s.started > 0:
             derivative = (velocity[i] - s.velocity_previous[i]) / p.position_dt_s
@@ -65,18 +59,7 @@ def add_given(a, b):
 
 @compiled()
 def constrain_horizontal(px, py, fx, fy, limit):
-    """Limit p + f to a length, giving p priority over f.
-
-    Args:
-        px: First vector, x; the part from the position error.
-        py: First vector, y.
-        fx: Second vector, x; the feed-forward.
-        fy: Second vector, y.
-        limit: Largest length of the sum.
-
-    Returns:
-        x and y of the limited sum.
-    """
+    """Limit p + f to a length, giving p priority over f."""
     sum_x, sum_y = px + fx, py + fy
     if math.hypot(sum_x, sum_y) <= limit:
         return sum_x, sum_y
@@ -124,15 +107,7 @@ def control_position(s, setpoint, vehicle, p):
 
 @compiled()
 def control_velocity(s, setpoint, vehicle, p):
-    """Turn the velocity error into an acceleration and a thrust set-point; update the integrator.
-
-    Args:
-        s: Record of `POSITION_DTYPE`; `acceleration_setpoint` (m/s2) and `thrust_setpoint`
-            (normalised, NED) are the result.
-        setpoint: Record of `SETPOINT_DTYPE`.
-        vehicle: Record of `VEHICLE_DTYPE`.
-        p: Record of `PARAMETER_DTYPE`.
-    """
+    """Turn the velocity error into an acceleration and a thrust set-point; update the integrator."""
     gains_p = (p.MPC_XY_VEL_P_ACC, p.MPC_XY_VEL_P_ACC, p.MPC_Z_VEL_P_ACC)
     gains_d = (p.MPC_XY_VEL_D_ACC, p.MPC_XY_VEL_D_ACC, p.MPC_Z_VEL_D_ACC)
     gains_i = (p.MPC_XY_VEL_I_ACC, p.MPC_XY_VEL_I_ACC, p.MPC_Z_VEL_I_ACC)
@@ -209,15 +184,7 @@ def saturate_thrust(s, p):
 
 @compiled()
 def run_position_control(s, setpoint, vehicle, p):
-    """Run one step of the position controller, with PX4's answer to impossible set-points.
-
-    Args:
-        s: Record of `POSITION_DTYPE` with `speed_up_limit`, `tilt_limit`, `thrust_min` and
-            `hover_thrust` set.
-        setpoint: Record of `SETPOINT_DTYPE`; overwritten when it cannot be flown.
-        vehicle: Record of `VEHICLE_DTYPE`.
-        p: Record of `PARAMETER_DTYPE`.
-    """
+    """Run one step of the position controller, with PX4's answer to impossible set-points."""
     update_velocity_derivative(s, vehicle.velocity, p)
     if is_flyable(setpoint):
         s.invalid_ticks = 0

@@ -42,14 +42,6 @@ def control_rates(s, rates_setpoint, gyro, armed, may_be_landed, p):
 
     The torque uses the integrator of the previous step and is not clipped: what does not fit is
     the allocation's business.
-
-    Args:
-        s: Record of `RATE_DTYPE`; `torque_setpoint` is the result, FRD, normalised.
-        rates_setpoint: (3,), rad/s, FRD.
-        gyro: Record of `GYRO_DTYPE` after the filter.
-        armed: Disarmed clears the integrator.
-        may_be_landed: Landed or perhaps landed holds the integrator.
-        p: Record of `PARAMETER_DTYPE`.
     """
     if armed == 0:
         for i in range(3):

@@ -40,15 +40,7 @@ def wants_takeoff(setpoint, position_z, landed):
 
 @compiled()
 def update_takeoff_state(s, armed, landed, want_takeoff, p):
-    """Advance the state machine; several states may pass in one step.
-
-    Args:
-        s: Record of `TAKEOFF_DTYPE`.
-        armed: 1 when armed.
-        landed: 1 when the land detector says so.
-        want_takeoff: True when the set-point asks for it.
-        p: Record of `PARAMETER_DTYPE`.
-    """
+    """Advance the state machine; several states may pass in one step."""
     spun_up = update_hysteresis(s.spoolup, armed, p.COM_SPOOLUP_TIME, p.position_dt_s)
     if armed == 0:
         s.state = DISARMED
@@ -88,16 +80,7 @@ def ramped_climb_limit(s, p):
 
 @compiled()
 def prepare_position_control(takeoff, land, position, setpoint, vehicle, p):
-    """Set the position controller's limits and set-point according to the take-off state.
-
-    Args:
-        takeoff: Record of `TAKEOFF_DTYPE`.
-        land: Record of `LAND_DTYPE` as of the previous step.
-        position: Record of `POSITION_DTYPE`.
-        setpoint: Record of `SETPOINT_DTYPE`; overwritten while on the ground.
-        vehicle: Record of `VEHICLE_DTYPE`.
-        p: Record of `PARAMETER_DTYPE`.
-    """
+    """Set the position controller's limits and set-point according to the take-off state."""
     want_takeoff = wants_takeoff(setpoint, vehicle.position[2], land.landed.state)
     update_takeoff_state(takeoff, setpoint.armed, land.landed.state, want_takeoff, p)
     flying = takeoff.state >= FLIGHT

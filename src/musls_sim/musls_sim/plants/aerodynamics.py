@@ -17,14 +17,7 @@ PLACE, THRUST, TORQUE, UP, DOWN, DRAG = 0, 3, 4, 5, 6, 7
 
 @compiled()
 def spin_rotors(speed, command, rotors, dt):
-    """Advance all rotor speeds by their first-order lag (exact for a command held over dt).
-
-    Args:
-        speed: Rotor speeds, changed in place, (n_drones, n_rotors) [rad/s].
-        command: Commanded speeds, (n_drones, n_rotors) [rad/s].
-        rotors: From `rotors.rotor_table`.
-        dt: Time step [s].
-    """
+    """Advance all rotor speeds by their first-order lag (exact for a command held over dt)."""
     last = share = 0.0
     for i in range(speed.shape[0]):
         for j in range(speed.shape[1]):
@@ -37,14 +30,7 @@ def spin_rotors(speed, command, rotors, dt):
 
 @compiled()
 def add_body_drag(m, drag, wind, w):
-    """Add the linear drag of a body in the moving air to its wrench.
-
-    Args:
-        m: Motion of the body, see `bodies`, (>= 18,).
-        drag: Along the body's axes, (3,) [N s/m].
-        wind: Air velocity, world, (3,) [m/s].
-        w: Force and moment about the body's origin, world, changed in place, (6,) [N, N m].
-    """
+    """Add the linear drag of a body in the moving air to its wrench."""
     for k in range(3):
         along = 0.0
         for i in range(3):
@@ -55,15 +41,7 @@ def add_body_drag(m, drag, wind, w):
 
 @compiled()
 def add_rotors(m, speed, rotors, wind, w):
-    """Add thrust, reaction torque and drag of one drone's rotors to its wrench.
-
-    Args:
-        m: Motion of the drone, see `bodies`, (>= 18,).
-        speed: Rotor speeds, (n_rotors,) [rad/s].
-        rotors: The drone's part of `rotor_table`, (n_rotors, 8).
-        wind: Air velocity, world, (3,) [m/s].
-        w: Force and moment about the drone's origin, world, changed in place, (6,) [N, N m].
-    """
+    """Add thrust, reaction torque and drag of one drone's rotors to its wrench."""
     zx, zy, zz = m[2], m[5], m[8]
     for j in range(speed.shape[0]):
         c = rotors[j]
@@ -94,14 +72,7 @@ def add_rotors(m, speed, rotors, wind, w):
 
 @compiled()
 def add_inputs(m, body, enu, w):
-    """Add the wrenches that are put in from outside to a body's wrench.
-
-    Args:
-        m: Motion of the body, see `bodies`, (>= 18,).
-        body: Its row of `PlantInputs.wrench_body`: moment, force, body frame, (6,) [N m, N].
-        enu: Its row of `PlantInputs.wrench_enu`: moment, force, world, (6,) [N m, N].
-        w: Force and moment about the body's origin, world, changed in place, (6,) [N, N m].
-    """
+    """Add the wrenches that are put in from outside to a body's wrench."""
     for k in range(3):
         w[k] += enu[3 + k] + (m[3 * k] * body[3] + m[3 * k + 1] * body[4] + m[3 * k + 2] * body[5])
         w[3 + k] += enu[k] + (m[3 * k] * body[0] + m[3 * k + 1] * body[1] + m[3 * k + 2] * body[2])

@@ -31,15 +31,7 @@ def fastest_body(motion):
 
 @compiled()
 def collect_state(motion, selected, dt, state):
-    """Write the motion of selected bodies (load, drones) into the plant's state.
-
-    Args:
-        motion: Motion of all bodies, (n_bodies, >= 18).
-        selected: Body indices, (n,).
-        dt: Time since the last call, for the mean acceleration; 0 at the start (acceleration 0).
-        state: `PlantState.motion`: position, velocity, quaternion (sign kept continuous in time),
-            body rate, acceleration; overwritten, (n, 16).
-    """
+    """Write the motion of selected bodies (load, drones) into the plant's state."""
     for i in range(selected.shape[0]):
         m, s = motion[selected[i]], state[i]
         w, x, y, z = from_matrix(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])

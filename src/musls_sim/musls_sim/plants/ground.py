@@ -13,14 +13,7 @@ of a node shrinks with its length too), hard enough that a lying cable sinks in 
 
 @compiled()
 def add_soft_ground(m, ground, length, w):
-    """Add the push of compliant ground under a piece of cable that is below it to its wrench.
-
-    Args:
-        m: Motion of the piece, see `bodies`, (>= 18,).
-        ground: Height of the ground, NaN for none [m].
-        length: Length of cable for which the piece's origin stands [m].
-        w: Force and moment about its origin, world, changed in place, (6,) [N, N m].
-    """
+    """Add the push of compliant ground under a piece of cable that is below it to its wrench."""
     depth = ground - m[POSITION + 2]
     if depth > 0.0:
         up = length * (GROUND_STIFFNESS_N_M2 * depth - GROUND_DAMPING_N_S_M2 * m[VELOCITY + 2])

@@ -146,13 +146,7 @@ def _turn_caution(scenario: Scenario, hover: Hover) -> list[str]:
 
 
 def _check_ground(scenario: Scenario, hover: Hover, heights: list[tuple[float, int]]) -> None:
-    """Refuse a load that would drag over the ground.
-
-    Args:
-        scenario: What is to be flown.
-        hover: How the system hangs in formation.
-        heights: Lowest height of the set-point and number of each stage that stays in the air.
-    """
+    """Refuse a load that would drag over the ground."""
     if not heights:
         return
     lowest = min(heights)

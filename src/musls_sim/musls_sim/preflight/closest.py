@@ -9,15 +9,7 @@ from musls_description.compiled import compiled
 
 @compiled()
 def closest_pair(places, radii):
-    """Find the two drones whose rotor tips come closest.
-
-    Args:
-        places: Centres of mass over time, (k, n, 3) [m].
-        radii: Of the rotor tips about the centres, (n,) [m].
-
-    Returns:
-        Row, numbers of both drones (from 0), distance of the centres and of the tips [m].
-    """
+    """Find the two drones whose rotor tips come closest."""
     best, centres, row, first, second = np.inf, np.inf, 0, 0, 1
     for k in range(places.shape[0]):
         for i in range(places.shape[1]):

@@ -358,19 +358,7 @@ def _fuse(motion, noise, block, sampled, tick, constants, ring, est):
 
 @compiled()
 def _step_all(motion, force, estimate, tension, memory, layout, tick, block, load_seen):
-    """Advance the estimates of drones and load by one period, in one call.
-
-    Args:
-        motion: `PlantState.motion`, (1 + n, 16).
-        force: `PlantState.cable_force_n`, (n_cables, 2, 3).
-        estimate: `Estimate.data`, overwritten, (1 + n, 16).
-        tension: `Estimate.tension_n`, overwritten where the load is followed, (n_cables, 2).
-        memory: All tables of `MotionCapture`, see `compiled_memory`.
-        layout: Their layout; those of the load are empty where nobody asks for it.
-        tick: Number of the period, from 0.
-        block: Row of the noise.
-        load_seen: Whether motion capture sees the load.
-    """
+    """Advance the estimates of drones and load by one period, in one call."""
     motion, force = borrowed(motion), borrowed(force)
     estimate, tension = borrowed(estimate), borrowed(tension)
     x, p = memory, layout

@@ -114,18 +114,7 @@ def _turn(q, x, y, z):
 
 @compiled()
 def track(truth, noise, sampled, tick, gains, history, samples, estimate):
-    """Predict, take a sample if one is due, correct by the one that arrives.
-
-    Args:
-        truth: Row of the load in `PlantState.motion`, (16,).
-        noise: Standard normal numbers, (6,).
-        sampled: Whether a sample is taken.
-        tick: Number of the period, from 0.
-        gains: See `LoadTracker.tables`.
-        history: The same.
-        samples: The same.
-        estimate: Row of the load in `Estimate`, overwritten, (16,).
-    """
+    """Predict, take a sample if one is due, correct by the one that arrives."""
     ring = history.shape[0]
     dt = gains[0]
     now, before, then = tick % ring, (tick - 1) % ring, (tick + 1) % ring

@@ -47,16 +47,7 @@ SHORTEST = 1e-9
 
 @compiled()
 def axial_force(strain, strain_rate, kind, cable, laws, dh):
-    """Tension of a segment: with damping, without, and the derivative by the strain.
-
-    Args:
-        strain: Elongation over rest length.
-        strain_rate: Its rate [1/s].
-        kind: Integers of the cable.
-        cable: Numbers of the cable.
-        laws: Tables of all laws.
-        dh: Weight of the stage: a change of strain changes its rate by 1 / dh of it [s].
-    """
+    """Tension of a segment: with damping, without, and the derivative by the strain."""
     if kind[TABLE_ROWS] > 0:
         first = kind[TABLE_FIRST]
         elastic, slope, _ = table_law(laws[first : first + kind[TABLE_ROWS]], strain)
@@ -161,11 +152,7 @@ def assemble_axial(kind, cable, laws, nodes, segments, band, border, right, corn
 
 @compiled()
 def lump_forces(kind, cable, nodes, segments, i, ground, wind, dh, work):
-    """Ground and air at node i of a cable: force and diagonal of the matrix, into `work`.
-
-    Returns:
-        Power lost to the ground and work rate of the air [W].
-    """
+    """Ground and air at node i of a cable: force and diagonal of the matrix, into `work`."""
     work[:6] = 0.0
     count, begin = kind[SEGMENTS], kind[FIRST_SEGMENT]
     node = nodes[kind[FIRST_NODE] + i]
@@ -202,11 +189,7 @@ def _along(segments, before, after, has_before, has_after, t):
 def assemble_lumps(
     kind, cable, nodes, segments, band, right, corner, edge, parameters, wind, dh, work
 ):
-    """Inertia, weight, air and ground of all nodes of a cable.
-
-    Returns:
-        Power lost to the ground and work rate of the air [W].
-    """
+    """Inertia, weight, air and ground of all nodes of a cable."""
     start, count, first = kind[FIRST_NODE], kind[SEGMENTS], kind[FIRST_ROW]
     gravity, ground = parameters[GRAVITY], parameters[GROUND]
     airy = cable[DRAG_ACROSS] > 0.0 or cable[DRAG_ALONG] > 0.0

@@ -79,12 +79,7 @@ def _energy_at(rows: Array, strain: float) -> float:
 
 @compiled()
 def table_law(rows, strain):
-    """Force [N], slope [N] and energy per metre [J/m] of a table at a strain.
-
-    Args:
-        rows: From `law_rows`, (k, 6).
-        strain: Where.
-    """
+    """Force [N], slope [N] and energy per metre [J/m] of a table at a strain."""
     k = rows.shape[0] - 1
     while k > 1 and strain < rows[k, L_STRAIN]:
         k -= 1

@@ -54,23 +54,7 @@ SMALL_SINE2 = 4e-3
 
 @compiled()
 def joint_moment(t1, t2, u1, u2, stiffness, damping, a, b, out):
-    """Moment of a joint as two vectors across its directions, and its matrix.
-
-    Args:
-        t1: Direction before, (3,).
-        t2: Direction after, (3,).
-        u1: Rate of t1, (3,) [1/s].
-        u2: Rate of t2, (3,).
-        stiffness: Moment per angle [N m].
-        damping: Moment per rate of the angle [N m s].
-        a: Work space, (3,).
-        b: Work space, (3,).
-        out: Result: minus the derivative of the energy by t2 (across t2) and by t1 (across t1),
-            then the projector (symmetric 3x3 in columns 6 to 14) on which damping works, (15,).
-
-    Returns:
-        Angle [rad] and the power lost to damping [W].
-    """
+    """Moment of a joint as two vectors across its directions, and its matrix."""
     c = t1[0] * t2[0] + t1[1] * t2[1] + t1[2] * t2[2]
     sx = t1[1] * t2[2] - t1[2] * t2[1]
     sy = t1[2] * t2[0] - t1[0] * t2[2]
@@ -121,26 +105,7 @@ def _damp(u1, u2, s2, damping, a, b, out):
 def assemble_bending(
     kind, cable, nodes, segments, band, border, right, corner, edge, dh, held, work, m3
 ):
-    """Moments of all joints of a cable; its clamps are up to date in `cable`.
-
-    Args:
-        kind: Integers of the cable.
-        cable: Its numbers.
-        nodes: All nodes.
-        segments: All segments, after `assembly.assemble_axial`.
-        band: See `blocks`.
-        border: See `blocks`.
-        right: See `blocks`.
-        corner: Border with itself.
-        edge: Right-hand side of the border.
-        dh: Weight of the stage [s].
-        held: Whether end A cannot move: what its border has with itself is not needed.
-        work: Work space, (27,).
-        m3: Work space, (3, 3).
-
-    Returns:
-        Power lost to bending [W].
-    """
+    """Moments of all joints of a cable; its clamps are up to date in `cable`."""
     start, count = kind[FIRST_NODE], kind[SEGMENTS]
     first, begin = kind[FIRST_ROW], kind[FIRST_SEGMENT]
     lost = bent = i1 = 0.0

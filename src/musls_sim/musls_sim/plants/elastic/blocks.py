@@ -17,18 +17,7 @@ AXIS_A = -1
 
 @compiled()
 def add_block(band, border, corner, first, i, j, k3, factor):
-    """Add a symmetric 3x3 block, times a factor, that couples the local points i and j (and j, i).
-
-    Args:
-        band: Rows of this cable begin at `first`, (rows, 1 + BAND).
-        border: Coupling of the same rows to the border, (rows, WIDEST_BORDER).
-        corner: Border with itself, (WIDEST_BORDER, WIDEST_BORDER), upper triangle.
-        first: First row.
-        i: Local point.
-        j: Local point, not the same place as i twice.
-        k3: Block, (3, 3).
-        factor: What it is multiplied by.
-    """
+    """Add a symmetric 3x3 block, times a factor, that couples the local points i and j (and j, i)."""
     if i > j:
         i, j = j, i
     if j <= 0:  # both in the border: the point's columns come before the direction's
@@ -216,18 +205,6 @@ def eliminate(band, border, right, corner, corner_right, first, rows, wide, skip
     """Eliminate the free nodes of one cable.
 
     What is left of the tail stands in the band below, of the border in `corner`.
-
-    Args:
-        band: See `add_block`; the diagonal of eliminated rows becomes its inverse.
-        border: Coupling to the border.
-        right: Right-hand side, (rows,).
-        corner: Border with itself.
-        corner_right: Right-hand side of the border.
-        first: First row.
-        rows: Rows to eliminate, 3 per free node.
-        wide: Whether nodes are coupled with the next but one, too.
-        skip: Columns of the border that are left as they are, those of an end that cannot move.
-        columns: Columns of the border in use.
     """
     end = first + rows
     if wide:
@@ -242,19 +219,7 @@ def eliminate(band, border, right, corner, corner_right, first, rows, wide, skip
 
 @compiled()
 def substitute_back(band, border, right, ends, first, rows, wide, skip, columns):
-    """Solution of the eliminated rows, in place of the right-hand side.
-
-    Args:
-        band: After `eliminate`.
-        border: After `eliminate`.
-        right: The tail's rows hold the tail's solution.
-        ends: Solution of the border, (columns,).
-        first: First row.
-        rows: Eliminated rows.
-        wide: As in `eliminate`.
-        skip: As in `eliminate`.
-        columns: Columns of the border in use.
-    """
+    """Solution of the eliminated rows, in place of the right-hand side."""
     for k in range(first + rows - 3, first - 1, -3):
         r, s, t = band[k], band[k + 1], band[k + 2]
         x, y, z = right[k], right[k + 1], right[k + 2]
@@ -279,17 +244,7 @@ def substitute_back(band, border, right, ends, first, rows, wide, skip, columns)
 
 @compiled()
 def solve_envelope(s, first, x, n):
-    """Solve a symmetric positive definite system in place (Cholesky within an envelope).
-
-    Args:
-        s: Lower triangle, overwritten by the factor, (n, n).
-        first: Column of the first entry of each row that is not zero, (n,).
-        x: Right-hand side, overwritten by the solution.
-        n: Size.
-
-    Returns:
-        Whether the matrix is positive definite.
-    """
+    """Solve a symmetric positive definite system in place (Cholesky within an envelope)."""
     for i in range(n):
         for j in range(first[i], i + 1):
             a = s[i, j]

@@ -53,14 +53,7 @@ from musls_sim.plants.elastic.rotations import (
 
 @compiled()
 def know(p, first, h, w):
-    """What a stage knows: x_K, v_K, rotation and angular momentum.
-
-    Args:
-        p: Row of the body.
-        first: Whether this is the first stage (trapezoidal rule).
-        h: Weight d h of the first stage, or the weight w h of start and first stage.
-        w: Time of the first stage after the begin, for the guess.
-    """
+    """What a stage knows: x_K, v_K, rotation and angular momentum."""
     for k in range(3):
         if first:
             p[BXK + k] = p[BX + k] + h * p[BV + k]
@@ -98,13 +91,7 @@ def _guess_turn(p, time):
 
 @compiled()
 def place(p, m, dh):
-    """Motion of a free body in the stage from its acceleration and rotation rate.
-
-    Args:
-        p: Row of the body.
-        m: Motion in the columns of `plants.bodies`, overwritten.
-        dh: Weight of the stage.
-    """
+    """Motion of a free body in the stage from its acceleration and rotation rate."""
     for k in range(3):
         p[BVS + k] = p[BVK + k] + dh * p[BAS + k]
         p[BXS + k] = p[BXK + k] + dh * p[BVS + k]
@@ -124,16 +111,7 @@ def place(p, m, dh):
 
 @compiled()
 def follow(p, m, path, s, period):
-    """Motion of a prescribed body at a share of the control period: quintic between its ends.
-
-    Args:
-        p: Row of the body.
-        m: Motion, overwritten.
-        path: Position, velocity, acceleration, then rotation vector since the begin of the
-            period, its rate and its acceleration, at begin and end, (2, 18).
-        s: Share of the period, 0 to 1.
-        period: Its length [s].
-    """
+    """Motion of a prescribed body at a share of the control period: quintic between its ends."""
     for k in range(3):
         for q in range(2):
             c = 9 * q + k
@@ -170,18 +148,7 @@ def follow(p, m, path, s, period):
 
 @compiled()
 def external_wrench(p, n, m, speed, rotors, wind, wrench_body, wrench_enu):
-    """Force and moment about the centre of mass of rotors, air and inputs, into `EXTERNAL`.
-
-    Args:
-        p: Row of the body.
-        n: Its integers.
-        m: Its motion.
-        speed: Rotor speeds, (n_drones, n_rotors).
-        rotors: From `rotor_table`.
-        wind: Air velocity, (3,).
-        wrench_body: Moment and force in the body's frame, (6,).
-        wrench_enu: The same in the world, (6,).
-    """
+    """Force and moment about the centre of mass of rotors, air and inputs, into `EXTERNAL`."""
     w = p[EXTERNAL : EXTERNAL + 6]
     w[:] = 0.0
     if n[B_DRONE] >= 0:
@@ -232,17 +199,7 @@ def settle(p, m):
 
 @compiled()
 def point_motion(p, m, place_body, node, x, first):
-    """Position and velocity of a point of a body, into columns x and x + 3 of a node.
-
-    Args:
-        p: Row of the body.
-        m: Its motion.
-        place_body: The point in the body's frame, (3,).
-        node: Row of the node.
-        x: Column of the position; the velocity follows.
-        first: Unused rows keep their meaning; True also writes the exact acceleration of a
-            prescribed body behind the velocity.
-    """
+    """Position and velocity of a point of a body, into columns x and x + 3 of a node."""
     rx = m[0] * place_body[0] + m[1] * place_body[1] + m[2] * place_body[2]
     ry = m[3] * place_body[0] + m[4] * place_body[1] + m[5] * place_body[2]
     rz = m[6] * place_body[0] + m[7] * place_body[1] + m[8] * place_body[2]

@@ -45,12 +45,7 @@ def note_tensions(t, column):
 
 @compiled()
 def judge(t):
-    """Compare tensions with break forces after both stages of a step.
-
-    Returns:
-        Largest tension over break force at the end of the step; the largest within it, by a
-        parabola, and when (share of the step); the largest change of tension over break force.
-    """
+    """Compare tensions with break forces after both stages of a step."""
     end = peak = rise = 0.0
     when = 1.0
     for s in range(t.segments.shape[0]):
@@ -83,12 +78,7 @@ def overload(t):
 
 @compiled()
 def doom(t, least):
-    """Mark what breaks at the end of this step: one segment of each cable that is overloaded.
-
-    Args:
-        t: `tables.Tables`.
-        least: Tension over break force from which a segment counts as overloaded.
-    """
+    """Mark what breaks at the end of this step: one segment of each cable that is overloaded."""
     for kind in t.kinds:
         worst, which = 0.0, -1
         for s in range(kind[FIRST_SEGMENT], kind[FIRST_SEGMENT] + kind[SEGMENTS]):
@@ -114,13 +104,6 @@ def part(t, at):
     """Part all segments that are marked, or whose cut is due, and book what they held.
 
     The tension vanishes at once, and so does the bending of the joints at both ends.
-
-    Args:
-        t: `tables.Tables`.
-        at: Share of the period.
-
-    Returns:
-        Number of segments.
     """
     number = 0
     for c in range(t.kinds.shape[0]):

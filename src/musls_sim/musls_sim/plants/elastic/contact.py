@@ -34,20 +34,7 @@ def near_ground(p, ground):
 
 @compiled()
 def corner_forces(p, m, corners, ground, friction, dh, s, first, r, k3):
-    """Add the ground's forces on one body to its balance, their derivatives to the matrix.
-
-    Args:
-        p: Row of the body.
-        m: Its motion in the stage.
-        corners: Its corners, (k, 12); forces are written.
-        ground: Height of the ground [m].
-        friction: Coefficient.
-        dh: Weight of the stage [s].
-        s: Matrix of all bodies (lower triangle).
-        first: First row of this body in it.
-        r: Work space, (3,).
-        k3: Work space, (3, 3).
-    """
+    """Add the ground's forces on one body to its balance, their derivatives to the matrix."""
     stiff, damp = p[B_CONTACT_STIFFNESS], p[B_CONTACT_DAMPING]
     slope = stiff + damp / dh
     for c in corners:

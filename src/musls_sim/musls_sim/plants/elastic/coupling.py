@@ -62,11 +62,7 @@ def gather_ends(kind, band, border, right, corner, edge, small, small_right, ski
 
 @compiled()
 def end_arm(kind, cable, nodes, bodies, end, arm):
-    """Arm of an end: 0 B's point, 1 B's direction, 2 A's point, 3 A's direction.
-
-    Returns:
-        Body of the end.
-    """
+    """Arm of an end: 0 B's point, 1 B's direction, 2 A's point, 3 A's direction."""
     b = kind[BODY_B] if end < 2 else kind[BODY_A]
     if end == 1:
         arm[:] = cable[AXIS_WORLD_B : AXIS_WORLD_B + 3]
@@ -178,22 +174,7 @@ def _add_pair(s, f, a, only_turn_a, g, b, only_turn_b, k3, twice):
 def spread_ends(
     kind, cable, nodes, bodies, numbers, shafts, small, small_right, right, ends, arms, shift
 ):
-    """Displacements of the ends from those of the bodies, and the forces that the ends then have.
-
-    Args:
-        kind: Integers of the cable.
-        cable: Its numbers; forces and moments of its ends on the bodies are written.
-        nodes: All nodes; displacements of the end nodes are written.
-        bodies: All bodies, displacements in `RIGHT`.
-        numbers: Their integers.
-        shafts: See `tables.Tables`.
-        small: Small system of the cable.
-        small_right: Its right-hand side.
-        right: The tail's displacements are written.
-        ends: The border's displacements are written, (WIDEST_BORDER,).
-        arms: Work space, (2, 3).
-        shift: Work space, (SMALL,).
-    """
+    """Displacements of the ends from those of the bodies, and the forces that the ends then have."""
     tail = kind[TAIL]
     row = kind[FIRST_ROW] + 3 * (kind[SEGMENTS] - 1)
     size = tail + kind[BORDER] + kind[REELS]

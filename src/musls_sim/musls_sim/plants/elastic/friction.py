@@ -78,12 +78,6 @@ def stop_law(depth, rate, stiffness, dh):
     """Force of a stop and its slope: k depth (1 + rate / v_0), nothing beyond it (Hunt, Crossley).
 
     Continuous, unlike a spring with a damper beside it, and a jerk is mostly taken.
-
-    Args:
-        depth: Into the stop [m].
-        rate: Its rate [m/s].
-        stiffness: k [N/m].
-        dh: Weight of the stage [s].
     """
     grip = 1.0 + rate / STOP_SPEED_M_S
     if depth <= 0.0 or grip <= 0.0:

@@ -24,17 +24,7 @@ from musls_sim.plants.elastic.columns import (
 
 @compiled()
 def collect_cables(kinds, cables, nodes, segments, gravity, force, peak):
-    """Forces at the ends of the cables in the frames of their end segments.
-
-    Args:
-        kinds: See `tables.Tables`; end A is the drone, end B the load.
-        cables: The same.
-        nodes: The same.
-        segments: The same.
-        gravity: [m/s2]. What is wound up at an end is the body's, not the cable's pull.
-        force: Result: tension, horizontal and third component at load and drone, (n, 2, 3).
-        peak: Result: largest tension of any segment within the period, (n,).
-    """
+    """Forces at the ends of the cables in the frames of their end segments."""
     for c in range(force.shape[0]):
         kind, cable = kinds[c], cables[c]
         first, begin, count = kind[FIRST_NODE], kind[FIRST_SEGMENT], kind[SEGMENTS]

@@ -83,19 +83,7 @@ def _search(low, low_gap, high, high_gap, trial):
 
 @compiled()
 def _next_trial(t, begin, now, bracket, trial):
-    """What the trial of a step from `begin` to `now` says about its end.
-
-    Args:
-        t: `tables.Tables` after both stages of a step.
-        begin: Begin as a share of the period.
-        now: End that was tried.
-        bracket: Time without and time with an overload, largest tension over break force less
-            one there, (4,); the second time is -1 as long as there is none.
-        trial: Number of the trial, from 0.
-
-    Returns:
-        End to be tried next, `now` if this trial is good; what breaks there is marked then.
-    """
+    """What the trial of a step from `begin` to `now` says about its end."""
     end, peak, when, rise = judge(t)
     length = now - begin
     known = bracket[1] > 0.0
@@ -150,26 +138,7 @@ def advance(
     wrench_body,
     wrench_enu,
 ):
-    """Advance one control period in equal steps, finer ones where a stage does not converge.
-
-    Args:
-        x: Memory of the numbers, see `tables.Memory`.
-        integers: The same.
-        layout: The same.
-        kept: The same.
-        steps: Number of steps; 0 makes the cuts that are due, finds the accelerations and leaves
-            the state.
-        refinements: How often the steps may be halved.
-        period: Control period [s].
-        limit: Speed beyond which a body's motion is not physical [m/s].
-        command: Rotor commands, (n_drones, n_rotors).
-        wind: Air velocity, (3,).
-        wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
-        wrench_enu: The same in the world frame, (n_bodies, 6).
-
-    Returns:
-        Number of steps taken, -1 if no step was short enough, -2 if a body is too fast.
-    """
+    """Advance one control period in equal steps, finer ones where a stage does not converge."""
     t = unpack(x, integers, layout)
     drive = Drive(
         period, borrowed(command), borrowed(wind), borrowed(wrench_body), borrowed(wrench_enu)

@@ -51,27 +51,7 @@ from musls_sim.plants.elastic.contact import add_point
 def assemble_plain(
     kind, cable, laws, nodes, segments, leaf, band, right, edge, parameters, wind, dh, rate, work
 ):
-    """Equations of a cable, band rows written from scratch.
-
-    Args:
-        kind: Integers of the cable.
-        cable: Its numbers.
-        laws: Tables of axial laws.
-        nodes: All nodes.
-        segments: All segments.
-        leaf: Row of the body at end A.
-        band: See `blocks`; here the row of end A comes before `FIRST_ROW` if it is a leaf.
-        right: Right-hand side.
-        edge: Force at end A before the correction, (3,) is written.
-        parameters: Numbers of the whole system.
-        wind: (3,).
-        dh: Weight of the stage [s].
-        rate: Rate of the rest length of a segment [m/s].
-        work: Work space, (6,).
-
-    Returns:
-        Power lost to the ground and work rate of the air [W].
-    """
+    """Equations of a cable, band rows written from scratch."""
     start, count, begin = kind[FIRST_NODE], kind[SEGMENTS], kind[FIRST_SEGMENT]
     row = kind[FIRST_ROW] - 3
     gravity, ground = parameters[GRAVITY], parameters[GROUND]
@@ -151,25 +131,7 @@ def assemble_plain(
 
 @compiled()
 def finish_plain(kind, cable, laws, nodes, segments, band, right, edge, dh, rate, share, check):
-    """Move the nodes, given the displacement of the tail; tensions and the force at end A.
-
-    Args:
-        kind: Integers of the cable.
-        cable: Its numbers; the force at end A is written.
-        laws: Tables of axial laws.
-        nodes: All nodes; motion and displacements are written. Those of end nodes follow from
-            their bodies.
-        segments: All segments; tensions by the linear law are written.
-        band: After `eliminate_plain`.
-        right: The same; the rows of the tail hold its displacement.
-        edge: From `assemble_plain`.
-        dh: Weight of the stage [s].
-        rate: Rate of the rest length of a segment [m/s].
-        share: Share of the displacements to apply.
-        check: Result: by how much the linear tensions miss the true ones in the new positions,
-            largest tension, power lost in the segments' dampers [W], number of segments that
-            went slack or taut since the begin of the step, (4,).
-    """
+    """Move the nodes, given the displacement of the tail; tensions and the force at end A."""
     start, count, begin = kind[FIRST_NODE], kind[SEGMENTS], kind[FIRST_SEGMENT]
     tabulated, slack = kind[TABLE_ROWS] > 0, kind[SLACK] == 1
     ea, damping = cable[EA], cable[DAMPING]
@@ -245,21 +207,7 @@ def finish_plain(kind, cable, laws, nodes, segments, band, right, edge, dh, rate
 
 @compiled()
 def add_tail(kind, nodes, p, first, band, right, small, small_right, matrix, r, k3):
-    """Add what is left of a plain cable at end B to the equations of its body.
-
-    Args:
-        kind: Integers of the cable.
-        nodes: All nodes.
-        p: Row of the body at end B.
-        first: First row of that body in the matrix, -1 if it is prescribed.
-        band: After `eliminate_plain`.
-        right: The same.
-        small: The tail's matrix is kept here.
-        small_right: Its right-hand side.
-        matrix: Matrix of the bodies.
-        r: Work space, (3,).
-        k3: Work space, (3, 3).
-    """
+    """Add what is left of a plain cable at end B to the equations of its body."""
     row = kind[FIRST_ROW] + 3 * (kind[SEGMENTS] - 1)
     node = nodes[kind[FIRST_NODE] + kind[SEGMENTS]]
     for i in range(3):

@@ -40,12 +40,7 @@ def _passing(t, c, i):
 
 @compiled()
 def add_reel_energies(t, out):
-    """Add the kinetic energy of shafts and of cable that runs, beyond that of the nodes.
-
-    Args:
-        t: `tables.Tables`; rest lengths belong to the state.
-        out: Kinetic energy first.
-    """
+    """Add the kinetic energy of shafts and of cable that runs, beyond that of the nodes."""
     for w in range(t.shafts.shape[0]):
         sh = t.shafts[w]
         b = t.turning[w, S_BODY]

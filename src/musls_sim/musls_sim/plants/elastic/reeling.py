@@ -92,12 +92,7 @@ def side_sign(n, cable, end):
 
 @compiled()
 def set_lengths(t, settled):
-    """Rest lengths and node masses of all cables on winches and wheels.
-
-    Args:
-        t: `tables.Tables`.
-        settled: By the state instead of the stage (lengths and masses only).
-    """
+    """Rest lengths and node masses of all cables on winches and wheels."""
     for c in range(t.kinds.shape[0]):
         kind, cable = t.kinds[c], t.cables[c]
         if kind[REELS] == 0:
@@ -268,11 +263,7 @@ def stop_force(cable):
 
 @compiled()
 def stop_error(t):
-    """By how much the linear forces of the cables' stops miss the true ones.
-
-    Returns:
-        Largest error [N], largest force [N], power lost in the stops [W].
-    """
+    """By how much the linear forces of the cables' stops miss the true ones."""
     worst = largest = lost = 0.0
     for c in range(t.kinds.shape[0]):
         cable = t.cables[c]

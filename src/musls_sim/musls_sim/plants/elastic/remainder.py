@@ -49,12 +49,7 @@ TENSION_SHARE = 1e-3
 
 @compiled()
 def tension_error(kind, cable, laws, nodes, segments, tolerance, dh):
-    """Tensions by the linear law, and by how much they miss the true one in the new positions.
-
-    Returns:
-        Largest error over what is allowed, power lost in the segments' dampers [W], number of
-        segments that went slack or taut since the begin of the step.
-    """
+    """Tensions by the linear law, and by how much they miss the true one in the new positions."""
     start, begin = kind[FIRST_NODE], kind[FIRST_SEGMENT]
     worst, largest, lost, switched = 0.0, 0.0, 0.0, 0.0
     rest_rate = cable[REST_RATE] / kind[SEGMENTS]

@@ -9,12 +9,7 @@ from musls_description.compiled import compiled
 
 @compiled()
 def rotation_of(p, out):
-    """Rotation matrix, row by row, of a rotation vector.
-
-    Args:
-        p: Rotation vector, (3,) [rad].
-        out: Result, (9,).
-    """
+    """Rotation matrix, row by row, of a rotation vector."""
     x, y, z = p[0], p[1], p[2]
     angle2 = x * x + y * y + z * z
     if angle2 > 1e-8:
@@ -38,11 +33,6 @@ def angular_velocity(p, rate, out):
     """Angular velocity (world) of exp(p) while the rotation vector p changes at a rate.
 
     omega = (I + (1 - cos a) / a^2 [p] + (a - sin a) / a^3 [p]^2) p', a = |p|.
-
-    Args:
-        p: Rotation vector, (3,) [rad].
-        rate: Its rate, (3,) [rad/s].
-        out: Result, (3,) [rad/s].
     """
     x, y, z = p[0], p[1], p[2]
     angle2 = x * x + y * y + z * z

@@ -86,10 +86,6 @@ def radius_at(row, y):
 
     In layers the radius grows by `LAYER` at each full `LAYER_ANGLE` of wound angle, over half a
     turn about it.
-
-    Args:
-        row: Row of the shaft.
-        y: Angle since the start [rad].
     """
     radius = row[RADIUS]
     if row[LAYER] == 0.0:
@@ -133,14 +129,7 @@ def begin_shafts(shafts, turning, cables):
 
 @compiled()
 def know_shafts(shafts, mode, h, ahead):
-    """What a stage knows of the shafts, and a guess of their accelerations.
-
-    Args:
-        shafts: See `tables.Tables`.
-        mode: 0 first stage, 1 second stage, 2 implicit Euler step.
-        h: Weight of what is known [s].
-        ahead: Share by which the guess goes on along the change of the acceleration.
-    """
+    """What a stage knows of the shafts, and a guess of their accelerations."""
     for sh in shafts:
         if mode == 0:
             sh[YK], sh[YVK], sh[YAS] = sh[Y] + h * sh[YV], sh[YV] + h * sh[YA], sh[YA]
@@ -155,16 +144,7 @@ def know_shafts(shafts, mode, h, ahead):
 
 @compiled()
 def place_shafts(shafts, turning, motion, dh, s, period):
-    """Shafts in the stage, by their accelerations or by their drive.
-
-    Args:
-        shafts: See `tables.Tables`.
-        turning: The same.
-        motion: The same.
-        dh: Weight of the stage [s].
-        s: Share of the control period at which the stage is.
-        period: Control period [s].
-    """
+    """Shafts in the stage, by their accelerations or by their drive."""
     for w in range(shafts.shape[0]):
         sh = shafts[w]
         if sh[BY_RATE] > 0.0:
@@ -285,17 +265,7 @@ def react_shafts(t):
 
 @compiled()
 def shaft_error(t, tolerance, stops):
-    """By how much the linear torques of friction and stops miss the true ones.
-
-    Args:
-        t: `tables.Tables`.
-        tolerance: Force that may be left [N].
-        stops: From `reeling.stop_error`.
-
-    Returns:
-        Largest error over what is allowed, power lost in bearings, brakes and stops, and power of
-        the drives [W].
-    """
+    """By how much the linear torques of friction and stops miss the true ones."""
     worst, largest, lost = stops
     power = 0.0
     for w in range(t.shafts.shape[0]):

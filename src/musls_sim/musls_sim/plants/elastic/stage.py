@@ -95,21 +95,7 @@ from musls_sim.plants.elastic.shafts import balance_shafts, move_shafts
 
 @compiled()
 def place_bodies(bodies, numbers, motion, path, kinds, cables, nodes, dh, s, period, again):
-    """Bodies, cable ends and clamps in the positions that the present accelerations give.
-
-    Args:
-        bodies: See `tables.Tables`.
-        numbers: The same.
-        motion: The same.
-        path: The same.
-        kinds: The same.
-        cables: The same.
-        nodes: The same.
-        dh: Weight of the stage [s].
-        s: Share of the control period at which the stage is, for prescribed motion.
-        period: Control period [s].
-        again: Whether this stage has done so before: what is prescribed is in its place then.
-    """
+    """Bodies, cable ends and clamps in the positions that the present accelerations give."""
     for b in range(bodies.shape[0]):
         if numbers[b, B_FREE]:
             place(bodies[b], motion[b], dh)
@@ -325,21 +311,7 @@ def _ground_error(t, dh, losses):
 
 @compiled()
 def solve_stage(t, dh, s, drive, iterations, losses):
-    """Solve one stage.
-
-    Args:
-        t: `tables.Tables` with what the stage knows and a guess of the accelerations.
-        dh: Weight of the stage [s].
-        s: Share of the control period at which the stage is.
-        drive: What acts in the period, see `tables.Drive`.
-        iterations: Most solutions to try.
-        losses: Power lost in the cables, on the ground, work rate of the air on cables [W], and the
-            number of segments and corners that began or ceased to carry within the step, power of
-            the winches' drives [W], (5,).
-
-    Returns:
-        Number of solutions, 0 if they did not converge.
-    """
+    """Solve one stage."""
     bodies, numbers, motion, nodes, kinds = t.bodies, t.numbers, t.motion, t.nodes, t.kinds
     cables, n_cables, reeled = t.cables, kinds.shape[0], t.shafts.shape[0] > 0
     place_bodies(bodies, numbers, motion, t.path, kinds, cables, nodes, dh, s, drive.period, False)

@@ -149,17 +149,7 @@ def _old_wrenches(bodies, sign):
 
 @compiled()
 def _count(bodies, numbers, v, omega, sums, weight, losses):
-    """Add work and losses over a share of a step.
-
-    Args:
-        bodies: See `tables.Tables`.
-        numbers: The same.
-        v: Column of the velocity.
-        omega: Column of the angular velocity.
-        sums: Energy sums.
-        weight: Time for which this counts [s].
-        losses: From `solve_stage`.
-    """
+    """Add work and losses over a share of a step."""
     work = losses[2] + losses[4]
     for b in range(bodies.shape[0]):
         p = bodies[b]
@@ -199,13 +189,7 @@ def _settle(t):
 
 @compiled()
 def begin_first(t, drive, share):
-    """Set up the first stage of a step; returns the stage's weight [s].
-
-    Args:
-        t: `tables.Tables`.
-        drive: What acts in this period.
-        share: Length of the step as a share of the period.
-    """
+    """Set up the first stage of a step; returns the stage's weight [s]."""
     h = share * drive.period
     t.stage_speed[:] = t.speed
     _old_wrenches(t.bodies, -1.0)
@@ -305,20 +289,7 @@ def stored_energy(t):
 
 @compiled()
 def end_second(t, x, kept, h, switched, rough, losses):
-    """Count the second stage; its end becomes the state unless the step makes energy from nothing.
-
-    Args:
-        t: `tables.Tables`.
-        x: Memory of their numbers.
-        kept: Room for a copy of what changes.
-        h: Length of the step [s].
-        switched: Segments and corners that began or ceased to carry within the step.
-        rough: Whether a stage took more than one solution.
-        losses: Of the second stage.
-
-    Returns:
-        False if it made energy; the state is that before the step then.
-    """
+    """Count the second stage; its end becomes the state unless the step makes energy from nothing."""
     _count(t.bodies, t.numbers, BVS, BWS, t.sums, D * h, losses)
     held = switched > 0.0 or rough
     before = allowed = 0.0

@@ -181,13 +181,7 @@ def packed(tables: Tables) -> tuple[Memory, Tables]:
 
 @compiled()
 def unpack(x, n, p):
-    """Make the tables of the memory.
-
-    Args:
-        x: All numbers.
-        n: All integers.
-        p: Layout.
-    """
+    """Make the tables of the memory."""
     x, n = borrowed(x), borrowed(n)
     return Tables(
         table_of(n, p[0]),  # kinds

@@ -12,17 +12,7 @@ from musls_sim.plants.ground import add_soft_ground
 
 @compiled()
 def outside_forces(moving, command, constants, wind, inputs, step_s):
-    """Everything that acts on the links from outside but Gazebo's contacts.
-
-    Args:
-        moving: Motion of all links, (n_links, 18); wrench of each about its origin (force, moment,
-            world), overwritten, (n_links, 6); rotor speeds, advanced in place.
-        command: Commanded rotor speeds.
-        constants: Rotors, drag, length of cable per link, rows of load and drones.
-        wind: Air velocity, world, (3,) [m/s].
-        inputs: `PlantInputs.wrench_body` and `wrench_enu`.
-        step_s: Time step [s].
-    """
+    """Everything that acts on the links from outside but Gazebo's contacts."""
     motion, wrench, speed = moving
     rotors, drag, length, selected = constants
     body, enu = inputs
@@ -52,18 +42,7 @@ def _com_velocity(m, com, out):
 
 @compiled()
 def cable_forces(moving, constants, reach, step_s, gravity, force, peak):
-    """Forces at both ends of all cables, the mean over a step, by Newton's law.
-
-    Args:
-        moving: Motion of the links before and after the step, their outside wrenches in it.
-        constants: Mass and centre of mass of each link, (n_links, 4); first link and drone of each
-            cable.
-        reach: Height of each drone below which it may touch the ground, (n,) [m].
-        step_s: Time step [s].
-        gravity: Gravity [m/s2].
-        force: `PlantState.cable_force_n`, overwritten.
-        peak: `PlantState.tension_peak_n`, raised.
-    """
+    """Forces at both ends of all cables, the mean over a step, by Newton's law."""
     before, after, wrench = moving
     mass, first, drone = constants
     total, old, new = np.empty(3), np.empty(3), np.empty(3)

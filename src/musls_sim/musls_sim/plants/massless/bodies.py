@@ -24,12 +24,7 @@ from musls_sim.plants.massless.columns import (
 
 @compiled()
 def place(y, m):
-    """Write the motion of a body in the columns of `plants.bodies`.
-
-    Args:
-        y: Its state, (STATE,).
-        m: Result, (18,).
-    """
+    """Write the motion of a body in the columns of `plants.bodies`."""
     w, a, b, c = y[Q], y[Q + 1], y[Q + 2], y[Q + 3]
     s = 2.0 / (w * w + a * a + b * b + c * c)
     m[0], m[1], m[2] = 1.0 - s * (b * b + c * c), s * (a * b - w * c), s * (a * c + w * b)
@@ -43,20 +38,7 @@ def place(y, m):
 
 @compiled()
 def drive(m, body, enu, wind, speed, rotors, w):
-    """Add to the wrench of a body what drives it: its rotors, if any, and the inputs.
-
-    Args:
-        m: Its motion.
-        body: Its row of `PlantInputs.wrench_body`.
-        enu: Its row of `PlantInputs.wrench_enu`.
-        wind: Air velocity, (3,).
-        speed: Its rotor speeds, (n_rotors,); empty for the load.
-        rotors: Its part of `rotor_table`, (n_rotors, 8).
-        w: Force and moment about its centre, world, changed in place, (6,).
-
-    Returns:
-        Power that this adds, and power that was lost before it [W].
-    """
+    """Add to the wrench of a body what drives it: its rotors, if any, and the inputs."""
     lost = -power_of(m, w)
     add_rotors(m, speed, rotors, wind, w)
     add_inputs(m, body, enu, w)
@@ -109,13 +91,6 @@ def follow(path, now, y, out):
 
     Angular velocity and acceleration of exp(psi) to third order in psi, which stays below 0.1 rad
     within a period.
-
-    Args:
-        path: Position and rotation vector as cubics in time (rows 0 to 3, 4 to 7), then the
-            quaternion from which the rotation vector counts, (10, 3).
-        now: Time since the begin of the period.
-        y: State, overwritten.
-        out: Derivatives, overwritten.
     """
     p0, p1, p2 = _cubic(path, 4, 0, now), _cubic(path, 4, 1, now), _cubic(path, 4, 2, now)
     sx, sy, sz = _bend(path, 4, 0, now), _bend(path, 4, 1, now), _bend(path, 4, 2, now)

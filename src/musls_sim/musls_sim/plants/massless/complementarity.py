@@ -14,16 +14,7 @@ from musls_description.compiled import compiled
 
 @compiled()
 def solve_active(d, b, basis, m, factor, z):
-    """Solve D z = b for the rows in the basis, z = 0 for the others.
-
-    Args:
-        d: Matrix, (>= m, >= m), the lower triangle is read.
-        b: Right-hand side, (>= m,).
-        basis: Which rows are active (not 0), (>= m,).
-        m: Number of rows.
-        factor: Cholesky factor of the active part (rows and columns not active untouched).
-        z: Result, (>= m,).
-    """
+    """Solve D z = b for the rows in the basis, z = 0 for the others."""
     for i in range(m):
         z[i] = 0.0
         if basis[i] == 0.0:
@@ -66,14 +57,6 @@ def solve_complementarity(d, b, m, basis, factor, z):
     All rows that violate their condition change sides at once while that leaves fewer of them;
     otherwise the last of them alone, which ends for every matrix of this kind (Judice and Pires,
     Computers and Operations Research 21, 1994; Murty 1974).
-
-    Args:
-        d: Matrix, (>= m, >= m), symmetric, positive definite, both triangles.
-        b: Right-hand side, (>= m,).
-        m: Number of rows.
-        basis: First guess of what is active; the result's basis, (>= m,).
-        factor: Work space.
-        z: Result, (>= m,).
     """
     scale = 0.0
     for i in range(m):

@@ -68,13 +68,7 @@ def contact_step_s(mass_kg: float, inertia: Array, corners: Array) -> float:
 
 @compiled()
 def look_for_ground(t, y, ahead_s):
-    """Note which bodies can touch the ground within a time; whether any can.
-
-    Args:
-        t: Tables.
-        y: State of the bodies.
-        ahead_s: Time to look ahead.
-    """
+    """Note which bodies can touch the ground within a time; whether any can."""
     ground = t.parameters[GROUND]
     any_near = False
     for i in range(y.shape[0]):
@@ -89,14 +83,7 @@ def look_for_ground(t, y, ahead_s):
 
 @compiled()
 def add_corners(t, p, m, w):
-    """Add the ground's forces on one body to its wrench.
-
-    Args:
-        t: Tables.
-        p: Constants of the body.
-        m: Its motion.
-        w: Force and moment about its centre, world, changed in place, (6,).
-    """
+    """Add the ground's forces on one body to its wrench."""
     ground, friction = t.parameters[GROUND], t.parameters[FRICTION]
     first, count = int(p[FIRST_CORNER]), int(p[CORNERS])
     for q in range(first, first + count):

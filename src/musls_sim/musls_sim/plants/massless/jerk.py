@@ -70,18 +70,7 @@ def separation(t):
 
 @compiled()
 def jerk(t, y, now, count, scratch):
-    """Let the marked cables jerk until none of them separates.
-
-    Args:
-        t: Tables; geometry of the cables belongs to `y`.
-        y: State, its velocities are changed in place.
-        now: Time since the begin of the period.
-        count: Number of events so far.
-        scratch: Derivatives (their values do not matter).
-
-    Returns:
-        Number of events.
-    """
+    """Let the marked cables jerk until none of them separates."""
     for bounce in range(20):
         fastest = separation(t)
         if fastest <= STILL_M_S:

@@ -50,21 +50,7 @@ LEAVING_M_S = 1e-9
 
 @compiled()
 def decide(t, speed, now, count, moving, wind, body, enu):
-    """Find anew which cables are taut: jerks, then tensions; leaves the derivatives in `t.rate`.
-
-    Args:
-        t: Tables.
-        speed: Rotor speeds now.
-        now: Time since the begin of the period.
-        count: Number of events so far.
-        moving: Whether time goes on, else nothing changes the state.
-        wind: See `advance`.
-        body: See `advance`.
-        enu: See `advance`.
-
-    Returns:
-        Number of events.
-    """
+    """Find anew which cables are taut: jerks, then tensions; leaves the derivatives in `t.rate`."""
     y, out = t.state, t.rate
     free_motion(t, y, speed, now, wind, body, enu, out)
     mark_at_length(t)
@@ -102,12 +88,6 @@ def capture(t):
     Two cables that jerk each other slack by turns do so ever faster, infinitely often in a finite
     time, after which both are taut. A slack cable at its length that would be at most `SHALLOW_M`
     short of it before it is back is taken as taut, with what is left of its rate removed.
-
-    Args:
-        t: Tables, with tensions shared out.
-
-    Returns:
-        Whether there was one.
     """
     m = gather(t, 1.0)
     found = False

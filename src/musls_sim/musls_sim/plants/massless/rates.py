@@ -57,16 +57,6 @@ def rates(t, y, speed, now, wind, body, enu, out):
     """Derivatives in a state, with the cables taut that are marked so.
 
     Tensions, gaps and rates of the cables are left in `t.cables`, powers in `t.power`.
-
-    Args:
-        t: Tables.
-        y: State, (1 + n, STATE); that of prescribed drones is overwritten.
-        speed: Rotor speeds, (n, n_rotors).
-        now: Time since the begin of the period, for prescribed drones.
-        wind: Air velocity, (3,).
-        body: `PlantInputs.wrench_body`.
-        enu: `PlantInputs.wrench_enu`.
-        out: Result, (1 + n, STATE).
     """
     free_motion(t, y, speed, now, wind, body, enu, out)
     m = gather(t, 1.0)
@@ -200,11 +190,7 @@ def _lever(m, r, u0, u1, u2):
 
 @compiled()
 def gather(t, least):
-    """List the cables marked with at least `least` and fill their matrix D.
-
-    Returns:
-        Their number; which they are is in `t.who`.
-    """
+    """List the cables marked with at least `least` and fill their matrix D."""
     m = 0
     cables, inverse_mass = t.cables, t.bodies[0, INVERSE_MASS]
     for k in range(cables.shape[0]):
@@ -236,13 +222,7 @@ def coupling(inverse_mass, c, o):
 
 @compiled()
 def share_tensions(t, m, out):
-    """Give the tensions in `t.solution` to the cables and their accelerations to the bodies.
-
-    Args:
-        t: Tables.
-        m: Number of cables in `t.who`.
-        out: Derivatives, changed in place.
-    """
+    """Give the tensions in `t.solution` to the cables and their accelerations to the bodies."""
     for k in range(t.cables.shape[0]):
         t.cables[k, TENSION] = 0.0
     for i in range(m):
@@ -262,16 +242,7 @@ def share_tensions(t, m, out):
 
 @compiled()
 def pull(c, p, q, amount, load, drone):
-    """Add a tension's accelerations to derivatives, or an impulse's velocities to a state.
-
-    Args:
-        c: Row of the cable.
-        p: Constants of the load.
-        q: Constants of the drone.
-        amount: Tension [N] or impulse [N s].
-        load: Derivatives or state of the load, changed in place.
-        drone: The same of the drone.
-    """
+    """Add a tension's accelerations to derivatives, or an impulse's velocities to a state."""
     for i in range(3):
         load[V + i] += amount * p[INVERSE_MASS] * c[ALONG + i]
         load[W + i] += amount * c[LOAD_TURN + i]
@@ -293,10 +264,6 @@ def tensions_by_complementarity(t, out):
     The cables marked 1 in the column TAUT are at their length and do not separate. Of them those
     become taut whose tension is positive when all together satisfy 0 <= T, d'' <= 0, T d'' = 0. A
     tension that is zero but for rounding leaves a taut cable taut and a slack one slack.
-
-    Args:
-        t: Tables; `free_motion` was called with `out`; BEFORE says which cables were taut.
-        out: Derivatives without cables, changed in place.
     """
     m = gather(t, 1.0)
     noise = t.parameters[TENSION_NOISE]

@@ -114,11 +114,7 @@ def _end_step(t, h, near):
 
 @compiled()
 def _one_step(t, now, h, located, command, wind, body, enu):
-    """Step up to h, or to just behind the first event.
-
-    Returns:
-        Length of the step, and whether there is an event at its end.
-    """
+    """Step up to h, or to just behind the first event."""
     _begin_step(t)
     trial(t, now, h, command, wind, body, enu)
     if overstepped(t):
@@ -154,21 +150,7 @@ def changed(t, wind, body, enu):
 
 @compiled()
 def advance(memory, places, period, prescribed, command, wind, body, enu):
-    """Advance one control period with the inputs held.
-
-    Args:
-        memory: All tables, see `tables.packed`.
-        places: Their layout.
-        period: Its length; 0 only finds tensions, without jerks [s].
-        prescribed: Whether drones are moved along paths.
-        command: Rotor commands, (n, n_rotors).
-        wind: Air velocity, (3,).
-        body: `PlantInputs.wrench_body`, (1 + n, 6).
-        enu: `PlantInputs.wrench_enu`, (1 + n, 6).
-
-    Returns:
-        Number of events; -1 if a body is faster than anything that flies.
-    """
+    """Advance one control period with the inputs held."""
     t, places = unpack(memory, places), borrowed(places)
     command, wind, body, enu = borrowed(command), borrowed(wind), borrowed(body), borrowed(enu)
     now, count, steps = 0.0, 0, 0

@@ -113,9 +113,6 @@ def suspicion(t, h):
     """Time within a step at which a cable may be beyond its length or push, not so at its end.
 
     Of slack cables the gap is taken as the cubic of the values and rates at both ends.
-
-    Returns:
-        The time, 0 for none.
     """
     noise = t.parameters[TENSION_NOISE]
     first = 0.0
@@ -150,20 +147,7 @@ def suspicion(t, h):
 
 @compiled()
 def locate(t, now, high, command, wind, body, enu):
-    """Enclose the first event of a step; the state is left just behind it.
-
-    Args:
-        t: Tables; GAP_LOW and GAP_HIGH hold the event functions at the begin and at `high`.
-        now: Begin of the step since the begin of the period.
-        high: Length of a step that ends behind the event.
-        command: See `advance`.
-        wind: See `advance`.
-        body: See `advance`.
-        enu: See `advance`.
-
-    Returns:
-        The length of the step.
-    """
+    """Enclose the first event of a step; the state is left just behind it."""
     low, at = 0.0, -1.0
     for turn in range(100):
         if high - low <= BRACKET_S:

@@ -155,9 +155,6 @@ def _rates_of(plant: DartPlant, start: StartSpec) -> Array:
     """Rates of all coordinates that give load and drones their velocities, (n_dofs,).
 
     Of all joint rates that do, the smallest ones.
-
-    Raises:
-        ConfigError: A taut cable does not allow these velocities.
     """
     load, drones = _bodies(start, plant.system.n_drones)
     tree, tables = plant.tree, plant.tables

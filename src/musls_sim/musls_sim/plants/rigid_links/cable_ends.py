@@ -24,23 +24,7 @@ CORRECTIONS = 5
 
 @compiled()
 def end_wrenches(inertia, parent, jacobian, positions, free, drones, table, pose, dt, wrench):
-    """Wrenches on the drones that bring them to a pose in a step, see `prescribed`.
-
-    Args:
-        inertia: A, (n_dofs, n_dofs).
-        parent: From `inertia.parent_coordinates`, (n_dofs,).
-        jacobian: J of all ends, (6 n, n_dofs).
-        positions: Coordinates before the step, (n_dofs,).
-        free: Velocities after the step without the wrenches, (n_dofs,).
-        drones: Body index of each drone, (n,).
-        table: Motion, parents, first coordinates, joints and masses of the bodies.
-        pose: Positions (n, 3) and quaternions (n, 4).
-        dt: Length of the step [s].
-        wrench: Result: moment about the centre, force, world, (n, 6).
-
-    Returns:
-        Velocities after the step and the wrenches' generalised force, each (n_dofs,).
-    """
+    """Wrenches on the drones that bring them to a pose in a step, see `prescribed`."""
     motion, parents, first, joints, _ = table
     rows, n = jacobian.shape
     factor = factorise(inertia, parent)
@@ -81,16 +65,7 @@ def end_wrenches(inertia, parent, jacobian, positions, free, drones, table, pose
 
 @compiled()
 def velocity_to_pose(motion, drones, position, quaternion, dt, out):
-    """Constant velocities that bring the drones to a pose in a time.
-
-    Args:
-        motion: From `kinematics.body_motion`, (n_bodies, 27).
-        drones: Body index of each drone, (n,).
-        position: Wanted, (n, 3).
-        quaternion: Wanted, unit, (n, 4).
-        dt: The time [s].
-        out: Angular and linear velocity of each drone, world, (6 n,).
-    """
+    """Constant velocities that bring the drones to a pose in a time."""
     for i in range(drones.shape[0]):
         m, q = motion[drones[i]], quaternion[i]
         w, x, y, z = from_matrix(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
@@ -102,29 +77,14 @@ def velocity_to_pose(motion, drones, position, quaternion, dt, out):
 
 @compiled()
 def advance_coordinates(positions, velocities, dt, out):
-    """Coordinates after a step, as DART integrates them: the load turns by exp(omega dt).
-
-    Args:
-        positions: The load's rotation vector and position, then joint angles, (n_dofs,).
-        velocities: The load's angular and linear velocity (world), then joint rates, (n_dofs,).
-        dt: Length of the step [s].
-        out: Result, (n_dofs,).
-    """
+    """Coordinates after a step, as DART integrates them: the load turns by exp(omega dt)."""
     out[:] = positions + dt * velocities
     turn_free_body(positions, velocities, 0, dt, out)
 
 
 @compiled()
 def turn_free_body(positions, velocities, first, dt, out):
-    """Rotation vector of a free body after a step; `first` is its first coordinate.
-
-    Args:
-        positions: Coordinates before the step, (n_dofs,).
-        velocities: Rates, the body's angular velocity in the world frame, (n_dofs,).
-        first: First coordinate of the body.
-        dt: Length of the step [s].
-        out: Coordinates, the three of the rotation are written, (n_dofs,).
-    """
+    """Rotation vector of a free body after a step; `first` is its first coordinate."""
     px, py, pz = positions[first], positions[first + 1], positions[first + 2]
     wx, wy, wz = velocities[first], velocities[first + 1], velocities[first + 2]
     aw, ax, ay, az = _half_turn(px, py, pz)
@@ -148,16 +108,7 @@ def _half_turn(x, y, z):
 
 @compiled()
 def end_jacobians(motion, first, joints, first_links, drones, out):
-    """Jacobians of all drones below each other, see `end_jacobian`, (6 n, n_dofs).
-
-    Args:
-        motion: From `kinematics.body_motion`, (n_bodies, 27).
-        first: First coordinate of each body, then their number, (n_bodies + 1,).
-        joints: From `kinematics.joint_table`, (n_bodies, 25).
-        first_links: Body index of each cable's first link, (n,).
-        drones: Body index of each drone, (n,).
-        out: Result.
-    """
+    """Jacobians of all drones below each other, see `end_jacobian`, (6 n, n_dofs)."""
     for i in range(drones.shape[0]):
         chain = np.arange(first_links[i], drones[i] + 1)
         end_jacobian(motion, joints, first, chain, out[6 * i : 6 * i + 6])
@@ -165,15 +116,7 @@ def end_jacobians(motion, first, joints, first_links, drones, out):
 
 @compiled()
 def end_jacobian(motion, joints, first, chain, out):
-    """Jacobian of the last body of a chain: angular and linear velocity of its origin, world.
-
-    Args:
-        motion: From `kinematics.body_motion`, (n_bodies, 27).
-        joints: From `kinematics.joint_table`, (n_bodies, 25).
-        first: First coordinate of each body, then their number, (n_bodies + 1,).
-        chain: Bodies from the load's neighbour to the last, (k,).
-        out: Result, (6, n_dofs).
-    """
+    """Jacobian of the last body of a chain: angular and linear velocity of its origin, world."""
     out[:] = 0.0
     end = motion[chain[-1]]
     for i in range(3):

@@ -50,13 +50,7 @@ ELIMINATED_COLUMNS = 11
 
 @compiled()
 def dynamics_step(t, step_s, gravity):
-    """One step of all coordinates, semi-implicit Euler: `next_q` and `next_dq` of the tables.
-
-    Args:
-        t: Tables of the plant: motion at the beginning of the step, generalised forces `tau`.
-        step_s: Length of the step [s].
-        gravity: Gravity [m/s2].
-    """
+    """One step of all coordinates, semi-implicit Euler: `next_q` and `next_dq` of the tables."""
     bodies = t.parents.shape[0]
     for k in range(bodies):
         _own_inertia(t, k, gravity)

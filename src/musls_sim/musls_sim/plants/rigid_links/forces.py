@@ -18,19 +18,7 @@ from musls_sim.plants.rigid_links.kinematics import AXIS_X, AXIS_Y, AXIS_Z
 
 @compiled()
 def generalised_forces(t, wind, wrench_body, wrench_enu, ground):
-    """Sum all outside wrenches into generalised forces.
-
-    Args:
-        t: Tables of the plant; writes `wrench` and `tau`.
-        wind: Air velocity, world, (3,) [m/s].
-        wrench_body: See `PlantInputs`, (1 + n_drones, 6) [N m, N].
-        wrench_enu: See `PlantInputs`, (1 + n_drones, 6) [N m, N].
-        ground: Height of the ground, NaN for none [m].
-
-    Returns:
-        Whether the parts of the load and of loose pieces' first bodies, to which everything adds
-        up, are finite.
-    """
+    """Sum all outside wrenches into generalised forces."""
     motion, first, joints, wrench, tau = t.motion, t.first, t.joints, t.wrench, t.tau
     wrench[:] = 0.0
     total = 0.0

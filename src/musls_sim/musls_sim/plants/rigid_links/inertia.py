@@ -39,12 +39,7 @@ def parent_coordinates(tree: Tree) -> NDArray[np.int64]:
 
 @compiled()
 def factorise(inertia, parent):
-    """Lower factor L with A = L^T L, in the lower half, (n, n).
-
-    Args:
-        inertia: Symmetric positive definite matrix of a tree, (n, n); only read.
-        parent: From `parent_coordinates`, (n,).
-    """
+    """Lower factor L with A = L^T L, in the lower half, (n, n)."""
     factor = inertia.copy()
     for k in range(factor.shape[0] - 1, -1, -1):
         root = np.sqrt(factor[k, k])
@@ -65,13 +60,7 @@ def factorise(inertia, parent):
 
 @compiled()
 def half_solve(factor, parent, rows):
-    """Solve with the first factor: L^-T r of each row r; for J, the half H of J A^-1 J^T = H H^T.
-
-    Args:
-        factor: From `factorise`, (n, n).
-        parent: From `parent_coordinates`, (n,).
-        rows: (m, n).
-    """
+    """Solve with the first factor: L^-T r of each row r; for J, the half H of J A^-1 J^T = H H^T."""
     half = rows.copy()
     for row in range(half.shape[0]):
         x = half[row]
@@ -87,13 +76,7 @@ def half_solve(factor, parent, rows):
 
 @compiled()
 def other_half_solve(factor, parent, half):
-    """Solve with the second factor: L^-1 y, (n,), which for y = L^-T b is A^-1 b.
-
-    Args:
-        factor: From `factorise`, (n, n).
-        parent: From `parent_coordinates`, (n,).
-        half: y, (n,).
-    """
+    """Solve with the second factor: L^-1 y, (n,), which for y = L^-T b is A^-1 b."""
     x = half.copy()
     for k in range(x.shape[0]):
         i = parent[k]
@@ -171,17 +154,7 @@ def motion_axes(motion, parents, first, joints):
 
 @compiled()
 def joint_space_inertia(motion, parents, first, joints, masses, parent, extra):
-    """Inertia matrix A of all coordinates, both halves, (n_dofs, n_dofs).
-
-    Args:
-        motion: From `kinematics.body_motion`, (n_bodies, 27).
-        parents: Parent of each body, (n_bodies,).
-        first: First coordinate of each body, then their number, (n_bodies + 1,).
-        joints: From `kinematics.joint_table`, (n_bodies, 25).
-        masses: From `mass_table`, (n_bodies, 13).
-        parent: From `parent_coordinates`, (n_dofs,).
-        extra: Added to the diagonal, such as dt times the joint damping, (n_dofs,).
-    """
+    """Inertia matrix A of all coordinates, both halves, (n_dofs, n_dofs)."""
     bodies = parents.shape[0]
     composite = np.empty((bodies, 6, 6))
     for k in range(bodies):

@@ -39,13 +39,7 @@ START_SLACK_RAD = np.radians(5.0)
 
 @compiled()
 def joint_changes(t, q, dq):
-    """Springs and damping of all joints for the coming step, in the tables.
-
-    Args:
-        t: Tables of the plant.
-        q: Coordinates, the load's six first, (n_dofs,).
-        dq: Their rates, (n_dofs,).
-    """
+    """Springs and damping of all joints for the coming step, in the tables."""
     for k in range(1, t.side.shape[0]):
         if t.parents[k] < 0:
             continue

@@ -53,23 +53,7 @@ SPEED_LIMIT_M_S = 100.0
 def judge_step(
     peak, tension_limit, rates, before, rate_limit, made_j, made_limit_j, parents, first
 ):
-    """Whether a step was too long for the tension or the joint rates it met, or ran away.
-
-    Args:
-        peak: Largest tension of each cable, (n,) [N].
-        tension_limit: Largest tension that the step holds, per cable, (n,) [N].
-        rates: Rates of all coordinates, the load's six first, (n_dofs,).
-        before: The same before the step.
-        rate_limit: Largest joint rate for the step [rad/s]. The load's rates run away at
-            `SPEED_LIMIT_M_S`, joint rates at twenty times as many rad/s.
-        made_j: Energy that the step made from nothing [J].
-        made_limit_j: What it may make if a rate jumped [J].
-        parents: Parent of each body, -1 for the load and loose pieces' first bodies, (n_bodies,).
-        first: First coordinate of each body, then their number, (n_bodies + 1,).
-
-    Returns:
-        OK, TOO_COARSE, UNBALANCED, or RUNAWAY (also for anything that is not finite).
-    """
+    """Whether a step was too long for the tension or the joint rates it met, or ran away."""
     coarse = jerk = False
     for body in range(parents.shape[0]):
         load, free = body == 0, parents[body] < 0
@@ -94,13 +78,7 @@ def judge_step(
 
 @compiled()
 def mechanical_energy(motion, masses, gravity):
-    """Kinetic energy and that of weight [J].
-
-    Args:
-        motion: From `body_motion`, (n_bodies, 27).
-        masses: From `inertia.mass_table`, (n_bodies, 13).
-        gravity: Gravity [m/s2].
-    """
+    """Kinetic energy and that of weight [J]."""
     kinetic = weight = 0.0
     for k in range(motion.shape[0]):
         m, b = motion[k], masses[k]
@@ -130,18 +108,6 @@ def account(t, q, before, after, step_s, kinetic, weight):
     and the joints' dampers and springs, which act at the end of the step. All work along the mean
     of the velocities, which for the kinetic energy is exact. Contacts only take energy, so what the
     balance rises is spurious.
-
-    Args:
-        t: Tables of the plant.
-        q: Coordinates before the step, (n_dofs,).
-        before: Rates before, (n_dofs,).
-        after: Rates after, (n_dofs,).
-        step_s: Length of the step [s].
-        kinetic: Kinetic energy after it [J].
-        weight: That of weight [J].
-
-    Returns:
-        What the energy grew by beyond the work of the forces from outside [J].
     """
     work = joints = exchanged = 0.0
     for k in range(after.shape[0]):
@@ -166,18 +132,7 @@ def account(t, q, before, after, step_s, kinetic, weight):
 
 @compiled()
 def judge_energy(ledger, before, kinetic, weight, allowed_j):
-    """Whether a control period made too much energy, or the run so far.
-
-    Args:
-        ledger: After the period, see `tables`.
-        before: Before it.
-        kinetic: Kinetic energy now [J].
-        weight: Weight of all bodies under standard gravity [N].
-        allowed_j: What a period may make [J].
-
-    Returns:
-        OK, UNBALANCED, MADE_UP or DOUBTFUL.
-    """
+    """Whether a control period made too much energy, or the run so far."""
     floor = FLOOR_LIFT_M * weight
     whole = ledger[KINETIC] + ledger[EXCHANGED]
     recent = kinetic + ledger[RECENT_EXCHANGED]

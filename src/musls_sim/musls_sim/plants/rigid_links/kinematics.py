@@ -75,16 +75,6 @@ def _child_motion(motion, joints, q, dq, u, k, d, twist):
 
     Two angles are those of a universal joint, Ry Rz; three those of Rx Ry Rz. Rows are not cut out
     of the tables: each cut costs as much as some ten operations.
-
-    Args:
-        motion: Motion of all bodies, row k is written.
-        joints: From `joint_table`.
-        q: Coordinates, (n_dofs,).
-        dq: Their rates, (n_dofs,).
-        u: Parent.
-        k: Body.
-        d: Coordinate of the joint's y axis; that of the x axis, if any, is the one before.
-        twist: Whether the joint turns about x first.
     """
     a, b, da, db = q[d], q[d + 1], dq[d], dq[d + 1]
     ca, sa, cb, sb = np.cos(a), np.sin(a), np.cos(b), np.sin(b)
@@ -139,17 +129,7 @@ def _child_motion(motion, joints, q, dq, u, k, d, twist):
 
 @compiled()
 def body_motion(q, dq, parents, first, joints, motion):
-    """Compute the motion of all bodies.
-
-    Args:
-        q: Coordinates in DART's order, (n_dofs,).
-        dq: Their rates (world angular and linear velocity for the load), (n_dofs,).
-        parents: Parent of each body, -1 for the load and the first of each loose piece,
-            (n_bodies,).
-        first: First coordinate of each body, then their number, (n_bodies + 1,).
-        joints: From `joint_table`, (n_bodies, 25).
-        motion: Result, (n_bodies, 27), see the column constants.
-    """
+    """Compute the motion of all bodies."""
     _free_motion(q, dq, 0, motion[0])
     for k in range(1, parents.shape[0]):
         if parents[k] < 0:

@@ -146,13 +146,7 @@ class PrescribedEnds:
         plant.reaction.end_force_n[:] = self.end_wrench[:, 3:] - self._mass * acceleration
 
     def _react(self, pose: Pose, step_s: float, passive: Array) -> _Step:
-        """Add the wrenches that bring the drones to a pose to the plant's forces.
-
-        Args:
-            pose: Prescribed at the end of the step.
-            step_s: Length of the step.
-            passive: Generalised force of air and soft ground, for the audit.
-        """
+        """Add the wrenches that bring the drones to a pose to the plant's forces."""
         plant, parent = self._plant, self._parent_coordinate
         skeleton, tree, t = plant.skeleton, plant.tree, plant.tables
         skeleton.setCommands(t.tau)

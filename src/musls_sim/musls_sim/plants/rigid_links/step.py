@@ -46,27 +46,7 @@ def begin_step(
     numbers, indices, step_s, number, last, guided,
     command, wind, body, enu, ground, gravity, limits,
 ):  # fmt: skip
-    """A whole step in the air, or what comes before DART's.
-
-    Args:
-        numbers: The plant's tables.
-        indices: The same.
-        step_s: Length of the step [s].
-        number: Number of the step in its control period, from 0; the first one remembers what is
-            needed to repeat the period.
-        last: Whether a period ends with it and the state is to be written.
-        guided: Whether more is to act on the bodies than what is computed here.
-        command: `PlantInputs.rotor_command_rad_s`.
-        wind: `PlantInputs.wind_enu_m_s`.
-        body: `PlantInputs.wrench_body`.
-        enu: `PlantInputs.wrench_enu`.
-        ground: Height of the ground, NaN for none [m].
-        gravity: Gravity [m/s2].
-        limits: See the constants, (TENSION + n_drones,).
-
-    Returns:
-        A verdict of `judge` if the step is done; else NOT_FINITE, TOUCHING or CLEAR.
-    """
+    """A whole step in the air, or what comes before DART's."""
     t = cut(borrowed(numbers), borrowed(indices))
     if number == 0:
         t.peak[:] = 0.0
@@ -95,23 +75,7 @@ def _near_ground(t, ground):
 
 @compiled()
 def end_step(numbers, indices, step_s, last, contact, gravity, limits, q, dq):
-    """Tension, motion, energy and verdict after DART's step.
-
-    Args:
-        numbers: The plant's tables.
-        indices: The same.
-        step_s: Length of the step [s].
-        last: Whether a period ends with it and the state is to be written.
-        contact: Whether the ground may have carried something, so that the tension is what the
-            joints transmit (`end_wrench` in the tables); else Newton's law will do.
-        gravity: Gravity [m/s2].
-        limits: See the constants, (TENSION + n_drones,).
-        q: Coordinates after the step, (n_dofs,).
-        dq: Their rates, (n_dofs,).
-
-    Returns:
-        A verdict of `judge`.
-    """
+    """Tension, motion, energy and verdict after DART's step."""
     t = cut(borrowed(numbers), borrowed(indices))
     return _conclude(t, step_s, last, contact, gravity, limits, q, dq)
 
@@ -143,13 +107,7 @@ def _conclude(t, step_s, last, contact, gravity, limits, q, dq):
 
 @compiled()
 def restart(numbers, indices, gravity):
-    """Compute the motion of coordinates that were set in the tables; energy is counted anew.
-
-    Args:
-        numbers: The plant's tables.
-        indices: The same.
-        gravity: Gravity [m/s2].
-    """
+    """Compute the motion of coordinates that were set in the tables; energy is counted anew."""
     t = cut(borrowed(numbers), borrowed(indices))
     body_motion(t.q, t.dq, t.parents, t.first, t.joints, t.motion)
     kinetic, weight = mechanical_energy(t.motion, t.masses, gravity)
@@ -159,12 +117,7 @@ def restart(numbers, indices, gravity):
 
 @compiled()
 def rewind(numbers, indices):
-    """Go back to the beginning of the period, which the first `begin_step` remembered.
-
-    Args:
-        numbers: The plant's tables.
-        indices: The same.
-    """
+    """Go back to the beginning of the period, which the first `begin_step` remembered."""
     t = cut(borrowed(numbers), borrowed(indices))
     t.q[:], t.dq[:] = t.begin_q, t.begin_dq
     body_motion(t.q, t.dq, t.parents, t.first, t.joints, t.motion)

@@ -9,17 +9,7 @@ from musls_sim.plants.rigid_links.kinematics import AXIS_X, AXIS_Y, AXIS_Z
 
 @compiled()
 def _turned(motion, body, axis, rate, change, w, a):
-    """Angular velocity w and acceleration a beyond a joint axis, from those before it.
-
-    Args:
-        motion: Motion of all bodies.
-        body: Body beyond the joint.
-        axis: First of the three columns that hold the axis' direction.
-        rate: Rate of its angle [rad/s].
-        change: Rate of that [rad/s2].
-        w: Angular velocity, (3,) as single numbers.
-        a: Its rate, likewise.
-    """
+    """Angular velocity w and acceleration a beyond a joint axis, from those before it."""
     x, y, z = motion[body, axis], motion[body, axis + 1], motion[body, axis + 2]
     rx, ry, rz = rate * x, rate * y, rate * z
     beyond = (
@@ -48,14 +38,6 @@ def cable_forces(t, before, after, step_s, gravity):
     What the cable below a body exerts on it and all beyond it is their mass times acceleration less
     their weight and the outside forces. Holds if nothing beyond touches the ground (see
     `cable_forces_from_joints`).
-
-    Args:
-        t: Tables of the plant, motion and wrenches at the beginning of the step; writes
-            `cable_force` and raises `peak`.
-        before: Rates at the beginning, (n_dofs,).
-        after: Rates at the end, (n_dofs,).
-        step_s: Length of the step [s].
-        gravity: Gravity [m/s2].
     """
     for i in range(t.first_links.shape[0]):
         _forces_of_cable(t, i, before, after, step_s, gravity)
@@ -144,18 +126,7 @@ def _of_centre(t, body, w, a, origin, gravity):
 
 @compiled()
 def _note(t, i, end, link, x, y, z, body):
-    """Write the force of an end in the frame of its link; it pulls backwards with the tension.
-
-    Args:
-        t: Tables of the plant.
-        i: Cable.
-        end: 0 at the load, 1 at the drone.
-        link: Body index of the link there.
-        x: Force on all that is beyond the end, outside forces included, world [N].
-        y: The same.
-        z: The same.
-        body: Body whose row of `wrench` holds the outside forces on all that.
-    """
+    """Write the force of an end in the frame of its link; it pulls backwards with the tension."""
     x, y, z = x - t.wrench[body, 0], y - t.wrench[body, 1], z - t.wrench[body, 2]
     m = t.motion
     for k in range(3):
@@ -169,10 +140,6 @@ def cable_forces_from_joints(t):
 
     DART sees the outside forces as torques in the joints above, so what it reports as transmitted
     by a joint still holds the outside force on everything beyond that joint: it is taken off here.
-
-    Args:
-        t: Tables of the plant, as above; `end_wrench` holds DART's body force of the first link
-            and of the drone in the step, in their frames: moment, force.
     """
     for i in range(t.first_links.shape[0]):
         drone = t.selected[1 + i]

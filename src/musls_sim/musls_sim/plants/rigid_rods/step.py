@@ -37,14 +37,7 @@ from musls_sim.plants.massless.trial import spin_to
 
 @compiled()
 def place_parts(t, whole, y, parts):
-    """Write the motion of load and drones from that of the whole.
-
-    Args:
-        t: Tables of `plants.massless`; `motion` and `state` are overwritten.
-        whole: Motion of the whole in the columns of `plants.bodies`, (18,), overwritten.
-        y: State of the whole, (STATE,).
-        parts: Place and attitude of each part in the axes of the whole, (1 + n, 12).
-    """
+    """Write the motion of load and drones from that of the whole."""
     place(y, whole)
     for i in range(parts.shape[0]):
         m, part = t.motion[i], parts[i]
@@ -73,21 +66,7 @@ def place_parts(t, whole, y, parts):
 
 @compiled()
 def rates(t, whole, body_row, y, parts, outside, speed, wind, body, enu, out):
-    """Derivatives of the whole; what acts on each part from outside is left in `outside`.
-
-    Args:
-        t: Tables.
-        whole: Work space, (18,).
-        body_row: Constants of the whole in the columns of `massless.columns`, (BODY,).
-        y: State of the whole, (STATE,).
-        parts: See `place_parts`.
-        outside: Force and moment on each part about its own centre, without gravity, (1 + n, 6).
-        speed: Rotor speeds, (n, n_rotors).
-        wind: Air velocity, (3,).
-        body: `PlantInputs.wrench_body`.
-        enu: `PlantInputs.wrench_enu`.
-        out: Result, (STATE,).
-    """
+    """Derivatives of the whole; what acts on each part from outside is left in `outside`."""
     place_parts(t, whole, y, parts)
     t.power[0] = t.power[1] = 0.0
     total = t.wrench
@@ -123,15 +102,6 @@ def rod_forces(t, whole, y, out, parts, outside, hooks):
 
     Every rod is the only one of its drone, clamped at both ends, so the drone's balance gives it
     without assumptions; how clamped rods share the load does not enter.
-
-    Args:
-        t: Tables; tensions, peaks and `force` are written.
-        whole: Motion of the whole.
-        y: State of the whole.
-        out: Its derivatives.
-        parts: See `place_parts`.
-        outside: See `rates`; overwritten.
-        hooks: Ends of the rods on load and drone beside the whole's centre, (n, 6).
     """
     gravity = t.parameters[GRAVITY]
     for k in range(hooks.shape[0]):
@@ -175,26 +145,7 @@ def rod_forces(t, whole, y, out, parts, outside, hooks):
 def advance(
     memory, places, whole, body_row, states, parts, outside, hooks, period, command, wind, body, enu
 ):
-    """Advance one control period with the inputs held.
-
-    Args:
-        memory: All tables of `plants.massless`.
-        places: Their layout.
-        whole: Motion of the whole, (18,).
-        body_row: Constants of the whole, (BODY,).
-        states: State of the whole, its begin, and three derivatives, (5, STATE).
-        parts: See `place_parts`.
-        outside: See `rates`.
-        hooks: See `rod_forces`.
-        period: Length of the period; 0 only finds the forces [s].
-        command: Rotor commands, (n, n_rotors).
-        wind: Air velocity, (3,).
-        body: `PlantInputs.wrench_body`.
-        enu: `PlantInputs.wrench_enu`.
-
-    Returns:
-        0; -1 if the structure is faster than anything that flies.
-    """
+    """Advance one control period with the inputs held."""
     t = unpack(memory, places)
     whole, parts, outside, hooks = (
         borrowed(whole),
