@@ -16,7 +16,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from musls_analysis.recordings.readers import read_recording
-from musls_analysis.recordings.stages import main_stages
+from musls_analysis.recordings.recording import main_stages
 
 TRANSIENT_S = 4.0
 

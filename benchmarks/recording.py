@@ -118,7 +118,8 @@ class MessageByMessage:
         """Create the file."""
         from mcap.writer import CompressionType, Writer
 
-        from musls_sim.recording import messages, topics
+        from musls_sim.recording import messages
+        from musls_sim.recording import signals as topics
 
         self._messages, self._topics = messages, topics
         folder.mkdir()

@@ -29,7 +29,7 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.fly import fly_through_graph
 from musls_description.schema import to_yaml
 from musls_sim.nodes.polling import Poller, message_class
-from musls_sim.recording.received import stamp_ns
+from musls_sim.recording.graph import stamp_ns
 
 IN_AIR = ["start=air", "mission.stages.0.repetitions=30"]
 OTHERS = ("/rosout", "/parameter_events")

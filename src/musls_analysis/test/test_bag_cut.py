@@ -13,7 +13,7 @@ from mcap.reader import make_reader
 from standing_plant import standing_plant
 
 from musls_analysis.recordings.bag import read_bag
-from musls_analysis.recordings.readers.recognise import read_recording
+from musls_analysis.recordings.readers import read_recording
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_sim.recording import BagRecorder
@@ -114,7 +114,7 @@ def test_chunks_are_written_at_least_once_a_second_of_real_time(tmp_path, monkey
     """A simulation slower than real time."""
     system = load_system("x500_duo")
     plant, now_s = standing_plant(system), [0.0]
-    monkeypatch.setattr("musls_sim.recording.bag_recorder.perf_counter", lambda: now_s[0])
+    monkeypatch.setattr("musls_sim.recording.recorder.perf_counter", lambda: now_s[0])
     with BagRecorder(tmp_path / "bag", system, step_period_s=0.02) as recorder:
         for k in range(25):
             recorder.record(0.02 * k, plant)

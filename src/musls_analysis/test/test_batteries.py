@@ -10,7 +10,7 @@ from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_sim.plants.interface import PlantState
 from musls_sim.recording import BagRecorder
-from musls_sim.recording.topics import recorded_topics
+from musls_sim.recording.signals import recorded_topics
 
 
 class Still:

@@ -14,8 +14,7 @@ from musls_analysis.comparison.mean_cycle import (
     phases,
     shifted,
 )
-from musls_analysis.recordings.recording import PoseTrack
-from musls_analysis.recordings.resample import gaps, resample
+from musls_analysis.recordings.recording import PoseTrack, gaps, resample
 from musls_description.rotations import (
     chordal_mean,
     from_roll_pitch_yaw,

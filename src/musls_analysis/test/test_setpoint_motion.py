@@ -9,8 +9,7 @@ from musls_analysis.comparison.cycles import CutStage, Cycle, cut
 from musls_analysis.comparison.intervals import error_intervals
 from musls_analysis.comparison.setpoint_motion import motion_of, update_rate
 from musls_analysis.recordings.readers import read_recording
-from musls_analysis.recordings.recording import PoseTrack, Recording
-from musls_analysis.recordings.resample import bridged_s
+from musls_analysis.recordings.recording import PoseTrack, Recording, bridged_s
 from musls_description.errors import ConfigError
 
 FLOWN = {

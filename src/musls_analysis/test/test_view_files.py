@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from musls_analysis.figures.style import colour
-from musls_analysis.recordings.tracks import Event
+from musls_analysis.recordings.recording import Event
 from musls_analysis.view.bodies import SECOND
 from musls_analysis.view.film import (
     FilmOptions,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_analysis.recordings.tracks import Event
+from musls_analysis.recordings.recording import Event
 from musls_analysis.view import rerun_log
 from musls_analysis.view.rerun_log import save, serve, show
 from musls_analysis.view.sampled import sample

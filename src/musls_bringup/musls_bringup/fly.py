@@ -32,8 +32,7 @@ from musls_description.schema import to_yaml
 from musls_sim.plants.interface import bare_dart_step_us
 from musls_sim.preflight.feasibility import assess
 from musls_sim.preflight.separation import closest_in_plan
-from musls_sim.px4.errors import Px4Error
-from musls_sim.px4.firmware import Firmware
+from musls_sim.px4.install import Firmware, Px4Error
 from musls_sim.recording import BagRecorder, RecordingError
 from musls_sim.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.session.loop import Loop

@@ -31,7 +31,7 @@ from musls_analysis.comparison.intervals import error_intervals
 from musls_analysis.comparison.paper import FIRST_CYCLES_DROPPED, TABLE_III
 from musls_analysis.imperfections.turning_table import Turning, turning, turning_rows
 from musls_analysis.recordings.readers import read_recording
-from musls_analysis.recordings.resample import bridged_s
+from musls_analysis.recordings.recording import bridged_s
 from musls_bringup.fit_drones import faults_override, fit_drones, said_of, simulate, write_fit
 from musls_bringup.fly import FlyOptions, find_scenario, fly
 from musls_bringup.recorded_flights import SCENARIO, Mission, missions, one_mission, some_cycles

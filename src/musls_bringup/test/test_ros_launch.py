@@ -23,7 +23,7 @@ from musls_bringup.ros.real import REAL_ARGUMENTS, real_nodes
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.preflight.checks import hover_in_formation
-from musls_sim.recording.received import recorded_topics
+from musls_sim.recording.graph import recorded_topics
 from musls_sim.scenario import load_scenario
 from musls_sim.session.compose import build_plant
 

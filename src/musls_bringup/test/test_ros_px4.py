@@ -15,8 +15,8 @@ from musls_bringup.ros.fly import fly_through_graph
 from musls_bringup.ros.px4 import check_px4
 from musls_description.errors import MuslsError
 from musls_description.schema import to_yaml
-from musls_sim.px4.agent import VARIABLE
-from musls_sim.px4.errors import Px4Error
+from musls_sim.px4.install import Px4Error
+from musls_sim.px4.process import VARIABLE
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
 

@@ -16,7 +16,7 @@ from musls_sim.contingency.detection import LossDetector
 from musls_sim.contingency.reallocation import reallocate
 from musls_sim.contingency.recovery import Situation, landed_clear
 from musls_sim.contingency.spec import ContingencySpec
-from musls_sim.preflight.mission_checks import cautions
+from musls_sim.preflight.checks import cautions
 from musls_sim.session.session import Session
 
 BREAK_N = 60.0

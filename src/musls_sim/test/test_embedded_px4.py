@@ -15,12 +15,10 @@ from musls_sim.px4_stand_in.commander import (
     Result,
     TrajectoryInput,
 )
-from musls_sim.px4_stand_in.guidance import stand_in_session
-from musls_sim.px4_stand_in.lockstep import Lockstep
-from musls_sim.px4_stand_in.state_messages import StateMessages
+from musls_sim.px4_stand_in.guidance import Lockstep, stand_in_session
 from musls_sim.recording import BagRecorder
+from musls_sim.recording.graph import ClockHistory, ReceivedBag, StateMessages, stamp_ns
 from musls_sim.recording.messages import pose_stamped, serialize, stamp, string, wrench_stamped
-from musls_sim.recording.received import ClockHistory, ReceivedBag, stamp_ns
 from musls_sim.scenario import load_scenario
 
 NOT_GIVEN = np.full(3, np.nan)

@@ -12,10 +12,14 @@ from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.rotor_reach import propeller_radius_m, tip_radius_m
 from musls_sim.preflight.checks import hover_in_formation
-from musls_sim.preflight.feasibility import thrust_at_m
-from musls_sim.preflight.statics import Motion, forces_of
-from musls_sim.preflight.thrust import full_thrust_n
-from musls_sim.preflight.worst_point import hard_moments, strong_wind_enu_m_s
+from musls_sim.preflight.feasibility import (
+    Motion,
+    forces_of,
+    full_thrust_n,
+    hard_moments,
+    strong_wind_enu_m_s,
+    thrust_at_m,
+)
 from musls_sim.session.session import Session
 
 G = 9.80665

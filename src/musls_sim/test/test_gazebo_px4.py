@@ -21,10 +21,8 @@ from musls_description.models import world_sdf
 from musls_description.spawn import ground_spawn
 from musls_sim.gazebo.bridged_plant import BridgedPlant
 from musls_sim.gazebo.motor_listener import MotorListener, velocities
-from musls_sim.px4.errors import Px4Error
-from musls_sim.px4.firmware import read_firmware
-from musls_sim.px4.install import find_px4
-from musls_sim.px4.work_threads import WorkThreads
+from musls_sim.px4.in_gazebo import WorkThreads
+from musls_sim.px4.install import Px4Error, find_px4, read_firmware
 from musls_sim.scenario import load_scenario
 from musls_sim.session.session import Session
 

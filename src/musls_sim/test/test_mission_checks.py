@@ -13,8 +13,13 @@ from musls_description.errors import ConfigError
 from musls_description.spawn import ground_spawn
 from musls_description.spawn.ground import ground_radius_m
 from musls_sim.preflight.airframe import hover_parameters
-from musls_sim.preflight.checks import check_hover, hover_in_formation
-from musls_sim.preflight.mission_checks import bag_bytes_per_s, cautions, check_mission
+from musls_sim.preflight.checks import (
+    bag_bytes_per_s,
+    cautions,
+    check_hover,
+    check_mission,
+    hover_in_formation,
+)
 from musls_sim.scenario import load_scenario
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

@@ -7,10 +7,9 @@ import pytest
 from px4_helpers import install_peer
 
 from musls_description.errors import ConfigError
-from musls_sim.px4 import instances
+from musls_sim.px4 import process
 from musls_sim.px4.airframe import airframe_scripts
-from musls_sim.px4.errors import Px4Error
-from musls_sim.px4.firmware import Firmware, read_firmware
+from musls_sim.px4.install import Firmware, Px4Error, read_firmware
 
 THERE = ["MPC_THR_HOVER", "COM_DISARM_PRFLT", "SYS_AUTOSTART"]
 
@@ -66,12 +65,12 @@ def test_an_unknown_parameter_is_refused_with_version_and_path(tmp_path):
 
 def test_a_socket_of_somebody_else_is_left_alone(tmp_path, monkeypatch):
     """PX4 could not replace it; one of our own is removed once its PX4 has ended."""
-    monkeypatch.setattr(instances, "SOCKET_FILE", str(tmp_path / "sock-{}"))
-    (first,) = instances.claim_instances(1)
+    monkeypatch.setattr(process, "SOCKET_FILE", str(tmp_path / "sock-{}"))
+    (first,) = process.claim_instances(1)
     socket = tmp_path / f"sock-{first.number}"
     socket.touch()
     first.close()
-    (again,) = instances.claim_instances(1)
+    (again,) = process.claim_instances(1)
     assert again.number == first.number
     again.remove_socket()
     again.close()
@@ -81,6 +80,6 @@ def test_a_socket_of_somebody_else_is_left_alone(tmp_path, monkeypatch):
         os.chown(socket, 12345, -1)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    (other,) = instances.claim_instances(1)
+    (other,) = process.claim_instances(1)
     other.close()
     assert other.number != first.number

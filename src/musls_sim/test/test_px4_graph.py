@@ -12,11 +12,10 @@ import pytest
 from px4_helpers import HOP, SHIPPED, children_of, install_agent, install_peer
 
 from musls_control.offboard.topics import target_system
-from musls_sim.px4 import start_up
-from musls_sim.px4.agent import VARIABLE, XrceAgent, find_agent
-from musls_sim.px4.errors import Px4Error
+from musls_sim.px4 import sitl
 from musls_sim.px4.graph_session import GraphSession
-from musls_sim.px4.instances import claim_instances
+from musls_sim.px4.install import Px4Error
+from musls_sim.px4.process import VARIABLE, XrceAgent, claim_instances, find_agent
 from musls_sim.scenario import load_scenario
 
 
@@ -25,8 +24,8 @@ def installed(tmp_path, monkeypatch):
     """The stand-ins for PX4 and agent."""
     monkeypatch.setenv("PX4_BIN", str(install_peer(tmp_path / "px4")))
     monkeypatch.setenv(VARIABLE, str(install_agent(tmp_path)))
-    monkeypatch.setattr(start_up, "ALIGN_S", 1.5)  # the peer needs less than PX4
-    monkeypatch.setattr(start_up, "SURVEY_S", 0.5)
+    monkeypatch.setattr(sitl, "ALIGN_S", 1.5)  # the peer needs less than PX4
+    monkeypatch.setattr(sitl, "SURVEY_S", 0.5)
 
 
 @contextmanager

@@ -14,9 +14,10 @@ from flight_helpers import Look
 from px4_helpers import HURRY, PEER, install_peer, px4_flight
 
 from musls_description.errors import ConfigError
-from musls_sim.px4 import instances, sitl, start_up
-from musls_sim.px4.errors import Px4Error
-from musls_sim.px4.install import find_px4
+from musls_sim.px4 import process as instances
+from musls_sim.px4 import sitl
+from musls_sim.px4 import sitl as start_up
+from musls_sim.px4.install import Px4Error, find_px4
 
 
 @pytest.fixture

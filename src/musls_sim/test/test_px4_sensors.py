@@ -8,6 +8,7 @@ from pymavlink.dialects.v20 import common as mavlink
 
 from musls_control.estimate import BodyMotion
 from musls_description.errors import ConfigError
+from musls_sim.px4 import links
 from musls_sim.px4 import sensors as px4_sensors
 from musls_sim.px4.sensors import Px4SensorSpec, Sensors
 
@@ -138,9 +139,7 @@ def test_impossible_sensors_are_refused(wrong):
 
 
 def test_field_masks_are_what_px4_looks_for():
-    from musls_sim.px4 import hil_link
-
     groups = {"accel": 0x7, "gyro": 0x38, "mag": 0x1C0, "baro": 0x1A00, "diff": 0x400}
-    assert groups["accel"] | groups["gyro"] == hil_link.FIELDS_IMU
-    assert sum(groups.values()) - groups["diff"] == hil_link.FIELDS_ALL
+    assert groups["accel"] | groups["gyro"] == links.FIELDS_IMU
+    assert sum(groups.values()) - groups["diff"] == links.FIELDS_ALL
     assert groups["diff"] == mavlink.HIL_SENSOR_UPDATED_DIFF_PRESSURE

@@ -5,18 +5,17 @@ import pytest
 from rosbags.typesys import Stores, get_typestore
 
 from musls_description.library import load_system
-from musls_sim.recording import message_types, messages, topics
-from musls_sim.recording.chunk import merge
-from musls_sim.recording.row_renderer import render_rows
-from musls_sim.recording.row_store import RowStore
-from musls_sim.recording.row_template import message_record, probe_row, row_template
+from musls_sim.recording import messages, signals
+from musls_sim.recording import messages as message_types
+from musls_sim.recording.recorder import RowStore
+from musls_sim.recording.rows import merge, message_record, probe_row, render_rows, row_template
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 
 KINDS = {
-    "state": (topics.state_messages, topics.published_columns),
-    "shape": (topics.shape_messages, topics.shape_columns),
-    "setpoint": (topics.setpoint_messages, topics.setpoint_columns),
+    "state": (signals.state_messages, signals.published_columns),
+    "shape": (signals.shape_messages, signals.shape_columns),
+    "setpoint": (signals.setpoint_messages, signals.setpoint_columns),
 }
 
 
@@ -140,9 +139,9 @@ def test_nothing_merges_to_nothing():
 
 def test_a_number_that_no_message_holds_is_a_mistake():
     system = load_system("x500_solo")
-    columns = topics.setpoint_columns(system) | {"forgotten": (2,)}
+    columns = signals.setpoint_columns(system) | {"forgotten": (2,)}
     with pytest.raises(AssertionError, match="forgotten"):
-        row_template(topics.setpoint_messages(system), columns,
+        row_template(signals.setpoint_messages(system), columns,
                      {"/load/setpoint": 1, "/drone_1/setpoint": 2})  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from musls_analysis.comparison.mean_cycle import (
     shifted,
     slices,
 )
-from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S
+from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
 

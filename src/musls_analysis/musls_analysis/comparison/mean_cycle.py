@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from musls_analysis.comparison.cycles import CutStage
-from musls_analysis.recordings.recording import PoseTrack
-from musls_analysis.recordings.resample import gaps, resample
+from musls_analysis.recordings.recording import PoseTrack, gaps, resample
 from musls_description.rotations import (
     chordal_mean,
     from_roll_pitch_yaw,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_analysis.recordings.cable_pieces import parted_s, pieces_of
-from musls_analysis.recordings.recording import Recording, main_stages
+from musls_analysis.recordings.recording import Recording, main_stages, parted_s, pieces_of
 
 SNAPSHOTS = 5
 """Odd and prime: after whole turns of a periodic flight the moments do not coincide."""

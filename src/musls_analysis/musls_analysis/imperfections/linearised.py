@@ -13,7 +13,7 @@ from musls_analysis.comparison.mean_cycle import Slices, phases, slices
 from musls_analysis.imperfections.estimate import Unit, units_of
 from musls_analysis.imperfections.response import displacements
 from musls_analysis.imperfections.turning_frame import drones_of
-from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, bridged_s, resample
+from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S, bridged_s, resample
 from musls_description.rotations import relative, yaw_of
 
 Array = NDArray[np.float64]

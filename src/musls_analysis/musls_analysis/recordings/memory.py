@@ -17,9 +17,8 @@ from musls_analysis.recordings.recording import (
     WrenchTrack,
     stages_from_changes,
 )
-from musls_sim.recording.bag_recorder import BagRecorder
-from musls_sim.recording.memory import MemoryRecorder
-from musls_sim.recording.topics import NODES, battery_rows, body_names, flown_names
+from musls_sim.recording.recorder import BagRecorder, MemoryRecorder
+from musls_sim.recording.signals import NODES, battery_rows, body_names, flown_names
 
 
 def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:

@@ -42,8 +42,8 @@ def _rewrite(storage: Path, mended: Path) -> None:
     from mcap.records import Channel, Message, Schema
     from rosbags.rosbag2 import StoragePlugin, Writer
 
-    from musls_sim.recording.message_types import jazzy
-    from musls_sim.recording.topics import qos
+    from musls_sim.recording.messages import jazzy
+    from musls_sim.recording.signals import qos
 
     schemas, connections, messages = {}, {}, 0
     with Writer(mended, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP) as writer:

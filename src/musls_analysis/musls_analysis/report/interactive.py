@@ -20,8 +20,7 @@ import numpy as np
 
 from musls_analysis.comparison.errors import above_ground, error_track
 from musls_analysis.figures.colours import body_colour
-from musls_analysis.recordings.recording import LOAD, Recording
-from musls_analysis.recordings.tracks import Array
+from musls_analysis.recordings.recording import LOAD, Array, Recording
 from musls_analysis.report.peaks import Peaks, cable_peaks
 
 MOST_POINTS = 1200

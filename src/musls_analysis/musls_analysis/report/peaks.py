@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from musls_analysis.recordings.recording import LOAD, Recording
-from musls_analysis.recordings.tracks import Array
+from musls_analysis.recordings.recording import LOAD, Array, Recording
 from musls_analysis.report.tension import slack_intervals
 
 SNAP_S = 0.3

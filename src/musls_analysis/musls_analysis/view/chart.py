@@ -11,8 +11,7 @@ from musls_analysis.comparison.errors import error_track, translational_error_m
 from musls_analysis.figures.events import EVENT, MOST
 from musls_analysis.figures.stages import BAND
 from musls_analysis.figures.style import FAINT, GRID, INK, colour, label
-from musls_analysis.recordings.recording import Stage
-from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, resample
+from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S, Stage, resample
 from musls_analysis.view.canvas import Canvas
 from musls_analysis.view.subject import Subject, bodies_of
 from musls_analysis.view.tension_scale import has_tension, round_up

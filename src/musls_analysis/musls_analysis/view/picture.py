@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from musls_analysis.figures.style import FAINT, INK, colour, label
-from musls_analysis.recordings.recording import LOAD, Stage
-from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, resample
+from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S, LOAD, Stage, resample
 from musls_analysis.view import bodies
 from musls_analysis.view.align import stage_at, staged_subject
 from musls_analysis.view.bodies import Look, Piece

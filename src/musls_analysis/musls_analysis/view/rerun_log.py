@@ -19,8 +19,7 @@ import numpy as np
 
 from musls_analysis.comparison.errors import error_track
 from musls_analysis.figures.style import colour, label
-from musls_analysis.recordings.recording import LOAD, PoseTrack
-from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, resample
+from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S, LOAD, PoseTrack, resample
 from musls_analysis.view.align import staged_subject
 from musls_analysis.view.bodies import Look
 from musls_analysis.view.canvas import Canvas

@@ -7,9 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from musls_analysis.recordings.cable_pieces import parted_s, pieces_of
-from musls_analysis.recordings.recording import CableTrack, PoseTrack
-from musls_analysis.recordings.resample import DEFAULT_GAP_LIMIT_S, resample
+from musls_analysis.recordings.recording import (
+    DEFAULT_GAP_LIMIT_S,
+    CableTrack,
+    PoseTrack,
+    parted_s,
+    pieces_of,
+    resample,
+)
 from musls_analysis.view.subject import Subject
 from musls_description.rotations import rotate
 

@@ -87,7 +87,7 @@ def _events() -> list[tuple[str, str]]:
 
 
 def _readers() -> list[tuple[str, str]]:
-    from musls_analysis.recordings.readers.recognise import READERS
+    from musls_analysis.recordings.readers import READERS
 
     return [
         ("bag", "rosbag2 folder, or its .mcap or .db3 file"),

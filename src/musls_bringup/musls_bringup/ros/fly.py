@@ -23,7 +23,7 @@ from musls_bringup.signals import Ending
 from musls_control.graph_control import STEP_S
 from musls_control.mission_file import read_mission_file
 from musls_description.schema import to_yaml
-from musls_sim.px4.firmware import Firmware
+from musls_sim.px4.install import Firmware
 from musls_sim.scenario import Scenario
 
 START_S = 600.0

@@ -17,7 +17,7 @@ from musls_description.errors import ConfigError, MuslsError
 from musls_description.models.urdf import urdf_text
 from musls_description.schema import to_yaml
 from musls_description.slung import slung_system
-from musls_sim.recording.topics import MODEL_PREFIX
+from musls_sim.recording.signals import MODEL_PREFIX
 from musls_sim.scenario import Scenario
 
 ARGUMENTS = {

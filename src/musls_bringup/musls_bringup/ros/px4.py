@@ -37,9 +37,8 @@ def check_px4(scenario: Scenario) -> None:
         Px4Error: One is missing.
     """
     if scenario.autopilot.kind == "px4":
-        from musls_sim.px4.agent import find_agent
-        from musls_sim.px4.firmware import read_firmware
-        from musls_sim.px4.install import find_px4
+        from musls_sim.px4.install import find_px4, read_firmware
+        from musls_sim.px4.process import find_agent
 
         firmware = read_firmware(find_px4().binary)
         find_agent()
@@ -58,7 +57,7 @@ def check_messages(px4: str, release: str, installed: str | None) -> None:
     Raises:
         Px4Error: They are of another release.
     """
-    from musls_sim.px4.errors import Px4Error
+    from musls_sim.px4.install import Px4Error
 
     known = px4_interface().releases
     if {release, installed} <= set(known) and installed is not None:

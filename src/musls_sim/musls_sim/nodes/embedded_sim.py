@@ -16,9 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from geometry_msgs.msg import TransformStamped
 from px4_msgs.msg import OffboardControlMode, TrajectorySetpoint, VehicleCommand
+from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from tf2_msgs.msg import TFMessage
 
 from musls_control.nodes.stepped_node import (
     DUPLICATE_CHECK_S,
@@ -28,26 +33,118 @@ from musls_control.nodes.stepped_node import (
     Interrupt,
     microseconds,
     run,
+    stamp,
 )
 from musls_control.offboard.topics import px4_topic, target_system
 from musls_description.errors import ConfigError
-from musls_sim.nodes.event_services import EventServices
-from musls_sim.nodes.joint_states import JointStates
+from musls_description.models.urdf import joint_coordinates
 from musls_sim.nodes.polling import Poller, message_class, profile_of
-from musls_sim.nodes.px4_outputs import Px4Outputs
-from musls_sim.plants.interface import bare_dart_step_us
+from musls_sim.nodes.px4_drones import Px4Outputs
+from musls_sim.plants.interface import Jointed, Plant, bare_dart_step_us
 from musls_sim.px4_stand_in.commander import Commander, NavState, TrajectoryInput
-from musls_sim.px4_stand_in.guidance import PERIODS_PER_WINDOW, stand_in_session
-from musls_sim.px4_stand_in.lockstep import Lockstep
-from musls_sim.px4_stand_in.state_messages import StateMessages
-from musls_sim.recording.topics import EVENTS, STAGE, event_text
+from musls_sim.px4_stand_in.guidance import PERIODS_PER_WINDOW, Lockstep, stand_in_session
+from musls_sim.recording.graph import StateMessages
+from musls_sim.recording.signals import EVENTS, MODEL_PREFIX, STAGE, event_text
 from musls_sim.scenario import Scenario, load_scenario
+from musls_sim.session.event_queue import names_of
 from musls_sim.session.observer import Observer
 from musls_sim.session.session import Session
 
 if TYPE_CHECKING:
-    from musls_sim.nodes.real_px4 import RealDrone
+    from musls_sim.nodes.px4_drones import RealDrone
     from musls_sim.px4.graph_session import GraphSession
+
+
+# ---------- Events on the ROS graph: let one of the scenario happen now, or one that is described.
+
+TRIGGER, APPLY = "/musls/trigger_event", "/musls/apply_event"
+"""A service for each event of the scenario is below the first one; the second one is a topic."""
+
+
+class EventServices:
+    """Services `/musls/trigger_event/NAME` (std_srvs/Trigger) and topic `/musls/apply_event`.
+
+    NAME is that of an event of the scenario, or its kind where it has no name. The topic
+    (std_msgs/String) takes the fields of any event as JSON.
+    """
+
+    def __init__(self, node: Node, session: Session, poller: Poller) -> None:
+        """Offer them.
+
+        Args:
+            node: Has them.
+            session: What the events happen to.
+            poller: Takes the calls.
+        """
+        self._node, self._session = node, session
+        names = dict.fromkeys(names_of(event)[0] for event in session.scenario.events)
+        for name in names:
+            if name.isidentifier():  # what ROS allows as a part of a name
+                poller.serve(Trigger, f"{TRIGGER}/{name}", self._trigger(name))
+        poller.subscribe(String, APPLY, self._apply, QoSProfile(depth=10))
+
+    def _trigger(self, name: str):
+        def answer(_: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+            try:
+                self._session.trigger(name)
+                answer.success, answer.message = True, f"{name}: now"
+            except ConfigError as error:
+                answer.success, answer.message = False, str(error)
+            return answer
+
+        return answer
+
+    def _apply(self, message: String) -> None:
+        try:
+            fields = json.loads(message.data)
+            if not isinstance(fields, dict):
+                raise ConfigError("expected a mapping of an event's fields")
+            self._session.apply(fields)
+        except (ValueError, ConfigError) as error:
+            self._node.get_logger().error(f"{APPLY}: {error}")
+
+
+# ---------- Joint angles of the cables, for robot_state_publisher and a URDF
+
+TOPIC = "/joint_states"
+
+
+class JointStates:
+    """Publishes `/joint_states`, where the plant has joints, while somebody listens.
+
+    The URDF's root is the load: `/tf_static` says that `model/load` is `load`.
+    """
+
+    def __init__(self, node: Node, plant: Plant) -> None:
+        """Offer the topic, or nothing if the cable model has no joints.
+
+        Args:
+            node: Has the publishers.
+            plant: Whose joints.
+        """
+        self._plant = plant if isinstance(plant, Jointed) else None
+        self._tree: object = None
+        if self._plant is None:
+            return
+        self._out = node.create_publisher(JointState, TOPIC, 10)
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._static = node.create_publisher(TFMessage, "/tf_static", latched)
+        same = TransformStamped(child_frame_id=f"{MODEL_PREFIX}load")
+        same.header.frame_id, same.transform.rotation.w = "load", 1.0
+        self._static.publish(TFMessage(transforms=[same]))
+
+    def publish(self, time_s: float) -> None:
+        """Publish the present angles."""
+        if self._plant is None or not self._out.get_subscription_count():
+            return
+        if self._plant.tree is not self._tree:
+            self._tree = self._plant.tree
+            self._coordinates = joint_coordinates(self._plant.tree)
+        message = JointState(name=list(self._coordinates))
+        stamp(message.header.stamp, time_s)
+        message.position = self._plant.positions[list(self._coordinates.values())].tolist()
+        self._out.publish(message)
+
 
 WINDOWS_PER_SHAPE = 5
 WRITER_QUEUE = 500
@@ -118,7 +215,7 @@ class EmbeddedSim(DescribedNode):
         self, scenario: Scenario, logs: Path, force: bool
     ) -> tuple[GraphSession, list[RealDrone]]:
         """Real PX4s, up and waiting, and what is heard of them."""
-        from musls_sim.nodes.real_px4 import RealDrone
+        from musls_sim.nodes.px4_drones import RealDrone
         from musls_sim.px4.graph_session import GraphSession  # pymavlink is slow to import
 
         log = self.get_logger()

@@ -14,7 +14,7 @@ from rclpy.qos import (
     ReliabilityPolicy,
 )
 
-from musls_sim.recording.topics import qos
+from musls_sim.recording.signals import qos
 
 
 class Poller:

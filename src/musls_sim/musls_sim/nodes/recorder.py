@@ -18,8 +18,8 @@ from std_msgs.msg import String
 from musls_control.nodes.stepped_node import LATCHED, DescribedNode, Interrupt, run
 from musls_description.errors import ConfigError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
-from musls_sim.recording.received import CLOCK, ClockHistory, ReceivedBag, stamp_ns
-from musls_sim.recording.topics import EVENTS, STAGE
+from musls_sim.recording.graph import CLOCK, ClockHistory, ReceivedBag, stamp_ns
+from musls_sim.recording.signals import EVENTS, STAGE
 from musls_sim.scenario import load_scenario
 
 QUEUE = 500

@@ -3,26 +3,324 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.formation import drone_poses
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.errors import ConfigError
+from musls_description.rotations import matrix
+from musls_description.rotor_reach import propeller_radius_m
 from musls_description.schema import build, to_data
 from musls_description.slung import formation_of
+from musls_description.spawn import hanging_equilibrium
 from musls_description.system import Drone
-from musls_sim.preflight.checks import MIN_THRUST_MARGIN, Hover
-from musls_sim.preflight.hardware import hardware_cautions, hardware_problems
-from musls_sim.preflight.mission_checks import flight_duration_s
+from musls_sim.preflight.checks import MIN_THRUST_MARGIN, Hover, flight_duration_s
 from musls_sim.preflight.separation import Closest
-from musls_sim.preflight.statics import Forces, Motion, forces_of
-from musls_sim.preflight.thrust import full_thrust_n
-from musls_sim.preflight.worst_point import Moment, hard_moments
 from musls_sim.scenario import Scenario
+
+# ---------- Thrust that a battery's voltage allows.
+
+
+def full_thrust_n(drone: Drone, charge: float) -> float:
+    """Thrust of all rotors at the battery's voltage, and not more than at their top speed."""
+    assert drone.propulsion is not None
+    total = 0.0
+    for rotor in drone.rotors:
+        k_m = rotor.moment_coefficient_n_m_s2
+        speed = drone.propulsion.sagged_speed_rad_s(k_m, charge, len(drone.rotors))
+        total += rotor.thrust_coefficient_n_s2 * min(speed, rotor.speed_max_rad_s) ** 2
+    return total
+
+
+# ---------- What batteries, cables and propellers do not stand, found before a flight.
+
+BREAK_SHARE = 0.8
+"""Of a cable's break force that it may carry."""
+
+
+def hardware_problems(
+    scenario: Scenario, where: Sequence[tuple[str, Sequence[DroneMargins]]], flight_s: float
+) -> Iterator[str]:
+    """Why batteries or cables do not stand a flight, one line each.
+
+    Args:
+        scenario: Drones and cables.
+        where: Margins of all drones in the formation and at the hardest moment, with a name each.
+        flight_s: How long the flight takes.
+    """
+    for name, margins in where:
+        for i, (drone, m) in enumerate(zip(scenario.system.drones, margins, strict=False), start=1):
+            if m.thrust_margin < MIN_THRUST_MARGIN:
+                continue  # said already
+            for time, charge in _charges(drone, m, flight_s):
+                margin = full_thrust_n(drone, charge) / m.thrust_n
+                if margin < MIN_THRUST_MARGIN:
+                    yield (
+                        f"{name}: the voltage that is left {time} gives drone_{i} a thrust margin "
+                        f"of {margin:.2f}, at least {MIN_THRUST_MARGIN} is needed"
+                    )
+                    break
+        cables = scenario.system.cables
+        for i, (cable, m) in enumerate(zip(cables, margins, strict=False), start=1):
+            breaks_n = cable.elastic.break_force_n
+            if breaks_n is not None and m.tension_n > BREAK_SHARE * breaks_n:
+                yield (
+                    f"{name}: cable_{i} carries {m.tension_n:.1f} N, more than "
+                    f"{100.0 * BREAK_SHARE:g} % of its break force of {breaks_n:g} N"
+                )
+
+
+def hardware_cautions(scenario: Scenario) -> Iterator[str]:
+    """What one should know of drones that can be flown, one line each."""
+    wind = scenario.wind
+    windy = any(wind.mean_enu_m_s) or any(wind.gust_std_m_s)
+    for i, drone in enumerate(scenario.system.drones, start=1):
+        if windy and not any(drone.drag_n_s_m) and not any(r.drag_n_s2_m_rad for r in drone.rotors):
+            yield f"drone_{i} has no drag (drag_n_s_m, rotors.drag_n_s2_m_rad): no wind pushes it"
+        gap = _least_gap_m(drone)
+        diameter = 2.0 * propeller_radius_m(drone)
+        if diameter > gap * (1.0 + 1e-9):
+            yield (
+                f"drone_{i}: propellers of {diameter:.3g} m on hubs {gap:.3g} m apart: they "
+                "overlap, which its thrust does not know"
+            )
+
+
+def _charges(drone: Drone, m: DroneMargins, flight_s: float) -> Iterator[tuple[str, float]]:
+    """Shares of the charge at the begin and at the end of a flight, as in hover all the time."""
+    propulsion = drone.propulsion
+    if propulsion is None or propulsion.motor is None or propulsion.battery is None:
+        return
+    battery = propulsion.battery
+    yield "at the begin", battery.start_charge
+    if m.minutes:
+        used = (battery.start_charge - battery.reserve) * flight_s / (60.0 * m.minutes)
+        yield "at the end", max(battery.start_charge - used, 0.0)
+
+
+def _least_gap_m(drone: Drone) -> float:
+    """Least distance of two hubs that do not share a place, from above."""
+    hubs = np.array([rotor.position_m[:2] for rotor in drone.rotors])
+    gaps = np.linalg.norm(hubs[:, None] - hubs[None], axis=2)
+    apart = gaps[gaps > 1e-6]
+    return float(apart.min()) if len(apart) else np.inf
+
+
+# ---------- Forces in a formation that accelerates as one, in moving air
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How the formation moves, and in which air.
+
+    Attributes:
+        pose: Load's set-point: x, y, z [m], yaw [rad], (4,).
+        velocity_enu_m_s: (3,).
+        acceleration_enu_m_s2: (3,).
+        yaw_rate_rad_s: Of the formation.
+        yaw_acceleration_rad_s2: Likewise.
+        wind_enu_m_s: Of the air, (3,).
+    """
+
+    pose: Array
+    velocity_enu_m_s: Array
+    acceleration_enu_m_s2: Array
+    yaw_rate_rad_s: float
+    yaw_acceleration_rad_s2: float
+    wind_enu_m_s: Array
+
+    @classmethod
+    def at_rest(cls, pose: Array) -> Motion:
+        """Hover in still air."""
+        return cls(pose, np.zeros(3), np.zeros(3), 0.0, 0.0, np.zeros(3))
+
+    @classmethod
+    def of(cls, derivatives: Array, wind_enu_m_s: Array) -> Motion:
+        """From a reference's derivatives 0 to 2 or more of x, y, z, yaw, (>= 3, >= 4)."""
+        d = derivatives
+        return cls(d[0, :4], d[1, :3], d[2, :3], float(d[1, 3]), float(d[2, 3]), wind_enu_m_s)
+
+
+@dataclass(frozen=True)
+class Forces:
+    """What a motion takes.
+
+    Attributes:
+        thrust_enu_n: Force that each drone's rotors must give, (n, 3).
+        tension_n: Of each cable at the load, (n,).
+    """
+
+    thrust_enu_n: Array
+    tension_n: Array
+
+
+def forces_of(scenario: Scenario, motion: Motion) -> Forces:
+    """Solve for the forces of a motion.
+
+    Raises:
+        ConfigError: The cables cannot hold the load so: they do not reach, or one goes slack.
+    """
+    system = formation_of(scenario.system, "formation")
+    cone, gravity = scenario.formation, scenario.physics.gravity_m_s2
+    n = system.n_drones
+    yaw = float(motion.pose[3])
+    offsets, azimuths = cone.offsets_m(n), cone.azimuths_rad(n)
+    places, yaws = drone_poses(np.zeros((1, 3)), np.array([yaw]), offsets, azimuths)
+    felt = np.array([0.0, 0.0, gravity]) + motion.acceleration_enu_m_s2
+    air = motion.wind_enu_m_s - motion.velocity_enu_m_s
+    carried = felt - np.array(system.load.drag_n_s_m) * air / system.carried_mass_kg
+    size = float(np.linalg.norm(carried))
+    if carried[2] <= 0.0:
+        raise ConfigError("the load falls faster than gravity: the cables are slack")
+    turn = matrix(_upright(carried / size))
+    hangs = hanging_equilibrium(system, places[0] @ turn.T, size, yaw, yaws[0])
+    up = np.array([0.0, 0.0, size])
+    rate, gain = motion.yaw_rate_rad_s, motion.yaw_acceleration_rad_s2
+    thrust = np.empty((n, 3))
+    for i, drone in enumerate(system.drones):
+        cable = turn.T @ (hangs.drone_force_n[i] - drone.mass_kg * up)
+        x, y, _ = places[0, i]
+        around = np.array([-(rate**2) * x - gain * y, -(rate**2) * y + gain * x, 0.0])
+        moving = motion.velocity_enu_m_s + rate * np.array([-y, x, 0.0])
+        needed = cable + drone.mass_kg * (felt + around)
+        drag = drag_n_s_m(drone, float(np.linalg.norm(needed)))
+        thrust[i] = needed - drag * (motion.wind_enu_m_s - moving)
+    return Forces(thrust, hangs.load_end_tension_n)
+
+
+def _upright(direction: Array) -> Array:
+    """Rotation by the least angle that turns a unit vector with z > 0 up, quaternion (4,)."""
+    x, y, z = direction
+    turn: Array = np.array([1.0 + z, y, -x, 0.0])
+    turn /= np.linalg.norm(turn)
+    return turn
+
+
+def drag_n_s_m(drone: Drone, thrust_n: float) -> Array:
+    """Linear drag of a level drone along x, y, z, rotors included, (3,).
+
+    Args:
+        drone: Body and rotors.
+        thrust_n: Of all rotors; their drag goes with their speed.
+    """
+    share_n = thrust_n / len(drone.rotors)
+    rotors = sum(
+        r.drag_n_s2_m_rad * np.sqrt(share_n / r.thrust_coefficient_n_s2) for r in drone.rotors
+    )
+    drag: Array = np.array(drone.drag_n_s_m) + rotors * np.array([1.0, 1.0, 0.0])
+    return drag
+
+
+# ---------- Where in a mission the drones work hardest, found before the flight.
+
+SAMPLES = 2000
+"""Moments of each stage that are looked at."""
+
+GUST_DEVIATIONS = 2.0
+"""Gusts of so many standard deviations are counted on."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of a mission.
+
+    Attributes:
+        stage: Its kind.
+        number: Of the stage, from 0.
+        time_s: Since the stage began.
+        motion: How the formation moves then.
+    """
+
+    stage: str
+    number: int
+    time_s: float
+    motion: Motion
+
+
+def strong_wind_enu_m_s(scenario: Scenario) -> Array:
+    """Mean wind with gusts that blow in its direction (to the east where there is none)."""
+    mean = np.array(scenario.wind.mean_enu_m_s)
+    gust = GUST_DEVIATIONS * np.array(scenario.wind.gust_std_m_s)
+    speed = float(np.linalg.norm(mean))
+    along = mean / speed if speed > 0.0 else np.array([1.0, 0.0, 0.0])
+    return mean + along * float(np.linalg.norm(gust * along))
+
+
+def hard_moments(scenario: Scenario, hover: Hover, count: int = 3) -> list[Moment]:
+    """Moments at which thrust, tilt and slack come closest to their limits, hardest first.
+
+    They are found by an estimate: cable forces keep their directions and sizes seen in the frame
+    of the felt gravity. Steps of the set-point have no acceleration and are not counted.
+
+    Args:
+        scenario: Stages, drones, wind.
+        hover: How the system hangs at rest.
+        count: At most so many.
+    """
+    found: list[tuple[float, Moment]] = []
+    for number, stage in enumerate(scenario.mission.stages):
+        end_s = min(stage.duration_s, stage.period_s)
+        times = np.linspace(0.0, end_s, SAMPLES)
+        samples = stage.derivatives(times)
+        share, tilt, felt = _estimates(scenario, hover, samples)
+        wind = strong_wind_enu_m_s(scenario)
+        for score, k in {
+            (float(share[k]), int(k)) for k in (share.argmax(), tilt.argmax(), felt.argmin())
+        }:
+            moment = Moment(stage.kind, number, float(times[k]), Motion.of(samples[k], wind))
+            found.append((score, moment))
+    found.sort(key=lambda pair: -pair[0])
+    return [moment for _, moment in _distinct(found)][:count]
+
+
+def _distinct(found: list[tuple[float, Moment]]) -> Iterator[tuple[float, Moment]]:
+    """Moments that differ in what they ask for; places do not matter, headings do not either."""
+    seen = set()
+    for score, moment in found:
+        m = moment.motion
+        key = (round(score, 3), round(float(m.acceleration_enu_m_s2[2]), 3))
+        if key not in seen:
+            seen.add(key)
+            yield score, moment
+
+
+def _estimates(scenario: Scenario, hover: Hover, samples: Array) -> tuple[Array, Array, Array]:
+    """Largest share of the full thrust, largest tilt and vertical felt gravity, (k,) each."""
+    system = formation_of(scenario.system, "formation")
+    gravity = scenario.physics.gravity_m_s2
+    n = system.n_drones
+    wind = strong_wind_enu_m_s(scenario)
+    felt = samples[:, 2, :3] + np.array([0.0, 0.0, gravity])  # (k, 3)
+    load_drag = np.array(system.load.drag_n_s_m) * (wind - samples[:, 1, :3])
+    carried = felt - load_drag / system.carried_mass_kg
+    places, _ = drone_poses(
+        np.zeros((len(samples), 3)), samples[:, 0, 3],
+        scenario.formation.offsets_m(n), scenario.formation.azimuths_rad(n),
+    )  # fmt: skip
+    share, tilt = np.zeros(len(samples)), np.zeros(len(samples))
+    for i, drone in enumerate(system.drones):
+        at_rest = hover.equilibrium.drone_force_n[i] - [0.0, 0.0, drone.mass_kg * gravity]
+        pull = at_rest[2] / gravity * carried  # what the cable carries
+        across = places[:, i] * [1.0, 1.0, 0.0]
+        radius = np.linalg.norm(across, axis=1, keepdims=True)
+        outward = across / np.maximum(radius, 1e-9)
+        pull = pull + np.linalg.norm(at_rest[:2]) * outward
+        rate, gain = samples[:, 1, 3:4], samples[:, 2, 3:4]
+        sideways = np.stack([-across[:, 1], across[:, 0], np.zeros(len(samples))], axis=1)
+        around = -(rate**2) * across + gain * sideways
+        drag = drag_n_s_m(drone, float(np.linalg.norm(hover.equilibrium.drone_force_n[i])))
+        blown = drag * (wind - samples[:, 1, :3] - rate * sideways)
+        thrust = pull + drone.mass_kg * (felt + around) - blown
+        size = np.linalg.norm(thrust, axis=1)
+        share = np.maximum(share, size / drone.max_thrust_n)
+        tilt = np.maximum(tilt, np.arccos(np.clip(thrust[:, 2] / size, -1.0, 1.0)))
+    return share, tilt, carried[:, 2]
+
 
 Array = NDArray[np.float64]
 

@@ -8,11 +8,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.mission import FlightPlan
+from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.rotor_reach import tip_radius_m
 from musls_description.schema import Positive, spec
 from musls_description.system import RigSystem
-from musls_sim.preflight.closest import closest_pair
+
+# ---------- The closest pair of drones, compiled.
+
+
+@compiled()
+def closest_pair(places, radii):
+    """Find the two drones whose rotor tips come closest."""
+    best, centres, row, first, second = np.inf, np.inf, 0, 0, 1
+    for k in range(places.shape[0]):
+        for i in range(places.shape[1]):
+            for j in range(i + 1, places.shape[1]):
+                square = 0.0
+                for c in range(3):
+                    gap = places[k, i, c] - places[k, j, c]
+                    square += gap * gap
+                distance = np.sqrt(square)
+                if distance - radii[i] - radii[j] < best:
+                    best = distance - radii[i] - radii[j]
+                    centres, row, first, second = distance, k, i, j
+    return row, first, second, centres, best
+
 
 Array = NDArray[np.float64]
 

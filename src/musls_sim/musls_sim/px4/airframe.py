@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from musls_description.errors import ConfigError
-from musls_sim.px4.errors import Px4Error
-from musls_sim.px4.firmware import Firmware
-from musls_sim.px4.install import Px4Install
+from musls_sim.px4.install import Firmware, Px4Error, Px4Install
 
 if TYPE_CHECKING:
     from musls_control.px4_cascade import RotorLayout

@@ -8,11 +8,9 @@ from musls_sim.autopilots import AutopilotSetup
 from musls_sim.gazebo.bridged_plant import BridgedPlant
 from musls_sim.preflight.airframe import loaded_hover_parameters
 from musls_sim.px4.airframe import airframe_scripts
-from musls_sim.px4.dds_link import DdsLink
-from musls_sim.px4.errors import Px4Error
-from musls_sim.px4.firmware import read_firmware
 from musls_sim.px4.in_gazebo import Px4InGazebo, bridge_parameters
-from musls_sim.px4.install import find_px4
+from musls_sim.px4.install import Px4Error, find_px4, read_firmware
+from musls_sim.px4.process import DdsLink
 from musls_sim.px4.sensors import Sensors
 from musls_sim.px4.sitl import RATE_HZ, Px4Sitl
 

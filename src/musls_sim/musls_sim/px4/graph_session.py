@@ -11,9 +11,8 @@ from musls_control.estimate import Estimate
 from musls_control.px4_frames import world_enu_ned
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.px4 import build as px4_build
-from musls_sim.px4.agent import XrceAgent, find_agent
-from musls_sim.px4.dds_link import DdsLink
-from musls_sim.px4.firmware import Firmware
+from musls_sim.px4.install import Firmware
+from musls_sim.px4.process import DdsLink, XrceAgent, find_agent
 from musls_sim.px4.sitl import Px4Sitl
 from musls_sim.px4_stand_in.guidance import abort_of, check_delivery, flown_by_graph
 from musls_sim.scenario import Scenario

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from musls_control.offboard.topics import px4_namespace, target_system
 from musls_sim.px4.airframe import AUTOSTART_ID, SIM_MODEL
-from musls_sim.px4.errors import Px4Error
-from musls_sim.px4.install import START_SCRIPT, Px4Install
+from musls_sim.px4.install import START_SCRIPT, Px4Error, Px4Install
 
 GRACE_S = 1.0
 """Between the friendly and the other signal."""
@@ -128,3 +131,263 @@ def guard() -> list[str]:
         return []
     no_priority = ["--bounding-set=-sys_nice", "--inh-caps=-sys_nice"] if root else []
     return [setpriv, "--pdeathsig", "KILL", *no_priority]
+
+
+# ---------- Free PX4 instance numbers, claimed by their ports
+
+HIL_PORT = 4560
+API_PORT = 14540
+PX4_API_PORT = 14580
+PX4_GCS_PORT = 18570
+LAST_INSTANCE = 250
+"""System identifiers are instance numbers plus one, and one byte."""
+
+LOCK_FILE = "/tmp/px4_lock-{}"
+"""What a running PX4 holds a lock on."""
+
+SOCKET_FILE = "/tmp/px4-sock-{}"
+"""Where its programs speak to it. It stays behind, and another user's cannot be replaced."""
+
+
+@dataclass
+class Instance:
+    """One claimed instance.
+
+    Attributes:
+        number: PX4's instance number, from 1.
+        listener: Listens on 127.0.0.1 for PX4's simulator link (TCP).
+        api: Bound on 127.0.0.1 where PX4 sends its MAVLink to (UDP).
+    """
+
+    number: int
+    listener: socket.socket
+    api: socket.socket
+
+    @property
+    def system_id(self) -> int:
+        """MAVLink system identifier."""
+        return self.number + 1
+
+    def remove_socket(self) -> None:
+        """Remove what an ended PX4 leaves behind; while the ports are held, so nobody else's."""
+        with suppress(OSError):
+            os.unlink(SOCKET_FILE.format(self.number))
+
+    def close(self) -> None:
+        """Free the ports."""
+        self.listener.close()
+        self.api.close()
+
+
+def claim_instances(count: int) -> list[Instance]:
+    """Claim the lowest free instances.
+
+    The listening sockets are the claim: two processes cannot hold the same.
+
+    Raises:
+        Px4Error: There are not that many free.
+    """
+    claimed: list[Instance] = []
+    for number in range(1, LAST_INSTANCE + 1):
+        if len(claimed) == count:
+            break
+        instance = _claim(number)
+        if instance is not None:
+            claimed.append(instance)
+    if len(claimed) < count:
+        for instance in claimed:
+            instance.close()
+        raise Px4Error(
+            f"{count} free PX4 instances are needed, only {len(claimed)} of 1 to {LAST_INSTANCE} "
+            f"have their ports free (TCP {HIL_PORT} + i, UDP {API_PORT} + i, {PX4_API_PORT} + i, "
+            f"{PX4_GCS_PORT} + i)"
+        )
+    return claimed
+
+
+def _claim(number: int) -> Instance | None:
+    """Claim one instance, or None if anything of it is in use."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    api = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        # Connections of an ended run linger; without this their port counts as in use.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", HIL_PORT + number))
+        listener.listen(1)
+        api.bind(("127.0.0.1", API_PORT + number))
+        for port in (PX4_API_PORT, PX4_GCS_PORT):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.bind(("", port + number))  # PX4 binds all interfaces
+        if _running(number) or _of_somebody_else(SOCKET_FILE.format(number)):
+            raise OSError
+    except OSError:
+        listener.close()
+        api.close()
+        return None
+    return Instance(number, listener, api)
+
+
+def _of_somebody_else(path: str) -> bool:
+    """Whether a file is there that is not ours."""
+    try:
+        return os.lstat(path).st_uid != os.geteuid()
+    except OSError:
+        return False
+
+
+def _running(number: int) -> bool:
+    """Whether a PX4 of this instance number runs, be it without any of our ports."""
+    try:
+        lock = os.open(LOCK_FILE.format(number), os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    except OSError:  # another user's: it cannot be locked by our PX4 either
+        return True
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(lock)
+
+
+# ---------- The Micro XRCE-DDS agent: brings the topics of PX4s on this machine into the ROS graph.
+
+PROGRAM = "MicroXRCEAgent"
+VARIABLE = "MICRO_XRCE_AGENT"
+
+HOW_TO_GET = (
+    "build version 2.4 of github.com/eProsima/Micro-XRCE-DDS-Agent (cmake, make install), work in "
+    f"PX4's image px4io/px4-sitl-gazebo-ros2, or name a program by {VARIABLE}"
+)
+
+
+def find_agent(environment: Mapping[str, str] = os.environ) -> Path:
+    """Find the agent: by MICRO_XRCE_AGENT, or MicroXRCEAgent on PATH.
+
+    Args:
+        environment: Holds MICRO_XRCE_AGENT and PATH.
+
+    Raises:
+        Px4Error: There is none.
+    """
+    named = environment.get(VARIABLE)
+    if named:
+        if not (os.path.isfile(named) and os.access(named, os.X_OK)):
+            raise Px4Error(f"{VARIABLE} = {named}: no such program; {HOW_TO_GET}")
+        return Path(named)
+    on_path = shutil.which(PROGRAM, path=environment.get("PATH", ""))
+    if on_path is None:
+        raise Px4Error(f"no {PROGRAM} found ({VARIABLE}, PATH): {HOW_TO_GET}")
+    return Path(on_path)
+
+
+class XrceAgent:
+    """A running agent.
+
+    Attributes:
+        port: UDP port on which it listens.
+    """
+
+    def __init__(self, program: Path, console: Path) -> None:
+        """Start it on a free port; it dies with this process, whatever ends that.
+
+        Args:
+            program: See `find_agent`.
+            console: File for what it prints; its folder is made.
+
+        Raises:
+            Px4Error: It cannot be started.
+        """
+        self._program, self._console, self.port = program, console, _free_port()
+        command = [*guard(), str(program), "udp4", "-p", str(self.port)]
+        try:
+            console.parent.mkdir(parents=True, exist_ok=True)
+            with console.open("wb") as output:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise Px4Error(f"{program} cannot be started: {error.strerror}") from error
+
+    def check_alive(self) -> None:
+        """Raise if it has ended.
+
+        Raises:
+            Px4Error: It has; with its last line.
+        """
+        code = self._process.poll()
+        if code is None:
+            return
+        lines = self._console.read_text(encoding="utf-8", errors="replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        words = f'; it said: "{said[-1]}"' if said else ""
+        raise Px4Error(f"{self._program.name} ended with code {code}{words}")
+
+    def close(self) -> None:
+        """End it for certain; may be called repeatedly."""
+        self._signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE_S)
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+
+def _free_port() -> int:
+    """A UDP port that is free on all interfaces now: the agent cannot be told to use loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+# ---------- How a PX4 that is flown from a ROS graph is told to join it, by its uXRCE-DDS client.
+
+LOOPBACK_ONLY = 1
+
+
+@dataclass(frozen=True)
+class DdsLink:
+    """The client's end of the link to an agent on this machine.
+
+    Names count drones, not PX4 instances: drone i is `px4_i` with system id i + 1 in its graph,
+    whichever instances of PX4 were free. The DDS domain is that of ROS_DOMAIN_ID.
+
+    Attributes:
+        port: UDP port of the agent.
+    """
+
+    port: int
+
+    def variables(self, index: int) -> dict[str, str]:
+        """Environment of a drone's PX4 (from 0), read by its start-up script."""
+        return {
+            "PX4_UXRCE_DDS_PORT": str(self.port),
+            "PX4_UXRCE_DDS_NS": px4_namespace(index + 1),
+        }
+
+    def parameters(self, index: int) -> dict[str, float]:
+        """Parameters of a drone's PX4 (from 0).
+
+        Without UXRCE_DDS_SYNCT stamps are PX4's clock, which is /clock. UXRCE_DDS_PTCFG 1 is
+        loopback only: ROS nodes with ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST hear no other.
+        """
+        return {
+            "MAV_SYS_ID": self.system_id(index),
+            "UXRCE_DDS_SYNCT": 0,
+            "UXRCE_DDS_PTCFG": LOOPBACK_ONLY,
+        }
+
+    def system_id(self, index: int) -> int:
+        """MAVLink system id of a drone (from 0)."""
+        return target_system(index + 1)

@@ -10,14 +10,9 @@ from time import monotonic
 from typing import NoReturn
 
 from musls_sim.px4.airframe import make_root
-from musls_sim.px4.command_link import CommandLink
-from musls_sim.px4.dds_link import DdsLink
-from musls_sim.px4.errors import Px4Error
-from musls_sim.px4.firmware import FLIGHT_LOGS
-from musls_sim.px4.hil_link import HilLink, LinkError
-from musls_sim.px4.install import Px4Install
-from musls_sim.px4.instances import PX4_API_PORT, Instance
-from musls_sim.px4.process import Px4Process
+from musls_sim.px4.install import FLIGHT_LOGS, Px4Error, Px4Install
+from musls_sim.px4.links import CommandLink, HilLink, LinkError
+from musls_sim.px4.process import PX4_API_PORT, DdsLink, Instance, Px4Process
 from musls_sim.px4.sensors import Sample
 
 LAST_WORDS = 4

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from musls_control.autopilot import DroneSetpoints
 from musls_control.controllers.kinds import FormationSpec
 from musls_control.px4_cascade.takeoff import TakeoffState
@@ -131,3 +133,43 @@ def stand_in_session(
     )
     check_delivery(session)
     return session, commanders
+
+
+# ---------- When the simulator may go on: it waits for whoever answers each of its clock messages.
+
+ANSWERS_TO_LOCK = 3
+
+
+class Lockstep:
+    """Answers of all drones' companions."""
+
+    def __init__(self, n_drones: int) -> None:
+        """Start with nobody locked."""
+        self._streak = np.zeros(n_drones, int)
+        self._answered = np.zeros(n_drones, bool)
+        self._asked_us = 0
+
+    @property
+    def locked(self) -> bool:
+        """Whether anybody is waited for."""
+        return bool((self._streak >= ANSWERS_TO_LOCK).any())
+
+    @property
+    def complete(self) -> bool:
+        """Whether everybody who is waited for has answered."""
+        return not ((self._streak >= ANSWERS_TO_LOCK) & ~self._answered).any()
+
+    def ask(self, time_us: int) -> None:
+        """A clock message is being sent."""
+        self._asked_us = time_us
+        self._answered[:] = False
+
+    def answer(self, drone: int, time_us: int) -> None:
+        """A set-point of a drone (from 0) has come, stamped by its sender."""
+        self._answered[drone] |= time_us >= self._asked_us
+
+    def close(self) -> list[int]:
+        """The window is over; returns the drones (from 0) that are given up."""
+        given_up = (self._streak >= ANSWERS_TO_LOCK) & ~self._answered
+        self._streak = np.where(self._answered, self._streak + 1, 0)
+        return np.flatnonzero(given_up).tolist()

@@ -37,10 +37,17 @@ from mcap.records import Chunk as ChunkRecord
 from mcap.well_known import MessageEncoding, Profile, SchemaEncoding
 from rosbags.interfaces import Qos
 
-from musls_sim.recording.chunk import Chunk
-from musls_sim.recording.errors import RecordingError
-from musls_sim.recording.message_types import recorded
-from musls_sim.recording.topics import qos
+from musls_description.errors import MuslsError
+from musls_sim.recording.messages import recorded
+from musls_sim.recording.rows import Chunk
+from musls_sim.recording.signals import qos
+
+# ---------- The error of this package.
+
+
+class RecordingError(MuslsError):
+    """A bag cannot be created or written; the message names the path and the reason."""
+
 
 MAGIC = b"\x89MCAP0\r\n"
 """First and last bytes of an MCAP file (`mcap.writer` has it, too, but loads compressors)."""

@@ -9,6 +9,7 @@ predictor) by the stationary gains of a Kalman filter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
@@ -18,11 +19,204 @@ from pydantic import Field
 from musls_control.estimate import Estimate
 from musls_description.compiled import compiled
 from musls_description.compiled_memory import block_of, borrowed, pack, row_of, table_of
-from musls_description.compiled_rotations import multiply, rotate, rotate_back, turned
+from musls_description.compiled_rotations import (
+    from_rotation_vector,
+    multiply,
+    rotate,
+    rotate_back,
+    turned,
+)
 from musls_description.schema import Fraction, NonNegative, spec
+from musls_sim.imperfections import Imperfections
 from musls_sim.plants.interface import PlantState
-from musls_sim.sensors.load_tracker import NO_LOAD, LoadTracker, track
-from musls_sim.sensors.stationary_filter import stationary_gains
+
+# ---------- Stationary Kalman gains of a filter with one measured quantity.
+
+MOST_DOUBLINGS = 60
+
+
+def stationary_gains(transition: Array, process: Array, variance: float) -> Array:
+    """Gains with which a stationary Kalman filter corrects its state by the first of its parts.
+
+    Solves P = F P F' - F P h (h' P h + r)^-1 h' P F' + Q by doubling the number of samples seen
+    in each step (Anderson 1978, "Second-order convergent algorithms for the steady-state Riccati
+    equation").
+
+    Args:
+        transition: F from sample to sample, (n, n).
+        process: Covariance Q of the noise that joins the state between samples, (n, n).
+        variance: r > 0 of the measurement of the first part of the state.
+
+    Returns:
+        P h / (h' P h + r), (n,).
+    """
+    unit = np.eye(len(transition))
+    a, covariance = transition.T, process
+    seen = np.zeros_like(process)
+    seen[0, 0] = 1.0 / variance
+    for _ in range(MOST_DOUBLINGS):
+        share = np.linalg.solve(unit + seen @ covariance, np.hstack([a, seen]))
+        step = a.T @ covariance @ share[:, : len(unit)]
+        seen = seen + a @ share[:, len(unit) :] @ a.T
+        a, covariance = a @ share[:, : len(unit)], covariance + step
+        if np.abs(step).max() <= 1e-15 * np.abs(covariance).max():
+            break
+    gains: Array = covariance[:, 0] / (covariance[0, 0] + variance)
+    return gains
+
+
+# ---------- Motion of the load from motion capture alone: it carries no IMU.
+
+ACCELERATION_M_S2 = 3.0
+"""Standard deviation of the load's acceleration between samples: swinging and gusts."""
+
+ANGULAR_ACCELERATION_RAD_S2 = 6.0
+
+
+NO_LOAD = {
+    "gains": np.zeros(0),
+    "history": np.zeros((0, 13)),
+    "samples": np.zeros((0, 8)),
+    "load_noise": np.zeros((0, 6)),
+}
+"""Tables of `track` where nobody follows the load."""
+
+
+class LoadTracker:
+    """Prepares what `track` needs to follow the load's pose; see the module's text.
+
+    Attributes:
+        seen: Whether motion capture sees the load.
+        noise: Standard normal numbers of a block of periods, (block, 6).
+    """
+
+    noise: Array
+
+    def __init__(
+        self,
+        start: Array,
+        *,
+        period_s: float,
+        rate_hz: float,
+        latency_s: float,
+        position_noise_m: float,
+        attitude_noise_rad: float,
+        generator: np.random.Generator,
+    ) -> None:
+        """Start at the true motion.
+
+        Args:
+            start: Row of the load in `PlantState.motion`, (16,).
+            period_s: Control period.
+            rate_hz: Samples per second.
+            latency_s: From taking a sample until it is there.
+            position_noise_m: Standard deviation per axis.
+            attitude_noise_rad: Standard deviation per axis.
+            generator: Source of the noise.
+        """
+        interval = max(1.0 / rate_hz, period_s)
+        self._gains = np.array(
+            [
+                period_s,
+                position_noise_m,
+                attitude_noise_rad,
+                *_gains_load_tracker(interval, ACCELERATION_M_S2, max(position_noise_m, 1e-5)),
+                *_gains_load_tracker(
+                    interval, ANGULAR_ACCELERATION_RAD_S2, max(attitude_noise_rad, 1e-5)
+                ),
+            ]
+        )
+        self.seen = True
+        self._start, self._ring = start[:13], round(latency_s / period_s) + 1
+        self._generator = generator
+
+    def tables(self, block: int) -> dict[str, Array]:
+        """Tables of `track`, whose noise lasts for a block of periods.
+
+        History and samples are rings over the last periods: predicted motion, and samples on their
+        way (valid in column 7).
+        """
+        return {
+            "gains": self._gains,
+            "history": np.tile(self._start, (self._ring, 1)),
+            "samples": np.zeros((self._ring, 8)),
+            "load_noise": np.zeros((block, 6)),
+        }
+
+    def draw(self) -> None:
+        """Draw the noise of the next block of periods."""
+        self._generator.standard_normal(out=self.noise)
+
+
+def _gains_load_tracker(
+    interval_s: float, acceleration: float, noise: float
+) -> tuple[float, float]:
+    """Stationary Kalman gains on position [1] and rate [1/s] of a constant-rate model."""
+    transition = np.array([[1.0, interval_s], [0.0, 1.0]])
+    process = (acceleration * interval_s) ** 2 * np.array(
+        [[interval_s**2 / 4.0, interval_s / 2.0], [interval_s / 2.0, 1.0]]
+    ) + 1e-18 * np.eye(2)
+    on_value, on_rate = stationary_gains(transition, process, noise**2)
+    return float(on_value), float(on_rate)
+
+
+@compiled()
+def track(truth, noise, sampled, tick, gains, history, samples, estimate):
+    """Predict, take a sample if one is due, correct by the one that arrives."""
+    ring = history.shape[0]
+    dt = gains[0]
+    now, before, then = tick % ring, (tick - 1) % ring, (tick + 1) % ring
+    h = history[now]
+    previous = estimate if tick == 0 else history[before]
+    for k in range(3):
+        h[k] = previous[k] + dt * previous[3 + k]
+        h[3 + k] = previous[3 + k]
+        h[10 + k] = previous[10 + k]
+    for k in range(4):
+        h[6 + k] = previous[6 + k]
+    _turn(h[6:10], dt * h[10], dt * h[11], dt * h[12])
+    z = samples[now]
+    z[7] = 0.0
+    if sampled:
+        z[7] = 1.0
+        for k in range(3):
+            z[k] = truth[k] + gains[1] * noise[k]
+        for k in range(4):
+            z[3 + k] = truth[6 + k]
+        _turn(z[3:7], gains[2] * noise[3], gains[2] * noise[4], gains[2] * noise[5])
+    if samples[then, 7] > 0.0:
+        _correct_load_tracker(history, then, samples[then], gains)
+        samples[then, 7] = 0.0
+    for k in range(13):
+        if k >= 3 and k < 6:
+            estimate[10 + k] = (h[k] - estimate[k]) / dt  # column 13 on: acceleration
+        estimate[k] = h[k]
+
+
+@compiled()
+def _correct_load_tracker(history, then, z, gains):
+    """Correct the predictions from a sample's time on by the error at that time."""
+    ring, dt = history.shape[0], gains[0]
+    old = history[then]
+    ex, ey, ez = z[0] - old[0], z[1] - old[1], z[2] - old[2]
+    w, x, y, z_ = multiply(old[6], -old[7], -old[8], -old[9], z[3], z[4], z[5], z[6])
+    twice = 2.0 if w >= 0.0 else -2.0
+    rx, ry, rz = twice * x, twice * y, twice * z_
+    for d in range(ring):
+        h = history[(then + d) % ring]
+        shift = gains[3] + gains[4] * d * dt
+        h[0] += shift * ex
+        h[1] += shift * ey
+        h[2] += shift * ez
+        h[3] += gains[4] * ex
+        h[4] += gains[4] * ey
+        h[5] += gains[4] * ez
+        angle = gains[5] + gains[6] * d * dt
+        _turn(h[6:10], angle * rx, angle * ry, angle * rz)
+        h[10] += gains[6] * rx
+        h[11] += gains[6] * ry
+        h[12] += gains[6] * rz
+
 
 Array = NDArray[np.float64]
 
@@ -374,3 +568,69 @@ def _step_all(motion, force, estimate, tension, memory, layout, tick, block, loa
     track(motion[0], noise, sampled and load_seen, tick, gains, history, samples, estimate[0])
     for i in range(tension.shape[0]):
         tension[i, 0], tension[i, 1] = force[i, 0, 0], force[i, 1, 0]
+
+
+# ---------- Sensors on a tilted board, beside the centre of mass
+
+
+class SensedState:
+    """The plant's state as the drones' sensors and motion capture find it.
+
+    Attitude and body rates are those of the tilted board, positions and velocities those of the
+    point that motion capture reports; accelerations are the centre of mass's, where the IMU is.
+
+    Attributes:
+        state: The plant's state, with another memory for the motion.
+    """
+
+    def __init__(self, state: PlantState, faults: Imperfections) -> None:
+        """Begin with the state as it is now.
+
+        Args:
+            state: The plant's state; its memory stays the same.
+            faults: Tilts and offsets.
+        """
+        drones = faults.of_each(len(state.motion) - 1)
+        self._true = state.motion
+        self._faults = np.array(
+            [[*drone.level_tilt_rad, *drone.mocap_offset_m] for drone in drones]
+        ).reshape(-1, 5)
+        self.state = replace(state, motion=state.motion.copy())
+        self.update()
+
+    @classmethod
+    def of(cls, state: PlantState, faults: Imperfections) -> SensedState | None:
+        """What is sensed of a state, None where it is the truth."""
+        if any(any(d.level_tilt_rad) or any(d.mocap_offset_m) for d in faults.drones):
+            return cls(state, faults)
+        return None
+
+    def update(self) -> None:
+        """Follow the plant."""
+        _sense(self._true, self._faults, self.state.motion)
+
+
+@compiled()
+def _sense(truth, faults, sensed):
+    """Write what is sensed of all bodies, (1 + n, 16), of tilts and offsets (n, 5)."""
+    sensed[0] = truth[0]
+    for i in range(faults.shape[0]):
+        t, s, f = truth[1 + i], sensed[1 + i], faults[i]
+        s[:] = t
+        qw, qx, qy, qz = t[6], t[7], t[8], t[9]
+        x, y, z = rotate(qw, qx, qy, qz, f[2], f[3], f[4])
+        s[0] += x
+        s[1] += y
+        s[2] += z
+        x, y, z = rotate(
+            qw, qx, qy, qz,
+            t[11] * f[4] - t[12] * f[3],
+            t[12] * f[2] - t[10] * f[4],
+            t[10] * f[3] - t[11] * f[2],
+        )  # fmt: skip
+        s[3] += x
+        s[4] += y
+        s[5] += z
+        lw, lx, ly, lz = from_rotation_vector(f[0], f[1], 0.0)
+        s[6], s[7], s[8], s[9] = multiply(qw, qx, qy, qz, lw, lx, ly, lz)
+        s[10], s[11], s[12] = rotate_back(lw, lx, ly, lz, t[10], t[11], t[12])

@@ -29,8 +29,7 @@ from musls_sim.plants.interface import Plant, PlantSetup, PlantState
 from musls_sim.preflight.checks import Hover, check_hover, hover_in_formation
 from musls_sim.preflight.separation import check_separation
 from musls_sim.scenario import Scenario
-from musls_sim.sensors.estimation import Estimator, MotionCapture, Truth, TruthSpec
-from musls_sim.sensors.sensed_state import SensedState
+from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth, TruthSpec
 from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.event_queue import check_order, check_stages
 from musls_sim.session.guidance import Guidance, MissionGuidance

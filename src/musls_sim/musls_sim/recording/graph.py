@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from struct import unpack_from
 
 import numpy as np
 
 from musls_description.system import RigSystem
+from musls_sim.plants.interface import Plant
+from musls_sim.recording import signals
 from musls_sim.recording.bag_file import BagFile
-from musls_sim.recording.chunk import Chunk
 from musls_sim.recording.messages import stamp
-from musls_sim.recording.row_template import message_record
-from musls_sim.recording.topics import RowKind, recorded_topics, row_kinds
+from musls_sim.recording.rows import (
+    RECORD_HEAD_SIZE,
+    Chunk,
+    message_record,
+    probe_row,
+    render_rows,
+    row_template,
+)
+from musls_sim.recording.signals import RowKind, recorded_topics, row_kinds
 
 __all__ = ["CLOCK", "ClockHistory", "ReceivedBag", "recorded_topics", "stamp_ns"]
 
@@ -204,3 +212,46 @@ def _chunk(messages: list[tuple[int, int, bytes]]) -> Chunk:
     entries = np.column_stack([times, offsets])
     index = {int(c): entries[channels == c].astype("<u8") for c in np.unique(channels)}
     return Chunk(b"".join(records), index, messages[0][0], messages[-1][0])
+
+
+# ---------- The present state as messages, to be published
+
+
+class StateMessages:
+    """Messages of one kind of row.
+
+    Attributes:
+        topics: Topic and message type, in the order of `render`.
+    """
+
+    def __init__(self, system: RigSystem, *, shapes: bool) -> None:
+        """Prepare.
+
+        Args:
+            system: Whose state it is.
+            shapes: The cables' shapes instead of the state of the bodies.
+        """
+        state, shape, _ = signals.row_kinds(system)
+        kind = shape if shapes else state
+        messages, _ = probe_row(*kind)
+        self.topics = [(topic, message.__msgtype__) for topic, message in messages]
+        numbers = {topic: k for k, topic in enumerate(dict(self.topics))}
+        self._template = row_template(*kind, numbers)
+        self._columns = shape.columns if shapes else signals.state_columns(system)
+        self._shapes, self._system = shapes, system
+
+    def render(self, time_s: float, plant: Plant) -> Iterator[tuple[str, bytes]]:
+        """Topic and message, CDR with its header, of the plant's state at a time."""
+        if self._shapes:
+            values = signals.shape_values(plant, self._system)
+        else:
+            values = signals.state_values(plant.state)
+        row: signals.Row = {name: v[None] for name, v in zip(self._columns, values, strict=True)}
+        if not self._shapes:
+            row = signals.published(row)
+        rendered = render_rows(self._template, np.array([round(time_s * 1e9)]), row)
+        data, ends = bytes(rendered.data), [*rendered.offsets[1:].tolist(), len(rendered.data)]
+        for (topic, _), start, end in zip(
+            self.topics, rendered.offsets.tolist(), ends, strict=True
+        ):
+            yield topic, data[start + RECORD_HEAD_SIZE : end]

@@ -3,19 +3,83 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
-from musls_analysis.recordings.raw_bag import STORAGE_SUFFIXES, storage_in
-from musls_analysis.recordings.readers.bags import read_bag_of_any_kind
-from musls_analysis.recordings.readers.excerpt import is_excerpt, read_excerpt
-from musls_analysis.recordings.readers.flight_log import is_flight_log, read_flight_log
-from musls_analysis.recordings.readers.options import ReadOptions
+from musls_analysis.recordings.bag import (
+    STORAGE_SUFFIXES,
+    RawBag,
+    Topic,
+    keys_of_topics,
+    read_messages,
+    recording_of_bag,
+    storage_in,
+)
+from musls_analysis.recordings.cleaning import Notes, ReadOptions, cleaned
 from musls_analysis.recordings.recording import Recording
+from musls_analysis.recordings.tables import (
+    is_excerpt,
+    is_flight_log,
+    read_excerpt,
+    read_flight_log,
+)
+from musls_analysis.recordings.tf_bag import read_tf_bag
 from musls_description.errors import ConfigError
 from musls_description.registry import Registry
 from musls_description.strict_yaml import shown
+
+# ---------- Bags: ours and Gazebo's (poses on topics of their own), or TF only
+
+_TF_TYPES = ("tf2_msgs/msg/TFMessage", "tf2_msgs/TFMessage")
+
+
+def read_bag_of_any_kind(path: Path, options: ReadOptions) -> Recording:
+    """Read a bag, MCAP or SQLite.
+
+    Frames named in the options make it read TF even where there are poses.
+
+    Raises:
+        ConfigError: Damaged, empty, or with neither poses nor TF in it.
+    """
+    kinds: list[str] = []
+
+    def choose(topics: Mapping[str, str]) -> Mapping[str, Hashable]:
+        ours = keys_of_topics(path, topics)
+        if any(kind == "pose" for _, kind in ours.values()) and not options.frames:
+            kinds.append("poses")
+            return ours
+        keys = {
+            topic: "static" if topic.endswith("tf_static") else "moving"
+            for topic, msgtype in topics.items()
+            if msgtype in _TF_TYPES
+        }
+        if "moving" not in keys.values():
+            names = ", ".join(sorted(topics)[:8])
+            raise ConfigError(f"{path}: neither /load/pose nor /tf in the bag; it has {names}")
+        return keys
+
+    bag = read_messages(path, choose)
+    if kinds:
+        return _cleaned(recording_of_bag(path, cast(RawBag[Topic], bag)))
+    if "moving" not in bag.logs:
+        raise ConfigError(f"{path}: no messages on /tf in the bag")
+    recording = read_tf_bag(path, bag.logs["moving"], bag.logs.get("static"), options)
+    return replace(recording, warnings=(*bag.warnings, *recording.warnings))
+
+
+def _cleaned(recording: Recording) -> Recording:
+    """Simulated bodies at rest repeat their poses, so nothing is taken for stale."""
+    notes = Notes()
+    bodies = {b: cleaned(t, b, recording.source, notes) for b, t in recording.bodies.items()}
+    setpoints = {
+        body: cleaned(track, f"{body}'s set-points", recording.source, notes)
+        for body, track in recording.setpoints.items()
+    }
+    warnings = (*recording.warnings, *notes.lines)
+    return replace(recording, bodies=bodies, setpoints=setpoints, warnings=warnings)
+
 
 _HEAD_BYTES = 65536
 
