@@ -20,11 +20,11 @@ from matplotlib.figure import Figure
 
 from musls_analysis.comparison.compare import CompareOptions, compare_stage
 from musls_analysis.comparison.cycles import cut
-from musls_analysis.comparison.paper import FIRST_CYCLES_DROPPED, TABLE_III
 from musls_analysis.figures.style import new_figure, save, styled
-from musls_bringup.fit_drones import simulate
+from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, TABLE_III
 from musls_bringup.fly import find_scenario
 from musls_bringup.recorded_flights import some_cycles
+from musls_bringup.reproduce import simulate
 from musls_sim.imperfections import DroneImperfections, Imperfections
 
 Errors = Mapping[tuple[str, str], float]

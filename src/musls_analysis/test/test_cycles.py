@@ -8,13 +8,14 @@ from made_up_recordings import flight, poses
 
 from musls_analysis.comparison.cycles import (
     Cycle,
+    circle_phase,
     cut,
     cut_alike,
     cut_at,
     cut_last,
+    oscillation_phase,
     stage_windows,
 )
-from musls_analysis.comparison.setpoint_phase import circle_phase, oscillation_phase
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_control.trajectories import Circle, Engage, Shm
 from musls_description.errors import ConfigError

@@ -9,9 +9,8 @@ from scipy.spatial.transform import Rotation
 from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.cable_models import with_links
-from musls_analysis.replay.fit import FitSpec, fit
+from musls_analysis.replay.fit import FitSpec, correlation_time, fit, uncertainty
 from musls_analysis.replay.parameters import GROUPS, Setup, parameters, put_all
-from musls_analysis.replay.statistics import correlation_time, uncertainty
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.schema import NO_INERTIA

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from made_up_recordings import excerpt_lines, flight, write_lines
 
-from musls_analysis.comparison.compare import CompareOptions
+from musls_analysis.comparison.compare import CompareOptions, error_intervals
 from musls_analysis.comparison.cycles import CutStage, Cycle, cut
-from musls_analysis.comparison.intervals import error_intervals
-from musls_analysis.comparison.setpoint_motion import motion_of, update_rate
+from musls_analysis.paper.flights import motion_of, update_rate
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import PoseTrack, Recording, bridged_s
 from musls_description.errors import ConfigError

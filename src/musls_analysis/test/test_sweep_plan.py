@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from musls_analysis.sweep.plan import make_plan, run_id, wanted_series
-from musls_analysis.sweep.sampling import points
+from musls_analysis.sweep.plan import make_plan, points, run_id, wanted_series
 from musls_analysis.sweep.spec import load_sweep
 from musls_description.errors import ConfigError
 

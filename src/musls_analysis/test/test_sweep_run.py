@@ -216,7 +216,7 @@ def test_runs_on_a_dask_cluster(study):
 
 def test_no_dask_scheduler_is_one_line(study, monkeypatch):
     pytest.importorskip("dask.distributed")
-    monkeypatch.setattr("musls_analysis.sweep.execute._CONNECT_S", 0.5)
+    monkeypatch.setattr("musls_analysis.sweep.run._CONNECT_S", 0.5)
     plan, store, _ = study([FINE])
     with pytest.raises(SweepError) as caught:
         run(plan, store, scheduler="tcp://127.0.0.1:9")

@@ -11,12 +11,18 @@ from musls_analysis.recordings.bag import read_bag
 from musls_analysis.report.summary import summarise
 from musls_analysis.sweep.draw import write_figures
 from musls_analysis.sweep.labels import ParameterText, metric_text
-from musls_analysis.sweep.metrics import chosen_metric, usual_metrics
 from musls_analysis.sweep.plan import make_plan
-from musls_analysis.sweep.signals import extract, pack, signal, signal_names, unpack
+from musls_analysis.sweep.signals import (
+    chosen_metric,
+    extract,
+    pack,
+    signal,
+    signal_names,
+    unpack,
+    usual_metrics,
+)
 from musls_analysis.sweep.spec import Metric, load_sweep
-from musls_analysis.sweep.store import Outcome, Store
-from musls_analysis.sweep.table import make_rows, write_table
+from musls_analysis.sweep.store import Outcome, Store, make_rows, write_table
 
 SWEEP = """
 scenario: engage.yaml

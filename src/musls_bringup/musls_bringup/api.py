@@ -180,12 +180,10 @@ def sweep(
     Raises:
         ConfigError: Something in the study is wrong.
     """
-    from musls_analysis.sweep.execute import available_cores
     from musls_analysis.sweep.plan import make_plan
-    from musls_analysis.sweep.run import How, Tally, run_sweep
+    from musls_analysis.sweep.run import How, Tally, available_cores, run_sweep
     from musls_analysis.sweep.spec import load_sweep
-    from musls_analysis.sweep.store import Store
-    from musls_analysis.sweep.table import make_rows
+    from musls_analysis.sweep.store import Store, make_rows
     from musls_bringup.sweeps import FLYER, sweep_path, sweep_scenario_path
 
     def watch(tally: Tally) -> None:

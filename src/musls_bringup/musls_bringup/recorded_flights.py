@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_analysis.comparison.cycles import CutStage, cut, cut_last
-from musls_analysis.comparison.paper import FIRST_CYCLES_DROPPED, TABLE_III
-from musls_analysis.comparison.setpoint_motion import motion_of, update_rate
-from musls_analysis.imperfections.turning_frame import drones_of
+from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, TABLE_III, motion_of, update_rate
+from musls_analysis.paper.turning_frame import drones_of
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_bringup.fly import find_scenario

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from musls_bringup.cli import main
-from musls_bringup.fit_drones import faults_override, imperfections_of
 from musls_bringup.fly import FlyOptions, find_scenario, fly
+from musls_bringup.reproduce import faults_override, imperfections_of
 from musls_sim.imperfections import DroneImperfections, Imperfections, tilt_matrix
 
 SHORT = [

@@ -8,9 +8,9 @@ import pytest
 from made_up_recordings import excerpt_lines, flight, log_lines, log_rows, write_lines
 
 from musls_bringup.cli import main
-from musls_bringup.fit_drones import faults_override
 from musls_bringup.fly import FlyOptions, find_scenario, fly
 from musls_bringup.recorded_flights import missions, one_mission, some_cycles
+from musls_bringup.reproduce import faults_override
 from musls_description.errors import ConfigError
 from musls_sim.imperfections import DroneImperfections, Imperfections
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from musls_analysis.comparison.paper import TABLE_III
+from musls_analysis.paper.flights import TABLE_III
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, find_scenario, fly
 from musls_bringup.recorded_flights import one_mission, some_cycles

@@ -8,14 +8,18 @@ the lag that makes the translational error, averaged over the bodies, smallest.
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from musls_analysis.comparison.cycles import CutStage, of_one_length
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
-from musls_analysis.comparison.frame_worth import FrameWorth, frame_worth
 from musls_analysis.comparison.mean_cycle import (
     MeanCycle,
     Slices,
@@ -26,7 +30,44 @@ from musls_analysis.comparison.mean_cycle import (
 )
 from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S
 from musls_description.errors import ConfigError
-from musls_description.rotations import rotate
+from musls_description.rotations import chordal_mean, product, relative, rotate, rotation_vector
+
+# ---------- Constant rotation between the recorded and the simulated frame of a body.
+
+
+@dataclass(frozen=True)
+class FrameWorth:
+    """The constant rotation that fits best, and the error with it.
+
+    Attributes:
+        rotation_deg: Rotation vector from the simulated body's frame to the recorded one, in the
+            body's frame (3,).
+        error_deg: Mean angle (eq. 13) with the simulated body turned by it.
+    """
+
+    rotation_deg: tuple[float, float, float]
+    error_deg: float
+
+
+def frame_worth(real: MeanCycle, sim: MeanCycle) -> FrameWorth:
+    """Fit a constant rotation to two mean cycles of a body.
+
+    Args:
+        real: Recorded.
+        sim: Simulated, same phases.
+
+    Returns:
+        Rotation of the least mean square (chordal) distance; NaN where the relative attitudes are
+        so spread that none is nearest.
+    """
+    known = np.isfinite(real.orientation_wxyz).all(axis=1)
+    known &= np.isfinite(sim.orientation_wxyz).all(axis=1)
+    q_real, q_sim = real.orientation_wxyz[known], sim.orientation_wxyz[known]
+    mean = chordal_mean(relative(q_real, q_sim)[:, None])[0]
+    turned = product(q_sim, np.broadcast_to(mean, q_sim.shape))
+    x, y, z = np.degrees(rotation_vector(mean)).tolist()
+    return FrameWorth((x, y, z), float(np.degrees(np.mean(geodesic_error_rad(q_real, turned)))))
+
 
 SMALLEST_OVERLAP = 0.5
 """Share of the cycle for which there must be poses of both."""
@@ -313,3 +354,223 @@ def _best_lag_s(
     if not common.any():
         return 0.0
     return float(lags[int(np.argmin(errors[:, :, common].mean(axis=(1, 2))))])
+
+
+# ---------- Bootstrap intervals over real cycles and simulated flights.
+
+DRAWS = 100
+GRID = 100
+"""Phases of a cycle; means over it need fewer than curves do."""
+MIDDLE = (5.0, 95.0)
+"""Percentiles."""
+
+Ends = tuple[tuple[float, float], tuple[float, float]]
+
+
+def error_intervals(
+    reals: Sequence[CutStage],
+    sims: Sequence[CutStage],
+    options: CompareOptions,
+    about: Mapping[str, BodyErrors] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> dict[str, Ends]:
+    """Bootstrap the errors of a stage: real cycles and simulated flights are drawn anew.
+
+    Args:
+        reals: Real recordings, cut; their cycles are drawn.
+        sims: Simulated flights, cut; whole flights are drawn.
+        options: As for the comparison.
+        about: Errors of all cycles on the comparison's own, finer phases: the ends are moved by
+            what the phases make.
+        draws: Draws.
+        seed: Of the draws.
+
+    Returns:
+        By body, lower and upper ends of the middle 90 %: (translational error [mm], geodesic
+        error [deg]).
+    """
+    cuts = of_one_length([*reals, *sims])
+    reals, sims = cuts[: len(reals)], cuts[len(reals) :]
+    phase = phases(GRID, reals[0].periodic)
+    generator = np.random.default_rng(seed)
+    flight = np.repeat(np.arange(len(sims)), [len(sim.cycles) for sim in sims])
+    n = sum(len(real.cycles) for real in reals)
+    drawn = [
+        (
+            generator.integers(0, n, n),
+            np.concatenate(
+                [np.flatnonzero(flight == k) for k in generator.integers(0, len(sims), len(sims))]
+            ),
+        )
+        for _ in range(draws)
+    ]
+    found = {}
+    for body in options.bodies or reals[0].recording.bodies:
+        real = slices(reals, body, phase, options.gap_limit_s)
+        offset = options.offsets_m.get(body, (0.0, 0.0, 0.0))
+        sim = slices(sims, body, phase, options.gap_limit_s, offset)
+        errors = np.array([_errors_intervals(real, sim, *which) for which in drawn])
+        if about is not None:
+            whole = _errors_intervals(real, sim, np.arange(n), np.arange(len(flight)))
+            its = about[body]
+            exact = (1e3 * its.translational_error_m, its.geodesic_error_deg)
+            errors = np.maximum(errors + np.subtract(exact, whole), 0.0)
+        low, high = np.nanpercentile(errors, MIDDLE, axis=0).tolist()
+        found[body] = ((low[0], low[1]), (high[0], high[1]))
+    return found
+
+
+def _errors_intervals(
+    real: Slices, sim: Slices, cycles: NDArray[np.int64], flown: NDArray[np.int64]
+) -> tuple[float, float]:
+    """Errors of the means over some cycles, mm and degrees."""
+    with np.errstate(all="ignore"):
+        distance = translational_error_m(
+            _mean(real.position_enu_m[cycles]), _mean(sim.position_enu_m[flown])
+        )
+        angle = geodesic_error_rad(
+            chordal_mean(real.orientation_wxyz[cycles]), chordal_mean(sim.orientation_wxyz[flown])
+        )
+        return 1e3 * float(np.nanmean(distance)), float(np.degrees(np.nanmean(angle)))
+
+
+def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Over the first axis; NaN where there is nothing."""
+    finite = np.isfinite(values)
+    count = finite.sum(axis=0)
+    total = np.where(finite, values, 0.0).sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+# ---------- Files: table and mean trajectories as CSV, numbers as JSON, figures as PNG.
+
+TABLE = "table.csv"
+SUMMARY = "comparison.json"
+
+TABLE_COLUMNS = (
+    "stage", "body", "translational_error_mm", "geodesic_error_deg", "lag_s",
+    "lagged_translational_error_mm", "lagged_geodesic_error_deg", "overlap", "real_cycles",
+    "sim_cycles", "offset_x_m", "offset_y_m", "offset_z_m", "origin_translational_error_mm",
+    "best_offset_x_m", "best_offset_y_m", "best_offset_z_m", "best_offset_translational_error_mm",
+)  # fmt: skip
+_PARTS = ("x_m", "y_m", "z_m", "roll_rad", "pitch_rad", "yaw_rad")
+MEAN_COLUMNS = (
+    "time_s", "body", "source", "samples", *_PARTS, "qw", "qx", "qy", "qz",
+    *(f"{part}_ci95" for part in _PARTS),
+)  # fmt: skip
+
+
+def write_comparison(
+    comparisons: Sequence[StageComparison], about: Mapping[str, Any], folder: Path
+) -> None:
+    """Write everything that comes of a comparison.
+
+    Args:
+        comparisons: One per stage.
+        about: What was compared and how, for the JSON file.
+        folder: Where to; must exist.
+    """
+    rows = table_rows(comparisons)
+    with (folder / TABLE).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, TABLE_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _short(value) for key, value in row.items()} for row in rows)
+    for comparison in comparisons:
+        _write_means(comparison, folder / f"mean_{comparison.stage}.csv")
+    summary = {**about, "stages": {c.stage: _summary(c) for c in comparisons}}
+    text = json.dumps(summary, indent=2, allow_nan=False)
+    (folder / SUMMARY).write_text(text + "\n", encoding="utf-8")
+    _write_figures(comparisons, folder)
+
+
+def table_rows(comparisons: Sequence[StageComparison]) -> list[dict[str, Any]]:
+    """Rows of the table, load first; the keys are `TABLE_COLUMNS`."""
+    return [
+        {
+            "stage": c.stage,
+            "body": body,
+            "translational_error_mm": 1e3 * e.translational_error_m,
+            "geodesic_error_deg": e.geodesic_error_deg,
+            "lag_s": c.lag_s,
+            "lagged_translational_error_mm": 1e3 * e.lagged_translational_error_m,
+            "lagged_geodesic_error_deg": e.lagged_geodesic_error_deg,
+            "overlap": e.overlap,
+            "real_cycles": c.real_cycles,
+            "sim_cycles": c.sim_cycles,
+            **_offset_columns(c, body),
+        }
+        for c in comparisons
+        for body, e in c.errors.items()
+    ]
+
+
+def _offset_columns(comparison: StageComparison, body: str) -> dict[str, float]:
+    """Point that was compared, point that fits best, and what they are worth."""
+    worth = comparison.offsets[body]
+    columns = {f"offset_{axis}_m": v for axis, v in zip("xyz", worth.assumed_m, strict=True)}
+    columns["origin_translational_error_mm"] = 1e3 * worth.origin_error_m
+    columns |= {f"best_offset_{axis}_m": v for axis, v in zip("xyz", worth.best_m, strict=True)}
+    return columns | {"best_offset_translational_error_mm": 1e3 * worth.best_error_m}
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def _summary(comparison: StageComparison) -> dict[str, Any]:
+    return {
+        "period_s": comparison.period_s,
+        "lag_s": comparison.lag_s,
+        "real_cycles": comparison.real_cycles,
+        "sim_cycles": comparison.sim_cycles,
+        "cycles_found_in": "motion of the drones" if comparison.by_motion else "set-points",
+        "errors": {body: asdict(errors) for body, errors in comparison.errors.items()},
+        "offsets": {body: asdict(worth) for body, worth in comparison.offsets.items()},
+        "frames": {body: _known(asdict(worth)) for body, worth in comparison.frames.items()},
+        "warnings": list(comparison.warnings),
+    }
+
+
+def _known(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: what is not known is null."""
+    return {key: value if np.all(np.isfinite(value)) else None for key, value in numbers.items()}
+
+
+def _write_means(comparison: StageComparison, path: Path) -> None:
+    times_s = comparison.phase * comparison.period_s
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(MEAN_COLUMNS)
+        for source, means in (("real", comparison.real), ("sim", comparison.sim)):
+            for body, mean in means.items():
+                for time_s, n, row in zip(times_s, mean.samples, _columns(mean), strict=True):
+                    cells = ["" if np.isnan(v) else f"{v:.7g}" for v in row]
+                    writer.writerow([f"{time_s:.6g}", body, source, n, *cells])
+
+
+def _columns(mean: MeanCycle) -> np.ndarray:
+    return np.hstack(
+        [
+            mean.position_enu_m, mean.angles_rad, mean.orientation_wxyz, mean.position_ci_m,
+            mean.angles_ci_rad,
+        ]
+    )  # fmt: skip
+
+
+def _write_figures(comparisons: Sequence[StageComparison], folder: Path) -> None:
+    # Imported here, because matplotlib is slow to import.
+    from musls_analysis.figures.cycle_errors import cycle_errors_figure
+    from musls_analysis.figures.mean_paths import mean_paths_figure
+    from musls_analysis.figures.mean_pose import mean_pose_figure
+    from musls_analysis.figures.style import save, styled
+
+    figures = folder / "figures"
+    figures.mkdir()
+    with styled():
+        for comparison in comparisons:
+            stage = comparison.stage
+            save(mean_paths_figure(comparison), figures / f"{stage}_paths_3d.png")
+            save(cycle_errors_figure(comparison), figures / f"{stage}_errors.png")
+            for body in comparison.errors:
+                save(mean_pose_figure(comparison, body), figures / f"{stage}_pose_{body}.png")

@@ -8,16 +8,376 @@ decides by the same rules (`motion_phase`); flights that are compared are cut by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
-from musls_analysis.comparison.motion_phase import motion_phase, rises
-from musls_analysis.comparison.setpoint_phase import Phase, circle_phase, oscillation_phase
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, Stage
 from musls_control.trajectories import TRAJECTORIES, CycleRule, trajectory_of_stage
 from musls_description.errors import ConfigError
+
+# ---------- Finds the phase of a periodic set-point from the values it was held at.
+
+LARGEST_MISFIT = 0.1
+"""Root-mean-square misfit, relative to radius or amplitude, up to which a motion is accepted."""
+_FEWEST_CHANGES = 6
+_STEEP = 0.85
+"""Share of the amplitude up to which a value of a harmonic motion tells its time."""
+_SHORTEST_HOLD_S = 1e-3
+_AT_ONCE = 200_000
+"""Sines that are looked at together."""
+_RIDGE = 1e-9
+"""Keeps the equations solvable at half the rate of the samples, where the sine vanishes."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A motion that repeats evenly: phase 2 pi (t - origin_s) / period_s.
+
+    Attributes:
+        origin_s: A time of phase zero.
+        period_s: Length of one period.
+        misfit_s: Root-mean-square distance of the set-points from it, as time along the motion.
+    """
+
+    origin_s: float
+    period_s: float
+    misfit_s: float
+
+
+def circle_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None = None) -> Phase:
+    """Phase of a horizontal circle: zero where the set-point is straight in +x of the centre.
+
+    Args:
+        setpoint: Set-points within the stage.
+        name: Stage and recording, for messages.
+        rows_s: Times of all rows of a log in which set-points are sampled (T,); None where the
+            set-points carry the times of their changes.
+
+    Raises:
+        ConfigError: The set-points do not lie on a circle that is gone round evenly.
+    """
+    track = _changes(setpoint, name)
+    x, y = track.position_enu_m[:, 0], track.position_enu_m[:, 1]
+    # Kasa's fit: x^2 + y^2 = 2 a x + 2 b y + c.
+    A = np.column_stack([2.0 * x, 2.0 * y, np.ones_like(x)])
+    (a, b, c), *_ = np.linalg.lstsq(A, x**2 + y**2, rcond=None)
+    radius = np.sqrt(max(c + a**2 + b**2, 0.0))
+    off = np.sqrt(np.mean((np.hypot(x - a, y - b) - radius) ** 2))
+    angle = np.unwrap(np.arctan2(y - b, x - a))
+    t = track.time_s - track.time_s[0]
+    rate, first = np.polyfit(t, angle, 1)
+    misfit = np.sqrt(np.mean((angle - first - rate * t) ** 2))
+    too_short = abs(angle[-1] - angle[0]) < 0.5 * np.pi
+    if too_short or off > LARGEST_MISFIT * radius or misfit > LARGEST_MISFIT * 2.0 * np.pi:
+        raise ConfigError(f"{name}: the load's set-points do not follow a circle at constant speed")
+    origin_s = float(track.time_s[0] - first / rate)
+    if rows_s is not None:
+        origin_s, rate = _unbiased(angle, float(rate), origin_s, track.time_s, rows_s)
+    return Phase(origin_s, 2.0 * np.pi / abs(rate), misfit / abs(rate))
+
+
+def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None = None) -> Phase:
+    """Phase of a harmonic motion along a line: zero in the middle, going along the axis.
+
+    The axis points to the side on which its greatest component is positive, e.g. +y.
+
+    Args:
+        setpoint: Set-points within the stage.
+        name: Stage and recording, for messages.
+        rows_s: See `circle_phase`.
+
+    Raises:
+        ConfigError: The set-points are no harmonic motion.
+    """
+    track = _changes(setpoint, name)
+    p = track.position_enu_m - track.position_enu_m.mean(axis=0)
+    axis = np.linalg.svd(p, full_matrices=False)[2][0]
+    axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
+    t, s = track.time_s - track.time_s[0], p @ axis
+    fastest = np.pi / max(float(np.median(np.diff(t))), 1e-6)
+    rates = np.arange(0.5 * np.pi / t[-1], fastest, 0.2 / t[-1])
+    best = rates[int(np.argmin(_misfits(rates, t, s)))]
+    step = 0.2 / t[-1]
+    found = minimize_scalar(
+        _misfit, bounds=(best - step, best + step), args=(t, s), method="bounded",
+        options={"xatol": 1e-9},
+    )  # fmt: skip
+    rate = float(found.x)
+    (sine, cosine, middle), misfit = _harmonic(rate, t, s)
+    amplitude = np.hypot(sine, cosine)
+    aside = np.sqrt(np.mean(np.sum((p - np.outer(s, axis)) ** 2, axis=1)))
+    if max(misfit, aside) > LARGEST_MISFIT * amplitude or rate * t[-1] < np.pi:
+        raise ConfigError(f"{name}: the load's set-points are no harmonic motion")
+    origin_s = float(track.time_s[0] - np.arctan2(cosine, sine) / rate)
+    if rows_s is not None:
+        near = rate * (track.time_s - origin_s)
+        angle = _angles((s - middle) / amplitude, near)
+        origin_s, rate = _unbiased(angle, rate, origin_s, track.time_s, rows_s)
+    return Phase(origin_s, 2.0 * np.pi / rate, np.sqrt(2.0) * misfit / (amplitude * rate))
+
+
+def _angles(sine: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Angles of sines that lie next to given ones; NaN near the turning points."""
+    steep = np.abs(sine) < _STEEP
+    rising = np.arcsin(np.where(steep, sine, 0.0))
+    angle = np.where(np.cos(near) > 0.0, rising, np.pi - rising)
+    angle += 2.0 * np.pi * np.round((near - angle) / (2.0 * np.pi))
+    return np.where(steep, angle, np.nan)
+
+
+def _unbiased(
+    angle: np.ndarray, rate: float, origin_s: float, seen_s: np.ndarray, rows_s: np.ndarray
+) -> tuple[float, float]:
+    """Origin and rate of an even motion from when its values can have been sent.
+
+    Args:
+        angle: Phase of each value, unwrapped; NaN where it says nothing (k,).
+        rate: Rough rate [rad/s].
+        origin_s: Rough time of phase zero.
+        seen_s: First row that shows each value (k,).
+        rows_s: All rows (T,).
+    """
+    after = np.searchsorted(rows_s, seen_s - 1e-9)  # rows before
+    # Last row that shows it; how long the last one is shown, in the next stage, says nothing.
+    until = np.append(after[1:] - 1, after[-1:])
+    keep = np.isfinite(angle) & (after > 0) & (after < len(rows_s)) & (until >= after)
+    low, high = rows_s[after[keep] - 1], rows_s[after[keep]]
+    angle, last = angle[keep], rows_s[until[keep]]
+    steps = np.abs(np.diff(angle) / rate)
+    steps = steps[steps > _SHORTEST_HOLD_S]
+    if len(steps) < _FEWEST_CHANGES:
+        return origin_s, rate
+    hold_s = float(np.quantile(steps, 0.05))
+    gap = high - low
+    low = np.maximum(low, last - hold_s)
+    # The middles of the bounds have errors without a bias, early and late alike; those after a
+    # drop-out may be large.
+    weight = np.median(gap) / np.maximum(gap, np.median(gap))
+    rate = float(1.0 / np.polyfit(angle, 0.5 * (low + high), 1, w=weight)[0])
+    # The sum of all violations of low < origin + angle / rate < high is least at the median.
+    ends = np.concatenate([low, high]) - np.tile(angle / rate, 2)
+    return float(np.median(ends)), rate
+
+
+def _changes(setpoint: PoseTrack, name: str) -> PoseTrack:
+    track = setpoint.changes()
+    if len(track.time_s) < _FEWEST_CHANGES:
+        raise ConfigError(
+            f"{name}: the load's set-point changes fewer than {_FEWEST_CHANGES} times"
+        )
+    return track
+
+
+def _harmonic(rate: float, t: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, float]:
+    """Factors of sine, cosine and one, and the root-mean-square misfit."""
+    A = np.column_stack([np.sin(rate * t), np.cos(rate * t), np.ones_like(t)])
+    factors, *_ = np.linalg.lstsq(A, s, rcond=None)
+    return factors, float(np.sqrt(np.mean((A @ factors - s) ** 2)))
+
+
+def _misfits(rates: np.ndarray, t: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Squared misfit of each rate (k,), by normal equations: quick, and exact enough to choose."""
+    found = []
+    for some in np.array_split(rates, 1 + rates.size * t.size // _AT_ONCE):
+        angle = np.outer(some, t)
+        A = np.stack([np.sin(angle), np.cos(angle), np.ones_like(angle)], axis=1)  # (k, 3, T)
+        gram = A @ A.transpose(0, 2, 1) + _RIDGE * len(t) * np.eye(3)
+        right = A @ s
+        factors = np.linalg.solve(gram, right[:, :, None])[:, :, 0]
+        found.append(s @ s - np.sum(factors * right, axis=1))
+    return np.concatenate(found)
+
+
+def _misfit(rate: float, t: np.ndarray, s: np.ndarray) -> float:
+    return _harmonic(rate, t, s)[1]
+
+
+# ---------- Finds the cycles of a stage in what was flown, for recordings that hold no set-points.
+
+SAMPLE_S = 0.2
+"""Positions are looked at so often; motions of a load are slower."""
+SMALLEST_EXTENT_M = 0.1
+"""Radius or amplitude below which a motion counts as hovering."""
+LARGEST_MOTION_MISFIT = 0.02
+"""Share of the period by which a motion may be off an even one (rms)."""
+RISE_M = 0.2
+"""The drones rise by more than this in an engagement..."""
+RISE_S = 3.0
+"""... within this time."""
+_HALVINGS = 5
+"""The shortest window that is tried is the recording halved so many times."""
+_SHORTEST_S = 4.0
+_MOVING = 0.9
+"""Share of the samples that must differ from the one before."""
+_TRIM_S, _MUCH_BETTER = 0.6, 0.95
+"""Of the ends, so much is left out at once if the misfit falls below this share."""
+_FINDERS: dict[CycleRule, tuple[Callable[[PoseTrack, str], Phase], float]] = {
+    CycleRule.ANGLE: (circle_phase, 0.9),
+    CycleRule.OSCILLATION: (oscillation_phase, 1.8),
+}
+"""How to find the phase, and least number of periods: less may be any slow motion."""
+
+
+def centroid(recording: Recording) -> PoseTrack:
+    """Mean position of the drones, or the load's without drones, every `SAMPLE_S` (T,)."""
+    names = [name for name in recording.bodies if name.startswith("drone_")] or [LOAD]
+    tracks = [recording.bodies[name] for name in names]
+    start_s = max(float(track.time_s[0]) for track in tracks)
+    end_s = min(float(track.time_s[-1]) for track in tracks)
+    time_s = np.arange(start_s, end_s, SAMPLE_S)
+    position = np.mean([_positions(track, time_s) for track in tracks], axis=0)
+    return PoseTrack(time_s, position, np.tile([1.0, 0.0, 0.0, 0.0], (len(time_s), 1)))
+
+
+def _positions(track: PoseTrack, time_s: np.ndarray) -> np.ndarray:
+    columns = [np.interp(time_s, track.time_s, column) for column in track.position_enu_m.T]
+    return np.column_stack(columns)
+
+
+def motion_phase(
+    recording: Recording, window: Stage, stage: str, rule: CycleRule
+) -> tuple[Phase, Stage]:
+    """Find the longest part of a window in which the drones move as the rule says, and its phase.
+
+    Args:
+        recording: A flight.
+        window: Where to look.
+        stage: Name of the stage, for messages.
+        rule: A circle or an oscillation.
+
+    Returns:
+        Phase of the motion, and the part of the window in which it was flown.
+
+    Raises:
+        ConfigError: There is no such part.
+    """
+    track = centroid(recording)
+    inside = (track.time_s >= window.start_s - 1e-9) & (track.time_s <= window.end_s + 1e-9)
+    track = _part(track, inside)
+    fit = partial(_fit, *_FINDERS[rule], track)
+    for first, last in _windows(len(track.time_s)):
+        if fit(first, last) is not None:
+            first, last = _shrunk(fit, *_grown(fit, first, last, len(track.time_s)))
+            phase = fit(first, last)
+            assert phase is not None
+            return phase, Stage(window.name, *(float(track.time_s[k]) for k in (first, last - 1)))
+    raise ConfigError(
+        f"{recording.source}: no set-points of the load, and the drones fly nothing like "
+        f"'{stage}'; give the times of a cycle with --real-cycle or --sim-cycle START:END"
+    )
+
+
+def _windows(count: int) -> Iterator[tuple[int, int]]:
+    """First sample and the one after the last, long windows first."""
+    shortest = int(_SHORTEST_S / SAMPLE_S)
+    length = count
+    for _ in range(_HALVINGS + 1):
+        if length < shortest:
+            return
+        step = max(length // 4, 1)
+        yield from ((first, first + length) for first in range(0, count - length + 1, step))
+        length //= 2
+
+
+def _fit(
+    find: Callable[[PoseTrack, str], Phase],
+    periods: float,
+    track: PoseTrack,
+    first: int,
+    last: int,
+) -> Phase | None:
+    """Phase of the motion between two samples, None if it is another motion or a hover."""
+    part = _part(track, slice(first, last))
+    spread = part.position_enu_m - part.position_enu_m.mean(axis=0)
+    hovers = np.sqrt(2.0 * np.mean(np.sum(spread**2, axis=1))) < SMALLEST_EXTENT_M
+    # Phases are fitted to changes, so a part in which nothing moves at all would not count.
+    if hovers or len(part.changes().time_s) < _MOVING * len(part.time_s):
+        return None
+    try:
+        phase = find(part, "")
+    except ConfigError:
+        return None
+    even = phase.misfit_s < LARGEST_MOTION_MISFIT * phase.period_s
+    long_enough = part.time_s[-1] - part.time_s[0] > periods * phase.period_s
+    return phase if even and long_enough else None
+
+
+def _grown(
+    fit: Callable[[int, int], Phase | None], first: int, last: int, count: int
+) -> tuple[int, int]:
+    """Move both ends outwards while what they add continues the motion."""
+    step = max((last - first) // 8, 1)
+    while step:
+        while first >= step and fit(first - step, last) is not None:
+            first -= step
+        while last + step <= count and fit(first, last + step) is not None:
+            last += step
+        step //= 2
+    return first, last
+
+
+def _shrunk(fit: Callable[[int, int], Phase | None], first: int, last: int) -> tuple[int, int]:
+    """Leave out other motions at both ends: without them the rest fits much better."""
+    step = round(_TRIM_S / SAMPLE_S)
+    now = fit(first, last)
+    while now is not None:
+        ends = [(first + step, last), (first, last - step)]
+        found = [(phase.misfit_s, k) for k, end in enumerate(ends) if (phase := fit(*end))]
+        if not found or min(found)[0] > _MUCH_BETTER * now.misfit_s:
+            break
+        first, last = ends[min(found)[1]]
+        now = fit(first, last)
+    return first, last
+
+
+def rises(recording: Recording, window: Stage) -> list[tuple[float, float]]:
+    """Find where the drones rise quickly and until when they stay up, as in an engagement [s].
+
+    Both ends are taken half-way, in height. Take-offs from the lowest height of the recording do
+    not count where there are other rises.
+
+    Args:
+        recording: A flight.
+        window: Where to look.
+    """
+    track = centroid(recording)
+    t, z = track.time_s, track.position_enu_m[:, 2]
+    ahead = int(RISE_S / SAMPLE_S)
+    found: list[tuple[float, float, float]] = []
+    k = int(np.searchsorted(t, window.start_s - 1e-9))
+    while k + ahead < len(t) and t[k] < window.end_s:
+        if z[k + ahead] - z[k] < RISE_M:
+            k += 1
+            continue
+        part = slice(k, k + 2 * ahead)
+        low, top = float(z[k]), float(z[part].max())
+        middle = 0.5 * (low + top)
+        up = k + int(np.argmax(z[k:] > middle))
+        below = np.flatnonzero(z[up:] < middle)
+        down = up + int(below[0]) if len(below) else len(t)
+        end_s = float(_crossing(t, z, down, middle)) if down < len(t) else float(t[-1])
+        found.append((float(_crossing(t, z, up, middle)), min(end_s, window.end_s), low))
+        k = up + 1 + int(np.argmax(z[up:] > top - 0.1 * (top - low)))
+    ground = float(z.min())
+    flown = [(a, b) for a, b, low in found if low > ground + RISE_M]
+    return flown or [(a, b) for a, b, _ in found]
+
+
+def _crossing(t: np.ndarray, z: np.ndarray, after: int, height_m: float) -> float:
+    """Time at which a height was crossed between a sample and the one before."""
+    share = (height_m - z[after - 1]) / (z[after] - z[after - 1])
+    return float(t[after - 1] + share * (t[after] - t[after - 1]))
+
+
+def _part(track: PoseTrack, which: np.ndarray | slice) -> PoseTrack:
+    return PoseTrack(
+        track.time_s[which], track.position_enu_m[which], track.orientation_wxyz[which]
+    )
+
 
 SMALLEST_SHARE = 0.9
 """A cycle counts if at least this share of it was flown in the stage."""

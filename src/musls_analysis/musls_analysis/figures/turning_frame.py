@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from musls_analysis.figures import style
-from musls_analysis.imperfections.turning_table import Turning
+from musls_analysis.paper.turning_frame import Turning
 
 _AXES = ("outward, m", "forward, m", "up, m")
 

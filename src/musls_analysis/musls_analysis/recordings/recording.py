@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-    from musls_analysis.comparison.error_table import ErrorTable
+    from musls_analysis.comparison.errors import ErrorTable
 
 
 # ---------- Tracks
@@ -532,9 +532,9 @@ class Recording:
         """Distance and angle of each body to its set-point in each stage.
 
         Returns:
-            One row per body and stage, see `musls_analysis.comparison.error_table.StageError`.
+            One row per body and stage, see `musls_analysis.comparison.errors.StageError`.
         """
-        from musls_analysis.comparison.error_table import error_table
+        from musls_analysis.comparison.errors import error_table
 
         return error_table(self)
 

@@ -7,11 +7,16 @@ comparable. Derivatives are forward differences, replays in worker processes.
 
 from __future__ import annotations
 
+import json
+import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +35,100 @@ from musls_analysis.replay.parameters import (
     put_all,
 )
 from musls_analysis.replay.replay import Replay, ReplayResult
-from musls_analysis.replay.statistics import Uncertainty, uncertainty
 from musls_description.errors import ConfigError
+from musls_description.schema import read_text, to_yaml
 from musls_description.system import SlungLoadSystem
 from musls_sim.physics import CONTROL_PERIOD_S
+
+# ---------- How well a least-squares fit determines its parameters.
+
+NEARLY_SINGULAR = 0.02
+"""Ratio of the singular values of the Jacobian (columns of unit length) below which the parameters
+of the smaller one are said to be hard to tell apart."""
+
+SINGULAR = 1e-5
+"""The same below which they cannot be told apart at all: their uncertainty is infinite."""
+
+TAKES_PART = 0.3
+"""Share in a singular vector (of unit length) from which a parameter is named."""
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """What a fit's Jacobian and residuals say.
+
+    Attributes:
+        std: Standard deviations, infinite where the data say nothing, (p,).
+        correlation: Of the parameters, (p, p); NaN beside an infinite deviation.
+        effective_samples: Independent residuals among all, see `uncertainty`.
+        alike: Groups of parameters (by index) whose effects can hardly be told apart.
+    """
+
+    std: Array
+    correlation: Array
+    effective_samples: float
+    alike: tuple[tuple[int, ...], ...]
+
+
+def correlation_time(series: Array) -> float:
+    """Integrated autocorrelation time in samples, at least 1: n / it is the effective number.
+
+    1 + 2 (rho_1 + rho_2 + ...), summed over pairs of lags while a pair is positive (Geyer,
+    Practical Markov Chain Monte Carlo, Statist. Sci. 7, 1992, section 3.3).
+    """
+    n = len(series)
+    centred = series - series.mean()
+    power = float(centred @ centred)
+    if power <= 0.0:
+        return 1.0
+    rho = np.array([centred[: n - k] @ centred[k:] for k in range(n)]) / power
+    time = -1.0
+    for pair in range(n // 2):
+        both = rho[2 * pair] + rho[2 * pair + 1]
+        if both <= 0.0:
+            break
+        time += 2.0 * both
+    return max(time, 1.0)
+
+
+def uncertainty(jacobian: Array, residual: Array) -> Uncertainty:
+    """Covariance of a least-squares fit whose residuals are correlated in time.
+
+    With H = J^T J the estimate's covariance is H^-1 (sum_c s_c^2 tau_c J_c^T J_c) H^-1: every
+    channel c (three of position, three of attitude) has its own variance s_c^2, and neighbouring
+    residuals are as good as one in tau_c (`correlation_time`). What the model cannot follow is
+    counted as such noise; it is no random error, so that the true deviation may be larger.
+
+    Args:
+        jacobian: Derivatives of the residuals, (k, channels, p).
+        residual: (k, channels).
+    """
+    k, channels, p = jacobian.shape
+    length = np.sqrt(np.sum(jacobian**2, axis=(0, 1)))
+    known = length > 0.0
+    unit = jacobian.reshape(-1, p) / np.where(known, length, 1.0)
+    _, singular, directions = np.linalg.svd(unit, full_matrices=False)
+    share = singular / singular[0] if singular[0] > 0.0 else np.zeros(p)
+    good = share > SINGULAR
+    inverse = (directions[good].T / singular[good] ** 2) @ directions[good]
+    times = np.array([correlation_time(residual[:, c]) for c in range(channels)])
+    variance = np.sum(residual**2, axis=0) / k * (k * channels / max(k * channels - p, 1))
+    rows = unit.reshape(k, channels, p)
+    spread = np.einsum("c,kci,kcj->ij", variance * times, rows, rows)
+    covariance = inverse @ spread @ inverse
+    std = np.sqrt(np.diag(covariance))
+    lost = ~known | np.any(np.abs(directions[~good]) > 1e-3, axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = covariance / np.outer(std, std)
+        std = np.where(lost, np.inf, std / np.where(known, length, 1.0))
+    correlation[lost] = correlation[:, lost] = np.nan
+    alike = tuple(
+        tuple(int(i) for i in np.flatnonzero(np.abs(direction) > TAKES_PART))
+        for direction, part in zip(directions, share, strict=True)
+        if part < NEARLY_SINGULAR
+    )
+    return Uncertainty(std, correlation, float(np.sum(k / times)), alike)
+
 
 Array = NDArray[np.float64]
 
@@ -309,3 +404,106 @@ class _Solver:
     def _evaluate(self, points: Sequence[Array]) -> list[Array]:
         self.replays += len(points)
         return self._team.residuals([self.values(x) for x in points])
+
+
+# ---------- What a fit writes, and reading it again to replay another recording with it.
+
+FIT, SYSTEM = "fit.json", "system.yaml"
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def numbers(result: FitResult, source: str) -> dict[str, Any]:
+    """The numbers of a fit, JSON-ready; a deviation is null where it is infinite or unknown."""
+    columns = zip(
+        result.parameters, result.start, result.value, result.uncertainty.std, result.at_bound,
+        strict=True,
+    )  # fmt: skip
+    names = [parameter.name for parameter in result.parameters]
+    return {
+        "recording": source,
+        "parameters": {
+            p.name: {
+                "value": float(value), "std": _finite(std), "unit": p.unit, "start": float(start),
+                "lower": p.lower, "upper": p.upper, "at_bound": bound or None,
+            }
+            for p, start, value, std, bound in columns
+        },
+        "correlation": [[_finite(c) for c in row] for row in result.uncertainty.correlation],
+        "hard_to_tell_apart": [[names[i] for i in group] for group in result.uncertainty.alike],
+        "samples": result.samples,
+        "effective_samples": _finite(result.uncertainty.effective_samples / 6.0),
+        "replays": result.replays,
+        "converged": result.converged,
+        "before": _errors(result.before),
+        "after": _errors(result.after),
+    }  # fmt: skip
+
+
+def _errors(result: ReplayResult) -> dict[str, float]:
+    return {
+        "translational_error_m": result.translational_error_m,
+        "geodesic_error_deg": float(np.degrees(result.geodesic_error_rad)),
+    }
+
+
+def write(result: FitResult, source: str, folder: Path) -> dict[str, Any]:
+    """Write fit.json and system.yaml (to fly with); returns the numbers."""
+    found = numbers(result, source)
+    (folder / FIT).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    (folder / SYSTEM).write_text(to_yaml(result.setup.system), encoding="utf-8")
+    return found
+
+
+def read_values(path: Path) -> dict[str, float]:
+    """Values of a fit, by parameter.
+
+    Args:
+        path: fit.json, or the folder that holds it.
+
+    Raises:
+        ConfigError: No such file, or it is not a fit's.
+    """
+    file = path / FIT if os.path.isdir(path) else path
+    try:
+        entries = json.loads(read_text(file))["parameters"]
+        values = {name: float(entry["value"]) for name, entry in entries.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ConfigError(f"{file}: not the {FIT} of a fit") from None
+    if not all(map(math.isfinite, values.values())):
+        raise ConfigError(f"{file}: a value that is not finite")
+    return values
+
+
+def apply(setup: Setup, values: Mapping[str, float], where: str) -> Setup:
+    """The setup with the values of a fit.
+
+    Raises:
+        ConfigError: They do not fit the system; names the file.
+    """
+    try:
+        return put_all(setup, values)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Rows for people: name, value, deviation, unit, start, bounds, remark."""
+    rows: list[tuple[str, ...]] = []
+    for name, entry in found["parameters"].items():
+        std, bound = entry["std"], entry["at_bound"]
+        if bound:
+            remark = f"at its {bound} bound"
+        elif std is None:
+            remark = "not determined by this recording"
+        elif std > (entry["upper"] - entry["lower"]) / 2.0:
+            remark = "hardly determined by this recording"
+        else:
+            remark = ""
+        rows.append((
+            name, f"{entry['value']:.4g}", "-" if std is None else f"{std:.2g}", entry["unit"],
+            f"{entry['start']:.4g}", f"{entry['lower']:.4g} .. {entry['upper']:.4g}", remark,
+        ))  # fmt: skip
+    return rows

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from musls_analysis.comparison.error_table import error_table
+from musls_analysis.comparison.errors import error_table
 from musls_analysis.recordings.recording import BatteryTrack, CableTrack, Recording
 from musls_analysis.report.explain import explanations
 from musls_analysis.report.peaks import Peaks, cable_peaks, named_peaks

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from musls_analysis.figures import style
 from musls_analysis.sweep import labels
-from musls_analysis.sweep.metrics import stage_window
-from musls_analysis.sweep.signals import signal
+from musls_analysis.sweep.signals import signal, stage_window
 from musls_analysis.sweep.spec import Grid, OverlayFigure, SweepSpec
 from musls_analysis.sweep.store import FINISHED, Store, SweepError
 

@@ -119,8 +119,7 @@ def run(
     overwrite: Overwrite = False,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
-    from musls_analysis.comparison.compare import CompareOptions, compare_stage
-    from musls_analysis.comparison.comparison_files import write_comparison
+    from musls_analysis.comparison.compare import CompareOptions, compare_stage, write_comparison
     from musls_bringup.results import check_folder, default_folder, result_folder
 
     folder = out or default_folder("compare")

@@ -121,7 +121,7 @@ class _Fit(NamedTuple):
     def read(cls, fit: str, bounds: list[str] | None, setup: Setup, workers: int | None) -> _Fit:
         """Read the options; what is wrong shows before the recording is read."""
         from musls_analysis.replay.parameters import parameters
-        from musls_analysis.sweep.execute import available_cores
+        from musls_analysis.sweep.run import available_cores
 
         named = [numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
         limits = {name: (low, high) for name, (low, high) in named}
@@ -153,7 +153,7 @@ def _setup(
 ) -> Setup:
     """System and specification of the replay, with what an earlier fit found."""
     from musls_analysis.replay import ReplaySpec
-    from musls_analysis.replay.fit_files import apply, read_values
+    from musls_analysis.replay.fit import apply, read_values
     from musls_analysis.replay.parameters import Setup
 
     within("--lead-in", lead_in_s, 0.0, LONGEST_LEAD_IN_S, " s")
@@ -199,7 +199,7 @@ def _fitted(
     work: Path,
 ) -> Setup:
     """Fit, write and print; the setup with what was found."""
-    from musls_analysis.replay import fit_files
+    from musls_analysis.replay import fit as fit_files
     from musls_analysis.replay.fit import FitSpec, fit
 
     with WorkShown("fitting") as shown:
@@ -222,7 +222,7 @@ def _fitted(
 
 
 def _replayed(replay: Replay, setup: Setup, model: str, work: Path) -> dict[str, Any]:
-    from musls_analysis.replay import files
+    from musls_analysis.replay import replay as files
 
     with WorkShown("replaying", "compiles on first use") as shown:
 

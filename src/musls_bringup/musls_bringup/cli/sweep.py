@@ -68,9 +68,8 @@ def run(
     """Runs a parameter study. Runs that fail are recorded; the exit code is then 1."""
     if scheduler is not None and workers is not None:
         raise ConfigError("--workers and --scheduler exclude each other")
-    from musls_analysis.sweep.execute import available_cores
     from musls_analysis.sweep.plan import make_plan
-    from musls_analysis.sweep.run import How
+    from musls_analysis.sweep.run import How, available_cores
     from musls_analysis.sweep.spec import load_sweep
     from musls_analysis.sweep.store import MARK, Store
     from musls_bringup.signals import EndAsked
@@ -139,7 +138,7 @@ def _eta(tally: Tally, elapsed_s: float) -> str:
 
 def _conclude(plan: Plan, store: Store) -> tuple[list[dict[str, Any]], list[Path]]:
     """Write table and figures of what has been made, after an interruption too."""
-    from musls_analysis.sweep.table import make_rows, write_table
+    from musls_analysis.sweep.store import make_rows, write_table
 
     rows = make_rows(plan, store)
     if not rows:

@@ -1,1 +1,0 @@
-"""Imperfections of real drones, estimated from their recorded flights."""
