@@ -22,7 +22,7 @@ from musls_bringup.scenarios import SCENARIOS
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.elastic import columns
+from musls_sim.plants.elastic import state as columns
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.dart_plant import DartPlant

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import musls
-from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import state as c
 
 G, MASS_KG = 9.81, 3.72
 """Of platform, rods and the four drivers."""

@@ -8,9 +8,8 @@ import numpy as np
 from elastic_rigs import anchor, point_mass
 
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.equilibrium import linear_strain, nodes_between
-from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
-from musls_sim.plants.elastic.winches import RigWheel, RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigWheel, RigWinch
+from musls_sim.plants.elastic.start import linear_strain, nodes_between
 
 STEEL_EA_N, STEEL_KG_M = 3e6, 0.4  # 10 mm rope
 CRANE_LOAD_KG, CRANE_FALL_M = 1000.0, 10.0

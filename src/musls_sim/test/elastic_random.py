@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 
 LAW = [(0.0, 0.0), (0.01, 20.0), (0.03, 200.0), (0.05, 600.0)]

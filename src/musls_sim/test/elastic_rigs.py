@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 
 G = 9.81

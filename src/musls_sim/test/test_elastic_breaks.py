@@ -9,9 +9,9 @@ from elastic_rigs import G, anchor, beam_rig, hanging_rig, point_mass, run, stra
 
 from musls_description.errors import ConfigError
 from musls_sim.plants.changes import CutCable
-from musls_sim.plants.elastic import columns as c
-from musls_sim.plants.elastic.energy import bending_energy, momenta
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine
+from musls_sim.plants.elastic.output import bending_energy, momenta
 from musls_sim.plants.elastic.rig import Rig, RigCable
 from musls_sim.scenario import load_scenario
 from musls_sim.session.session import Session

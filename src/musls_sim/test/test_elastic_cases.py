@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from elastic_rigs import straight
 
-from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 

@@ -5,10 +5,9 @@ import pytest
 from elastic_machines import CRANE_LOAD_KG, crane_engine, gravity_rig, line
 from elastic_rigs import anchor, period_of, point_mass, run
 
-from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.rig import Rig
-from musls_sim.plants.elastic.winches import RigWheel, RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigWheel, RigWinch
 
 G = 9.80665
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from elastic_rigs import G, anchor, frequencies, hanging_rig, mote, point_mass, run, straight
 
-from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.rig import Rig, RigCable
-from musls_sim.plants.elastic.winches import RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigCable, RigWinch
 
 AIR_ACROSS, AIR_ALONG = 0.03, 0.004
 """Drag of a cable per length and squared speed."""

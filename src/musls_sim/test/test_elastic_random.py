@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from musls_sim.plants.elastic.energy import momenta
 from musls_sim.plants.elastic.engine import Engine
+from musls_sim.plants.elastic.output import momenta
 
 G = 9.81
 

@@ -13,7 +13,7 @@ import pytest
 from elastic_rigs import G, anchor, hanging_rig, point_mass, run, straight
 from numba.core.runtime import _nrt_python, rtsys
 
-from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigCable
 

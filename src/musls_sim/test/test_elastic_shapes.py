@@ -7,11 +7,11 @@ from scipy.optimize import brentq
 from scipy.special import jn_zeros, jv, yv
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.elastic import columns as c
-from musls_sim.plants.elastic.axial import law_rows, table_law
+from musls_sim.plants.elastic import state as c
+from musls_sim.plants.elastic.cable import law_rows, table_law
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.equilibrium import linear_strain, nodes_between
 from musls_sim.plants.elastic.rig import Rig, RigCable
+from musls_sim.plants.elastic.start import linear_strain, nodes_between
 
 
 def hung_between(segments, ea, length=5.0, span=4.0, mass=0.5):

@@ -7,10 +7,9 @@ import pytest
 from elastic_rigs import G, Y, anchor, point_mass, run
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
-from musls_sim.plants.elastic.winches import RigWheel, RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigWheel, RigWinch
 
 DENSITY = 1e-3
 

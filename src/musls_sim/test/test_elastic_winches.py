@@ -8,11 +8,10 @@ from elastic_rigs import G, Y, anchor, hanging_rig, point_mass, run, straight
 from scipy.special import j1, jvp, y1, yvp
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.elastic import columns as c
-from musls_sim.plants.elastic.energy import momenta
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
-from musls_sim.plants.elastic.winches import RigWinch
+from musls_sim.plants.elastic.output import momenta
+from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigWinch
 
 
 def light_line(direction, length=1.0, mass=1e-6, ea=1e6, segments=1, tip=1.0, velocity=(0, 0, 0)):

@@ -6,7 +6,7 @@ import pytest
 from musls_bringup.api import load_scenario
 from musls_description.errors import ConfigError
 from musls_sim.plants.changes import AttachHook, CutCable, ReleaseHook, RotorEfficiency
-from musls_sim.plants.elastic import columns as c
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.tables import BALANCE
 from musls_sim.session.session import Session

@@ -19,7 +19,7 @@ from musls_description.drone import Drone
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
 from musls_description.system import Cable, SlungLoadSystem
-from musls_sim.plants.elastic.line import line_of
+from musls_sim.plants.elastic.start import line_of
 
 AXES = "xyz"
 

@@ -12,7 +12,7 @@ PLANTS: Registry[Callable[[PlantSetup], Plant]] = Registry(
     "musls.plants",
     {
         "rigid_links": "musls_sim.plants.rigid_links.build:build",
-        "elastic": "musls_sim.plants.elastic.build:build",
+        "elastic": "musls_sim.plants.elastic.plant:build",
         "massless": "musls_sim.plants.massless.build:build",
         "rigid_rods": "musls_sim.plants.rigid_rods.build:build",
     },

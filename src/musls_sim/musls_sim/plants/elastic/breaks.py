@@ -6,10 +6,14 @@ as a parabola; what this says about a peak or a crossing is then checked by shor
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_sim.plants.elastic.columns import (
+from musls_sim.plants.elastic import state as c
+from musls_sim.plants.elastic.output import bending_energy, strain_energy
+from musls_sim.plants.elastic.state import (
     ALIVE,
     BENDS,
     BROKE_AT,
@@ -29,8 +33,8 @@ from musls_sim.plants.elastic.columns import (
     T_BEGIN,
     T_FIRST,
     TENSION,
+    Tables,
 )
-from musls_sim.plants.elastic.energy import bending_energy, strain_energy
 
 GAMMA = 2.0 - np.sqrt(2.0)
 """Time of the first stage, see `step`."""
@@ -106,8 +110,8 @@ def part(t, at):
     The tension vanishes at once, and so does the bending of the joints at both ends.
     """
     number = 0
-    for c in range(t.kinds.shape[0]):
-        kind, cable = t.kinds[c], t.cables[c]
+    for k in range(t.kinds.shape[0]):
+        kind, cable = t.kinds[k], t.cables[k]
         for i in range(kind[SEGMENTS]):
             segment, b = t.segments[kind[FIRST_SEGMENT] + i], t.breaks[kind[FIRST_SEGMENT] + i]
             due = b[DOOMED] > 0.0 or b[CUT_AT] <= at
@@ -126,3 +130,45 @@ def part(t, at):
             segment[STIFFNESS] = segment[GEOMETRIC] = 0.0
             number += 1
     return number
+
+
+# ---------- What broke or was cut in a period, read from the tables after it.
+
+
+@dataclass(frozen=True)
+class Break:
+    """A segment that broke or was cut.
+
+    Attributes:
+        time_s: When.
+        cable: Index of its cable, from 0.
+        segment: Its index from end A, from 0.
+        tension_n: Its tension just before.
+        energy_j: Strain energy that it held, with the bending of the joints at its ends.
+    """
+
+    time_s: float
+    cable: int
+    segment: int
+    tension_n: float
+    energy_j: float
+
+
+def broken(tables: Tables, begin_s: float, period_s: float) -> list[Break]:
+    """Take what broke in a period out of the tables, in the order of time.
+
+    Args:
+        tables: Of the rig, after the period.
+        begin_s: Its begin.
+        period_s: Its length.
+    """
+    found = []
+    rows = np.flatnonzero(tables.breaks[:, c.BROKE_AT] >= 0.0)
+    for row in rows[np.argsort(tables.breaks[rows, c.BROKE_AT], kind="stable")]:
+        cable = int(np.searchsorted(tables.kinds[:, c.FIRST_SEGMENT], row, side="right")) - 1
+        columns = [c.BROKE_AT, c.BROKE_TENSION, c.BROKE_ENERGY]
+        at, tension_n, energy_j = tables.breaks[row, columns].tolist()
+        segment = int(row - tables.kinds[cable, c.FIRST_SEGMENT])
+        found.append(Break(begin_s + at * period_s, cable, segment, tension_n, energy_j))
+    tables.breaks[rows, c.BROKE_AT] = -1.0
+    return found

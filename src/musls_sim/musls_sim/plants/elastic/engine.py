@@ -3,20 +3,165 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.elastic import columns as c
-from musls_sim.plants.elastic.broken import Break, broken
-from musls_sim.plants.elastic.drives import Drives
-from musls_sim.plants.elastic.drum_memory import DrumMemory
-from musls_sim.plants.elastic.energy import energies
-from musls_sim.plants.elastic.period import advance
+from musls_sim.plants.elastic import state as c
+from musls_sim.plants.elastic.breaks import Break, broken
+from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
-from musls_sim.plants.elastic.tables import INTEGERS, packed
+from musls_sim.plants.elastic.state import INTEGERS, packed
+from musls_sim.plants.elastic.step import advance
 from musls_sim.plants.interface import SimulationDiverged
+
+if TYPE_CHECKING:
+    from musls_sim.plants.elastic.state import Tables
+
+
+# ---------- What drives the winches, handed to the compiled step; says where it jumps.
+
+SMALL = 1e-9
+"""Change of a drive that is no jump."""
+
+
+class Drives:
+    """The columns of the winches' drives in the table of shafts.
+
+    Winches are few, so Python's own numbers are quicker here than arrays.
+    """
+
+    def __init__(self, winches: Array) -> None:
+        """Look at the rows of the winches.
+
+        Args:
+            winches: Rows of the winches in the table of shafts, (n_winches, SHAFT_COLUMNS).
+        """
+        self._columns = (
+            winches[:, c.DRIVE : c.DRIVE + 2],
+            winches[:, c.BY_RATE],
+            winches[:, c.BRAKE],
+        )
+        self._told = [column.tolist() for column in self._columns]
+
+    def take_over(self, feed: Array, by_rate: NDArray[np.bool_], brake_nm: Array) -> bool:
+        """Write the drives of a period into the table.
+
+        Args:
+            feed: See `Engine.feed`.
+            by_rate: The same.
+            brake_nm: The same.
+
+        Returns:
+            Whether the accelerations have to be found anew at its begin: a torque or brake jumps,
+            or the slope of a rate. Not where a rate jumps itself: its jerk has no acceleration.
+        """
+        drives = feed, by_rate, brake_nm
+        told = [drive.tolist() for drive in drives]
+        jumped = any(map(_jumps, *self._told, *told))
+        if told != self._told:
+            for column, drive in zip(self._columns, drives, strict=True):
+                column[:] = drive
+            self._told = told
+        return jumped
+
+
+def _jumps(
+    old: list[float],
+    was_by_rate: float,
+    held: float,
+    new: list[float],
+    by_rate: bool,
+    holds: float,
+) -> bool:
+    gap = abs(old[1] - new[0]) > SMALL
+    switched = was_by_rate != by_rate
+    if by_rate:
+        return abs((old[1] - old[0]) - (new[1] - new[0])) > SMALL and not gap and not switched
+    return gap or switched or held != holds
+
+
+# ---------- Drums that keep the stretch: cable lies on the drum as long as it was when it was woun
+
+SAME_STRAIN = 1e-9
+"""Difference below which cable is wound to the layer before."""
+
+
+class DrumMemory:
+    """Strain of the cable on one drum, from the bottom to the top.
+
+    Attributes:
+        pieces: Angle at which each piece ends and its strain; the first one is on it from the
+            start, without strain, the last one begins at the drum's present angle.
+    """
+
+    def __init__(self, tables: Tables, winch: int) -> None:
+        """Begin with unstretched cable on the drum.
+
+        Args:
+            tables: Of the engine; the rows of the drum and of its cable are written.
+            winch: Index of the winch.
+        """
+        self._row = tables.shafts[winch]
+        cable, self._end = tables.turning[winch, [c.S_CABLE, c.S_END]]
+        self._tables, self._kind, self._cable = tables, tables.kinds[cable], tables.cables[cable]
+        self._radius_m = float(self._row[c.RADIUS])
+        self._start_m, self._wound_m = float(self._cable[c.START_LENGTH]), float(self._row[c.WOUND])
+        self.pieces: list[tuple[float, float]] = [(np.inf, 0.0)]
+        self._angle = float(self._row[c.Y])
+        self._out_m = self._radius_m * self._angle
+        self._strain = 0.0
+
+    def begin(self, period_s: float) -> None:
+        """Set the cable per angle of the coming period."""
+        row, y = self._row, self._angle
+        speed = row[c.YV] if row[c.BY_RATE] == 0.0 else row[[c.DRIVE, c.DRIVE + 1]].mean()
+        turned = float(speed) * period_s
+        self._strain = self._strain_at_exit()
+        if turned > 0.0:
+            ratio = self._paid_out(y + turned) / turned
+        else:
+            ratio = self._radius_m / (1.0 + self._strain)
+        shift = self._out_m - ratio * y
+        row[c.RADIUS] = ratio
+        row[c.WOUND] = self._wound_m - shift
+        self._cable[c.START_LENGTH] = self._start_m + shift
+
+    def end(self) -> None:
+        """Note what was wound on or came off."""
+        y = float(self._row[c.Y])
+        if y > self._angle:
+            self._out_m += self._paid_out(y)
+            while self.pieces[-1][0] <= y:
+                self.pieces.pop()
+        elif y < self._angle:
+            self._out_m += self._radius_m * (y - self._angle) / (1.0 + self._strain)
+            if abs(self._strain - self.pieces[-1][1]) > SAME_STRAIN:
+                self.pieces.append((self._angle, self._strain))
+        self._angle = y
+
+    def _paid_out(self, angle: float) -> float:
+        """Free length that comes off from the present angle to a larger one [m]."""
+        length, at = 0.0, self._angle
+        for end, strain in reversed(self.pieces):
+            upto = min(end, angle)
+            length += self._radius_m * (upto - at) / (1.0 + strain)
+            at = upto
+            if at >= angle:
+                break
+        return length
+
+    def _strain_at_exit(self) -> float:
+        """Of the segment at the drum; slack cable is wound on without strain."""
+        first, count = self._kind[c.FIRST_NODE], self._kind[c.SEGMENTS]
+        near = first + (count if self._end == 1 else 0)
+        far = near + (-1 if self._end == 1 else 1)
+        nodes = self._tables.nodes[:, c.X : c.X + 3]
+        rest = float(self._cable[c.REST_LENGTH] / count)
+        return max(0.0, float(np.linalg.norm(nodes[near] - nodes[far])) / rest - 1.0)
+
 
 Array = NDArray[np.float64]
 

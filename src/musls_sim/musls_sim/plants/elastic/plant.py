@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+from collections.abc import Callable, Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_description.spawn import Configuration
+from musls_description.rigging import Wheel, Winch
+from musls_description.slung import slung_system
+from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import RigSystem, SlungLoadSystem
+from musls_sim.driving.motion import Signal
 from musls_sim.driving.spec import RigSpec
 from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.changes import (
@@ -20,29 +27,297 @@ from musls_sim.plants.changes import (
     refusal,
     scale_rotors,
 )
-from musls_sim.plants.elastic import columns as c
-from musls_sim.plants.elastic import hooks
-from musls_sim.plants.elastic.cuts import BreakLog, cut
+from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine, Path
-from musls_sim.plants.elastic.general import is_flipped, rig_parts
-from musls_sim.plants.elastic.line import line_of
-from musls_sim.plants.elastic.prescribed import OnePath, PosePaths
-from musls_sim.plants.elastic.reels import Reels, rig_wheels, rig_winches
-from musls_sim.plants.elastic.rig import Rig
-from musls_sim.plants.elastic.settle import settle
-from musls_sim.plants.elastic.slung import slung_parts
+from musls_sim.plants.elastic.rig import Rig, RigWheel, RigWinch
+from musls_sim.plants.elastic.start import (
+    ANY_TORQUE_N_M,
+    is_flipped,
+    line_of,
+    rig_parts,
+    rotation_of,
+    settle,
+    slung_parts,
+)
 from musls_sim.plants.energy import EnergyAudit
 from musls_sim.plants.interface import (
     Change,
     PlantEvent,
     PlantInputs,
+    PlantSetup,
     PlantState,
+    Pose,
     PrescribedMotion,
     Reaction,
 )
+from musls_sim.plants.pose_ends import PoseEnds
 from musls_sim.plants.rigid_links.stability import substeps
 from musls_sim.plants.rotors import rotor_table
+from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.start import StartSpec
+
+# ---------- Paths of prescribed drones from their poses.
+
+
+class PosePaths:
+    """Motion of all drones within a period from their poses: cubic between the ends."""
+
+    def __init__(self, pose: Callable[[float], Pose]) -> None:
+        self._ends = PoseEnds(pose)
+        self._begin_s = -1.0
+        self.table = np.zeros((0, 2, 18))
+
+    def update(self, begin_s: float, end_s: float) -> None:
+        """Fill `table`, (n_drones, 2, 18) as `bodies.follow` takes it, for a period."""
+        if begin_s == self._begin_s:
+            return
+        begin, end, turn = self._ends.of(begin_s, end_s)
+        length = end_s - begin_s
+        self.table = np.zeros((len(turn), 2, 18))
+        moved = (
+            (
+                begin.position_enu_m,
+                begin.velocity_enu_m_s,
+                end.position_enu_m,
+                end.velocity_enu_m_s,
+            ),
+            (0.0 * turn, begin.omega_enu_rad_s, turn, end.omega_enu_rad_s),
+        )
+        for at, (x0, v0, x1, v1) in zip((0, 9), moved, strict=True):
+            mean = (x1 - x0) / length
+            a0, a1 = 6.0 * mean - 4.0 * v0 - 2.0 * v1, 4.0 * v1 + 2.0 * v0 - 6.0 * mean
+            self.table[:, 0, at : at + 9] = np.hstack([x0, v0, a0 / length])
+            self.table[:, 1, at : at + 9] = np.hstack([x1, v1, a1 / length])
+        self._begin_s = begin_s
+
+
+class OnePath:
+    """The motion of one drone out of `PosePaths`."""
+
+    def __init__(self, poses: PosePaths, drone: int) -> None:
+        self._poses, self._drone = poses, drone
+
+    def __call__(self, begin_s: float, end_s: float) -> Array:
+        """Motion at the begin and end of a period, (2, 18)."""
+        self._poses.update(begin_s, end_s)
+        row: Array = self._poses.table[self._drone]
+        return row
+
+
+# ---------- Winches and wheels of a system in the elastic core.
+
+SPARE_SHARE = 1.01
+"""Length on a feed that says nothing of it, over what the scenario pays out."""
+
+
+def core_end(end: int, cable: int, flipped: Collection[int]) -> int:
+    """End of the core's cable (0: A, 1: B) of end 1 or 2 of cable `cable` (from 0)."""
+    return end - 1 if cable in flipped else 2 - end
+
+
+def rig_winches(system: RigSystem, drives: RigSpec, flipped: Collection[int]) -> list[RigWinch]:
+    """The winches of a system."""
+    made = []
+    for i, winch in enumerate(system.winches, start=1):
+        drive = drives.winches.get(f"winch_{i}")
+        made.append(
+            RigWinch(
+                winch.cable - 1,
+                core_end(winch.end, winch.cable - 1, flipped),
+                winch.kind,
+                stored_length_m=_stored(winch, drives, i),
+                radius_m=winch.radius_m or 1.0,
+                inertia_kg_m2=winch.inertia_kg_m2 or 0.0,
+                axis=winch.axis,
+                by_rate=drive is not None and drive.speed_rad_s is not None,
+                friction_nm=winch.friction_n_m,
+                viscous_nm_s=winch.damping_n_m_s_rad,
+                layer_m=winch.layer_m,
+                layer_turns=winch.layer_turns,
+                keeps_stretch=winch.keeps_stretch,
+            )
+        )
+    return made
+
+
+def rig_wheels(system: RigSystem, flipped: Collection[int]) -> list[RigWheel]:
+    """The wheels of a system."""
+    return [_wheel(wheel, flipped) for wheel in system.wheels]
+
+
+def _wheel(wheel: Wheel, flipped: Collection[int]) -> RigWheel:
+    first, second = (
+        (side.cable - 1, core_end(side.end, side.cable - 1, flipped)) for side in wheel.cables
+    )
+    return RigWheel(
+        (first, second),
+        radius_m=wheel.radius_m,
+        inertia_kg_m2=wheel.inertia_kg_m2,
+        axis=wheel.axis,
+        friction_nm=wheel.friction_n_m,
+        viscous_nm_s=wheel.damping_n_m_s_rad,
+        capstan_friction=wheel.capstan_friction,
+        efficiency=wheel.efficiency,
+        extra_wrap_rad=wheel.extra_wrap_rad,
+    )
+
+
+def _stored(winch: Winch, drives: RigSpec, number: int) -> float:
+    """Length on a winch; of a feed that does not say, as much as is asked for."""
+    drive = drives.winches.get(f"winch_{number}")
+    if winch.stored_length_m is not None:
+        return winch.stored_length_m
+    if drive is None or drive.feed_m_s is None:
+        return 0.0
+    times = np.array(drive.time_s)
+    rates = Signal(drive.time_s, drive.feed_m_s)
+    borders = np.unique(np.concatenate([[0.0], times]))
+    if len(borders) < 2:
+        return 0.0
+    out = np.cumsum(rates.means(borders)[:, 0] * np.diff(borders))
+    return float(max(0.0, SPARE_SHARE * out.max()))
+
+
+class Reels:
+    """Hands the inputs of winches on, and tells what becomes of the lengths."""
+
+    def __init__(self, system: RigSystem, engine: Engine, happened: list[PlantEvent]) -> None:
+        """Prepare.
+
+        Args:
+            system: Its winches.
+            engine: The core.
+            happened: Takes what a plant has to tell.
+        """
+        self._engine, self._happened = engine, happened
+        self._limits = np.array([w.brake_torque_n_m or ANY_TORQUE_N_M for w in system.winches])
+        self._halted = [0.0] * len(system.winches)
+        self._changing = np.flatnonzero(engine.tables.kinds[:, c.REELS])
+
+    def drive(self, inputs: PlantInputs) -> None:
+        """Hand on the inputs of the coming period."""
+        if len(self._limits):
+            self._engine.feed[:] = inputs.winch
+            self._engine.brake_nm[:] = np.where(inputs.winch_brake, self._limits, 0.0)
+
+    def show(self, free_length_m: Array) -> None:
+        """Write the free lengths, and note winches that came to their stops."""
+        engine = self._engine
+        changing = self._changing
+        free_length_m[changing] = engine.tables.cables[changing, c.REST_LENGTH]
+        halted = engine.halted[: len(self._halted)].tolist()
+        if halted == self._halted:
+            return
+        for w, (now, before) in enumerate(zip(halted, self._halted, strict=True), start=1):
+            if now not in (0.0, before):
+                what = "no cable left" if now > 0.0 else "cable reeled in"
+                event = PlantEvent(engine.time_s, "winch_stopped", f"winch_{w}: {what}")
+                self._happened.append(event)
+        self._halted = halted
+
+
+# ---------- Cuts and breaks as the plant shows them: cables and segments by number, from end 1.
+
+
+def cut(engine: Engine, change: CutCable | ReleaseHook, from_end_a: bool) -> None:
+    """Cut a cable now.
+
+    Args:
+        engine: What moves the cables.
+        change: Which cable, and where; a hook lets go of the segment next to it.
+        from_end_a: Whether end 1 of the cable is the engine's end A.
+
+    Raises:
+        ConfigError: There is no such cable or segment.
+    """
+    n_cables = len(engine.rig.cables)
+    if not 1 <= change.cable <= n_cables:
+        raise ConfigError(f"cut: cable {change.cable}: there are cables 1 to {n_cables}")
+    n = engine.rig.cables[change.cable - 1].segments
+    if isinstance(change, CutCable):
+        segment = change.segment
+    else:
+        segment = 1 if change.at == "load" else n
+    if not 1 <= segment <= n:
+        raise ConfigError(f"cut: segment {segment}: cable {change.cable} has segments 1 to {n}")
+    engine.cut(change.cable - 1, segment - 1 if from_end_a else n - segment)
+
+
+def segment_at_load(engine: Engine, cable: int, from_end_a: bool) -> int:
+    """The engine's index of the segment next to the load, both from 0."""
+    return 0 if from_end_a else engine.rig.cables[cable].segments - 1
+
+
+class BreakLog:
+    """Turns the breaks of an engine into events of the plant.
+
+    Attributes:
+        happened: See `interface.EventSource`; cuts that were asked for are not in it.
+    """
+
+    def __init__(self) -> None:
+        self.happened: list[PlantEvent] = []
+        self._seen = 0
+
+    def skip(self, engine: Engine) -> None:
+        """Leave out what is known already: cuts that somebody asked for."""
+        self._seen = len(engine.breaks)
+
+    def note(self, engine: Engine, from_end_a: frozenset[int] = frozenset()) -> None:
+        """Take over what broke since the last time.
+
+        Args:
+            engine: What moves the cables.
+            from_end_a: Indices of the cables whose end 1 is the engine's end A.
+        """
+        for b in engine.breaks[self._seen :]:
+            n = engine.rig.cables[b.cable].segments
+            number = b.segment + 1 if b.cable in from_end_a else n - b.segment
+            what = f"cable_{b.cable + 1}: segment {number} of {n} broke at {b.tension_n:.4g} N"
+            self.happened.append(PlantEvent(b.time_s, "cable_broken", what))
+        self._seen = len(engine.breaks)
+
+
+# ---------- Hooks at the load that open and close.
+
+
+def is_open(engine: Engine, cable: int, from_end_a: bool) -> bool:
+    """Whether a cable hangs whole on its upper end, but for the segment next to the load.
+
+    Args:
+        engine: What moves the cables.
+        cable: Its index, from 0.
+        from_end_a: Whether the load is at the engine's end A.
+    """
+    kind = engine.tables.kinds[cable]
+    first, n = kind[c.FIRST_SEGMENT], kind[c.SEGMENTS]
+    alive = engine.tables.segments[first : first + n, c.ALIVE] > 0.0
+    lowest = segment_at_load(engine, cable, from_end_a)
+    return not alive[lowest] and bool(np.delete(alive, lowest).all())
+
+
+def hook_miss(engine: Engine, cable: int, from_end_a: bool) -> tuple[float, float]:
+    """Distance and speed of an open hook from its place on the load [m, m/s].
+
+    Infinitely far as long as the last segment would be taut. Arguments as for `is_open`.
+    """
+    free, place = (1, 0) if from_end_a else (-2, -1)
+    position = engine.nodes_enu_m(cable)
+    velocity = engine.node_velocities_enu_m_s(cable)
+    kind = engine.tables.kinds[cable]
+    row = kind[c.FIRST_SEGMENT] + segment_at_load(engine, cable, from_end_a)
+    length_m = float(engine.tables.segments[row, c.REST])
+    speed = float(np.linalg.norm(velocity[free] - velocity[place]))
+    if np.linalg.norm(position[free] - position[place]) > length_m:
+        return np.inf, speed
+    below = position[free] - [0.0, 0.0, length_m]
+    return float(np.linalg.norm(below - position[place])), speed
+
+
+def close(engine: Engine, cable: int, from_end_a: bool) -> None:
+    """Join the segment next to the load again, as it was made."""
+    engine.mend(cable, segment_at_load(engine, cable, from_end_a))
+
 
 Array = NDArray[np.float64]
 
@@ -301,7 +576,7 @@ class ElasticPlant:
         elif isinstance(change, AttachHook):
             check_cut(self.system, change)
             if self.hook_is_open(change.cable - 1):
-                hooks.close(self.engine, change.cable - 1, change.cable - 1 in self._flipped)
+                close(self.engine, change.cable - 1, change.cable - 1 in self._flipped)
         elif isinstance(change, LoadMass):
             self._change_load(change.mass_kg)
         elif isinstance(change, RotorEfficiency):
@@ -311,11 +586,11 @@ class ElasticPlant:
 
     def hook_is_open(self, cable: int) -> bool:
         """See `interface.Hooked`."""
-        return hooks.is_open(self.engine, cable, cable in self._flipped)
+        return is_open(self.engine, cable, cable in self._flipped)
 
     def hook_miss(self, cable: int) -> tuple[float, float]:
         """See `interface.Hooked`: the last segment counts as hanging straight down."""
-        return hooks.hook_miss(self.engine, cable, cable in self._flipped)
+        return hook_miss(self.engine, cable, cable in self._flipped)
 
     def winch_input(self, winch: int) -> str:
         """Which input a winch (from 0) takes, see `winch_event.Winched`."""
@@ -396,3 +671,65 @@ def _formation(system: RigSystem) -> SlungLoadSystem:
     if found is None:
         raise ConfigError(f"system {system.name} has no formation: choose start: state")
     return found
+
+
+# ---------- Builds the elastic plant of a scenario.
+
+
+def build(setup: PlantSetup) -> ElasticPlant:
+    """Cables that stretch and go slack, as lumped nodes; any rig; compiled, fast.
+
+    Slung loads start on the ground, hanging in the air, or in a given state; other rigs in a given
+    state or in equilibrium.
+
+    Raises:
+        ConfigError: The start cannot be reached with these cables.
+    """
+    system, physics, start = setup.system, setup.physics, setup.start
+    step = physics.step_size_s
+    make = functools.partial(
+        ElasticPlant,
+        system,
+        physics_step_s=None if isinstance(step, str) else step,
+        gravity_m_s2=physics.gravity_m_s2,
+        drives=setup.rig,
+    )
+    formation = system.formation
+    if formation is None and start.kind in ("ground", "air"):
+        slung_system(system, f"start.kind = {start.kind}, instead of state or equilibrium")
+    if formation is None or start.kind == "equilibrium" or start.cables is not None:
+        return make(start)
+    if start.kind == "ground":
+        return make(ground_spawn(formation))
+    if start.kind == "air":
+        assert setup.equilibrium is not None  # every formation has one
+        return make(
+            setup.equilibrium.configuration,
+            rotor_speed_rad_s=trim_speeds_rad_s(system, setup.equilibrium),
+        )
+    return _in_state(setup, formation, make)
+
+
+def _in_state(
+    setup: PlantSetup, formation: SlungLoadSystem, make: functools.partial[ElasticPlant]
+) -> ElasticPlant:
+    """A slung load in a given state; its cables hang as rigid links would."""
+    start = setup.start
+    if start.load is None or start.drones is None or len(start.drones) != formation.n_drones:
+        raise ConfigError(f"start.drones must have {formation.n_drones} entries, and a load")
+    bodies = (start.load, *start.drones)
+    rotations = np.array([rotation_of(b.orientation_wxyz) for b in bodies])
+    positions = np.array([b.position_enu_m for b in bodies])
+    # Point masses do not twist: the drones may look anywhere.
+    free = dataclasses.replace(
+        formation, cables=tuple(dataclasses.replace(k, twist="free") for k in formation.cables)
+    )
+    configuration, _ = slung_state(
+        free, positions[0], rotations[0], positions[1:], rotations[1:], setup.physics.gravity_m_s2
+    )
+    plant = make(configuration, shape_of=free)
+    plant.start_moving(
+        np.array([b.velocity_enu_m_s for b in bodies], float),
+        np.einsum("nij,nj->ni", rotations, np.array([b.omega_body_rad_s for b in bodies], float)),
+    )
+    return plant

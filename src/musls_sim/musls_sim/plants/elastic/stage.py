@@ -13,18 +13,56 @@ import numpy as np
 
 from musls_description.compiled import compiled
 from musls_sim.plants.bodies import OMEGA
-from musls_sim.plants.elastic.assembly import assemble_axial, assemble_lumps
-from musls_sim.plants.elastic.bending import assemble_bending
-from musls_sim.plants.elastic.blocks import clear, eliminate, eliminate_narrow, solve_envelope
 from musls_sim.plants.elastic.bodies import (
     balance,
+    corner_forces,
     correct,
     external_wrench,
     follow,
+    near_ground,
     place,
     point_motion,
 )
-from musls_sim.plants.elastic.columns import (
+from musls_sim.plants.elastic.cable import (
+    TENSION_SHARE,
+    add_tail,
+    assemble_axial,
+    assemble_bending,
+    assemble_lumps,
+    assemble_plain,
+    contact_error,
+    finish_plain,
+    keep_momentum,
+    move_tail,
+    note_ends,
+    tension_error,
+)
+from musls_sim.plants.elastic.reels import (
+    add_reels,
+    add_wound,
+    balance_shafts,
+    move_shafts,
+    place_reels,
+    reel_error,
+)
+from musls_sim.plants.elastic.solver import (
+    add_columns,
+    add_ends,
+    clear,
+    eliminate,
+    eliminate_narrow,
+    finish_general,
+    gather_ends,
+    held_columns,
+    hold_end,
+    invert_free,
+    invert_touching,
+    move_leaf,
+    prepare_leaf,
+    solve_envelope,
+    spread_ends,
+)
+from musls_sim.plants.elastic.state import (
     AS,
     AXIS_A,
     AXIS_B,
@@ -70,27 +108,6 @@ from musls_sim.plants.elastic.columns import (
     VS,
     XS,
 )
-from musls_sim.plants.elastic.contact import corner_forces, near_ground
-from musls_sim.plants.elastic.coupling import (
-    add_ends,
-    finish_general,
-    gather_ends,
-    held_columns,
-    hold_end,
-    spread_ends,
-)
-from musls_sim.plants.elastic.leaf import invert_free, invert_touching, move_leaf, prepare_leaf
-from musls_sim.plants.elastic.plain import add_tail, assemble_plain, finish_plain, move_tail
-from musls_sim.plants.elastic.reel_coupling import add_columns
-from musls_sim.plants.elastic.reeling import add_reels, add_wound, place_reels, reel_error
-from musls_sim.plants.elastic.remainder import (
-    TENSION_SHARE,
-    contact_error,
-    keep_momentum,
-    note_ends,
-    tension_error,
-)
-from musls_sim.plants.elastic.shafts import balance_shafts, move_shafts
 
 
 @compiled()

@@ -1,0 +1,668 @@
+"""Start shapes: equilibrium of the discrete elastic cable.
+
+With lumps of half a segment's mass at the ends, segment j (from 0) of a cable that pulls with F at
+its lower end carries F + (j + 1/2) m g along its own direction, m the mass of a segment: the
+polygon is known exactly once F is, each segment longer by the strain of its tension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq, least_squares
+
+from musls_description.errors import ConfigError
+from musls_description.rigging import MOST_SEGMENTS, Anchor, CableEnd, ElasticLine, body_names
+from musls_description.rotations import matrix
+from musls_description.spawn import Configuration
+from musls_description.system import Box, Cable, Drone, Load, RigSystem, SlungLoadSystem
+from musls_description.tree import build_tree
+from musls_sim.driving.spec import RigSpec
+from musls_sim.plants.elastic import state as c
+from musls_sim.plants.elastic.cable import law_rows, table_law
+from musls_sim.plants.elastic.engine import Engine
+from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
+from musls_sim.plants.rigid_links.kinematics import body_motion, joint_table
+from musls_sim.preflight.trim import speeds_for_rad_s
+from musls_sim.start import BodyState, CableStart, StartSpec
+
+Array = NDArray[np.float64]
+Strain = Callable[[float], float]
+
+
+def linear_strain(ea_n: float) -> Strain:
+    """Strain of a tension for a constant stiffness."""
+    return lambda tension: tension / ea_n
+
+
+def table_strain(force: Callable[[float], float], limit: float = 10.0) -> Strain:
+    """Strain of a tension for a monotone law that gives the force of a strain."""
+    return lambda tension: float(brentq(lambda e: force(e) - tension, 0.0, limit, xtol=1e-15))
+
+
+def hanging_nodes(
+    force_n: Array,
+    segments: int,
+    length_m: float,
+    mass_kg: float,
+    gravity_m_s2: float,
+    strain: Strain,
+) -> Array:
+    """Nodes of a cable in equilibrium relative to its lower end, (segments + 1, 3).
+
+    Args:
+        force_n: Force of the cable on what it holds at the lower end, with the weight of the half
+            segment there, world, (3,).
+        segments: Number of segments.
+        length_m: Rest length.
+        mass_kg: Mass.
+        gravity_m_s2: Gravity.
+        strain: Strain of a tension.
+    """
+    weights = (np.arange(segments) + 0.5) * mass_kg / segments * gravity_m_s2
+    pull = force_n + np.outer(weights, [0.0, 0.0, 1.0])
+    tension = np.linalg.norm(pull, axis=1)
+    stretched = length_m / segments * np.array([1.0 + strain(t) for t in tension])
+    steps = pull / tension[:, None] * stretched[:, None]
+    return np.vstack([np.zeros(3), np.cumsum(steps, axis=0)])
+
+
+def nodes_between(
+    begin_m: Array,
+    end_m: Array,
+    segments: int,
+    length_m: float,
+    mass_kg: float,
+    gravity_m_s2: float,
+    strain: Strain,
+) -> Array:
+    """Nodes of a cable that hangs in equilibrium between two points, (segments + 1, 3).
+
+    Raises:
+        ConfigError: No equilibrium was found (a cable exactly as long as its span, say).
+    """
+    span = np.asarray(end_m, float) - begin_m
+    weight = mass_kg * gravity_m_s2
+    chord = float(np.linalg.norm(span))
+
+    def gap(force: Array) -> Array:
+        nodes = hanging_nodes(force * weight, segments, length_m, mass_kg, gravity_m_s2, strain)
+        missed: Array = (nodes[-1] - span) / length_m
+        return missed
+
+    along = span[:2] / max(float(np.linalg.norm(span[:2])), 1e-9)
+    guesses = [(0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4), (3.0, 0.0)]
+    if chord > length_m:  # taut: the stretch gives the tension
+        pulls = np.linspace(1e-6, 1.0, 400)
+        pull = pulls[np.argmin([abs(strain(p * 1e6) - (chord / length_m - 1.0)) for p in pulls])]
+        guesses.insert(0, (pull * 1e6 / weight, 0.0))
+    for pull, lift in guesses:
+        guess = np.array([*(pull * along), lift])
+        if chord > length_m and pull > 10.0:
+            guess = span / chord * pull
+        solution = least_squares(
+            gap, guess, xtol=1e-15, ftol=1e-15, gtol=1e-15, x_scale="jac", max_nfev=400
+        )
+        if np.abs(solution.fun).max() < 1e-10:
+            return begin_m + hanging_nodes(
+                solution.x * weight, segments, length_m, mass_kg, gravity_m_s2, strain
+            )
+    raise ConfigError(
+        f"no equilibrium of a cable of {length_m:g} m between points {chord:.4g} m apart"
+    )
+
+
+def holding_forces(
+    first_directions: Array,
+    arms_m: Array,
+    link_weights_n: Array,
+    weight_n: float,
+    thrust_directions: Array,
+    lifted_n: Array,
+) -> Array | None:
+    """Forces of cables that hold a body at rest below hovering drones, from rigid links.
+
+    The first link of a cable lies along F plus half its weight, the drone's thrust along F plus
+    the weight of cable and drone: linear equations for the sizes of the forces. With the balance
+    of the body they also hold for cables that all hang vertically.
+
+    Args:
+        first_directions: Directions of the first rigid links, (n, 3).
+        arms_m: Where they pull, relative to the centre of mass, world, (n, 3).
+        link_weights_n: Weight of one link of each cable, (n,).
+        weight_n: Weight of the body.
+        thrust_directions: Directions of the drones' z axes, (n, 3).
+        lifted_n: Weight of each cable and its drone, (n,).
+
+    Returns:
+        Forces on the body, (n, 3), or None if no tensions in these directions balance it.
+    """
+    n = len(first_directions)
+    up = np.array([0.0, 0.0, 1.0])
+    offset = -0.5 * link_weights_n[:, None] * up
+    columns = np.vstack([first_directions.T, np.cross(arms_m, first_directions).T])
+    wanted = np.concatenate(
+        [weight_n * up - offset.sum(axis=0), -np.cross(arms_m, offset).sum(axis=0)]
+    )
+    across = np.zeros((3 * n, n))
+    turned = np.cross(first_directions, thrust_directions)
+    for i in range(n):
+        across[3 * i : 3 * i + 3, i] = turned[i]
+    missing = -np.cross(offset + lifted_n[:, None] * up, thrust_directions).ravel()
+    columns, wanted = np.vstack([columns, across]), np.concatenate([wanted, missing])
+    sizes, *_ = np.linalg.lstsq(columns, wanted, rcond=None)
+    if np.abs(columns @ sizes - wanted).max() > 1e-6 * weight_n or sizes.min() <= 0.0:
+        return None
+    forces: Array = sizes[:, None] * first_directions + offset
+    return forces
+
+
+def resampled(nodes: Array, segments: int) -> Array:
+    """Points at equal arc lengths of a polyline, (segments + 1, 3)."""
+    if len(nodes) == segments + 1:
+        return np.array(nodes)
+    arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(nodes, axis=0), axis=1))])
+    at = np.linspace(0.0, arc[-1], segments + 1)
+    return np.column_stack([np.interp(at, arc, nodes[:, k]) for k in range(3)])
+
+
+# ---------- Lets a rig find its static equilibrium: load and cables hang at rest below what holds 
+
+LARGEST_LEFT_M_S2 = 1e-6 * 9.80665
+"""Acceleration below which a start counts as an equilibrium."""
+
+ANY_TORQUE_N_M = 1e9
+"""Brake without a limit."""
+
+MOST_ROUNDS = 30
+
+STEPS_S = (10.0, 1.0, 0.3, 100.0)
+"""Steps of `Engine.relax` that are tried."""
+
+
+def settle(rig: Rig, system: RigSystem) -> Array:
+    """Bring a rig to rest; its bodies and cables are changed in place.
+
+    Drones hold their places. They lean so that their thrust holds what hangs on them. Winches stand
+    still, wheels turn until both sides pull alike.
+
+    Args:
+        rig: To be brought to rest.
+        system: Its description.
+
+    Returns:
+        Rotor speeds that hold the drones, (n_drones, n_rotors) [rad/s].
+
+    Raises:
+        ConfigError: No equilibrium was found, or drones cannot hold it.
+    """
+    free = [body.prescribed for body in rig.bodies]
+    for body in rig.bodies[1:]:
+        body.prescribed = True
+    _stop(rig)
+    for _ in range(MOST_ROUNDS):
+        engine, left = _relaxed(rig)
+        _take_over(rig, engine)
+        turned = [_lean(rig, engine, 1 + i) for i in range(system.n_drones)]
+        if max(turned, default=0.0) < 1e-9:
+            break
+    if not left < LARGEST_LEFT_M_S2:
+        raise ConfigError(
+            f"start: no equilibrium was found from this start.load ({left:.2g} m/s2 are left); "
+            "give start.load.position_enu_m nearer to where it hangs"
+        )
+    wrenches = [engine.reaction(1 + i) for i in range(system.n_drones)]
+    force = np.array([np.linalg.norm(w[:3]) for w in wrenches])
+    moment = np.array([rig.bodies[1 + i].rotation.T @ w[3:] for i, w in enumerate(wrenches)])
+    for i, (needed, drone) in enumerate(zip(force, system.drones, strict=True), start=1):
+        if needed > drone.max_thrust_n:
+            raise ConfigError(
+                f"start: drone_{i} would have to hold {needed:.4g} N, its rotors give at most "
+                f"{drone.max_thrust_n:.4g} N"
+            )
+    for body, prescribed in zip(rig.bodies, free, strict=True):
+        body.prescribed = prescribed
+    return speeds_for_rad_s(system, force, moment)
+
+
+def _relaxed(rig: Rig) -> tuple[Engine, float]:
+    """Let everything that is free settle; the longest steps do not always get there."""
+    for step_s in STEPS_S:
+        engine = Engine(rig)
+        engine.brake_nm[:] = ANY_TORQUE_N_M
+        left = engine.relax(step_s)
+        if left < LARGEST_LEFT_M_S2:
+            break
+    return engine, left
+
+
+def _stop(rig: Rig) -> None:
+    for body in rig.bodies:
+        body.velocity_enu_m_s, body.omega_enu_rad_s = np.zeros(3), np.zeros(3)
+    for cable in rig.cables:
+        cable.velocities_enu_m_s = None
+
+
+def _take_over(rig: Rig, engine: Engine) -> None:
+    """Keep the places that an engine found."""
+    for b, body in enumerate(rig.bodies):
+        body.position_enu_m = engine.body(b, c.BX).copy()
+        body.rotation = engine.tables.bodies[b, c.BR : c.BR + 9].reshape(3, 3).copy()
+    for i, cable in enumerate(rig.cables):
+        cable.nodes_enu_m = engine.nodes_enu_m(i).copy()
+        length_m = engine.length_m(i)  # a wheel has shared out anew what is on its sides
+        cable.mass_kg *= length_m / cable.length_m
+        cable.length_m = length_m
+
+
+def _lean(rig: Rig, engine: Engine, row: int) -> float:
+    """Turn a drone's thrust along the force that it has to give; returns the angle [rad]."""
+    body, force = rig.bodies[row], engine.reaction(row)[:3]
+    up = force / np.linalg.norm(force)
+    ahead = body.rotation[:, 0]
+    left = np.cross(up, ahead)
+    left /= np.linalg.norm(left)
+    wanted = np.column_stack([np.cross(left, up), left, up])
+    turned = float(np.linalg.norm(np.cross(body.rotation[:, 2], up)))
+    shift = wanted - body.rotation
+    for cable in rig.cables:  # the ends move with their places on the drone
+        for end, node in ((0, 0), (1, -1)):
+            if cable.bodies[end] == row:
+                cable.nodes_enu_m[node] += shift @ cable.points_m[end]
+    body.rotation = wanted
+    return turned
+
+
+# ---------- The line that a cable is made of, and what it is where its system says nothing.
+
+EA_N = 2.4e5
+EI_N_M2 = 0.0
+RELAXATION_TIME_S = 2.4e-4
+"""Axial damping over EA."""
+
+
+class Line(NamedTuple):
+    """What `rig.RigCable` needs to know of a cable's material; its fields of the same names."""
+
+    ea_n: float
+    law: Sequence[tuple[float, float]] | None
+    law_linear: bool
+    damping_n_s: float
+    slack: bool
+    ei_n_m2: float
+    bending_damping_n_m2_s: float
+    clamp_factor: float
+    drag_across_n_s2_m3: float
+    drag_along_n_s2_m3: float
+    break_force_n: float
+
+    @property
+    def strain(self) -> Strain:
+        """Strain of a tension."""
+        if self.law is None:
+            return linear_strain(self.ea_n)
+        rows = law_rows(self.law, self.law_linear)
+        return table_strain(lambda strain: float(table_law(rows, strain)[0]))
+
+
+def line_of(
+    given: ElasticLine,
+    ea_n: float | None = None,
+    damping_n_s: float | None = None,
+    ei_n_m2: float | None = None,
+) -> Line:
+    """Material of a cable: what is given here, else by its description, else the default line.
+
+    Args:
+        given: The cable's description.
+        ea_n: Axial stiffness instead.
+        damping_n_s: Axial damping instead.
+        ei_n_m2: Bending stiffness instead.
+    """
+    law = given.law if ea_n is None else None
+    ea = ea_n or given.ea_n or EA_N
+    if law is not None:  # the stiffness of small strains
+        (e0, f0), (e1, f1) = next(p for p in pairwise(law) if p[1][0] > 0.0)
+        ea = (f1 - f0) / (e1 - e0)
+    damping = given.damping_n_s if damping_n_s is None else damping_n_s
+    return Line(
+        ea_n=ea,
+        law=law,
+        law_linear=given.law_interpolation == "linear",
+        damping_n_s=RELAXATION_TIME_S * ea if damping is None else damping,
+        slack=not given.rod,
+        ei_n_m2=given.ei_n_m2 if ei_n_m2 is None else ei_n_m2,
+        bending_damping_n_m2_s=given.bending_damping_n_m2_s,
+        clamp_factor=given.clamp_factor,
+        drag_across_n_s2_m3=given.drag_across_n_s2_m3,
+        drag_along_n_s2_m3=given.drag_along_n_s2_m3,
+        break_force_n=given.break_force_n or np.inf,
+    )
+
+
+# ---------- Bodies of a rig from the parts of a system.
+
+
+def rig_body(
+    part: Load | Drone, position_enu_m: Array, rotation: Array, drone: int = -1
+) -> RigBody:
+    """Rigid body of a load or drone at its start.
+
+    Args:
+        part: Load or drone.
+        position_enu_m: Centre of mass, (3,).
+        rotation: Body frame to world, (3, 3).
+        drone: Row of its rotors, -1 for the load.
+    """
+    return RigBody(
+        mass_kg=part.mass_kg,
+        inertia_kg_m2=np.array(part.inertia_kg_m2),
+        position_enu_m=np.array(position_enu_m, float),
+        rotation=np.array(rotation, float),
+        drag_n_s_m=np.array(part.drag_n_s_m),
+        corners_m=_corners(part.collision),
+        drone=drone,
+    )
+
+
+def moving_body(part: Load | Drone, state: BodyState, drone: int = -1) -> RigBody:
+    """The same in a given state of motion."""
+    rotation = rotation_of(state.orientation_wxyz)
+    body = rig_body(part, np.array(state.position_enu_m), rotation, drone)
+    body.velocity_enu_m_s = np.array(state.velocity_enu_m_s, float)
+    body.omega_enu_rad_s = rotation @ np.array(state.omega_body_rad_s, float)
+    return body
+
+
+def rotation_of(quaternion_wxyz: tuple[float, float, float, float]) -> Array:
+    """Matrix of a quaternion, (3, 3)."""
+    return matrix(np.array(quaternion_wxyz))
+
+
+def _corners(box: Box) -> Array:
+    """Corners of a box, (8, 3)."""
+    signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    corners: Array = np.array(box.center_m) + 0.5 * signs * np.array(box.size_m)
+    return corners
+
+
+# ---------- Load and drones of a slung-load system as a rig, in a configuration of rigid links.
+
+
+def slung_parts(
+    system: SlungLoadSystem,
+    start: Configuration,
+    lines: Sequence[Line],
+    gravity: float,
+    segments: int | None,
+    shape_of: SlungLoadSystem,
+) -> tuple[list[RigBody], list[RigCable]]:
+    """Bodies (load, drones) and cables (from the drone to the load) of the start.
+
+    Args:
+        system: What to build.
+        start: Configuration of rigid links at time 0.
+        lines: Material of each cable.
+        gravity: Gravity [m/s2].
+        segments: Segments per cable; None takes the number of links.
+        shape_of: System whose rigid links `start` describes.
+    """
+    tree = build_tree(shape_of)
+    motion = np.zeros((len(tree.bodies), 27))
+    first = np.append(tree.first_coordinate, tree.n_coordinates)
+    parents = np.array([body.parent for body in tree.bodies])
+    still = np.zeros(tree.n_coordinates)
+    body_motion(start.coordinates, still, parents, first, joint_table(tree), motion)
+    load = motion[0]
+    arms = np.array(system.load.cable_attachments_m) @ load[:9].reshape(3, 3).T
+    directions = motion[tree.first_link, :9].reshape(-1, 3, 3)[:, :, 0]
+    link_weights = np.array([k.link_mass_kg * gravity for k in system.cables])
+    weight = system.load.mass_kg * gravity
+    thrust = motion[tree.drone, :9].reshape(-1, 3, 3)[:, :, 2]
+    lifted = gravity * np.array(
+        [k.mass_kg + d.mass_kg for k, d in zip(system.cables, system.drones, strict=True)]
+    )
+    forces = None
+    if weight > 0.0:
+        forces = holding_forces(directions, arms, link_weights, weight, thrust, lifted)
+    bodies = [rig_body(system.load, load[9:12], load[:9].reshape(3, 3))]
+    cables = []
+    for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
+        m = motion[tree.drone[i]].copy()
+        hook = m[:9].reshape(3, 3) @ drone.cable_attachment_m
+        joints = motion[tree.first_link[i] : tree.drone[i], 9:12]
+        n = cable.links if segments is None else segments
+        if forces is None:
+            nodes = resampled(np.vstack([joints, m[9:12] + hook]), n)
+        else:
+            shape = n, cable.length_m, cable.mass_kg, gravity
+            nodes = hanging_nodes(forces[i], *shape, lines[i].strain)
+            nodes += load[9:12] + arms[i]
+            m[9:12] = nodes[-1] - hook
+        bodies.append(rig_body(drone, m[9:12], m[:9].reshape(3, 3), i))
+        points = np.array([drone.cable_attachment_m, system.load.cable_attachments_m[i]])
+        cables.append(
+            RigCable(
+                (1 + i, 0), points, nodes[::-1], cable.length_m, cable.mass_kg, **lines[i]._asdict()
+            )
+        )
+    return bodies, cables
+
+
+# ---------- Any rig from its description: bodies where the scenario puts them, cables between thei
+
+UNTURNED_KG_M2 = 1e6
+"""Inertia of a pushed anchor that keeps its orientation: turns by 1e-6 rad in a second per N m."""
+
+
+TAUT = 1.0005
+"""Length of a cable over its free length in the first guess of an equilibrium."""
+
+
+def rig_parts(
+    system: RigSystem, start: StartSpec, drives: RigSpec, lines: Sequence[Line], gravity: float
+) -> tuple[list[RigBody], list[RigCable]]:
+    """Bodies (load or what stands for it, drones, anchors) and cables of a rig.
+
+    Args:
+        system: What to build.
+        start: Where load and drones are, and shapes of the cables.
+        drives: Which anchors are pushed.
+        lines: Material of each cable.
+        gravity: Gravity [m/s2].
+
+    Raises:
+        ConfigError: The start does not fit the system.
+    """
+    bodies = _bodies(system, start, drives)
+    names = body_names(system)
+    rows = {name: row for row, name in enumerate(names, start=int(system.load is None))}
+    cables = []
+    for i, (cable, line) in enumerate(zip(system.cables, lines, strict=True)):
+        if cable.links > MOST_SEGMENTS:
+            raise ConfigError(
+                f"system.cables.{i}.links = {cable.links}: an elastic cable has at most "
+                f"{MOST_SEGMENTS} segments"
+            )
+        ends = system.ends(i)
+        flip = is_flipped(ends)
+        a, b = ends if flip else ends[::-1]
+        shape = _shape_of(start, i, system.n_cables)
+        places = [_place(bodies[rows[end.body]], end) for end in (a, b)]
+        made = RigCable(
+            (rows[a.body], rows[b.body]),
+            np.array([a.point_m, b.point_m]),
+            np.linspace(places[0], places[1], cable.links + 1),
+            cable.length_m,
+            cable.mass_kg,
+            clamps=(_direction(a, 1.0), _direction(b, -1.0)),
+            **line._asdict(),
+        )
+        _lay(made, bodies, cable, line, shape, gravity, flip, i)
+        _check_ends(made, bodies, i)
+        _move_along(made, bodies)
+        cables.append(made)
+    return bodies, cables
+
+
+def is_flipped(ends: tuple[CableEnd, CableEnd]) -> bool:
+    """Whether the core's end A is end 1 of a cable instead of end 2.
+
+    The core is quickest where A is an anchor, or a drone on a single cable.
+    """
+    order = {"anchor": 0, "drone": 1, "load": 2}
+    ranks = [order[end.body.split("_")[0]] for end in ends]
+    return ranks[0] < ranks[1]
+
+
+def _bodies(system: RigSystem, start: StartSpec, drives: RigSpec) -> list[RigBody]:
+    given = start.drones or ()
+    if len(given) != system.n_drones:
+        raise ConfigError(f"start.drones has {len(given)} entries for {system.n_drones} drones")
+    if system.load is None:
+        if start.load is not None:
+            raise ConfigError(f"start.load: system {system.name} has no load")
+        bodies = [RigBody(prescribed=True)]  # row 0 of the state
+    else:
+        bodies = [moving_body(system.load, start.load or _guess(system, start))]
+    for i, (drone, state) in enumerate(zip(system.drones, given, strict=True)):
+        bodies.append(moving_body(drone, state, i))
+    for i, anchor in enumerate(system.anchors, start=1):
+        bodies.append(_anchor_body(anchor, drives.pushed(i)))
+    return bodies
+
+
+def _anchor_body(anchor: Anchor, pushed: bool) -> RigBody:
+    inertia = np.zeros((3, 3))
+    if pushed:
+        inertia = np.array(anchor.inertia_kg_m2 or UNTURNED_KG_M2 * np.eye(3))
+    return RigBody(
+        mass_kg=anchor.mass_kg or 0.0,
+        inertia_kg_m2=inertia,
+        position_enu_m=np.array(anchor.position_enu_m, float),
+        rotation=rotation_of(anchor.orientation_wxyz),
+        prescribed=not pushed,
+    )
+
+
+def _guess(system: RigSystem, start: StartSpec) -> BodyState:
+    """Where a load may hang: below the middle of what holds it."""
+    if start.kind != "equilibrium":
+        raise ConfigError("start.load is missing: give the position_enu_m of the load")
+    drones = [np.array(d.position_enu_m) for d in start.drones or ()]
+    places = {f"drone_{i}": p for i, p in enumerate(drones, start=1)}
+    anchors = enumerate(system.anchors, start=1)
+    places |= {f"anchor_{i}": np.array(a.position_enu_m, float) for i, a in anchors}
+    held = []
+    for i, cable in enumerate(system.cables):
+        near, far = sorted(system.ends(i), key=lambda end: end.body != "load")
+        if near.body == "load":
+            held.append((places[far.body], cable.length_m, near.point_m[2]))
+    if not held:
+        raise ConfigError("start.load is missing, and no cable holds the load")
+    middle = np.mean([place for place, _, _ in held], axis=0)
+    reach = [
+        place[2] - np.sqrt(max((TAUT * length) ** 2 - np.sum((place - middle)[:2] ** 2), 0.0)) - up
+        for place, length, up in held
+    ]
+    return BodyState(position_enu_m=(float(middle[0]), float(middle[1]), float(np.max(reach))))
+
+
+def _shape_of(start: StartSpec, index: int, count: int) -> CableStart:
+    shapes = start.cables
+    if shapes is None:
+        return CableStart()
+    if isinstance(shapes, CableStart):
+        return shapes
+    if len(shapes) != count:
+        raise ConfigError(f"start.cables has {len(shapes)} entries for {count} cables")
+    return shapes[index]
+
+
+def _place(body: RigBody, end: CableEnd) -> Array:
+    place: Array = body.position_enu_m + body.rotation @ np.array(end.point_m, float)
+    return place
+
+
+def _direction(end: CableEnd, sign: float) -> Array | None:
+    """Clamp's direction from A towards B; the description has the one that leaves the body."""
+    return None if end.clamp_direction is None else sign * np.array(end.clamp_direction)
+
+
+def _lay(
+    made: RigCable,
+    bodies: Sequence[RigBody],
+    cable: Cable,
+    line: Line,
+    shape: CableStart,
+    gravity: float,
+    flip: bool,
+    index: int,
+) -> None:
+    """Give a cable its shape at the start; straight so far."""
+    begin, end = made.nodes_enu_m[0].copy(), made.nodes_enu_m[-1].copy()
+    chord = float(np.linalg.norm(end - begin))
+    where = f"start.cables.{index}"
+    if shape.shape == "nodes":
+        nodes = np.array(shape.nodes_enu_m, float)
+        if nodes.shape != made.nodes_enu_m.shape:
+            raise ConfigError(f"{where}.nodes_enu_m has {len(nodes)} rows, not {cable.links + 1}")
+        made.nodes_enu_m = nodes if flip else nodes[::-1].copy()
+    elif shape.shape == "straight":
+        if shape.strain is not None:
+            made.length_m = chord / (1.0 + shape.strain)
+            made.mass_kg = cable.mass_kg * made.length_m / cable.length_m
+    elif made.bends or not line.slack:
+        _relax_alone(made, bodies, gravity, where)
+    else:
+        size = cable.links, cable.length_m, cable.mass_kg, gravity
+        try:
+            made.nodes_enu_m = nodes_between(begin, end, *size, line.strain)
+        except ConfigError:  # as long as its span, or straight up
+            _relax_alone(made, bodies, gravity, where)
+
+
+def _relax_alone(made: RigCable, bodies: Sequence[RigBody], gravity: float, where: str) -> None:
+    """Let a cable that bends or pushes find its shape between ends that are held."""
+    chord = float(np.linalg.norm(made.nodes_enu_m[-1] - made.nodes_enu_m[0]))
+    if chord < made.length_m * (1.0 - 1e-9):  # a first guess that is neither straight nor short
+        sag = np.sqrt(3.0 / 8.0 * chord * (made.length_m - chord))
+        share = np.linspace(0.0, 1.0, made.segments + 1)
+        made.nodes_enu_m[:, 2] -= 4.0 * sag * share * (1.0 - share)
+    ends = [
+        RigBody(prescribed=True, position_enu_m=node.copy(), rotation=bodies[b].rotation)
+        for b, node in zip(made.bodies, made.nodes_enu_m[[0, -1]], strict=True)
+    ]
+    alone = replace(made, bodies=(0, 1), points_m=np.zeros((2, 3)))
+    engine = Engine(Rig(ends, [alone], gravity_m_s2=gravity))
+    left = engine.relax()
+    if not left < 1e-3:
+        raise ConfigError(f"{where}: no shape at rest was found ({left:.2g} m/s2 left)")
+    made.nodes_enu_m = engine.nodes_enu_m(0).copy()
+
+
+def _check_ends(made: RigCable, bodies: Sequence[RigBody], index: int) -> None:
+    steps = np.linalg.norm(np.diff(made.nodes_enu_m, axis=0), axis=1)
+    if steps.min() < 1e-9:
+        raise ConfigError(f"cable_{index + 1}: a segment of zero length at the start")
+    for row, body, point in zip((0, -1), made.bodies, made.points_m, strict=True):
+        place = bodies[body].position_enu_m + bodies[body].rotation @ point
+        if np.linalg.norm(made.nodes_enu_m[row] - place) > 1e-6:
+            raise ConfigError(
+                f"start.cables.{index}.nodes_enu_m: an end is "
+                f"{np.linalg.norm(made.nodes_enu_m[row] - place):.3g} m away from its place"
+            )
+
+
+def _move_along(made: RigCable, bodies: Sequence[RigBody]) -> None:
+    """Let the nodes move along with the bodies at the ends."""
+    ends = [
+        bodies[b].velocity_enu_m_s + np.cross(bodies[b].omega_enu_rad_s, bodies[b].rotation @ point)
+        for b, point in zip(made.bodies, made.points_m, strict=True)
+    ]
+    made.velocities_enu_m_s = np.linspace(ends[0], ends[1], made.segments + 1)
