@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
 from musls_analysis.view.subject import Subject
-from musls_control.mission import FlightPlan
+from musls_control.mission.plan import FlightPlan
 from musls_description.rotations import from_yaw
 from musls_sim.scenario import Scenario
 from musls_sim.session.compose import Parts

@@ -8,7 +8,7 @@ from numba import njit
 from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
 from musls_control.px4_cascade import Px4Cascade
-from musls_control.px4_cascade.airframe import gains, rotor_layout
+from musls_control.px4_cascade.allocation import gains, rotor_layout
 from musls_description.drone import Box, Drone, Rotor
 from musls_description.rotations import from_roll_pitch_yaw
 

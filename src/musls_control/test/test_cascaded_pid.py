@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import TransferFunction, step
 
-from musls_control.cascaded_pid import CascadedPid, DroneReference, PidLimits
-from musls_control.controllers.pid import PidSpec
+from musls_control.controllers.pid import CascadedPid, DroneReference, PidLimits, PidSpec
 from musls_control.estimate import BodyMotion
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw, product, roll_pitch_yaw, rotate

@@ -8,8 +8,7 @@ import pytest
 from musls_control.controllers.interface import ControlSetup
 from musls_control.controllers.payload import PayloadSpec
 from musls_control.formation import Cone
-from musls_control.graph_control import GraphControl, takes_part
-from musls_control.mission_file import read_mission_file
+from musls_control.graph_flight import GraphControl, read_mission_file, takes_part
 from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError
 from musls_description.library import load_system

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.mission import GroundSpot
-from musls_control.mission_file import read_mission_file
-from musls_control.plan_player import GoalSettings, PlanPlayer, PlayState, Refused
+from musls_control.graph_flight import read_mission_file
+from musls_control.mission.plan import GroundSpot
+from musls_control.mission.player import GoalSettings, PlanPlayer, PlayState, Refused
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_sim.scenario import load_scenario

@@ -13,8 +13,15 @@ from scipy.interpolate import BSpline
 
 from musls_control.trajectories.corridor import PARTS, Region, Tube
 from musls_control.trajectories.min_derivative import CorridorBox, MinDerivative, PathEnd
-from musls_control.trajectories.splines import EndConditions, bernstein_rows, least_derivative
-from musls_control.trajectories.timing import best_times, cost_and_slopes, peaks, times_by_rule
+from musls_control.trajectories.splines import (
+    EndConditions,
+    bernstein_rows,
+    best_times,
+    cost_and_slopes,
+    least_derivative,
+    peaks,
+    times_by_rule,
+)
 from musls_description.errors import ConfigError
 
 SLALOM = [[0, 0, 0], [0.5, -0.5, 0.25], [1, 0, 0.5], [1.5, -0.5, 0.75], [2, 0, 1]]

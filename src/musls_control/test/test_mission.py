@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from musls_control.formation import Cone, drone_poses
-from musls_control.mission import GroundSpot, compile_air_plan, compile_plan
-from musls_control.mission_spec import MissionSpec
+from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
+from musls_control.mission.spec import MissionSpec
 from musls_control.phases import PHASES
 from musls_control.trajectories import Circle, Engage, Hold, Line, Shm, Waypoint, Waypoints
 from musls_description.errors import ConfigError

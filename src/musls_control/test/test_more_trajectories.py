@@ -8,7 +8,7 @@ from trajectory_examples import EXAMPLES, SETPOINTS
 
 from musls_control.reference import LoadReference, Piece, Reference
 from musls_control.trajectories import FigureEight, Helix, Quintic, SmoothCircle, Step
-from musls_control.trajectories.phase import along, ramped_phase, wave
+from musls_control.trajectories.circle import along, ramped_phase, wave
 from musls_control.trajectories.recorded import Recorded
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_roll_pitch_yaw
@@ -190,7 +190,7 @@ def test_recorded_set_points_of_a_bag(tmp_path):
     from rosbags.rosbag2 import StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
 
-    from musls_control.trajectories.setpoint_files import POSE_STAMPED
+    from musls_control.trajectories.recorded import POSE_STAMPED
 
     store = get_typestore(Stores.ROS2_JAZZY)
     kind = store.types

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from musls_control.offboard.session import (
+from musls_control.offboard import (
     COMMAND_ARM_DISARM,
     COMMAND_LAND,
     COMMAND_SET_MODE,
@@ -12,8 +12,10 @@ from musls_control.offboard.session import (
     OffboardSettings,
     Phase,
     Setpoint,
+    px4_namespace,
+    px4_topic,
+    target_system,
 )
-from musls_control.offboard.topics import px4_namespace, px4_topic, target_system
 from musls_description.errors import ConfigError
 
 HERE = Setpoint(np.zeros(3), np.full(3, np.nan), 0.0)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from musls_control.formation import Cone
-from musls_control.mission import GroundSpot, compile_air_plan, compile_plan
-from musls_control.mission_spec import MissionSpec
-from musls_control.plan_player import GoalSettings, PlanPlayer, PlayState, Refused
+from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
+from musls_control.mission.player import GoalSettings, PlanPlayer, PlayState, Refused
+from musls_control.mission.spec import MissionSpec
 from musls_control.trajectories import Hold
 
 CONE = Cone()

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 from rigid_drone import GRAVITY, fly_to, make_drone
 
 from musls_control.px4_cascade import PX4_PARAMETERS, RotorLayout
-from musls_control.px4_cascade.airframe import gains, rotor_layout, torque_authority_rad_s2
-from musls_control.px4_cascade.allocation import MIX_THRUST, build_mixer
+from musls_control.px4_cascade.allocation import (
+    MIX_THRUST,
+    build_mixer,
+    gains,
+    rotor_layout,
+    torque_authority_rad_s2,
+)
 from musls_description.library import load_system
 from musls_description.rotations import roll_pitch_yaw
 

@@ -9,14 +9,11 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from musls_control.px4_cascade import Px4Parameters
-from musls_control.px4_cascade.attitude_control import shortest_rotation
-from musls_control.px4_cascade.cascade import fill_parameter_record
-from musls_control.px4_cascade.hover_thrust import fuse_vertical_acceleration
-from musls_control.px4_cascade.hysteresis import update_hysteresis
-from musls_control.px4_cascade.initial_state import initial_state
+from musls_control.px4_cascade.attitude_control import integrate_axis, shortest_rotation
+from musls_control.px4_cascade.cascade import fill_parameter_record, initial_state
 from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE, PARAMETER_DTYPE
 from musls_control.px4_cascade.position_control import constrain_horizontal
-from musls_control.px4_cascade.rate_control import integrate_axis
+from musls_control.px4_cascade.takeoff import fuse_vertical_acceleration, update_hysteresis
 from musls_control.px4_frames import (
     body_flu_frd_scalars,
     orientation_enu_ned_scalars,

@@ -15,17 +15,20 @@ import pytest
 
 from musls_control.px4_cascade import PX4_PARAMETERS, Px4Parameters, RotorLayout
 from musls_control.px4_cascade.allocation import allocate, build_mixer, unallocated_torque
-from musls_control.px4_cascade.attitude_control import control_attitude
-from musls_control.px4_cascade.attitude_setpoint import set_attitude_from_thrust
-from musls_control.px4_cascade.cascade import fill_parameter_record
-from musls_control.px4_cascade.gyro_filter import filter_gyro
-from musls_control.px4_cascade.hover_thrust import update_hover_thrust
-from musls_control.px4_cascade.initial_state import initial_state
-from musls_control.px4_cascade.land_detector import detect_landing
+from musls_control.px4_cascade.attitude_control import (
+    control_attitude,
+    control_rates,
+    filter_gyro,
+    set_attitude_from_thrust,
+)
+from musls_control.px4_cascade.cascade import fill_parameter_record, initial_state
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE
 from musls_control.px4_cascade.position_control import change_hover_thrust, run_position_control
-from musls_control.px4_cascade.rate_control import control_rates
-from musls_control.px4_cascade.takeoff import prepare_position_control
+from musls_control.px4_cascade.takeoff import (
+    detect_landing,
+    prepare_position_control,
+    update_hover_thrust,
+)
 
 ARMED_US = 6_000_000
 SPUN_UP_US = 7_004_000

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from trajectory_examples import EXAMPLES
 
 from musls_control.formation import Cone
-from musls_control.mission import GroundSpot, compile_air_plan, compile_plan
-from musls_control.mission_spec import MissionSpec
-from musls_control.plan_player import GoalSettings, PlanPlayer
+from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
+from musls_control.mission.player import GoalSettings, PlanPlayer
+from musls_control.mission.spec import MissionSpec
 from musls_control.reference import Piece, Reference, Rest, StraightMove
 from musls_control.trajectories import Circle, Engage, Hold, Shm
 

@@ -20,8 +20,8 @@ from musls_control.trajectories import (
     Waypoints,
     trajectory_of_stage,
 )
+from musls_control.trajectories.circle import Ramped
 from musls_control.trajectories.min_derivative import MinDerivative
-from musls_control.trajectories.ramped import Ramped
 from musls_control.trajectories.recorded import Recorded
 
 

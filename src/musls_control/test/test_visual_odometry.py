@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from musls_control.offboard.mocap_filter import MocapFilter, MocapLimits, Sample
-from musls_control.offboard.visual_odometry import (
+from musls_control.mocap import (
     POSE_FRAME_FRD,
     POSE_FRAME_NED,
+    MocapFilter,
+    MocapLimits,
+    Sample,
     visual_odometry,
 )
 

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field
 from musls_control.controllers import AnyController
 from musls_control.controllers.kinds import FormationSpec
 from musls_control.formation import Cone
-from musls_control.mission_spec import MissionSpec
+from musls_control.mission.spec import MissionSpec
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.errors import ConfigError
 from musls_description.library import expand_system, system_path

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from musls_control.px4_cascade import RotorLayout
-from musls_control.px4_cascade.airframe import gains, rotor_layout
+from musls_control.px4_cascade.allocation import gains, rotor_layout
 from musls_description.library import load_system
 from musls_sim.preflight.airframe import hover_parameters
 from musls_sim.scenario import load_scenario

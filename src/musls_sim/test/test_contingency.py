@@ -8,7 +8,7 @@ import pytest
 from musls_bringup.api import load_scenario
 from musls_bringup.cli.app import run
 from musls_control.estimate import Estimate
-from musls_control.mission import FlightPlan
+from musls_control.mission.plan import FlightPlan
 from musls_control.reference import Reference
 from musls_description.rotor_reach import tip_radius_m
 from musls_description.spawn import hanging_equilibrium

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from musls_bringup.api import load_scenario
-from musls_control.payload_scale import PayloadScale
+from musls_control.mission.delivery import PayloadScale
 from musls_description.errors import ConfigError
 from musls_sim.session.session import Session
 

@@ -14,8 +14,8 @@ from flight_helpers import Look, session_with_bag
 from rosbags.highlevel import AnyReader
 
 from musls_control.formation import Cone
-from musls_control.mission import compile_air_plan
-from musls_control.mission_spec import MissionSpec
+from musls_control.mission.plan import compile_air_plan
+from musls_control.mission.spec import MissionSpec
 from musls_control.phases import PHASES
 from musls_control.trajectories import Circle
 from musls_description.errors import ConfigError

@@ -7,8 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.mission import GroundSpot, compile_air_plan, compile_plan, estimated_duration_s
-from musls_control.mission_spec import LONGEST_S
+from musls_control.mission.plan import (
+    GroundSpot,
+    compile_air_plan,
+    compile_plan,
+    estimated_duration_s,
+)
+from musls_control.mission.spec import LONGEST_S
 from musls_description.errors import ConfigError
 from musls_description.spawn import ground_spawn
 from musls_description.spawn.ground import ground_radius_m

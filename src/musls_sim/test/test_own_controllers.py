@@ -8,9 +8,9 @@ import pytest
 from flight_helpers import session_with_bag
 from rosbags.highlevel import AnyReader
 
-from musls_control.controllers.user import ControllerError
+from musls_control.controllers.interface import ControllerError
 from musls_control.trajectories import TRAJECTORIES
-from musls_control.trajectories.user import TrajectoryError
+from musls_control.trajectories.base import TrajectoryError
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_description.user_code import load_file

@@ -20,8 +20,7 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.px4 import check_px4, offboard_of, px4_consoles
 from musls_bringup.ros.workspace import check_ros
 from musls_bringup.signals import Ending
-from musls_control.graph_control import STEP_S
-from musls_control.mission_file import read_mission_file
+from musls_control.graph_flight import STEP_S, read_mission_file
 from musls_description.schema import to_yaml
 from musls_sim.px4.install import Firmware
 from musls_sim.scenario import Scenario

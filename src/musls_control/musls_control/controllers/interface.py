@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from math import isfinite
+from time import perf_counter
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +17,15 @@ from numpy.typing import NDArray
 from musls_control.estimate import Estimate
 from musls_control.formation import Cone
 from musls_control.reference import LoadReference
+from musls_description.errors import ConfigError, MuslsError
 from musls_description.system import SlungLoadSystem
+from musls_description.user_code import (
+    check_arguments,
+    describe_error,
+    file_of,
+    load_class,
+    place_of,
+)
 
 Array = NDArray[np.float64]
 
@@ -100,3 +112,151 @@ class Controller(ABC):
             reference: Set-point of the load at this time, with derivatives.
             estimate: Measured motion of load and drones, and tensions.
         """
+
+
+# ---------- Controllers that users write: checked when they are built, watched while they fly.
+
+
+class ControllerError(MuslsError):
+    """A user's controller failed; the message names file and line."""
+
+
+def build_user_controller(source: str, parameters: Mapping[str, Any]) -> Controller:
+    """Load a user's class and make the controller.
+
+    Args:
+        source: "my.py:MyController" or "package.module:MyController".
+        parameters: Arguments of the class, by name.
+
+    Raises:
+        ConfigError: No such class, it is no `Controller`, or the parameters do not fit.
+    """
+    found = load_class(source)
+    if not issubclass(found, Controller):
+        raise ConfigError(f"controller.source = {source}: the class must inherit musls.Controller")
+    if inspect.isabstract(found):
+        raise ConfigError(f"controller.source = {source}: the class has no method step")
+    checked = check_arguments(found, parameters, "controller.parameters")
+    try:
+        return found(**checked)
+    except MuslsError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"{file_of(found)}{place_of(error, file_of(found))}: {describe_error(error)}"
+        ) from error
+
+
+def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
+    """Tell a controller what it is to fly.
+
+    Raises:
+        ControllerError: It failed.
+    """
+    try:
+        controller.prepare(setup)
+    except MuslsError:
+        raise
+    except Exception as error:
+        raise failure_of(controller, "prepare", "before the flight", error) from error
+
+
+def level_of(controller: Controller) -> ControlLevel:
+    """Level of a controller.
+
+    Raises:
+        ConfigError: It has none, or an unknown one.
+    """
+    level = getattr(controller, "level", None)
+    try:
+        return ControlLevel(level)
+    except ValueError:
+        known = ", ".join(member.value for member in ControlLevel)
+        raise ConfigError(
+            f"{type(controller).__name__}.level = {level!r}: choose one of {known}"
+        ) from None
+
+
+class WatchedController:
+    """Calls a controller, checks what it returns and measures how long it takes.
+
+    Attributes:
+        calls: Number of calls so far.
+        total_s: Wall time of all calls.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        shapes: tuple[tuple[int, ...], ...],
+        *,
+        takes_nan: bool = False,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            controller: Who is called.
+            shapes: Shapes that its commands may have.
+            takes_nan: Whether NaN stands for what is not given, as in set-points.
+        """
+        self._controller, self._shapes, self._takes_nan = controller, shapes, takes_nan
+        self.calls, self.total_s = 0, 0.0
+        self._seen: Array = np.empty(0)  # array whose type and shape are known to fit
+
+    def start(self, time_s: float, estimate: Estimate) -> None:
+        """Tell it that it takes over.
+
+        Raises:
+            ControllerError: It failed.
+        """
+        try:
+            self._controller.start(time_s, estimate)
+        except Exception as error:
+            raise failure_of(self._controller, "start", f"at {time_s:.3f} s", error) from error
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Ask for the commands.
+
+        Raises:
+            ControllerError: It failed, or returned something of a wrong shape or not finite.
+        """
+        begin = perf_counter()
+        try:
+            commands = self._controller.step(time_s, reference, estimate)
+            if commands is not self._seen:
+                commands = np.asarray(commands, np.float64)
+        except Exception as error:
+            raise failure_of(self._controller, "step", f"at {time_s:.3f} s", error) from error
+        self.total_s += perf_counter() - begin
+        self.calls += 1
+        if commands is not self._seen and commands.shape not in self._shapes:
+            allowed = " or ".join(map(str, self._shapes))
+            raise ControllerError(
+                f"{self._name}.step at {time_s:.3f} s returned an array of shape "
+                f"{commands.shape}, must be {allowed}"
+            )
+        self._seen = commands
+        # The sum of squares is finite where all are (but for sizes that nobody flies), and quick.
+        if not (self._takes_nan or isfinite(np.vdot(commands, commands))) and not (
+            np.isfinite(commands).all()
+        ):
+            row, column = np.argwhere(~np.isfinite(commands))[0]
+            raise ControllerError(
+                f"{self._name}.step at {time_s:.3f} s returned {commands[row, column]} for "
+                f"drone_{row + 1} in column {column}; must be finite"
+            )
+        return commands
+
+    @property
+    def _name(self) -> str:
+        kind = type(self._controller)
+        return f"{file_of(kind)}: {kind.__name__}"
+
+
+def failure_of(controller: Controller, method: str, when: str, error: Exception) -> ControllerError:
+    """Say in one line where in its file a controller failed, and how."""
+    kind = type(controller)
+    place = f"{file_of(kind)}{place_of(error, file_of(kind))}"
+    return ControllerError(
+        f"{place}: {kind.__name__}.{method} failed {when}: {describe_error(error)}"
+    )

@@ -8,8 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
-from musls_control.controllers.user import build_user_controller
+from musls_control.controllers.interface import (
+    Controller,
+    ControlLevel,
+    ControlSetup,
+    build_user_controller,
+)
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError

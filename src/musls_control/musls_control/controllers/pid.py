@@ -1,4 +1,4 @@
-"""`pid`: cascaded PIDs that keep the drones in formation, see `musls_control.cascaded_pid`.
+"""`pid`: cascaded PIDs that keep the drones in formation, see `musls_control.controllers.pid`.
 
 Table 6 of 002 gives newtons per rotor for its own drone of m = 10.0224 kg and J = (0.27, 0.26,
 0.42) kg m2. The paper leaves open whether the height's output is meant per rotor; with one per
@@ -12,20 +12,220 @@ rotor a step overshoots by 16 %, else by 46 %. The defaults are the acceleration
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from musls_control.cascaded_pid import LEAST_COSINE, CascadedPid, DroneReference, PidLimits
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
-from musls_control.estimate import Estimate
+from musls_control.estimate import BodyMotion, Estimate
 from musls_control.formation import drone_poses
+from musls_control.mixing import wrench_of_thrusts
 from musls_control.reference import LoadReference
-from musls_description.rotations import matrix_to_body
+from musls_description.drone import Drone
+from musls_description.rotations import matrix_to_body, roll_pitch_yaw, wrapped
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.slung import formation_of
+
+# ---------- Cascaded PID control of drones.
+
+PROPORTIONAL, INTEGRAL, DERIVATIVE = range(3)
+"""Columns of gains."""
+
+HEIGHT, SIDEWAYS, ROLL, PITCH, YAW = range(5)
+"""Rows of gains."""
+
+TILT_LAG_S = 0.03
+"""Of the wanted tilt that roll and pitch follow. These gains follow a tilt by its rate (P / D is
+0.25 rad/s), so every change of it has to have one."""
+
+LEAST_COSINE = 0.5
+"""Of roll and pitch together, for the thrust of a tilted drone."""
+
+
+@dataclass(frozen=True)
+class PidLimits:
+    """What a drone can do, a number per drone.
+
+    Attributes:
+        thrust_n: Largest thrust, (n,).
+        moment_n_m: Largest moments about x, y, z, (n, 3).
+    """
+
+    thrust_n: Array
+    moment_n_m: Array
+
+    @staticmethod
+    def of(drones: tuple[Drone, ...], thrust_n: Array) -> PidLimits:
+        """Limits of rotors: moments are those that a rotor's limits leave beside a thrust.
+
+        Args:
+            drones: With their rotors.
+            thrust_n: Thrust of each drone in hover, (n,).
+        """
+        largest, moments = [], []
+        for drone, hover in zip(drones, thrust_n, strict=True):
+            inverse = np.linalg.pinv(wrench_of_thrusts(drone))
+            most = np.array([rotor.max_thrust_n for rotor in drone.rotors])
+            share = inverse[:, 0] * hover
+            room = np.maximum(np.minimum(share, most - share), 0.0)
+            effort = np.maximum(np.abs(inverse[:, 1:]), 1e-12)
+            largest.append(most.sum())
+            moments.append((room[:, None] / effort).min(axis=0))
+        return PidLimits(np.array(largest), np.array(moments))
+
+
+@dataclass(frozen=True)
+class DroneReference:
+    """Where the drones are to be, world ENU.
+
+    Attributes:
+        position_enu_m: (n, 3).
+        velocity_enu_m_s: (n, 3).
+        yaw_rad: (n,).
+        yaw_rate_rad_s: (n,).
+    """
+
+    position_enu_m: Array
+    velocity_enu_m_s: Array
+    yaw_rad: Array
+    yaw_rate_rad_s: Array
+
+
+class CascadedPid:
+    """The six PIDs of all drones; see the module's text.
+
+    Attributes:
+        integrals: Of the errors forward, to the left, upwards, of roll, pitch and yaw, (n, 6)
+            [m s, rad s].
+    """
+
+    def __init__(
+        self,
+        gains: ArrayLike,
+        mass_kg: ArrayLike,
+        inertia_kg_m2: ArrayLike,
+        limits: PidLimits,
+        *,
+        gravity_m_s2: float,
+        period_s: float,
+        largest_tilt_rad: float,
+    ) -> None:
+        """Take gains and drones.
+
+        Args:
+            gains: Rows HEIGHT (accelerations per error), SIDEWAYS (tilt per error), ROLL, PITCH and
+                YAW (angular accelerations per error); columns of proportion, integral and
+                derivative, (5, 3).
+            mass_kg: That each drone carries, its own included, (n,).
+            inertia_kg_m2: About the centres of mass, (n, 3, 3).
+            limits: What the drones can do.
+            gravity_m_s2: Gravity.
+            period_s: Time between two calls of `step`.
+            largest_tilt_rad: That is ever asked for.
+        """
+        self._gains = np.array(gains, np.float64)
+        self._mass = np.array(mass_kg, np.float64)
+        self._inertia = np.array(inertia_kg_m2, np.float64)
+        self._limits, self._gravity = limits, gravity_m_s2
+        self._period_s, self._tilt = period_s, largest_tilt_rad
+        self.integrals = np.zeros((len(self._mass), 6))
+        diagonal = np.diagonal(self._inertia, axis1=1, axis2=2)
+        self._most_turn = limits.moment_n_m / diagonal
+        self._most_rate = (self._most_turn[:, :2] / self._gains[ROLL:YAW, DERIVATIVE])[:, ::-1]
+        self._lean_rad = np.zeros((len(self._mass), 2))
+
+    def start(self, drones: BodyMotion, moment_n_m: ArrayLike = 0.0) -> None:
+        """Take over as after a long hover: the integrals hold tilt and moments.
+
+        A drone that pulls at a cable leans in its place, and the cable turns it; these slow
+        integrals would need a minute to find that.
+
+        Args:
+            drones: Measured motion; its tilt is held.
+            moment_n_m: Moments that are to be held, (n, 3).
+        """
+        self.integrals[:] = 0.0
+        roll, pitch, _ = roll_pitch_yaw(drones.orientation_wxyz).T
+        self._lean_rad = self._limited(np.stack([pitch, -roll], axis=1))
+        gain = self._gains[SIDEWAYS, INTEGRAL]
+        if gain > 0.0:
+            self.integrals[:, :2] = self._lean_rad / gain
+        moments = np.broadcast_to(np.asarray(moment_n_m, np.float64), (len(self._mass), 3))
+        turns = np.linalg.solve(self._inertia, moments[:, :, None])[:, :, 0]
+        gains = self._gains[ROLL : YAW + 1, INTEGRAL]
+        turns = np.clip(turns, -self._most_turn, self._most_turn)
+        self.integrals[:, 3:] = np.where(gains > 0.0, turns / np.maximum(gains, 1e-12), 0.0)
+
+    def step(self, reference: DroneReference, drones: BodyMotion) -> Array:
+        """Return thrust along the body's z axis and moment in the body's frame, (n, 4) [N, N m].
+
+        Args:
+            reference: Where the drones are to be.
+            drones: Measured motion.
+        """
+        angles = roll_pitch_yaw(drones.orientation_wxyz)
+        gap = reference.position_enu_m - drones.position_enu_m
+        speed = reference.velocity_enu_m_s - drones.velocity_enu_m_s
+        thrust = self._thrust(gap[:, 2], speed[:, 2], angles)
+        ahead = (_turned(error[:, :2], angles[:, 2]) for error in (gap, speed))
+        lean, lean_rate = self._lean(*ahead)
+        wanted = np.column_stack([-lean[:, 1], lean[:, 0], reference.yaw_rad])
+        rate = np.column_stack([-lean_rate[:, 1], lean_rate[:, 0], reference.yaw_rate_rad_s])
+        moment = self._moment(wrapped(wanted - angles), rate - drones.omega_body_rad_s)
+        return np.column_stack([thrust, moment])
+
+    def _thrust(self, gap: Array, speed: Array, angles: Array) -> Array:
+        gains, integral = self._gains[HEIGHT], self.integrals[:, 2]
+        wanted = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * integral + gains[DERIVATIVE] * speed
+        cosine = np.maximum(np.cos(angles[:, 0]) * np.cos(angles[:, 1]), LEAST_COSINE)
+        asked = self._mass * (self._gravity + wanted) / cosine
+        given: Array = np.clip(asked, 0.0, self._limits.thrust_n)
+        self._integrate(2, gap, (asked - given) * gap > 0.0)
+        return given
+
+    def _lean(self, gap: Array, speed: Array) -> tuple[Array, Array]:
+        """Tilt forward and to the left to follow, and its rate, (n, 2) each."""
+        p, i, d = self._gains[SIDEWAYS]
+        asked = p * gap + i * self.integrals[:, :2] + d * speed
+        wanted = self._limited(asked)
+        pushes = np.sum((asked - wanted) * gap, axis=1) > 0.0
+        for axis in range(2):
+            self._integrate(axis, gap[:, axis], pushes)
+        rate = np.clip((wanted - self._lean_rad) / TILT_LAG_S, -self._most_rate, self._most_rate)
+        self._lean_rad += self._period_s * rate
+        return self._lean_rad, rate
+
+    def _moment(self, gap: Array, rate: Array) -> Array:
+        gains = self._gains[ROLL : YAW + 1]
+        asked = gains[:, PROPORTIONAL] * gap + gains[:, DERIVATIVE] * rate
+        asked += gains[:, INTEGRAL] * self.integrals[:, 3:]
+        given = np.clip(asked, -self._most_turn, self._most_turn)
+        for axis in range(3):
+            pushes = (asked - given)[:, axis] * gap[:, axis] > 0.0
+            self._integrate(3 + axis, gap[:, axis], pushes)
+        moment: Array = np.einsum("nij,nj->ni", self._inertia, given)
+        return moment
+
+    def _limited(self, lean: Array) -> Array:
+        """A tilt of at most the largest, (n, 2)."""
+        size = np.linalg.norm(lean, axis=1, keepdims=True)
+        limited: Array = lean * np.minimum(1.0, self._tilt / np.maximum(size, 1e-12))
+        return limited
+
+    def _integrate(self, column: int, gap: Array, pushes: NDArray[np.bool_]) -> None:
+        """Advance integrals, except those whose output is limited and whose error pushes on."""
+        self.integrals[:, column] += np.where(pushes, 0.0, self._period_s * gap)
+
+
+def _turned(vectors: Array, yaw_rad: Array) -> Array:
+    """Horizontal world vectors as seen at a heading: forward and left, (n, 2)."""
+    cos, sin = np.cos(yaw_rad), np.sin(yaw_rad)
+    x, y = vectors.T
+    return np.column_stack([cos * x + sin * y, cos * y - sin * x])
+
 
 Array = NDArray[np.float64]
 

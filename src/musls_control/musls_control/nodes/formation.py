@@ -1,38 +1,221 @@
 """Node `formation`: the load's set-point over time becomes set-points of all drones.
 
 Reads where load and drones stand, makes the flight plan of the mission and streams its set-points;
-what happens on the way (pause, goals, abort) is `musls_control.plan_player`'s.
+what happens on the way (pause, goals, abort) is `musls_control.mission.player`'s.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import AccelStamped, PoseStamped, Transform, Twist, TwistStamped
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
-from musls_control.graph_control import STEP_S, GraphControl, takes_part
-from musls_control.graph_delivery import GraphDelivery
-from musls_control.heard_motion import HeardMotion
-from musls_control.mission import FlightPlan, GroundSpot
-from musls_control.mission_file import MissionFile, read_mission_file
-from musls_control.nodes.delivery_topics import DeliveryTopics
-from musls_control.nodes.motion_inputs import MotionInputs
-from musls_control.nodes.poses import NEWEST, place_and_yaw, turn_to
-from musls_control.nodes.setpoint_stream import SetpointStream
-from musls_control.nodes.stepped_node import LATCHED, SteppedNode, run, stamp, steady_clock
-from musls_control.plan_player import (
+from musls_control.graph_flight import (
+    STEP_S,
+    GraphControl,
+    GraphDelivery,
+    HeardMotion,
+    MissionFile,
+    read_mission_file,
+    takes_part,
+)
+from musls_control.mission.plan import FlightPlan, GroundSpot
+from musls_control.mission.player import (
     FormationSetpoint,
     GoalSettings,
     PlanPlayer,
     PlayState,
     Refused,
 )
+from musls_control.nodes.stepped_node import (
+    LATCHED,
+    NEWEST,
+    SteppedNode,
+    place_and_yaw,
+    run,
+    stamp,
+    steady_clock,
+    time_of,
+    turn_to,
+)
 from musls_description.errors import ConfigError, MuslsError
+
+# ---------- Topics of a delivery: events that are to happen, and what has happened.
+
+APPLY, EVENTS = "/musls/apply_event", "/events"
+_HAPPENED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+class DeliveryTopics:
+    """Asks for events on `/musls/apply_event`; hears and tells on `/events` what has happened."""
+
+    def __init__(self, node: Node, heard: Callable[[str], None]) -> None:
+        """Begin to listen.
+
+        Args:
+            node: Has publishers and subscription.
+            heard: Told the kind of each event that happens from now on.
+        """
+        self._ask = node.create_publisher(String, APPLY, QoSProfile(depth=10))
+        self._tell = node.create_publisher(String, EVENTS, _HAPPENED)
+        node.create_subscription(
+            String, EVENTS, lambda m: heard(m.data.partition(":")[0]), QoSProfile(depth=100)
+        )
+
+    @property
+    def heard_by_hooks(self) -> bool:
+        """Whether any node subscribes to the events."""
+        return self._ask.get_subscription_count() > 0
+
+    def send(self, event: dict[str, Any]) -> None:
+        """Let an event happen, given by its fields."""
+        self._ask.publish(String(data=json.dumps(event)))
+
+    def tell(self, kind: str, what: str) -> None:
+        """Say what has happened."""
+        self._tell.publish(String(data=f"{kind}: {what}"))
+
+
+# ---------- Subscriptions to the motion of load and drones, for nodes that need it all the time.
+
+
+class MotionInputs:
+    """Listens to poses, twists and rotor speeds."""
+
+    def __init__(
+        self, node: Node, bodies: Sequence[str], motion: HeardMotion, heard: Callable[[], None]
+    ) -> None:
+        """Begin to listen.
+
+        Args:
+            node: Has the subscriptions.
+            bodies: Load, then drones.
+            motion: Is told.
+            heard: Called after each message.
+        """
+        self._node, self._motion, self._heard = node, motion, heard
+        self._inputs = []
+        for k, body in enumerate(bodies):
+            inputs = [
+                (PoseStamped, "pose", lambda m, k=k: self._on_pose(k, m)),
+                (TwistStamped, "twist", lambda m, k=k: self._on_twist(k, m)),
+            ]
+            if k:
+                inputs.append((JointState, "rotors", lambda m, k=k: self._on_rotors(k, m)))
+            self._inputs += [
+                node.create_subscription(kind, f"/{body}/{topic}", take, 1)
+                for kind, topic, take in inputs
+            ]
+
+    def end(self) -> None:
+        """End the subscriptions."""
+        for subscription in self._inputs:
+            self._node.destroy_subscription(subscription)
+
+    def _on_pose(self, body: int, message: PoseStamped) -> None:
+        p, q = message.pose.position, message.pose.orientation
+        self._motion.on_pose(body, time_of(message), (p.x, p.y, p.z), (q.w, q.x, q.y, q.z))
+        self._heard()
+
+    def _on_twist(self, body: int, message: TwistStamped) -> None:
+        v, w = message.twist.linear, message.twist.angular
+        self._motion.on_twist(body, time_of(message), (v.x, v.y, v.z), (w.x, w.y, w.z))
+        self._heard()
+
+    def _on_rotors(self, body: int, message: JointState) -> None:
+        self._motion.on_rotors(body, time_of(message), message.velocity)
+        self._heard()
+
+
+# ---------- The messages that stream set-points from `formation` to `offboard`.
+
+
+class SetpointStream:
+    """Publishes what all drones are to do now.
+
+    `/formation/setpoints` is for `offboard`; `/drone_i/setpoint_accel` are the accelerations in it
+    that a controller asks for, for the recorder and for people.
+    """
+
+    def __init__(self, node: Node, drones: list[str]) -> None:
+        """Make the publishers.
+
+        Args:
+            node: Has them.
+            drones: Names.
+        """
+        self._drones = drones
+        self._all = node.create_publisher(MultiDOFJointTrajectory, "/formation/setpoints", 10)
+        self._accelerations = [
+            node.create_publisher(AccelStamped, f"/{drone}/setpoint_accel", 10) for drone in drones
+        ]
+
+    def send(
+        self, wanted: FormationSetpoint, asked: tuple[list, list] | None, time_s: float
+    ) -> None:
+        """Publish; last what simulated time waits for.
+
+        Args:
+            wanted: See `stream_of`.
+            asked: See `stream_of`.
+            time_s: Now.
+        """
+        pushes = asked[0] if asked is not None else []
+        for publisher, push in zip(self._accelerations, pushes, strict=False):
+            told = AccelStamped()
+            told.header.frame_id = "world"
+            stamp(told.header.stamp, time_s)
+            told.accel.linear = _push(push).linear
+            publisher.publish(told)
+        message = stream_of(self._drones, wanted, asked)
+        stamp(message.header.stamp, time_s)
+        self._all.publish(message)
+
+
+def stream_of(
+    drones: list[str], wanted: FormationSetpoint, asked: tuple[list, list] | None
+) -> MultiDOFJointTrajectory:
+    """Set-points of all drones as one message.
+
+    Args:
+        drones: Their names.
+        wanted: Places and yaws of the formation.
+        asked: Accelerations and yaws of a controller, None while it does not fly.
+    """
+    point = MultiDOFJointTrajectoryPoint()
+    yaws = wanted.drone_yaw_rad.tolist()
+    if asked is not None:
+        point.accelerations = [_push(push) for push in asked[0]]
+        yaws = asked[1]
+    point.velocities = [_push(v) for v in wanted.drone_velocity_enu_m_s.tolist()]
+    for position, yaw in zip(wanted.drone_position_enu_m.tolist(), yaws, strict=True):
+        place = Transform()
+        t, q = place.translation, place.rotation
+        t.x, t.y, t.z = position
+        turn_to(q, yaw)
+        point.transforms.append(place)
+    message = MultiDOFJointTrajectory(joint_names=drones, points=[point])
+    message.header.frame_id = "world"
+    return message
+
+
+def _push(vector: list[float]) -> Twist:
+    twist = Twist()
+    twist.linear.x, twist.linear.y, twist.linear.z = vector
+    return twist
+
 
 WAITING_HINT_S = 5.0
 READY = "idle"

@@ -21,10 +21,9 @@ from rclpy.publisher import Publisher
 from rclpy.qos import qos_profile_sensor_data
 from tf2_msgs.msg import TFMessage
 
+from musls_control.mocap import MocapFilter, MocapLimits, Sample, visual_odometry
 from musls_control.nodes.stepped_node import SteppedNode, run, stamp
-from musls_control.offboard.mocap_filter import MocapFilter, MocapLimits, Sample
-from musls_control.offboard.topics import px4_topic
-from musls_control.offboard.visual_odometry import visual_odometry
+from musls_control.offboard import px4_topic
 from musls_description.errors import ConfigError
 
 _NOT_GIVEN = np.full(3, np.nan, np.float32)

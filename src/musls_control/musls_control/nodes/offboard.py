@@ -23,7 +23,6 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from musls_control.nodes.poses import yaw_of
 from musls_control.nodes.stepped_node import (
     FROM_PX4,
     LATCHED,
@@ -31,15 +30,17 @@ from musls_control.nodes.stepped_node import (
     microseconds,
     run,
     steady_clock,
+    yaw_of,
 )
-from musls_control.offboard.session import (
+from musls_control.offboard import (
     Command,
     OffboardSession,
     OffboardSettings,
     Phase,
     Setpoint,
+    px4_topic,
+    target_system,
 )
-from musls_control.offboard.topics import px4_topic, target_system
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.errors import ConfigError
 

@@ -8,7 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import rclpy
+from geometry_msgs.msg import PoseStamped, Quaternion
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.clock import Clock as SteadyClock
 from rclpy.clock import ClockType
@@ -18,6 +20,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
+from transforms3d.euler import euler2quat, quat2euler
 
 from musls_control.parent import end_with_parent
 from musls_description.errors import MuslsError
@@ -214,3 +217,30 @@ def report(error: Exception) -> int:
     """Print an error as one line; returns the exit code."""
     print("musls: error:", " ".join(str(error).split()), file=sys.stderr, flush=True)
     return EXIT_BAD_INPUT
+
+
+# ---------- nodes read from stamped messages.
+
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""Hears best-effort publishers, too, as those of motion capture are."""
+
+
+def place_and_yaw(message: PoseStamped) -> np.ndarray:
+    """x, y, z, yaw of a pose, (4,)."""
+    p = message.pose.position
+    return np.array([p.x, p.y, p.z, yaw_of(message.pose.orientation)])
+
+
+def yaw_of(q: Quaternion) -> float:
+    """Yaw of an orientation: rotation about z after pitch and roll, REP-103 [rad]."""
+    return float(quat2euler([q.w, q.x, q.y, q.z], "sxyz")[2])
+
+
+def turn_to(q: Quaternion, yaw_rad: float) -> None:
+    """Fill an orientation that is level with a yaw."""
+    q.w, q.x, q.y, q.z = (float(part) for part in euler2quat(0.0, 0.0, yaw_rad, "sxyz"))
+
+
+def time_of(message: Any) -> float:
+    """Stamp of a message [s]."""
+    return message.header.stamp.sec + message.header.stamp.nanosec * 1e-9

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.px4_cascade.airframe import gains as px4_gains
-from musls_control.px4_cascade.airframe import rotor_lag_s
+from musls_control.px4_cascade.allocation import gains as px4_gains
+from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.system import SlungLoadSystem

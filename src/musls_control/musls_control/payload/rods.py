@@ -50,7 +50,7 @@ from musls_control.payload.load_law import (
     load_errors,
     moment_of,
 )
-from musls_control.px4_cascade.airframe import rotor_lag_s
+from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_control.vectors import cross, times, write_matrix
 from musls_description.compiled import compiled
 from musls_description.compiled_rotations import body_axes_in_world

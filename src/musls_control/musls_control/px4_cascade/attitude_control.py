@@ -79,3 +79,160 @@ def _clip_deg(rate_rad_s, limit_deg_s):
     """Limit a rate given in rad/s to a limit given in deg/s."""
     limit = math.radians(limit_deg_s)
     return min(max(rate_rad_s, -limit), limit)
+
+
+# ---------- From a thrust vector and a yaw angle to an attitude (PX4 v1.15 source, ControlMath).
+
+
+@compiled()
+def set_attitude_from_thrust(s, thrust, yaw, yaw_rate):
+    """Point the body's thrust axis along the thrust, its nose as near to the yaw as it goes."""
+    tx, ty, tz = thrust[0], thrust[1], thrust[2]
+    norm = math.sqrt(tx * tx + ty * ty + tz * tz)
+    if norm < 1e-9:
+        zx, zy, zz = 0.0, 0.0, 1.0
+    else:
+        zx, zy, zz = -tx / norm, -ty / norm, -tz / norm
+    # x = y_c cross z with y_c the direction right of the nose in the horizontal plane
+    cx, cy = -math.sin(yaw), math.cos(yaw)
+    xx, xy, xz = cy * zz, -cx * zz, cx * zy - cy * zx
+    if zz < 0.0:
+        xx, xy, xz = -xx, -xy, -xz
+    if abs(zz) < 1e-6:
+        xx, xy, xz = 0.0, 0.0, 1.0
+    length = math.sqrt(xx * xx + xy * xy + xz * xz)
+    xx, xy, xz = xx / length, xy / length, xz / length
+    yx, yy, yz = zy * xz - zz * xy, zz * xx - zx * xz, zx * xy - zy * xx
+    w, x, y, z = quaternion_from_columns(xx, xy, xz, yx, yy, yz, zx, zy, zz)
+    s.q_setpoint[0], s.q_setpoint[1], s.q_setpoint[2], s.q_setpoint[3] = w, x, y, z
+    s.yaw_rate_setpoint = yaw_rate
+    s.thrust_setpoint_z = -norm
+
+
+@compiled()
+def quaternion_from_columns(xx, xy, xz, yx, yy, yz, zx, zy, zz):
+    """Return w, x, y, z of the rotation matrix with columns x, y, z (largest-element method).
+
+    PX4's own arithmetic, which `compiled_rotations.from_matrix` does not repeat bit for bit.
+    """
+    trace = xx + yy + zz
+    if trace > 0.0:
+        t = math.sqrt(trace + 1.0)
+        k = 0.5 / t
+        return 0.5 * t, (yz - zy) * k, (zx - xz) * k, (xy - yx) * k
+    if xx >= yy and xx >= zz:
+        t = math.sqrt(xx - yy - zz + 1.0)
+        k = 0.5 / t
+        return (yz - zy) * k, 0.5 * t, (xy + yx) * k, (zx + xz) * k
+    if yy >= zz:
+        t = math.sqrt(yy - zz - xx + 1.0)
+        k = 0.5 / t
+        return (zx - xz) * k, (yx + xy) * k, 0.5 * t, (yz + zy) * k
+    t = math.sqrt(zz - xx - yy + 1.0)
+    k = 0.5 / t
+    return (xy - yx) * k, (zx + xz) * k, (yz + zy) * k, 0.5 * t
+
+
+# ---------- Body rate control: PID with feed-forward (PX4 v1.15 source, mc_rate_control).
+
+#: Body rate error at which the integrator stops, against bounce-back after flips.
+INTEGRATOR_FADE_RAD_S = math.radians(400.0)
+
+#: Below this an allocation residue is rounding, not saturation (PX4: FLT_EPSILON).
+SATURATION_THRESHOLD = 1.1920929e-7
+
+
+@compiled()
+def rate_axis(rate_setpoint, rate, rate_derivative, integral, p_gain, d_gain, feed_forward):
+    """Return the normalised torque of one axis."""
+    proportional = p_gain * (rate_setpoint - rate)
+    return proportional + integral - d_gain * rate_derivative + feed_forward * rate_setpoint
+
+
+@compiled()
+def integrate_axis(integral, error, unallocated, i_gain, limit, dt_s):
+    """Return the integrator of one axis after one step.
+
+    It does not grow into the direction that the motors failed to deliver, and it slows down with
+    large errors.
+    """
+    if unallocated > SATURATION_THRESHOLD:
+        error = min(error, 0.0)
+    elif unallocated < -SATURATION_THRESHOLD:
+        error = max(error, 0.0)
+    relative = error / INTEGRATOR_FADE_RAD_S
+    fade = max(0.0, 1.0 - relative * relative)
+    return min(max(integral + fade * i_gain * error * dt_s, -limit), limit)
+
+
+@compiled()
+def control_rates(s, rates_setpoint, gyro, armed, may_be_landed, p):
+    """Turn a body rate error into a normalised torque, one step.
+
+    The torque uses the integrator of the previous step and is not clipped: what does not fit is
+    the allocation's business.
+    """
+    if armed == 0:
+        for i in range(3):
+            s.integral[i] = 0.0
+    gains = (
+        (p.MC_ROLLRATE_K * p.MC_ROLLRATE_P, p.MC_ROLLRATE_K * p.MC_ROLLRATE_I,
+         p.MC_ROLLRATE_K * p.MC_ROLLRATE_D, p.MC_ROLLRATE_FF, p.MC_RR_INT_LIM),
+        (p.MC_PITCHRATE_K * p.MC_PITCHRATE_P, p.MC_PITCHRATE_K * p.MC_PITCHRATE_I,
+         p.MC_PITCHRATE_K * p.MC_PITCHRATE_D, p.MC_PITCHRATE_FF, p.MC_PR_INT_LIM),
+        (p.MC_YAWRATE_K * p.MC_YAWRATE_P, p.MC_YAWRATE_K * p.MC_YAWRATE_I,
+         p.MC_YAWRATE_K * p.MC_YAWRATE_D, p.MC_YAWRATE_FF, p.MC_YR_INT_LIM),
+    )  # fmt: skip
+    for i in range(3):
+        p_gain, i_gain, d_gain, feed_forward, limit = gains[i]
+        wanted, rate = rates_setpoint[i], gyro.omega[i]
+        s.torque_setpoint[i] = rate_axis(
+            wanted, rate, gyro.omega_derivative[i], s.integral[i], p_gain, d_gain, feed_forward
+        )
+        if armed != 0 and may_be_landed == 0:
+            s.integral[i] = integrate_axis(
+                s.integral[i], wanted - rate, s.unallocated_torque[i], i_gain, limit, p.dt_s
+            )
+
+
+# ---------- Gyro low pass and angular acceleration (PX4 v1.15 source.
+
+
+def butterworth_coefficients(cutoff_hz: float, sample_rate_hz: float) -> tuple[float, float, float]:
+    """Return b0, a1, a2 of the second-order Butterworth low pass (b1 = 2 b0, b2 = b0)."""
+    k = math.tan(math.pi * cutoff_hz / sample_rate_hz)
+    damping = 2.0 * math.cos(math.pi / 4.0) * k
+    c = 1.0 + damping + k * k
+    return k * k / c, 2.0 * (k * k - 1.0) / c, (1.0 - damping + k * k) / c
+
+
+def first_order_alpha(cutoff_hz: float, dt_s: float) -> float:
+    """Return the weight of the new sample in a first-order low pass; 1 when switched off."""
+    if cutoff_hz <= 0.0:
+        return 1.0
+    return dt_s / (dt_s + 1.0 / (2.0 * math.pi * cutoff_hz))
+
+
+@compiled()
+def filter_gyro(s, omega_raw, p):
+    """Low-pass the body rate and differentiate the result, one sample.
+
+    The first sample sets the filter to its steady state, so that a drone that starts while
+    rotating sees no step.
+    """
+    if s.started == 0:
+        s.started = 1
+        for i in range(3):
+            steady = omega_raw[i] / (1.0 + p.gyro_a1 + p.gyro_a2)
+            s.delay_1[i] = steady
+            s.delay_2[i] = steady
+            s.omega[i] = omega_raw[i]
+            s.omega_derivative[i] = 0.0
+    for i in range(3):
+        delay_0 = omega_raw[i] - p.gyro_a1 * s.delay_1[i] - p.gyro_a2 * s.delay_2[i]
+        filtered = p.gyro_b0 * (delay_0 + 2.0 * s.delay_1[i] + s.delay_2[i])
+        s.delay_2[i] = s.delay_1[i]
+        s.delay_1[i] = delay_0
+        raw_derivative = (filtered - s.omega[i]) / p.dt_s
+        s.omega_derivative[i] += p.gyro_derivative_alpha * (raw_derivative - s.omega_derivative[i])
+        s.omega[i] = filtered

@@ -5,18 +5,239 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numba
 import numpy as np
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
-from musls_control.px4_cascade.allocation import OMEGA_MAX, OMEGA_MIN, RotorLayout, build_mixer
-from musls_control.px4_cascade.gyro_filter import butterworth_coefficients, first_order_alpha
-from musls_control.px4_cascade.initial_state import initial_state, trim_state
-from musls_control.px4_cascade.kernel import POSITION_DIVIDER, step_drones
+from musls_control.px4_cascade.allocation import (
+    OMEGA_MAX,
+    OMEGA_MIN,
+    RotorLayout,
+    allocate,
+    build_mixer,
+    output_motors,
+    unallocated_torque,
+)
+from musls_control.px4_cascade.attitude_control import (
+    butterworth_coefficients,
+    control_attitude,
+    control_rates,
+    filter_gyro,
+    first_order_alpha,
+    set_attitude_from_thrust,
+)
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS, Px4Parameters
+from musls_control.px4_cascade.position_control import (
+    GRAVITY_M_S2,
+    THRUST_IDLE,
+    change_hover_thrust,
+    run_position_control,
+)
+from musls_control.px4_cascade.takeoff import (
+    DISARMED,
+    FIRST_ACCEL_NOISE_VARIANCE,
+    FLIGHT,
+    detect_landing,
+    prepare_position_control,
+    update_hover_thrust,
+)
+from musls_control.px4_frames import (
+    body_flu_frd_scalars,
+    orientation_enu_ned_scalars,
+    world_enu_ned_scalars,
+    yaw_enu_ned_scalars,
+)
+from musls_description.compiled import compiled
+from musls_description.compiled_rotations import yaw_of
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
+
+# ---------- State of the chain after power-up, or of a drone that is already in the air.
+
+#: Stands for "never" where steps since an event are counted.
+LONG_AGO_TICKS = 1 << 40
+
+
+def initial_state(parameters: np.ndarray, *, in_flight: bool) -> np.ndarray:
+    """Return fresh state records.
+
+    Args:
+        parameters: (n_drones,) records of `PARAMETER_DTYPE`.
+        in_flight: True for hovering drones: state flight, thrust at MPC_THR_HOVER.
+
+    Returns:
+        (n_drones,) records of `STATE_DTYPE`.
+    """
+    state = np.zeros(len(parameters), STATE_DTYPE)
+    hover_thrust = parameters["MPC_THR_HOVER"]
+    state["hover"]["hover_thrust"] = hover_thrust
+    state["hover"]["variance"] = parameters["HTE_HT_ERR_INIT"] ** 2
+    state["hover"]["accel_noise_variance"] = FIRST_ACCEL_NOISE_VARIANCE
+    state["position"]["hover_thrust"] = hover_thrust
+    state["land"]["hover_throttle"] = hover_thrust
+    state["land"]["ticks_since_valid_hover"] = LONG_AGO_TICKS
+    if in_flight:
+        state["takeoff"]["state"] = FLIGHT
+        _set_flag(state["takeoff"]["spoolup"])
+        state["takeoff"]["tilt_limit"] = np.radians(parameters["MPC_TILTMAX_AIR"])
+        thrust = hover_thrust
+    else:
+        state["takeoff"]["state"] = DISARMED
+        for stage in ("ground_contact", "maybe_landed", "landed"):
+            _set_flag(state["land"][stage])
+        thrust = np.full_like(hover_thrust, THRUST_IDLE)
+    state["position"]["thrust_setpoint"][:, 2] = -thrust
+    state["attitude"]["thrust_setpoint_z"] = -thrust
+    state["attitude"]["rates_thrust_z"] = -thrust
+    return state
+
+
+def trim_state(
+    state: np.ndarray,
+    parameters: np.ndarray,
+    mixers: np.ndarray,
+    throttle: np.ndarray,
+    thrust_direction_enu: np.ndarray,
+) -> None:
+    """Put the integrators where they end up after a long hover at given motor commands.
+
+    Args:
+        state: (n_drones,) records of `STATE_DTYPE` of drones in flight, changed in place.
+        parameters: (n_drones,) records of `PARAMETER_DTYPE`.
+        mixers: (n_drones, n_rotors, MIXER_COLUMNS).
+        throttle: Motor commands that hold the drones, (n_drones, n_rotors).
+        thrust_direction_enu: Unit vectors of their thrust, (n_drones, 3).
+    """
+    for s, p, mixer, u, direction in zip(
+        state, parameters, mixers, throttle, thrust_direction_enu, strict=True
+    ):
+        roll, pitch, yaw, thrust = np.linalg.lstsq(mixer[:, :4], u, rcond=None)[0]
+        needed = -thrust * direction[2]
+        hover = float(np.clip(needed, p["hover_thrust_min"], p["hover_thrust_max"]))
+        s["position"]["hover_thrust"] = s["hover"]["hover_thrust"] = hover
+        s["land"]["hover_throttle"] = hover
+        # Thrust vector along (a_x, a_y, a_z - g) with h (1 - a_z / g) upwards; errors are zero.
+        tilt = GRAVITY_M_S2 / direction[2]
+        vertical = (hover - needed) * GRAVITY_M_S2 / hover
+        s["position"]["velocity_integral"] = (direction[1] * tilt, direction[0] * tilt, vertical)
+        s["position"]["thrust_setpoint"] = -thrust * np.array(
+            [direction[1], direction[0], -direction[2]]
+        )
+        s["rate"]["integral"] = (roll, pitch, yaw)
+        s["attitude"]["thrust_setpoint_z"] = thrust
+        s["attitude"]["rates_thrust_z"] = thrust
+
+
+def _set_flag(hysteresis: np.ndarray) -> None:
+    """Raise a flag as if it had been requested for long."""
+    hysteresis["state"] = 1
+    hysteresis["requested"] = 1
+
+
+# ---------- The one compiled call per step: the whole chain, for all drones.
+
+POSITION_DIVIDER = 2
+
+
+@compiled()
+def read_vehicle(vehicle, row):
+    """Convert one row of `Estimate` to NED/FRD."""
+    position, velocity, acceleration = vehicle.position, vehicle.velocity, vehicle.acceleration
+    position[0], position[1], position[2] = world_enu_ned_scalars(row[0], row[1], row[2])
+    velocity[0], velocity[1], velocity[2] = world_enu_ned_scalars(row[3], row[4], row[5])
+    w, x, y, z = orientation_enu_ned_scalars(row[6], row[7], row[8], row[9])
+    q = vehicle.q
+    q[0], q[1], q[2], q[3] = w, x, y, z
+    omega = vehicle.omega_raw
+    omega[0], omega[1], omega[2] = body_flu_frd_scalars(row[10], row[11], row[12])
+    acceleration[0], acceleration[1], acceleration[2] = world_enu_ned_scalars(
+        row[13], row[14], row[15]
+    )
+
+
+@compiled()
+def read_setpoint(setpoint, row):
+    """Convert one row of `DroneSetpoints` to NED."""
+    position, velocity, acceleration = setpoint.position, setpoint.velocity, setpoint.acceleration
+    position[0], position[1], position[2] = world_enu_ned_scalars(row[0], row[1], row[2])
+    velocity[0], velocity[1], velocity[2] = world_enu_ned_scalars(row[3], row[4], row[5])
+    acceleration[0], acceleration[1], acceleration[2] = world_enu_ned_scalars(
+        row[6], row[7], row[8]
+    )
+    setpoint.yaw = yaw_enu_ned_scalars(row[9])
+    setpoint.yaw_rate = -row[10]
+
+
+@compiled()
+def run_inner_loops(state, p, mixer, u, omega_cmd):
+    """Run gyro filter, rate control, allocation, output and attitude control."""
+    armed = state.setpoint.armed
+    rate = state.rate
+    filter_gyro(state.gyro, state.vehicle.omega_raw, p)
+    may_be_landed = state.land.landed.state | state.land.maybe_landed.state
+    control_rates(rate, state.attitude.rates_setpoint, state.gyro, armed, may_be_landed, p)
+    rate.thrust_setpoint_z = state.attitude.rates_thrust_z
+    allocate(u, mixer, rate.torque_setpoint, rate.thrust_setpoint_z)
+    if state.tick % POSITION_DIVIDER == 1:  # reported at 125 Hz, in the steps between
+        unallocated_torque(rate.unallocated_torque, u, mixer, rate.torque_setpoint)
+    output_motors(u, omega_cmd, mixer, armed, p.THR_MDL_FAC)
+    control_attitude(state.attitude, state.vehicle.q, p)
+
+
+@compiled()
+def run_outer_loops(state, p):
+    """Run hover thrust estimator, take-off, position control and land detector."""
+    setpoint, vehicle, position = state.setpoint, state.vehicle, state.position
+    armed = setpoint.armed
+    vehicle.yaw = yaw_of(vehicle.q[0], vehicle.q[1], vehicle.q[2], vehicle.q[3])
+    thrust = position.thrust_setpoint
+    update_hover_thrust(state.hover, vehicle, thrust, armed, state.land.landed.state, p)
+    if p.MPC_USE_HTE > 0.5 and state.hover.valid.state != 0:
+        change_hover_thrust(position, state.hover.hover_thrust)
+    descent_speed = setpoint.velocity[2]  # before the take-off logic overwrites the set-point
+    prepare_position_control(state.takeoff, state.land, position, setpoint, vehicle, p)
+    run_position_control(position, setpoint, vehicle, p)
+    set_attitude_from_thrust(
+        state.attitude, position.thrust_setpoint, position.yaw_setpoint, position.yaw_rate_setpoint
+    )
+    detect_landing(
+        state.land,
+        vehicle,
+        state.gyro.omega,
+        -state.rate.thrust_setpoint_z,
+        armed,
+        descent_speed,
+        state.hover,
+        p,
+    )
+
+
+@compiled(
+    numba.void(
+        numba.float64[:, ::1],
+        numba.float64[:, ::1],
+        numba.from_dtype(PARAMETER_DTYPE)[::1],
+        numba.from_dtype(STATE_DTYPE)[::1],
+        numba.float64[:, :, ::1],
+        numba.float64[:, :, ::1],
+    )
+)
+def step_drones(setpoints, measurements, parameters, states, mixers, commands):
+    """Advance all drones by one step."""
+    for i in range(states.shape[0]):
+        state, p = states[i], parameters[i]
+        state.setpoint.armed = 1 if setpoints[i, 11] > 0.5 else 0
+        read_vehicle(state.vehicle, measurements[i])
+        if state.tick == 0:  # no attitude set-point yet: hold, or a flying drone would be jerked
+            for k in range(4):
+                state.attitude.q_setpoint[k] = state.vehicle.q[k]
+        run_inner_loops(state, p, mixers[i], commands[i, 0], commands[i, 1])
+        if state.tick % POSITION_DIVIDER == 0:
+            read_setpoint(state.setpoint, setpoints[i])
+            run_outer_loops(state, p)
+        state.tick += 1
 
 
 class Px4Cascade:

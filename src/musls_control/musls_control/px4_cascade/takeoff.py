@@ -5,9 +5,36 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 
-from musls_control.px4_cascade.hysteresis import update_hysteresis
+import numba
+from numba import float64, int64
+
+from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2, THRUST_IDLE
 from musls_description.compiled import compiled
+
+# ---------- Time hysteresis on a flag.
+
+#: Slack for times that are whole multiples of the step but not in binary.
+TIME_TOLERANCE_S = 1e-9
+
+
+@compiled(int64(numba.from_dtype(HYSTERESIS_DTYPE), int64, float64, float64))
+def update_hysteresis(flag, requested, rise_time_s, dt_s):
+    """Follow a request: rising only after it has stood for a time, falling at once.
+
+    Source: PX4 v1.15 source, lib/hysteresis.
+    """
+    if requested != flag.requested:
+        flag.requested = requested
+        flag.ticks = 0
+    else:
+        flag.ticks += 1
+    if flag.requested == 0:
+        flag.state = 0
+    elif flag.ticks * dt_s >= rise_time_s - TIME_TOLERANCE_S:
+        flag.state = 1
+    return flag.state
+
 
 TILT_SLEW_RAD_S = 0.2
 
@@ -110,3 +137,149 @@ def hold_on_ground(setpoint):
     setpoint.acceleration[2] = 100.0
     setpoint.yaw = math.nan
     setpoint.yaw_rate = math.nan
+
+
+# ---------- Land detector (PX4 v1.15 source, land_detector/MulticopterLandDetector).
+
+DESCENT_SPEED_M_S = 0.3
+FREEFALL_ACCELERATION_M_S2 = 2.0
+FREEFALL_TIME_S = 0.3
+#: Thresholds on motion are wider once the drone is perhaps landed.
+LANDED_FACTOR = 2.5
+HOVER_THRUST_MEMORY_S = 1.0
+
+
+@compiled()
+def note_hover_thrust(s, hover, p):
+    """Remember the last valid hover thrust and for how long it has not been renewed."""
+    if p.MPC_USE_HTE > 0.5 and hover.valid.state != 0:
+        s.hover_throttle = hover.hover_thrust
+        s.ticks_since_valid_hover = 0
+    else:
+        s.ticks_since_valid_hover += 1
+    fresh = s.ticks_since_valid_hover * p.position_dt_s < HOVER_THRUST_MEMORY_S
+    if s.in_descend == 0 or fresh:
+        # An estimate lost on the way down is still trusted until the descent ends.
+        s.hover_thrust_trusted = 1 if fresh else 0
+
+
+@compiled()
+def has_ground_contact(s, vehicle, thrust, descent_speed, p):
+    """Tell whether an armed drone that is told to go down no longer moves."""
+    factor = LANDED_FACTOR if s.maybe_landed.state != 0 else 1.0
+    moves_z = abs(vehicle.velocity[2]) > p.LNDMC_Z_VEL_MAX * factor
+    moves_xy = math.hypot(vehicle.velocity[0], vehicle.velocity[1]) > p.LNDMC_XY_VEL_MAX
+    share = 0.6 if s.hover_thrust_trusted != 0 else 0.3
+    low_thrust = thrust <= p.MPC_THR_MIN + (s.hover_throttle - p.MPC_THR_MIN) * share
+    s.in_descend = 1 if descent_speed > DESCENT_SPEED_M_S else 0
+    on_ground = s.maybe_landed.state != 0 or s.landed.state != 0
+    return low_thrust and (s.in_descend != 0 or on_ground) and not moves_xy and not moves_z
+
+
+@compiled()
+def is_perhaps_landed(s, omega, thrust, p):
+    """Tell whether an armed drone in ground contact idles without rotating."""
+    if thrust > p.MPC_THR_MIN + (s.hover_throttle - p.MPC_THR_MIN) * 0.1:
+        return False
+    if s.freefall.state != 0:
+        return False
+    factor = LANDED_FACTOR if s.maybe_landed.state != 0 else 1.0
+    if math.hypot(omega[0], omega[1]) > math.radians(p.LNDMC_ROT_MAX) * factor:
+        return False
+    return s.ground_contact.state != 0
+
+
+@compiled()
+def detect_landing(s, vehicle, omega, thrust, armed, descent_speed, hover, p):
+    """Run the land detector for one step of position control."""
+    note_hover_thrust(s, hover, p)
+    dt, stage_time = p.position_dt_s, p.LNDMC_TRIG_TIME / 3.0
+    ax, ay, az = vehicle.acceleration[0], vehicle.acceleration[1], vehicle.acceleration[2]
+    az -= GRAVITY_M_S2
+    falls = math.sqrt(ax * ax + ay * ay + az * az) < FREEFALL_ACCELERATION_M_S2
+    update_hysteresis(s.freefall, 1 if falls else 0, FREEFALL_TIME_S, dt)
+    contact = has_ground_contact(s, vehicle, thrust, descent_speed, p) or armed == 0
+    update_hysteresis(s.ground_contact, 1 if contact else 0, stage_time, dt)
+    perhaps = armed == 0 or is_perhaps_landed(s, omega, thrust, p)
+    update_hysteresis(s.maybe_landed, 1 if perhaps else 0, stage_time, dt)
+    landed = armed == 0 or s.maybe_landed.state != 0
+    update_hysteresis(s.landed, 1 if landed else 0, stage_time, dt)
+
+
+# ---------- Hover thrust estimator.
+
+LOW_PASS_TIME_S = 1.0
+NOISE_LEARNING_TIME_S = 2.0
+FIRST_ACCEL_NOISE_VARIANCE = 5.0
+VALID_VARIANCE = 1e-3
+VALID_TIME_S = 2.0
+IN_AIR_HEIGHT_M = 1.0
+
+
+@compiled()
+def reset_hover_thrust(s, p):
+    """Start the filter anew from MPC_THR_HOVER; the learned offsets stay, as in PX4."""
+    s.hover_thrust = p.MPC_THR_HOVER
+    s.variance = p.HTE_HT_ERR_INIT * p.HTE_HT_ERR_INIT
+    s.accel_noise_variance = FIRST_ACCEL_NOISE_VARIANCE
+
+
+@compiled()
+def fuse_vertical_acceleration(s, acceleration_up, thrust, noise_scale, p):
+    """Predict and correct the hover thrust with one acceleration."""
+    dt = p.position_dt_s
+    process_variance = p.HTE_HT_NOISE * p.HTE_HT_NOISE
+    s.variance += process_variance * dt * dt
+    h = -GRAVITY_M_S2 * thrust / (s.hover_thrust * s.hover_thrust)
+    noise = s.accel_noise_variance * noise_scale * noise_scale
+    innovation_variance = max(h * s.variance * h + noise, noise)
+    innovation = acceleration_up - (GRAVITY_M_S2 * thrust / s.hover_thrust - GRAVITY_M_S2)
+    gate = p.HTE_ACC_GATE * p.HTE_ACC_GATE
+    ratio = innovation * innovation / (gate * innovation_variance)
+    residual = innovation
+    if ratio < 1.0:
+        gain = s.variance * h / innovation_variance
+        moved = s.hover_thrust + gain * innovation
+        s.hover_thrust = min(max(moved, p.hover_thrust_min), p.hover_thrust_max)
+        s.variance = min(max((1.0 - gain * h) * s.variance, 1e-10), 1.0)
+        residual = acceleration_up - (GRAVITY_M_S2 * thrust / s.hover_thrust - GRAVITY_M_S2)
+    elif abs(s.signed_ratio_lp) > 0.2:
+        # Everything was rejected for a while: the weight has changed, open the filter.
+        s.variance += 1e3 * process_variance * dt * dt
+    _learn_noise(s, residual, math.copysign(min(ratio, 1.0), innovation), h, dt)
+    s.innovation = innovation
+    s.test_ratio = ratio
+
+
+@compiled()
+def _learn_noise(s, residual, signed_ratio, h, dt):
+    """Update the low passes and the noise variance from the residual after the correction."""
+    alpha = dt / (LOW_PASS_TIME_S + dt)
+    s.residual_lp += alpha * (residual - s.residual_lp)
+    s.signed_ratio_lp += alpha * (signed_ratio - s.signed_ratio_lp)
+    alpha = dt / (NOISE_LEARNING_TIME_S + dt)
+    unbiased = residual - s.residual_lp
+    learned = unbiased * unbiased + h * s.variance * h
+    blended = (1.0 - alpha) * s.accel_noise_variance + alpha * learned
+    s.accel_noise_variance = min(max(blended, 1.0), 400.0)
+
+
+@compiled()
+def update_hover_thrust(s, vehicle, thrust_setpoint, armed, landed, p):
+    """Run the estimator for one step of position control."""
+    if landed != 0:
+        s.in_air = 0
+    elif -vehicle.position[2] - p.ground_height_m > IN_AIR_HEIGHT_M:
+        s.in_air = 1
+    if armed == 0 or s.in_air == 0:
+        update_hysteresis(s.valid, 0, VALID_TIME_S, p.position_dt_s)
+        if armed == 0:
+            reset_hover_thrust(s, p)
+        return
+    speed_z = abs(vehicle.velocity[2])
+    speed_xy = math.hypot(vehicle.velocity[0], vehicle.velocity[1])
+    noise_scale = max(1.0, speed_z - p.HTE_VZ_THR + 1.0, speed_xy - p.HTE_VXY_THR + 1.0)
+    fuse_vertical_acceleration(s, -vehicle.acceleration[2], -thrust_setpoint[2], noise_scale, p)
+    # Once valid, single rejected samples do not make the estimate invalid.
+    good = s.variance < VALID_VARIANCE and (s.valid.state == 1 or s.test_ratio < 1.0)
+    update_hysteresis(s.valid, 1 if good else 0, VALID_TIME_S, p.position_dt_s)

@@ -8,23 +8,13 @@ the load's centre of mass. What others must know of a kind of trajectory it decl
 
 from __future__ import annotations
 
-from musls_control.trajectories.base import (
-    CycleRule,
-    Periodic,
-    StageTraits,
-    Trajectory,
-)
-from musls_control.trajectories.circle import Circle
+from musls_control.trajectories.base import CycleRule, Periodic, StageTraits, Trajectory, watched
+from musls_control.trajectories.circle import Circle, FigureEight, Helix, SmoothCircle
 from musls_control.trajectories.engage import Engage
-from musls_control.trajectories.hold import Hold
-from musls_control.trajectories.line import Line
-from musls_control.trajectories.points import Waypoint
+from musls_control.trajectories.hold import Hold, Step
 from musls_control.trajectories.quintic import Quintic
-from musls_control.trajectories.ramped import FigureEight, Helix, SmoothCircle
 from musls_control.trajectories.shm import Shm
-from musls_control.trajectories.step import Step
-from musls_control.trajectories.user import watched
-from musls_control.trajectories.waypoints import Waypoints
+from musls_control.trajectories.waypoints import Line, Waypoint, Waypoints
 from musls_description.registry import Registry, any_of
 
 __all__ = [

@@ -6,12 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from musls_control.trajectories.base import (
-    Array,
-    Once,
-    at_rest,
-)
-from musls_description.schema import Finite, Positive, Vector3, spec
+from musls_control.trajectories.base import AT_A_CORNER_S, ORDERS, Array, Once, at_rest
+from musls_control.trajectories.circle import check_rotation
+from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
 
 
 @spec
@@ -37,3 +34,60 @@ class Hold(Once):
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""
         return at_rest(self.pose(time_s))
+
+
+# ---------- A jump of the set-point, for step responses.
+
+
+@spec
+class Step(Once):
+    """The set-point jumps from one pose to another; the jump itself has no derivative.
+
+    Attributes:
+        kind: "step".
+        start_m: Place of the load before the jump.
+        end_m: Place after it.
+        start_rotation_rad: Roll, pitch and yaw before the jump.
+        end_rotation_rad: Roll, pitch and yaw after it.
+        wait_s: Time before the jump.
+        hold_s: Time after it.
+    """
+
+    kind: Literal["step"] = "step"
+    start_m: Vector3 = (0.0, 0.0, 1.0)
+    end_m: Vector3 = (0.5, 0.0, 1.0)
+    start_rotation_rad: tuple[Finite, Finite, Finite] = (0.0, 0.0, 0.0)
+    end_rotation_rad: tuple[Finite, Finite, Finite] = (0.0, 0.0, 0.0)
+    wait_s: NonNegative = 2.0
+    hold_s: Positive = 10.0
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        for rotation in (self.start_rotation_rad, self.end_rotation_rad):
+            check_rotation(rotation)
+
+    @property
+    def duration_s(self) -> float:
+        """Before and after the jump."""
+        return self.wait_s + self.hold_s
+
+    def pose(self, time_s: Array) -> Array:
+        """Poses at times, see `Trajectory.pose`."""
+        before = np.array([*self.start_m, self.start_rotation_rad[2]])
+        after = np.array([*self.end_m, self.end_rotation_rad[2]])
+        return np.where(self._jumped(time_s)[:, None], after, before)
+
+    def derivatives(self, time_s: Array) -> Array:
+        """Poses and their derivatives, see `Trajectory.derivatives`."""
+        return at_rest(self.pose(time_s))
+
+    def tilt(self, time_s: Array) -> Array:
+        """Roll and pitch with derivatives, see `StageTraits.tilt`."""
+        found = np.zeros((len(time_s), ORDERS, 2))
+        found[:, 0] = np.where(
+            self._jumped(time_s)[:, None], self.end_rotation_rad[:2], self.start_rotation_rad[:2]
+        )
+        return found
+
+    def _jumped(self, time_s: Array) -> Array:
+        return np.asarray(time_s >= self.wait_s - AT_A_CORNER_S)

@@ -11,14 +11,16 @@ from pydantic import Field
 
 from musls_control.trajectories.base import ORDERS, Array, Once
 from musls_control.trajectories.corridor import Bound, Region, Tube, within_corridor
-from musls_control.trajectories.points import Points, check_distinct
 from musls_control.trajectories.splines import (
     LARGEST_ORDER,
     EndConditions,
     Spline,
+    best_times,
     least_derivative,
+    scaled_to_limits,
+    times_by_rule,
 )
-from musls_control.trajectories.timing import best_times, scaled_to_limits, times_by_rule
+from musls_control.trajectories.waypoints import Points, check_distinct
 from musls_description.schema import Number, Positive, Vector3, spec
 
 Order = Annotated[int, Field(ge=1, le=LARGEST_ORDER), Number]

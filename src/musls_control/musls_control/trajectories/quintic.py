@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from musls_control.trajectories.base import ORDERS, Array, Once
-from musls_control.trajectories.points import Points, check_distinct
+from musls_control.trajectories.waypoints import Points, check_distinct
 from musls_description.schema import Positive, spec
 
 _SHARE = Polynomial([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])

@@ -2,17 +2,119 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from musls_control.trajectories.base import ORDERS, Array, Once
-from musls_control.trajectories.setpoint_files import read_bag_poses, read_table
 from musls_control.trajectories.splines import EndConditions, Spline, least_derivative
 from musls_description.errors import ConfigError
+from musls_description.names import near_names
+from musls_description.rotations import roll_pitch_yaw
 from musls_description.schema import Finite, spec
+from musls_description.strict_yaml import is_file, read_text, shown
+
+# ---------- Reads tables and bags with set-points.
+
+POSE_STAMPED = "geometry_msgs/msg/PoseStamped"
+
+
+def read_table(path: str, columns: Sequence[str]) -> Array:
+    """Read columns of a CSV file; lines that begin with # are left out.
+
+    Args:
+        path: File; its first line names the columns.
+        columns: Those that are wanted, the time first.
+
+    Returns:
+        (rows, columns).
+
+    Raises:
+        ConfigError: No such file or column, something that is no number, or times that do not
+            ascend; names the line.
+    """
+    lines = [
+        (number, line)
+        for number, line in enumerate(read_text(Path(path)).split("\n"), start=1)
+        if line.strip() and not line.startswith("#")
+    ]
+    if not lines:
+        raise ConfigError(f"{path}: the file is empty")
+    names = [name.strip() for name in next(csv.reader([lines[0][1]]))]
+    for column in columns:
+        if column not in names:
+            raise ConfigError(f"{path}: no column '{shown(column)}': {near_names(column, names)}")
+    places = [names.index(column) for column in columns]
+    table = np.empty((len(lines) - 1, len(columns)))
+    for row, (number, line) in enumerate(lines[1:]):
+        cells = next(csv.reader([line]))
+        try:
+            table[row] = [float(cells[place]) for place in places]
+        except (ValueError, IndexError):
+            raise ConfigError(
+                f"{path}, line {number}: numbers are needed in the columns {', '.join(columns)}"
+            ) from None
+        if not np.isfinite(table[row]).all():
+            raise ConfigError(f"{path}, line {number}: a number is not finite")
+        if row and table[row, 0] <= table[row - 1, 0]:
+            raise ConfigError(
+                f"{path}, line {number}: time {table[row, 0]:g} s is not after "
+                f"{table[row - 1, 0]:g} s; times must ascend"
+            )
+    return table
+
+
+def read_bag_poses(path: str, topic: str) -> tuple[Array, Array]:
+    """Read the poses of a topic in a bag.
+
+    Args:
+        path: Folder of a rosbag2 bag.
+        topic: Of `POSE_STAMPED`.
+
+    Returns:
+        Stamps [s], (m,); x, y, z [m], yaw, roll, pitch [rad], (m, 6).
+
+    Raises:
+        ConfigError: No bag, no such topic, or times that do not ascend.
+    """
+    from rosbags.rosbag2 import Reader
+    from rosbags.typesys import Stores, get_typestore
+
+    folder = Path(path)
+    if not is_file(folder / "metadata.yaml"):
+        raise ConfigError(
+            f"{shown(path, 200)}: neither a .csv file nor the folder of a bag (with metadata.yaml)"
+        )
+    store = get_typestore(Stores.ROS2_JAZZY)
+    times, rows = [], []
+    try:
+        with Reader(folder) as reader:
+            found = [c for c in reader.connections if c.topic == topic]
+            types = {c.topic: c.msgtype for c in reader.connections}
+            for connection, _, data in reader.messages(found) if found else ():
+                if connection.msgtype == POSE_STAMPED:
+                    message: Any = store.deserialize_cdr(data, POSE_STAMPED)
+                    stamp, pose = message.header.stamp, message.pose
+                    times.append(stamp.sec + 1e-9 * stamp.nanosec)
+                    p, q = pose.position, pose.orientation
+                    rows.append([p.x, p.y, p.z, q.w, q.x, q.y, q.z])
+    except Exception as error:  # what rosbags, struct, zstd and sqlite3 raise has no common base
+        raise ConfigError(f"{path}: the bag cannot be read: {error}") from error
+    if types.get(topic) != POSE_STAMPED:
+        poses = sorted(name for name, kind in types.items() if kind == POSE_STAMPED)
+        raise ConfigError(f"{path}: no poses on '{shown(topic)}': {near_names(topic, poses)}")
+    stamps, table = np.array(times), np.array(rows).reshape(-1, 7)
+    if (np.diff(stamps) <= 0.0).any():
+        late = stamps[1:][np.diff(stamps) <= 0.0][0]
+        raise ConfigError(f"{path}: the stamps of {topic} do not ascend at {late:g} s")
+    roll, pitch, yaw = roll_pitch_yaw(table[:, 3:]).T
+    return stamps, np.column_stack([table[:, :3], yaw, roll, pitch])
+
 
 _ORDER = {"linear": 1, "spline": 3}
 """Of the derivative that is least between the samples: polygon, quintic spline."""

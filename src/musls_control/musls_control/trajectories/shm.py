@@ -6,14 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from musls_control.trajectories.base import (
-    Array,
-    CycleRule,
-    Periodic,
-    Point2,
-    Repetitions,
-    at_rest,
-)
+from musls_control.trajectories.base import Array, CycleRule, Periodic, Point2, Repetitions, at_rest
 from musls_description.schema import Finite, Positive, spec
 
 

@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import itertools
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from musls_control.trajectories.base import (
-    Array,
-    Periodic,
-    Repetitions,
-    at_rest,
-    rate_of_part,
-)
-from musls_control.trajectories.points import Point
-from musls_description.schema import Positive, spec
+from musls_control.trajectories.base import Array, Periodic, Repetitions, at_rest, rate_of_part
+from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
+
+# ---------- Way-points of several trajectories.
+
+MOST_SMOOTH_POINTS = 10_000
+
+
+@spec
+class Waypoint:
+    """A pose on the way; may be written short as [x, y, z] or [x, y, z, yaw].
+
+    Attributes:
+        position_m: Place of the load.
+        yaw_rad: Yaw of the load.
+        hold_s: Time to stay there; 0 goes on without a stop.
+    """
+
+    position_m: Vector3
+    yaw_rad: Finite = 0.0
+    hold_s: NonNegative = 0.0
+
+
+def _from_numbers(value: Any) -> Any:
+    """Write out the short form of a point."""
+    if isinstance(value, (list, tuple)) and len(value) in (3, 4):
+        point: dict[str, Any] = {"position_m": tuple(value[:3])}
+        return {**point, "yaw_rad": value[3]} if len(value) == 4 else point
+    return value
+
+
+Point = Annotated[Waypoint, BeforeValidator(_from_numbers)]
+Points = Annotated[tuple[Point, ...], Field(min_length=2, max_length=MOST_SMOOTH_POINTS)]
+
+
+def check_distinct(points: tuple[Waypoint, ...]) -> None:
+    """Refuse points without a way between them.
+
+    Raises:
+        ValueError: Two successive points coincide.
+    """
+    for k, (one, other) in enumerate(itertools.pairwise(points)):
+        if np.linalg.norm(np.subtract(one.position_m, other.position_m)) < 1e-9:
+            raise ValueError(
+                f"points.{k} and points.{k + 1} coincide at {list(one.position_m)}; to stay at a "
+                "point give it a hold_s"
+            )
+
 
 MOST_POINTS = 100_000
 """All repetitions; the points are written out before the flight."""
@@ -86,4 +126,58 @@ class Waypoints(Periodic):
         times, poses = self._knots()
         rates = np.diff(poses, axis=0) / np.diff(times)[:, None]
         found[:, 1] = rate_of_part(time_s, times[:-1], rates, times[-1])
+        return found
+
+
+# ---------- Back and forth on a straight line.
+
+
+@spec
+class Line(Periodic):
+    """Back and forth on a straight line at constant speed.
+
+    Attributes:
+        kind: "line".
+        start_m: One end.
+        end_m: Other end.
+        speed_m_s: Speed.
+        yaw_rad: Yaw of the load throughout.
+        repetitions: Number of cycles, each to the other end and back.
+    """
+
+    kind: Literal["line"] = "line"
+    start_m: Vector3
+    end_m: Vector3
+    speed_m_s: Positive = 0.5
+    yaw_rad: Finite = 0.0
+    repetitions: Repetitions = 1
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        if self.start_m == self.end_m:
+            raise ValueError("start_m and end_m must differ")
+
+    @property
+    def period_s(self) -> float:
+        """Time there and back."""
+        return 2.0 * float(np.linalg.norm(np.subtract(self.end_m, self.start_m))) / self.speed_m_s
+
+    def pose(self, time_s: Array) -> Array:
+        """Poses at times, see `Trajectory.pose`."""
+        phase = np.mod(time_s / self.period_s, 1.0)
+        share = 1.0 - np.abs(2.0 * phase - 1.0)
+        start, end = np.array(self.start_m), np.array(self.end_m)
+        position = start + share[:, None] * (end - start)
+        return np.column_stack([position, np.full(len(time_s), self.yaw_rad)])
+
+    def derivatives(self, time_s: Array) -> Array:
+        """Poses and their derivatives, see `Trajectory.derivatives`."""
+        found = at_rest(self.pose(time_s))
+        way = np.array(self.end_m) - np.array(self.start_m)
+        velocity = self.speed_m_s * way / float(np.linalg.norm(way))
+        half_s = 0.5 * self.period_s
+        corners = half_s * np.arange(2.0 * self.repetitions)
+        rates = np.tile([1.0, -1.0], self.repetitions)
+        sign = rate_of_part(time_s, corners, rates, self.duration_s)
+        found[:, 1, :3] = sign[:, None] * velocity
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from musls_control.px4_cascade import Px4Cascade
-from musls_control.px4_cascade.airframe import rotor_layout
+from musls_control.px4_cascade.allocation import rotor_layout
 from musls_description.rotations import rotate
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.preflight.airframe import hover_parameters

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import drone_poses
-from musls_control.mission import FlightPlan
-from musls_control.mission_spec import MissionSpec
-from musls_control.plan_parts import part_of
+from musls_control.mission.plan import FlightPlan, part_of
+from musls_control.mission.spec import MissionSpec
 from musls_control.reference import Piece, Reference, StraightMove
 from musls_description.slung import formation_of
 from musls_description.spawn.ground import ground_radius_m

@@ -35,7 +35,7 @@ from musls_control.nodes.stepped_node import (
     run,
     stamp,
 )
-from musls_control.offboard.topics import px4_topic, target_system
+from musls_control.offboard import px4_topic, target_system
 from musls_description.errors import ConfigError
 from musls_description.models.urdf import joint_coordinates
 from musls_sim.nodes.polling import Poller, message_class, profile_of

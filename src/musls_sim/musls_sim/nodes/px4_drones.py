@@ -19,7 +19,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from musls_control.nodes.stepped_node import FROM_PX4
-from musls_control.offboard.topics import px4_topic, target_system
+from musls_control.offboard import px4_topic, target_system
 from musls_control.px4_frames import body_flu_frd, orientation_enu_ned, world_enu_ned, yaw_enu_ned
 from musls_description.rotations import yaw_of
 from musls_sim.nodes.polling import Poller

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_control.px4_cascade.airframe import gains
+from musls_control.px4_cascade.allocation import gains
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.errors import ConfigError
 from musls_sim.physics import STANDARD_GRAVITY_M_S2

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from musls_control.delivery import extra_duration_s
 from musls_control.formation import drone_poses
-from musls_control.mission import estimated_duration_s
-from musls_control.mission_spec import FASTEST_M_S, LONGEST_S, MissionSpec
+from musls_control.mission.delivery import extra_duration_s
+from musls_control.mission.plan import estimated_duration_s
+from musls_control.mission.spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
 from musls_description.errors import ConfigError
 from musls_description.slung import formation_of

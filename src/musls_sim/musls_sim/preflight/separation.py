@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.mission import FlightPlan
+from musls_control.mission.plan import FlightPlan
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.rotor_reach import tip_radius_m

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from musls_control.px4_cascade.airframe import rotor_layout
+from musls_control.px4_cascade.allocation import rotor_layout
 from musls_description.errors import ConfigError
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.gazebo.bridged_plant import BridgedPlant

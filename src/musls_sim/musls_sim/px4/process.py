@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from musls_control.offboard.topics import px4_namespace, target_system
+from musls_control.offboard import px4_namespace, target_system
 from musls_sim.px4.airframe import AUTOSTART_ID, SIM_MODEL
 from musls_sim.px4.install import START_SCRIPT, Px4Error, Px4Install
 

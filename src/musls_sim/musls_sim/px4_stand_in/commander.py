@@ -13,7 +13,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.landing import LandingTimer
+from musls_control.autopilot import LandingTimer
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.rotations import yaw_of
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.mixing import RotorMixer
-from musls_control.px4_cascade.airframe import rotor_lag_s
+from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_description.system import RigSystem
 
 Array = NDArray[np.float64]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import Autopilot, NoAutopilot
-from musls_control.delivery import compile_delivery
-from musls_control.mission import (
+from musls_control.mission.delivery import compile_delivery
+from musls_control.mission.plan import (
     FlightPlan,
     GroundSpot,
     compile_air_plan,

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
 from musls_control.controllers import Controller, ControlLevel, ControlSetup
+from musls_control.controllers.interface import WatchedController, level_of, prepare_controller
 from musls_control.controllers.kinds import FormationSpec
-from musls_control.controllers.user import WatchedController, level_of, prepare_controller
 from musls_control.payload.forces_to_setpoints import ForcesToSetpoints
 from musls_control.phases import GROUND_PHASES
 from musls_description.errors import ConfigError

@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import Autopilot
-from musls_control.delivery import compile_abort, delivery_of
-from musls_control.delivery_watch import DeliveryWatch, slack_while_weighed_m
 from musls_control.formation import Cone
-from musls_control.gates import Gate
-from musls_control.mission import FlightPlan, GroundSpot
-from musls_control.mission_spec import DeliverySpec, MissionSpec
+from musls_control.mission.delivery import (
+    DeliveryWatch,
+    compile_abort,
+    delivery_of,
+    slack_while_weighed_m,
+)
+from musls_control.mission.plan import FlightPlan, Gate, GroundSpot
+from musls_control.mission.spec import DeliverySpec, MissionSpec
 from musls_description.rotations import rotate
 from musls_description.system import SlungLoadSystem
 from musls_sim.hooks import Attach, Release

@@ -8,9 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.autopilot import Autopilot, DroneSetpoints
-from musls_control.landing import DISARM_AFTER_LANDING_S, LandingTimer
-from musls_control.mission import FlightPlan
+from musls_control.autopilot import DISARM_AFTER_LANDING_S, Autopilot, DroneSetpoints, LandingTimer
+from musls_control.mission.plan import FlightPlan
 from musls_control.reference import LoadReference
 from musls_description.rotations import from_yaw
 from musls_sim.session.observer import Announcer, Observer

@@ -12,9 +12,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.autopilot import Autopilot, DroneSetpoints
+from musls_control.autopilot import Autopilot, DroneSetpoints, LandingTimer
 from musls_control.estimate import Estimate
-from musls_control.landing import LandingTimer
 from musls_sim.physics import CONTROL_PERIOD_S
 
 Array = NDArray[np.float64]

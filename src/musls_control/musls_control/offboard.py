@@ -1,8 +1,4 @@
-"""One drone's way through PX4's offboard mode: stream, take the mode, arm, fly, hold, land.
-
-PX4 wants a stream of OffboardControlMode for a second before it accepts the mode, and leaves it
-after COM_OF_LOSS_T without one. Times are those of the vehicle's clock (simulated or not).
-"""
+"""PX4's offboard protocol from the side of the companion computer, without ROS."""
 
 from __future__ import annotations
 
@@ -11,6 +7,10 @@ from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
+
+from musls_description.errors import ConfigError
+
+# ---------- One drone's way through PX4's offboard mode.
 
 Array = NDArray[np.float64]
 
@@ -231,3 +231,44 @@ class OffboardSession:
         self._try.at_s = time_s
         self._try.count += 1
         return command
+
+
+# ---------- Names of PX4's topics, and which vehicle is meant.
+
+FIRST_INSTANCE, LAST_INSTANCE = 1, 253
+
+
+def px4_namespace(instance: int) -> str:
+    """ROS namespace of an instance.
+
+    Raises:
+        ConfigError: The instance is not in 1 to 253 (system ids end at 254).
+    """
+    if not FIRST_INSTANCE <= instance <= LAST_INSTANCE:
+        raise ConfigError(
+            f"PX4 instance {instance}: must be {FIRST_INSTANCE} to {LAST_INSTANCE} "
+            "(instance 0 has no namespace of its own)"
+        )
+    return f"px4_{instance}"
+
+
+def target_system(instance: int) -> int:
+    """MAVLink system id of an instance."""
+    return instance + 1
+
+
+def px4_topic(instance: int, direction: str, name: str, message: type) -> str:
+    """Full name of a topic.
+
+    Args:
+        instance: PX4's instance, from 1.
+        direction: "in" to PX4 or "out" of it.
+        name: Such as "vehicle_status".
+        message: Type of the message; its MESSAGE_VERSION makes the suffix.
+
+    Raises:
+        ConfigError: See `px4_namespace`.
+    """
+    version = getattr(message, "MESSAGE_VERSION", 0)
+    suffix = f"_v{version}" if version else ""
+    return f"/{px4_namespace(instance)}/fmu/{direction}/{name}{suffix}"

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import Cone, drone_poses
-from musls_control.gates import Gatekeeper
-from musls_control.mission import FlightPlan
-from musls_control.mission_spec import MissionSpec
-from musls_control.plan_parts import joined, part_of
+from musls_control.mission.plan import FlightPlan, Gatekeeper, joined, part_of
+from musls_control.mission.spec import MissionSpec
 from musls_control.reference import LoadReference, Piece, Reference, StraightMove
 
 Array = NDArray[np.float64]

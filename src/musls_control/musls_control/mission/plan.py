@@ -8,17 +8,56 @@ flights) and held in between; only the end, landing and disarming, waits for the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import Cone, drone_poses
-from musls_control.gates import Gate
-from musls_control.mission_spec import LONGEST_S, MOST_SETPOINTS, MissionSpec
+from musls_control.mission.spec import LONGEST_S, MOST_SETPOINTS, MissionSpec
 from musls_control.reference import Path, Piece, Reference, Rest, StraightMove
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_roll_pitch_yaw
+
+# ---------- Rows of a flight plan that wait.
+
+HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
+"""What is waited for: all hooks are closed; the load rests and the cables are slack, then the hooks
+are opened; nothing hangs on the drones any more."""
+
+WEIGHED = "weighed"
+"""Nothing is waited for; what was weighed is told."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A row of a plan that waits until something has happened.
+
+    Attributes:
+        row: The row.
+        what: What has to happen.
+        timeout_s: Time after which the flight is aborted instead.
+    """
+
+    row: int
+    what: str
+    timeout_s: float
+
+
+class Gatekeeper(Protocol):
+    """Decides whether a delivery may pass its gates, and plans its way back."""
+
+    @property
+    def turns_back(self) -> bool:
+        """Whether the delivery was given up and the drones fly in formation."""
+
+    def passes(self, gate: Gate, time_s: float) -> bool:
+        """Whether a gate lets the next row through."""
+
+    def way_back(self, load_pose: NDArray[np.float64]) -> FlightPlan:
+        """The rest of the flight from a set-point of the load on, (4,)."""
+
 
 Array = NDArray[np.float64]
 
@@ -398,3 +437,34 @@ def spread_and_land(draft: Draft, mission: MissionSpec, ground: GroundSpot) -> N
     rows = len(draft.times(mission.settle_s, "mission.settle_s"))
     draft.add("spread", np.tile(last, (rows, 1)), np.broadcast_to(low, (rows, draft.n, 3)))
     draft.add("land", last[None], end[None])
+
+
+# ---------- Flight plans cut and put together.
+
+
+def part_of(plan: FlightPlan, first: int, end: int) -> FlightPlan:
+    """Rows of a plan, from the first one up to, without, an end."""
+    part = slice(first, end)
+    return replace(
+        plan,
+        load_pose=plan.load_pose[part],
+        drone_position_enu_m=plan.drone_position_enu_m[part],
+        drone_yaw_rad=plan.drone_yaw_rad[part],
+        stage=plan.stage[part],
+        reference=plan.reference.since(first / plan.rate_hz),
+    )
+
+
+def joined(first: FlightPlan, second: FlightPlan) -> FlightPlan:
+    """Two plans of the same rate, one after the other."""
+    return replace(
+        second,
+        load_pose=np.concatenate([first.load_pose, second.load_pose]),
+        drone_position_enu_m=np.concatenate(
+            [first.drone_position_enu_m, second.drone_position_enu_m]
+        ),
+        drone_yaw_rad=np.concatenate([first.drone_yaw_rad, second.drone_yaw_rad]),
+        stage=np.concatenate([first.stage, second.stage + len(first.stage_names)]),
+        stage_names=(*first.stage_names, *second.stage_names),
+        reference=first.reference.then(second.reference, first.duration_s),
+    )

@@ -1,0 +1,474 @@
+"""What the formation needs of a scenario file: mission, formation, start, number of drones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.autopilot import DroneSetpoints
+from musls_control.controllers import AnyController, ControlLevel, ControlSetup
+from musls_control.controllers.interface import Controller, level_of, prepare_controller
+from musls_control.controllers.kinds import FormationSpec
+from musls_control.estimate import Estimate
+from musls_control.formation import Cone
+from musls_control.mission.delivery import (
+    DeliveryWatch,
+    compile_abort,
+    compile_delivery,
+    delivery_of,
+    slack_while_weighed_m,
+)
+from musls_control.mission.plan import (
+    FlightPlan,
+    Gate,
+    GroundSpot,
+    compile_air_plan,
+    compile_plan,
+)
+from musls_control.mission.spec import DeliverySpec, MissionSpec
+from musls_control.payload.forces_to_setpoints import ForcesToSetpoints
+from musls_control.phases import GROUND_PHASES
+from musls_control.reference import LoadReference
+from musls_description.errors import ConfigError
+from musls_description.rotations import rotate
+from musls_description.schema import Positive, build, parse_yaml, read_text, spec
+from musls_description.slung import formation_of, slung_system
+from musls_description.system import AnySystem, SlungLoadSystem
+
+# ---------- Motion of load and drones as it is heard in a ROS graph.
+
+_SAME_S = 1e-4
+"""Two stamps that differ by less are the same moment."""
+
+
+class HeardMotion:
+    """Keeps the newest pose and twist of load and drones and the speeds of the rotors.
+
+    Attributes:
+        estimate: What is known of load and drones, row 0 the load; without `omega_body_rad_s`, see
+            `turn_rates`.
+        speeds_rad_s: Rotors, (n, n_rotors).
+    """
+
+    def __init__(self, n_drones: int, n_rotors: int) -> None:
+        """Nothing was heard yet."""
+        self.estimate = Estimate.zeros(n_drones)
+        self.speeds_rad_s = np.zeros((n_drones, n_rotors))
+        self._omega_enu_rad_s = np.zeros((1 + n_drones, 3))
+        self._heard_s = np.full((3, 1 + n_drones), -np.inf)
+        self._heard_s[2, 0] = np.inf  # a load has no rotors
+
+    def on_pose(
+        self, body: int, time_s: float, position: Sequence[float], q: Sequence[float]
+    ) -> None:
+        """Take a pose of body 0 (load) to n [m, ENU; unit quaternion w, x, y, z]."""
+        self._heard_s[0, body] = time_s
+        self.estimate.position_enu_m[body] = position
+        self.estimate.orientation_wxyz[body] = q
+
+    def on_twist(
+        self, body: int, time_s: float, velocity: Sequence[float], omega_enu: Sequence[float]
+    ) -> None:
+        """Take a twist, both parts seen in the world [m/s, rad/s]."""
+        self._heard_s[1, body] = time_s
+        self.estimate.velocity_enu_m_s[body] = velocity
+        self._omega_enu_rad_s[body] = omega_enu
+
+    def on_rotors(self, body: int, time_s: float, speed_rad_s: Sequence[float]) -> None:
+        """Take the rotor speeds of a drone, body 1 to n."""
+        self._heard_s[2, body] = time_s
+        self.speeds_rad_s[body - 1] = speed_rad_s
+
+    def knows(self, time_s: float) -> bool:
+        """Whether everything was heard up to a time."""
+        return bool((self._heard_s >= time_s - _SAME_S).all())
+
+    def age_s(self, time_s: float) -> float:
+        """Age of the oldest thing that is known; infinite before all was heard."""
+        return time_s - float(self._heard_s.min())
+
+    def turn_rates(self) -> None:
+        """Write the angular velocities into the estimate, as the bodies see them."""
+        inverse = self.estimate.orientation_wxyz * [1.0, -1.0, -1.0, -1.0]
+        self.estimate.omega_body_rad_s[:] = rotate(inverse, self._omega_enu_rad_s)
+
+
+# ---------- A controller that flies in a ROS graph.
+
+STEP_S = 0.02
+"""Time between two messages of /clock, and two steps."""
+
+
+class GraphControl(HeardMotion):
+    """Runs a controller of level `autopilot_forces` on what was heard.
+
+    Attributes:
+        flies: Whether the controller has taken over.
+    """
+
+    def __init__(self, controller: Controller, system: SlungLoadSystem, period_s: float) -> None:
+        """Prepare.
+
+        Args:
+            controller: Level `autopilot_forces`, built for this period.
+            system: What is flown.
+            period_s: Time between two steps.
+        """
+        super().__init__(system.n_drones, system.n_rotors)
+        self._controller, self.flies = controller, False
+        self._setpoints = DroneSetpoints.unset(system.n_drones)
+        self._ask = ForcesToSetpoints(system, self._setpoints, period_s)
+        limits = [(d.rotors[0].speed_min_rad_s, d.rotors[0].speed_max_rad_s) for d in system.drones]
+        self._slowest, self._fastest = np.array(limits).T[:, :, None]
+        if type(controller).__module__.startswith(__package__):
+            self._compile(system)
+
+    def _compile(self, system: SlungLoadSystem) -> None:
+        """Ask once before anything flies: the first call of ours may compile for half a minute."""
+        places, speeds = self.estimate.position_enu_m[1:], self.speeds_rad_s
+        for place, root, cable in zip(
+            places, system.load.cable_attachments_m, system.cables, strict=True
+        ):
+            place[:] = np.add(root, [0.0, 0.0, cable.length_m])
+        speeds[:] = 0.5 * (self._slowest + self._fastest)
+        self.step(0.0, LoadReference(np.zeros((5, 4))))
+        self.rest()
+        places[:], speeds[:] = 0.0, 0.0
+
+    def rest(self) -> None:
+        """Somebody else flies; the next step takes over anew."""
+        self.flies = False
+
+    def step(self, time_s: float, reference: LoadReference) -> tuple[Array, Array]:
+        """Ask for accelerations.
+
+        Args:
+            time_s: Now.
+            reference: What is asked of the load.
+
+        Returns:
+            Acceleration set-points (n, 3) [m/s2, ENU] and yaws (n,) of the drones; not to be kept.
+        """
+        estimate = self.estimate
+        self.turn_rates()
+        if not self.flies:
+            self._ask.start(self.speeds_rad_s, estimate.drones)
+            self._controller.start(time_s, estimate)
+            self.flies = True
+        forces = self._controller.step(time_s, reference, estimate)
+        throttle = (self.speeds_rad_s - self._slowest) / (self._fastest - self._slowest)
+        self._ask(forces, throttle, estimate.drones)
+        return self._setpoints.data[:, 6:9], self._setpoints.data[:, 9]
+
+
+def takes_part(stage: str) -> bool:
+    """Whether a controller flies in a stage: not while the load stands or comes or goes."""
+    return stage not in GROUND_PHASES
+
+
+# ---------- A delivery that flies in a ROS graph: measured motion in, gates and events out.
+
+LONGEST_STEP_S = 0.5
+"""A longer gap between two samples is not weighed over."""
+
+
+class GraphHooks:
+    """Hooks behind a topic that takes events (see `Hooks`)."""
+
+    def __init__(
+        self,
+        given: DeliverySpec,
+        n_cables: int,
+        send: Callable[[dict[str, Any]], None],
+        tell: Callable[[str, str], None],
+    ) -> None:
+        """Connect.
+
+        Args:
+            given: How hooks close.
+            n_cables: How many there are.
+            send: Lets an event happen, given by its fields.
+            tell: Told kind and text of what happened.
+        """
+        self._given, self._n_cables, self._send, self._tell = given, n_cables, send, tell
+        self.closed = 0  # counts what the owner hears
+
+    def open(self) -> None:
+        """See `Hooks`."""
+        self._send({"kind": "release"})
+
+    def close(self) -> None:
+        """See `Hooks`."""
+        self.closed = 0
+        for cable in range(1, self._n_cables + 1):
+            self._send(
+                {
+                    "kind": "attach",
+                    "cable": cable,
+                    "distance_m": self._given.hook_distance_m,
+                    "speed_m_s": self._given.hook_speed_m_s,
+                }
+            )
+
+    def note(self, time_s: float, kind: str, what: str) -> None:
+        """See `Hooks`."""
+        self._tell(kind, what)
+
+
+class GraphDelivery(HeardMotion):
+    """Watches over a delivery with what was heard; makes the way back of one that failed.
+
+    Attributes:
+        watch: Its state.
+    """
+
+    def __init__(
+        self, mission: MissionSpec, cone: Cone, system: SlungLoadSystem, gravity_m_s2: float
+    ) -> None:
+        """Prepare; `begin` before each flight.
+
+        Args:
+            mission: With `delivery`.
+            cone: Formation.
+            system: Drones, cables, load.
+            gravity_m_s2: Gravity.
+        """
+        super().__init__(system.n_drones, system.n_rotors)
+        self._mission, self._cone, self._system = mission, cone, system
+        self._gravity_m_s2 = gravity_m_s2
+        self._cruise_m, self._last_s, self._told = 0.0, -np.inf, False
+        self._ground: GroundSpot
+        self._hooks: GraphHooks
+        self.watch: DeliveryWatch
+
+    def begin(
+        self,
+        plan: FlightPlan,
+        ground: GroundSpot,
+        send: Callable[[dict[str, Any]], None],
+        tell: Callable[[str, str], None],
+    ) -> None:
+        """Get ready for a flight; hooks that are to close later open now.
+
+        Args:
+            plan: What is flown.
+            ground: Where load and drones stand.
+            send: Lets an event happen, given by its fields.
+            tell: Told kind and text of what happened.
+        """
+        given, mission = delivery_of(self._mission), self._mission
+        self._told, self._last_s = False, -np.inf
+        self._ground, self._cruise_m = ground, float(plan.load_pose[:, 2].max())
+        self._hooks = GraphHooks(given, len(self._system.cables), send, tell)
+        standing_m = float(ground.load_position_enu_m[2])
+        slack_m = slack_while_weighed_m(given, standing_m, mission.slack_height_m)
+        self.watch = DeliveryWatch(given, self._system, slack_m, self._gravity_m_s2, self._hooks)
+        if given.pick_up == "hook":
+            self._hooks.open()
+
+    def weigh(self, time_s: float) -> None:
+        """Weigh what hangs on the drones since the last time."""
+        step_s, self._last_s = time_s - self._last_s, time_s
+        if not 0.0 < step_s < LONGEST_STEP_S:
+            return
+        drones = self.estimate.drones
+        up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
+        self.watch.scale.add(step_s, self.speeds_rad_s, up, drones.velocity_enu_m_s[:, 2])
+
+    def on_event(self, kind: str) -> None:
+        """Something has happened: a hook has closed, or the delivery is to be given up."""
+        if kind == "attach":
+            self._hooks.closed += 1
+        elif kind == "abort":
+            self.watch.abort("asked for")
+
+    def tell_abort(self) -> None:
+        """Say once that the delivery turns back, and why."""
+        if self._told:
+            return
+        self._told = True
+        why = self.watch.aborted or "asked for"
+        self._hooks.note(0.0, "abort", f"{why}: {delivery_of(self._mission).abort}")
+
+    @property
+    def turns_back(self) -> bool:
+        """See `DeliveryWatch.turns_back`."""
+        return self.watch.turns_back
+
+    def passes(self, gate: Gate, time_s: float) -> bool:
+        """See `DeliveryWatch.passes`."""
+        speed = float(np.linalg.norm(self.estimate.velocity_enu_m_s[0]))
+        return self.watch.passes(gate, time_s, speed)
+
+    def way_back(self, load_pose: Array) -> FlightPlan:
+        """The rest of a delivery that is given up at a set-point of the load, (4,)."""
+        return compile_abort(self._mission, self._cone, self._ground, load_pose, self._cruise_m)
+
+
+Array = NDArray[np.float64]
+
+
+@spec
+class Gravity:
+    """What a controller must know of the physics.
+
+    Attributes:
+        gravity_m_s2: Gravity.
+    """
+
+    gravity_m_s2: Positive = 9.80665
+
+
+@spec
+class Flown:
+    """What a controller must know of a scenario.
+
+    Attributes:
+        controller: Which one.
+        system: Masses, inertias, cables.
+        physics: Gravity.
+    """
+
+    controller: AnyController
+    system: AnySystem
+    physics: Gravity
+
+
+@dataclass(frozen=True)
+class MissionFile:
+    """Mission and formation as a file gives them.
+
+    Attributes:
+        name: Of the scenario.
+        n_drones: Number of drones.
+        mission: What is to be flown.
+        formation: Places of the drones around the load.
+        lands: Whether the flight starts and ends on the ground.
+        flown: What a controller or a delivery must know; None where the formation's set-points of
+            a plan without gates fly.
+    """
+
+    name: str
+    n_drones: int
+    mission: MissionSpec
+    formation: Cone
+    lands: bool
+    flown: Flown | None = None
+
+    def control(self, period_s: float) -> GraphControl | None:
+        """Make the scenario's controller, None for the formation's set-points alone.
+
+        Args:
+            period_s: Time between two steps.
+
+        Raises:
+            ConfigError: It cannot fly this system, or not as acceleration set-points.
+        """
+        flown = self.flown
+        if flown is None:
+            return None
+        kind = flown.controller.kind
+        if kind == FormationSpec().kind:
+            return None
+        if self.mission.kind == "delivery" and self.lands:
+            raise ConfigError(
+                f"controller.kind = {kind}: mission.kind = delivery is flown by the formation; "
+                "choose controller.kind: formation"
+            )
+        system = formation_of(flown.system, f"controller.kind = {kind}")
+        gravity = flown.physics.gravity_m_s2
+        setup = ControlSetup(system, self.formation, gravity, period_s)
+        controller = flown.controller.build(setup)
+        if level_of(controller) is not ControlLevel.AUTOPILOT_FORCES:
+            raise ConfigError(
+                f"controller.kind = {kind} (level {level_of(controller).value}) cannot fly through "
+                f"the ROS graph: choose formation or a controller of level "
+                f"{ControlLevel.AUTOPILOT_FORCES.value}, such as payload with output: autopilot"
+            )
+        prepare_controller(controller, setup)
+        return GraphControl(controller, system, period_s)
+
+    def delivery(self) -> GraphDelivery | None:
+        """What watches over a delivery, None for other missions and for a start in the air.
+
+        Raises:
+            ConfigError: It has more than load, cables and drones.
+        """
+        flown = self.flown
+        if self.mission.kind != "delivery" or not self.lands or flown is None:
+            return None
+        system = slung_system(flown.system, "mission.kind = delivery")
+        gravity = flown.physics.gravity_m_s2
+        return GraphDelivery(self.mission, self.formation, system, gravity)
+
+    def plan(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
+        """Sample the set-points of the whole flight.
+
+        Args:
+            load_enu_m: Where the load stands, (3,).
+            load_yaw_rad: Its heading.
+            drones_enu_m: Where the drones stand, (n, 3).
+
+        Raises:
+            ConfigError: A stage is too long.
+        """
+        if self.lands:
+            spot = GroundSpot(load_enu_m, load_yaw_rad, drones_enu_m)
+            if self.mission.kind == "delivery":
+                return compile_delivery(self.mission, self.formation, spot)
+            return compile_plan(self.mission, self.formation, spot)
+        first = self.mission.stages[0].pose(np.zeros(1))[0]
+        return compile_air_plan(self.mission, self.formation, first, self.n_drones)
+
+
+def read_mission_file(path: Path) -> MissionFile:
+    """Read a resolved scenario (as `musls fly` saves it beside every result).
+
+    Raises:
+        ConfigError: No such file, or something in it is wrong or missing.
+    """
+    text = read_text(path)
+    data = parse_yaml(text, str(path))
+    system = data.get("system") if isinstance(data, Mapping) else None
+    drones = system.get("drones") if isinstance(system, Mapping) else None
+    if not isinstance(drones, list):
+        raise ConfigError(
+            f"{path}: system.drones is missing: a resolved scenario is needed, such as the "
+            "scenario.yaml in a result folder of musls fly"
+        )
+    if "mission" not in data:
+        raise ConfigError(f"{path}: mission is missing")
+    return MissionFile(
+        str(data.get("name", path.stem)),
+        len(drones),
+        build(MissionSpec, data["mission"], f"{path}: mission"),
+        build(Cone, data.get("formation") or {}, f"{path}: formation"),
+        _starts_on_ground(data.get("start", "ground")),
+        _flown(data, str(path)),
+    )
+
+
+def _flown(data: Mapping[str, Any], where: str) -> Flown | None:
+    """What the controller or the delivery of a scenario must know, None for other missions."""
+    controller = data.get("controller", "formation")
+    kind = controller.get("kind") if isinstance(controller, Mapping) else controller
+    mission = data["mission"]
+    delivers = isinstance(mission, Mapping) and mission.get("kind") == "delivery"
+    if kind == FormationSpec().kind and not delivers:
+        return None
+    physics = data.get("physics")
+    gravity = physics.get("gravity_m_s2") if isinstance(physics, Mapping) else None
+    given = {"controller": controller, "system": data["system"]}
+    return build(
+        Flown, {**given, "physics": {} if gravity is None else {"gravity_m_s2": gravity}}, where
+    )
+
+
+def _starts_on_ground(start: Any) -> bool:
+    """Whether a scenario's start, a kind or a mapping with one, is on the ground."""
+    return (start.get("kind", "ground") if isinstance(start, Mapping) else start) == "ground"

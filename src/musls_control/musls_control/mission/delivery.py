@@ -1,0 +1,375 @@
+"""A delivery: pick a load up, carry it, leave it somewhere, come back without it.
+
+    spool_up, take_off, form_up   as in every mission
+    tare                          hover with slack cables: the drones weigh themselves
+    pick_up                       open hooks come down to the load; waits until they have closed
+    tension, lift, weigh          hover with the load and measure its mass
+    the stages                    flown with the load
+    approach, lower, set_down     waits until the cables are slack and the load rests
+    release                       hooks open
+    climb                         rises a little, waits until nothing hangs there any more
+    return, descend, spread, land
+
+A wait that takes too long aborts: the load comes back, or is landed where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.formation import Cone
+from musls_control.mission.plan import (
+    HOOKED,
+    RELEASED,
+    RESTED,
+    WEIGHED,
+    Draft,
+    FlightPlan,
+    Gate,
+    GroundSpot,
+    fly_stages,
+    lift,
+    spread_and_land,
+    take_off,
+)
+from musls_control.mission.spec import DeliverySpec, MissionSpec
+from musls_description.system import SlungLoadSystem
+
+Array = NDArray[np.float64]
+
+DRAWN_M = 0.05
+"""How far open hooks come down below their place on the load."""
+
+
+def compile_delivery(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:
+    """Sample all set-points of a delivery, with the rows that wait.
+
+    Args:
+        mission: With `delivery`.
+        cone: Formation.
+        ground: Where load and drones stand.
+
+    Raises:
+        ConfigError: The flight would last too long, or have too many set-points.
+    """
+    given = delivery_of(mission)
+    draft = Draft(mission.setpoint_rate_hz, cone, len(ground.drone_position_enu_m))
+    standing = float(ground.load_position_enu_m[2])
+    if given.pick_up == "hook":
+        above = replace(mission, slack_height_m=standing + given.clearance_m)
+        take_off(draft, above, ground)
+    else:
+        take_off(draft, mission, ground)
+    _hold(draft, "tare", given.weigh_s)
+    if given.pick_up == "hook":
+        _rise(draft, mission, "pick_up", standing - DRAWN_M)
+        _wait(draft, HOOKED, given)
+    lift(draft, mission, ground, float(mission.stages[0].pose(np.zeros(1))[0, 2]))
+    _hold(draft, "weigh", given.weigh_s)
+    _wait(draft, WEIGHED, given)
+    fly_stages(draft, mission, ground)
+    cruise = float(draft.last[2])
+    _go(draft, mission, "approach", np.array(given.place_m))
+    if given.drop == "ground":
+        _rise(draft, mission, "lower", standing)
+        _rise(draft, mission, "set_down", mission.slack_height_m)
+        _wait(draft, RESTED, given)
+    else:
+        _wait(draft, RESTED, given)
+    _hold(draft, "release", mission.settle_s)
+    if given.drop == "ground":
+        _rise(draft, mission, "climb", standing + given.clearance_m)
+    _wait(draft, RELEASED, given)
+    _rise(draft, mission, "climb", cruise)
+    _go(draft, mission, "return", ground.load_position_enu_m[:2])
+    _end(draft, mission, ground, "descend")
+    return draft.plan(mission.landing_speed_m_s)
+
+
+def compile_abort(
+    mission: MissionSpec, cone: Cone, ground: GroundSpot, load_pose: Array, height_m: float
+) -> FlightPlan:
+    """Sample the rest of a delivery that failed: the load is set down, the drones land round it.
+
+    Args:
+        mission: With `delivery`.
+        cone: Formation.
+        ground: Where load and drones stood.
+        load_pose: Present set-point of the load, (4,).
+        height_m: Height to return at.
+    """
+    draft = Draft(mission.setpoint_rate_hz, cone, len(ground.drone_position_enu_m))
+    draft.add("abort", load_pose[None].copy())
+    if delivery_of(mission).abort == "return":
+        _rise(draft, mission, "abort", max(height_m, float(load_pose[2])))
+        _go(draft, mission, "return", ground.load_position_enu_m[:2])
+    _rise(draft, mission, "lower", float(ground.load_position_enu_m[2]))
+    _end(draft, mission, ground, "slacken")
+    return draft.plan(mission.landing_speed_m_s)
+
+
+def extra_duration_s(mission: MissionSpec) -> float:
+    """About how much longer a delivery takes than a flight of its stages; 0 for other missions."""
+    given = mission.delivery
+    if given is None:
+        return 0.0
+    first = mission.stages[0].pose(np.zeros(1))[0]
+    last = mission.stages[-1].pose(np.array([mission.stages[-1].duration_s]))[0]
+    ways_m = np.linalg.norm(last[:2] - given.place_m) + np.linalg.norm(first[:2] - given.place_m)
+    rise_m = abs(last[2] - mission.slack_height_m)
+    return float(
+        ways_m / mission.transit_speed_m_s
+        + 2.0 * rise_m / mission.vertical_speed_m_s
+        + 2.0 * given.weigh_s
+        + 8.0 * mission.settle_s
+    )
+
+
+def delivery_of(mission: MissionSpec) -> DeliverySpec:
+    """Delivery settings of a mission; its kind must be delivery."""
+    assert mission.delivery is not None
+    return mission.delivery
+
+
+def _wait(draft: Draft, what: str, given: DeliverySpec) -> None:
+    draft.gates.append(Gate(len(draft.stage), what, given.timeout_s))
+
+
+def _hold(draft: Draft, name: str, duration_s: float) -> None:
+    times = draft.times(duration_s, f"mission.delivery: {name}")
+    draft.add(name, np.tile(draft.last, (len(times), 1)))
+
+
+def _rise(draft: Draft, mission: MissionSpec, name: str, height_m: float) -> None:
+    """Append a vertical move of the load's set-point, and a short rest."""
+    target = draft.last.copy()
+    target[2] = height_m
+    draft.move(
+        name, target, mission.vertical_speed_m_s, mission.transit_yaw_rate_rad_s, mission.settle_s
+    )
+
+
+def _go(draft: Draft, mission: MissionSpec, name: str, place_m: Array) -> None:
+    """Append a level move of the load's set-point, and a rest."""
+    target = draft.last.copy()
+    target[:2] = place_m
+    draft.move(
+        name, target, mission.transit_speed_m_s, mission.transit_yaw_rate_rad_s, mission.settle_s
+    )
+
+
+def _end(draft: Draft, mission: MissionSpec, ground: GroundSpot, name: str) -> None:
+    """Append the way down and the landing of the drones."""
+    _rise(draft, mission, name, mission.slack_height_m)
+    spread_and_land(draft, mission, ground)
+
+
+# ---------- the drones carry, weighed by their rotors.
+
+FORGET_S = 0.5
+"""Time constant of the running mean."""
+
+
+class PayloadScale:
+    """Weighs over windows of time, and all the time.
+
+    Attributes:
+        own_kg: What each drone weighs with the cable that hangs on it while it weighs itself, (n,).
+        carried_kg: Running mean of what all drones carry; zero until they have weighed themselves.
+        factor: True over nominal thrust constant of each drone, (n,).
+    """
+
+    def __init__(self, own_kg: Array, thrust_n_s2: Array, gravity_m_s2: float) -> None:
+        """Begin with nothing known but the drones.
+
+        Args:
+            own_kg: See above.
+            thrust_n_s2: Nominal thrust constants, (n, n_rotors).
+            gravity_m_s2: Gravity.
+        """
+        self.own_kg, self._thrust, self._gravity = own_kg, thrust_n_s2, gravity_m_s2
+        self.factor = np.ones(len(own_kg))
+        self.carried_kg = 0.0
+        self._impulse, self._time_s = np.zeros(len(own_kg)), 0.0
+        self._begin_m_s: Array | None = None
+        self._last_m_s: Array | None = None
+
+    def add(self, step_s: float, rotor_speed_rad_s: Array, up: Array, rise_m_s: Array) -> None:
+        """Take a sample.
+
+        Args:
+            step_s: Time since the last one.
+            rotor_speed_rad_s: (n, n_rotors).
+            up: Vertical part of the drones' z axes, (n,).
+            rise_m_s: Vertical velocities, (n,).
+        """
+        thrust = (self._thrust * rotor_speed_rad_s**2).sum(axis=1) * up
+        if self._begin_m_s is None or self._last_m_s is None:
+            self._begin_m_s = self._last_m_s = rise_m_s.copy()
+            return
+        self._impulse += thrust * step_s
+        self._time_s += step_s
+        felt = self._gravity + (rise_m_s - self._last_m_s) / step_s
+        self._last_m_s = rise_m_s.copy()
+        now = float((self.factor * thrust / np.maximum(felt, 1.0) - self.own_kg).sum())
+        self.carried_kg += (now - self.carried_kg) * step_s / (FORGET_S + step_s)
+
+    def begin(self) -> None:
+        """Begin a window."""
+        self._impulse[:] = 0.0
+        self._time_s, self._begin_m_s = 0.0, None
+
+    def masses_kg(self) -> Array:
+        """What hung on each drone's rotors within the window, its own weight included, (n,)."""
+        assert self._begin_m_s is not None and self._last_m_s is not None
+        rise = self._last_m_s - self._begin_m_s
+        masses: Array = self.factor * self._impulse / (self._gravity * self._time_s + rise)
+        return masses
+
+    def tare(self) -> None:
+        """The drones carried nothing within the window: learn the true thrust constants."""
+        self.factor *= self.own_kg / self.masses_kg()
+        self.carried_kg = 0.0
+
+
+# ---------- a delivery waits for on its way.
+
+BEFORE_FORMATION = ("", "spool_up", "take_off", "form_up")
+"""Phases in which the drones are not yet in formation: giving up waits for its end."""
+
+LANDING = ("spread", "land", "disarmed")
+"""Phases in which nothing is left to give up."""
+
+
+class Hooks(Protocol):
+    """Hooks at the load, and who is told what happens."""
+
+    def open(self) -> None:
+        """Let the load go at all hooks."""
+
+    def close(self) -> None:
+        """Let each hook close, once it is close and slow enough."""
+
+    @property
+    def closed(self) -> int:
+        """How many have closed since they were asked to."""
+
+    def note(self, time_s: float, kind: str, what: str) -> None:
+        """Write down what happened."""
+
+
+class DeliveryWatch:
+    """State of a delivery: what was weighed, which gate it waits at, why it was given up.
+
+    Attributes:
+        scale: Weighs what the drones carry.
+        payload_kg: Measured mass of the load; None before it was weighed.
+        aborted: Why the delivery was given up; empty if it was not.
+    """
+
+    def __init__(
+        self,
+        given: DeliverySpec,
+        system: SlungLoadSystem,
+        slack_m: float,
+        gravity_m_s2: float,
+        hooks: Hooks,
+    ) -> None:
+        """Nothing is known yet.
+
+        Args:
+            given: What the mission says.
+            system: Drones, cables, load.
+            slack_m: By how much the cables are too long while the drones weigh themselves;
+                infinite: their hooks are open.
+            gravity_m_s2: Gravity.
+            hooks: Open and close.
+        """
+        self._given, self._hooks, self._n_cables = given, hooks, len(system.cables)
+        constants = [[r.thrust_coefficient_n_s2 for r in d.rotors] for d in system.drones]
+        pairs = list(zip(system.drones, system.cables, strict=True))
+        own = [d.mass_kg + hanging_share(c.length_m, slack_m) * c.mass_kg for d, c in pairs]
+        self._cables_kg = sum(d.mass_kg + c.mass_kg for d, c in pairs) - sum(own)
+        self.scale = PayloadScale(np.array(own), np.array(constants), gravity_m_s2)
+        self.payload_kg: float | None = None
+        self.aborted = ""
+        self._stage = ""
+        self._waits_since_s: float | None = None
+
+    def abort(self, why: str) -> None:
+        """Abort the delivery as soon as the drones fly in formation; not while they land."""
+        if not self.aborted and self._stage not in LANDING:
+            self.aborted = why
+
+    @property
+    def turns_back(self) -> bool:
+        """Whether it was given up and the drones fly in formation."""
+        return bool(self.aborted) and self._stage not in BEFORE_FORMATION
+
+    def enter(self, stage: str) -> None:
+        """Note that a phase or stage has begun; the present one again changes nothing."""
+        before, self._stage = self._stage, stage
+        if before == stage:
+            return
+        if before == "tare":
+            self.scale.tare()
+        if stage in ("tare", "weigh"):
+            self.scale.begin()
+        if stage == "pick_up":
+            self._hooks.close()
+
+    def passes(self, gate: Gate, time_s: float, load_speed_m_s: float) -> bool:
+        """Whether a gate lets the next row through; gives up after its time."""
+        if self._waits_since_s is None:
+            self._waits_since_s = time_s
+            if gate.what == WEIGHED:
+                self._weigh(time_s)
+        if self._holds(gate, load_speed_m_s):
+            self._waits_since_s = None
+            if gate.what == RESTED:
+                self._hooks.open()
+            return True
+        if time_s - self._waits_since_s > gate.timeout_s + 1e-9:
+            self.abort(f"not {gate.what} after {gate.timeout_s:g} s")
+        return False
+
+    def left_share(self) -> Array:
+        """Share of the mass each drone has flown with that is left without the load, (n,)."""
+        carried = self.scale.masses_kg()
+        # The cables go with the drones.
+        return np.full(len(carried), 1.0 - (self.payload_kg or 0.0) / carried.sum())
+
+    def _weigh(self, time_s: float) -> None:
+        own = self.scale.own_kg
+        self.payload_kg = float((self.scale.masses_kg() - own).sum()) - self._cables_kg
+        self._hooks.note(time_s, "weighed", f"load: {self.payload_kg:.3f} kg")
+
+    def _holds(self, gate: Gate, load_speed_m_s: float) -> bool:
+        if gate.what == HOOKED:
+            return self._hooks.closed >= self._n_cables
+        slack = self.scale.carried_kg < self._given.slack_share * (self.payload_kg or 0.0)
+        if gate.what == RELEASED:
+            return slack
+        if gate.what == RESTED and self._given.drop == "ground":
+            return slack and load_speed_m_s < self._given.rest_speed_m_s
+        return True
+
+
+def slack_while_weighed_m(given: DeliverySpec, standing_m: float, slack_height_m: float) -> float:
+    """Slack of the cables while the drones weigh themselves; infinite if the hooks are open.
+
+    Args:
+        given: What the mission says.
+        standing_m: Height of the load's centre on the ground.
+        slack_height_m: Height of its set-point then.
+    """
+    return float("inf") if given.pick_up == "hook" else standing_m - slack_height_m
+
+
+def hanging_share(length_m: float, slack_m: float) -> float:
+    """Share of a slack cable that its upper end carries, with the lower end as low as possible."""
+    return 1.0 if slack_m >= length_m else 1.0 - 0.5 * max(slack_m, 0.0) / length_m
