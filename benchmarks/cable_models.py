@@ -31,11 +31,10 @@ from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_description.system import SlungLoadSystem
-from musls_sim.physics import PhysicsSpec
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import EventSource, Plant, PlantInputs, PlantSetup
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
-from musls_sim.start import StartSpec
+from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.scenario.physics import PhysicsSpec, StartSpec
 
 REPLAYED = ["chain", "chain:5", "rod", "elastic", "elastic:5", "massless", "spring"]
 FLOWN = ["chain", "chain:5", "rod", "elastic", "elastic:5", "massless", "rigid_rods"]

@@ -25,7 +25,7 @@ from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, TABLE_III
 from musls_bringup.fly import find_scenario
 from musls_bringup.recorded_flights import some_cycles
 from musls_bringup.reproduce import simulate
-from musls_sim.imperfections import DroneImperfections, Imperfections
+from musls_sim.scenario.imperfections import DroneImperfections, Imperfections
 
 Errors = Mapping[tuple[str, str], float]
 

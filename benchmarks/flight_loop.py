@@ -20,10 +20,10 @@ from time import process_time
 import numpy as np
 
 from musls_bringup.scenarios import SCENARIOS
-from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.recording import BagRecorder
-from musls_sim.scenario import load_scenario
-from musls_sim.session.observer import RecorderObserver
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.scenario.scenario import load_scenario
+from musls_sim.session.loop import RecorderObserver
 from musls_sim.session.session import Session
 
 CASES = {1: ("solo", []), 3: ("circle", []), 6: ("hexa", [])}

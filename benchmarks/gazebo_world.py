@@ -25,8 +25,7 @@ from elastic import start_of
 from musls_description.library import load_system
 from musls_description.models import world_sdf
 from musls_description.models.mechanism import drone_name
-from musls_sim.gazebo.motor_listener import MESSAGE, TOPIC
-from musls_sim.plants.gazebo_server.server import GazeboServer
+from musls_sim.plants.gazebo import MESSAGE, TOPIC, GazeboServer
 
 STEP_S = 0.004
 BLOCK, BLOCKS = 25, 12

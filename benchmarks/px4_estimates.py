@@ -22,7 +22,7 @@ from musls_analysis.recordings.recording import Recording
 from musls_bringup.fly import find_scenario
 from musls_description.rotations import product, relative, slerp
 from musls_sim.recording.recorder import MemoryRecorder
-from musls_sim.session.observer import RecorderObserver
+from musls_sim.session.loop import RecorderObserver
 from musls_sim.session.session import Session
 
 Array = np.ndarray

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from musls_description.errors import ConfigError, MuslsError
     from musls_description.library import load_system
     from musls_description.schema import spec
-    from musls_sim.events import EVENTS as events
     from musls_sim.plants import PLANTS as plants
     from musls_sim.plants.interface import SimulationDiverged
-    from musls_sim.scenario import Scenario
-    from musls_sim.session.observer import Observer
+    from musls_sim.scenario.events import EVENTS as events
+    from musls_sim.scenario.scenario import Scenario
+    from musls_sim.session.loop import Observer
     from musls_sim.session.session import Session
 
 _WHERE = {
@@ -45,8 +45,8 @@ _WHERE = {
     "sweep": "musls_bringup.api:sweep",
     "read_recording": "musls_analysis.recordings.readers:read_recording",
     "Session": "musls_sim.session.session:Session",
-    "Observer": "musls_sim.session.observer:Observer",
-    "Scenario": "musls_sim.scenario:Scenario",
+    "Observer": "musls_sim.session.loop:Observer",
+    "Scenario": "musls_sim.scenario.scenario:Scenario",
     "Recording": "musls_analysis.recordings.recording:Recording",
     "Controller": "musls_control.controllers:Controller",
     "ControlLevel": "musls_control.controllers:ControlLevel",
@@ -57,7 +57,7 @@ _WHERE = {
     "spec": "musls_description.schema:spec",
     "controllers": "musls_control.controllers:CONTROLLERS",
     "trajectories": "musls_control.trajectories:TRAJECTORIES",
-    "events": "musls_sim.events:EVENTS",
+    "events": "musls_sim.scenario.events:EVENTS",
     "plants": "musls_sim.plants:PLANTS",
     "MuslsError": "musls_description.errors:MuslsError",
     "ConfigError": "musls_description.errors:ConfigError",

@@ -25,8 +25,8 @@ from musls_description.schema import parse_yaml, to_data
 from musls_description.slung import slung_system
 from musls_description.system import RigSystem
 from musls_sim.recording.recorder import MemoryRecorder
-from musls_sim.scenario import Scenario
-from musls_sim.session.observer import Observer, RecorderObserver
+from musls_sim.scenario.scenario import Scenario
+from musls_sim.session.loop import Observer, RecorderObserver
 from musls_sim.session.session import Session
 
 Overrides = Mapping[str, Any] | Sequence[str]

@@ -13,11 +13,10 @@ from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
 from musls_description.slung import formation_of
 from musls_sim.contingency.reallocation import Reallocation, reallocate
-from musls_sim.contingency.spec import LEAST_DRONES
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.preflight.feasibility import Feasibility, assess
 from musls_sim.preflight.separation import check_separation, closest_in_plan
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import LEAST_DRONES, Scenario
 from musls_sim.session.compose import flight_plan
 
 __all__ = ["as_data", "check", "draw", "draw_losses", "loss_sentence", "losses"]

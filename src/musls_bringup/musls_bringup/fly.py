@@ -34,11 +34,9 @@ from musls_sim.preflight.feasibility import assess
 from musls_sim.preflight.separation import closest_in_plan
 from musls_sim.px4.install import Firmware, Px4Error
 from musls_sim.recording import BagRecorder, RecordingError
-from musls_sim.scenario import Scenario, load_scenario, scenario_path
-from musls_sim.session.loop import Loop
-from musls_sim.session.observer import Observer, RecorderObserver
-from musls_sim.session.result import FlightResult
-from musls_sim.session.session import Session
+from musls_sim.scenario.scenario import Scenario, load_scenario, scenario_path
+from musls_sim.session.loop import Loop, Observer, RecorderObserver
+from musls_sim.session.session import FlightResult, Session
 
 SLACK_SHARE = 0.05
 """A cable counts as slack while its tension at the load is below this share of its static load."""

@@ -14,7 +14,7 @@ from musls_description.keys import Key, Keys
 from musls_description.library import SYSTEMS
 from musls_description.names import near_names
 from musls_description.strict_yaml import shown
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 
 MOST_FOUND = 40
 """Keys that an ambiguous name shows."""

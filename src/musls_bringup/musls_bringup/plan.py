@@ -11,7 +11,7 @@ from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stag
 from musls_analysis.view.subject import Subject
 from musls_control.mission.plan import FlightPlan
 from musls_description.rotations import from_yaw
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compose import Parts
 from musls_sim.session.session import Session
 

@@ -27,7 +27,7 @@ from musls_bringup.fly import find_scenario
 from musls_description.errors import ConfigError
 from musls_description.rotations import yaw_of
 from musls_description.schema import to_data
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 
 Array = NDArray[np.float64]
 

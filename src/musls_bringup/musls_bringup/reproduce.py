@@ -52,7 +52,7 @@ from musls_bringup.results import result_folder
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_data, to_yaml
-from musls_sim.imperfections import (
+from musls_sim.scenario.imperfections import (
     LARGEST_OFFSET_M,
     LARGEST_TILT_RAD,
     DroneImperfections,

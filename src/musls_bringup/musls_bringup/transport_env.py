@@ -26,7 +26,7 @@ from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError
 from musls_description.slung import slung_system
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.session import Session
 
 Array = NDArray[np.float64]

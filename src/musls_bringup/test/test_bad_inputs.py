@@ -22,7 +22,7 @@ from musls_description.library import load_system
 from musls_description.schema import to_yaml
 from musls_sim.preflight.airframe import hover_parameters
 from musls_sim.preflight.checks import check_hover, hover_in_formation
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 
 SEED = 20261122
 CHUNK = 50

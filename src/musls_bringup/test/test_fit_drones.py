@@ -6,7 +6,7 @@ import pytest
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, find_scenario, fly
 from musls_bringup.reproduce import faults_override, imperfections_of
-from musls_sim.imperfections import DroneImperfections, Imperfections, tilt_matrix
+from musls_sim.scenario.imperfections import DroneImperfections, Imperfections, tilt_matrix
 
 SHORT = [
     "system=x500_trio_swivel",

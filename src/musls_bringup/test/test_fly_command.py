@@ -16,7 +16,7 @@ from musls_bringup.results import ResultError, result_folder
 from musls_bringup.scenarios import SCENARIOS
 from musls_control.trajectories import TRAJECTORIES
 from musls_description.library import system_names
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 # ---------------------------------------------------------------------------------- a good flight

@@ -15,9 +15,8 @@ from musls_description.library import build_system
 from musls_description.rotor_reach import tip_radius_m
 from musls_description.schema import to_yaml
 from musls_description.strict_yaml import read_yaml
-from musls_sim.formation_fit import fitting_formation
 from musls_sim.preflight.checks import check_hover, hover_in_formation
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import fitting_formation, load_scenario
 
 ROPE = {"mass_kg": 0.02, "radius_m": 0.002, "links": 8}
 

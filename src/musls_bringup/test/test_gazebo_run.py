@@ -13,7 +13,7 @@ from musls_bringup.gazebo import run as gazebo_run
 from musls_bringup.scenarios import SCENARIOS
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 
 SOURCE = Path(__file__).resolve().parents[2]
 PACKAGES = {

@@ -12,7 +12,7 @@ from musls_bringup.fly import FlyOptions, find_scenario, fly
 from musls_bringup.recorded_flights import missions, one_mission, some_cycles
 from musls_bringup.reproduce import faults_override
 from musls_description.errors import ConfigError
-from musls_sim.imperfections import DroneImperfections, Imperfections
+from musls_sim.scenario.imperfections import DroneImperfections, Imperfections
 
 MARKS = {"circle": "MISSION_STAGE 1 CIRCLE", "shm": "MISSION_STAGE 2 SHM"}
 

@@ -24,7 +24,7 @@ from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.preflight.checks import hover_in_formation
 from musls_sim.recording.graph import recorded_topics
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.compose import build_plant
 
 SOURCE = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import pytest
 
 from musls_bringup.cli import main
 from musls_control.trajectories import TRAJECTORIES
-from musls_sim.events import EVENTS
+from musls_sim.scenario.events import EVENTS
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -13,7 +13,7 @@ from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.schema import to_yaml
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 G = 9.80665

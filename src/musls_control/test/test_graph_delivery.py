@@ -10,7 +10,7 @@ from musls_control.mission.plan import GroundSpot
 from musls_control.mission.player import GoalSettings, PlanPlayer, PlayState, Refused
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 STEP_S, G = 0.02, 9.80665

@@ -1,7 +1,7 @@
 """Sessions that write a bag, as `musls fly` makes them, and a way to look at them in flight."""
 
 from musls_sim.recording import BagRecorder
-from musls_sim.session.observer import Observer, RecorderObserver
+from musls_sim.session.loop import Observer, RecorderObserver
 from musls_sim.session.session import Session
 
 

@@ -19,9 +19,9 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.models import single_model_sdf
 from musls_description.tree import build_tree
-from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.aerodynamics import spin_rotors
 from musls_sim.plants.rotors import rotor_table
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 SOURCE = Path(__file__).parent / "gazebo_physics"
 NOT_FOUND = re.compile(r"package configuration file provided by\s+\"(\S+)\"")

@@ -7,7 +7,7 @@ import numpy as np
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
+from musls_sim.plants.rigid_links.plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 
 G = 9.80665

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from flight_helpers import session_with_bag
 
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 PEER = Path(__file__).with_name("scripted_px4.py")

@@ -9,7 +9,7 @@ from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.allocation import gains, rotor_layout
 from musls_description.library import load_system
 from musls_sim.preflight.airframe import hover_parameters
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

@@ -12,11 +12,11 @@ from musls_control.mission.plan import FlightPlan
 from musls_control.reference import Reference
 from musls_description.rotor_reach import tip_radius_m
 from musls_description.spawn import hanging_equilibrium
-from musls_sim.contingency.detection import LossDetector
 from musls_sim.contingency.reallocation import reallocate
 from musls_sim.contingency.recovery import Situation, landed_clear
-from musls_sim.contingency.spec import ContingencySpec
+from musls_sim.contingency.watch import LossDetector
 from musls_sim.preflight.checks import cautions
+from musls_sim.scenario.scenario import ContingencySpec
 from musls_sim.session.session import Session
 
 BREAK_N = 60.0

@@ -6,8 +6,8 @@ from rosbags.rosbag2 import Writer
 from rosbags.typesys import Stores, get_typestore
 
 from musls_description.errors import ConfigError
-from musls_sim.driving.motion import Signal, path_motion
-from musls_sim.driving.spec import AnchorPath, AnchorRecording, WinchDrive
+from musls_sim.scenario.rig import AnchorPath, AnchorRecording, WinchDrive
+from musls_sim.session.driving import Signal, path_motion
 
 
 def test_a_cubic_path_is_the_polynomial_with_its_accelerations():

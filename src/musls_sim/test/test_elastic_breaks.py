@@ -13,7 +13,7 @@ from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.output import bending_energy, momenta
 from musls_sim.plants.elastic.rig import Rig, RigCable
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 HOLD = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios" / "hold.yaml"

@@ -9,15 +9,14 @@ from plant_helpers import G, formation, without_rotor_drag
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
 from musls_description.spawn import ground_spawn, hanging_equilibrium
-from musls_sim.physics import PhysicsSpec
 from musls_sim.plants.changes import ReleaseHook, RotorEfficiency
 from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.output import momenta
 from musls_sim.plants.elastic.plant import ElasticPlant, build
 from musls_sim.plants.interface import Change, PlantInputs, PlantSetup, PrescribedMotion
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
+from musls_sim.plants.rigid_links.plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
-from musls_sim.start import BodyState, StartSpec
+from musls_sim.scenario.physics import BodyState, PhysicsSpec, StartSpec
 
 
 def hovering(system, **options):

@@ -19,7 +19,7 @@ from musls_sim.px4_stand_in.guidance import Lockstep, stand_in_session
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.graph import ClockHistory, ReceivedBag, StateMessages, stamp_ns
 from musls_sim.recording.messages import pose_stamped, serialize, stamp, string, wrench_stamped
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 
 NOT_GIVEN = np.full(3, np.nan)
 PLACE = np.array([1.0, 2.0, 3.0])

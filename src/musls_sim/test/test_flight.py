@@ -21,9 +21,9 @@ from musls_control.trajectories import Circle
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.guidance import MissionGuidance
-from musls_sim.session.observer import Observer, Progress
+from musls_sim.session.loop import Observer, Progress
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 # RotorTM's act without rotors and stop elsewhere than they began: test_rotortm flies them.

@@ -14,14 +14,15 @@ from scipy.integrate import solve_ivp
 
 from musls_description.library import load_system
 from musls_description.tree import build_tree
-from musls_sim.plants.rigid_links.dart_skeleton import build_skeleton, build_world
-from musls_sim.plants.rigid_links.joint_forces import (
+from musls_sim.plants.rigid_links.dart import (
     CHANGE,
     DAMPING_N_M_S_RAD,
     STICK_RATE_RAD_S,
     STIFFNESS_N_M_RAD,
     STOP_RAD,
     JointForces,
+    build_skeleton,
+    build_world,
 )
 from musls_sim.plants.rigid_links.tables import Tables
 

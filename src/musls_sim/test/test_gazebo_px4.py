@@ -19,11 +19,10 @@ from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.models import world_sdf
 from musls_description.spawn import ground_spawn
-from musls_sim.gazebo.bridged_plant import BridgedPlant
-from musls_sim.gazebo.motor_listener import MotorListener, velocities
+from musls_sim.plants.gazebo import BridgedPlant, MotorListener, velocities
 from musls_sim.px4.in_gazebo import WorkThreads
 from musls_sim.px4.install import Px4Error, find_px4, read_firmware
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

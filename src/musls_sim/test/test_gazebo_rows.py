@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_sim.gazebo.rows import WAITING_ROWS, BodyState, RowCollector, state_from_odometry
+from musls_sim.gazebo_rows import WAITING_ROWS, BodyState, RowCollector, state_from_odometry
 
 BODIES = ("load", "drone_1", "drone_2")
 PERIOD_NS = 20_000_000

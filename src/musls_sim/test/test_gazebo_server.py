@@ -16,9 +16,9 @@ import pytest
 from musls_description.errors import ConfigError
 from musls_description.rotations import matrix
 from musls_description.tree import build_tree
-from musls_sim.plants.gazebo_server import server
+from musls_sim.plants import gazebo as server
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

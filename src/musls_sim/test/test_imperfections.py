@@ -7,8 +7,8 @@ from musls_bringup.api import load_scenario
 from musls_control.autopilot import DroneSetpoints
 from musls_description.errors import ConfigError
 from musls_description.rotations import relative, rotate, yaw_of
-from musls_sim.imperfections import Imperfections, weakened
-from musls_sim.session.delays import CommandLatency, SetpointLink
+from musls_sim.scenario.imperfections import Imperfections, weakened
+from musls_sim.session.imperfections import CommandLatency, SetpointLink
 from musls_sim.session.session import Session
 
 DEG = np.pi / 180.0

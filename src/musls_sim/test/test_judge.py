@@ -5,8 +5,8 @@ import pytest
 from plant_helpers import G, advance, hovering_plant, trio
 
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.plants.rigid_links.judge import MADE_ENERGY_J, account, mechanical_energy
-from musls_sim.plants.rigid_links.kinematics import body_motion
+from musls_sim.plants.rigid_links.multibody import body_motion
+from musls_sim.plants.rigid_links.step_control import MADE_ENERGY_J, account, mechanical_energy
 from musls_sim.plants.rigid_links.tables import EXCHANGED
 
 SINKING_M_S = -0.24

@@ -19,9 +19,9 @@ from musls_sim.plants.massless import columns as c
 from musls_sim.plants.massless.build import hanging
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.massless.start import freed, motion_of
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
+from musls_sim.plants.rigid_links.plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 G = 9.80665
@@ -107,7 +107,7 @@ def test_events_are_told_by_the_session_in_their_time():
 
 
 def _bodies(state):
-    from musls_sim.start import BodyState
+    from musls_sim.scenario.physics import BodyState
 
     def body(entry):
         return BodyState(**{k: tuple(map(float, v)) for k, v in entry.items()})

@@ -25,7 +25,7 @@ from musls_sim.preflight.checks import (
     check_mission,
     hover_in_formation,
 )
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 NAMES = sorted(p.stem for p in SHIPPED.glob("*.yaml") if "stages:" in p.read_text())

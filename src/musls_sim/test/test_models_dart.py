@@ -14,7 +14,7 @@ from sdf_reader import SdfScene
 from musls_description.library import load_system, system_names
 from musls_description.models import world_sdf
 from musls_description.tree import build_tree
-from musls_sim.plants.rigid_links.dart_skeleton import build_skeleton, build_world
+from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
 
 # A pivot adds a millionth of a link's mass.
 RELATIVE = 1e-9

@@ -14,10 +14,10 @@ from musls_control.trajectories.base import TrajectoryError
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_description.user_code import load_file
-from musls_sim.events import EVENTS
 from musls_sim.recording import MemoryRecorder
-from musls_sim.scenario import load_scenario
-from musls_sim.session.observer import RecorderObserver
+from musls_sim.scenario.events import EVENTS
+from musls_sim.scenario.scenario import load_scenario
+from musls_sim.session.loop import RecorderObserver
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
@@ -421,7 +421,7 @@ import numpy as np
 from musls_control.trajectories import TRAJECTORIES, StageTraits
 from musls_control.trajectories.base import at_rest
 from musls_description.schema import Positive, spec
-from musls_sim.events import EVENTS, When
+from musls_sim.scenario.events import EVENTS, When
 
 
 @TRAJECTORIES.register("zigzag_of_test")

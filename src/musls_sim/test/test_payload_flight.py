@@ -9,8 +9,8 @@ import pytest
 from musls_control.controllers.interface import Controller, ControlLevel
 from musls_description.errors import ConfigError
 from musls_sim.recording import MemoryRecorder
-from musls_sim.scenario import load_scenario
-from musls_sim.session.observer import RecorderObserver
+from musls_sim.scenario.scenario import load_scenario
+from musls_sim.session.loop import RecorderObserver
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

@@ -7,7 +7,7 @@ import pytest
 
 from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

@@ -11,8 +11,11 @@ from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import Change, PlantInputs, PrescribedMotion, SimulationDiverged
-from musls_sim.plants.rigid_links.forces import generalised_forces
-from musls_sim.plants.rigid_links.tension import cable_forces, cable_forces_from_joints
+from musls_sim.plants.rigid_links.dynamics import (
+    cable_forces,
+    cable_forces_from_joints,
+    generalised_forces,
+)
 from musls_sim.plants.spring_cables import SpringCablePlant
 
 

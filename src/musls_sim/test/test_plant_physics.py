@@ -10,8 +10,8 @@ from scipy.special import jn_zeros
 from musls_description.library import load_system, system_names
 from musls_description.spawn import ground_spawn
 from musls_description.tree import build_tree
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
-from musls_sim.plants.rigid_links.dart_skeleton import build_skeleton, build_world
+from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
+from musls_sim.plants.rigid_links.plant import DartPlant
 
 
 def tumbling(system, step):

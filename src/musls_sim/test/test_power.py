@@ -12,8 +12,7 @@ from musls_description.schema import build, to_data
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
-from musls_sim.power import Power
-from musls_sim.power_kernel import CHARGE, CURRENT, ENERGY, POWER, VOLTAGE
+from musls_sim.power import CHARGE, CURRENT, ENERGY, POWER, VOLTAGE, Power
 from musls_sim.session.session import Session
 
 PERIOD_S = 0.004

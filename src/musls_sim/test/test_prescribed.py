@@ -9,9 +9,9 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system, system_names
 from musls_description.spawn import hanging_equilibrium, slung_between
-from musls_sim.plants.rigid_links.cable_ends import advance_coordinates, end_jacobian
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
-from musls_sim.plants.rigid_links.inertia import (
+from musls_sim.plants.rigid_links.multibody import (
+    advance_coordinates,
+    end_jacobian,
     factorise,
     half_solve,
     joint_space_inertia,
@@ -19,6 +19,7 @@ from musls_sim.plants.rigid_links.inertia import (
     other_half_solve,
     parent_coordinates,
 )
+from musls_sim.plants.rigid_links.plant import DartPlant
 from musls_sim.plants.spring_cables import SpringCablePlant
 
 

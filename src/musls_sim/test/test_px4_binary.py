@@ -12,7 +12,7 @@ from px4_helpers import HOP, HURRY, SHIPPED, px4_flight
 from musls_description.errors import ConfigError
 from musls_sim.px4.install import Px4Error, find_px4
 from musls_sim.px4.process import SOCKET_FILE
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 
 try:
     find_px4()

@@ -16,7 +16,7 @@ from musls_sim.px4 import sitl
 from musls_sim.px4.graph_session import GraphSession
 from musls_sim.px4.install import Px4Error
 from musls_sim.px4.process import VARIABLE, XrceAgent, claim_instances, find_agent
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 
 
 @pytest.fixture

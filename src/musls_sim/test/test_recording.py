@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
+from musls_sim.plants.rigid_links.plant import DartPlant
 from musls_sim.recording import BagRecorder
 
 STEPS = 200

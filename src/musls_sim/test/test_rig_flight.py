@@ -7,7 +7,7 @@ from musls_description.errors import ConfigError
 from musls_description.schema import parse_yaml, to_yaml
 from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.start import linear_strain, nodes_between
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 G = 9.80665

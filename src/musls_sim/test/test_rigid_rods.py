@@ -12,7 +12,7 @@ from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.massless.start import Motion
 from musls_sim.plants.rigid_rods.composite import Composite
 from musls_sim.plants.rigid_rods.plant import RigidRodsPlant
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 G = 9.81

@@ -12,9 +12,9 @@ from musls_control.trajectories import Circle, Engage
 from musls_description.errors import ConfigError
 from musls_description.library import SYSTEMS, load_system, system_names
 from musls_description.schema import to_yaml
-from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
+from musls_sim.autopilots import AutopilotSetup
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, check_hover, hover_in_formation
-from musls_sim.scenario import Scenario, load_scenario, scenario_path
+from musls_sim.scenario.scenario import AUTOPILOTS, Scenario, load_scenario, scenario_path
 from musls_sim.sensors.estimation import MotionCaptureSpec, TruthSpec
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

@@ -9,14 +9,12 @@ from rosbags.highlevel import AnyReader
 
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
-from musls_sim.autopilots import AUTOPILOTS
-from musls_sim.events import Poke, When
 from musls_sim.plants.interface import PlantEvent
 from musls_sim.recording import MemoryRecorder
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.events import Poke, When
+from musls_sim.scenario.scenario import AUTOPILOTS, load_scenario
 from musls_sim.session import compose as compose_module
-from musls_sim.session.loop import Loop
-from musls_sim.session.observer import Observer, RecorderObserver
+from musls_sim.session.loop import Loop, Observer, RecorderObserver
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

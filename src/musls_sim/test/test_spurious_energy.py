@@ -13,8 +13,8 @@ from plant_helpers import G, advance, energy, formation, momenta, trio, with_cab
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
-from musls_sim.plants.rigid_links.judge import END_SHARE, FLOOR_LIFT_M, WARN_SHARE
+from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.step_control import END_SHARE, FLOOR_LIFT_M, WARN_SHARE
 
 pytestmark = pytest.mark.filterwarnings("ignore:at .* s. :UserWarning")
 

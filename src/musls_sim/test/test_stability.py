@@ -17,12 +17,16 @@ from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_description.tree import build_tree
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
-from musls_sim.plants.rigid_links.dart_skeleton import build_skeleton, build_world
-from musls_sim.plants.rigid_links.judge import OK, RUNAWAY, TOO_COARSE, UNBALANCED, judge_step
-from musls_sim.plants.rigid_links.levels import CALM_PERIODS
-from musls_sim.plants.rigid_links.stability import (
+from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
+from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.step_control import (
+    CALM_PERIODS,
+    OK,
+    RUNAWAY,
+    TOO_COARSE,
+    UNBALANCED,
     design_tension_n,
+    judge_step,
     largest_stable_step_s,
     largest_stable_tension_n,
     stable_step_s,

@@ -9,7 +9,7 @@ from plant_helpers import G, momenta
 from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

@@ -24,7 +24,7 @@ from musls_sim.plants.interface import Plant
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.massless.start import Motion as Start
 from musls_sim.plants.massless.start import motion_of, weightless
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
+from musls_sim.plants.rigid_links.plant import DartPlant
 from musls_sim.plants.spring_cables import SpringCablePlant
 
 Array = NDArray[np.float64]

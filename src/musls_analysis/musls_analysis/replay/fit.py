@@ -38,7 +38,7 @@ from musls_analysis.replay.replay import Replay, ReplayResult
 from musls_description.errors import ConfigError
 from musls_description.schema import read_text, to_yaml
 from musls_description.system import SlungLoadSystem
-from musls_sim.physics import CONTROL_PERIOD_S
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 # ---------- How well a least-squares fit determines its parameters.
 

@@ -1,7 +1,7 @@
 """Predict the load of a recording from the motion of its drones: the cable model alone.
 
 The drones are moved along their recorded (smoothed) poses, see
-`musls_sim.plants.rigid_links.prescribed`. A recording starts in the middle of a motion that says
+`musls_sim.plants.rigid_links.plant`. A recording starts in the middle of a motion that says
 nothing about the cables, so the load is first drawn along its recorded pose by a soft spring and
 damper (the lead-in) and then let go; only the time after that counts.
 """

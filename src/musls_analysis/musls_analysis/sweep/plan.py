@@ -26,7 +26,7 @@ from musls_control.phases import PHASES
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
 from musls_description.schema import to_data
-from musls_sim.scenario import Scenario, load_scenario
+from musls_sim.scenario.scenario import Scenario, load_scenario
 
 # ---------- From parameters to points: grid, random draws, Latin hypercube.
 

@@ -85,7 +85,7 @@ def make(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def _fly(job: Job, folder: Path) -> tuple[dict[str, Any], bytes]:
-    from musls_sim.scenario import Scenario
+    from musls_sim.scenario.scenario import Scenario
 
     module, _, function = job.flyer.partition(":")
     fly = getattr(import_module(module), function)

@@ -122,7 +122,7 @@ def _system_of(path: Path, system: str | None) -> RigSystem:
     scenario = _run_folder(path) / SCENARIO
     if system or not scenario.is_file():
         return load_system(system or DEFAULT_SYSTEM)
-    from musls_sim.scenario import load_scenario  # imports compiled code
+    from musls_sim.scenario.scenario import load_scenario
 
     return load_scenario(scenario).system
 

@@ -97,7 +97,7 @@ def _warn(
 def _with_progress(name: str, work: Any) -> Any:
     """Run `work(observers, say)` and show how far it is."""
     from musls_bringup.cli.progress import WorkShown
-    from musls_sim.session.observer import Progress
+    from musls_sim.session.loop import Progress
 
     with WorkShown(name, "preparing (compiles on first use)") as shown:
 

@@ -31,7 +31,7 @@ def _finished(folder: Path) -> str:
     from musls_analysis.report.summary import summarise
     from musls_bringup.fly import slack_threshold_n
     from musls_description.errors import MuslsError
-    from musls_sim.scenario import load_scenario
+    from musls_sim.scenario.scenario import load_scenario
 
     try:
         scenario = load_scenario(folder / "scenario.yaml", [])

@@ -75,13 +75,13 @@ def _controllers() -> list[tuple[str, str]]:
 
 
 def _autopilots() -> list[tuple[str, str]]:
-    from musls_sim.autopilots import AUTOPILOTS
+    from musls_sim.scenario.scenario import AUTOPILOTS
 
     return [(name, summary(build)) for name, build in AUTOPILOTS.items()]
 
 
 def _events() -> list[tuple[str, str]]:
-    from musls_sim.events import EVENTS
+    from musls_sim.scenario.events import EVENTS
 
     return [(name, summary(kind)) for name, kind in EVENTS.items()]
 

@@ -137,7 +137,7 @@ def run(
 
 def _step_s(system: SlungLoadSystem, wanted: float | None) -> float:
     """Step of the world; one that the cables do not hold is warned about."""
-    from musls_sim.plants.rigid_links.stability import fixed_step_s
+    from musls_sim.plants.rigid_links.step_control import fixed_step_s
 
     holds = fixed_step_s(system)
     if wanted is not None and wanted > holds:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from musls_bringup.plan import Phase
-    from musls_sim.scenario import Scenario
+    from musls_sim.scenario.scenario import Scenario
 
 
 def show_plan(

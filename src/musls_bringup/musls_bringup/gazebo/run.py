@@ -32,10 +32,10 @@ from musls_description.schema import to_yaml
 from musls_description.slung import slung_system
 from musls_description.spawn import ground_spawn
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.rigid_links.stability import fixed_step_s
+from musls_sim.plants.rigid_links.step_control import fixed_step_s
 from musls_sim.preflight.airframe import loaded_hover_parameters
 from musls_sim.preflight.checks import check_hover, hover_in_formation
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 
 WORLD = "musls"
 AIRFRAME = "x500"

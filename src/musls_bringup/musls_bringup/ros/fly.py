@@ -23,7 +23,7 @@ from musls_bringup.signals import Ending
 from musls_control.graph_flight import STEP_S, read_mission_file
 from musls_description.schema import to_yaml
 from musls_sim.px4.install import Firmware
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 
 START_S = 600.0
 """Real time in which the first stage must begin. The first run compiles, which takes minutes on a

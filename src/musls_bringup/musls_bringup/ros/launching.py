@@ -18,7 +18,7 @@ from musls_description.models.urdf import urdf_text
 from musls_description.schema import to_yaml
 from musls_description.slung import slung_system
 from musls_sim.recording.signals import MODEL_PREFIX
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 
 ARGUMENTS = {
     "sim": ("embedded", "embedded, or gazebo if Gazebo, PX4, agent and bridge run already."),

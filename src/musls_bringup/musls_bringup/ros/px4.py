@@ -12,7 +12,7 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.interfaces import px4_interface, px4_msgs
 from musls_bringup.ros.workspace import installed_px4
 from musls_description.errors import MuslsError
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 
 
 def offboard_of(scenario: Scenario) -> graph.NodeSpec:

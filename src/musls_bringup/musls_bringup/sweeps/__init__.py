@@ -49,7 +49,7 @@ def sweep_scenario_path(name: str, sweep: Path) -> Path:
         ConfigError: There is none.
     """
     from musls_bringup.scenarios import SCENARIOS
-    from musls_sim.scenario import scenario_path
+    from musls_sim.scenario.scenario import scenario_path
 
     beside = sweep.parent / name
     return scenario_path(str(beside) if os.path.isfile(beside) else name, SCENARIOS)

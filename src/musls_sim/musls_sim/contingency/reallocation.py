@@ -22,10 +22,9 @@ from musls_description.rotor_reach import tip_radius_m
 from musls_description.slung import formation_of
 from musls_description.spawn import drones_above
 from musls_description.system import SlungLoadSystem
-from musls_sim.contingency.spec import ContingencySpec
 from musls_sim.plants.massless.start import freed
 from musls_sim.preflight.feasibility import DroneMargins, drone_margins
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import ContingencySpec, Scenario
 
 Array = NDArray[np.float64]
 

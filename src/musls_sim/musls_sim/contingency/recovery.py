@@ -13,7 +13,7 @@ from musls_control.mission.spec import MissionSpec
 from musls_control.reference import Piece, Reference, StraightMove
 from musls_description.slung import formation_of
 from musls_description.spawn.ground import ground_radius_m
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 
 Array = NDArray[np.float64]
 

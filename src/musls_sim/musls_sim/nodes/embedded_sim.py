@@ -45,9 +45,9 @@ from musls_sim.px4_stand_in.commander import Commander, NavState, TrajectoryInpu
 from musls_sim.px4_stand_in.guidance import PERIODS_PER_WINDOW, Lockstep, stand_in_session
 from musls_sim.recording.graph import StateMessages
 from musls_sim.recording.signals import EVENTS, MODEL_PREFIX, STAGE, event_text
-from musls_sim.scenario import Scenario, load_scenario
+from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.event_queue import names_of
-from musls_sim.session.observer import Observer
+from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from musls_sim.px4.graph_session import GraphSession
 
 
-# ---------- Events on the ROS graph: let one of the scenario happen now, or one that is described.
+# ---------- Events on the ROS graph: let one of the scenario happen now, or one that is described
 
 TRIGGER, APPLY = "/musls/trigger_event", "/musls/apply_event"
 """A service for each event of the scenario is below the first one; the second one is a topic."""

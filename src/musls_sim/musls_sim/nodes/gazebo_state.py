@@ -19,7 +19,7 @@ from tf2_msgs.msg import TFMessage
 
 from musls_control.nodes.stepped_node import DuplicateNode, run
 from musls_description.errors import ConfigError
-from musls_sim.gazebo.rows import BodyState, RowCollector, state_from_odometry
+from musls_sim.gazebo_rows import BodyState, RowCollector, state_from_odometry
 from musls_sim.nodes.polling import profile_of
 
 QUEUE = 500

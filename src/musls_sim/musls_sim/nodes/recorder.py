@@ -20,7 +20,7 @@ from musls_description.errors import ConfigError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.recording.graph import CLOCK, ClockHistory, ReceivedBag, stamp_ns
 from musls_sim.recording.signals import EVENTS, STAGE
-from musls_sim.scenario import load_scenario
+from musls_sim.scenario.scenario import load_scenario
 
 QUEUE = 500
 POLL_S = 0.005

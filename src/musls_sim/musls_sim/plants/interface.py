@@ -14,10 +14,9 @@ from musls_description.errors import MuslsError
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import RigSystem
 from musls_description.tree import Tree
-from musls_sim.driving.spec import RigSpec
-from musls_sim.physics import PhysicsSpec
 from musls_sim.plants.energy import EnergyAudit
-from musls_sim.start import StartSpec
+from musls_sim.scenario.physics import PhysicsSpec, StartSpec
+from musls_sim.scenario.rig import RigSpec
 
 Array = NDArray[np.float64]
 

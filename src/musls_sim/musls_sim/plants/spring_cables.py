@@ -14,10 +14,10 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
-from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.changes import refusal
 from musls_sim.plants.interface import Change, PlantInputs, PlantState, Pose, Reaction
-from musls_sim.plants.rigid_links.stability import substeps
+from musls_sim.plants.rigid_links.step_control import substeps
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 Array = NDArray[np.float64]
 

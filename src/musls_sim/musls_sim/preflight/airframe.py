@@ -7,10 +7,10 @@ import numpy as np
 from musls_control.px4_cascade.allocation import gains
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.errors import ConfigError
-from musls_sim.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.preflight.checks import Hover
 from musls_sim.preflight.trim import hover_throttle
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
+from musls_sim.scenario.scenario import Scenario
 
 HOVER_RANGE, HOVER_MARGIN, MAX_HOVER_RANGE = 0.2, 0.05, 0.4
 """HTE_THR_RANGE: PX4's default, what is to be left beyond the loaded hover, PX4's maximum."""

@@ -18,9 +18,9 @@ from musls_description.slung import formation_of
 from musls_description.spawn import HangingEquilibrium, hanging_equilibrium
 from musls_description.spawn.ground import ground_radius_m
 from musls_description.system import SlungLoadSystem
-from musls_sim.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.plants.massless.start import freed
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
+from musls_sim.scenario.scenario import Scenario
 
 # ---------- Mission: length, size, speed, and whether cables stay slack
 

@@ -21,9 +21,9 @@ from musls_description.spawn import hanging_equilibrium
 from musls_description.system import Drone
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, Hover, flight_duration_s
 from musls_sim.preflight.separation import Closest
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 
-# ---------- Thrust that a battery's voltage allows.
+# ---------- Thrust that a battery's voltage allows
 
 
 def full_thrust_n(drone: Drone, charge: float) -> float:
@@ -37,7 +37,7 @@ def full_thrust_n(drone: Drone, charge: float) -> float:
     return total
 
 
-# ---------- What batteries, cables and propellers do not stand, found before a flight.
+# ---------- What batteries, cables and propellers do not stand, found before a flight
 
 BREAK_SHARE = 0.8
 """Of a cable's break force that it may carry."""
@@ -216,7 +216,7 @@ def drag_n_s_m(drone: Drone, thrust_n: float) -> Array:
     return drag
 
 
-# ---------- Where in a mission the drones work hardest, found before the flight.
+# ---------- Where in a mission the drones work hardest, found before the flight
 
 SAMPLES = 2000
 """Moments of each stage that are looked at."""

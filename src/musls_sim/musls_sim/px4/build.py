@@ -5,7 +5,7 @@ from __future__ import annotations
 from musls_control.px4_cascade.allocation import rotor_layout
 from musls_description.errors import ConfigError
 from musls_sim.autopilots import AutopilotSetup
-from musls_sim.gazebo.bridged_plant import BridgedPlant
+from musls_sim.plants.gazebo import BridgedPlant
 from musls_sim.preflight.airframe import loaded_hover_parameters
 from musls_sim.px4.airframe import airframe_scripts
 from musls_sim.px4.in_gazebo import Px4InGazebo, bridge_parameters

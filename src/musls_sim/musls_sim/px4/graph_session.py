@@ -15,7 +15,7 @@ from musls_sim.px4.install import Firmware
 from musls_sim.px4.process import DdsLink, XrceAgent, find_agent
 from musls_sim.px4.sitl import Px4Sitl
 from musls_sim.px4_stand_in.guidance import abort_of, check_delivery, flown_by_graph
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.guidance import FreeGuidance
 from musls_sim.session.session import Session
 

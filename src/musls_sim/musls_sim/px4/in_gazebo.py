@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from musls_control.estimate import Estimate
 from musls_control.px4_cascade import RotorLayout
 from musls_description.models.mechanism import drone_name
-from musls_sim.gazebo.bridged_plant import ANSWER_LIMIT_S, WORLD, BridgedPlant
+from musls_sim.plants.gazebo import ANSWER_LIMIT_S, WORLD, BridgedPlant
 from musls_sim.px4.airframe import FIRST_MOTOR_FUNCTION
 from musls_sim.px4.install import Px4Install
 from musls_sim.px4.process import Instance
 from musls_sim.px4.sitl import PERIOD_US, RATE_HZ, Px4Sitl, StartUp
 from musls_sim.px4.vehicle import Vehicle
 
-# ---------- Whether PX4 has done all its work, as the kernel sees it (Linux).
+# ---------- Whether PX4 has done all its work, as the kernel sees it (Linux)
 
 LISTENERS = "px4"
 """Threads that take Gazebo's messages in; they carry the program's name."""

@@ -12,7 +12,7 @@ from musls_control.controllers.kinds import FormationSpec
 from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_description.errors import ConfigError
 from musls_sim.px4_stand_in.commander import Commander, NavState
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compose import Parts, flies_delivery
 from musls_sim.session.delivery import check_hooks_of
 from musls_sim.session.session import Session
@@ -135,7 +135,7 @@ def stand_in_session(
     return session, commanders
 
 
-# ---------- When the simulator may go on: it waits for whoever answers each of its clock messages.
+# ---------- When the simulator may go on: it waits for whoever answers each of its clock messages
 
 ANSWERS_TO_LOCK = 3
 

@@ -27,10 +27,10 @@ from musls_description.compiled_rotations import (
     turned,
 )
 from musls_description.schema import Fraction, NonNegative, spec
-from musls_sim.imperfections import Imperfections
 from musls_sim.plants.interface import PlantState
+from musls_sim.scenario.imperfections import Imperfections
 
-# ---------- Stationary Kalman gains of a filter with one measured quantity.
+# ---------- Stationary Kalman gains of a filter with one measured quantity
 
 MOST_DOUBLINGS = 60
 
@@ -65,7 +65,7 @@ def stationary_gains(transition: Array, process: Array, variance: float) -> Arra
     return gains
 
 
-# ---------- Motion of the load from motion capture alone: it carries no IMU.
+# ---------- Motion of the load from motion capture alone: it carries no IMU
 
 ACCELERATION_M_S2 = 3.0
 """Standard deviation of the load's acceleration between samples: swinging and gusts."""

@@ -21,20 +21,20 @@ from musls_control.mission.plan import (
 from musls_description.errors import ConfigError
 from musls_description.rotations import yaw_of
 from musls_description.slung import extended_load, slung_system
-from musls_sim.autopilots import AUTOPILOTS, AutopilotSetup
-from musls_sim.hooks import check_hooks
-from musls_sim.imperfections import weakened
+from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
 from musls_sim.preflight.checks import Hover, check_hover, hover_in_formation
 from musls_sim.preflight.separation import check_separation
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.events import check_hooks
+from musls_sim.scenario.imperfections import weakened
+from musls_sim.scenario.physics import Wind
+from musls_sim.scenario.scenario import AUTOPILOTS, Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth, TruthSpec
 from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.event_queue import check_order, check_stages
 from musls_sim.session.guidance import Guidance, MissionGuidance
-from musls_sim.session.observer import Observer
-from musls_sim.wind import Wind
+from musls_sim.session.loop import Observer
 
 Array = NDArray[np.float64]
 

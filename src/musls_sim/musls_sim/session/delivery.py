@@ -20,13 +20,12 @@ from musls_control.mission.plan import FlightPlan, Gate, GroundSpot
 from musls_control.mission.spec import DeliverySpec, MissionSpec
 from musls_description.rotations import rotate
 from musls_description.system import SlungLoadSystem
-from musls_sim.hooks import Attach, Release
 from musls_sim.plants.interface import PlantState
+from musls_sim.scenario.events import Attach, Release, When
 from musls_sim.sensors.estimation import Estimator
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import MissionGuidance
-from musls_sim.session.observer import Observer
-from musls_sim.triggers import When
+from musls_sim.session.loop import Observer
 
 Array = NDArray[np.float64]
 

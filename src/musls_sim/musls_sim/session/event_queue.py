@@ -9,10 +9,9 @@ from typing import Any
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
 from musls_description.schema import build
-from musls_sim.events import EVENTS, EventSpec, Scene
+from musls_sim.scenario.events import EVENTS, NOTED_KINDS, EventSpec, Scene, Seen, When
 from musls_sim.session.guidance import Guidance
-from musls_sim.session.observer import Announcer
-from musls_sim.triggers import NOTED_KINDS, Seen, When
+from musls_sim.session.loop import Announcer
 
 ROUNDING_S = 1e-9
 

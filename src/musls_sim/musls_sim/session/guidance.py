@@ -12,7 +12,7 @@ from musls_control.autopilot import DISARM_AFTER_LANDING_S, Autopilot, DroneSetp
 from musls_control.mission.plan import FlightPlan
 from musls_control.reference import LoadReference
 from musls_description.rotations import from_yaw
-from musls_sim.session.observer import Announcer, Observer
+from musls_sim.session.loop import Announcer, Observer
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from musls_control.autopilot import Autopilot, DroneSetpoints, LandingTimer
 from musls_control.estimate import Estimate
-from musls_sim.physics import CONTROL_PERIOD_S
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 Array = NDArray[np.float64]
 

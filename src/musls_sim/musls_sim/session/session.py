@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,24 +17,101 @@ from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_sim.contingency.watch import contingency_of
-from musls_sim.driving.driver import RigDriver
-from musls_sim.events import EventSpec, Scene
-from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.interface import Driven, EventSource, PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.preflight.separation import SeparationWatch
-from musls_sim.scenario import Scenario
+from musls_sim.scenario.events import EventSpec, Scene
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.delivery import DeliveryGuidance
+from musls_sim.session.driving import RigDriver
 from musls_sim.session.event_queue import EventQueue
-from musls_sim.session.faults import FaultySteps
 from musls_sim.session.guidance import Guidance, MissionGuidance
+from musls_sim.session.imperfections import FaultySteps
 from musls_sim.session.links import DroneLinks
-from musls_sim.session.loop import Loop, Step
-from musls_sim.session.observer import Observer, Pace
-from musls_sim.session.peaks import TensionPeaks
-from musls_sim.session.result import FlightResult
+from musls_sim.session.loop import Loop, Observer, Pace, Step
+
+# ---------- Result of a flight
+
+
+@dataclass(frozen=True)
+class FlightResult:
+    """What a flight says about itself.
+
+    Attributes:
+        sim_time_s: Simulated time.
+        wall_time_s: Time the loop took.
+        periods: Control periods flown.
+        plant_step_us: Mean time of one control period in the plant but the first, which may
+            compile [us].
+        controller_step_us: Mean time of one call of the controller [us]; None without one.
+        max_tension_n: Largest tension of each cable over all steps, (n_cables,).
+        tension_peaks: The same over time: middle of intervals of 20 ms, (k,) [s], and tensions,
+            (k, n_cables).
+        landed: Whether the drones were found landed at the end.
+        interrupted: Whether the user ended it.
+    """
+
+    sim_time_s: float
+    wall_time_s: float
+    periods: int
+    plant_step_us: float
+    controller_step_us: float | None
+    max_tension_n: Array
+    tension_peaks: tuple[Array, Array]
+    landed: bool
+    interrupted: bool
+
+
+# ---------- Largest tensions over time, which the recording's rate would miss
+
+PERIODS = 5
+"""Control periods whose largest tension is kept together: 20 ms."""
+
+
+class TensionPeaks:
+    """Largest tension of each cable over all steps of successive intervals of 20 ms."""
+
+    def __init__(self, n_cables: int) -> None:
+        """Prepare.
+
+        Args:
+            n_cables: Number of cables.
+        """
+        self._now, self._before = np.zeros(n_cables), np.zeros(n_cables)
+        self._kept = array("f")
+        self._periods = 0
+
+    def note(self, peak_n: Array) -> None:
+        """Take in one control period.
+
+        Args:
+            peak_n: Largest tension of each cable in it, (n_cables,).
+        """
+        np.maximum(self._now, peak_n, out=self._now)
+        self._periods += 1
+        if self._periods % PERIODS == 0:
+            self._kept.extend(self._now.tolist())
+            np.maximum(self._before, self._now, out=self._before)
+            self._now[:] = 0.0
+
+    @property
+    def largest_n(self) -> Array:
+        """Largest tension of each cable so far, (n_cables,)."""
+        largest: Array = np.maximum(self._before, self._now)
+        return largest
+
+    def track(self) -> tuple[Array, Array]:
+        """Middle of each interval, (k,) [s], and largest tensions in it, (k, n_cables)."""
+        last = self._now if self._periods % PERIODS else np.zeros(0)
+        rows = -(-self._periods // PERIODS)
+        tension: Array = np.append(self._kept, last).reshape(rows, len(self._now))
+        middle: Array = np.arange(rows, dtype=np.float64) + 0.5
+        time_s: Array = middle * PERIODS * CONTROL_PERIOD_S
+        return time_s, tension
+
 
 Array = NDArray[np.float64]
 
@@ -143,7 +222,7 @@ class Session(Loop):
             self.parts.wind,
             self.parts.estimator,
             self._links,
-            self._faults.thrust,
+            None if self._faults.thrust is None else self._faults.thrust.apply,
             getattr(self.guidance, "abort", None),
         )
         self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)

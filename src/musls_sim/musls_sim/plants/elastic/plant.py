@@ -14,9 +14,6 @@ from musls_description.rigging import Wheel, Winch
 from musls_description.slung import slung_system
 from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import RigSystem, SlungLoadSystem
-from musls_sim.driving.motion import Signal
-from musls_sim.driving.spec import RigSpec
-from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
@@ -51,12 +48,14 @@ from musls_sim.plants.interface import (
     Reaction,
 )
 from musls_sim.plants.pose_ends import PoseEnds
-from musls_sim.plants.rigid_links.stability import substeps
+from musls_sim.plants.rigid_links.step_control import substeps
 from musls_sim.plants.rotors import rotor_table
 from musls_sim.preflight.trim import trim_speeds_rad_s
-from musls_sim.start import StartSpec
+from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
+from musls_sim.scenario.rig import RigSpec
+from musls_sim.session.driving import Signal
 
-# ---------- Paths of prescribed drones from their poses.
+# ---------- Paths of prescribed drones from their poses
 
 
 class PosePaths:
@@ -104,7 +103,7 @@ class OnePath:
         return row
 
 
-# ---------- Winches and wheels of a system in the elastic core.
+# ---------- Winches and wheels of a system in the elastic core
 
 SPARE_SHARE = 1.01
 """Length on a feed that says nothing of it, over what the scenario pays out."""
@@ -216,7 +215,7 @@ class Reels:
         self._halted = halted
 
 
-# ---------- Cuts and breaks as the plant shows them: cables and segments by number, from end 1.
+# ---------- Cuts and breaks as the plant shows them: cables and segments by number, from end 1
 
 
 def cut(engine: Engine, change: CutCable | ReleaseHook, from_end_a: bool) -> None:
@@ -278,7 +277,7 @@ class BreakLog:
         self._seen = len(engine.breaks)
 
 
-# ---------- Hooks at the load that open and close.
+# ---------- Hooks at the load that open and close
 
 
 def is_open(engine: Engine, cable: int, from_end_a: bool) -> bool:
@@ -673,7 +672,7 @@ def _formation(system: RigSystem) -> SlungLoadSystem:
     return found
 
 
-# ---------- Builds the elastic plant of a scenario.
+# ---------- Builds the elastic plant of a scenario
 
 
 def build(setup: PlantSetup) -> ElasticPlant:

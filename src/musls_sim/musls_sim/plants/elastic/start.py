@@ -22,14 +22,14 @@ from musls_description.rotations import matrix
 from musls_description.spawn import Configuration
 from musls_description.system import Box, Cable, Drone, Load, RigSystem, SlungLoadSystem
 from musls_description.tree import build_tree
-from musls_sim.driving.spec import RigSpec
 from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.cable import law_rows, table_law
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
-from musls_sim.plants.rigid_links.kinematics import body_motion, joint_table
+from musls_sim.plants.rigid_links.multibody import body_motion, joint_table
 from musls_sim.preflight.trim import speeds_for_rad_s
-from musls_sim.start import BodyState, CableStart, StartSpec
+from musls_sim.scenario.physics import BodyState, CableStart, StartSpec
+from musls_sim.scenario.rig import RigSpec
 
 Array = NDArray[np.float64]
 Strain = Callable[[float], float]
@@ -171,7 +171,7 @@ def resampled(nodes: Array, segments: int) -> Array:
     return np.column_stack([np.interp(at, arc, nodes[:, k]) for k in range(3)])
 
 
-# ---------- Lets a rig find its static equilibrium: load and cables hang at rest below what holds 
+# ---------- Lets a rig find its static equilibrium: load and cables hang at rest below what holds
 
 LARGEST_LEFT_M_S2 = 1e-6 * 9.80665
 """Acceleration below which a start counts as an equilibrium."""
@@ -278,7 +278,7 @@ def _lean(rig: Rig, engine: Engine, row: int) -> float:
     return turned
 
 
-# ---------- The line that a cable is made of, and what it is where its system says nothing.
+# ---------- The line that a cable is made of, and what it is where its system says nothing
 
 EA_N = 2.4e5
 EI_N_M2 = 0.0
@@ -345,7 +345,7 @@ def line_of(
     )
 
 
-# ---------- Bodies of a rig from the parts of a system.
+# ---------- Bodies of a rig from the parts of a system
 
 
 def rig_body(
@@ -391,7 +391,7 @@ def _corners(box: Box) -> Array:
     return corners
 
 
-# ---------- Load and drones of a slung-load system as a rig, in a configuration of rigid links.
+# ---------- Load and drones of a slung-load system as a rig, in a configuration of rigid links
 
 
 def slung_parts(

@@ -16,7 +16,7 @@ from musls_sim.plants.interface import PlantSetup
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.massless.start import Motion, freed, motion_of, weightless
 from musls_sim.preflight.trim import trim_speeds_rad_s
-from musls_sim.start import StartSpec
+from musls_sim.scenario.physics import StartSpec
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
-from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
@@ -34,7 +33,8 @@ from musls_sim.plants.massless.shape import hanging_line
 from musls_sim.plants.massless.start import Motion
 from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, advance
 from musls_sim.plants.massless.tables import packed
-from musls_sim.plants.rigid_links.stability import substeps
+from musls_sim.plants.rigid_links.step_control import substeps
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from musls_description.rotations import from_matrix
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
-from musls_sim.plants.rigid_links.kinematics import body_motion, joint_table
+from musls_sim.plants.rigid_links.multibody import body_motion, joint_table
 
 Array = NDArray[np.float64]
 

@@ -12,11 +12,10 @@ from musls_description.rotations import from_matrix, matrix, rotation_vector
 from musls_description.slung import slung_system
 from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import SlungLoadSystem
-from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.interface import PlantSetup
-from musls_sim.plants.rigid_links.cable_ends import end_jacobians
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
-from musls_sim.plants.rigid_links.stability import (
+from musls_sim.plants.rigid_links.multibody import end_jacobians
+from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.step_control import (
     ENGAGEMENT_MARGIN,
     TENSION_MARGIN,
     fixed_step_s,
@@ -24,11 +23,10 @@ from musls_sim.plants.rigid_links.stability import (
     substeps,
 )
 from musls_sim.preflight.trim import trim_speeds_rad_s
-from musls_sim.start import BodyState, StartSpec
+from musls_sim.scenario.physics import CONTROL_PERIOD_S, BodyState, StartSpec
 
 if TYPE_CHECKING:  # they write a world, which takes long to import and few flights need
-    from musls_sim.gazebo.bridged_plant import BridgedPlant
-    from musls_sim.plants.gazebo_server.plant import GazeboPlant
+    from musls_sim.plants.gazebo import BridgedPlant, GazeboPlant
 
 Array = NDArray[np.float64]
 
@@ -79,8 +77,7 @@ def _on_gazebo(
     rotor_speed_rad_s: Array | None,
 ) -> GazeboPlant | BridgedPlant:
     """The same on a Gazebo server, whose step nothing refines: it has to hold jerks as well."""
-    from musls_sim.gazebo.bridged_plant import BridgedPlant
-    from musls_sim.plants.gazebo_server.plant import GazeboPlant
+    from musls_sim.plants.gazebo import BridgedPlant, GazeboPlant
 
     physics, start = setup.physics, setup.start
     if start.kind == "state":

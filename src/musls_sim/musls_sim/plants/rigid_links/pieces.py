@@ -22,12 +22,14 @@ from musls_description.rotations import (
 )
 from musls_description.tree import QUARTER_TURN, Body, Tree
 from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
-from musls_sim.plants.rigid_links.inertia import (
+from musls_sim.plants.rigid_links.multibody import (
+    MOTION_COLUMNS,
+    body_motion,
     joint_space_inertia,
+    joint_table,
     motion_axes,
     parent_coordinates,
 )
-from musls_sim.plants.rigid_links.kinematics import MOTION_COLUMNS, body_motion, joint_table
 
 Array = NDArray[np.float64]
 

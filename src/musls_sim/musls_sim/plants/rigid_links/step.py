@@ -10,10 +10,15 @@ from musls_description.compiled import compiled
 from musls_description.compiled_memory import borrowed
 from musls_sim.plants.aerodynamics import spin_rotors
 from musls_sim.plants.bodies import POSITION, collect_state, fastest_body
-from musls_sim.plants.rigid_links.dynamics import dynamics_step
-from musls_sim.plants.rigid_links.forces import generalised_forces
-from musls_sim.plants.rigid_links.joint_forces import joint_changes
-from musls_sim.plants.rigid_links.judge import (
+from musls_sim.plants.rigid_links.dart import joint_changes
+from musls_sim.plants.rigid_links.dynamics import (
+    cable_forces,
+    cable_forces_from_joints,
+    dynamics_step,
+    generalised_forces,
+)
+from musls_sim.plants.rigid_links.multibody import body_motion
+from musls_sim.plants.rigid_links.step_control import (
     DOUBTFUL,
     MADE_UP,
     OK,
@@ -24,9 +29,7 @@ from musls_sim.plants.rigid_links.judge import (
     judge_step,
     mechanical_energy,
 )
-from musls_sim.plants.rigid_links.kinematics import body_motion
 from musls_sim.plants.rigid_links.tables import ENERGY, KINETIC, LEDGER_COLUMNS, cut
-from musls_sim.plants.rigid_links.tension import cable_forces, cable_forces_from_joints
 
 NOT_FINITE, TOUCHING, CLEAR = -1, -2, -3
 """What `begin_step` says besides a verdict: forces are not finite; the step is DART's, and load or

@@ -21,8 +21,12 @@ from musls_sim.plants.rigid_links.dynamics import (
     ARTICULATED_COLUMNS,
     ELIMINATED_COLUMNS,
 )
-from musls_sim.plants.rigid_links.inertia import mass_table
-from musls_sim.plants.rigid_links.kinematics import JOINT_COLUMNS, MOTION_COLUMNS, joint_table
+from musls_sim.plants.rigid_links.multibody import (
+    JOINT_COLUMNS,
+    MOTION_COLUMNS,
+    joint_table,
+    mass_table,
+)
 from musls_sim.plants.rotors import rotor_table
 
 Array = NDArray[np.float64]

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from musls_description.errors import ConfigError
 from musls_description.rotations import matrix_to_body
 from musls_description.system import SlungLoadSystem
-from musls_sim.physics import CONTROL_PERIOD_S
 from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
 from musls_sim.plants.energy import EnergyAudit
 from musls_sim.plants.interface import (
@@ -24,9 +23,10 @@ from musls_sim.plants.massless.contact import contact_step_s
 from musls_sim.plants.massless.start import Motion
 from musls_sim.plants.massless.step import SPEED_LIMIT_M_S
 from musls_sim.plants.massless.tables import packed
-from musls_sim.plants.rigid_links.stability import substeps
+from musls_sim.plants.rigid_links.step_control import substeps
 from musls_sim.plants.rigid_rods.composite import Composite
 from musls_sim.plants.rigid_rods.step import advance
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 Array = NDArray[np.float64]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
+from musls_description.system import Cable, SlungLoadSystem
 from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.rigid_links.tables import (
     BALANCE,
@@ -16,6 +18,7 @@ from musls_sim.plants.rigid_links.tables import (
     RECENT_EXCHANGED,
     SPURIOUS,
 )
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 OK, TOO_COARSE, RUNAWAY, MADE_UP, DOUBTFUL, UNBALANCED = range(6)
 """Verdicts on a step and what came before it: too long for the tension or the joint rates; not
@@ -145,3 +148,140 @@ def judge_energy(ledger, before, kinetic, weight, allowed_j):
     if ledger[BALANCE] - before[BALANCE] > (0.05 if doubtful else 1.0) * allowed_j:
         return UNBALANCED
     return DOUBTFUL if doubtful else OK
+
+
+# ---------- Largest stable time step of a taut chain of rigid links under DART's integrator
+
+Array = NDArray[np.float64]
+
+TENSION_MARGIN = 3.0
+"""Tension over the static share of the load for which a step must hold (manoeuvres)."""
+
+ENGAGEMENT_MARGIN = 10.0
+"""The same for missions in which slack cables are jerked taut."""
+
+FIXED_STEP_MARGIN = 25.0
+"""The same for an integrator that never refines its step and must survive a fall with slack cables.
+
+Gazebo Harmonic, x500_trio_unequal dropped from hover: aborts at 4 and 2 ms (margins 3 and 10), does
+not at 1 ms."""
+
+JOINT_TURN_PER_STEP_RAD = 0.25
+"""Largest turn of a joint within a step: the velocity terms are integrated explicitly."""
+
+REFINEMENTS = 6
+"""How often a step may be halved where a jerk asks for it."""
+
+
+def _modes(cable: Cable) -> tuple[Array, Array, Array]:
+    """s^2, mass M and damping C of all transverse modes, each (links,)."""
+    k = np.arange(1, cable.links + 1)
+    s2 = np.sin(k * np.pi / (2.0 * cable.links)) ** 2
+    mass = cable.link_mass_kg * (1.0 - 2.0 * s2 / 3.0)
+    damping = 16.0 * cable.joint_damping_n_m_s_rad * s2**2 / cable.link_length_m**2
+    return s2, mass, damping
+
+
+def largest_stable_step_s(cable: Cable, tension_n: float) -> float:
+    """Largest stable time step of one cable at a tension [s]."""
+    s2, mass, damping = _modes(cable)
+    stiffness = 4.0 * tension_n * s2 / cable.link_length_m
+    steps = (damping + np.sqrt(damping**2 + 4.0 * stiffness * mass)) / stiffness
+    return float(steps.min())
+
+
+def largest_stable_tension_n(cable: Cable, step_s: float) -> float:
+    """Largest tension that a step holds for one cable, the inverse of `largest_stable_step_s` [N].
+
+    dt^2 K / M <= 4 + 2 dt C / M solved for the tension, for the worst mode.
+    """
+    s2, mass, damping = _modes(cable)
+    limits = (4.0 * mass + 2.0 * step_s * damping) * cable.link_length_m / (4.0 * step_s**2 * s2)
+    return float(limits.min())
+
+
+def design_tension_n(
+    system: SlungLoadSystem, gravity_m_s2: float, margin: float = TENSION_MARGIN
+) -> float:
+    """Tension for which the step is chosen: the static share times a margin [N]."""
+    return margin * system.carried_mass_kg * gravity_m_s2 / system.n_drones
+
+
+def stable_step_s(
+    system: SlungLoadSystem, gravity_m_s2: float, margin: float = TENSION_MARGIN
+) -> float:
+    """Largest stable step over all cables of a system at the design tension [s]."""
+    tension = design_tension_n(system, gravity_m_s2, margin)
+    return min(largest_stable_step_s(cable, tension) for cable in system.cables)
+
+
+def substeps(step_s: float) -> int:
+    """Number of equal physics steps in a control period, each at most `step_s` long."""
+    return max(1, int(np.ceil(CONTROL_PERIOD_S / step_s - 1e-9)))
+
+
+def fixed_step_s(system: SlungLoadSystem, gravity_m_s2: float = 9.80665) -> float:
+    """Step for an integrator that never refines it: it must hold a cable that is jerked taut [s].
+
+    Args:
+        system: The system.
+        gravity_m_s2: Gravity.
+
+    Returns:
+        A whole part of the control period, so that sensors of 250 Hz keep their rate.
+    """
+    return CONTROL_PERIOD_S / substeps(stable_step_s(system, gravity_m_s2, FIXED_STEP_MARGIN))
+
+
+# ---------- Steps of each level of refinement and what they hold; level 0 is the ordinary step
+
+STANDARD_GRAVITY_M_S2 = 9.80665
+
+CALM_PERIODS = 25
+"""Control periods without a jerk (0.1 s) after which a refined step is doubled again: the waves
+that a jerk sends along the cables are to be followed too."""
+
+
+class Levels:
+    """Levels of one plant, and the one at which the next period begins.
+
+    Attributes:
+        last: Number of the finest level.
+        present: Level of the last period.
+        substeps: Steps per period at each level.
+        step_s: Their length.
+        limits: What a step may meet, see `step.RATE` and the columns after it.
+    """
+
+    def __init__(
+        self, system: SlungLoadSystem, period_s: float, substeps: int, *, refine: bool
+    ) -> None:
+        """Lay out the levels.
+
+        Args:
+            system: What is simulated.
+            period_s: Control period.
+            substeps: Ordinary steps in it.
+            refine: Whether there are levels beyond the ordinary one.
+        """
+        self.last = REFINEMENTS if refine else 0
+        self.present = self._calm = 0
+        self.substeps = [substeps * 2**level for level in range(self.last + 1)]
+        self.step_s = [period_s / n for n in self.substeps]
+        weight_n = STANDARD_GRAVITY_M_S2 * (
+            system.carried_mass_kg + sum(drone.mass_kg for drone in system.drones)
+        )
+        self.limits: list[NDArray[np.float64]] = []
+        for step in self.step_s:
+            tension = [largest_stable_tension_n(cable, step) for cable in system.cables]
+            rate = JOINT_TURN_PER_STEP_RAD / step
+            energy = MADE_ENERGY_J, PERIOD_LIFT_M * weight_n, weight_n
+            self.limits.append(np.array([rate, period_s, *energy, *tension]))
+
+    def settle(self, level: int) -> None:
+        """Choose the level to begin the next period with: coarser only after a calm while."""
+        self._calm = self._calm + 1 if level <= self.present else 0
+        self.present = max(level, self.present)
+        if self._calm >= CALM_PERIODS:
+            self._calm = 0
+            self.present = max(self.present - 1, 0)

@@ -1,15 +1,44 @@
-"""The built-in autopilot: PX4's control chain with the rotor geometry of the drones."""
+"""Autopilots by their kind: the built-in cascade and real PX4s."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from musls_control.px4_cascade import Px4Cascade
 from musls_control.px4_cascade.allocation import rotor_layout
 from musls_description.rotations import rotate
-from musls_sim.autopilots import AutopilotSetup
+from musls_sim.plants.interface import Plant, PlantState
 from musls_sim.preflight.airframe import hover_parameters
+from musls_sim.preflight.checks import Hover
 from musls_sim.preflight.trim import trim_throttle
+from musls_sim.scenario.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class AutopilotSetup:
+    """What an autopilot is built from.
+
+    Attributes:
+        scenario: Drones, parameters, sensors, start.
+        hover: How the system hangs in formation; None where no formation is flown.
+        state: The plant's state at time 0.
+        logs: Folder for what real autopilots print.
+        generator: Source of the noise of sensors of its own.
+        plant: The physics, for an autopilot that has a link of its own with it.
+    """
+
+    scenario: Scenario
+    hover: Hover | None
+    state: PlantState
+    logs: Path
+    generator: np.random.Generator
+    plant: Plant | None = None
+
+
+# ---------- The built-in autopilot: PX4's control chain with the rotor geometry of the drones
 
 
 def build(setup: AutopilotSetup) -> Px4Cascade:

@@ -1,1 +1,0 @@
-"""What moves anchors and winches in time: a scenario's `rig`."""

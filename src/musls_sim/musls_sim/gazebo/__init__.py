@@ -1,1 +1,0 @@
-"""Gazebo: what its world says, as rows of a recording."""

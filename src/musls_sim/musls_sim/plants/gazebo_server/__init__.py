@@ -1,1 +1,0 @@
-"""Rigid-link cables on a Gazebo server in this process, the engine `physics.engine: gazebo`."""

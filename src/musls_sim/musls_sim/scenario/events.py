@@ -1,0 +1,1024 @@
+"""Events: what happens to the system during a flight, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from pydantic import Field
+
+from musls_description.errors import ConfigError
+from musls_description.registry import Registry, any_of
+from musls_description.schema import Finite, Fraction, NonNegative, Number, Positive, Vector3, spec
+from musls_description.system import RigSystem
+from musls_sim.plants.changes import (
+    AttachHook,
+    CutCable,
+    LoadMass,
+    ReleaseHook,
+    RotorEfficiency,
+    refusal,
+)
+from musls_sim.plants.interface import Change, Hooked, Plant, PlantInputs
+from musls_sim.power import CHARGE, Power
+from musls_sim.scenario.physics import Wind
+from musls_sim.sensors.estimation import Estimator, MotionCapture
+
+if TYPE_CHECKING:
+    from musls_sim.plants.interface import PlantState
+
+
+# ---------- Triggers: time, stage, another event, or a condition
+
+One = Annotated[int, Field(ge=1), Number]
+"""Number of a drone or cable, from 1."""
+
+NOTED_KINDS = (
+    "battery_empty",
+    "cable_broken",
+    "cable_jerked",
+    "cable_slack",
+    "cable_taut",
+    "too_close",
+    "winch_stopped",
+)
+"""Events that nobody asks for but that may happen; others can follow them."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a condition looks at.
+
+    Attributes:
+        state: Of the plant.
+        power: Motors and batteries; None where there are none.
+    """
+
+    state: PlantState
+    power: Power | None
+
+
+class Condition(Protocol):
+    """Something that holds or does not."""
+
+    def check(self, system: RigSystem) -> None:
+        """Refuse what this system does not have.
+
+        Raises:
+            ConfigError: It names a body, cable or battery that does not exist.
+        """
+
+    def value(self, seen: Seen) -> float:
+        """The quantity now."""
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """The condition holds above the first or below the second."""
+
+
+def body_row(name: str, system: RigSystem) -> int:
+    """Row of a body in arrays of all bodies: 0 for "load", i for "drone_i".
+
+    Raises:
+        ConfigError: No such body.
+    """
+    names = ["load"] if system.load is not None else []
+    names += [f"drone_{i}" for i in range(1, system.n_drones + 1)]
+    if name not in names:
+        raise ConfigError(f"events: unknown body '{name}': choose one of {', '.join(names)}")
+    return _row(name)
+
+
+def check_drone(number: int, system: RigSystem) -> None:
+    """Refuse a drone that does not exist.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    if number > system.n_drones:
+        raise ConfigError(f"events: drone {number}, but there are {system.n_drones} drones")
+
+
+def check_cable(number: int, system: RigSystem) -> None:
+    """Refuse a cable that does not exist.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    if number > len(system.cables):
+        raise ConfigError(f"events: cable {number}, but there are {len(system.cables)}")
+
+
+def _one_limit(above: float | None, below: float | None, unit: str) -> None:
+    if (above is None) == (below is None):
+        raise ValueError(f"give either above{unit} or below{unit}")
+
+
+def _row(name: str) -> int:
+    return 0 if name == "load" else int(name.rpartition("_")[2])
+
+
+@spec
+class Tension:
+    """Tension of a cable.
+
+    Attributes:
+        cable: Number of the cable, from 1.
+        above_n: Holds when the largest tension of a period, at either end, is above it.
+        below_n: Holds when the smaller of both ends' tensions is below it.
+    """
+
+    cable: One
+    above_n: Finite | None = None
+    below_n: Finite | None = None
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        _one_limit(self.above_n, self.below_n, "_n")
+
+    def check(self, system: RigSystem) -> None:
+        """See `Condition.check`."""
+        check_cable(self.cable, system)
+
+    def value(self, seen: Seen) -> float:
+        """See `Condition.value`."""
+        row = self.cable - 1
+        if self.above_n is not None:
+            return float(seen.state.tension_peak_n[row])
+        return float(seen.state.tension_n[row].min())
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """See `Condition.limits`."""
+        return self.above_n, self.below_n
+
+
+@spec
+class Height:
+    """Height of a body's centre of mass.
+
+    Attributes:
+        body: "load" or "drone_1", ...
+        above_m: Holds above it.
+        below_m: Holds below it.
+    """
+
+    body: str = "load"
+    above_m: Finite | None = None
+    below_m: Finite | None = None
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        _one_limit(self.above_m, self.below_m, "_m")
+
+    def check(self, system: RigSystem) -> None:
+        """See `Condition.check`."""
+        body_row(self.body, system)
+
+    def value(self, seen: Seen) -> float:
+        """See `Condition.value`."""
+        return float(seen.state.position_enu_m[_row(self.body), 2])
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """See `Condition.limits`."""
+        return self.above_m, self.below_m
+
+
+@spec
+class Distance:
+    """Distance of the centres of mass of two bodies.
+
+    Attributes:
+        bodies: Two of "load", "drone_1", ...
+        above_m: Holds above it.
+        below_m: Holds below it.
+    """
+
+    bodies: tuple[str, str]
+    above_m: Finite | None = None
+    below_m: Finite | None = None
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        _one_limit(self.above_m, self.below_m, "_m")
+
+    def check(self, system: RigSystem) -> None:
+        """See `Condition.check`."""
+        if body_row(self.bodies[0], system) == body_row(self.bodies[1], system):
+            raise ConfigError(f"events: distance of {self.bodies[0]} to itself")
+
+    def value(self, seen: Seen) -> float:
+        """See `Condition.value`."""
+        places = seen.state.position_enu_m
+        return float(np.linalg.norm(places[_row(self.bodies[0])] - places[_row(self.bodies[1])]))
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """See `Condition.limits`."""
+        return self.above_m, self.below_m
+
+
+@spec
+class Charge:
+    """Share of a battery's charge.
+
+    Attributes:
+        drone: Number of the drone, from 1.
+        below: Holds below it.
+    """
+
+    drone: One
+    below: Fraction
+
+    def check(self, system: RigSystem) -> None:
+        """See `Condition.check`."""
+        check_drone(self.drone, system)
+        propulsion = system.drones[self.drone - 1].propulsion
+        if propulsion is None or propulsion.battery is None:
+            raise ConfigError(f"events: drone {self.drone} has no battery (propulsion.battery)")
+
+    def value(self, seen: Seen) -> float:
+        """See `Condition.value`."""
+        assert seen.power is not None  # `check` saw a battery
+        return float(seen.power.state[self.drone - 1, CHARGE])
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """See `Condition.limits`."""
+        return None, self.below
+
+
+@spec
+class When:
+    """What triggers an event.
+
+    At most one of `time_s`, `stage` and `event` says from when on; at most one condition is waited
+    for from then on (from the start where none of the three is given). An event happens once: the
+    first time that its condition holds.
+
+    Attributes:
+        time_s: Simulated time.
+        stage: Name of the phase or stage, as in the list of `/mission/stage`.
+        event: Name, or kind, of an event that has begun.
+        tension: Of a cable.
+        height: Of a body.
+        distance: Of two bodies.
+        charge: Of a battery.
+        after_s: Time after all that.
+    """
+
+    time_s: NonNegative | None = None
+    stage: str | None = None
+    event: str | None = None
+    tension: Tension | None = None
+    height: Height | None = None
+    distance: Distance | None = None
+    charge: Charge | None = None
+    after_s: NonNegative = 0.0
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        begins = [v for v in (self.time_s, self.stage, self.event) if v is not None]
+        if len(begins) > 1:
+            raise ValueError("give either time_s or stage or event")
+        if len(self._conditions) > 1:
+            raise ValueError("give one condition only: tension, height, distance or charge")
+        if not begins and not self._conditions:
+            raise ValueError(
+                "give time_s, stage, event, or a condition (tension, height, distance, charge)"
+            )
+
+    @property
+    def _conditions(self) -> list[Condition]:
+        parts = (self.tension, self.height, self.distance, self.charge)
+        return [part for part in parts if part is not None]
+
+    @property
+    def condition(self) -> Condition | None:
+        """What is waited for, None for nothing."""
+        return self._conditions[0] if self._conditions else None
+
+    def holds(self, seen: Seen) -> bool:
+        """Whether the condition holds now; without one it always does."""
+        condition = self.condition
+        if condition is None:
+            return True
+        value = condition.value(seen)
+        above, below = condition.limits
+        return value > above if above is not None else below is not None and value < below
+
+
+__all__ = [
+    "EVENTS", "AnyEvent", "EventSpec", "Links", "Poke", "RotorFailure", "Scene", "When", "body_row",
+]  # fmt: skip
+
+EVENTS: Registry[Any] = Registry(
+    "event",
+    "musls.events",
+    {
+        "abort": "musls_sim.scenario.events:Abort",
+        "attach": "musls_sim.scenario.events:Attach",
+        "cable_cut": "musls_sim.scenario.events:CableCut",
+        "drone_lost": "musls_sim.scenario.events:DroneLost",
+        "gust": "musls_sim.scenario.events:Gust",
+        "link_lost": "musls_sim.scenario.events:LinkLost",
+        "load_mass": "musls_sim.scenario.events:LoadMassChange",
+        "mocap_outage": "musls_sim.scenario.events:MocapOutage",
+        "release": "musls_sim.scenario.events:Release",
+        "winch": "musls_sim.scenario.events:WinchCommand",
+    },
+)
+"""Specifications by kind: classes made with `spec` that follow `EventSpec`."""
+
+AnyEvent = any_of(EVENTS)
+"""Type of an entry of a scenario's `events`."""
+
+
+class Links(Protocol):
+    """Links over which the drones are guided."""
+
+    def refusal(self) -> str | None:
+        """Why no link can be lost in this flight, None if it can."""
+
+    def lose(self, drone: int, action: str) -> None:
+        """Nothing gets through to a drone (from 0) any more; its flight stack holds or lands."""
+
+    def restore(self, drone: int) -> None:
+        """The drone is guided again."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What an event may act on.
+
+    Attributes:
+        plant: The physics; `plant.apply` changes the system.
+        inputs: What acts on it from outside.
+        power: Motors and batteries; None where there are none.
+        wind: Moving air; None where nobody moves it.
+        estimator: What is known of the state; None where nobody estimates.
+        links: Links of the drones to who guides them; None where there are none.
+        rotor_failed: What else is told of a rotor that fails, besides plant and motors.
+        abort: Gives the mission up, told why; None for a mission that cannot be given up.
+    """
+
+    plant: Plant
+    inputs: PlantInputs
+    power: Power | None = None
+    wind: Wind | None = None
+    estimator: Estimator | None = None
+    links: Links | None = None
+    rotor_failed: Callable[[RotorEfficiency], None] | None = None
+    abort: Callable[[str], None] | None = None
+
+    def check(self, change: Change) -> None:
+        """Refuse a change that this cable model cannot make, before the flight.
+
+        Raises:
+            ConfigError: It cannot; names a model that can.
+        """
+        if self.plant.cable_model not in change.cable_models:
+            raise ConfigError(refusal(change, self.plant.cable_model))
+        able = getattr(self.plant, "changes", None)
+        if able is not None and not isinstance(change, able):
+            raise ConfigError(
+                f"{change.what}: physics.engine = gazebo cannot do this; choose "
+                "physics.engine: embedded"
+            )
+
+    def apply(self, change: Change) -> None:
+        """Change the system, see `Plant.apply`."""
+        self.plant.apply(change)
+        if isinstance(change, RotorEfficiency):
+            if self.power is not None:
+                self.power.apply(change)
+            if self.rotor_failed is not None:
+                self.rotor_failed(change)
+
+
+class EventSpec(Protocol):
+    """What the session needs of an event.
+
+    An event may have a `name` by which others follow it, a method `fits(scene)` that refuses,
+    before the flight, what this plant, estimator or autopilot cannot do, and a method
+    `ready(scene)` that is asked in each period once the trigger has come: whether it can begin.
+    """
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+
+    @property
+    def when(self) -> When:
+        """What triggers it."""
+
+    @property
+    def duration_s(self) -> float | None:
+        """Time after which `end` is called, None for a change that stays."""
+
+    def check(self, system: RigSystem) -> None:
+        """Refuse an event that this system cannot have, before the flight.
+
+        Raises:
+            ConfigError: It names a body or rotor that does not exist.
+        """
+
+    def begin(self, scene: Scene) -> str:
+        """Make it happen; returns what happened, for people."""
+
+    def end(self, scene: Scene) -> None:
+        """Take back what lasts for a while only."""
+
+
+@EVENTS.register("rotor_failure")
+@spec
+class RotorFailure:
+    """One rotor of a drone, several, or all of them, lose thrust and torque.
+
+    Attributes:
+        kind: "rotor_failure".
+        name: By which other events can follow it.
+        when: What triggers it.
+        drone: Number of the drone, from 1.
+        rotor: Number of the rotor, from 1; left out (as `rotors`) for all rotors.
+        rotors: Several of them.
+        efficiency: Share of thrust and torque that is left.
+        duration_s: Time after which the rotor works again; left out for never.
+    """
+
+    kind: Literal["rotor_failure"] = "rotor_failure"
+    name: str | None = None
+    when: When
+    drone: One
+    rotor: One | None = None
+    rotors: tuple[One, ...] = ()
+    efficiency: Fraction = 0.0
+    duration_s: Positive | None = None
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        check_drone(self.drone, system)
+        if self.rotor is not None and self.rotors:
+            raise ConfigError("events: give either rotor or rotors")
+        count = len(system.drones[self.drone - 1].rotors)
+        for rotor in self._which:
+            if rotor is not None and rotor > count:
+                raise ConfigError(f"events: rotor {rotor}, but drone {self.drone} has {count}")
+
+    @property
+    def _which(self) -> tuple[int | None, ...]:
+        """Rotors that fail; None stands for all."""
+        return self.rotors or (self.rotor,)
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        for rotor in self._which:
+            scene.apply(RotorEfficiency(self.drone, rotor, self.efficiency))
+        which = "all rotors" if self.rotor is None else f"rotor {self.rotor}"
+        if self.rotors:
+            which = f"rotors {', '.join(map(str, self.rotors))}"
+        left = f"at {100.0 * self.efficiency:g} %" if self.efficiency else "stopped"
+        return f"drone_{self.drone}: {which} {left}"
+
+    def end(self, scene: Scene) -> None:
+        """See `EventSpec.end`."""
+        for rotor in self._which:
+            scene.apply(RotorEfficiency(self.drone, rotor, 1.0))
+
+
+@EVENTS.register("poke")
+@spec
+class Poke:
+    """A constant force and moment on a body for a while.
+
+    Attributes:
+        kind: "poke".
+        name: By which other events can follow it.
+        when: What triggers it.
+        body: "load" or "drone_1", ...
+        force_enu_n: Force on the centre of mass, world.
+        moment_enu_n_m: Moment, world.
+        duration_s: How long it acts.
+    """
+
+    kind: Literal["poke"] = "poke"
+    name: str | None = None
+    when: When
+    body: str = "load"
+    force_enu_n: Vector3 = (0.0, 0.0, 0.0)
+    moment_enu_n_m: Vector3 = (0.0, 0.0, 0.0)
+    duration_s: Positive
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        body_row(self.body, system)
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        self._add(scene, 1.0)
+        parts = []
+        if any(self.force_enu_n) or not any(self.moment_enu_n_m):
+            parts.append(f"pushed by {list(self.force_enu_n)} N")
+        if any(self.moment_enu_n_m):
+            parts.append(f"turned by {list(self.moment_enu_n_m)} N m")
+        return f"{self.body}: {' and '.join(parts)} for {self.duration_s:g} s"
+
+    def end(self, scene: Scene) -> None:
+        """See `EventSpec.end`."""
+        self._add(scene, -1.0)
+
+    def _add(self, scene: Scene, sign: float) -> None:
+        row = scene.inputs.wrench_enu[body_row(self.body, scene.plant.system)]
+        row += sign * np.array([*self.moment_enu_n_m, *self.force_enu_n])
+
+
+# ---------- Failures
+
+
+class Lasting:
+    """What stays for the rest of the flight."""
+
+    duration_s: ClassVar[float | None] = None
+
+    def end(self, scene: Scene) -> None:
+        """Never called."""
+
+
+@spec
+class DroneLost(Lasting):
+    """All motors of a drone stop for good.
+
+    Attributes:
+        kind: "drone_lost".
+        name: By which other events can follow it.
+        when: What triggers it.
+        drone: Number of the drone, from 1.
+    """
+
+    kind: Literal["drone_lost"] = "drone_lost"
+    name: str | None = None
+    when: When
+    drone: One
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        check_drone(self.drone, system)
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        scene.apply(RotorEfficiency(self.drone, None, 0.0))
+        return f"drone_{self.drone}: all motors stopped"
+
+
+@spec
+class MocapOutage:
+    """Motion capture sees nothing for a while; the drones go on by their IMUs.
+
+    Attributes:
+        kind: "mocap_outage".
+        name: By which other events can follow it.
+        when: What triggers it.
+        drones: Numbers of those that are not seen; left out for all.
+        load: Whether the load is not seen either.
+        duration_s: How long.
+    """
+
+    kind: Literal["mocap_outage"] = "mocap_outage"
+    name: str | None = None
+    when: When
+    drones: tuple[One, ...] = ()
+    load: bool = True
+    duration_s: Positive
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        for drone in self.drones:
+            check_drone(drone, system)
+
+    def fits(self, scene: Scene) -> None:
+        """See `EventSpec`."""
+        if not isinstance(scene.estimator, MotionCapture):
+            raise ConfigError(
+                "events: mocap_outage needs motion capture: estimation.kind: mocap and "
+                "autopilot.kind: builtin"
+            )
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        self._see(scene, seen=False)
+        whom = ", ".join(f"drone_{i}" for i in self.drones) if self.drones else "all drones"
+        return f"{whom}{' and load' if self.load else ''} not seen for {self.duration_s:g} s"
+
+    def end(self, scene: Scene) -> None:
+        """See `EventSpec.end`."""
+        self._see(scene, seen=True)
+
+    def _see(self, scene: Scene, *, seen: bool) -> None:
+        assert isinstance(scene.estimator, MotionCapture)  # see `fits`
+        rows = [i - 1 for i in self.drones] or list(range(scene.plant.system.n_drones))
+        scene.estimator.see(rows, seen=seen, load=self.load)
+
+
+@spec
+class Gust:
+    """More wind for a while.
+
+    Attributes:
+        kind: "gust".
+        name: By which other events can follow it.
+        when: What triggers it.
+        velocity_enu_m_s: Added to the wind.
+        duration_s: How long.
+    """
+
+    kind: Literal["gust"] = "gust"
+    name: str | None = None
+    when: When
+    velocity_enu_m_s: Vector3
+    duration_s: Positive
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        self._blow(scene, 1.0)
+        return f"{list(self.velocity_enu_m_s)} m/s for {self.duration_s:g} s"
+
+    def end(self, scene: Scene) -> None:
+        """See `EventSpec.end`."""
+        self._blow(scene, -1.0)
+
+    def _blow(self, scene: Scene, sign: float) -> None:
+        assert scene.wind is not None
+        scene.wind.add(sign, self.velocity_enu_m_s)
+        scene.inputs.wind_enu_m_s[:] = scene.wind.velocity_enu_m_s
+
+
+@spec
+class LoadMassChange(Lasting):
+    """The load is heavier or lighter from now on: filled, emptied.
+
+    Its velocity stays, its inertia changes in proportion.
+
+    Attributes:
+        kind: "load_mass".
+        name: By which other events can follow it.
+        when: What triggers it.
+        mass_kg: New mass of the load.
+    """
+
+    kind: Literal["load_mass"] = "load_mass"
+    name: str | None = None
+    when: When
+    mass_kg: Positive
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        if system.load is None:
+            raise ConfigError(f"events: load_mass, but {system.name} has no load")
+
+    def fits(self, scene: Scene) -> None:
+        """See `EventSpec`."""
+        scene.check(LoadMass(self.mass_kg))
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        scene.apply(LoadMass(self.mass_kg))
+        return f"load: {self.mass_kg:g} kg from now on"
+
+
+@spec
+class CableCut(Lasting):
+    """A cable is cut in one of its segments.
+
+    Elastic cables part in the segment, chains of rigid links at the lower end of the link, massless
+    cables are gone.
+
+    Attributes:
+        kind: "cable_cut".
+        name: By which other events can follow it.
+        when: What triggers it.
+        cable: Number of the cable, from 1.
+        segment: Number of the segment, from 1 at the load (end 1 of the cable).
+    """
+
+    kind: Literal["cable_cut"] = "cable_cut"
+    name: str | None = None
+    when: When
+    cable: One
+    segment: One = 1
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        check_cable(self.cable, system)
+        segments = system.cables[self.cable - 1].links
+        if self.segment > segments:
+            raise ConfigError(
+                f"events: segment {self.segment}, but cable {self.cable} has {segments}"
+            )
+
+    def fits(self, scene: Scene) -> None:
+        """See `EventSpec`."""
+        scene.check(CutCable(self.cable, self.segment))
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        scene.apply(CutCable(self.cable, self.segment))
+        return f"cable_{self.cable}: cut in segment {self.segment}"
+
+
+@spec
+class LinkLost:
+    """A drone hears nothing from who guides it.
+
+    As PX4 in offboard mode: for COM_OF_LOSS_T (1 s) it follows the last set-point, then its own
+    failsafe (COM_OBL_RC_ACT) holds its place or lands; landed it disarms. The built-in autopilot
+    does what PX4 does; to a real PX4 no set-points are sent, and its own parameters decide.
+
+    Attributes:
+        kind: "link_lost".
+        name: By which other events can follow it.
+        when: What triggers it.
+        drone: Number of the drone, from 1.
+        action: What the built-in autopilot does then: "land" or "hold".
+        duration_s: Time after which the link is back; left out for never.
+    """
+
+    kind: Literal["link_lost"] = "link_lost"
+    name: str | None = None
+    when: When
+    drone: One
+    action: Literal["land", "hold"] = "land"
+    duration_s: Positive | None = None
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        check_drone(self.drone, system)
+
+    def fits(self, scene: Scene) -> None:
+        """See `EventSpec`."""
+        why = "nobody guides the drones" if scene.links is None else scene.links.refusal()
+        if why is not None:
+            raise ConfigError(f"events: link_lost: {why}")
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        assert scene.links is not None
+        scene.links.lose(self.drone - 1, self.action)
+        return f"drone_{self.drone}: no set-points"
+
+    def end(self, scene: Scene) -> None:
+        """See `EventSpec.end`."""
+        assert scene.links is not None
+        scene.links.restore(self.drone - 1)
+
+
+@spec
+class Abort(Lasting):
+    """A delivery is given up: the load comes back, or is landed where it is.
+
+    Attributes:
+        kind: "abort".
+        name: By which other events can follow it.
+        when: What triggers it.
+    """
+
+    kind: Literal["abort"] = "abort"
+    name: str | None = None
+    when: When
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+
+    def fits(self, scene: Scene) -> None:
+        """See `EventSpec`."""
+        if scene.abort is None:
+            raise ConfigError("events: abort: only mission.kind: delivery can be aborted")
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        assert scene.abort is not None  # see `fits`
+        scene.abort("asked for")
+        return "asked for"
+
+
+# ---------- Hooks that open and close
+
+
+@spec
+class Release(Lasting):
+    """The hook of a cable opens: the load is let go.
+
+    Attributes:
+        kind: "release".
+        name: By which other events can follow it.
+        when: What triggers it.
+        cable: Number of the cable, from 1; left out for all cables.
+        at: Which end: "load" (the cable goes with the drone) or "drone" (with the load).
+    """
+
+    kind: Literal["release"] = "release"
+    name: str | None = None
+    when: When
+    cable: One | None = None
+    at: Literal["load", "drone"] = "load"
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        if self.cable is not None:
+            check_cable(self.cable, system)
+        if not system.cables:
+            raise ConfigError(f"events: release, but {system.name} has no cables")
+        for cable in self.cables(system):
+            _check_hook("release", cable, system)
+
+    def cables(self, system: RigSystem) -> tuple[int, ...]:
+        """Numbers of the cables whose hooks open."""
+        return tuple(range(1, len(system.cables) + 1)) if self.cable is None else (self.cable,)
+
+    def fits(self, scene: Scene) -> None:
+        """See `EventSpec`."""
+        scene.check(ReleaseHook(self.cable or 1, self.at))
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        for cable in self.cables(scene.plant.system):
+            scene.apply(ReleaseHook(cable, self.at))
+        which = "all cables" if self.cable is None else f"cable_{self.cable}"
+        return f"{which}: let go at the {self.at}{'s' * (self.at == 'drone' and not self.cable)}"
+
+
+@spec
+class Attach(Lasting):
+    """The open hook of a cable closes on the load, once it is close enough and slow enough.
+
+    Attributes:
+        kind: "attach".
+        name: By which other events can follow it.
+        when: From when on the hook is ready to close.
+        cable: Number of the cable, from 1.
+        distance_m: Largest distance of the hook from its place on the load.
+        speed_m_s: Largest speed relative to it.
+    """
+
+    kind: Literal["attach"] = "attach"
+    name: str | None = None
+    when: When
+    cable: One = 1
+    distance_m: Positive = 0.1
+    speed_m_s: Positive = 0.3
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        check_cable(self.cable, system)
+        if system.load is None:
+            raise ConfigError(f"events: attach, but {system.name} has no load")
+        _check_hook("attach", self.cable, system)
+        if system.winches or system.wheels:
+            raise ConfigError(
+                f"events: attach: {system.name} has winches or wheels: only cables of fixed length "
+                "can be hooked up"
+            )
+
+    def fits(self, scene: Scene) -> None:
+        """See `EventSpec`."""
+        scene.check(AttachHook(self.cable))
+
+    def ready(self, scene: Scene) -> bool:
+        """See `EventSpec`."""
+        plant = scene.plant
+        if not isinstance(plant, Hooked) or not plant.hook_is_open(self.cable - 1):
+            return False
+        distance, speed = plant.hook_miss(self.cable - 1)
+        return distance <= self.distance_m and speed <= self.speed_m_s
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        plant = scene.plant
+        assert isinstance(plant, Hooked)  # see `fits`
+        distance, speed = plant.hook_miss(self.cable - 1)
+        scene.apply(AttachHook(self.cable))
+        return f"cable_{self.cable}: hooked up from {distance:.3f} m at {speed:.3f} m/s"
+
+
+def _check_hook(what: str, cable: int, system: RigSystem) -> None:
+    """Refuse a rod: it is fixed at its ends, and has no hook."""
+    if system.cables[cable - 1].elastic.rod:
+        raise ConfigError(
+            f"events: {what}: cable {cable} of {system.name} is a rod (elastic.rod), which has no "
+            "hook; cable_cut can part it"
+        )
+
+
+def check_hooks(events: Sequence[Any], n_cables: int) -> None:
+    """Refuse hooks that would close twice without opening, or open twice without closing.
+
+    Args:
+        events: Of a scenario.
+        n_cables: Number of cables.
+
+    Raises:
+        ConfigError: More hooks close on a cable than have opened before, or more than one opens.
+    """
+    for cable in range(1, n_cables + 1):
+        closing = sum(isinstance(e, Attach) and e.cable == cable for e in events)
+        opening = sum(
+            isinstance(e, Release) and e.at == "load" and e.cable in (None, cable) for e in events
+        )
+        if closing > opening:
+            raise ConfigError(
+                f"events: attach: two hooks on cable {cable}: it hangs on the load until a release "
+                "lets it go there"
+            )
+        if opening > closing + 1:
+            raise ConfigError(
+                f"events: release: cable {cable} is let go at the load {opening} times; attach it "
+                "in between"
+            )
+
+
+# ---------- Commands to winches
+
+INPUTS = ("feed_m_s", "torque_n_m", "speed_rad_s")
+
+
+@runtime_checkable
+class Winched(Protocol):
+    """A plant whose winches take commands."""
+
+    def winch_input(self, winch: int) -> str:
+        """Which of `INPUTS` a winch (from 0) takes."""
+
+
+@spec
+class WinchCommand(Lasting):
+    """A winch does something else from now on than the scenario's `rig` says.
+
+    Attributes:
+        kind: "winch".
+        name: By which other events can follow it.
+        when: What triggers it.
+        winch: Number of the winch, from 1.
+        feed_m_s: Rate of the free length of a winch of kind feed, positive pays out.
+        torque_n_m: Of the motor of a drum, positive pays out.
+        speed_rad_s: Of a drum that the scenario drives by its speed.
+        brake: Whether a drum's brake is closed; left out to leave it as it is.
+    """
+
+    kind: Literal["winch"] = "winch"
+    name: str | None = None
+    when: When
+    winch: One = 1
+    feed_m_s: Finite | None = None
+    torque_n_m: Finite | None = None
+    speed_rad_s: Finite | None = None
+    brake: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        if len(self._given) > 1 or not (self._given or self.brake is not None):
+            raise ValueError("give one of feed_m_s, torque_n_m and speed_rad_s, or brake alone")
+
+    @property
+    def _given(self) -> dict[str, float]:
+        return {name: getattr(self, name) for name in INPUTS if getattr(self, name) is not None}
+
+    def check(self, system: RigSystem) -> None:
+        """See `EventSpec.check`."""
+        count = len(system.winches)
+        if self.winch > count:
+            there = f"there are {count}" if count else f"{system.name} has none"
+            raise ConfigError(f"events: winch {self.winch}, but {there}")
+        if self.brake is not None and system.winches[self.winch - 1].kind != "drum":
+            raise ConfigError(f"events: winch_{self.winch} is a feed, which has no brake")
+
+    def fits(self, scene: Scene) -> None:
+        """See `EventSpec`."""
+        plant = scene.plant
+        if not isinstance(plant, Winched):
+            raise ConfigError(
+                f"events: winch: the cable model '{plant.cable_model}' has no winches; choose "
+                "cable_model: elastic"
+            )
+        takes = plant.winch_input(self.winch - 1)
+        for name in self._given:
+            if name != takes:
+                raise ConfigError(f"events: winch_{self.winch} takes {takes} here, not {name}")
+
+    def begin(self, scene: Scene) -> str:
+        """See `EventSpec.begin`."""
+        i, inputs, said = self.winch - 1, scene.inputs, []
+        for name, value in self._given.items():
+            inputs.winch[i] = value
+            said.append(f"{name} = {value:g}")
+        if self.brake is not None:
+            inputs.winch_brake[i] = self.brake
+            if not self._given:
+                inputs.winch[i] = 0.0
+            said.append("brake closed" if self.brake else "brake open")
+        inputs.winch_taken[i] = True
+        return f"winch_{self.winch}: {', '.join(said)}"

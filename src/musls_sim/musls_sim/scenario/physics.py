@@ -1,0 +1,222 @@
+"""How the physics of a scenario is stepped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from musls_description.schema import Fraction, Number, Positive, Quaternion, Vector3, spec
+
+CONTROL_PERIOD_S = 0.004
+"""Period of the autopilot and sensors, PX4's 250 Hz; the largest step that is ever chosen."""
+
+MIN_STEP_S = 1e-6
+"""Smallest physics step that may be asked for; smaller ones would never end."""
+
+
+STANDARD_GRAVITY_M_S2 = 9.80665
+
+MAX_GRAVITY_M_S2 = 100.0
+"""Four times Jupiter's; no multirotor lifts itself beyond."""
+
+MIN_GRAVITY_M_S2 = 1e-6
+"""Less than that of any asteroid; cables have no shape to hang in without it."""
+
+Gravity = Annotated[
+    float, Field(ge=MIN_GRAVITY_M_S2, le=MAX_GRAVITY_M_S2, allow_inf_nan=False), Number
+]
+
+
+def _divides_period(step_s: float | str) -> float | str:
+    if isinstance(step_s, str):
+        return step_s
+    allowed = MIN_STEP_S <= step_s <= CONTROL_PERIOD_S
+    ratio = CONTROL_PERIOD_S / step_s if allowed else 0.0
+    if not allowed or abs(ratio - round(ratio)) > 1e-6:
+        raise ValueError(
+            f"the step must divide the control period {CONTROL_PERIOD_S:g} s: "
+            f"0.004, 0.002, 0.001, 0.0005, ... down to {MIN_STEP_S:g}, or auto"
+        )
+    return step_s
+
+
+Step = Annotated[float | Literal["auto"], AfterValidator(_divides_period)]
+
+
+@spec
+class PhysicsSpec:
+    """How the plant is stepped.
+
+    Attributes:
+        engine: "embedded" steps in our own plant, "gazebo" on a Gazebo Harmonic server in this
+            process, in lockstep, with rigid-link cables (needs Gazebo's Python bindings).
+            "gazebo_px4" is the generated world with Gazebo's own motors and sensors, flown by real
+            PX4s over PX4's Gazebo bridge.
+        step_size_s: Time step that divides 4 ms, or "auto" for the largest stable one.
+        gravity_m_s2: Gravity.
+        exact_friction: Joint friction as exact constraints (slow) instead of regularised.
+        refine: Halve the step for the moments in which a jerk asks for it.
+        cable_restitution: Share of the rate of separation with which the ends of a massless cable
+            come back after a jerk; 0 for none.
+    """
+
+    engine: Literal["embedded", "gazebo", "gazebo_px4"] = "embedded"
+    step_size_s: Step = "auto"
+    gravity_m_s2: Gravity = STANDARD_GRAVITY_M_S2
+    exact_friction: bool = False
+    refine: bool = True
+    cable_restitution: Fraction = 0.0
+
+
+# ---------- Start of a flight
+
+
+@spec
+class BodyState:
+    """Motion of one body at the start.
+
+    Attributes:
+        position_enu_m: Centre of mass, world.
+        velocity_enu_m_s: World.
+        orientation_wxyz: Body FLU to world ENU.
+        omega_body_rad_s: Body frame.
+    """
+
+    position_enu_m: Vector3
+    velocity_enu_m_s: Vector3 = (0.0, 0.0, 0.0)
+    orientation_wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    omega_body_rad_s: Vector3 = (0.0, 0.0, 0.0)
+
+
+@spec
+class CableStart:
+    """Shape of a cable between its ends at the start.
+
+    Attributes:
+        shape: "equilibrium": as it hangs at rest between its ends; "straight": along the line
+            between them, whatever its length; "nodes": as given.
+        strain: Of a straight cable: its free length becomes the distance over 1 + strain.
+        nodes_enu_m: For "nodes": all of them from end 1 to end 2, world, (segments + 1, 3).
+    """
+
+    shape: Literal["equilibrium", "straight", "nodes"] = "equilibrium"
+    strain: Annotated[float, Field(gt=-0.5, le=10.0, allow_inf_nan=False), Number] | None = None
+    nodes_enu_m: tuple[Vector3, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        if self.strain is not None and self.shape != "straight":
+            raise ValueError(f"strain belongs to shape: straight, not to {self.shape}")
+        if (self.nodes_enu_m is None) == (self.shape == "nodes"):
+            raise ValueError("nodes_enu_m belongs to shape: nodes, which needs it")
+
+
+@spec
+class StartSpec:
+    """How a flight starts.
+
+    Attributes:
+        kind: "ground": all standing, cables slack; "air": hanging in equilibrium at the first
+            stage's first set-point; "state": as given by `load` and `drones`; "equilibrium", of
+            rigs: drones at rest as given, the load where it hangs at rest.
+        load: Motion of the load, for "state"; where to look for the place at which it hangs.
+        drones: Motion of the drones, for "state" and "equilibrium", one each.
+        cables: Shapes of the cables of a rig: one for all, or one each.
+    """
+
+    kind: Literal["ground", "air", "state", "equilibrium"] = "ground"
+    load: BodyState | None = None
+    drones: tuple[BodyState, ...] | None = None
+    cables: CableStart | tuple[CableStart, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check what concerns more than one field."""
+        given = self.load is not None or self.drones is not None
+        if self.kind == "state" and not given:
+            raise ValueError("kind: state needs load and drones")
+        if self.kind in ("ground", "air") and (given or self.cables is not None):
+            raise ValueError(f"load, drones and cables belong to kind: state, not to {self.kind}")
+
+
+def _from_text(value: Any) -> Any:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+Start = Annotated[StartSpec, BeforeValidator(_from_text)]
+"""A scenario's start: a mapping, or its kind alone."""
+
+# ---------- Wind: a constant part and gusts, the same everywhere
+
+Array = NDArray[np.float64]
+
+
+MAX_WIND_M_S = 100.0
+"""Along an axis; the strongest gust ever measured near the ground had 113 m/s."""
+
+Velocity = Annotated[float, Field(ge=-MAX_WIND_M_S, le=MAX_WIND_M_S, allow_inf_nan=False), Number]
+Deviation = Annotated[float, Field(ge=0.0, le=MAX_WIND_M_S / 2.0, allow_inf_nan=False), Number]
+
+
+@spec
+class WindSpec:
+    """Constant wind and gusts (first-order Gauss-Markov process per axis).
+
+    Attributes:
+        mean_enu_m_s: Constant part.
+        gust_std_m_s: Standard deviation of the gusts along each axis.
+        gust_time_s: Correlation time of the gusts.
+    """
+
+    mean_enu_m_s: tuple[Velocity, Velocity, Velocity] = (0.0, 0.0, 0.0)
+    gust_std_m_s: tuple[Deviation, Deviation, Deviation] = (0.0, 0.0, 0.0)
+    gust_time_s: Positive = 2.0
+
+
+class Wind:
+    """Wind over time; `velocity_enu_m_s` holds the present value."""
+
+    _BLOCK = 1000
+
+    def __init__(self, spec: WindSpec, period_s: float, generator: np.random.Generator) -> None:
+        """Start with a gust from the stationary distribution.
+
+        Args:
+            spec: Mean and gusts.
+            period_s: Time between calls of `step`.
+            generator: Source of the gusts.
+        """
+        self._mean = np.array(spec.mean_enu_m_s)
+        self._std = np.array(spec.gust_std_m_s)
+        self._keep = float(np.exp(-period_s / spec.gust_time_s))
+        self._generator = generator
+        self._gust = self._std * generator.standard_normal(3)
+        self._block = np.zeros((self._BLOCK, 3))
+        self._next = self._BLOCK
+        self.steady = not self._std.any()
+        self.velocity_enu_m_s = self._mean + self._gust
+
+    def add(self, sign: float, velocity_enu_m_s: Sequence[float]) -> None:
+        """Let more wind blow, or take it away again.
+
+        Args:
+            sign: 1 or -1.
+            velocity_enu_m_s: Of the air, (3,).
+        """
+        self._mean = self._mean + sign * np.array(velocity_enu_m_s)
+        self.velocity_enu_m_s = self._mean + self._gust
+
+    def step(self) -> None:
+        """Advance by one period."""
+        if self.steady:
+            return
+        if self._next == self._BLOCK:
+            scale = self._std * np.sqrt(1.0 - self._keep**2)
+            self._block = scale * self._generator.standard_normal(self._block.shape)
+            self._next = 0
+        self._gust = self._keep * self._gust + self._block[self._next]
+        self._next += 1
+        self.velocity_enu_m_s = self._mean + self._gust
