@@ -20,10 +20,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from musls_control.vectors import cross, normalised, normalised_rates, times, write_matrix
 from musls_description.compiled import compiled
-from musls_description.compiled_rotations import body_axes_in_world
 from musls_description.errors import ConfigError
+from musls_description.vectors import (
+    body_axes_in_world,
+    cross,
+    rotate,
+    unit,
+    unit_rates,
+    write_matrix,
+)
 
 Array = NDArray[np.float64]
 
@@ -118,15 +124,15 @@ class GeometricAttitude:
 @compiled()
 def desired_axes(desired, force, yaw_rad, present):
     """Write the desired attitude (eq. 12 to 15 of the paper)."""
-    zx, zy, zz, size = normalised(force[0], force[1], force[2])
+    zx, zy, zz, size = unit(force[0], force[1], force[2])
     if size < SMALLEST:
         zx, zy, zz = present[0, 2], present[1, 2], present[2, 2]
     cx, cy = math.cos(yaw_rad), math.sin(yaw_rad)
     yx, yy, yz = cross(zx, zy, zz, cx, cy, 0.0)
-    yx, yy, yz, size = normalised(yx, yy, yz)
+    yx, yy, yz, size = unit(yx, yy, yz)
     if size < SMALLEST:
         along = zx * present[0, 1] + zy * present[1, 1] + zz * present[2, 1]
-        yx, yy, yz, size = normalised(
+        yx, yy, yz, size = unit(
             present[0, 1] - along * zx, present[1, 1] - along * zy, present[2, 1] - along * zz
         )
     xx, xy, xz = cross(yx, yy, yz, zx, zy, zz)
@@ -166,13 +172,13 @@ def attitude_moments(
             0.5 * (relative[2, 0] - relative[0, 2]),
             0.5 * (relative[0, 1] - relative[1, 0]),
         )
-        feed = times(relative, rate_d[i])
-        ahead = times(relative, acceleration_d[i])
+        feed = rotate(relative, rate_d[i])
+        ahead = rotate(relative, acceleration_d[i])
         turning = cross(w[0], w[1], w[2], feed[0], feed[1], feed[2])
         for a in range(3):
             control = -gains[0, a] * error[a] - gains[1, a] * (w[a] - feed[a])
             wanted[a] = ahead[a] - turning[a] + control
-        spin, inertial = times(j, w), times(j, wanted)
+        spin, inertial = rotate(j, w), rotate(j, wanted)
         gyroscopic = cross(w[0], w[1], w[2], spin[0], spin[1], spin[2])
         for a in range(3):
             moment[i, a] = gyroscopic[a] + inertial[a]
@@ -187,7 +193,7 @@ def reference_rates(force, force_rate, force_acceleration, yaw, rate, accelerati
     """
     axes = np.empty((3, 3, 3))  # order of the derivative, world component, body axis
     for i in range(force.shape[0]):
-        b3 = normalised_rates(force[i], force_rate[i], force_acceleration[i])
+        b3 = unit_rates(force[i], force_rate[i], force_acceleration[i])
         cos, sin = math.cos(yaw[i, 0]), math.sin(yaw[i, 0])
         turn, turn_rate = yaw[i, 1], yaw[i, 2]
         heading = (
@@ -195,7 +201,7 @@ def reference_rates(force, force_rate, force_acceleration, yaw, rate, accelerati
             (-turn * sin, turn * cos, 0.0),
             (-turn_rate * sin - turn * turn * cos, turn_rate * cos - turn * turn * sin, 0.0),
         )
-        b2 = normalised_rates(*_product(b3, heading))
+        b2 = unit_rates(*_product(b3, heading))
         b1 = _product(b2, b3)
         for order in range(3):
             for a in range(3):

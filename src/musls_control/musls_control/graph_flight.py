@@ -31,7 +31,7 @@ from musls_control.mission.plan import (
     compile_plan,
 )
 from musls_control.mission.spec import DeliverySpec, MissionSpec
-from musls_control.payload.forces_to_setpoints import ForcesToSetpoints
+from musls_control.payload.actuation import ForcesToSetpoints
 from musls_control.phases import GROUND_PHASES
 from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from musls_description.compiled import compiled
-from musls_description.compiled_rotations import wrapped
+from musls_description.vectors import wrapped
 
 Array = NDArray[np.float64]
 

@@ -5,7 +5,6 @@ import pytest
 from ideal_cables import IdealCables
 
 from musls_control.payload.allocation import share_out, shares_of, wrench_matrix
-from musls_control.payload.attitude_reference import attitude_reference
 from musls_control.payload.kernel import (
     ALONG,
     CABLE_COLUMNS,
@@ -26,6 +25,7 @@ from musls_control.payload.load_law import (
     PERIOD,
     REACH_XY,
     REACH_Z,
+    attitude_reference,
 )
 from musls_description.rotations import from_roll_pitch_yaw, matrix_to_body
 

@@ -5,9 +5,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from musls_control.payload.allocation import share_out, shares_of, wrench_matrix
-from musls_control.payload.least_distance import least_distance
-from musls_control.payload.spread import null_space_of, places_of, spread_out, spread_rate
+from musls_control.payload.allocation import (
+    least_distance,
+    null_space_of,
+    places_of,
+    share_out,
+    shares_of,
+    spread_out,
+    spread_rate,
+    wrench_matrix,
+)
 
 UP = np.array([0.0, 0.0, 1.0])
 LEAST_N, LENGTH_M = 1.5, 1.0

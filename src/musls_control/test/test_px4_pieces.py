@@ -20,7 +20,7 @@ from musls_control.px4_frames import (
     world_enu_ned_scalars,
     yaw_enu_ned_scalars,
 )
-from musls_description.compiled_rotations import wrapped
+from musls_description.vectors import wrapped
 
 RNG_SEED = 7
 

@@ -1,6 +1,6 @@
 """Rotations as arrays of quaternions [w, x, y, z].
 
-Unit quaternions turn body vectors into world vectors. `compiled_rotations` has the same operations
+Unit quaternions turn body vectors into world vectors. `vectors` has the same operations
 for compiled code.
 """
 

@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.massless import columns as c
+from musls_sim.plants.massless import records as c
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.massless.start import Motion
 

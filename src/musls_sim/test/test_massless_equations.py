@@ -6,10 +6,14 @@ from massless_rigs import Dense, motion_now, random_plant
 from scipy.optimize import nnls
 from scipy.spatial.transform import Rotation
 
-from musls_sim.plants.massless import columns as c
-from musls_sim.plants.massless.complementarity import solve_complementarity
-from musls_sim.plants.massless.jerk import jerk, mark_at_length
-from musls_sim.plants.massless.rates import free_motion, rates
+from musls_sim.plants.massless import records as c
+from musls_sim.plants.massless.cables import (
+    free_motion,
+    jerk,
+    mark_at_length,
+    rates,
+    solve_complementarity,
+)
 
 G = 9.80665
 STILL = np.zeros(3)

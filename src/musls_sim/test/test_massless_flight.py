@@ -15,9 +15,8 @@ from musls_description.spawn import ground_spawn, hanging_equilibrium
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
-from musls_sim.plants.massless import columns as c
-from musls_sim.plants.massless.build import hanging
-from musls_sim.plants.massless.plant import MasslessPlant
+from musls_sim.plants.massless import records as c
+from musls_sim.plants.massless.plant import MasslessPlant, hanging
 from musls_sim.plants.massless.start import freed, motion_of
 from musls_sim.plants.rigid_links.plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s

@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import ellipk
 
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.massless import columns as c
+from musls_sim.plants.massless import records as c
 
 M, ML, L, G = 0.25, 0.07, 0.5, 9.81
 HOVER = (M + ML) * G

@@ -10,8 +10,7 @@ from scipy.spatial.transform import Rotation
 from musls_description.errors import ConfigError
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.massless.start import Motion
-from musls_sim.plants.rigid_rods.composite import Composite
-from musls_sim.plants.rigid_rods.plant import RigidRodsPlant
+from musls_sim.plants.rigid_rods.plant import Composite, RigidRodsPlant
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

@@ -26,8 +26,14 @@ from musls_description.errors import ConfigError
 from musls_description.rotations import roll_pitch_yaw
 from musls_description.slung import slung_system
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.energy import EnergyAudit
-from musls_sim.plants.interface import EventSource, Plant, PlantInputs, Pose, PrescribedMotion
+from musls_sim.plants.interface import (
+    EnergyAudit,
+    EventSource,
+    Plant,
+    PlantInputs,
+    Pose,
+    PrescribedMotion,
+)
 from musls_sim.session.loop import Loop
 
 Array = NDArray[np.float64]

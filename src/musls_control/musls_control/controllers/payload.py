@@ -13,14 +13,7 @@ from pydantic import Field
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.payload.actuation import PACKED, payload_step
-from musls_control.payload.allocation import shares_of
-from musls_control.payload.gains import (
-    LARGEST_LEAD,
-    LEAD,
-    GainSpec,
-    attitude_lag_s,
-    derive_gains,
-)
+from musls_control.payload.allocation import null_space_of, places_of, shares_of
 from musls_control.payload.kernel import ALONG, LEAN, MEMORY_ROWS, PULL
 from musls_control.payload.load_law import (
     GRAVITY,
@@ -32,9 +25,18 @@ from musls_control.payload.load_law import (
     REACH_XY,
     REACH_Z,
 )
-from musls_control.payload.model import PayloadModel, swing_1_s2, tilt_1_s2, yaw_stiffness_1_s2
+from musls_control.payload.model import (
+    LARGEST_LEAD,
+    LEAD,
+    GainSpec,
+    PayloadModel,
+    attitude_lag_s,
+    derive_gains,
+    swing_1_s2,
+    tilt_1_s2,
+    yaw_stiffness_1_s2,
+)
 from musls_control.payload.rods import Structure, rod_commands
-from musls_control.payload.spread import null_space_of, places_of
 from musls_control.reference import LoadReference
 from musls_description.compiled_memory import pack
 from musls_description.errors import ConfigError

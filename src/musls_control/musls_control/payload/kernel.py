@@ -17,24 +17,29 @@ is the one that the parts of mu along the cables give.
 
 from __future__ import annotations
 
-from musls_control.payload.allocation import share_out
-from musls_control.payload.attitude_reference import attitude_reference
+from musls_control.payload.allocation import share_out, spread_out, spread_rate
 from musls_control.payload.load_law import (
     AHEAD,
     GRAVITY,
     MASS,
     SPIN,
+    attitude_reference,
     demand,
     feedback,
     integrate,
     load_errors,
     moment_of,
 )
-from musls_control.payload.spread import spread_out, spread_rate
-from musls_control.vectors import cross, normalised, normalised_rates, times, write_matrix
 from musls_description.compiled import compiled
 from musls_description.compiled_memory import scratch
-from musls_description.compiled_rotations import body_axes_in_world
+from musls_description.vectors import (
+    body_axes_in_world,
+    cross,
+    rotate,
+    unit,
+    unit_rates,
+    write_matrix,
+)
 
 # Columns of a cable's table; 0 to 2 attachment on the load (about its centre of mass), 3 to 5 on
 # the drone.
@@ -121,11 +126,11 @@ def cable_directions(estimate, r, cables, memory):
     for i in range(cables.shape[0]):
         drone, c = estimate[1 + i], cables[i]
         write_matrix(r_i, body_axes_in_world(drone[6], drone[7], drone[8], drone[9]))
-        arm, hook = times(r, c[0:3]), times(r_i, c[3:6])
+        arm, hook = rotate(r, c[0:3]), rotate(r_i, c[3:6])
         spin = cross(load[10], load[11], load[12], c[0], c[1], c[2])
         swing = cross(drone[10], drone[11], drone[12], c[3], c[4], c[5])
-        spin, swing = times(r, spin), times(r_i, swing)
-        x, y, z, length = normalised(
+        spin, swing = rotate(r, spin), rotate(r_i, swing)
+        x, y, z, length = unit(
             load[0] + arm[0] - drone[0] - hook[0],
             load[1] + arm[1] - drone[1] - hook[1],
             load[2] + arm[2] - drone[2] - hook[2],
@@ -226,19 +231,19 @@ def load_motion(table, inertias, cables, r, w, memory, motion, order):
         for k in range(3):
             linear[k] += f[k] / table[MASS]
             angular[k] += m[k]
-    jw = times(inertias[0], w)
+    jw = rotate(inertias[0], w)
     if order == 0:
         turning = cross(w[0], w[1], w[2], jw[0], jw[1], jw[2])
         linear[2] -= table[GRAVITY]
     else:
         alpha = motion[2]
-        ja = times(inertias[0], alpha)
+        ja = rotate(inertias[0], alpha)
         one = cross(alpha[0], alpha[1], alpha[2], jw[0], jw[1], jw[2])
         two = cross(w[0], w[1], w[2], ja[0], ja[1], ja[2])
         turning = (one[0] + two[0], one[1] + two[1], one[2] + two[2])
     for k in range(3):
         angular[k] -= turning[k]
-    angular[0], angular[1], angular[2] = times(inertias[1], angular)
+    angular[0], angular[1], angular[2] = rotate(inertias[1], angular)
 
 
 @compiled()
@@ -248,10 +253,10 @@ def cable_force(cable, r, w, motion, memory, i):
     inner = cross(w[0], w[1], w[2], cable[0], cable[1], cable[2])
     fast = cross(w[0], w[1], w[2], inner[0], inner[1], inner[2])
     slow = cross(motion[2, 0], motion[2, 1], motion[2, 2], cable[0], cable[1], cable[2])
-    px, py, pz = times(r, (fast[0] + slow[0], fast[1] + slow[1], fast[2] + slow[2]))
+    px, py, pz = rotate(r, (fast[0] + slow[0], fast[1] + slow[1], fast[2] + slow[2]))
     a = (motion[0, 0] + px, motion[0, 1] + py, motion[0, 2] + pz)
     mu, mu1, mu2 = memory[PULL, i], memory[PULL + 1, i], memory[PULL + 2, i]
-    d, d1, d2 = normalised_rates(
+    d, d1, d2 = unit_rates(
         (-mu[0], -mu[1], -mu[2]), (-mu1[0], -mu1[1], -mu1[2]), (-mu2[0], -mu2[1], -mu2[2])
     )
     omega = cross(q[0], q[1], q[2], rate[0], rate[1], rate[2])

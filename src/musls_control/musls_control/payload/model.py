@@ -14,7 +14,6 @@ from scipy.optimize import nnls
 
 from musls_control.controllers.interface import ControlSetup
 from musls_control.payload.allocation import wrench_matrix
-from musls_control.payload.gains import Gains
 from musls_control.payload.kernel import (
     CABLE_COLUMNS,
     DIRECTION_GAIN,
@@ -22,8 +21,153 @@ from musls_control.payload.kernel import (
     DRONE_MASS,
     LEAST_TENSION,
 )
+from musls_control.px4_cascade.allocation import gains as px4_gains
+from musls_control.px4_cascade.allocation import rotor_lag_s
+from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_description.schema import NonNegative, Positive, spec
+from musls_description.system import SlungLoadSystem
+
+# ---------- Gains of the payload controller: what a scenario may set, and what fits a system by itself.
 
 Array = NDArray[np.float64]
+
+Axes = tuple[NonNegative, NonNegative, NonNegative]
+
+DIRECT_LAG = 5.3
+"""Lag of the drones' attitude over the time constant of the rotors, with our own attitude control:
+2 zeta / wn with zeta = 0.8 and wn = 0.3 over that time constant."""
+
+CABLE_SHARE, LOAD_SHARE, THRUST_SHARE = 0.36, 0.5, 0.1
+"""Natural frequency of the cables' directions times the lag of the drones' attitude, of the load's
+horizontal motion and yaw over that of the cables, and of the load's height, roll and pitch times
+the time constant of the rotors. Little is to spare: a fifth more of everything (`speed` 1.2) is
+unstable for an x500 trio in harmonic motion with our own attitude control."""
+
+FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 4.0, 2.5, 5.0
+"""Upper limits of the natural frequencies, for motion capture with some noise and latency."""
+
+LEAD = 2.5
+"""An autopilot's lag is made up for by (1 + T s) / (1 + T s / LEAD). It halves the lag of the tilt;
+4 and more ask for more turning than the rate loops have."""
+
+LARGEST_LEAD = 0.3
+"""Largest tilt that this adds, as a slope."""
+
+INTEGRAL_SHARE = 0.15
+"""Gain of an integral over the cube of the loop's natural frequency."""
+
+PASSIVE_SHARE = 0.6
+"""Gain of the load's yaw over the stiffness that the cables give by themselves."""
+
+
+@spec
+class GainSpec:
+    """Gains of the payload controller; what is left out is derived from the system.
+
+    Attributes:
+        position_1_s2: Acceleration of the load per position error, world x, y, z.
+        velocity_1_s: Acceleration of the load per velocity error.
+        position_integral_1_s3: Acceleration of the load per integral of the position error.
+        attitude_1_s2: Angular acceleration of the load per attitude error, load x, y, z.
+        rate_1_s: Angular acceleration of the load per error of its body rate.
+        attitude_integral_1_s3: Angular acceleration of the load per integral of the attitude error.
+        cable_direction_1_s2: Angular acceleration of the cables per error of their direction.
+        cable_rate_1_s: Angular acceleration of the cables per error of the direction's rate.
+        speed: Factor on the natural frequencies of all gains that are derived.
+    """
+
+    position_1_s2: Axes | None = None
+    velocity_1_s: Axes | None = None
+    position_integral_1_s3: Axes | None = None
+    attitude_1_s2: Axes | None = None
+    rate_1_s: Axes | None = None
+    attitude_integral_1_s3: Axes | None = None
+    cable_direction_1_s2: Positive | None = None
+    cable_rate_1_s: Positive | None = None
+    speed: Positive = 1.0
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Gains that are all set.
+
+    Attributes:
+        load: Rows as in `load_law`, (6, 3).
+        cable: Of direction and rate, (2,).
+    """
+
+    load: Array
+    cable: tuple[float, float]
+
+
+def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -> float:
+    """How late the thrust of the slowest drone takes a wanted direction [s].
+
+    Args:
+        system: The drones.
+        gravity_m_s2: Gravity.
+        direct: With our own attitude control; else with PX4's.
+    """
+    if direct:
+        return max(DIRECT_LAG * rotor_lag_s(drone) for drone in system.drones)
+    default = PX4_PARAMETERS["MC_ROLL_P"].default
+    gains = [px4_gains(drone, gravity_m_s2) for drone in system.drones]
+    return max(1.0 / own.get("MC_ROLL_P", default) for own in gains)
+
+
+def derive_gains(
+    given: GainSpec,
+    system: SlungLoadSystem,
+    gravity_m_s2: float,
+    *,
+    direct: bool,
+    yaw_stiffness_1_s2: float = 0.0,
+    swing_1_s2: float = 0.0,
+    tilt_1_s2: tuple[float, float] = (0.0, 0.0),
+) -> Gains:
+    """Fill in what is not given.
+
+    Args:
+        given: What the scenario says.
+        system: What is flown.
+        gravity_m_s2: Gravity.
+        direct: With our own attitude control; else with PX4's.
+        yaw_stiffness_1_s2: Angular acceleration of the load per yaw error that the cables give by
+            themselves while the drones stay in place. The allocation turns its forces with the
+            load, so this much gain means that a load that turns does not move the drones.
+        swing_1_s2: Squared natural frequency of the cables' swing by themselves.
+        tilt_1_s2: The same of the load's roll and pitch, drones moved along.
+    """
+    lag_s = max(rotor_lag_s(drone) for drone in system.drones)
+    turn_s = attitude_lag_s(system, gravity_m_s2, direct)
+    cable = given.speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
+    slow = LOAD_SHARE * cable
+    lift = given.speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
+    tilt = given.speed * min(THRUST_SHARE / lag_s, FASTEST_TILT_RAD_S)
+    position, attitude = np.array([slow, slow, lift]), np.array([tilt, tilt, slow])
+    passive = np.array([0.0, 0.0, PASSIVE_SHARE * yaw_stiffness_1_s2])
+    # Spread cables hold the yaw more stiffly than drones can follow. What the cables' directions
+    # then add by the yaw's rate arrives more than half a period late and drives the oscillation.
+    damping = 2.0 * attitude
+    damping[2] *= slow**2 / (slow**2 + passive[2])
+    firm = np.maximum(attitude, [tilt_1_s2[0] * lag_s, tilt_1_s2[1] * lag_s, 0.0])
+    rows = (
+        (given.position_1_s2, position**2),
+        (given.velocity_1_s, 2.0 * position),
+        (given.position_integral_1_s3, INTEGRAL_SHARE * position**3),
+        (given.attitude_1_s2, attitude * firm + passive),
+        (given.rate_1_s, damping),
+        (given.attitude_integral_1_s3, INTEGRAL_SHARE * attitude**3),
+    )
+    # The law takes away what gravity does to cables and load, and puts its own stiffness there.
+    # What it takes away comes late by T and leaves a damping W^2 T, so that a stiffness k turns the
+    # cable at k / (2 w + W^2 T): small drones with slow rotors on short cables need more than w^2.
+    stiffness = cable * max(cable, swing_1_s2 * turn_s)
+    direction, rate = given.cable_direction_1_s2, given.cable_rate_1_s
+    return Gains(
+        np.array([derived if own is None else own for own, derived in rows], np.float64),
+        (stiffness if direction is None else direction, 2.0 * cable if rate is None else rate),
+    )
 
 
 _STRICT = 1e3

@@ -25,15 +25,6 @@ from numpy.typing import NDArray
 from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import desired_axes, reference_rates
 from musls_control.mixing import wrench_of_thrusts
-from musls_control.payload.gains import (
-    CABLE_SHARE,
-    DIRECT_LAG,
-    FASTEST_CABLE_RAD_S,
-    FASTEST_LIFT_RAD_S,
-    INTEGRAL_SHARE,
-    THRUST_SHARE,
-    GainSpec,
-)
 from musls_control.payload.load_law import (
     AHEAD,
     ATTITUDE,
@@ -50,13 +41,21 @@ from musls_control.payload.load_law import (
     load_errors,
     moment_of,
 )
+from musls_control.payload.model import (
+    CABLE_SHARE,
+    DIRECT_LAG,
+    FASTEST_CABLE_RAD_S,
+    FASTEST_LIFT_RAD_S,
+    INTEGRAL_SHARE,
+    THRUST_SHARE,
+    GainSpec,
+)
 from musls_control.px4_cascade.allocation import rotor_lag_s
-from musls_control.vectors import cross, times, write_matrix
 from musls_description.compiled import compiled
-from musls_description.compiled_rotations import body_axes_in_world
 from musls_description.drone import Drone
 from musls_description.rotations import matrix_to_body
 from musls_description.system import Load, SlungLoadSystem
+from musls_description.vectors import body_axes_in_world, cross, rotate, write_matrix
 
 Array = NDArray[np.float64]
 
@@ -184,7 +183,7 @@ def rod_commands(
     inner = cross(w[0], w[1], w[2], load[0], load[1], load[2])
     fast = cross(w[0], w[1], w[2], inner[0], inner[1], inner[2])
     slow = cross(a[0], a[1], a[2], load[0], load[1], load[2])
-    beside = times(r, (fast[0] + slow[0], fast[1] + slow[1], fast[2] + slow[2]))
+    beside = rotate(r, (fast[0] + slow[0], fast[1] + slow[1], fast[2] + slow[2]))
     for k in range(3):
         steer[0, 0, k] += added[k] - beside[k]
     pull = steer[0, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from musls_description.compiled import compiled
-from musls_description.compiled_rotations import body_z_in_world, multiply, world_z_in_body
+from musls_description.vectors import body_z_in_world, quaternion_product, world_z_in_body
 
 #: Below this the axes count as (anti)parallel.
 PARALLEL_EPSILON = 1e-5
@@ -44,14 +44,14 @@ def reduced_attitude_setpoint(q, q_setpoint, yaw_weight):
         # Thrust the wrong way round: the reduced rotation is undefined, go all the way.
         rw, rx, ry, rz = dw, dx, dy, dz
     else:
-        rw, rx, ry, rz = multiply(rw, rx, ry, rz, q[0], q[1], q[2], q[3])
-    mw, _, _, mz = multiply(rw, -rx, -ry, -rz, dw, dx, dy, dz)
+        rw, rx, ry, rz = quaternion_product(rw, rx, ry, rz, q[0], q[1], q[2], q[3])
+    mw, _, _, mz = quaternion_product(rw, -rx, -ry, -rz, dw, dx, dy, dz)
     if mw < 0.0:
         mw, mz = -mw, -mz
     mw, mz = min(mw, 1.0), min(max(mz, -1.0), 1.0)  # rounding may push them out of acos and asin
     yaw_w = math.cos(yaw_weight * math.acos(mw))
     yaw_z = math.sin(yaw_weight * math.asin(mz))
-    return multiply(rw, rx, ry, rz, yaw_w, 0.0, 0.0, yaw_z)
+    return quaternion_product(rw, rx, ry, rz, yaw_w, 0.0, 0.0, yaw_z)
 
 
 @compiled()
@@ -59,7 +59,7 @@ def control_attitude(s, q, p):
     """Turn the attitude error into a body rate set-point."""
     weight = p.MC_YAW_WEIGHT
     dw, dx, dy, dz = reduced_attitude_setpoint(q, s.q_setpoint, weight)
-    ew, ex, ey, ez = multiply(q[0], -q[1], -q[2], -q[3], dw, dx, dy, dz)
+    ew, ex, ey, ez = quaternion_product(q[0], -q[1], -q[2], -q[3], dw, dx, dy, dz)
     sign = 2.0 if ew >= 0.0 else -2.0
     # The error was reduced by the weight, the gain makes up for it: yaw is slower only in company.
     yaw_gain = p.MC_YAW_P / weight if weight > 1e-4 else p.MC_YAW_P
@@ -113,7 +113,7 @@ def set_attitude_from_thrust(s, thrust, yaw, yaw_rate):
 def quaternion_from_columns(xx, xy, xz, yx, yy, yz, zx, zy, zz):
     """Return w, x, y, z of the rotation matrix with columns x, y, z (largest-element method).
 
-    PX4's own arithmetic, which `compiled_rotations.from_matrix` does not repeat bit for bit.
+    PX4's own arithmetic, which `vectors.from_matrix` does not repeat bit for bit.
     """
     trace = xx + yy + zz
     if trace > 0.0:

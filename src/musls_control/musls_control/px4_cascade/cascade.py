@@ -50,9 +50,9 @@ from musls_control.px4_frames import (
     yaw_enu_ned_scalars,
 )
 from musls_description.compiled import compiled
-from musls_description.compiled_rotations import yaw_of
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
+from musls_description.vectors import yaw_of
 
 # ---------- State of the chain after power-up, or of a drone that is already in the air.
 

@@ -13,8 +13,8 @@ PLANTS: Registry[Callable[[PlantSetup], Plant]] = Registry(
     {
         "rigid_links": "musls_sim.plants.rigid_links.build:build",
         "elastic": "musls_sim.plants.elastic.plant:build",
-        "massless": "musls_sim.plants.massless.build:build",
-        "rigid_rods": "musls_sim.plants.rigid_rods.build:build",
+        "massless": "musls_sim.plants.massless.plant:build",
+        "rigid_rods": "musls_sim.plants.rigid_rods.plant:build",
     },
 )
 """Functions that build a plant, by the scenario's `cable_model`."""

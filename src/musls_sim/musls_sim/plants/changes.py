@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
 from musls_description.system import RigSystem
-from musls_sim.plants.aerodynamics import THRUST, TORQUE
 from musls_sim.plants.interface import Change
-from musls_sim.plants.rotors import rotor_table
+from musls_sim.plants.rigid_body import THRUST, TORQUE, rotor_table
 
 Array = NDArray[np.float64]
 

@@ -29,12 +29,21 @@ from musls_description.models.mechanism import PIVOT, Link, build_mechanism, dro
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
-from musls_sim.plants.aerodynamics import add_body_drag, add_inputs, add_rotors, spin_rotors
-from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY, collect_state, fastest_body
 from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
-from musls_sim.plants.ground import add_soft_ground
 from musls_sim.plants.interface import Change, PlantInputs, PlantState, Reaction, SimulationDiverged
-from musls_sim.plants.rotors import rotor_table
+from musls_sim.plants.rigid_body import (
+    OMEGA,
+    POSITION,
+    VELOCITY,
+    add_body_drag,
+    add_inputs,
+    add_rotors,
+    add_soft_ground,
+    collect_state,
+    fastest_body,
+    rotor_table,
+    spin_rotors,
+)
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 # ---------- Forces on the links of a Gazebo server and in its cables, in compiled functions
@@ -123,7 +132,7 @@ class GazeboServer:
     """Steps a world; what belongs to links is in the order of the links given.
 
     Attributes:
-        motion: Motion of the links' origins in the columns of `plants.bodies`, (n_links, 18).
+        motion: Motion of the links' origins in the columns of `plants.rigid_body`, (n_links, 18).
         every: Steps for which forces hold and after which the links are read, which takes a third
             of a step's time.
     """

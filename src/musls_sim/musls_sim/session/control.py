@@ -14,7 +14,7 @@ from musls_control.controllers.kinds import FormationSpec
 from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.mixing import RotorMixer
-from musls_control.payload.forces_to_setpoints import ForcesToSetpoints
+from musls_control.payload.actuation import ForcesToSetpoints
 from musls_control.phases import GROUND_PHASES
 from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_description.errors import ConfigError

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_sim.plants.aerodynamics import add_body_drag, add_inputs, add_rotors
-from musls_sim.plants.bodies import OMEGA, POSITION, ROTATION, VELOCITY
 from musls_sim.plants.elastic.state import (
     B_CONTACT_DAMPING,
     B_CONTACT_STIFFNESS,
@@ -50,6 +48,15 @@ from musls_sim.plants.elastic.state import (
     PSIK,
     RIGHT,
     SCRATCH,
+)
+from musls_sim.plants.rigid_body import (
+    OMEGA,
+    POSITION,
+    ROTATION,
+    VELOCITY,
+    add_body_drag,
+    add_inputs,
+    add_rotors,
 )
 
 # ---------- Rotation vectors in compiled code: exponential, its tangent, products with 3x3 tables.

@@ -17,7 +17,6 @@ from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
-from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.elastic.bodies import add_point
 from musls_sim.plants.elastic.solver import add_block, add_right
 from musls_sim.plants.elastic.state import (
@@ -90,7 +89,13 @@ from musls_sim.plants.elastic.state import (
     VS,
     XS,
 )
-from musls_sim.plants.ground import GROUND_DAMPING_N_S_M2, GROUND_STIFFNESS_N_M2
+from musls_sim.plants.rigid_body import (
+    GROUND_DAMPING_N_S_M2,
+    GROUND_STIFFNESS_N_M2,
+    OMEGA,
+    POSITION,
+    VELOCITY,
+)
 
 Array = NDArray[np.float64]
 
@@ -346,7 +351,7 @@ def assemble_lumps(
 
 @compiled()
 def _ground(node, ground, share, dh, work):
-    """Compliant ground under a node, the law of `plants.ground` taken implicitly."""
+    """Compliant ground under a node, the law of `plants.rigid_body.add_soft_ground` taken implicitly."""
     stiff, damp = share * GROUND_STIFFNESS_N_M2, share * GROUND_DAMPING_N_S_M2
     up = stiff * (ground - node[XS + 2]) - damp * node[VS + 2]
     if up <= 0.0:

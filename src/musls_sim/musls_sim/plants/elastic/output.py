@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
-from musls_sim.plants.bodies import collect_state
 from musls_sim.plants.elastic.bodies import turn
 from musls_sim.plants.elastic.cable import table_law
 from musls_sim.plants.elastic.reels import add_reel_energies, add_reel_momenta
@@ -61,6 +60,7 @@ from musls_sim.plants.elastic.state import (
     V,
     X,
 )
+from musls_sim.plants.rigid_body import collect_state
 
 # ---------- Energies and momenta of a rig.
 
@@ -234,5 +234,5 @@ def collect_cables(kinds, cables, nodes, segments, gravity, force, peak):
 
 @compiled()
 def collect_bodies(motion, numbers, dt, shown):
-    """State of all bodies, see `plants.bodies.collect_state`."""
+    """State of all bodies, see `plants.rigid_body.collect_state`."""
     collect_state(motion, numbers[:, B_INDEX], dt, shown)

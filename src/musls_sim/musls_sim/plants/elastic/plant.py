@@ -24,6 +24,7 @@ from musls_sim.plants.changes import (
     refusal,
     scale_rotors,
 )
+from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.rig import Rig, RigWheel, RigWinch
@@ -36,9 +37,9 @@ from musls_sim.plants.elastic.start import (
     settle,
     slung_parts,
 )
-from musls_sim.plants.energy import EnergyAudit
 from musls_sim.plants.interface import (
     Change,
+    EnergyAudit,
     PlantEvent,
     PlantInputs,
     PlantSetup,
@@ -47,9 +48,8 @@ from musls_sim.plants.interface import (
     PrescribedMotion,
     Reaction,
 )
-from musls_sim.plants.pose_ends import PoseEnds
+from musls_sim.plants.rigid_body import rotor_table
 from musls_sim.plants.rigid_links.step_control import substeps
-from musls_sim.plants.rotors import rotor_table
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
 from musls_sim.scenario.rig import RigSpec

@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_sim.plants.bodies import OMEGA
 from musls_sim.plants.elastic.bodies import (
     balance,
     corner_forces,
@@ -108,6 +107,7 @@ from musls_sim.plants.elastic.state import (
     VS,
     XS,
 )
+from musls_sim.plants.rigid_body import OMEGA
 
 
 @compiled()

@@ -154,7 +154,7 @@ class Tables(NamedTuple):
         breaks: How and when segments break, (n_segments, BREAK_COLUMNS).
         bodies: (n_bodies, BODY_COLUMNS).
         numbers: Integers of the bodies, (n_bodies, BODY_INTEGERS).
-        motion: Motion of the bodies in the columns of `plants.bodies`, (n_bodies, 27).
+        motion: Motion of the bodies in the columns of `plants.rigid_body`, (n_bodies, 27).
         corners: Corners of all boxes, (k, CORNER_COLUMNS).
         path: Motion of the bodies within a period where prescribed, (n_bodies, 2, 18).
         rotors: From `rotor_table`, (n_drones, n_rotors, 8).

@@ -22,8 +22,6 @@ import numpy as np
 
 from musls_description.compiled import compiled
 from musls_description.compiled_memory import borrowed
-from musls_sim.plants.aerodynamics import spin_rotors
-from musls_sim.plants.bodies import OMEGA, POSITION, ROTATION, VELOCITY, fastest_body
 from musls_sim.plants.elastic.bodies import (
     know,
     near_ground,
@@ -98,6 +96,14 @@ from musls_sim.plants.elastic.state import (
     V,
     X,
     unpack,
+)
+from musls_sim.plants.rigid_body import (
+    OMEGA,
+    POSITION,
+    ROTATION,
+    VELOCITY,
+    fastest_body,
+    spin_rotors,
 )
 
 GAMMA = 2.0 - np.sqrt(2.0)

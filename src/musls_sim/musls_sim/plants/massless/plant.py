@@ -2,39 +2,178 @@
 
 from __future__ import annotations
 
+import functools
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
+from musls_description.rotations import yaw_of
+from musls_description.slung import slung_system
+from musls_description.spawn import HangingEquilibrium, ground_spawn, hanging_equilibrium
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
     ReleaseHook,
     RotorEfficiency,
+    check_cut,
     refusal,
     scale_rotors,
 )
-from musls_sim.plants.energy import EnergyAudit
+from musls_sim.plants.drone_paths import DronePaths
 from musls_sim.plants.interface import (
     Change,
+    EnergyAudit,
     PlantEvent,
     PlantInputs,
+    PlantSetup,
     PlantState,
     PrescribedMotion,
     Reaction,
     SimulationDiverged,
 )
-from musls_sim.plants.massless import columns as c
-from musls_sim.plants.massless.build_tables import build_tables
-from musls_sim.plants.massless.hooks import hook_miss, hook_up, let_go, loose_line
-from musls_sim.plants.massless.paths import DronePaths
-from musls_sim.plants.massless.shape import hanging_line
-from musls_sim.plants.massless.start import Motion
+from musls_sim.plants.massless import records as c
+from musls_sim.plants.massless.records import packed
+from musls_sim.plants.massless.start import Motion, build_tables, freed, motion_of, weightless
 from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, advance
-from musls_sim.plants.massless.tables import packed
+from musls_sim.plants.rigid_body import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.rigid_links.step_control import substeps
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
+
+# ---------- Cables without mass that are cut, let go of and hooked up again.
+
+ENDLESS_M = 1e6
+"""Length of a cable that is not held at both ends."""
+
+
+def let_go(plant: MasslessPlant, change: CutCable | ReleaseHook) -> None:
+    """Take a cable off the load, the drone, or both; nothing else changes.
+
+    Raises:
+        ConfigError: There is no such cable or segment.
+    """
+    check_cut(plant.system, change)
+    i = change.cable - 1
+    row, held = plant.tables.cables[i], plant.held_by[i]
+    row[c.LENGTH], row[c.TAUT], row[c.TENSION] = ENDLESS_M, 0.0, 0.0
+    other = "drone"
+    if isinstance(change, CutCable):
+        other = "nobody"
+    elif change.at == "drone":
+        other = "load"
+    plant.held_by[i] = other if held in ("both", other) else "nobody"
+
+
+def hook_up(plant: MasslessPlant, change: AttachHook) -> None:
+    """Hang a cable that only its drone holds on the load again: slack, it changes nothing."""
+    check_cut(plant.system, change)
+    i = change.cable - 1
+    if plant.held_by[i] == "drone":
+        plant.tables.cables[i, c.LENGTH] = plant.system.cables[i].length_m
+        plant.held_by[i] = "both"
+
+
+def hook_miss(plant: MasslessPlant, cable: int) -> tuple[float, float]:
+    """Distance and speed of an open hook from its place on the load [m, m/s].
+
+    Infinitely far as long as the cable does not reach from the drone.
+    """
+    low, high = _ends(plant, cable)
+    length = plant.system.cables[cable].length_m
+    miss = float(np.linalg.norm(high - [0.0, 0.0, length] - low))
+    if np.linalg.norm(high - low) > length:
+        miss = np.inf
+    row, speeds = plant.tables.cables[cable], []
+    for body, at in ((0, c.POINT_LOAD), (cable + 1, c.POINT_DRONE)):
+        m = plant.tables.motion[body]
+        arm = m[:9].reshape(3, 3) @ row[at : at + 3]
+        speeds.append(m[VELOCITY : VELOCITY + 3] + np.cross(m[OMEGA : OMEGA + 3], arm))
+    return miss, float(np.linalg.norm(speeds[1] - speeds[0]))
+
+
+def loose_line(plant: MasslessPlant, cable: int, points: int) -> Array:
+    """A cable that is not held at both ends: hangs from its drone, or lies as a point."""
+    low, high = _ends(plant, cable)
+    held = plant.held_by[cable]
+    length = plant.system.cables[cable].length_m if held == "drone" else 0.0
+    top = low if held == "load" else high
+    along = np.linspace(length, 0.0, points)
+    line: Array = top - np.column_stack([0.0 * along, 0.0 * along, along])
+    return line
+
+
+def _ends(plant: MasslessPlant, cable: int) -> tuple[Array, Array]:
+    """Both places where a cable hangs, world, (3,) each."""
+    row = plant.tables.cables[cable]
+    ends = []
+    for body, at in ((0, c.POINT_LOAD), (cable + 1, c.POINT_DRONE)):
+        m = plant.tables.motion[body]
+        ends.append(m[POSITION : POSITION + 3] + m[:9].reshape(3, 3) @ row[at : at + 3])
+    return ends[0], ends[1]
+
+
+# ---------- What a massless cable looks like: straight when taut, hanging like a fine line when slack.
+
+STRAIGHT = 1e-6
+"""Share of the length by which the ends are closer, below which the line is drawn straight."""
+
+MOST_STEPS = 20
+"""Of Newton's method; it takes 6."""
+
+
+def hanging_line(
+    a_enu_m: Array, b_enu_m: Array, length_m: float, points: int, ground_enu_m: float | None
+) -> Array:
+    """Points of a line of a length between two ends: a catenary, cut off at the ground.
+
+    Args:
+        a_enu_m: One end, (3,).
+        b_enu_m: The other, (3,).
+        length_m: Length of the line.
+        points: Number of points.
+        ground_enu_m: Height of the ground, None for none.
+
+    Returns:
+        From a to b, evenly along the line where it hangs free, (points, 3).
+    """
+    span = b_enu_m - a_enu_m
+    along = np.linspace(0.0, 1.0, points)
+    flat, rise = float(np.hypot(*span[:2])), float(span[2])
+    if np.hypot(flat, rise) > length_m * (1.0 - STRAIGHT):
+        straight: Array = a_enu_m + along[:, None] * span
+        return straight
+    if flat < 1e-3 * length_m:  # a loop straight down
+        low = 0.5 * (length_m - rise)
+        height = np.where(along * length_m < low, -along * length_m, along * length_m - 2.0 * low)
+        line = a_enu_m + np.column_stack([along * span[0], along * span[1], height])
+    else:
+        # sqrt(l^2 - h^2) = 2 c sinh(w / 2 c) with w the width, h the rise: find 1 / c.
+        ratio = np.sqrt(length_m**2 - rise**2) / flat
+        c = 0.5 * flat / _arc(float(ratio))
+        middle = 0.5 * flat - c * np.arctanh(rise / length_m)
+        begin = np.sinh(-middle / c)
+        x = middle + c * np.arcsinh(begin + along * length_m / c)
+        z = c * (np.cosh((x - middle) / c) - np.cosh(middle / c))
+        line = a_enu_m + np.column_stack([x / flat * span[0], x / flat * span[1], z])
+    if ground_enu_m is not None:
+        line[:, 2] = np.maximum(line[:, 2], min(ground_enu_m, a_enu_m[2], b_enu_m[2]))
+    shape: Array = line
+    return shape
+
+
+def _arc(ratio: float) -> float:
+    """Solve sinh(s) / s = ratio > 1 by Newton's method for its logarithm, which is convex in s."""
+    s = math.sqrt(6.0 * math.log(ratio))
+    for _ in range(MOST_STEPS):
+        step = (math.log(math.sinh(s) / s) - math.log(ratio)) / (1.0 / math.tanh(s) - 1.0 / s)
+        s -= step
+        if abs(step) < 1e-14 * s:
+            break
+    return s
+
 
 Array = NDArray[np.float64]
 
@@ -291,3 +430,74 @@ class MasslessPlant:
 
 KINDS = ("cable_slack", "cable_taut", "cable_jerked")
 """Kinds of events, by their number in the tables."""
+
+# ---------- Builds the plant with massless cables of a scenario.
+
+
+def build(setup: PlantSetup) -> MasslessPlant:
+    """Inextensible cables without mass that go slack and snap taut; compiled, the fastest.
+
+    They start on the ground, hanging in the air, or in a given state.
+
+    Raises:
+        ConfigError: The start cannot be reached with these cables.
+    """
+    physics = setup.physics
+    system = slung_system(setup.system, "cable_model = massless")
+    assert setup.equilibrium is not None  # every slung load has one
+    step = physics.step_size_s
+    make = functools.partial(
+        MasslessPlant,
+        system,
+        physics_step_s=None if isinstance(step, str) else step,
+        gravity_m_s2=physics.gravity_m_s2,
+        restitution=physics.cable_restitution,
+    )
+    if setup.start.kind == "ground":
+        return make(motion_of(system, ground_spawn(system)))
+    if setup.start.kind == "air":
+        rest, motion = hanging(system, setup.equilibrium, physics.gravity_m_s2)
+        return make(motion, rotor_speed_rad_s=trim_speeds_rad_s(system, rest))
+    motion = given_motion(system, setup.start)
+    try:
+        return make(motion)
+    except ConfigError as error:
+        raise ConfigError(f"start.drones: {error}") from None
+
+
+def hanging(
+    system: SlungLoadSystem, chains: HangingEquilibrium, gravity_m_s2: float
+) -> tuple[HangingEquilibrium, Motion]:
+    """How a system hangs on massless cables below drones where chains have them.
+
+    Args:
+        system: The system.
+        chains: Its equilibrium on chains of rigid links.
+        gravity_m_s2: Gravity.
+
+    Raises:
+        ConfigError: The cables do not reach.
+    """
+    before = motion_of(freed(system), chains.configuration)
+    yaws = yaw_of(before.orientation_wxyz)
+    light = weightless(freed(system))
+    places = before.position_enu_m[1:]
+    rest = hanging_equilibrium(light, places, gravity_m_s2, float(yaws[0]), yaws[1:])
+    return rest, motion_of(light, rest.configuration)
+
+
+def given_motion(system: SlungLoadSystem, start: StartSpec) -> Motion:
+    """Motion of load and drones of a start of kind "state".
+
+    Raises:
+        ConfigError: The number of drones is wrong.
+    """
+    if start.load is None or start.drones is None or len(start.drones) != system.n_drones:
+        raise ConfigError(f"start.drones must have {system.n_drones} entries")
+    bodies = (start.load, *start.drones)
+    return Motion(
+        np.array([b.position_enu_m for b in bodies], float),
+        np.array([b.orientation_wxyz for b in bodies], float),
+        np.array([b.velocity_enu_m_s for b in bodies], float),
+        np.array([b.omega_body_rad_s for b in bodies], float),
+    )

@@ -16,9 +16,14 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_sim.plants.aerodynamics import add_body_drag, add_inputs, add_rotors
-from musls_sim.plants.bodies import OMEGA, POSITION
-from musls_sim.plants.ground import add_soft_ground
+from musls_sim.plants.rigid_body import (
+    OMEGA,
+    POSITION,
+    add_body_drag,
+    add_inputs,
+    add_rotors,
+    add_soft_ground,
+)
 from musls_sim.plants.rigid_links.multibody import AXIS_X, AXIS_Y, AXIS_Z, turn_free_body
 
 # Columns of a row of `articulated`: I (xx xy xz yy yz zz), H by rows, M as I, then the moment and

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
-from musls_description.compiled_rotations import from_matrix, rotation_between
 from musls_description.tree import Tree
-from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY
+from musls_description.vectors import from_matrix, rotation_between
+from musls_sim.plants.rigid_body import OMEGA, POSITION, VELOCITY
 
 Array = NDArray[np.float64]
 

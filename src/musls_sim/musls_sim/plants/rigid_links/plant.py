@@ -24,7 +24,6 @@ from musls_description.errors import ConfigError
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import Tree, build_tree
-from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY, collect_state, fastest_body
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
@@ -35,9 +34,9 @@ from musls_sim.plants.changes import (
     refusal,
     scale_rotors,
 )
-from musls_sim.plants.energy import EnergyAudit
 from musls_sim.plants.interface import (
     Change,
+    EnergyAudit,
     PlantEvent,
     PlantInputs,
     PlantState,
@@ -45,6 +44,7 @@ from musls_sim.plants.interface import (
     Reaction,
     SimulationDiverged,
 )
+from musls_sim.plants.rigid_body import OMEGA, POSITION, VELOCITY, collect_state, fastest_body
 from musls_sim.plants.rigid_links.dart import (
     JointForces,
     add_ground_contact,

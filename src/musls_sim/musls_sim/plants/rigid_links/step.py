@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from musls_description.compiled import compiled
 from musls_description.compiled_memory import borrowed
-from musls_sim.plants.aerodynamics import spin_rotors
-from musls_sim.plants.bodies import POSITION, collect_state, fastest_body
+from musls_sim.plants.rigid_body import POSITION, collect_state, fastest_body, spin_rotors
 from musls_sim.plants.rigid_links.dart import joint_changes
 from musls_sim.plants.rigid_links.dynamics import (
     cable_forces,

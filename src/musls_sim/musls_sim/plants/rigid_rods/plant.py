@@ -2,31 +2,87 @@
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
+from scipy.spatial.transform import Rotation
 
+from musls_description.drone import Drone
 from musls_description.errors import ConfigError
-from musls_description.rotations import matrix_to_body
-from musls_description.system import SlungLoadSystem
+from musls_description.rotations import matrix_to_body, yaw_of
+from musls_description.slung import slung_system
+from musls_description.spawn import HangingEquilibrium
+from musls_description.system import Load, SlungLoadSystem
 from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
-from musls_sim.plants.energy import EnergyAudit
 from musls_sim.plants.interface import (
     Change,
+    EnergyAudit,
     PlantInputs,
+    PlantSetup,
     PlantState,
     Reaction,
     SimulationDiverged,
 )
-from musls_sim.plants.massless import columns as c
-from musls_sim.plants.massless.build_tables import build_tables
-from musls_sim.plants.massless.contact import contact_step_s
-from musls_sim.plants.massless.start import Motion
+from musls_sim.plants.massless import records as c
+from musls_sim.plants.massless.bodies import contact_step_s
+from musls_sim.plants.massless.plant import given_motion, hanging
+from musls_sim.plants.massless.records import packed
+from musls_sim.plants.massless.start import Motion, build_tables
 from musls_sim.plants.massless.step import SPEED_LIMIT_M_S
-from musls_sim.plants.massless.tables import packed
 from musls_sim.plants.rigid_links.step_control import substeps
-from musls_sim.plants.rigid_rods.composite import Composite
 from musls_sim.plants.rigid_rods.step import advance
+from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
+
+# ---------- One rigid body made of load and drones, after Li et al., "RotorTM", IEEE T-RO 2023, eq. 24.
+
+
+@dataclass(frozen=True)
+class Composite:
+    """Masses and places of a rigid structure, in the axes of its load.
+
+    Attributes:
+        mass_kg: Of everything.
+        inertia_kg_m2: About its centre of mass, (3, 3).
+        place_m: Centres of mass of load and drones from that of the whole, (1 + n, 3).
+        attitude: Load and drones beside the load, (1 + n, 3, 3).
+    """
+
+    mass_kg: float
+    inertia_kg_m2: Array
+    place_m: Array
+    attitude: Array
+
+    @classmethod
+    def of(cls, system: SlungLoadSystem, motion: Motion) -> Composite:
+        """Structure that a system has where its bodies are now."""
+        parts: list[Load | Drone] = [system.load, *system.drones]
+        turns = Rotation.from_quat(motion.orientation_wxyz, scalar_first=True)
+        place = turns[0].inv().apply(motion.position_enu_m - motion.position_enu_m[0])
+        attitude = (turns[0].inv() * turns).as_matrix()
+        mass = np.array([part.mass_kg for part in parts])
+        place = place - mass @ place / mass.sum()
+        inertia = np.zeros((3, 3))
+        for part, r, turn in zip(parts, place, attitude, strict=True):
+            inertia += turn @ np.array(part.inertia_kg_m2) @ turn.T
+            inertia += part.mass_kg * (r @ r * np.eye(3) - np.outer(r, r))
+        return cls(float(mass.sum()), inertia, place, attitude)
+
+    def velocities(self, motion: Motion) -> tuple[Array, Array]:
+        """Velocities of all parts if they move with the load, world, and body rates.
+
+        Returns:
+            Velocities and body rates, (1 + n, 3) each.
+        """
+        turn = Rotation.from_quat(motion.orientation_wxyz[0], scalar_first=True)
+        omega = motion.omega_body_rad_s[0]
+        swept = turn.apply(np.cross(omega, self.place_m - self.place_m[0]))
+        rates: Array = np.einsum("nji,j->ni", self.attitude, omega)
+        return motion.velocity_enu_m_s[0] + swept, rates
+
 
 Array = NDArray[np.float64]
 
@@ -236,3 +292,81 @@ def _check_rates(whole: Composite, start: Motion) -> None:
             f"drone_{worst} does not move with the load (off by {miss[worst]:.3g} m/s or rad/s): "
             "rods are rigid"
         )
+
+
+# ---------- Builds the plant with rigid rods of a scenario.
+
+
+def build(setup: PlantSetup) -> RigidRodsPlant:
+    """Rigid rods that make load and drones one body; the cables' lengths are theirs.
+
+    In the air the rods stand where massless cables would hang in formation, the drones level
+    beside a level load. A start by state places the drones anywhere. On the ground the structure
+    stands on its load.
+
+    Raises:
+        ConfigError: The bodies of the start are not a rod's length apart.
+    """
+    physics, start, chains = setup.physics, setup.start, setup.equilibrium
+    system = slung_system(setup.system, "cable_model = rigid_rods")
+    assert chains is not None  # every slung load has one
+    step = None if isinstance(physics.step_size_s, str) else physics.step_size_s
+    gravity = physics.gravity_m_s2
+    if start.kind == "state":
+        try:
+            motion = given_motion(system, start)
+            return RigidRodsPlant(system, motion, physics_step_s=step, gravity_m_s2=gravity)
+        except ConfigError as error:
+            raise ConfigError(f"start: {error}") from None
+    rest, motion = hanging(system, chains, gravity)
+    motion = levelled(system, motion)
+    speeds = None
+    if start.kind == "ground":
+        motion.position_enu_m[:, 2] += -system.load.collision.bottom_m - motion.position_enu_m[0, 2]
+        motion.position_enu_m[:, :2] -= motion.position_enu_m[0, :2].copy()
+    else:
+        speeds = trim_speeds_rad_s(system, carried(system, motion, rest, gravity))
+    return RigidRodsPlant(
+        system, motion, physics_step_s=step, gravity_m_s2=gravity, rotor_speed_rad_s=speeds
+    )
+
+
+def levelled(system: SlungLoadSystem, motion: Motion) -> Motion:
+    """Structure with load and drones level where they hang in formation, rods as the cables."""
+    turns = Rotation.from_quat(motion.orientation_wxyz, scalar_first=True)
+    yaw = yaw_of(motion.orientation_wxyz)
+    level = Rotation.from_rotvec(np.outer(yaw, [0.0, 0.0, 1.0]))
+    position = motion.position_enu_m.copy()
+    for i, drone in enumerate(system.drones):
+        anchor = np.array(system.load.cable_attachments_m[i])
+        hook = np.array(drone.cable_attachment_m)
+        rod = position[1 + i] + turns[1 + i].apply(hook) - position[0] - turns[0].apply(anchor)
+        rod = (level[0] * turns[0].inv()).apply(rod)
+        position[1 + i] = position[0] + level[0].apply(anchor) + rod - level[1 + i].apply(hook)
+    return Motion.at_rest(position, level.as_quat(scalar_first=True))
+
+
+def carried(
+    system: SlungLoadSystem, motion: Motion, rest: HangingEquilibrium, gravity_m_s2: float
+) -> HangingEquilibrium:
+    """Vertical thrusts of the drones that hold a level structure, the smallest that do.
+
+    Args:
+        system: The system.
+        motion: Where its bodies are, level.
+        rest: Any equilibrium of it; its forces of drones are replaced.
+        gravity_m_s2: Gravity.
+    """
+    masses = np.array([system.load.mass_kg, *(drone.mass_kg for drone in system.drones)])
+    centre = masses @ motion.position_enu_m / masses.sum()
+    arms = motion.position_enu_m[1:] - centre
+    effect = np.stack([np.ones(len(arms)), arms[:, 1], -arms[:, 0]])
+    needed = np.array([masses.sum() * gravity_m_s2, 0.0, 0.0])
+    thrust = np.linalg.lstsq(effect, needed, rcond=None)[0]
+    if thrust.min() < 0.0:
+        thrust = nnls(effect, needed)[0]
+    return dataclasses.replace(
+        rest,
+        drone_force_n=thrust[:, None] * [0.0, 0.0, 1.0],
+        drone_moment_n_m=np.zeros((len(arms), 3)),
+    )

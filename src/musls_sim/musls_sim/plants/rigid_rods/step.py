@@ -6,10 +6,15 @@ import numpy as np
 
 from musls_description.compiled import compiled
 from musls_description.compiled_memory import borrowed
-from musls_sim.plants.aerodynamics import add_body_drag, add_inputs, add_rotors
-from musls_sim.plants.bodies import OMEGA, POSITION, VELOCITY, collect_state, fastest_body
-from musls_sim.plants.massless.bodies import accelerate, place, power_of
-from musls_sim.plants.massless.columns import (
+from musls_sim.plants.massless.bodies import (
+    accelerate,
+    add_corners,
+    look_for_ground,
+    place,
+    power_of,
+    settle_corners,
+)
+from musls_sim.plants.massless.records import (
     ABSOLUTE_WORK,
     ALONG,
     CONTACT_STEP,
@@ -28,11 +33,20 @@ from musls_sim.plants.massless.columns import (
     Q,
     V,
     W,
+    body_numbers,
+    unpack,
 )
-from musls_sim.plants.massless.contact import add_corners, look_for_ground, settle_corners
-from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, TURN
-from musls_sim.plants.massless.tables import body_numbers, unpack
-from musls_sim.plants.massless.trial import spin_to
+from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, TURN, spin_to
+from musls_sim.plants.rigid_body import (
+    OMEGA,
+    POSITION,
+    VELOCITY,
+    add_body_drag,
+    add_inputs,
+    add_rotors,
+    collect_state,
+    fastest_body,
+)
 
 
 @compiled()

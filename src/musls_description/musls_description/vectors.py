@@ -1,8 +1,4 @@
-"""The operations of `rotations` for compiled code: quaternions [w, x, y, z] as single numbers.
-
-Single numbers in, tuples out: compiled code needs no temporary arrays for them. Unit quaternions
-turn body vectors into world vectors, as everywhere in this project.
-"""
+"""Vectors as single numbers, so that compiled code needs no temporary arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +8,64 @@ from musls_description.compiled import compiled
 
 
 @compiled()
-def multiply(aw, ax, ay, az, bw, bx, by, bz):
+def cross(ax, ay, az, bx, by, bz):
+    """Return the cross product a x b."""
+    return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+
+
+@compiled()
+def rotate(matrix, vector):
+    """Return the product of a matrix (3, 3) and a vector (3,)."""
+    return (
+        matrix[0, 0] * vector[0] + matrix[0, 1] * vector[1] + matrix[0, 2] * vector[2],
+        matrix[1, 0] * vector[0] + matrix[1, 1] * vector[1] + matrix[1, 2] * vector[2],
+        matrix[2, 0] * vector[0] + matrix[2, 1] * vector[1] + matrix[2, 2] * vector[2],
+    )
+
+
+@compiled()
+def write_matrix(matrix, columns):
+    """Write a matrix (3, 3) given column by column, nine numbers."""
+    for k in range(3):
+        matrix[k, 0], matrix[k, 1], matrix[k, 2] = columns[k], columns[3 + k], columns[6 + k]
+
+
+@compiled()
+def unit(x, y, z):
+    """Return the direction of a vector (zeros if it has none) and its length."""
+    size = math.sqrt(x * x + y * y + z * z)
+    if size == 0.0:
+        return 0.0, 0.0, 0.0, 0.0
+    return x / size, y / size, z / size, size
+
+
+@compiled()
+def unit_rates(v, v1, v2):
+    """Return the direction of a vector and its first two derivatives."""
+    x, y, z, size = unit(v[0], v[1], v[2])
+    growth = x * v1[0] + y * v1[1] + z * v1[2]
+    x1, y1, z1 = (
+        (v1[0] - growth * x) / size,
+        (v1[1] - growth * y) / size,
+        (v1[2] - growth * z) / size,
+    )
+    second = x1 * v1[0] + y1 * v1[1] + z1 * v1[2] + x * v2[0] + y * v2[1] + z * v2[2]
+    return (
+        (x, y, z),
+        (x1, y1, z1),
+        (
+            (v2[0] - second * x - 2.0 * growth * x1) / size,
+            (v2[1] - second * y - 2.0 * growth * y1) / size,
+            (v2[2] - second * z - 2.0 * growth * z1) / size,
+        ),
+    )
+
+
+# ---------- The operations of `rotations` for compiled code: quaternions [w, x, y, z] as single numbers.
+
+
+@compiled()
+def quaternion_product(aw, ax, ay, az, bw, bx, by, bz):
     """Return the Hamilton product a * b: rotation b followed by a."""
     return (
         aw * bw - ax * bx - ay * by - az * bz,
@@ -23,7 +76,7 @@ def multiply(aw, ax, ay, az, bw, bx, by, bz):
 
 
 @compiled()
-def rotate(w, a, b, c, x, y, z):
+def rotate_by(w, a, b, c, x, y, z):
     """Turn the body vector (x, y, z) into the world frame by the unit quaternion (w, a, b, c)."""
     tx, ty, tz = 2.0 * (b * z - c * y), 2.0 * (c * x - a * z), 2.0 * (a * y - b * x)
     return (
@@ -34,9 +87,9 @@ def rotate(w, a, b, c, x, y, z):
 
 
 @compiled()
-def rotate_back(w, a, b, c, x, y, z):
+def rotate_back_by(w, a, b, c, x, y, z):
     """Turn the world vector (x, y, z) into the body frame of the unit quaternion (w, a, b, c)."""
-    return rotate(w, -a, -b, -c, x, y, z)
+    return rotate_by(w, -a, -b, -c, x, y, z)
 
 
 @compiled()
@@ -51,7 +104,7 @@ def from_rotation_vector(x, y, z):
 def turned(w, a, b, c, x, y, z):
     """Return a unit quaternion after a further turn by a rotation vector in its body frame."""
     tw, tx, ty, tz = from_rotation_vector(x, y, z)
-    w, a, b, c = multiply(w, a, b, c, tw, tx, ty, tz)
+    w, a, b, c = quaternion_product(w, a, b, c, tw, tx, ty, tz)
     norm = math.sqrt(w**2 + a**2 + b**2 + c**2)
     return w / norm, a / norm, b / norm, c / norm
 
