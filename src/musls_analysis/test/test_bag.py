@@ -1,6 +1,5 @@
 import shutil
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import Stage
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
-from musls_sim.plants.interface import PlantState
+from musls_sim.plants.interface import Plant, PlantState
 from musls_sim.recording import BagRecorder
 
 Q = np.array([0.5, 0.5, -0.5, 0.5])
@@ -164,7 +163,8 @@ def test_a_bag_of_our_recorder_is_read(tmp_path):
     system = load_system("x500_trio")
     state = PlantState.zeros(system)
     nodes = [np.full((c.links + 1, 3), float(i)) for i, c in enumerate(system.cables)]
-    plant = SimpleNamespace(state=state, cable_nodes_enu_m=nodes.__getitem__)
+    plant = Plant()
+    plant.state, plant.cable_nodes_enu_m = state, nodes.__getitem__
     with BagRecorder(tmp_path / "bag", system, step_period_s=0.02) as recorder:
         for k in range(10):
             recorder.record_stage(0.02 * k, "lift" if k < 6 else "circle")

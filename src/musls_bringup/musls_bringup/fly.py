@@ -29,7 +29,6 @@ from musls_bringup.signals import EndAsked, Ending
 from musls_control.controllers import Controller
 from musls_description.errors import MuslsError
 from musls_description.schema import to_yaml
-from musls_sim.plants.interface import bare_dart_step_us
 from musls_sim.preflight.feasibility import assess
 from musls_sim.preflight.separation import closest_in_plan
 from musls_sim.px4.install import Firmware, Px4Error
@@ -303,11 +302,11 @@ def _speed(
         "step_size_s": plant.physics_step_s,
         "steps": result.periods * plant.substeps,
         "refined_periods": plant.refined_periods,
-        "spurious_energy_j": getattr(plant, "spurious_energy_j", None),
+        "spurious_energy_j": plant.spurious_energy_j,
         "loop_step_us": result.wall_time_s / max(result.periods, 1) * 1e6,
         "plant_step_us": result.plant_step_us,
         "controller_step_us": result.controller_step_us,
-        "bare_dart_step_us": bare_dart_step_us(plant),
+        "bare_dart_step_us": plant.bare_step_us(),
         "links_per_cable": [cable.links for cable in scenario.system.cables],
         "n_drones": scenario.system.n_drones,
         "thrust_margin": None if hover is None else hover.thrust_margin,
@@ -316,7 +315,7 @@ def _speed(
         "landed": result.landed,
         "interrupted": result.interrupted,
         "seed": scenario.seed,
-        "versions": versions(getattr(session.parts.autopilot, "firmware", None)),
+        "versions": versions(session.parts.autopilot.firmware),
         "check": _check(session),
         "separation": _closest(session),
         "failure": str(failure) if failure else None,

@@ -8,7 +8,7 @@ views into it. A compiled autopilot then receives one array instead of six, whic
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -92,28 +92,35 @@ class MotorCommands:
         return cls(np.zeros((n_drones, 2, n_rotors)))
 
 
-class Autopilot(Protocol):
-    """A flight stack for all drones of a system.
+class Autopilot:
+    """Base of flight stacks; one object flies all drones of a system.
 
     Attributes:
         rate_hz: How often `step` is to be called, in simulated time.
         has_sensors: Whether it has its own sensors and estimator; it then gets the true motion.
-        landed: (n_drones,) bool, the land detector's verdict.
-        takeoff_state: (n_drones,) int, PX4's take-off states, 1 disarmed to 5 flight.
-        hover_thrust: (n_drones,), collective thrust command believed to hold the drone in hover.
+        has_failsafe: Whether it knows by itself what to do without set-points, see `listen`.
+        firmware: Version and path of a real PX4; None otherwise.
     """
 
-    rate_hz: float
-    has_sensors: bool
+    rate_hz: float = 250.0
+    has_sensors = False
+    has_failsafe = False
+    firmware: Any = None
 
     @property
-    def landed(self) -> np.ndarray: ...  # noqa: D102
+    def landed(self) -> np.ndarray:
+        """The land detector's verdict, (n_drones,) bool."""
+        raise NotImplementedError
 
     @property
-    def takeoff_state(self) -> np.ndarray: ...  # noqa: D102
+    def takeoff_state(self) -> np.ndarray:
+        """PX4's take-off states, 1 disarmed to 5 flight, (n_drones,) int."""
+        raise NotImplementedError
 
     @property
-    def hover_thrust(self) -> np.ndarray: ...  # noqa: D102
+    def hover_thrust(self) -> np.ndarray:
+        """Collective thrust command believed to hold the drone in hover, (n_drones,)."""
+        raise NotImplementedError
 
     def reset(self) -> None:
         """Go back to the state after power-up."""
@@ -132,27 +139,25 @@ class Autopilot(Protocol):
         out: MotorCommands,
     ) -> MotorCommands:
         """Advance by one period 1/rate_hz and write the motor commands into `out`."""
+        raise NotImplementedError
+
+    def resume(self, rotor_speed_rad_s: np.ndarray, estimate: Estimate) -> None:
+        """Take over in flight from rotor speeds (n_drones, n_rotors) that have long been held."""
+
+    def lighten(self, ratio: np.ndarray) -> None:
+        """The drones weigh this share (n_drones,) of what they carried until now."""
+
+    def listen(self, drone: int, *, hears: bool) -> None:
+        """Let no set-points through to a drone (from 0), or let them through again."""
 
 
-class NoAutopilot:
+class NoAutopilot(Autopilot):
     """Autopilot of a system without drones: it does nothing."""
 
-    rate_hz, has_sensors = 250.0, True
-
-    def __init__(self) -> None:
-        """Nothing to prepare."""
-        self.landed = np.ones(0, bool)
-        self.takeoff_state = np.zeros(0, np.int64)
-        self.hover_thrust = np.zeros(0)
-
-    def reset(self) -> None:
-        """Do nothing."""
-
-    def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
+    has_sensors = True
+    landed = np.ones(0, bool)
+    takeoff_state = np.zeros(0, np.int64)
+    hover_thrust = np.zeros(0)
 
     def step(
         self, time_s: float, setpoint: DroneSetpoints, estimate: Estimate, out: MotorCommands

@@ -1,13 +1,13 @@
 """A plant at rest that only has a state, for tests of recording."""
 
-from types import SimpleNamespace
-
 import numpy as np
 
-from musls_sim.plants.interface import PlantState
+from musls_sim.plants.interface import Plant, PlantState
 
 
 def standing_plant(system):
     nodes = [np.zeros((cable.links + 1, 3)) for cable in system.cables]
-    state = PlantState.zeros(system)
-    return SimpleNamespace(system=system, state=state, cable_nodes_enu_m=nodes.__getitem__)
+    plant = Plant()
+    plant.system, plant.state = system, PlantState.zeros(system)
+    plant.cable_nodes_enu_m = nodes.__getitem__
+    return plant

@@ -28,7 +28,6 @@ from musls_description.slung import slung_system
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.interface import (
     EnergyAudit,
-    EventSource,
     Plant,
     PlantInputs,
     Pose,
@@ -151,8 +150,7 @@ class Replay:
 
         def move(tick: int) -> None:
             plant.step(inputs)
-            if isinstance(plant, EventSource):
-                plant.happened.clear()
+            plant.happened.clear()
 
         def note(tick: int) -> None:
             if inputs.motion is guided:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numba
 import numpy as np
 
-from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.autopilot import Autopilot, DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
 from musls_control.px4_cascade.allocation import (
     OMEGA_MAX,
@@ -240,7 +240,7 @@ def step_drones(setpoints, measurements, parameters, states, mixers, commands):
         state.tick += 1
 
 
-class Px4Cascade:
+class Px4Cascade(Autopilot):
     """PX4's position, attitude and rate control, allocation, take-off and landing logic.
 
     Gyro filter, rate control, allocation and attitude control run in every step, position control,
@@ -301,8 +301,6 @@ class Px4Cascade:
         self._fitting: tuple[np.ndarray | None, ...] = (None, None, None)
         self.reset()
 
-    has_sensors = False
-
     def reset(self, *, in_flight: bool = False) -> None:
         """Go back to the state after power-up.
 
@@ -311,12 +309,6 @@ class Px4Cascade:
                 landed, thrust at MPC_THR_HOVER. The set-points must then be armed at once.
         """
         self._state[:] = initial_state(self._parameters, in_flight=in_flight)
-
-    def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
-        """Nothing to start: the chain is ready as built."""
-
-    def close(self) -> None:
-        """Nothing to end."""
 
     def trim(self, throttle: np.ndarray, thrust_direction_enu: np.ndarray) -> None:
         """Start in flight and in equilibrium: all integrators as after a long hover.

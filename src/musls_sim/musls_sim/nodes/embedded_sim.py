@@ -40,7 +40,7 @@ from musls_description.errors import ConfigError
 from musls_description.models.urdf import joint_coordinates
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.nodes.px4_drones import Px4Outputs
-from musls_sim.plants.interface import Jointed, Plant, bare_dart_step_us
+from musls_sim.plants.interface import Plant
 from musls_sim.px4_stand_in.commander import Commander, NavState, TrajectoryInput
 from musls_sim.px4_stand_in.guidance import PERIODS_PER_WINDOW, Lockstep, stand_in_session
 from musls_sim.recording.graph import StateMessages
@@ -122,7 +122,7 @@ class JointStates:
             node: Has the publishers.
             plant: Whose joints.
         """
-        self._plant = plant if isinstance(plant, Jointed) else None
+        self._plant = None if plant.tree is None else plant
         self._tree: object = None
         if self._plant is None:
             return
@@ -276,7 +276,7 @@ class EmbeddedSim(DescribedNode):
         """Leave the numbers of the flight for whoever started the node."""
         session = self.session
         plant, hover = session.plant, session.parts.hover
-        firmware = getattr(session.parts.autopilot, "firmware", None)
+        firmware = session.parts.autopilot.firmware
         numbers = {
             "sim_time_s": self.time_s,
             "wall_time_s": time.perf_counter() - self._begin_s,
@@ -285,7 +285,7 @@ class EmbeddedSim(DescribedNode):
             "steps": session.tick * plant.substeps,
             "refined_periods": plant.refined_periods,
             "plant_step_us": session.plant_s / max(session.tick - 1, 1) * 1e6,
-            "bare_dart_step_us": bare_dart_step_us(plant),
+            "bare_dart_step_us": plant.bare_step_us(),
             "max_tension_n": session.max_tension_n.tolist(),
             "thrust_margin": None if hover is None else hover.thrust_margin,
             "sag_m": None if hover is None else hover.sag_m,

@@ -143,10 +143,3 @@ def scale_rotors(system: RigSystem, rotors: Array, change: RotorEfficiency) -> N
     changed = rotors[change.drone - 1, some]
     for column in (THRUST, TORQUE):
         changed[:, column] = change.efficiency * intact[:, column]
-
-
-def refusal(change: Change, cable_model: str) -> str:
-    """Why a plant does not make a change, and which one does."""
-    able = [model for model in change.cable_models if model != cable_model]
-    instead = f"choose cable_model: {' or '.join(able)}" if able else "no cable model can"
-    return f"{change.what}: the cable model '{cable_model}' cannot do this; {instead}"

@@ -29,8 +29,15 @@ from musls_description.models.mechanism import PIVOT, Link, build_mechanism, dro
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
-from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
-from musls_sim.plants.interface import Change, PlantInputs, PlantState, Reaction, SimulationDiverged
+from musls_sim.plants.changes import RotorEfficiency, scale_rotors
+from musls_sim.plants.interface import (
+    Change,
+    Plant,
+    PlantInputs,
+    PlantState,
+    Reaction,
+    SimulationDiverged,
+)
 from musls_sim.plants.rigid_body import (
     OMEGA,
     POSITION,
@@ -272,7 +279,7 @@ DRONE_TOUCHES_M = 0.02
 """Clearance below which a drone may stand on the ground."""
 
 
-class GazeboPlant:
+class GazeboPlant(Plant):
     """Rigid-link chains in Gazebo, see `interface.Plant`.
 
     The step is fixed: nothing refines it where a cable is jerked. Tensions follow from Newton's law
@@ -282,7 +289,6 @@ class GazeboPlant:
     """
 
     cable_model = "rigid_links"
-    refined_periods = 0
     spurious_energy_j = 0.0
 
     def __init__(
@@ -401,7 +407,7 @@ class GazeboPlant:
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if not isinstance(change, RotorEfficiency):
-            raise ConfigError(refusal(change, self.cable_model))
+            super().apply(change)
         scale_rotors(self.system, self._rotors, change)
 
     def cable_nodes_enu_m(self, index: int) -> Array:
@@ -412,7 +418,7 @@ class GazeboPlant:
         return np.vstack([self._motion[first:drone, 9:12], m[9:12] + hook])
 
     def cable_end_rotations(self, index: int) -> Array:
-        """See `interface.Linked`."""
+        """See `interface.Plant`."""
         ends = [self._first[index], self._drone[index] - 1]
         return self._motion[ends, :9].reshape(2, 3, 3)
 

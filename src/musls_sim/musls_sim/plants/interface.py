@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, runtime_checkable
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.estimate import MOTION_COLUMNS
-from musls_description.errors import MuslsError
+from musls_description.errors import ConfigError, MuslsError
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import RigSystem
 from musls_description.tree import Tree
@@ -280,61 +281,6 @@ class PlantSetup:
     rig: RigSpec = field(default_factory=RigSpec)
 
 
-class Plant(Protocol):
-    """Holds the physics of one system with one cable model.
-
-    Attributes:
-        cable_model: Name of the cable model in scenarios.
-        state: State after the last step; the memory stays the same.
-        period_s: Time that one call of `step` advances, the control period.
-        physics_step_s: Time step of the physics; an integer number of them makes a period.
-        substeps: That number.
-        spurious_energy_j: Energy that the integration made from nothing so far.
-        reaction: What prescribed motion takes.
-    """
-
-    cable_model: str
-    state: PlantState
-    period_s: float
-    physics_step_s: float
-    substeps: int
-    reaction: Reaction
-
-    @property
-    def system(self) -> RigSystem:
-        """What is simulated."""
-
-    @property
-    def time_s(self) -> float:
-        """Simulated time [s]."""
-
-    @property
-    def refined_periods(self) -> int:
-        """Periods that needed finer steps than the usual."""
-
-    @property
-    def spurious_energy_j(self) -> float:
-        """Energy that the integration made from nothing so far [J]."""
-
-    def step(self, inputs: PlantInputs) -> None:
-        """Advance one control period with the inputs held.
-
-        Raises:
-            SimulationDiverged: The state is not physical any more.
-            ConfigError: An input that this cable model does not have.
-        """
-
-    def apply(self, change: Change) -> None:
-        """Change the system between two periods.
-
-        Raises:
-            ConfigError: This cable model cannot do it; names one that can.
-        """
-
-    def cable_nodes_enu_m(self, index: int) -> Array:
-        """Nodes of cable `index` (from 0) from the load to the drone, (nodes, 3)."""
-
-
 @dataclass(frozen=True)
 class PlantEvent:
     """Something that happened to the cables by itself, within a control period.
@@ -350,66 +296,110 @@ class PlantEvent:
     what: str
 
 
-@runtime_checkable
-class EventSource(Protocol):
-    """A plant to whose cables things happen by themselves.
+class Plant:
+    """Base of all plants: the physics of one system with one cable model.
+
+    A plant has `step`, `time_s`, `cable_nodes_enu_m` and the attributes; the other methods say
+    what it can do beyond that, and by default that is nothing.
 
     Attributes:
-        happened: What happened since the list was last emptied, in order of time. The plant
-            appends, whoever steps it empties the list.
+        cable_model: Name of the cable model in scenarios.
+        changes: Kinds of changes it makes; None for all that name its cable model.
+        system: What is simulated.
+        state: State after the last step; the memory stays the same.
+        period_s: Time that one call of `step` advances, the control period.
+        physics_step_s: Time step of the physics; an integer number of them makes a period.
+        substeps: That number.
+        reaction: What prescribed motion takes.
+        tree: Mechanism whose joint angles are `positions`, as it is now (another object when
+            something has come loose); None for a model without joints.
     """
 
-    happened: list[PlantEvent]
-
-
-@runtime_checkable
-class Hooked(Protocol):
-    """A plant whose cables hang on hooks that can open at the load and close again."""
-
-    def hook_is_open(self, cable: int) -> bool:
-        """Whether a cable (from 0) has let go of the load."""
-
-    def hook_miss(self, cable: int) -> tuple[float, float]:
-        """Distance and relative speed of an open hook and its place on the load [m, m/s]."""
-
-
-@runtime_checkable
-class Linked(Protocol):
-    """A plant whose cables have rigid links, so that their ends can be turned about the cable."""
-
-    def cable_end_rotations(self, index: int) -> Array:
-        """Rotations of a cable's links at the load and at the drone, world, (2, 3, 3)."""
-
-
-@runtime_checkable
-class Jointed(Protocol):
-    """A plant whose mechanism is the description's tree of bodies."""
+    cable_model: str
+    changes: tuple[type[Change], ...] | None = None
+    system: RigSystem
+    state: PlantState
+    period_s: float
+    physics_step_s: float
+    substeps: int
+    reaction: Reaction
+    tree: Tree | None = None
 
     @property
-    def tree(self) -> Tree:
-        """The tree as it is now; another object when something has come loose."""
+    def time_s(self) -> float:
+        """Simulated time [s]."""
+        raise NotImplementedError
+
+    @property
+    def refined_periods(self) -> int:
+        """Periods that needed finer steps than the usual."""
+        return 0
+
+    @property
+    def spurious_energy_j(self) -> float | None:
+        """Energy that the integration made from nothing so far [J]; None if nobody knows."""
+        return None
+
+    @cached_property
+    def happened(self) -> list[PlantEvent]:
+        """Events of the cables, in order of time.
+
+        The plant appends; whoever steps it empties the list.
+        """
+        return []
 
     @property
     def positions(self) -> Array:
-        """Coordinates: the load's rotation vector and place, joint angles, (n_coordinates,)."""
-
-
-@runtime_checkable
-class Driven(Protocol):
-    """A plant that has anchors or winches."""
+        """Coordinates of `tree`: the load's rotation vector and place, joint angles."""
+        return np.zeros(0)
 
     def start_driving(self, inputs: PlantInputs) -> None:
-        """Take the inputs of the first period into account in the state of the start."""
+        """Take the anchors and winches of the first period into account in the start's state."""
+
+    def step(self, inputs: PlantInputs) -> None:
+        """Advance one control period with the inputs held.
+
+        Raises:
+            SimulationDiverged: The state is not physical any more.
+            ConfigError: An input that this cable model does not have.
+        """
+        raise NotImplementedError
+
+    def apply(self, change: Change) -> None:
+        """Change the system between two periods.
+
+        Raises:
+            ConfigError: This cable model cannot do it; names one that can.
+        """
+        raise ConfigError(refusal(change, self.cable_model))
+
+    def cable_nodes_enu_m(self, index: int) -> Array:
+        """Nodes of cable `index` (from 0) from the load to the drone, (nodes, 3)."""
+        raise NotImplementedError
+
+    def cable_end_rotations(self, index: int) -> Array | None:
+        """Rotations of a cable's rigid links at load and drone, world, (2, 3, 3), if it has any."""
+        return None
+
+    def hook_is_open(self, cable: int) -> bool:
+        """Whether a cable (from 0) has let go of the load."""
+        return False
+
+    def hook_miss(self, cable: int) -> tuple[float, float]:
+        """Distance and relative speed of an open hook and its place on the load [m, m/s]."""
+        return np.inf, np.inf
+
+    def winch_input(self, winch: int) -> str | None:
+        """What a winch (from 0) takes: feed_m_s, torque_n_m or speed_rad_s; None for no winches."""
+        return None
+
+    def bare_step_us(self) -> float | None:
+        """Time DART alone needs for a physics step [us]; None where DART is not the plant."""
+        return None
 
 
-@runtime_checkable
-class DartStepped(Protocol):
-    """A plant that DART steps, and that can time DART alone."""
-
-    def bare_step_us(self) -> float:
-        """Time DART alone needs for a physics step of this system [us]."""
-
-
-def bare_dart_step_us(plant: Plant) -> float | None:
-    """Time DART alone needs for a physics step [us]; None where DART is not the plant."""
-    return plant.bare_step_us() if isinstance(plant, DartStepped) else None
+def refusal(change: Change, cable_model: str) -> str:
+    """Why a plant does not make a change, and which one does."""
+    able = [model for model in change.cable_models if model != cable_model]
+    instead = f"choose cable_model: {' or '.join(able)}" if able else "no cable model can"
+    return f"{change.what}: the cable model '{cable_model}' cannot do this; {instead}"

@@ -14,8 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.changes import refusal
-from musls_sim.plants.interface import Change, PlantInputs, PlantState, Pose, Reaction
+from musls_sim.plants.interface import Change, Plant, PlantInputs, PlantState, Pose, Reaction
 from musls_sim.plants.rigid_links.step_control import substeps
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
@@ -30,10 +29,11 @@ DAMPING_RATIO = 0.1
 LONGEST_STEP_S = 0.001
 
 
-class SpringCablePlant:
+class SpringCablePlant(Plant):
     """A rigid load on massless springs below prescribed drones, see `interface.Plant`."""
 
     cable_model = "springs"
+    spurious_energy_j = 0.0
 
     def __init__(
         self,
@@ -58,8 +58,7 @@ class SpringCablePlant:
         self.system, self.period_s = system, CONTROL_PERIOD_S
         self.substeps = substeps(min(physics_step_s, LONGEST_STEP_S))
         self.physics_step_s = self.period_s / self.substeps
-        self.refined_periods = self._periods = 0
-        self.spurious_energy_j = 0.0
+        self._periods = 0
         self._gravity = np.array([0.0, 0.0, -gravity_m_s2])
         load, n = system.load, system.n_drones
         self._inertia = np.array(load.inertia_kg_m2)
@@ -117,7 +116,7 @@ class SpringCablePlant:
         Raises:
             ConfigError: Always.
         """
-        raise ConfigError(refusal(change, self.cable_model))
+        super().apply(change)
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Both ends of a cable, (2, 3)."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.autopilot import Autopilot, DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
 from musls_control.px4_frames import world_enu_ned
 from musls_sim.autopilots import AutopilotSetup
@@ -20,7 +20,7 @@ from musls_sim.session.guidance import FreeGuidance
 from musls_sim.session.session import Session
 
 
-class GraphPx4:
+class GraphPx4(Autopilot):
     """Real PX4s as an autopilot that takes no set-points: the graph guides it over DDS.
 
     Attributes:

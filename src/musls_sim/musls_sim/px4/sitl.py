@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pymavlink.dialects.v20 import common as mavlink
 
-from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.autopilot import Autopilot, DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.takeoff import TakeoffState
@@ -193,7 +193,7 @@ _TAKEOFF_STATES = {
 }
 
 
-class Px4Sitl:
+class Px4Sitl(Autopilot):
     """One PX4 SITL per drone, see `musls_control.autopilot.Autopilot`.
 
     Attributes:
@@ -202,7 +202,7 @@ class Px4Sitl:
     """
 
     rate_hz = RATE_HZ
-    has_sensors = True
+    has_sensors = has_failsafe = True
 
     def __init__(
         self,

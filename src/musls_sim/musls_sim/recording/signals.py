@@ -41,7 +41,7 @@ from rosbags.interfaces import (
 
 from musls_description.rotations import from_matrix, rotate
 from musls_description.system import RigSystem
-from musls_sim.plants.interface import Linked, Plant, PlantState
+from musls_sim.plants.interface import Plant, PlantState
 from musls_sim.recording import messages as msg
 
 # ---------- Frames at the ends of the cables, in which their forces are given
@@ -63,8 +63,9 @@ def end_turns(plant: Plant, nodes: Sequence[Array]) -> Array:
     Returns:
         [w, x, y, z] of the frames at end 1 and 2 to the world, (n_cables, 2, 4).
     """
-    if isinstance(plant, Linked):
-        turns = np.array([plant.cable_end_rotations(i) for i in range(len(nodes))])
+    ends = [plant.cable_end_rotations(i) for i in range(len(nodes))]
+    if ends and ends[0] is not None:
+        turns = np.array(ends)
     else:
         turns = _of_segments(np.array([(n[1] - n[0], n[-1] - n[-2]) for n in nodes]))
     return from_matrix(turns).reshape(-1, 2, 4)

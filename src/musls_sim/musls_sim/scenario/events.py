@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -19,9 +19,8 @@ from musls_sim.plants.changes import (
     LoadMass,
     ReleaseHook,
     RotorEfficiency,
-    refusal,
 )
-from musls_sim.plants.interface import Change, Hooked, Plant, PlantInputs
+from musls_sim.plants.interface import Change, Plant, PlantInputs, refusal
 from musls_sim.power import CHARGE, Power
 from musls_sim.scenario.physics import Wind
 from musls_sim.sensors.estimation import Estimator, MotionCapture
@@ -382,7 +381,7 @@ class Scene:
         """
         if self.plant.cable_model not in change.cable_models:
             raise ConfigError(refusal(change, self.plant.cable_model))
-        able = getattr(self.plant, "changes", None)
+        able = self.plant.changes
         if able is not None and not isinstance(change, able):
             raise ConfigError(
                 f"{change.what}: physics.engine = gazebo cannot do this; choose "
@@ -891,16 +890,14 @@ class Attach(Lasting):
     def ready(self, scene: Scene) -> bool:
         """See `EventSpec`."""
         plant = scene.plant
-        if not isinstance(plant, Hooked) or not plant.hook_is_open(self.cable - 1):
+        if not plant.hook_is_open(self.cable - 1):
             return False
         distance, speed = plant.hook_miss(self.cable - 1)
         return distance <= self.distance_m and speed <= self.speed_m_s
 
     def begin(self, scene: Scene) -> str:
         """See `EventSpec.begin`."""
-        plant = scene.plant
-        assert isinstance(plant, Hooked)  # see `fits`
-        distance, speed = plant.hook_miss(self.cable - 1)
+        distance, speed = scene.plant.hook_miss(self.cable - 1)
         scene.apply(AttachHook(self.cable))
         return f"cable_{self.cable}: hooked up from {distance:.3f} m at {speed:.3f} m/s"
 
@@ -944,14 +941,6 @@ def check_hooks(events: Sequence[Any], n_cables: int) -> None:
 # ---------- Commands to winches
 
 INPUTS = ("feed_m_s", "torque_n_m", "speed_rad_s")
-
-
-@runtime_checkable
-class Winched(Protocol):
-    """A plant whose winches take commands."""
-
-    def winch_input(self, winch: int) -> str:
-        """Which of `INPUTS` a winch (from 0) takes."""
 
 
 @spec
@@ -999,12 +988,12 @@ class WinchCommand(Lasting):
     def fits(self, scene: Scene) -> None:
         """See `EventSpec`."""
         plant = scene.plant
-        if not isinstance(plant, Winched):
+        takes = plant.winch_input(self.winch - 1)
+        if takes is None:
             raise ConfigError(
                 f"events: winch: the cable model '{plant.cable_model}' has no winches; choose "
                 "cable_model: elastic"
             )
-        takes = plant.winch_input(self.winch - 1)
         for name in self._given:
             if name != takes:
                 raise ConfigError(f"events: winch_{self.winch} takes {takes} here, not {name}")

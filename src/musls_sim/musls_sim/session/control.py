@@ -285,7 +285,7 @@ class Control:
         if self._level is ControlLevel.IDEAL_THRUST_MOMENT:
             self._spin_up()
         self._inputs.wrench_body[:] = 0.0
-        if not self._by_autopilot and hasattr(autopilot, "resume"):
+        if not self._by_autopilot:
             autopilot.resume(state.rotor_speed_rad_s, self._estimate)
 
     def _spin_up(self) -> None:

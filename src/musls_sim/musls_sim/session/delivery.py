@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +32,6 @@ WEIGH_EVERY = 5
 """Control periods between two samples of the rotor speeds: 50 Hz."""
 
 AT_ONCE = When(time_s=0.0)
-
-
-@runtime_checkable
-class Lightened(Protocol):
-    """A flight stack that can be told that its drones weigh less from now on."""
-
-    def lighten(self, ratio: Array) -> None:
-        """Hover thrust for a share of the mass that is flown now, (n_drones,)."""
 
 
 class DeliveryGuidance(MissionGuidance):
@@ -143,7 +134,7 @@ class DeliveryGuidance(MissionGuidance):
         """Open all hooks; drones that carried the load fly on with the thrust for themselves."""
         assert self._queue is not None
         self._queue.apply(Release(when=AT_ONCE, name="delivered"))
-        if self._given.drop == "air" and isinstance(self._autopilot, Lightened):
+        if self._given.drop == "air":
             self._autopilot.lighten(self.watch.left_share())
 
     def close(self) -> None:

@@ -7,8 +7,6 @@ stand-in for PX4 is in `px4_stand_in.commander`.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,14 +18,6 @@ Array = NDArray[np.float64]
 
 COM_OF_LOSS_T_S = 1.0
 MPC_LAND_SPEED_M_S = 0.7
-
-
-@runtime_checkable
-class OwnFailsafe(Protocol):
-    """A flight stack with a failsafe of its own: a real PX4."""
-
-    def listen(self, drone: int, *, hears: bool) -> None:
-        """Let no set-points through to a drone (from 0), or let them through again."""
 
 
 class _Lost:
@@ -81,20 +71,20 @@ class DroneLinks:
                 "a controller of one's own commands the drones directly; choose "
                 "controller.kind: formation"
             )
-        if self._autopilot.has_sensors and not isinstance(self._autopilot, OwnFailsafe):
+        if self._autopilot.has_sensors and not self._autopilot.has_failsafe:
             return "this autopilot cannot lose its link"
         return None
 
     def lose(self, drone: int, action: str) -> None:
         """See `events.Links.lose`."""
-        if isinstance(self._autopilot, OwnFailsafe):
+        if self._autopilot.has_failsafe:
             self._autopilot.listen(drone, hears=False)
         elif drone not in self._lost:
             self._lost[drone] = _Lost(action, self._setpoint.data[drone])
 
     def restore(self, drone: int) -> None:
         """See `events.Links.restore`."""
-        if isinstance(self._autopilot, OwnFailsafe):
+        if self._autopilot.has_failsafe:
             self._autopilot.listen(drone, hears=True)
         elif (lost := self._lost.pop(drone, None)) is not None:
             self._note_told(lost, self._setpoint.data[drone])

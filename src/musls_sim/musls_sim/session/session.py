@@ -17,7 +17,7 @@ from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_sim.contingency.watch import contingency_of
-from musls_sim.plants.interface import Driven, EventSource, PlantInputs, PlantState
+from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.preflight.separation import SeparationWatch
 from musls_sim.scenario.events import EventSpec, Scene
@@ -408,8 +408,7 @@ class Session(Loop):
         if driver.idle:
             return ()
         driver.step(0)
-        if isinstance(plant, Driven):
-            plant.start_driving(self.inputs)
+        plant.start_driving(self.inputs)
         return (driver.step,)
 
     def _moving(self) -> tuple[Step, ...]:
@@ -452,8 +451,6 @@ class Session(Loop):
                 said.clear()
 
         listening = () if said is None else (listen,)
-        if not isinstance(plant, EventSource):
-            return listening
         happened = plant.happened
 
         def tell(tick: int) -> None:

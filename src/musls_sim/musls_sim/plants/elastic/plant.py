@@ -21,7 +21,6 @@ from musls_sim.plants.changes import (
     ReleaseHook,
     RotorEfficiency,
     check_cut,
-    refusal,
     scale_rotors,
 )
 from musls_sim.plants.drone_paths import PoseEnds
@@ -40,6 +39,7 @@ from musls_sim.plants.elastic.start import (
 from musls_sim.plants.interface import (
     Change,
     EnergyAudit,
+    Plant,
     PlantEvent,
     PlantInputs,
     PlantSetup,
@@ -251,7 +251,7 @@ class BreakLog:
     """Turns the breaks of an engine into events of the plant.
 
     Attributes:
-        happened: See `interface.EventSource`; cuts that were asked for are not in it.
+        happened: See `interface.Plant`; cuts that were asked for are not in it.
     """
 
     def __init__(self) -> None:
@@ -323,7 +323,7 @@ Array = NDArray[np.float64]
 LONGEST_STEP_S = CONTROL_PERIOD_S
 
 
-class ElasticPlant:
+class ElasticPlant(Plant):
     """Elastic cables between load, drones and anchors, see `interface.Plant`.
 
     Cables have the segments, length, mass and material of their description, by default that of a
@@ -581,18 +581,18 @@ class ElasticPlant:
         elif isinstance(change, RotorEfficiency):
             scale_rotors(self.system, self.engine.tables.rotors, change)
         else:
-            raise ConfigError(refusal(change, self.cable_model))
+            super().apply(change)
 
     def hook_is_open(self, cable: int) -> bool:
-        """See `interface.Hooked`."""
+        """See `interface.Plant`."""
         return is_open(self.engine, cable, cable in self._flipped)
 
     def hook_miss(self, cable: int) -> tuple[float, float]:
-        """See `interface.Hooked`: the last segment counts as hanging straight down."""
+        """See `interface.Plant`: the last segment counts as hanging straight down."""
         return hook_miss(self.engine, cable, cable in self._flipped)
 
     def winch_input(self, winch: int) -> str:
-        """Which input a winch (from 0) takes, see `winch_event.Winched`."""
+        """Which input a winch (from 0) takes, see `interface.Plant`."""
         if self.system.winches[winch].kind == "feed":
             return "feed_m_s"
         return "speed_rad_s" if self.engine.by_rate[winch] else "torque_n_m"

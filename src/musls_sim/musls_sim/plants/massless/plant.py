@@ -19,13 +19,13 @@ from musls_sim.plants.changes import (
     ReleaseHook,
     RotorEfficiency,
     check_cut,
-    refusal,
     scale_rotors,
 )
 from musls_sim.plants.drone_paths import DronePaths
 from musls_sim.plants.interface import (
     Change,
     EnergyAudit,
+    Plant,
     PlantEvent,
     PlantInputs,
     PlantSetup,
@@ -181,14 +181,14 @@ REACH_M = 1e-6
 """By how much the ends of a cable may be further apart than its length at the start."""
 
 
-class MasslessPlant:
+class MasslessPlant(Plant):
     """Cables without mass, stretch and bending between load and drones, see `interface.Plant`.
 
     Of the cables only length and ends count. See `docs/massless.md`.
 
     Attributes:
         tables: All arrays.
-        happened: Cables that went slack or taut, see `interface.EventSource`.
+        happened: Cables that went slack or taut, see `interface.Plant`.
         held_by: What holds each cable: "both" ends, the "drone", the "load", or "nobody", (n,).
     """
 
@@ -361,15 +361,15 @@ class MasslessPlant:
         elif isinstance(change, RotorEfficiency):
             scale_rotors(self.system, self.tables.rotors, change)
         else:
-            raise ConfigError(refusal(change, self.cable_model))
+            super().apply(change)
         self.forget_inputs()
 
     def hook_is_open(self, cable: int) -> bool:
-        """See `interface.Hooked`."""
+        """See `interface.Plant`."""
         return self.held_by[cable] == "drone"
 
     def hook_miss(self, cable: int) -> tuple[float, float]:
-        """See `interface.Hooked`: the hook hangs straight below the drone."""
+        """See `interface.Plant`: the hook hangs straight below the drone."""
         return hook_miss(self, cable)
 
     # --------------------------------------------------------------------------- what it shows

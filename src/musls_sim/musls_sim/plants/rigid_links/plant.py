@@ -31,12 +31,12 @@ from musls_sim.plants.changes import (
     ReleaseHook,
     RotorEfficiency,
     check_cut,
-    refusal,
     scale_rotors,
 )
 from musls_sim.plants.interface import (
     Change,
     EnergyAudit,
+    Plant,
     PlantEvent,
     PlantInputs,
     PlantState,
@@ -251,12 +251,12 @@ def change_joints(plant: DartPlant, change: CutCable | ReleaseHook | AttachHook)
 
 
 def is_open(plant: DartPlant, cable: int) -> bool:
-    """See `interface.Hooked`."""
+    """See `interface.Plant`."""
     return bool(plant.tree.bodies[plant.tree.first_link[cable]].parent < 0)
 
 
 def hook_miss(plant: DartPlant, cable: int) -> tuple[float, float]:
-    """See `interface.Hooked`."""
+    """See `interface.Plant`."""
     body = plant.tree.first_link[cable]
     load, hook = plant.tables.motion[0], plant.tables.motion[body]
     arm = load[:9].reshape(3, 3) @ plant.whole.bodies[body].joint_in_parent_position_m
@@ -485,7 +485,7 @@ class _Calls(NamedTuple):
         )
 
 
-class DartPlant:
+class DartPlant(Plant):
     """Rigid-link chains in DART, see `interface.Plant`.
 
     Attributes:
@@ -493,10 +493,13 @@ class DartPlant:
         ends: The prescribed motion of the drones, None while they fly.
         whole: The tree as it was built.
         tree: The tree as it is, with what has come loose.
-        happened: Cables that broke, see `interface.EventSource`.
+        happened: Cables that broke, see `interface.Plant`.
     """
 
     cable_model = "rigid_links"
+    refined_periods = 0
+    system: SlungLoadSystem
+    tree: Tree
 
     def __init__(
         self,
@@ -540,7 +543,7 @@ class DartPlant:
         self.substeps = substeps(limit if physics_step_s is None else physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
         self.levels = Levels(system, self.period_s, self.substeps, refine=refine)
-        self.refined_periods = self.steps = 0
+        self.steps = 0
 
         self.ground_enu_m = np.nan if ground_height_enu_m is None else ground_height_enu_m
         self._constrained = exact_friction
@@ -726,14 +729,14 @@ class DartPlant:
         elif isinstance(change, CutCable | ReleaseHook | AttachHook):
             change_joints(self, change)
         else:
-            raise ConfigError(refusal(change, self.cable_model))
+            super().apply(change)
 
     def hook_is_open(self, cable: int) -> bool:
-        """See `interface.Hooked`."""
+        """See `interface.Plant`."""
         return is_open(self, cable)
 
     def hook_miss(self, cable: int) -> tuple[float, float]:
-        """See `interface.Hooked`."""
+        """See `interface.Plant`."""
         return hook_miss(self, cable)
 
     @property

@@ -16,10 +16,11 @@ from musls_description.rotations import matrix_to_body, yaw_of
 from musls_description.slung import slung_system
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import Load, SlungLoadSystem
-from musls_sim.plants.changes import RotorEfficiency, refusal, scale_rotors
+from musls_sim.plants.changes import RotorEfficiency, scale_rotors
 from musls_sim.plants.interface import (
     Change,
     EnergyAudit,
+    Plant,
     PlantInputs,
     PlantSetup,
     PlantState,
@@ -91,7 +92,7 @@ MISS_M_S = 1e-6
 """By how much lengths and velocities of a start may miss those of a rigid structure."""
 
 
-class RigidRodsPlant:
+class RigidRodsPlant(Plant):
     """One rigid body of load, massless rods and drones, see `interface.Plant`.
 
     The structure is the one of the start: whoever builds the plant places the drones. A rod is
@@ -243,7 +244,7 @@ class RigidRodsPlant:
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if not isinstance(change, RotorEfficiency):
-            raise ConfigError(refusal(change, self.cable_model))
+            super().apply(change)
         scale_rotors(self.system, self.tables.rotors, change)
 
     def cable_nodes_enu_m(self, index: int) -> Array:
