@@ -124,9 +124,8 @@ def draw_view(view: View, runs: Path, path: Path) -> None:
     """Write the picture of a moment."""
     from musls_analysis.view.align import aligning_shift_s, shown_window
     from musls_analysis.view.film import write_png
-    from musls_analysis.view.layout import NARROW
-    from musls_analysis.view.picture import PictureOptions
-    from musls_analysis.view.subject import open_subject
+    from musls_analysis.view.picture import NARROW, PictureOptions
+    from musls_analysis.view.scene import open_subject
 
     subjects = [replace(open_subject(folder_of(view.run, runs)), name=view.run)]
     if view.other:
@@ -139,8 +138,8 @@ def draw_view(view: View, runs: Path, path: Path) -> None:
 
 def draw_figure(figure: Figure, runs: Path, path: Path) -> None:
     """Write a figure of the report, as wide as a column of a paper."""
+    from musls_analysis.figures.flight import write_for_paper
     from musls_analysis.figures.style import Paper
-    from musls_analysis.figures.write import write_for_paper
     from musls_analysis.recordings.readers import read_recording
     from musls_analysis.report.summary import summarise
 
@@ -164,7 +163,7 @@ def copy_written(picture: Written, runs: Path, path: Path) -> None:
 
 def shrink(path: Path, width_px: int = 940) -> None:
     """Keep 255 colours, which takes a third of the bytes, and at most a width."""
-    from musls_analysis.view.gif import palette
+    from musls_analysis.view.film import palette
 
     with Image.open(path) as image:
         small = image.convert("RGB")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from musls_analysis.figures.stages import spread
+from musls_analysis.figures.over_time import spread
 from musls_analysis.recordings.recording import (
     CableTrack,
     PoseTrack,
@@ -10,7 +10,7 @@ from musls_analysis.recordings.recording import (
     main_stages,
     stages_from_changes,
 )
-from musls_analysis.report.tension import slack_intervals, slack_mask
+from musls_analysis.report.summary import slack_intervals, slack_mask
 from musls_description.errors import ConfigError
 
 

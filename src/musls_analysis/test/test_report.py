@@ -1,8 +1,5 @@
 import json
-import os
 import re
-import subprocess
-import sys
 from io import BytesIO
 
 import numpy as np
@@ -10,9 +7,8 @@ import pytest
 from PIL import Image
 
 from musls_analysis.figures import style
-from musls_analysis.figures.pose import PoseFigure
-from musls_analysis.figures.worker import FigureWorkers
-from musls_analysis.figures.write import write_figures
+from musls_analysis.figures.flight import write_figures
+from musls_analysis.figures.over_time import PoseFigure
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_analysis.report.report import Flown, number, write_report
@@ -116,45 +112,6 @@ def test_what_is_drawn_once_for_all_poses_leaves_nothing_of_another_body(report,
         with style.styled():
             style.save(PoseFigure().draw(recording, body), alone := BytesIO())
         assert alone.getvalue() == (folder / "figures" / f"pose_{body}.png").read_bytes()
-
-
-@pytest.mark.parametrize(("count", "kill"), [(1, False), (2, False), (3, False), (2, True)])
-def test_workers_draw_the_same_pictures_even_if_they_die(report, recording, tmp_path, count, kill):
-    folder, summary, html = report
-    with FigureWorkers(count) as workers:
-        if kill:
-            workers._process.kill()
-        workers.begin(recording, summary, tmp_path / "figures")
-        path = write_report(recording, summary, tmp_path, drawn=workers.finish)
-    assert re.findall('data:[^"]*', path.read_text("utf-8")) == re.findall('data:[^"]*', html)
-    for picture in (folder / "figures").iterdir():
-        assert (tmp_path / "figures" / picture.name).read_bytes() == picture.read_bytes()
-
-
-def test_with_workers_this_process_does_not_import_matplotlib(flight_bag, tmp_path):
-    """What the workers are for; also tells that they did the drawing."""
-    code = (
-        "import sys; from pathlib import Path; from musls_analysis.recordings.bag import read_bag;"
-        "from musls_analysis.figures.worker import FigureWorkers;"
-        "from musls_analysis.report.report import write_report;"
-        "from musls_analysis.report.summary import summarise;"
-        f"r = read_bag(Path({str(flight_bag)!r})); out = Path({str(tmp_path)!r}); s = summarise(r);"
-        "w = FigureWorkers(); w.begin(r, s, out / 'figures');"
-        "write_report(r, s, out, drawn=w.finish); w.close();"
-        "print('matplotlib' in sys.modules)"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
-    )
-    assert done.stdout.strip() == "False"
-    assert len(list((tmp_path / "figures").iterdir())) == 9
-
-
-def test_unused_workers_end():
-    with FigureWorkers(1) as workers:
-        process = workers._process
-    assert process.returncode is not None
 
 
 def test_a_bare_recording_still_gives_a_report(tmp_path):

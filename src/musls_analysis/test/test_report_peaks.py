@@ -11,12 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from musls_analysis.figures.flight import write_for_paper
 from musls_analysis.figures.style import Paper
-from musls_analysis.figures.write import write_for_paper
 from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage
-from musls_analysis.report.peaks import named_peaks, sentence
 from musls_analysis.report.report import write_report
-from musls_analysis.report.summary import summarise
+from musls_analysis.report.summary import named_peaks, sentence, summarise
 from musls_description.errors import ConfigError
 
 STAGES = (

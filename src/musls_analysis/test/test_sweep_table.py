@@ -9,8 +9,7 @@ import pytest
 from musls_analysis.comparison.errors import error_track
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.report.summary import summarise
-from musls_analysis.sweep.draw import write_figures
-from musls_analysis.sweep.labels import ParameterText, metric_text
+from musls_analysis.sweep.figures import ParameterText, metric_text, write_figures
 from musls_analysis.sweep.plan import make_plan
 from musls_analysis.sweep.signals import (
     chosen_metric,

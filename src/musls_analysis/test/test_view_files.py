@@ -11,20 +11,17 @@ from PIL import Image
 
 from musls_analysis.figures.style import colour
 from musls_analysis.recordings.recording import Event
-from musls_analysis.view.bodies import SECOND
 from musls_analysis.view.film import (
     FilmOptions,
+    GifWriter,
     ffmpeg_program,
     whole_file,
     write_gif,
     write_mp4,
     write_png,
 )
-from musls_analysis.view.gif import GifWriter
-from musls_analysis.view.layout import WIDE
-from musls_analysis.view.picture import Picture, PictureOptions
-from musls_analysis.view.sampled import sample
-from musls_analysis.view.subject import Subject, open_subject
+from musls_analysis.view.picture import SECOND, WIDE, Picture, PictureOptions
+from musls_analysis.view.scene import Subject, open_subject, sample
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.library import load_system
 

@@ -12,8 +12,7 @@ import pytest
 from musls_analysis.recordings.recording import Event
 from musls_analysis.view import rerun_log
 from musls_analysis.view.rerun_log import save, serve, show
-from musls_analysis.view.sampled import sample
-from musls_analysis.view.subject import open_subject
+from musls_analysis.view.scene import open_subject, sample
 from musls_description.errors import MuslsError
 
 pytest.importorskip("rerun", reason="rerun-sdk is not installed: pip install 'musls[view]'")
@@ -133,7 +132,7 @@ def test_serving_to_a_browser(flight_bag):
 import sys
 from pathlib import Path
 from musls_analysis.view.rerun_log import serve
-from musls_analysis.view.subject import open_subject
+from musls_analysis.view.scene import open_subject
 print(serve([open_subject(Path(sys.argv[1]))], open_browser=False, web_port=int(sys.argv[2])))
 sys.stdout.flush()
 sys.stdin.read()

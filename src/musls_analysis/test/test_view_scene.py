@@ -8,17 +8,21 @@ from made_up_recordings import flight
 
 from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage
 from musls_analysis.view.align import aligning_shift_s, shown_window, stage_at
-from musls_analysis.view.bodies import world
-from musls_analysis.view.camera import camera_on
-from musls_analysis.view.framing import framed_points_enu_m
-from musls_analysis.view.labels import LabelPlacer, Rectangle
-from musls_analysis.view.layout import WIDE
-from musls_analysis.view.picture import Picture
-from musls_analysis.view.sampled import sample
-from musls_analysis.view.shapes import BOX_FACES, FACE_NORMALS, DroneShape, LoadShape
-from musls_analysis.view.subject import Subject, open_subject
-from musls_analysis.view.tension_scale import SLACK, UNKNOWN, TensionScale, round_up, tension_scale
-from musls_analysis.view.wheels import wheel_pieces, wheel_rims
+from musls_analysis.view.canvas import camera_on
+from musls_analysis.view.chart import SLACK, UNKNOWN, TensionScale, round_up, tension_scale
+from musls_analysis.view.picture import WIDE, LabelPlacer, Picture, Rectangle, wheel_pieces
+from musls_analysis.view.scene import (
+    BOX_FACES,
+    FACE_NORMALS,
+    DroneShape,
+    LoadShape,
+    Subject,
+    framed_points_enu_m,
+    open_subject,
+    sample,
+    wheel_rims,
+    world,
+)
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.rotations import from_roll_pitch_yaw, rotate

@@ -134,7 +134,7 @@ def draw(scenario: Scenario, found: Feasibility, path: Path) -> None:
         found: The scenario's own point.
         path: PNG.
     """
-    from musls_analysis.figures.margins import Carriers, margins_figure
+    from musls_analysis.figures.formation import Carriers, margins_figure
     from musls_analysis.figures.style import save, styled
 
     system, cone = formation_of(scenario.system, "formation"), scenario.formation
@@ -161,7 +161,7 @@ def draw_losses(scenario: Scenario, lost: Sequence[Reallocation | None], path: P
         lost: From `losses`.
         path: PNG.
     """
-    from musls_analysis.figures.losses import losses_figure
+    from musls_analysis.figures.formation import losses_figure
     from musls_analysis.figures.style import save, styled
 
     system = formation_of(scenario.system, "formation")

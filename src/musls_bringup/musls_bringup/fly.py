@@ -6,22 +6,16 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from numba.core.event import install_timer
 
-from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.recordings.memory import recording_from
 from musls_analysis.recordings.recording import Recording
-from musls_analysis.report.interactive import plotly_script
-from musls_analysis.report.peaks import Peaks
-from musls_analysis.report.report import Flown, write_report
-from musls_analysis.report.summary import summarise
+from musls_analysis.report.summary import Peaks, summarise
 from musls_bringup.program import program
 from musls_bringup.results import result_folder
 from musls_bringup.scenarios import SCENARIOS
@@ -76,7 +70,6 @@ def fly(
     observers: Sequence[Observer] = (),
     say: Callable[[str], None] = lambda text: None,
     controller: Controller | Callable[[], Controller] | None = None,
-    workers: FigureWorkers | None = None,
 ) -> dict[str, Any]:
     """Fly and write bag, scenario, summary, figures and report.
 
@@ -87,7 +80,6 @@ def fly(
         observers: What watches the flight besides the recorder.
         say: Told what is being done after the flight.
         controller: Another controller than the scenario's.
-        workers: Draw the figures, if they were started already; the caller ends them.
 
     Returns:
         The content of summary.json; "ended_by" is the signal that ended the run, or None.
@@ -100,10 +92,8 @@ def fly(
     """
     failure: MuslsError | None = None
     compiling: list[float] = []
-    drawing = FigureWorkers() if options.report and workers is None else nullcontext(workers)
     with (
         Ending() as ending,
-        drawing as workers,
         result_folder(out, overwrite=options.overwrite) as work,
     ):
         logs = Path(f"{os.path.realpath(out)}.px4-logs")  # outlives a flight that PX4 fails
@@ -118,9 +108,6 @@ def fly(
         session.observe_with(RecorderObserver(recorder))
         session.observe_with(_KeepFromStart(ending))
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
-        if options.report:
-            # Compressing holds no lock of Python's, and the flight leaves a core free.
-            Thread(target=plotly_script, daemon=True).start()
         try:
             with install_timer("numba:compile", compiling.append):
                 failure = _run(session, realtime=options.realtime)
@@ -137,7 +124,7 @@ def fly(
         summary = write_results(
             scenario, work, out, recording,
             lambda: _speed(session, result, sum(compiling), failure),
-            result.max_tension_n.tolist(), None if failure else workers, say, ending,
+            result.max_tension_n.tolist(), options.report and failure is None, say, ending,
             peaks=result.tension_peaks,
         )  # fmt: skip
     if failure is not None:
@@ -193,7 +180,7 @@ def write_results(
     recording: Recording,
     speed: Callable[[], Mapping[str, Any]],
     max_tension_n: Sequence[float],
-    workers: FigureWorkers | None,
+    report: bool,
     say: Callable[[str], None],
     ending: Ending,
     command: str = "",
@@ -206,9 +193,9 @@ def write_results(
         work: Folder for them.
         out: Folder that it will become.
         recording: The flight.
-        speed: Gives the flight's own part of the summary, while the figures are being drawn.
+        speed: Gives the flight's own part of the summary.
         max_tension_n: Largest tension of each cable over all steps, (n,).
-        workers: Draw the figures; None leaves figures and report out.
+        report: Whether to draw figures and report.
         say: Told what is being done.
         ending: Tells whether to hurry.
         command: What flies it again, for the report.
@@ -224,12 +211,12 @@ def write_results(
         peaks=peaks,
         controller=getattr(scenario.controller, "kind", ""),
     )
-    if workers is not None:
-        workers.begin(recording, found, work / "figures")
     summary = {"scenario": scenario.name, "ended_by": ending.name, **speed(), **found}
     text = json.dumps(summary, indent=2, allow_nan=False)
     (work / "summary.json").write_text(text + "\n", encoding="utf-8")
-    if workers is not None:
+    if report:
+        from musls_analysis.report.report import Flown, write_report  # imports matplotlib
+
         say("drawing the report")
         flown = Flown(
             title=f"Flight {scenario.name}",
@@ -242,7 +229,7 @@ def write_results(
         )
         try:
             with ending.skippable():
-                write_report(recording, summary, work, flown, workers.finish)
+                write_report(recording, summary, work, flown)
         except (KeyboardInterrupt, EndAsked):
             shutil.rmtree(work / "figures", ignore_errors=True)
             (work / "report.html").unlink(missing_ok=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
-from musls_analysis.view.subject import Subject
+from musls_analysis.view.scene import Subject
 from musls_control.mission.plan import FlightPlan
 from musls_description.rotations import from_yaw
 from musls_sim.scenario.scenario import Scenario

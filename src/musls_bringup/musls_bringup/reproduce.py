@@ -583,8 +583,8 @@ def _column(
 
 def _draw_turning(column: Column, folder: Path) -> None:
     # Slow to import, and not needed before the flights are over.
+    from musls_analysis.figures.comparison import turning_frame_figure
     from musls_analysis.figures.style import save, styled
-    from musls_analysis.figures.turning_frame import turning_frame_figure
 
     with styled():
         save(turning_frame_figure(column.turning), folder / "figures" / "turning_frame.png")

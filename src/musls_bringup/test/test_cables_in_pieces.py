@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import musls
-from musls_analysis.figures.paths import cables_at
-from musls_analysis.view.sampled import sample
-from musls_analysis.view.subject import Subject
+from musls_analysis.figures.space import cables_at
+from musls_analysis.view.scene import Subject, sample
 
 
 @pytest.mark.parametrize("model", ["elastic", "rigid_links"])

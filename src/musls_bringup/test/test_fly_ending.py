@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from fly_helpers import FLY, contents, raw_messages, refused, summary_of
 
-from musls_analysis.figures import worker
+from musls_analysis.figures import flight
+from musls_analysis.report import report
 from musls_bringup import fly as fly_module
 from musls_bringup import signals
 from musls_bringup.cli import main
@@ -35,8 +34,7 @@ def test_a_full_disk_while_a_text_is_written(here, capsys, monkeypatch, name):
         Path, "write_text",
         lambda self, *args, **o: no_space() if self.name == name else write(self, *args, **o),
     )  # fmt: skip
-    undrawn = SimpleNamespace(begin=lambda *args: None, finish=list)
-    monkeypatch.setattr(fly_module, "FigureWorkers", lambda: nullcontext(undrawn))
+    monkeypatch.setattr(flight, "write_figures", lambda *args: [])
     args = [word for word in FLY if word != "--no-report" or name != "report.html"]
     line = refused(here, capsys, *args, "--out", "new/x")
     assert "new/x cannot be written: No space left on device" in line
@@ -160,7 +158,7 @@ def test_a_signal_while_the_report_is_drawn_leaves_it_out(
         (folder / "report.html").write_text("half of")
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(fly_module, "write_report", drawing)
+    monkeypatch.setattr(report, "write_report", drawing)
     assert main([*WITH_REPORT, "--out", "x"]) == 130
     assert ("what was flown" if after else "the flight") + " is kept" in capsys.readouterr().err
     assert summary_of(here / "x")["interrupted"] is bool(after)
@@ -222,21 +220,3 @@ def test_a_process_that_is_asked_to_end_keeps_what_was_flown(here, number):
     assert raw_messages(here / "x")
     assert (here / "x" / "report.html").is_file()
     assert sorted(path.name for path in here.iterdir()) == ["tiny.yaml", "x"]
-
-
-@pytest.mark.parametrize("setting", ["seed=0", "system.load.mass_kg=6", "formation.radius_m=2.9"])
-def test_no_process_is_left_behind(here, monkeypatch, setting):
-    """The process that draws is started before the flight; it ends with it, also if it fails."""
-    started = []
-
-    class Started(subprocess.Popen):
-        def __init__(self, *args, **options):
-            super().__init__(*args, **options)
-            started.append(self)
-
-    monkeypatch.setattr(worker.subprocess, "Popen", Started)
-    monkeypatch.setattr(fly_module, "write_report", lambda *args: None)
-    args = [word for word in FLY if word != "--no-report"]
-    main([*args, "--set", setting, "--out", "x"])
-    (process,) = started
-    assert process.poll() is not None

@@ -560,9 +560,11 @@ def _columns(mean: MeanCycle) -> np.ndarray:
 
 def _write_figures(comparisons: Sequence[StageComparison], folder: Path) -> None:
     # Imported here, because matplotlib is slow to import.
-    from musls_analysis.figures.cycle_errors import cycle_errors_figure
-    from musls_analysis.figures.mean_paths import mean_paths_figure
-    from musls_analysis.figures.mean_pose import mean_pose_figure
+    from musls_analysis.figures.comparison import (
+        cycle_errors_figure,
+        mean_paths_figure,
+        mean_pose_figure,
+    )
     from musls_analysis.figures.style import save, styled
 
     figures = folder / "figures"

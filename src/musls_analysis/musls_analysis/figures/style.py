@@ -22,7 +22,25 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from musls_analysis.figures.colours import body_colour as colour
+# ---------- One colour per meaning, for figures, films and pages; needs no drawing library.
+
+LOAD_COLOUR = "#d55e00"
+ANCHOR_COLOUR = "#6e7781"
+# Okabe and Ito's palette (vermilion is the load's), then muted colours of Tol's.
+DRONE_COLOURS = (
+    "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#999933", "#332288",
+    "#44aa99", "#661100",
+)  # fmt: skip
+
+
+def colour(body: str) -> str:
+    """Colour of a body or, for "cable_2", of the drone it hangs on."""
+    if body == "load":
+        return LOAD_COLOUR
+    if body.startswith("anchor"):
+        return ANCHOR_COLOUR
+    return DRONE_COLOURS[(int(body.rsplit("_", 1)[1]) - 1) % len(DRONE_COLOURS)]
+
 
 __all__ = [
     "DPI", "FAINT", "GRID", "INK", "SETPOINT_LINE", "WIDTH_IN", "Look", "NotebookFigure", "Paper",

@@ -551,7 +551,7 @@ class Recording:
         Raises:
             ConfigError: The recording has no such figure.
         """
-        from musls_analysis.figures.plot import plot
+        from musls_analysis.figures.flight import plot
 
         return plot(self, name)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from musls_analysis.comparison.cycles import WHOLE_FLIGHT, cut, stage_windows
 from musls_analysis.recordings.recording import Recording, Stage, main_stages
-from musls_analysis.view.subject import Subject
+from musls_analysis.view.scene import Subject
 from musls_description.errors import ConfigError
 
 

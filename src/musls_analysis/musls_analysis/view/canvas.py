@@ -7,6 +7,7 @@ picture points of the layout, x to the right, y downwards, whatever the scale of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Bbox
+
+from musls_description.errors import ConfigError
 
 Colour = str | Sequence[float] | np.ndarray
 """A name, or red, green, blue from 0 to 1, (3,)."""
@@ -158,3 +161,105 @@ def _rgba(colour: Colour, alpha: float) -> tuple[float, float, float, float]:
         return to_rgba(colour, alpha)
     red, green, blue = colour[:3]
     return to_rgba((red, green, blue), alpha)
+
+
+# ---------- A perspective camera: world points to picture points.
+
+FIELD_OF_VIEW_DEG = 28.0
+"""Of the whole picture's height; a small angle keeps sizes comparable."""
+NEAREST_M = 0.2
+"""Points closer to the camera are not shown."""
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Where one looks from.
+
+    Attributes:
+        position_enu_m: The eye (3,).
+        axes: Rows: right, up, forward in the world (3, 3).
+        focal_px: Picture length of 1 m at 1 m distance.
+        center_px: Picture point straight ahead, x to the right, y downwards (2,).
+    """
+
+    position_enu_m: np.ndarray
+    axes: np.ndarray
+    focal_px: float
+    center_px: np.ndarray
+
+    def project(self, points_enu_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Picture points (..., 2) [px] and distances along the line of sight (...) [m].
+
+        Args:
+            points_enu_m: World points (..., 3); those behind the camera become NaN.
+        """
+        seen = (points_enu_m - self.position_enu_m) @ self.axes.T
+        depth = np.where(seen[..., 2] > NEAREST_M, seen[..., 2], np.nan)
+        at = seen[..., :2] * [1.0, -1.0] * (self.focal_px / depth)[..., None]
+        return at + self.center_px, depth
+
+    def scale_px_m(self, point_enu_m: np.ndarray) -> float:
+        """Picture length of 1 m at a world point (3,)."""
+        return self.focal_px / float((point_enu_m - self.position_enu_m) @ self.axes[2])
+
+    def moved(self, by_m: np.ndarray) -> Camera:
+        """The same camera at another place."""
+        return replace(self, position_enu_m=self.position_enu_m + by_m)
+
+
+def view_axes(azimuth_deg: float, elevation_deg: float) -> np.ndarray:
+    """Rows right, up, forward of an eye that stands at an azimuth and elevation.
+
+    Args:
+        azimuth_deg: Where the eye stands, counter-clockwise from east.
+        elevation_deg: Its height above the horizon, 0 to 90.
+    """
+    a, e = np.radians([azimuth_deg, elevation_deg])
+    forward = -np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+    right = np.array([-np.sin(a), np.cos(a), 0.0])
+    return np.stack([right, np.cross(right, forward), forward])
+
+
+def camera_on(
+    points_enu_m: np.ndarray,
+    frame_px: tuple[float, float, float, float],
+    height_px: float,
+    azimuth_deg: float,
+    elevation_deg: float,
+    zoom: float = 1.0,
+) -> Camera:
+    """Camera that sees all points, as large as possible within a frame.
+
+    Args:
+        points_enu_m: World points (n, 3).
+        frame_px: Left, top, right, bottom of where they are to be.
+        height_px: Height of the whole picture.
+        azimuth_deg: See `view_axes`.
+        elevation_deg: See `view_axes`.
+        zoom: Above 1 comes closer.
+
+    Raises:
+        ConfigError: An angle or the zoom is out of range.
+    """
+    for name, value, low, high in (
+        ("azimuth", azimuth_deg, -360.0, 360.0),
+        ("elevation", elevation_deg, 0.0, 89.0),
+        ("zoom", zoom, 0.1, 20.0),
+    ):
+        if not low <= value <= high:
+            raise ConfigError(f"{name} is {value:g}, must be from {low:g} to {high:g}")
+    axes = view_axes(azimuth_deg, elevation_deg)
+    focal_px = 0.5 * height_px / np.tan(0.5 * np.radians(FIELD_OF_VIEW_DEG))
+    left, top, right, bottom = frame_px
+    half = 0.5 * np.array([right - left, bottom - top]) / focal_px
+    seen = points_enu_m @ axes.T
+    # Each side of the frame is a plane through the eye: |x - x_eye| <= half * (depth - depth_eye).
+    # The tightest points on both sides give the eye's place across and the distance it needs.
+    low = np.min(seen[:, :2] + half * seen[:, 2:], axis=0)
+    high = np.max(seen[:, :2] - half * seen[:, 2:], axis=0)
+    depth = float(np.min((low - high) / (2.0 * half)))
+    middle_depth = 0.5 * float(seen[:, 2].min() + seen[:, 2].max())
+    distance = max(middle_depth - depth, 10.0 * NEAREST_M) / zoom
+    eye = np.array([*(0.5 * (low + high)), middle_depth - distance])
+    center = np.array([0.5 * (left + right), 0.5 * (top + bottom)])
+    return Camera(eye @ axes, axes, float(focal_px), center)

@@ -6,15 +6,80 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from matplotlib import colormaps
+from matplotlib.colors import to_rgb
 
 from musls_analysis.comparison.errors import error_track, translational_error_m
-from musls_analysis.figures.events import EVENT, MOST
-from musls_analysis.figures.stages import BAND
+from musls_analysis.figures.over_time import BAND, EVENT, MOST
 from musls_analysis.figures.style import FAINT, GRID, INK, colour, label
 from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S, Stage, resample
+from musls_analysis.report.summary import DEFAULT_SLACK_THRESHOLD_N
 from musls_analysis.view.canvas import Canvas
-from musls_analysis.view.subject import Subject, bodies_of
-from musls_analysis.view.tension_scale import has_tension, round_up
+from musls_analysis.view.scene import Subject, bodies_of
+
+# ---------- Colours of cable tension, one scale for pictures and viewer.
+
+UNKNOWN = to_rgb("#57606a")
+"""Cables whose tension was not recorded."""
+SLACK = to_rgb("#a3adb8")
+_MAP, _FROM, _TO = "plasma", 0.0, 0.86  # its bright end is lost on white
+_TICKS_tension_scale = (1, 2, 2.5, 5, 10)
+_LIMITS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
+_SHARE = 99.5
+
+
+@dataclass(frozen=True)
+class TensionScale:
+    """Colours from slack to a greatest tension.
+
+    Attributes:
+        limit_n: Tension of the last colour; higher ones look the same.
+        slack_n: Tension below which a cable is slack.
+    """
+
+    limit_n: float
+    slack_n: float = DEFAULT_SLACK_THRESHOLD_N
+
+    def colours(self, tension_n: np.ndarray) -> np.ndarray:
+        """Red, green, blue from 0 to 1 (..., 3) of tensions [N] (...); NaN is grey."""
+        tension = np.asarray(tension_n, float)
+        share = np.clip(np.nan_to_num(tension) / self.limit_n, 0.0, 1.0)
+        rgb = np.asarray(colormaps[_MAP](_FROM + (_TO - _FROM) * share))[..., :3]
+        rgb = np.where((tension < self.slack_n)[..., None], SLACK, rgb)
+        return np.where(np.isnan(tension)[..., None], UNKNOWN, rgb)
+
+    def ticks_n(self) -> np.ndarray:
+        """Round tensions from 0 to the limit."""
+        return np.arange(
+            0.0, self.limit_n * 1.0001, round_up(self.limit_n / 4.0, _TICKS_tension_scale)
+        )
+
+
+def round_up(value: float, steps: Sequence[float] = _LIMITS) -> float:
+    """The next greater of some steps, from 1 to 10, times a power of ten."""
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(next(s * power for s in steps if s * power >= value * (1.0 - 1e-9)))
+
+
+def has_tension(subject: Subject) -> bool:
+    """Whether cable tensions were recorded."""
+    return any(len(cable.time_s) for cable in subject.recording.cables.values())
+
+
+def tension_scale(subject: Subject, window_s: tuple[float, float]) -> TensionScale:
+    """Scale that holds all but the shortest peaks.
+
+    Args:
+        subject: A recording with tensions.
+        window_s: Times shown.
+    """
+    start_s, end_s = (t - subject.shift_s for t in window_s)
+    cables = subject.recording.cables.values()
+    inside = [c.tension_n[(c.time_s >= start_s) & (c.time_s <= end_s), 0] for c in cables]
+    values = np.concatenate(inside)
+    greatest = float(np.percentile(values, _SHARE)) if values.size else 1.0
+    return TensionScale(round_up(max(greatest, 1.0)))
+
 
 _RANGE_SHARE = 99.5
 """Percentile of the values that the axis holds; shorter peaks are cut off."""
@@ -219,3 +284,31 @@ def _ticks(low: float, high: float, count: int) -> np.ndarray:
     step = round_up((high - low) / count, _TICKS)
     first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
     return step * np.arange(first, last + 1.0) + 0.0  # no negative zero
+
+
+# ---------- What colours mean: the bar of tensions, the names of two recordings.
+
+_BAR_PX, _STEPS = 9.0, 60
+
+
+def draw_tension_bar(canvas: Canvas, scale: TensionScale, x: float, y: float, width: float) -> None:
+    """Draw the colours of the cables with round tensions below.
+
+    Args:
+        canvas: Where to.
+        scale: The colours.
+        x: Left end.
+        y: Upper edge of the bar; the title is above it.
+        width: Length of the bar.
+    """
+    canvas.text(x, y - 7.0, "cable tension at the load [N]", 11.0, INK)
+    tensions = (np.arange(_STEPS) + 0.5) / _STEPS * scale.limit_n
+    for k, shade in enumerate(scale.colours(tensions)):
+        left = x + k / _STEPS * width
+        canvas.rectangle(left, y, width / _STEPS + 0.5, _BAR_PX, shade)
+    for tension in scale.ticks_n():
+        at = x + tension / scale.limit_n * width
+        canvas.line(np.array([[at, y + _BAR_PX], [at, y + _BAR_PX + 3.0]]), INK, 0.8)
+        canvas.text(at, y + _BAR_PX + 15.0, f"{tension:g}", 11.0, INK, align="center")
+    canvas.rectangle(x - 52.0, y, 14.0, _BAR_PX, SLACK)
+    canvas.text(x - 45.0, y + _BAR_PX + 15.0, "slack", 11.0, INK, align="center")

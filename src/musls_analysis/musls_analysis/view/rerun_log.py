@@ -21,21 +21,145 @@ from musls_analysis.comparison.errors import error_track
 from musls_analysis.figures.style import colour, label
 from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S, LOAD, PoseTrack, resample
 from musls_analysis.view.align import staged_subject
-from musls_analysis.view.bodies import Look
 from musls_analysis.view.canvas import Canvas
-from musls_analysis.view.chart import Series, differences, setpoint_errors, tensions
+from musls_analysis.view.chart import (
+    Series,
+    differences,
+    draw_tension_bar,
+    has_tension,
+    setpoint_errors,
+    tension_scale,
+    tensions,
+)
 from musls_analysis.view.film import whole_file
-from musls_analysis.view.legend import draw_tension_bar
-from musls_analysis.view.rerun_layout import layout
-from musls_analysis.view.rerun_shapes import log_drone, log_load, log_wheels, rgba
-from musls_analysis.view.sampled import sample
-from musls_analysis.view.subject import Subject
-from musls_analysis.view.tension_scale import has_tension, tension_scale
-from musls_analysis.view.wheels import wheel_rims
+from musls_analysis.view.picture import Look
+from musls_analysis.view.scene import RIM, DroneShape, LoadShape, Subject, sample, wheel_rims
 from musls_description.errors import MuslsError
 
 if TYPE_CHECKING:
     import rerun as rr
+    import rerun.blueprint as rrb
+
+
+# ---------- Layout of rerun's viewer: the scene, the plots beside it, phase and colours below.
+
+
+def layout(subjects: Sequence[Subject]) -> rrb.Blueprint:
+    """Views of what the subjects have data for."""
+    import rerun.blueprint as rrb
+
+    scene = rrb.Spatial3DView(
+        origin="/", name=" and ".join(subject.name for subject in subjects),
+        contents=["/run/**", "/with/**"], background=[250, 251, 252],
+        line_grid=rrb.LineGrid3D(visible=True, spacing=1.0, color=[139, 152, 168, 120]),
+    )  # fmt: skip
+    coloured = any(map(has_tension, subjects))
+    plots = []
+    if len(subjects) == 2:
+        plots.append(("difference", "distance between the two [m]"))
+    if coloured:
+        plots.append(("tension", "cable tension at the load [N]"))
+    if subjects[0].recording.setpoints:
+        plots.append(("error", "distance to the set-point [m]"))
+        plots.append(("angle", "angle to the set-point [deg]"))
+    left = [scene, rrb.TextDocumentView(origin="/phase", name="phase")]
+    shares = [7, 1]
+    if coloured:
+        bottom = [left[1], rrb.Spatial2DView(origin="/legend", name="cable tension")]
+        left[1] = rrb.Horizontal(*bottom)
+    if subjects[0].recording.events:
+        left.append(rrb.TextLogView(origin="/events", name="events"))
+        shares.append(1)
+    column = rrb.Vertical(*left, row_shares=shares)
+    parts = [column]
+    if plots:
+        views = [rrb.TimeSeriesView(origin=f"/{path}", name=name) for path, name in plots]
+        parts = [rrb.Horizontal(column, rrb.Vertical(*views), column_shares=[5, 3])]
+    return rrb.Blueprint(
+        *parts, rrb.TimePanel(state="expanded", timeline="time"), collapse_panels=True
+    )
+
+
+# ---------- Bodies for rerun's viewer, at the stream's present time, below an entity that moves.
+
+_DISC_HEIGHT_M = 0.012
+_LINE_M, _OUTLINE_M = 0.012, 0.003
+
+
+def rgba(rgb: np.ndarray, alpha: float = 1.0) -> np.ndarray:
+    """Bytes (4,) of a colour (3,) and an opacity from 0 to 1."""
+    return np.round(255.0 * np.append(rgb, alpha)).astype(np.uint8)
+
+
+def log_load(
+    stream: rr.RecordingStream, path: str, shape: LoadShape, rgb: np.ndarray, outline: bool
+) -> None:
+    """Log the load's box, solid or as an outline.
+
+    Args:
+        stream: Where to.
+        path: Entity that has the pose.
+        shape: The box.
+        rgb: Colour, 0 to 1 (3,).
+        outline: Whether it stands for a set-point.
+    """
+    import rerun as rr
+
+    low, high = shape.corners_m.min(axis=0), shape.corners_m.max(axis=0)
+    box = rr.Boxes3D(
+        centers=0.5 * (low + high), half_sizes=0.5 * (high - low), colors=rgba(rgb),
+        radii=_OUTLINE_M, fill_mode="majorwireframe" if outline else "solid",
+    )  # fmt: skip
+    stream.log(f"{path}/box", box)
+
+
+def log_wheels(stream: rr.RecordingStream, path: str, rims: np.ndarray) -> None:
+    """Log the rims of the wheels on a body.
+
+    Args:
+        stream: Where to.
+        path: Entity that has the pose.
+        rims: Points in the body's frame, (wheels, points, 3).
+    """
+    import rerun as rr
+
+    rings = list(np.concatenate([rims, rims[:, :1]], axis=1))
+    lines = rr.LineStrips3D(rings, colors=rgba(RIM), radii=_LINE_M)
+    stream.log(f"{path}/wheels", lines)
+
+
+def log_drone(
+    stream: rr.RecordingStream, path: str, shape: DroneShape, rgb: np.ndarray, outline: bool
+) -> None:
+    """Log a drone's arms, gear and rotor discs; only rings and arms for a set-point.
+
+    Args:
+        stream: Where to.
+        path: Entity that has the pose.
+        shape: The drone.
+        rgb: Colour, 0 to 1 (3,).
+        outline: Whether it stands for a set-point.
+    """
+    import rerun as rr
+
+    arms = [np.stack([np.zeros(3), hub]) for hub in shape.hubs_m]
+    rings = [np.concatenate([disc, disc[:1]]) for disc in shape.discs_m]
+    if outline:
+        lines = rr.LineStrips3D(arms + rings, colors=rgba(rgb), radii=_OUTLINE_M)
+        stream.log(f"{path}/outline", lines)
+        return
+    gear = list(shape.gear_m)
+    colours = [rgba(0.7 * rgb)] * len(arms) + [rgba(np.full(3, 0.3))] * len(gear)
+    radii = [_LINE_M] * len(arms) + [0.5 * _LINE_M] * len(gear)
+    stream.log(f"{path}/frame", rr.LineStrips3D(arms + gear, colors=colours, radii=radii))
+    front = np.where(shape.front, 1.0, 0.6)
+    discs = rr.Cylinders3D(
+        centers=shape.hubs_m, lengths=[_DISC_HEIGHT_M] * len(arms),
+        radii=[shape.rotor_radius_m] * len(arms),
+        colors=[rgba(rgb + (1.0 - share) * (1.0 - rgb)) for share in front], fill_mode="solid",
+    )  # fmt: skip
+    stream.log(f"{path}/rotors", discs)
+
 
 ROOTS = ("run", "with")
 TIME = "time"

@@ -58,8 +58,8 @@ def run(
     ] = None,
 ) -> None:
     """Draws the report's figures again, as PDF, SVG or PNG of a given width."""
+    from musls_analysis.figures.flight import write_for_paper
     from musls_analysis.figures.style import Paper
-    from musls_analysis.figures.write import write_for_paper
     from musls_analysis.recordings.readers import read_recording
     from musls_analysis.report.summary import summarise
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -51,34 +50,28 @@ def run(
     ] = False,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
-    from musls_analysis.figures.worker import FigureWorkers
     from musls_bringup.cli.imports import quick_imports
 
-    drawn = report and not plan and not dry_run
-    # First of all: what draws gets ready on another core during these imports.
-    with FigureWorkers() if drawn else nullcontext() as workers:
-        with quick_imports():
-            from musls_bringup.cli.killed import keep_killed_runs
-            from musls_bringup.fly import FlyOptions, find_scenario, fly
-            from musls_bringup.results import check_folder, default_folder
+    with quick_imports():
+        from musls_bringup.cli.killed import keep_killed_runs
+        from musls_bringup.fly import FlyOptions, find_scenario, fly
+        from musls_bringup.results import check_folder, default_folder
 
-        overrides = flight_overrides(settings, seed, autopilot, controller)
-        chosen = find_scenario(scenario, overrides)
-        if plan or dry_run:
-            from musls_bringup.cli.plan import show_plan
+    overrides = flight_overrides(settings, seed, autopilot, controller)
+    chosen = find_scenario(scenario, overrides)
+    if plan or dry_run:
+        from musls_bringup.cli.plan import show_plan
 
-            show_plan(chosen, out, force=force, overwrite=overwrite, table=plan)
-            return 0
-        folder = out or default_folder(chosen.name)
-        check_folder(folder, overwrite=overwrite)
-        keep_killed_runs(folder)
-        options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
-            warnings.showwarning = _warn
-            summary = _with_progress(
-                chosen.name, lambda o, s: fly(chosen, folder, options, o, s, workers=workers)
-            )
+        show_plan(chosen, out, force=force, overwrite=overwrite, table=plan)
+        return 0
+    folder = out or default_folder(chosen.name)
+    check_folder(folder, overwrite=overwrite)
+    keep_killed_runs(folder)
+    options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
+        warnings.showwarning = _warn
+        summary = _with_progress(chosen.name, lambda o, s: fly(chosen, folder, options, o, s))
     return conclude(summary, folder)
 
 
@@ -177,7 +170,7 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
         f"{1e3 * summary['step_size_s']:g} ms{margin}"
     )
     if summary["tension"]:
-        from musls_analysis.report.peaks import sentence
+        from musls_analysis.report.summary import sentence
 
         console.print(f"largest cable tension: {sentence(summary['tension'])}")
     if summary.get("check"):

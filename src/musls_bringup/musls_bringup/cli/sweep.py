@@ -144,7 +144,7 @@ def _conclude(plan: Plan, store: Store) -> tuple[list[dict[str, Any]], list[Path
     if not rows:
         return rows, []
     written = write_table(rows, store.folder)
-    from musls_analysis.sweep.draw import write_figures
+    from musls_analysis.sweep.figures import write_figures
 
     return rows, written + write_figures(plan.sweep, rows, store)
 
@@ -175,7 +175,7 @@ def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Any:
     """Mean over the repetitions of each point."""
     from rich.table import Table
 
-    from musls_analysis.sweep.labels import distinct, metric_text
+    from musls_analysis.sweep.figures import distinct, metric_text
 
     columns = [
         *(m.column for m in plan.sweep.metrics),

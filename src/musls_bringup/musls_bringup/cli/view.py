@@ -21,7 +21,7 @@ from musls_bringup.cli.progress import WorkShown
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
-    from musls_analysis.view.subject import Subject
+    from musls_analysis.view.scene import Subject
 
 EXAMPLE = "musls view flight.csv --with runs/circle --gif"
 
@@ -148,8 +148,7 @@ def run(
         rerun_log.save(subjects, path)
         typer.echo(f"written to {path}: open with rerun {path}")
     else:
-        from musls_analysis.view.layout import NARROW, WIDE
-        from musls_analysis.view.picture import PictureOptions
+        from musls_analysis.view.picture import NARROW, WIDE, PictureOptions
 
         layout = NARROW if narrow else WIDE
         look = PictureOptions(azimuth, elevation, zoom, follow, trail, layout)
@@ -209,7 +208,7 @@ def _subjects(
     from dataclasses import replace
 
     from musls_analysis.view.align import aligning_shift_s
-    from musls_analysis.view.subject import open_subject
+    from musls_analysis.view.scene import open_subject
 
     stage, shift_s, skip = timing
     if other is None and (shift_s is not None or skip):

@@ -7,11 +7,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from musls_analysis.figures.worker import FigureWorkers
 from musls_analysis.recordings.bag import read_bag
 from musls_bringup.fly import FlyOptions, versions, write_results
 from musls_bringup.program import program
@@ -58,10 +56,8 @@ def fly_through_graph(
     """
     check_ros()
     check_px4(scenario)
-    drawing = FigureWorkers() if options.report else nullcontext()
     with (
         Ending() as ending,
-        drawing as workers,
         result_folder(out, overwrite=options.overwrite) as work,
         px4_consoles(out, work) as consoles,
     ):
@@ -96,8 +92,8 @@ def fly_through_graph(
         recording = read_bag(work / "bag")
         speed["events"] = [vars(event) for event in recording.events]
         return write_results(
-            scenario, work, out, recording, lambda: speed, numbers["max_tension_n"], workers, say,
-            ending, command=f"{program()} ros fly {out / 'scenario.yaml'}",
+            scenario, work, out, recording, lambda: speed, numbers["max_tension_n"],
+            options.report, say, ending, command=f"{program()} ros fly {out / 'scenario.yaml'}",
         )  # fmt: skip
 
 

@@ -10,20 +10,40 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from musls_analysis.figures.batteries import batteries_figure
-from musls_analysis.figures.paths_3d import paths_3d_figure
-from musls_analysis.figures.pose import PoseFigure
-from musls_analysis.figures.rig import anchor_forces_figure, free_lengths_figure
-from musls_analysis.figures.rotors import rotors_figure
-from musls_analysis.figures.stage_errors import stage_errors_figure
+from musls_analysis.figures.over_time import (
+    PoseFigure,
+    anchor_forces_figure,
+    batteries_figure,
+    free_lengths_figure,
+    rotors_figure,
+    stage_errors_figure,
+    tensions_figure,
+)
+from musls_analysis.figures.space import paths_3d_figure, top_view_figure
 from musls_analysis.figures.style import Paper, for_paper, label, save, styled
-from musls_analysis.figures.tensions import tensions_figure
-from musls_analysis.figures.top_view import top_view_figure
-from musls_analysis.figures.written import WrittenFigure
 from musls_analysis.recordings.recording import ANCHOR, Recording
+from musls_analysis.report.summary import summarise
 from musls_description.errors import ConfigError
 from musls_description.names import near_names
 from musls_description.strict_yaml import shown
+
+# ---------- What is known of a figure on disk; apart from the drawing, so that it needs no matplot
+
+
+class WrittenFigure(NamedTuple):
+    """A figure on disk.
+
+    Attributes:
+        path: PNG file.
+        title: Short title.
+        caption: What one sees.
+        narrow: Whether two fit side by side.
+    """
+
+    path: Path
+    title: str
+    caption: str
+    narrow: bool = False
 
 
 class FigurePlan(NamedTuple):
@@ -188,3 +208,23 @@ def _moves(recording: Recording, body: str) -> bool:
     """Whether a body's pose is worth a figure: a fixed anchor's is not."""
     track = recording.bodies[body]
     return not body.startswith(ANCHOR) or bool(np.ptp(track.position_enu_m, axis=0).max() > 1e-9)
+
+
+# ---------- One of the report's figures, for `Recording.plot`.
+
+
+def plot(recording: Recording, name: str) -> Figure:
+    """Draw a figure.
+
+    Args:
+        recording: The flight.
+        name: Name of the figure.
+
+    Raises:
+        ConfigError: The recording has no such figure; names those that it has.
+    """
+    with styled():
+        plans = {plan.name: plan for plan in figure_plans(recording, summarise(recording))}
+        if name not in plans:
+            raise ConfigError(f"no figure {name!r} of this recording; it has {', '.join(plans)}")
+        return plans[name].draw()
