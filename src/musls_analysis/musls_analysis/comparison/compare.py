@@ -16,58 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_analysis.comparison.cycles import CutStage, of_one_length
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.comparison.mean_cycle import (
     MeanCycle,
     Slices,
-    mean_cycles,
+    known_mean,
+    mean_cycle,
     phases,
     shifted,
     slices,
 )
-from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S
+from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S, Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import chordal_mean, product, relative, rotate, rotation_vector
-
-# ---------- Constant rotation between the recorded and the simulated frame of a body.
-
-
-@dataclass(frozen=True)
-class FrameWorth:
-    """The constant rotation that fits best, and the error with it.
-
-    Attributes:
-        rotation_deg: Rotation vector from the simulated body's frame to the recorded one, in the
-            body's frame (3,).
-        error_deg: Mean angle (eq. 13) with the simulated body turned by it.
-    """
-
-    rotation_deg: tuple[float, float, float]
-    error_deg: float
-
-
-def frame_worth(real: MeanCycle, sim: MeanCycle) -> FrameWorth:
-    """Fit a constant rotation to two mean cycles of a body.
-
-    Args:
-        real: Recorded.
-        sim: Simulated, same phases.
-
-    Returns:
-        Rotation of the least mean square (chordal) distance; NaN where the relative attitudes are
-        so spread that none is nearest.
-    """
-    known = np.isfinite(real.orientation_wxyz).all(axis=1)
-    known &= np.isfinite(sim.orientation_wxyz).all(axis=1)
-    q_real, q_sim = real.orientation_wxyz[known], sim.orientation_wxyz[known]
-    mean = chordal_mean(relative(q_real, q_sim)[:, None])[0]
-    turned = product(q_sim, np.broadcast_to(mean, q_sim.shape))
-    x, y, z = np.degrees(rotation_vector(mean)).tolist()
-    return FrameWorth((x, y, z), float(np.degrees(np.mean(geodesic_error_rad(q_real, turned)))))
-
 
 SMALLEST_OVERLAP = 0.5
 """Share of the cycle for which there must be poses of both."""
@@ -118,8 +81,8 @@ class BodyErrors:
 
 
 @dataclass(frozen=True)
-class OffsetWorth:
-    """What the point of a simulated body that is compared is worth.
+class OffsetFit:
+    """Share of the point of a simulated body that is compared in its translational error.
 
     The recorded pose is that of a point which somebody chose, such as the middle of the markers.
     Compared with another point of the simulated body it gives an error that no model can remove.
@@ -138,6 +101,25 @@ class OffsetWorth:
 
 
 @dataclass(frozen=True)
+class FrameFit:
+    """Constant rotation between the recorded and the simulated frame of a body that fits best.
+
+    Motion capture reports the attitude of a frame that somebody laid into the markers. Where it is
+    not the simulated body's, the geodesic error (eq. 13) has a constant part that no model of the
+    motion can remove; the paper's own errors contain it. But a load that hangs askew because its
+    cables differ gives the same: a record of it standing on level ground tells them apart.
+
+    Attributes:
+        rotation_deg: Rotation vector from the simulated body's frame to the recorded one, in the
+            body's frame (3,).
+        error_deg: Mean angle (eq. 13) with the simulated body turned by it.
+    """
+
+    rotation_deg: tuple[float, float, float]
+    error_deg: float
+
+
+@dataclass(frozen=True)
 class StageComparison:
     """One stage of a real and a simulated system.
 
@@ -152,16 +134,16 @@ class StageComparison:
         lag_s: Positive where the simulation is late.
         real_cycles: Number of cycles averaged.
         sim_cycles: Number of cycles averaged, over all runs.
-        warnings: What is doubtful, one line each.
-        offsets: By body, what the compared point is worth.
+        warnings: Doubts, one line each.
+        offsets: By body, the point that is compared and the one that fits best.
         by_motion: Whether the cycles were found in the motion of the drones, not in set-points.
-        frames: By body, what a constant rotation of its recorded frame is worth.
+        frames: By body, the rotation of its recorded frame that fits best.
     """
 
     stage: str
     period_s: float
     periodic: bool
-    phase: np.ndarray
+    phase: Array
     real: Mapping[str, MeanCycle]
     sim: Mapping[str, MeanCycle]
     errors: Mapping[str, BodyErrors]
@@ -169,9 +151,9 @@ class StageComparison:
     real_cycles: int
     sim_cycles: int
     warnings: Sequence[str]
-    offsets: Mapping[str, OffsetWorth] = field(default_factory=dict)
+    offsets: Mapping[str, OffsetFit] = field(default_factory=dict)
     by_motion: bool = False
-    frames: Mapping[str, FrameWorth] = field(default_factory=dict)
+    frames: Mapping[str, FrameFit] = field(default_factory=dict)
 
 
 def compare_stage(
@@ -193,59 +175,73 @@ def compare_stage(
     """
     options = options or CompareOptions()
     reals = [real] if isinstance(real, CutStage) else list(real)
-    bodies = _bodies(reals[0], [*reals[1:], *sims], options)
-    *cuts, notes = _one_length(stage, reals[0], [*reals[1:], *sims])
+    bodies = _bodies([*reals, *sims], options)
+    cuts, notes = _one_length(stage, [*reals, *sims])
     reals, sims = cuts[: len(reals)], cuts[len(reals) :]
-    real = reals[0]
-    phase = phases(options.grid, real.periodic)
-    sliced = [
-        {b: slices(cuts, b, phase, options.gap_limit_s, offsets.get(b, (0, 0, 0))) for b in bodies}
-        for cuts, offsets in ((reals, {}), (sims, options.offsets_m))
-    ]
-    means = [mean_cycles(part, options.euler_mean) for part in sliced]
-    for which, part in zip((real.recording.source, "simulation"), sliced, strict=True):
-        notes += _gap_notes(which, part)
-    errors, lag_s, more = _errors(stage, means[0], means[1], real, options)
+    first = reals[0]
+    phase = phases(options.grid, first.periodic)
+    means = []
+    for source, side, offsets in (
+        (first.recording.source, reals, {}), ("simulation", sims, options.offsets_m),
+    ):  # fmt: skip
+        its = {
+            body: slices(side, body, phase, options.gap_limit_s, offsets.get(body, (0, 0, 0)))
+            for body in bodies
+        }
+        means.append({body: mean_cycle(part, options.euler_mean) for body, part in its.items()})
+        gaps = max(part.gaps for part in its.values())
+        if gaps:
+            notes.append(f"{source}: {gaps} gap{'s' * (gaps > 1)} not bridged")
+    of_real, of_sim = means
+    errors, lag_s, more = _errors(stage, of_real, of_sim, first, options)
     return StageComparison(
-        stage, real.period_s, real.periodic, phase, means[0], means[1], errors, lag_s,
+        stage, first.period_s, first.periodic, phase, of_real, of_sim, errors, lag_s,
         sum(len(one.cycles) for one in reals), sum(len(sim.cycles) for sim in sims),
-        tuple(notes + more), _offsets(means[0], means[1], options), real.by_motion,
-        {body: frame_worth(means[0][body], its) for body, its in means[1].items()},
+        tuple(notes + more),
+        {body: _offset_fit(of_real[body], its, options.offsets_m.get(body, (0, 0, 0)))
+         for body, its in of_sim.items()},
+        first.by_motion,
+        {body: frame_fit(of_real[body], its) for body, its in of_sim.items()},
     )  # fmt: skip
 
 
-def _offsets(
-    real: Mapping[str, MeanCycle], sim: Mapping[str, MeanCycle], options: CompareOptions
-) -> dict[str, OffsetWorth]:
-    found = {}
-    for body, its in sim.items():
-        apart = real[body].position_enu_m - its.position_enu_m
-        q = its.orientation_wxyz
-        known = np.isfinite(apart).all(axis=1) & np.isfinite(q).all(axis=1)
-        apart, q = apart[known], q[known]
-        inverse = q * np.array([1.0, -1.0, -1.0, -1.0])
-        # Rotations keep lengths, so the mean in the body's frame is the least-squares point.
-        more = rotate(inverse, apart).mean(axis=0)
-        assumed = np.asarray(options.offsets_m.get(body, (0.0, 0.0, 0.0)), float)
+def _offset_fit(real: MeanCycle, sim: MeanCycle, assumed_m: Sequence[float]) -> OffsetFit:
+    apart = real.position_enu_m - sim.position_enu_m
+    q = sim.orientation_wxyz
+    known = np.isfinite(apart).all(axis=1) & np.isfinite(q).all(axis=1)
+    apart, q = apart[known], q[known]
+    # Rotations keep lengths, so the mean in the body's frame is the least-squares point.
+    more = rotate(q * np.array([1.0, -1.0, -1.0, -1.0]), apart).mean(axis=0)
+    assumed = np.asarray(assumed_m, float)
 
-        def error_m(point: np.ndarray, apart: np.ndarray = apart, q: np.ndarray = q) -> float:
-            moved = rotate(q, np.broadcast_to(point, apart.shape))
-            return float(np.linalg.norm(apart - moved, axis=1).mean())
+    def error_m(point: Array) -> float:
+        moved = rotate(q, np.broadcast_to(point, apart.shape))
+        return float(np.linalg.norm(apart - moved, axis=1).mean())
 
-        found[body] = OffsetWorth(
-            _triple(assumed), error_m(-assumed), _triple(assumed + more), error_m(more)
-        )
-    return found
+    (x, y, z), (u, v, w) = assumed.tolist(), (assumed + more).tolist()
+    return OffsetFit((x, y, z), error_m(-assumed), (u, v, w), error_m(more))
 
 
-def _triple(values: np.ndarray) -> tuple[float, float, float]:
-    x, y, z = (float(value) for value in values)
-    return x, y, z
+def frame_fit(real: MeanCycle, sim: MeanCycle) -> FrameFit:
+    """Fit a constant rotation to two mean cycles of a body, on the same phases.
+
+    Returns:
+        Rotation of the least mean square (chordal) distance; NaN where the relative attitudes are
+        so spread that none is nearest.
+    """
+    known = np.isfinite(real.orientation_wxyz).all(axis=1)
+    known &= np.isfinite(sim.orientation_wxyz).all(axis=1)
+    q_real, q_sim = real.orientation_wxyz[known], sim.orientation_wxyz[known]
+    mean = chordal_mean(relative(q_real, q_sim)[:, None])[0]
+    turned = product(q_sim, np.broadcast_to(mean, q_sim.shape))
+    x, y, z = np.degrees(rotation_vector(mean)).tolist()
+    return FrameFit((x, y, z), float(np.degrees(np.mean(geodesic_error_rad(q_real, turned)))))
 
 
-def _bodies(real: CutStage, sims: Sequence[CutStage], options: CompareOptions) -> list[str]:
-    bodies = list(options.bodies or real.recording.bodies)
-    for recording in (real.recording, *(sim.recording for sim in sims)):
+def _bodies(cuts: Sequence[CutStage], options: CompareOptions) -> list[str]:
+    real = cuts[0].recording
+    bodies = list(options.bodies or real.bodies)
+    for recording in (one.recording for one in cuts):
         for body in [*bodies, *options.offsets_m]:
             if body not in recording.bodies:
                 has = ", ".join(recording.bodies)
@@ -253,41 +249,35 @@ def _bodies(real: CutStage, sims: Sequence[CutStage], options: CompareOptions) -
         if not options.bodies and len(recording.bodies) > len(bodies):
             extra = next(body for body in recording.bodies if body not in bodies)
             raise ConfigError(
-                f"{real.recording.source}: no body '{extra}' in it, which {recording.source} has; "
+                f"{real.source}: no body '{extra}' in it, which {recording.source} has; "
                 "choose with --bodies"
             )
     return bodies
 
 
-def _one_length(stage: str, real: CutStage, sims: Sequence[CutStage]) -> tuple:
-    """Cycles of one length: motions that do not repeat are cut to the shortest."""
-    cuts = [real, *sims]
-    notes = [line for cut in cuts for line in cut.warnings]
+def _one_length(stage: str, cuts: Sequence[CutStage]) -> tuple[list[CutStage], list[str]]:
+    """Cycles of one length, motions that do not repeat cut to the shortest; warnings."""
+    real = cuts[0]
+    notes = [line for one in cuts for line in one.warnings]
     if not real.periodic:
-        length_s = min(cut.period_s for cut in cuts)
-        for cut in cuts:
-            if length_s < (1.0 - _PERIODS_DIFFER_ERROR) * cut.period_s:
+        length_s = min(one.period_s for one in cuts)
+        for one in cuts:
+            if length_s < (1.0 - _PERIODS_DIFFER_ERROR) * one.period_s:
                 notes.append(
-                    f"{cut.recording.source}: stage '{stage}' lasts {cut.period_s:.1f} s, of which "
+                    f"{one.recording.source}: stage '{stage}' lasts {one.period_s:.1f} s, of which "
                     f"the first {length_s:.1f} s are compared"
                 )
-        return *of_one_length(cuts), notes
-    for sim in sims:
-        ratio = sim.period_s / real.period_s
-        if abs(np.log(ratio)) > _PERIODS_DIFFER_WARNING:
-            line = (
-                f"{sim.recording.source}: the set-point's period in '{stage}' is "
-                f"{sim.period_s:.3f} s, the real one's {real.period_s:.3f} s"
-            )
-            if abs(np.log(ratio)) > _PERIODS_DIFFER_ERROR:
-                raise ConfigError(line)
-            notes.append(line)
-    return *cuts, notes
-
-
-def _gap_notes(source: str, bodies: Mapping[str, Slices]) -> list[str]:
-    count = max(body.gaps for body in bodies.values())
-    return [f"{source}: {count} gap{'s' * (count > 1)} not bridged"] if count else []
+    else:
+        for sim in cuts[1:]:
+            off = abs(np.log(sim.period_s / real.period_s))
+            if off > _PERIODS_DIFFER_WARNING:
+                notes.append(
+                    f"{sim.recording.source}: the set-point's period in '{stage}' is "
+                    f"{sim.period_s:.3f} s, the real one's {real.period_s:.3f} s"
+                )
+            if off > _PERIODS_DIFFER_ERROR:
+                raise ConfigError(notes[-1])
+    return of_one_length(cuts), notes
 
 
 def _errors(
@@ -328,7 +318,7 @@ def _errors(
 
 def _at_lag(
     real: Mapping[str, MeanCycle], sim: Mapping[str, MeanCycle], lag_s: float, cut: CutStage
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+) -> dict[str, tuple[Array, Array]]:
     """Distances [m] and angles [rad] (M,) by body, the simulation read `lag_s` later."""
     result = {}
     for body, its in sim.items():
@@ -359,12 +349,13 @@ def _best_lag_s(
 # ---------- Bootstrap intervals over real cycles and simulated flights.
 
 DRAWS = 100
-GRID = 100
+INTERVAL_GRID = 100
 """Phases of a cycle; means over it need fewer than curves do."""
 MIDDLE = (5.0, 95.0)
 """Percentiles."""
 
-Ends = tuple[tuple[float, float], tuple[float, float]]
+Interval = tuple[tuple[float, float], tuple[float, float]]
+"""Lower (translational error [mm], geodesic error [deg]), and upper."""
 
 
 def error_intervals(
@@ -374,7 +365,7 @@ def error_intervals(
     about: Mapping[str, BodyErrors] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-) -> dict[str, Ends]:
+) -> dict[str, Interval]:
     """Bootstrap the errors of a stage: real cycles and simulated flights are drawn anew.
 
     Args:
@@ -383,36 +374,31 @@ def error_intervals(
         options: As for the comparison.
         about: Errors of all cycles on the comparison's own, finer phases: the ends are moved by
             what the phases make.
-        draws: Draws.
+        draws: Number of draws.
         seed: Of the draws.
 
     Returns:
-        By body, lower and upper ends of the middle 90 %: (translational error [mm], geodesic
-        error [deg]).
+        Ends of the middle 90 % by body.
     """
     cuts = of_one_length([*reals, *sims])
     reals, sims = cuts[: len(reals)], cuts[len(reals) :]
-    phase = phases(GRID, reals[0].periodic)
+    phase = phases(INTERVAL_GRID, reals[0].periodic)
     generator = np.random.default_rng(seed)
     flight = np.repeat(np.arange(len(sims)), [len(sim.cycles) for sim in sims])
     n = sum(len(real.cycles) for real in reals)
-    drawn = [
-        (
-            generator.integers(0, n, n),
-            np.concatenate(
-                [np.flatnonzero(flight == k) for k in generator.integers(0, len(sims), len(sims))]
-            ),
-        )
-        for _ in range(draws)
-    ]
+    drawn = []
+    for _ in range(draws):
+        cycles = generator.integers(0, n, n)
+        flown = generator.integers(0, len(sims), len(sims))
+        drawn.append((cycles, np.concatenate([np.flatnonzero(flight == k) for k in flown])))
     found = {}
     for body in options.bodies or reals[0].recording.bodies:
         real = slices(reals, body, phase, options.gap_limit_s)
         offset = options.offsets_m.get(body, (0.0, 0.0, 0.0))
         sim = slices(sims, body, phase, options.gap_limit_s, offset)
-        errors = np.array([_errors_intervals(real, sim, *which) for which in drawn])
+        errors = np.array([_errors_of_means(real, sim, *which) for which in drawn])
         if about is not None:
-            whole = _errors_intervals(real, sim, np.arange(n), np.arange(len(flight)))
+            whole = _errors_of_means(real, sim, np.arange(n), np.arange(len(flight)))
             its = about[body]
             exact = (1e3 * its.translational_error_m, its.geodesic_error_deg)
             errors = np.maximum(errors + np.subtract(exact, whole), 0.0)
@@ -421,26 +407,18 @@ def error_intervals(
     return found
 
 
-def _errors_intervals(
-    real: Slices, sim: Slices, cycles: NDArray[np.int64], flown: NDArray[np.int64]
+def _errors_of_means(
+    real: Slices, sim: Slices, cycles: np.ndarray, flown: np.ndarray
 ) -> tuple[float, float]:
     """Errors of the means over some cycles, mm and degrees."""
     with np.errstate(all="ignore"):
         distance = translational_error_m(
-            _mean(real.position_enu_m[cycles]), _mean(sim.position_enu_m[flown])
+            known_mean(real.position_enu_m[cycles]), known_mean(sim.position_enu_m[flown])
         )
         angle = geodesic_error_rad(
             chordal_mean(real.orientation_wxyz[cycles]), chordal_mean(sim.orientation_wxyz[flown])
         )
         return 1e3 * float(np.nanmean(distance)), float(np.degrees(np.nanmean(angle)))
-
-
-def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Over the first axis; NaN where there is nothing."""
-    finite = np.isfinite(values)
-    count = finite.sum(axis=0)
-    total = np.where(finite, values, 0.0).sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 # ---------- Files: table and mean trajectories as CSV, numbers as JSON, figures as PNG.
@@ -468,14 +446,14 @@ def write_comparison(
 
     Args:
         comparisons: One per stage.
-        about: What was compared and how, for the JSON file.
+        about: Sources and options, for the JSON file.
         folder: Where to; must exist.
     """
-    rows = table_rows(comparisons)
     with (folder / TABLE).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, TABLE_COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({key: _short(value) for key, value in row.items()} for row in rows)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(TABLE_COLUMNS)
+        for row in table_rows(comparisons):
+            writer.writerow(f"{v:.6g}" if isinstance(v, float) else v for v in row)
     for comparison in comparisons:
         _write_means(comparison, folder / f"mean_{comparison.stage}.csv")
     summary = {**about, "stages": {c.stage: _summary(c) for c in comparisons}}
@@ -484,41 +462,23 @@ def write_comparison(
     _write_figures(comparisons, folder)
 
 
-def table_rows(comparisons: Sequence[StageComparison]) -> list[dict[str, Any]]:
-    """Rows of the table, load first; the keys are `TABLE_COLUMNS`."""
+def table_rows(comparisons: Sequence[StageComparison]) -> list[tuple[Any, ...]]:
+    """Rows of the table, in the order of `TABLE_COLUMNS`: one per stage and body."""
     return [
-        {
-            "stage": c.stage,
-            "body": body,
-            "translational_error_mm": 1e3 * e.translational_error_m,
-            "geodesic_error_deg": e.geodesic_error_deg,
-            "lag_s": c.lag_s,
-            "lagged_translational_error_mm": 1e3 * e.lagged_translational_error_m,
-            "lagged_geodesic_error_deg": e.lagged_geodesic_error_deg,
-            "overlap": e.overlap,
-            "real_cycles": c.real_cycles,
-            "sim_cycles": c.sim_cycles,
-            **_offset_columns(c, body),
-        }
+        (
+            c.stage, body, 1e3 * e.translational_error_m, e.geodesic_error_deg, c.lag_s,
+            1e3 * e.lagged_translational_error_m, e.lagged_geodesic_error_deg, e.overlap,
+            c.real_cycles, c.sim_cycles, *c.offsets[body].assumed_m,
+            1e3 * c.offsets[body].origin_error_m, *c.offsets[body].best_m,
+            1e3 * c.offsets[body].best_error_m,
+        )
         for c in comparisons
         for body, e in c.errors.items()
-    ]
-
-
-def _offset_columns(comparison: StageComparison, body: str) -> dict[str, float]:
-    """Point that was compared, point that fits best, and what they are worth."""
-    worth = comparison.offsets[body]
-    columns = {f"offset_{axis}_m": v for axis, v in zip("xyz", worth.assumed_m, strict=True)}
-    columns["origin_translational_error_mm"] = 1e3 * worth.origin_error_m
-    columns |= {f"best_offset_{axis}_m": v for axis, v in zip("xyz", worth.best_m, strict=True)}
-    return columns | {"best_offset_translational_error_mm": 1e3 * worth.best_error_m}
-
-
-def _short(value: Any) -> Any:
-    return f"{value:.6g}" if isinstance(value, float) else value
+    ]  # fmt: skip
 
 
 def _summary(comparison: StageComparison) -> dict[str, Any]:
+    frames = {body: asdict(its) for body, its in comparison.frames.items()}
     return {
         "period_s": comparison.period_s,
         "lag_s": comparison.lag_s,
@@ -526,15 +486,13 @@ def _summary(comparison: StageComparison) -> dict[str, Any]:
         "sim_cycles": comparison.sim_cycles,
         "cycles_found_in": "motion of the drones" if comparison.by_motion else "set-points",
         "errors": {body: asdict(errors) for body, errors in comparison.errors.items()},
-        "offsets": {body: asdict(worth) for body, worth in comparison.offsets.items()},
-        "frames": {body: _known(asdict(worth)) for body, worth in comparison.frames.items()},
+        "offsets": {body: asdict(its) for body, its in comparison.offsets.items()},
+        "frames": {  # JSON has no NaN: what is not known is null
+            body: {key: v if np.all(np.isfinite(v)) else None for key, v in its.items()}
+            for body, its in frames.items()
+        },
         "warnings": list(comparison.warnings),
     }
-
-
-def _known(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN: what is not known is null."""
-    return {key: value if np.all(np.isfinite(value)) else None for key, value in numbers.items()}
 
 
 def _write_means(comparison: StageComparison, path: Path) -> None:
@@ -544,18 +502,13 @@ def _write_means(comparison: StageComparison, path: Path) -> None:
         writer.writerow(MEAN_COLUMNS)
         for source, means in (("real", comparison.real), ("sim", comparison.sim)):
             for body, mean in means.items():
-                for time_s, n, row in zip(times_s, mean.samples, _columns(mean), strict=True):
+                columns = np.hstack([
+                    mean.position_enu_m, mean.angles_rad, mean.orientation_wxyz,
+                    mean.position_ci_m, mean.angles_ci_rad,
+                ])  # fmt: skip
+                for time_s, n, row in zip(times_s, mean.samples, columns, strict=True):
                     cells = ["" if np.isnan(v) else f"{v:.7g}" for v in row]
                     writer.writerow([f"{time_s:.6g}", body, source, n, *cells])
-
-
-def _columns(mean: MeanCycle) -> np.ndarray:
-    return np.hstack(
-        [
-            mean.position_enu_m, mean.angles_rad, mean.orientation_wxyz, mean.position_ci_m,
-            mean.angles_ci_rad,
-        ]
-    )  # fmt: skip
 
 
 def _write_figures(comparisons: Sequence[StageComparison], folder: Path) -> None:

@@ -3,23 +3,303 @@
 The load's set-point decides, by the rule that the stage's kind of trajectory declares (its
 `CycleRule`): at the angle of a circle, where a harmonic motion passes its middle, at a step up.
 Without a rule for it a stage is one cycle. Where there are no set-points, the motion of the drones
-decides by the same rules (`motion_phase`); flights that are compared are cut by the same of both.
+decides by the same rules; flights that are compared are cut by the same of both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, Stage
+from musls_analysis.recordings.recording import LOAD, Array, PoseTrack, Recording, Stage
 from musls_control.trajectories import TRAJECTORIES, CycleRule, trajectory_of_stage
 from musls_description.errors import ConfigError
 
-# ---------- Finds the phase of a periodic set-point from the values it was held at.
+SMALLEST_SHARE = 0.9
+"""A cycle counts if at least this share of it was flown in the stage."""
+STEP_UP_M = 0.2
+"""A set-point that rises by more at once steps up; ramps rise by less between two rows."""
+WHOLE_FLIGHT = "flight"
+"""Name of the one stage of a recording that names none."""
+_PERIODS_DIFFER = 0.02
+"""Share by which the periods of two windows of one stage may differ."""
+_MISFIT_WARNING = 0.02
+"""Share of the period by which set-points may be off the fitted phase."""
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """One repetition.
+
+    Attributes:
+        start_s: Time of phase 0.
+        end_s: Time of phase 1.
+    """
+
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class CutStage:
+    """The cycles of one stage in one recording.
+
+    Attributes:
+        recording: Where they are.
+        cycles: In time order, of one length.
+        periodic: Whether the motion goes on over the end of a cycle as at its start.
+        warnings: Doubts about them, one line each.
+        by_motion: Whether the motion of the drones decided, not the set-points.
+    """
+
+    recording: Recording
+    cycles: Sequence[Cycle]
+    periodic: bool
+    warnings: Sequence[str] = ()
+    by_motion: bool = False
+
+    @property
+    def period_s(self) -> float:
+        """Length of a cycle [s]."""
+        return self.cycles[0].end_s - self.cycles[0].start_s
+
+
+def cut(
+    recording: Recording, stage: str, skip: int = 0, *, by_motion: bool | None = None
+) -> CutStage:
+    """Find the cycles of a stage.
+
+    Args:
+        recording: A flight.
+        stage: "circle", "shm", "engage" or the name of another stage; in a recording without
+            stages it says what the whole of it is.
+        skip: First cycles to leave out, while the motion settles.
+        by_motion: Cut by the motion of the drones, not by the set-points; None where there are
+            no set-points. Flights that are compared must be cut alike.
+
+    Raises:
+        ConfigError: The stage is not in the recording, its set-points do not do what its name
+            says, or no cycle is complete.
+    """
+    if by_motion is None:
+        by_motion = LOAD not in recording.setpoints
+    windows = stage_windows(recording, stage)
+    parts = [_cut_window(recording, window, stage, by_motion) for window in windows]
+    cycles = [cycle for part in parts for cycle in part.cycles][skip:]
+    if not cycles:
+        raise ConfigError(f"{recording.source}: no complete cycle of stage '{stage}'")
+    warnings = [line for part in parts for line in part.warnings]
+    if not parts[0].periodic:
+        cycles = _shortened(cycles)
+    elif len(parts) > 1:
+        kept = _of_one_period(cycles)
+        if len(kept) < len(cycles):
+            warnings.append(
+                f"{recording.source}: {len(cycles) - len(kept)} of {len(cycles)} cycles of "
+                f"'{stage}' left out, their period is another"
+            )
+        cycles = kept
+    return replace(parts[0], cycles=tuple(cycles), warnings=tuple(dict.fromkeys(warnings)))
+
+
+def cut_last(recording: Recording, stage: str, skip: int) -> CutStage:
+    """Find the cycles of a stage as `cut` does; where no more than `skip` are there, the last one.
+
+    Raises:
+        ConfigError: See `cut`.
+    """
+    every = cut(recording, stage)
+    if len(every.cycles) > skip:
+        return replace(every, cycles=tuple(every.cycles[skip:]))
+    note = (
+        f"{recording.source}: only {len(every.cycles)} of '{stage}': the motion may not have "
+        "settled before the last, which is taken"
+    )
+    return replace(every, cycles=tuple(every.cycles[-1:]), warnings=(*every.warnings, note))
+
+
+def cut_alike(
+    recordings: Sequence[Recording],
+    stage: str,
+    skips: Sequence[int] | None = None,
+    spans_s: Sequence[Sequence[tuple[float, float]]] | None = None,
+) -> list[CutStage]:
+    """Find the cycles of a stage in flights that are to be compared, by the same of all.
+
+    Args:
+        recordings: Flights.
+        stage: See `cut`.
+        skips: First cycles to leave out of each.
+        spans_s: Start and end of the cycles of each flight where they are given (`cut_at`).
+
+    Raises:
+        ConfigError: See `cut`.
+    """
+    skips = skips or [0] * len(recordings)
+    spans_s = spans_s or [()] * len(recordings)
+    every = list(zip(recordings, skips, spans_s, strict=True))
+    by_motion = any(LOAD not in recording.setpoints for recording, _, spans in every if not spans)
+    return [
+        cut_at(recording, spans) if spans else cut(recording, stage, skip, by_motion=by_motion)
+        for recording, skip, spans in every
+    ]
+
+
+def cut_at(recording: Recording, spans_s: Sequence[tuple[float, float]]) -> CutStage:
+    """Take cycles of which start and end are given.
+
+    Raises:
+        ConfigError: A cycle ends before it starts or lies outside the recording.
+    """
+    for start_s, end_s in spans_s:
+        if not recording.start_s - 1e-9 <= start_s < end_s <= recording.end_s + 1e-9:
+            raise ConfigError(
+                f"{recording.source}: no cycle {start_s:g} to {end_s:g} s; the recording is from "
+                f"{recording.start_s:g} to {recording.end_s:g} s"
+            )
+    cycles = _shortened([Cycle(*span) for span in spans_s])
+    return CutStage(recording, tuple(cycles), periodic=False)
+
+
+def of_one_length(cuts: Sequence[CutStage]) -> list[CutStage]:
+    """Cut motions that do not repeat to the shortest cycle of all; others stay as they are."""
+    if cuts[0].periodic:
+        return list(cuts)
+    length_s = min(one.period_s for one in cuts)
+    return [replace(one, cycles=tuple(_shortened(one.cycles, length_s))) for one in cuts]
+
+
+def _shortened(cycles: Sequence[Cycle], length_s: float | None = None) -> list[Cycle]:
+    """Cycles of one length, by default that of the shortest."""
+    if length_s is None:
+        length_s = min(cycle.end_s - cycle.start_s for cycle in cycles)
+    return [Cycle(cycle.start_s, cycle.start_s + length_s) for cycle in cycles]
+
+
+def _of_one_period(cycles: Sequence[Cycle]) -> list[Cycle]:
+    """The most cycles of nearly one length, made equally long by their starts."""
+    lengths = np.array([cycle.end_s - cycle.start_s for cycle in cycles])
+    near = np.abs(np.log(lengths[:, None] / lengths)) < _PERIODS_DIFFER
+    chosen = near[int(np.argmax(near.sum(axis=1)))]
+    of_them = [cycle for cycle, mine in zip(cycles, chosen, strict=True) if mine]
+    return _shortened(of_them, float(np.median(lengths[chosen])))
+
+
+def stage_windows(recording: Recording, stage: str) -> list[Stage]:
+    """Parts of a flight that belong to a stage, "shm_2" to "shm", by any of its recorded names.
+
+    Raises:
+        ConfigError: There is none; the message lists the stages.
+    """
+    names = [s.name for s in recording.stages]
+    if names in ([], [WHOLE_FLIGHT]):
+        return [Stage(WHOLE_FLIGHT, recording.start_s, recording.end_s)]
+    kind = TRAJECTORIES.get(stage)
+    for wanted in (stage, *(kind.recorded_as if kind else ())):
+        found = [s for s in recording.stages if wanted in (_base(s.name), s.name)]
+        if found:
+            return found
+    raise ConfigError(f"{recording.source}: no stage '{stage}'; it has {', '.join(names)}")
+
+
+def _base(name: str) -> str:
+    head, _, tail = name.rpartition("_")
+    return head if head and tail.isdigit() else name
+
+
+def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool) -> CutStage:
+    kind = trajectory_of_stage(stage) or trajectory_of_stage(_base(stage))
+    rule = kind.cycle_rule if kind else CycleRule.WHOLE
+    if rule is CycleRule.WHOLE:
+        if window.name == WHOLE_FLIGHT and stage != WHOLE_FLIGHT:
+            known = [n for n, k in TRAJECTORIES.items() if k.cycle_rule is not CycleRule.WHOLE]
+            raise ConfigError(
+                f"{recording.source}: it names no stages, and cycles of '{stage}' cannot be "
+                f"found by the motion, only those of {', '.join(known[:-1])} and {known[-1]}"
+            )
+        return CutStage(recording, (Cycle(window.start_s, window.end_s),), periodic=False)
+    if by_motion and rule is CycleRule.STEP_UP:
+        cycles = tuple(Cycle(*span) for span in _rises(recording, window))
+        return CutStage(recording, cycles, periodic=False, by_motion=True)
+    if by_motion:
+        phase, flown = _motion_phase(recording, window, stage, rule)
+        return CutStage(recording, _whole_periods(phase, flown), periodic=True, by_motion=True)
+    held = recording.setpoints[LOAD].changes()
+    if rule is CycleRule.STEP_UP:
+        return _cut_steps(recording, window, held)
+    inside = (held.time_s >= window.start_s) & (held.time_s < window.end_s)
+    inside[0] = False  # since when the first one was held is not known
+    name = f"{recording.source}: stage '{stage}'"
+    rows_s = recording.time_s if recording.sampled_setpoints else None
+    phase = _phase(rule, part_of(held, inside), name, rows_s)
+    warnings = []
+    if phase.misfit_s > _MISFIT_WARNING * phase.period_s:
+        warnings.append(f"{name}: set-points are {phase.misfit_s:.2f} s (rms) off an even motion")
+    cycles = _whole_periods(phase, window)
+    return CutStage(recording, cycles, periodic=True, warnings=tuple(warnings))
+
+
+def _whole_periods(phase: Phase, window: Stage) -> tuple[Cycle, ...]:
+    """Periods from phase zero to phase zero, all but a little of them in the window."""
+    margin = (1.0 - SMALLEST_SHARE) * phase.period_s
+    first = int(np.ceil((window.start_s - margin - phase.origin_s) / phase.period_s))
+    cycles = []
+    for k in range(first, first + 1 + int((window.duration_s + 2 * margin) / phase.period_s)):
+        start_s = float(phase.origin_s + k * phase.period_s)
+        end_s = start_s + phase.period_s
+        flown = min(end_s, window.end_s) - max(start_s, window.start_s)
+        if flown >= SMALLEST_SHARE * phase.period_s:
+            cycles.append(Cycle(start_s, float(end_s)))
+    return tuple(cycles)
+
+
+def _cut_steps(recording: Recording, window: Stage, held: PoseTrack) -> CutStage:
+    """From each step up to where the set-point moves on vertically."""
+    t, z = held.time_s, held.position_enu_m[:, 2]
+    inside = (t >= window.start_s - 1e-9) & (t < window.end_s)
+    steps = 1 + np.flatnonzero(np.diff(z) > STEP_UP_M)
+    starts = [int(k) for k in steps if inside[k]]
+    warnings = []
+    if not starts and window.name == WHOLE_FLIGHT and inside.any():
+        starts = [int(np.flatnonzero(inside)[0])]
+        warnings.append(
+            f"{recording.source}: the step of the set-point is not in the recording; "
+            f"taken at its start, {t[starts[0]]:g} s"
+        )
+    cycles = []
+    for k in starts:
+        later = np.flatnonzero((t > t[k]) & (np.abs(z - z[k]) > 1e-3))
+        end_s = min(float(t[later[0]]) if len(later) else np.inf, window.end_s)
+        if end_s > t[k]:
+            cycles.append(Cycle(float(t[k]) - _log_delay_s(recording, t[k]), end_s))
+    return CutStage(recording, tuple(cycles), periodic=False, warnings=tuple(warnings))
+
+
+def _log_delay_s(recording: Recording, time_s: float) -> float:
+    """Mean delay between a change and the first row of the log that shows it."""
+    before = recording.time_s[recording.time_s < time_s - 1e-9]
+    if not recording.sampled_setpoints or not len(before):
+        return 0.0
+    return 0.5 * float(time_s - before[-1])
+
+
+def part_of(track: PoseTrack, which: np.ndarray | slice) -> PoseTrack:
+    """Some samples of a track."""
+    return PoseTrack(
+        track.time_s[which], track.position_enu_m[which], track.orientation_wxyz[which]
+    )
+
+
+# ---------- Phase of a periodic set-point from the values it was held at.
+#
+# A set-point is sent a few times a second and held in between, so only its changes tell the time.
+# Where it is logged row by row, a value was sent after the last row that does not show it yet, and
+# less than one hold before the last row that shows it. So each value bounds the phase from both
+# sides, and the phase that breaks the bounds least is in the middle of what they leave: no later
+# than it was, neither at a high rate of logging nor where rows are further apart than the hold.
 
 LARGEST_MISFIT = 0.1
 """Root-mean-square misfit, relative to radius or amplitude, up to which a motion is accepted."""
@@ -48,7 +328,12 @@ class Phase:
     misfit_s: float
 
 
-def circle_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None = None) -> Phase:
+def _phase(rule: CycleRule, track: PoseTrack, name: str, rows_s: Array | None = None) -> Phase:
+    find = circle_phase if rule is CycleRule.ANGLE else oscillation_phase
+    return find(track, name, rows_s)
+
+
+def circle_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) -> Phase:
     """Phase of a horizontal circle: zero where the set-point is straight in +x of the centre.
 
     Args:
@@ -62,10 +347,7 @@ def circle_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None = Non
     """
     track = _changes(setpoint, name)
     x, y = track.position_enu_m[:, 0], track.position_enu_m[:, 1]
-    # Kasa's fit: x^2 + y^2 = 2 a x + 2 b y + c.
-    A = np.column_stack([2.0 * x, 2.0 * y, np.ones_like(x)])
-    (a, b, c), *_ = np.linalg.lstsq(A, x**2 + y**2, rcond=None)
-    radius = np.sqrt(max(c + a**2 + b**2, 0.0))
+    a, b, radius = circle_through(x, y)
     off = np.sqrt(np.mean((np.hypot(x - a, y - b) - radius) ** 2))
     angle = np.unwrap(np.arctan2(y - b, x - a))
     t = track.time_s - track.time_s[0]
@@ -80,10 +362,8 @@ def circle_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None = Non
     return Phase(origin_s, 2.0 * np.pi / abs(rate), misfit / abs(rate))
 
 
-def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None = None) -> Phase:
-    """Phase of a harmonic motion along a line: zero in the middle, going along the axis.
-
-    The axis points to the side on which its greatest component is positive, e.g. +y.
+def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) -> Phase:
+    """Phase of a harmonic motion along a line: zero in the middle, going along its `main_axis`.
 
     Args:
         setpoint: Set-points within the stage.
@@ -95,19 +375,18 @@ def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None 
     """
     track = _changes(setpoint, name)
     p = track.position_enu_m - track.position_enu_m.mean(axis=0)
-    axis = np.linalg.svd(p, full_matrices=False)[2][0]
-    axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
+    axis = main_axis(p)
     t, s = track.time_s - track.time_s[0], p @ axis
     fastest = np.pi / max(float(np.median(np.diff(t))), 1e-6)
-    rates = np.arange(0.5 * np.pi / t[-1], fastest, 0.2 / t[-1])
-    best = rates[int(np.argmin(_misfits(rates, t, s)))]
     step = 0.2 / t[-1]
+    rates = np.arange(0.5 * np.pi / t[-1], fastest, step)
+    best = rates[int(np.argmin(_misfits(rates, t, s)))]
     found = minimize_scalar(
-        _misfit, bounds=(best - step, best + step), args=(t, s), method="bounded",
-        options={"xatol": 1e-9},
+        lambda rate: harmonic(rate, t, s)[1],
+        bounds=(best - step, best + step), method="bounded", options={"xatol": 1e-9},
     )  # fmt: skip
     rate = float(found.x)
-    (sine, cosine, middle), misfit = _harmonic(rate, t, s)
+    (sine, cosine, middle), misfit = harmonic(rate, t, s)
     amplitude = np.hypot(sine, cosine)
     aside = np.sqrt(np.mean(np.sum((p - np.outer(s, axis)) ** 2, axis=1)))
     if max(misfit, aside) > LARGEST_MISFIT * amplitude or rate * t[-1] < np.pi:
@@ -120,7 +399,41 @@ def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: np.ndarray | None 
     return Phase(origin_s, 2.0 * np.pi / rate, np.sqrt(2.0) * misfit / (amplitude * rate))
 
 
-def _angles(sine: np.ndarray, near: np.ndarray) -> np.ndarray:
+def circle_through(x: Array, y: Array) -> tuple[float, float, float]:
+    """Centre and radius of a circle near points, by Kasa's fit: x^2 + y^2 = 2 a x + 2 b y + c."""
+    A = np.column_stack([2.0 * x, 2.0 * y, np.ones_like(x)])
+    (a, b, c), *_ = np.linalg.lstsq(A, x**2 + y**2, rcond=None)
+    return float(a), float(b), float(np.sqrt(max(c + a**2 + b**2, 0.0)))
+
+
+def main_axis(centred: Array) -> Array:
+    """Line along which points lie (T, 3), towards the side where its largest component is > 0."""
+    axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+    axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
+    return axis
+
+
+def harmonic(rate: float, t: Array, s: Array) -> tuple[Array, float]:
+    """Fit s = A sin(rate t) + B cos(rate t) + C: (A, B, C) and the root-mean-square misfit."""
+    A = np.column_stack([np.sin(rate * t), np.cos(rate * t), np.ones_like(t)])
+    factors, *_ = np.linalg.lstsq(A, s, rcond=None)
+    return factors, float(np.sqrt(np.mean((A @ factors - s) ** 2)))
+
+
+def _misfits(rates: Array, t: Array, s: Array) -> Array:
+    """Squared misfit of each rate (k,), by normal equations: quick, and exact enough to choose."""
+    found = []
+    for some in np.array_split(rates, 1 + rates.size * t.size // _AT_ONCE):
+        angle = np.outer(some, t)
+        A = np.stack([np.sin(angle), np.cos(angle), np.ones_like(angle)], axis=1)  # (k, 3, T)
+        gram = A @ A.transpose(0, 2, 1) + _RIDGE * len(t) * np.eye(3)
+        right = A @ s
+        factors = np.linalg.solve(gram, right[:, :, None])[:, :, 0]
+        found.append(s @ s - np.sum(factors * right, axis=1))
+    return np.concatenate(found)
+
+
+def _angles(sine: Array, near: Array) -> Array:
     """Angles of sines that lie next to given ones; NaN near the turning points."""
     steep = np.abs(sine) < _STEEP
     rising = np.arcsin(np.where(steep, sine, 0.0))
@@ -130,7 +443,7 @@ def _angles(sine: np.ndarray, near: np.ndarray) -> np.ndarray:
 
 
 def _unbiased(
-    angle: np.ndarray, rate: float, origin_s: float, seen_s: np.ndarray, rows_s: np.ndarray
+    angle: Array, rate: float, origin_s: float, seen_s: Array, rows_s: Array
 ) -> tuple[float, float]:
     """Origin and rate of an even motion from when its values can have been sent.
 
@@ -172,31 +485,12 @@ def _changes(setpoint: PoseTrack, name: str) -> PoseTrack:
     return track
 
 
-def _harmonic(rate: float, t: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, float]:
-    """Factors of sine, cosine and one, and the root-mean-square misfit."""
-    A = np.column_stack([np.sin(rate * t), np.cos(rate * t), np.ones_like(t)])
-    factors, *_ = np.linalg.lstsq(A, s, rcond=None)
-    return factors, float(np.sqrt(np.mean((A @ factors - s) ** 2)))
-
-
-def _misfits(rates: np.ndarray, t: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Squared misfit of each rate (k,), by normal equations: quick, and exact enough to choose."""
-    found = []
-    for some in np.array_split(rates, 1 + rates.size * t.size // _AT_ONCE):
-        angle = np.outer(some, t)
-        A = np.stack([np.sin(angle), np.cos(angle), np.ones_like(angle)], axis=1)  # (k, 3, T)
-        gram = A @ A.transpose(0, 2, 1) + _RIDGE * len(t) * np.eye(3)
-        right = A @ s
-        factors = np.linalg.solve(gram, right[:, :, None])[:, :, 0]
-        found.append(s @ s - np.sum(factors * right, axis=1))
-    return np.concatenate(found)
-
-
-def _misfit(rate: float, t: np.ndarray, s: np.ndarray) -> float:
-    return _harmonic(rate, t, s)[1]
-
-
-# ---------- Finds the cycles of a stage in what was flown, for recordings that hold no set-points.
+# ---------- Cycles from the motion of the drones, for recordings without set-points.
+#
+# A bag of a real flight often holds TF only: no set-points, no stages. Then the motion of the
+# drones' centroid tells where a circle or an oscillation was flown, and its phase. The load is not
+# used: near the resonance of a swing it moves against the drones, by an angle that the model has to
+# predict.
 
 SAMPLE_S = 0.2
 """Positions are looked at so often; motions of a load are slower."""
@@ -213,58 +507,59 @@ _HALVINGS = 5
 _SHORTEST_S = 4.0
 _MOVING = 0.9
 """Share of the samples that must differ from the one before."""
+_FEWEST_PERIODS = {CycleRule.ANGLE: 0.9, CycleRule.OSCILLATION: 1.8}
+"""Less may be any slow motion."""
 _TRIM_S, _MUCH_BETTER = 0.6, 0.95
 """Of the ends, so much is left out at once if the misfit falls below this share."""
-_FINDERS: dict[CycleRule, tuple[Callable[[PoseTrack, str], Phase], float]] = {
-    CycleRule.ANGLE: (circle_phase, 0.9),
-    CycleRule.OSCILLATION: (oscillation_phase, 1.8),
-}
-"""How to find the phase, and least number of periods: less may be any slow motion."""
+
+_Fit = Callable[[int, int], Phase | None]
+"""Phase of the motion between two samples, None if it is another motion or a hover."""
 
 
-def centroid(recording: Recording) -> PoseTrack:
+def _centroid(recording: Recording) -> PoseTrack:
     """Mean position of the drones, or the load's without drones, every `SAMPLE_S` (T,)."""
     names = [name for name in recording.bodies if name.startswith("drone_")] or [LOAD]
     tracks = [recording.bodies[name] for name in names]
     start_s = max(float(track.time_s[0]) for track in tracks)
     end_s = min(float(track.time_s[-1]) for track in tracks)
     time_s = np.arange(start_s, end_s, SAMPLE_S)
-    position = np.mean([_positions(track, time_s) for track in tracks], axis=0)
+    position = np.mean(
+        [[np.interp(time_s, its.time_s, x) for x in its.position_enu_m.T] for its in tracks], axis=0
+    ).T
     return PoseTrack(time_s, position, np.tile([1.0, 0.0, 0.0, 0.0], (len(time_s), 1)))
 
 
-def _positions(track: PoseTrack, time_s: np.ndarray) -> np.ndarray:
-    columns = [np.interp(time_s, track.time_s, column) for column in track.position_enu_m.T]
-    return np.column_stack(columns)
-
-
-def motion_phase(
+def _motion_phase(
     recording: Recording, window: Stage, stage: str, rule: CycleRule
 ) -> tuple[Phase, Stage]:
-    """Find the longest part of a window in which the drones move as the rule says, and its phase.
-
-    Args:
-        recording: A flight.
-        window: Where to look.
-        stage: Name of the stage, for messages.
-        rule: A circle or an oscillation.
-
-    Returns:
-        Phase of the motion, and the part of the window in which it was flown.
-
-    Raises:
-        ConfigError: There is no such part.
-    """
-    track = centroid(recording)
+    """Phase of the longest part of a window in which the drones move as the rule says; the part."""
+    track = _centroid(recording)
     inside = (track.time_s >= window.start_s - 1e-9) & (track.time_s <= window.end_s + 1e-9)
-    track = _part(track, inside)
-    fit = partial(_fit, *_FINDERS[rule], track)
-    for first, last in _windows(len(track.time_s)):
+    track = part_of(track, inside)
+    count = len(track.time_s)
+
+    def fit(first: int, last: int) -> Phase | None:
+        part = part_of(track, slice(first, last))
+        spread = part.position_enu_m - part.position_enu_m.mean(axis=0)
+        hovers = np.sqrt(2.0 * np.mean(np.sum(spread**2, axis=1))) < SMALLEST_EXTENT_M
+        # Phases are fitted to changes, so a part in which nothing moves at all would not count.
+        if hovers or len(part.changes().time_s) < _MOVING * len(part.time_s):
+            return None
+        try:
+            phase = _phase(rule, part, "")
+        except ConfigError:
+            return None
+        even = phase.misfit_s < LARGEST_MOTION_MISFIT * phase.period_s
+        shortest_s = _FEWEST_PERIODS[rule] * phase.period_s
+        return phase if even and part.time_s[-1] - part.time_s[0] > shortest_s else None
+
+    for first, last in _windows(count):
         if fit(first, last) is not None:
-            first, last = _shrunk(fit, *_grown(fit, first, last, len(track.time_s)))
+            first, last = _shrunk(fit, *_grown(fit, first, last, count))
             phase = fit(first, last)
             assert phase is not None
-            return phase, Stage(window.name, *(float(track.time_s[k]) for k in (first, last - 1)))
+            start_s, end_s = (float(track.time_s[k]) for k in (first, last - 1))
+            return phase, Stage(window.name, start_s, end_s)
     raise ConfigError(
         f"{recording.source}: no set-points of the load, and the drones fly nothing like "
         f"'{stage}'; give the times of a cycle with --real-cycle or --sim-cycle START:END"
@@ -273,42 +568,16 @@ def motion_phase(
 
 def _windows(count: int) -> Iterator[tuple[int, int]]:
     """First sample and the one after the last, long windows first."""
-    shortest = int(_SHORTEST_S / SAMPLE_S)
     length = count
     for _ in range(_HALVINGS + 1):
-        if length < shortest:
+        if length < int(_SHORTEST_S / SAMPLE_S):
             return
         step = max(length // 4, 1)
         yield from ((first, first + length) for first in range(0, count - length + 1, step))
         length //= 2
 
 
-def _fit(
-    find: Callable[[PoseTrack, str], Phase],
-    periods: float,
-    track: PoseTrack,
-    first: int,
-    last: int,
-) -> Phase | None:
-    """Phase of the motion between two samples, None if it is another motion or a hover."""
-    part = _part(track, slice(first, last))
-    spread = part.position_enu_m - part.position_enu_m.mean(axis=0)
-    hovers = np.sqrt(2.0 * np.mean(np.sum(spread**2, axis=1))) < SMALLEST_EXTENT_M
-    # Phases are fitted to changes, so a part in which nothing moves at all would not count.
-    if hovers or len(part.changes().time_s) < _MOVING * len(part.time_s):
-        return None
-    try:
-        phase = find(part, "")
-    except ConfigError:
-        return None
-    even = phase.misfit_s < LARGEST_MOTION_MISFIT * phase.period_s
-    long_enough = part.time_s[-1] - part.time_s[0] > periods * phase.period_s
-    return phase if even and long_enough else None
-
-
-def _grown(
-    fit: Callable[[int, int], Phase | None], first: int, last: int, count: int
-) -> tuple[int, int]:
+def _grown(fit: _Fit, first: int, last: int, count: int) -> tuple[int, int]:
     """Move both ends outwards while what they add continues the motion."""
     step = max((last - first) // 8, 1)
     while step:
@@ -320,7 +589,7 @@ def _grown(
     return first, last
 
 
-def _shrunk(fit: Callable[[int, int], Phase | None], first: int, last: int) -> tuple[int, int]:
+def _shrunk(fit: _Fit, first: int, last: int) -> tuple[int, int]:
     """Leave out other motions at both ends: without them the rest fits much better."""
     step = round(_TRIM_S / SAMPLE_S)
     now = fit(first, last)
@@ -334,17 +603,13 @@ def _shrunk(fit: Callable[[int, int], Phase | None], first: int, last: int) -> t
     return first, last
 
 
-def rises(recording: Recording, window: Stage) -> list[tuple[float, float]]:
-    """Find where the drones rise quickly and until when they stay up, as in an engagement [s].
+def _rises(recording: Recording, window: Stage) -> list[tuple[float, float]]:
+    """Spans from where the drones rise quickly to where they come down, as in an engagement [s].
 
     Both ends are taken half-way, in height. Take-offs from the lowest height of the recording do
     not count where there are other rises.
-
-    Args:
-        recording: A flight.
-        window: Where to look.
     """
-    track = centroid(recording)
+    track = _centroid(recording)
     t, z = track.time_s, track.position_enu_m[:, 2]
     ahead = int(RISE_S / SAMPLE_S)
     found: list[tuple[float, float, float]] = []
@@ -353,322 +618,19 @@ def rises(recording: Recording, window: Stage) -> list[tuple[float, float]]:
         if z[k + ahead] - z[k] < RISE_M:
             k += 1
             continue
-        part = slice(k, k + 2 * ahead)
-        low, top = float(z[k]), float(z[part].max())
+        low, top = float(z[k]), float(z[k : k + 2 * ahead].max())
         middle = 0.5 * (low + top)
         up = k + int(np.argmax(z[k:] > middle))
         below = np.flatnonzero(z[up:] < middle)
-        down = up + int(below[0]) if len(below) else len(t)
-        end_s = float(_crossing(t, z, down, middle)) if down < len(t) else float(t[-1])
-        found.append((float(_crossing(t, z, up, middle)), min(end_s, window.end_s), low))
+        end_s = _crossing_s(t, z, up + int(below[0]), middle) if len(below) else float(t[-1])
+        found.append((_crossing_s(t, z, up, middle), min(end_s, window.end_s), low))
         k = up + 1 + int(np.argmax(z[up:] > top - 0.1 * (top - low)))
     ground = float(z.min())
     flown = [(a, b) for a, b, low in found if low > ground + RISE_M]
     return flown or [(a, b) for a, b, _ in found]
 
 
-def _crossing(t: np.ndarray, z: np.ndarray, after: int, height_m: float) -> float:
+def _crossing_s(t: Array, z: Array, after: int, height_m: float) -> float:
     """Time at which a height was crossed between a sample and the one before."""
     share = (height_m - z[after - 1]) / (z[after] - z[after - 1])
     return float(t[after - 1] + share * (t[after] - t[after - 1]))
-
-
-def _part(track: PoseTrack, which: np.ndarray | slice) -> PoseTrack:
-    return PoseTrack(
-        track.time_s[which], track.position_enu_m[which], track.orientation_wxyz[which]
-    )
-
-
-SMALLEST_SHARE = 0.9
-"""A cycle counts if at least this share of it was flown in the stage."""
-STEP_UP_M = 0.2
-"""A set-point that rises by more at once steps up; ramps rise by less between two rows."""
-WHOLE_FLIGHT = "flight"
-"""Name of the one stage of a recording that names none."""
-_PHASES = {CycleRule.ANGLE: circle_phase, CycleRule.OSCILLATION: oscillation_phase}
-_PERIODS_DIFFER = 0.02
-"""Share by which the periods of two windows of one stage may differ."""
-_MISFIT_WARNING = 0.02
-"""Share of the period by which set-points may be off the fitted phase."""
-
-
-@dataclass(frozen=True)
-class Cycle:
-    """One repetition.
-
-    Attributes:
-        start_s: Time of phase 0.
-        end_s: Time of phase 1.
-    """
-
-    start_s: float
-    end_s: float
-
-
-@dataclass(frozen=True)
-class CutStage:
-    """The cycles of one stage in one recording.
-
-    Attributes:
-        recording: Where they are.
-        cycles: In time order, of one length.
-        periodic: Whether the motion goes on over the end of a cycle as at its start.
-        warnings: What is doubtful.
-        by_motion: Whether the motion of the drones decided, not the set-points.
-    """
-
-    recording: Recording
-    cycles: Sequence[Cycle]
-    periodic: bool
-    warnings: Sequence[str] = ()
-    by_motion: bool = False
-
-    @property
-    def period_s(self) -> float:
-        """Length of a cycle [s]."""
-        return self.cycles[0].end_s - self.cycles[0].start_s
-
-
-def without_setpoints(recordings: Sequence[Recording]) -> bool:
-    """Whether one of them does not know the set-points of its load."""
-    return any(LOAD not in recording.setpoints for recording in recordings)
-
-
-def cut(
-    recording: Recording, stage: str, skip: int = 0, *, by_motion: bool | None = None
-) -> CutStage:
-    """Find the cycles of a stage.
-
-    Args:
-        recording: A flight.
-        stage: "circle", "shm", "engage" or the name of another stage; in a recording without
-            stages it says what the whole of it is.
-        skip: First cycles to leave out, while the motion settles.
-        by_motion: Cut by the motion of the drones, not by the set-points; None where there are
-            no set-points. Flights that are compared must be cut alike.
-
-    Raises:
-        ConfigError: The stage is not in the recording, its set-points do not do what its name
-            says, or no cycle is complete.
-    """
-    windows = stage_windows(recording, stage)
-    moved = without_setpoints([recording]) if by_motion is None else by_motion
-    parts = [_cut_window(recording, window, stage, moved) for window in windows]
-    cycles = [cycle for part in parts for cycle in part.cycles][skip:]
-    if not cycles:
-        raise ConfigError(f"{recording.source}: no complete cycle of stage '{stage}'")
-    warnings = [line for part in parts for line in part.warnings]
-    if not parts[0].periodic:
-        cycles = _as_short_as_the_shortest(cycles)
-    elif len(parts) > 1:
-        kept = _of_one_period(cycles)
-        if len(kept) < len(cycles):
-            warnings.append(
-                f"{recording.source}: {len(cycles) - len(kept)} of {len(cycles)} cycles of "
-                f"'{stage}' left out, their period is another"
-            )
-        cycles = kept
-    return replace(parts[0], cycles=tuple(cycles), warnings=tuple(dict.fromkeys(warnings)))
-
-
-def cut_last(recording: Recording, stage: str, skip: int) -> CutStage:
-    """Find the cycles of a stage as `cut` does; where no more than `skip` are there, the last one.
-
-    Args:
-        recording: A flight.
-        stage: See `cut`.
-        skip: First cycles to leave out, if others are left.
-
-    Raises:
-        ConfigError: See `cut`.
-    """
-    every = cut(recording, stage)
-    if len(every.cycles) > skip:
-        return replace(every, cycles=tuple(every.cycles[skip:]))
-    note = (
-        f"{recording.source}: only {len(every.cycles)} of '{stage}': the motion may not have "
-        "settled before the last, which is taken"
-    )
-    return replace(every, cycles=tuple(every.cycles[-1:]), warnings=(*every.warnings, note))
-
-
-def cut_alike(
-    recordings: Sequence[Recording], stage: str, skips: Sequence[int] | None = None
-) -> list[CutStage]:
-    """Find the cycles of a stage in flights that are to be compared, by the same of all.
-
-    Args:
-        recordings: Flights.
-        stage: See `cut`.
-        skips: First cycles to leave out of each.
-
-    Raises:
-        ConfigError: See `cut`.
-    """
-    moved = without_setpoints(recordings)
-    return [
-        cut(recording, stage, skip, by_motion=moved)
-        for recording, skip in zip(recordings, skips or [0] * len(recordings), strict=True)
-    ]
-
-
-def cut_at(recording: Recording, spans_s: Sequence[tuple[float, float]]) -> CutStage:
-    """Take cycles whose times are given.
-
-    Args:
-        recording: A flight.
-        spans_s: Start and end of each cycle.
-
-    Raises:
-        ConfigError: A cycle ends before it starts or lies outside the recording.
-    """
-    for start_s, end_s in spans_s:
-        if not recording.start_s - 1e-9 <= start_s < end_s <= recording.end_s + 1e-9:
-            raise ConfigError(
-                f"{recording.source}: no cycle {start_s:g} to {end_s:g} s; the recording is from "
-                f"{recording.start_s:g} to {recording.end_s:g} s"
-            )
-    cycles = _as_short_as_the_shortest([Cycle(*span) for span in spans_s])
-    return CutStage(recording, tuple(cycles), periodic=False)
-
-
-def _of_one_period(cycles: Sequence[Cycle]) -> list[Cycle]:
-    """The most cycles of nearly one length, made equally long by their starts."""
-    lengths = np.array([cycle.end_s - cycle.start_s for cycle in cycles])
-    near = np.abs(np.log(lengths[:, None] / lengths)) < _PERIODS_DIFFER
-    chosen = near[int(np.argmax(near.sum(axis=1)))]
-    length_s = float(np.median(lengths[chosen]))
-    return [
-        Cycle(cycle.start_s, cycle.start_s + length_s)
-        for cycle, mine in zip(cycles, chosen, strict=True)
-        if mine
-    ]
-
-
-def of_one_length(cuts: Sequence[CutStage]) -> list[CutStage]:
-    """Cut what does not repeat to the shortest cycle of all; what repeats stays as it is."""
-    if cuts[0].periodic:
-        return list(cuts)
-    length_s = min(one.period_s for one in cuts)
-    return [
-        replace(one, cycles=tuple(Cycle(c.start_s, c.start_s + length_s) for c in one.cycles))
-        for one in cuts
-    ]
-
-
-def _as_short_as_the_shortest(cycles: Sequence[Cycle]) -> list[Cycle]:
-    length_s = min(cycle.end_s - cycle.start_s for cycle in cycles)
-    return [Cycle(cycle.start_s, cycle.start_s + length_s) for cycle in cycles]
-
-
-def stage_windows(recording: Recording, stage: str) -> list[Stage]:
-    """Parts of a flight that belong to a stage, "shm_2" to "shm", by any of its recorded names.
-
-    Raises:
-        ConfigError: There is none; the message lists the stages.
-    """
-    names = [s.name for s in recording.stages]
-    if names in ([], [WHOLE_FLIGHT]):
-        return [Stage(WHOLE_FLIGHT, recording.start_s, recording.end_s)]
-    kind = TRAJECTORIES.get(stage)
-    for wanted in (stage, *(kind.recorded_as if kind else ())):
-        found = [s for s in recording.stages if _base(s.name) == wanted or s.name == wanted]
-        if found:
-            return found
-    raise ConfigError(f"{recording.source}: no stage '{stage}'; it has {', '.join(names)}")
-
-
-def _base(name: str) -> str:
-    head, _, tail = name.rpartition("_")
-    return head if head and tail.isdigit() else name
-
-
-def _cycle_rule(stage: str) -> CycleRule:
-    """How a stage is cut, "shm" and "shm_2" alike."""
-    kind = trajectory_of_stage(stage) or trajectory_of_stage(_base(stage))
-    return kind.cycle_rule if kind else CycleRule.WHOLE
-
-
-def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool) -> CutStage:
-    rule = _cycle_rule(stage)
-    if rule is CycleRule.WHOLE:
-        if window.name == WHOLE_FLIGHT and stage != WHOLE_FLIGHT:
-            known = [n for n, k in TRAJECTORIES.items() if k.cycle_rule is not CycleRule.WHOLE]
-            raise ConfigError(
-                f"{recording.source}: it names no stages, and cycles of '{stage}' cannot be "
-                f"found by the motion, only those of {', '.join(known[:-1])} and {known[-1]}"
-            )
-        return CutStage(recording, (Cycle(window.start_s, window.end_s),), periodic=False)
-    if by_motion:
-        return _cut_by_motion(recording, window, stage, rule)
-    setpoint = recording.setpoints[LOAD]
-    if rule is CycleRule.STEP_UP:
-        return _cut_steps(recording, window, setpoint)
-    held = setpoint.changes()
-    inside = (held.time_s >= window.start_s) & (held.time_s < window.end_s)
-    inside[0] = False  # since when the first one was held is not known
-    part = PoseTrack(
-        held.time_s[inside], held.position_enu_m[inside], held.orientation_wxyz[inside]
-    )
-    name = f"{recording.source}: stage '{stage}'"
-    rows_s = recording.time_s if recording.sampled_setpoints else None
-    phase = _PHASES[rule](part, name, rows_s)
-    warnings = []
-    if phase.misfit_s > _MISFIT_WARNING * phase.period_s:
-        warnings.append(f"{name}: set-points are {phase.misfit_s:.2f} s (rms) off an even motion")
-    cycles = _whole_periods(phase, window)
-    return CutStage(recording, cycles, periodic=True, warnings=tuple(warnings))
-
-
-def _cut_by_motion(recording: Recording, window: Stage, stage: str, rule: CycleRule) -> CutStage:
-    """The cycles of a window, by the motion of the drones."""
-    if rule is CycleRule.STEP_UP:
-        cycles = tuple(Cycle(*span) for span in rises(recording, window))
-        return CutStage(recording, cycles, periodic=False, by_motion=True)
-    phase, flown = motion_phase(recording, window, stage, rule)
-    return CutStage(recording, _whole_periods(phase, flown), periodic=True, by_motion=True)
-
-
-def _whole_periods(phase: Phase, window: Stage) -> tuple[Cycle, ...]:
-    """Periods from phase zero to phase zero, all but a little of them in the window."""
-    margin = (1.0 - SMALLEST_SHARE) * phase.period_s
-    first = int(np.ceil((window.start_s - margin - phase.origin_s) / phase.period_s))
-    cycles = []
-    for k in range(first, first + 1 + int((window.duration_s + 2 * margin) / phase.period_s)):
-        start_s = float(phase.origin_s + k * phase.period_s)
-        end_s = start_s + phase.period_s
-        flown = min(end_s, window.end_s) - max(start_s, window.start_s)
-        if flown >= SMALLEST_SHARE * phase.period_s:
-            cycles.append(Cycle(start_s, float(end_s)))
-    return tuple(cycles)
-
-
-def _seen_late_s(recording: Recording, time_s: float) -> float:
-    """How much later than it came, on average, a change is seen at a row of the log."""
-    before = recording.time_s[recording.time_s < time_s - 1e-9]
-    if not recording.sampled_setpoints or not len(before):
-        return 0.0
-    return 0.5 * float(time_s - before[-1])
-
-
-def _cut_steps(recording: Recording, window: Stage, setpoint: PoseTrack) -> CutStage:
-    """From each step up to where the set-point moves on vertically."""
-    held = setpoint.changes()
-    t, z = held.time_s, held.position_enu_m[:, 2]
-    inside = (t >= window.start_s - 1e-9) & (t < window.end_s)
-    steps = 1 + np.flatnonzero(np.diff(z) > STEP_UP_M)
-    starts = [int(k) for k in steps if inside[k]]
-    warnings = []
-    if not starts and window.name == WHOLE_FLIGHT and inside.any():
-        starts = [int(np.flatnonzero(inside)[0])]
-        warnings.append(
-            f"{recording.source}: the step of the set-point is not in the recording; "
-            f"taken at its start, {t[starts[0]]:g} s"
-        )
-    cycles = []
-    for k in starts:
-        later = np.flatnonzero((t > t[k]) & (np.abs(z - z[k]) > 1e-3))
-        end_s = min(float(t[later[0]]) if len(later) else np.inf, window.end_s)
-        if end_s > t[k]:
-            cycles.append(Cycle(float(t[k]) - _seen_late_s(recording, t[k]), end_s))
-    return CutStage(recording, tuple(cycles), periodic=False, warnings=tuple(warnings))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from musls_analysis.comparison.cycles import CutStage
-from musls_analysis.recordings.recording import PoseTrack, gaps, resample
+from musls_analysis.recordings.recording import Array, PoseTrack, gaps, resample
 from musls_description.rotations import (
     chordal_mean,
     from_roll_pitch_yaw,
@@ -34,12 +34,12 @@ class MeanCycle:
         samples: Cycles that count at each phase (M,).
     """
 
-    position_enu_m: np.ndarray
-    orientation_wxyz: np.ndarray
-    angles_rad: np.ndarray
-    position_ci_m: np.ndarray
-    angles_ci_rad: np.ndarray
-    samples: np.ndarray
+    position_enu_m: Array
+    orientation_wxyz: Array
+    angles_rad: Array
+    position_ci_m: Array
+    angles_ci_rad: Array
+    samples: Array
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Slices:
         gaps: Gaps in the recordings that were not bridged.
     """
 
-    position_enu_m: np.ndarray
-    orientation_wxyz: np.ndarray
+    position_enu_m: Array
+    orientation_wxyz: Array
     gaps: int
 
 
-def phases(count: int, periodic: bool) -> np.ndarray:
+def phases(count: int, periodic: bool) -> Array:
     """Evenly spaced phases from 0 (count,); up to 1, which a periodic motion leaves out."""
     return np.linspace(0.0, 1.0, count, endpoint=not periodic)
 
@@ -65,7 +65,7 @@ def phases(count: int, periodic: bool) -> np.ndarray:
 def slices(
     cuts: Sequence[CutStage],
     body: str,
-    phase: np.ndarray,
+    phase: Array,
     gap_limit_s: float,
     offset_m: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> Slices:
@@ -122,22 +122,22 @@ def mean_cycle(body: Slices, euler_mean: bool = False) -> MeanCycle:
     return MeanCycle(position, orientation, mean_angles, position_ci, angles_ci, samples)
 
 
-def mean_cycles(bodies: Mapping[str, Slices], euler_mean: bool = False) -> dict[str, MeanCycle]:
-    """Average each body's cycles."""
-    return {body: mean_cycle(its, euler_mean) for body, its in bodies.items()}
+def known_mean(values: Array) -> Array:
+    """Mean over the first axis; NaN does not count, and is the mean of nothing."""
+    n = np.isfinite(values).sum(axis=0)
+    return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
 
 
-def _mean_and_half_width(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _mean_and_half_width(values: Array) -> tuple[Array, Array]:
     """Mean over the first axis and half width of its confidence interval; NaN does not count."""
-    finite = np.isfinite(values)
-    n = finite.sum(axis=0)
-    mean = np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
+    n = np.isfinite(values).sum(axis=0)
+    mean = known_mean(values)
     variance = np.nansum((values - mean) ** 2, axis=0) / np.maximum(n - 1, 1)
     half_width = CONFIDENCE_FACTOR * np.sqrt(variance / np.maximum(n, 1))
     return mean, np.where(n > 1, half_width, np.nan)
 
 
-def _together(angles: np.ndarray) -> np.ndarray:
+def _together(angles: Array) -> Array:
     """Angles (n, M, 3): each cycle unwrapped along its phases, then within half a turn of others.
 
     The reference at each phase is the first cycle that has one there.
@@ -150,7 +150,7 @@ def _together(angles: np.ndarray) -> np.ndarray:
     return reference + wrapped(unwrapped - reference)
 
 
-def _unwrapped(angles: np.ndarray) -> np.ndarray:
+def _unwrapped(angles: Array) -> Array:
     """Unwrap (M, 3) along its phases, across missing ones."""
     result = angles.copy()
     for column in result.T:
@@ -159,7 +159,7 @@ def _unwrapped(angles: np.ndarray) -> np.ndarray:
     return result
 
 
-def shifted(mean: MeanCycle, shift: float, periodic: bool) -> tuple[np.ndarray, np.ndarray]:
+def shifted(mean: MeanCycle, shift: float, periodic: bool) -> tuple[Array, Array]:
     """A mean cycle seen a share of the cycle later.
 
     Args:
@@ -171,13 +171,11 @@ def shifted(mean: MeanCycle, shift: float, periodic: bool) -> tuple[np.ndarray, 
         Positions (M, 3), orientations (M, 4).
     """
     m = len(mean.samples)
-    turn = m if periodic else m - 1
-    index = np.arange(m) + shift * turn
+    index = np.arange(m) + shift * (m if periodic else m - 1)
     position, orientation = mean.position_enu_m, mean.orientation_wxyz
     if periodic:
         position, orientation = (np.concatenate([a, a[:1]]) for a in (position, orientation))
         index = np.mod(index, m)
-    step = 1.0  # the grid has no gaps in phase; holes in the poses are NaN already
     track = PoseTrack(np.arange(len(position), dtype=float), position, orientation)
-    pose = resample(track, index, step)
+    pose = resample(track, index, gap_limit_s=1.0)  # holes in the poses are NaN already
     return pose.position_enu_m, pose.orientation_wxyz

@@ -22,7 +22,6 @@ from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
     from musls_analysis.comparison.compare import CompareOptions, StageComparison
-    from musls_analysis.comparison.cycles import CutStage
     from musls_analysis.recordings.recording import Recording
 
 EXAMPLE = "musls compare real_flight.csv runs/shm --stage shm --skip-sim 2"
@@ -120,6 +119,7 @@ def run(
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
     from musls_analysis.comparison.compare import CompareOptions, compare_stage, write_comparison
+    from musls_analysis.comparison.cycles import cut_alike
     from musls_bringup.results import check_folder, default_folder, result_folder
 
     folder = out or default_folder("compare")
@@ -132,9 +132,11 @@ def run(
         bodies=tuple(part.strip() for part in bodies.split(",")) if bodies else (),
     )
     recordings = _read(real, sims, frames)
+    skips = [skip_real, *[skip_sim] * len(sims)]
+    spans_s = [[_span(text) for text in texts or ()] for texts in (real_cycle, sim_cycle)]
     comparisons = []
     for name in dict.fromkeys(stage):
-        cuts = _cut(recordings, name, (skip_real, skip_sim), (real_cycle, sim_cycle))
+        cuts = cut_alike(recordings, name, skips, [spans_s[0], *[spans_s[1]] * len(sims)])
         comparisons.append(compare_stage(name, cuts[0], cuts[1:], options))
         _warn(comparisons[-1].warnings)
     about = _about(recordings, options)
@@ -166,24 +168,6 @@ def _about(recordings: list[Recording], options: CompareOptions) -> dict[str, An
         "lag_limit_s": options.lag_limit_s,
         "reading_warnings": {r.source: list(r.warnings) for r in recordings if r.warnings},
     }
-
-
-def _cut(
-    recordings: list[Recording], stage: str, skips: tuple[int, int], spans: tuple[Spans, Spans]
-) -> list[CutStage]:
-    """Cycles of the real recording and of the simulated ones, by the times that are given."""
-    from musls_analysis.comparison.cycles import cut, cut_at, without_setpoints
-
-    searched = [r for k, r in enumerate(recordings) if not spans[min(k, 1)]]
-    by_motion = len(searched) > 0 and without_setpoints(searched)
-    cuts = []
-    for k, recording in enumerate(recordings):
-        given = spans[min(k, 1)]
-        if given:
-            cuts.append(cut_at(recording, [_span(text) for text in given]))
-        else:
-            cuts.append(cut(recording, stage, skips[min(k, 1)], by_motion=by_motion))
-    return cuts
 
 
 def _span(text: str) -> tuple[float, float]:
