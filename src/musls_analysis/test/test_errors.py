@@ -3,10 +3,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from musls_analysis.comparison.errors import (
-    ErrorStatistics,
+    error_table,
     error_track,
     geodesic_error_rad,
-    stage_errors,
     translational_error_m,
 )
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
@@ -54,9 +53,15 @@ def test_opposite_quaternions_are_the_same_orientation():
 
 
 def test_statistics_by_hand_ignore_what_is_not_a_number():
-    s = ErrorStatistics.of(np.array([np.nan, 1.0, 2.0, 4.0]))
-    assert (s.mean, s.max, s.rms) == pytest.approx((7 / 3, 4.0, np.sqrt(7.0)))
-    assert ErrorStatistics.of(np.array([np.nan])) is None
+    """Distances 1, 2, 4 m in the stage, and two samples without a pose, without a set-point."""
+    t, q = np.arange(5.0), np.tile(IDENTITY, (5, 1))
+    position = np.column_stack([[9.0, np.nan, 1.0, 2.0, 4.0], np.zeros((5, 2))])
+    setpoint = PoseTrack(t[1:2], np.zeros((1, 3)), q[:1])
+    stages = (Stage("before", -2.0, 0.0), Stage("flown", 0.0, 4.0))
+    bodies = {"load": PoseTrack(t, position, q)}
+    (row,) = error_table(Recording(bodies, {"load": setpoint}, stages=stages))
+    found = row.translational_error_m, row.translational_error_max_m, row.translational_error_rms_m
+    assert found == pytest.approx((7 / 3, 4.0, np.sqrt(7.0)))
 
 
 def test_setpoints_are_held_from_their_own_time_on():
@@ -83,11 +88,10 @@ def test_constant_offset_and_rotation_come_back_in_every_stage():
         {"load": PoseTrack(t, path, q)},
         stages=(Stage("rise", 0.0, 2.0), Stage("circle", 2.0, 6.0)),
     )
-    for distance, angle in stage_errors(recording)["load"].values():
-        for value in (distance.mean, distance.max, distance.rms):
-            assert value == pytest.approx(0.07)
-        for value in (angle.mean, angle.max, angle.rms):
-            assert np.degrees(value) == pytest.approx(5.0)
+    assert [row.stage for row in error_table(recording)] == ["rise", "circle"]
+    for numbers in error_table(recording).by_body()["load"].values():
+        for name, value in numbers.items():
+            assert value == pytest.approx(0.07 if name.startswith("transl") else 5.0)
 
 
 def test_an_error_counts_only_for_its_stage():
@@ -100,9 +104,11 @@ def test_an_error_counts_only_for_its_stage():
         {"load": PoseTrack(t[:1], np.zeros((1, 3)), q[:1])},
         stages=(Stage("a", 0.0, 2.0), Stage("b", 2.0, 4.0)),
     )
-    errors = stage_errors(recording)["load"]
-    assert errors["a"][0].max == 0.0
-    assert errors["b"][0].mean == pytest.approx(3.0)  # 4.0 s, the end, belongs to the last stage
+    first, second = error_table(recording)
+    assert first.translational_error_max_m == 0.0
+    assert second.translational_error_m == pytest.approx(
+        3.0
+    )  # 4.0 s, the end, belongs to the last stage
 
 
 def test_angles_against_scipy():

@@ -9,7 +9,7 @@ from rich.console import Console
 from scipy.spatial.transform import Rotation
 from standing_plant import standing_plant
 
-from musls_analysis.comparison.errors import stage_errors
+from musls_analysis.comparison.errors import above_ground, error_track
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.memory import recording_from
 from musls_analysis.recordings.recording import Event, Recording
@@ -199,9 +199,12 @@ def test_error_table_is_that_of_the_error_functions(run):
     table = run.errors()
     assert len(table) == (1 + N) * 3
     for row in table:
-        distance, angle = stage_errors(run)[row.body][row.stage]
-        assert row.translational_error_m == distance.mean
-        assert row.geodesic_error_max_deg == pytest.approx(np.degrees(angle.max))
+        track = error_track(run.bodies[row.body], above_ground(run, run.setpoints[row.body]))
+        stage = next(stage for stage in run.stages if stage.name == row.stage)
+        inside = run.stage_mask(stage, track.time_s)
+        assert row.translational_error_m == np.nanmean(track.translational_error_m[inside])
+        angle = np.nanmax(track.geodesic_error_rad[inside])
+        assert row.geodesic_error_max_deg == pytest.approx(np.degrees(angle))
     assert table[0].body == "load" and table.by_body()["load"]["lift"]["translational_error_m"] == (
         table[0].translational_error_m
     )

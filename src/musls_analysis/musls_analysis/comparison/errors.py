@@ -22,30 +22,15 @@ if TYPE_CHECKING:
 
 
 def translational_error_m(position_a: np.ndarray, position_b: np.ndarray) -> np.ndarray:
-    """Distance of two positions (eq. 12).
-
-    Args:
-        position_a: Positions [m] (..., 3).
-        position_b: Positions in the same frame [m] (..., 3).
-
-    Returns:
-        Distances [m] (...).
-    """
+    """Distance of two positions (..., 3) in the same frame (eq. 12) [m] (...)."""
     return np.linalg.norm(position_b - position_a, axis=-1)
 
 
 def geodesic_error_rad(orientation_a: np.ndarray, orientation_b: np.ndarray) -> np.ndarray:
-    """Angle between two orientations (eq. 13).
+    """Angle from 0 to pi between two orientations, quaternions wxyz (..., 4) (eq. 13) [rad] (...).
 
     The arc cosine of the trace loses half the digits near 0 and pi; the same angle is twice the
     arc tangent of the vector part of the relative quaternion over its scalar part, which does not.
-
-    Args:
-        orientation_a: Quaternions wxyz, not zero (..., 4).
-        orientation_b: Quaternions wxyz, not zero (..., 4).
-
-    Returns:
-        Angles from 0 to pi [rad] (...).
     """
     q = relative(orientation_a, orientation_b)
     return 2.0 * np.arctan2(np.linalg.norm(q[..., 1:], axis=-1), np.abs(q[..., 0]))
@@ -66,30 +51,6 @@ class ErrorTrack:
     geodesic_error_rad: np.ndarray
 
 
-@dataclass(frozen=True)
-class ErrorStatistics:
-    """Mean, greatest and root-mean-square error of a set of samples.
-
-    Attributes:
-        mean: Mean.
-        max: Greatest.
-        rms: Root of the mean square.
-    """
-
-    mean: float
-    max: float
-    rms: float
-
-    @classmethod
-    def of(cls, errors: np.ndarray) -> ErrorStatistics | None:
-        """Statistics of the errors that are numbers (T,); None when there is none."""
-        errors = errors[np.isfinite(errors)]
-        if errors.size == 0:
-            return None
-        rms = np.sqrt(np.mean(errors**2))
-        return cls(float(errors.mean()), float(errors.max()), float(rms))
-
-
 def error_track(measured: PoseTrack, setpoint: PoseTrack) -> ErrorTrack:
     """Errors of each measured pose against the set-point held at that time."""
     held = setpoint.held_at(measured.time_s)
@@ -105,10 +66,7 @@ def above_ground(recording: Recording, setpoint: PoseTrack) -> PoseTrack:
 
     Before the lift and after the lowering the formation flies for set-points below the ground, so
     that the cables hang slack; that the load does not follow them there is no error.
-
-    Args:
-        recording: The flight; without a `spool_up` nothing is known of the ground.
-        setpoint: Of the load.
+    Without a stage `spool_up` nothing is known of the ground.
     """
     first = next((s for s in recording.stages if s.name == "spool_up"), None)
     if first is None:
@@ -125,32 +83,6 @@ def above_ground(recording: Recording, setpoint: PoseTrack) -> PoseTrack:
             place[inside, 2] = np.maximum(place[inside, 2], np.median(standing))
     return PoseTrack(setpoint.time_s, place, setpoint.orientation_wxyz)
 
-
-def stage_errors(
-    recording: Recording,
-) -> dict[str, dict[str, tuple[ErrorStatistics, ErrorStatistics]]]:
-    """Errors by body and stage.
-
-    Returns:
-        Per body with set-points, per stage with samples: translational [m], geodesic [rad].
-    """
-    result: dict[str, dict[str, tuple[ErrorStatistics, ErrorStatistics]]] = {}
-    for body, setpoint in recording.setpoints.items():
-        measured = recording.bodies[body]
-        if body == LOAD:
-            setpoint = above_ground(recording, setpoint)
-        track = error_track(measured, setpoint)
-        result[body] = {}
-        for stage in recording.stages:
-            mask = recording.stage_mask(stage, track.time_s)
-            distance = ErrorStatistics.of(track.translational_error_m[mask])
-            angle = ErrorStatistics.of(track.geodesic_error_rad[mask])
-            if distance and angle:
-                result[body][stage.name] = (distance, angle)
-    return result
-
-
-# ---------- Errors per body and stage as a table that terminals and notebooks show.
 
 _HEADINGS = ("body", "stage", "mean [m]", "max [m]", "rms [m]", "mean [°]", "max [°]", "rms [°]")
 
@@ -241,10 +173,19 @@ class ErrorTable(Sequence[StageError]):
 def error_table(recording: Recording) -> ErrorTable:
     """Errors of every body that has set-points, in every stage that has samples."""
     rows = []
-    for body, stages in stage_errors(recording).items():
-        for stage, (distance, angle) in stages.items():
-            degrees = (float(np.degrees(x)) for x in (angle.mean, angle.max, angle.rms))
-            rows.append(
-                StageError(body, stage, distance.mean, distance.max, distance.rms, *degrees)
-            )
+    for body, setpoint in recording.setpoints.items():
+        if body == LOAD:
+            setpoint = above_ground(recording, setpoint)
+        track = error_track(recording.bodies[body], setpoint)
+        for stage in recording.stages:
+            mask = recording.stage_mask(stage, track.time_s)
+            distance, angle = track.translational_error_m[mask], track.geodesic_error_rad[mask]
+            distance, angle = distance[np.isfinite(distance)], angle[np.isfinite(angle)]
+            if distance.size and angle.size:
+                degrees = np.degrees(_mean_max_rms(angle)).tolist()
+                rows.append(StageError(body, stage.name, *_mean_max_rms(distance), *degrees))
     return ErrorTable(tuple(rows))
+
+
+def _mean_max_rms(errors: np.ndarray) -> tuple[float, float, float]:
+    return float(errors.mean()), float(errors.max()), float(np.sqrt(np.mean(errors**2)))
