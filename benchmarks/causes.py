@@ -21,9 +21,8 @@ from matplotlib.figure import Figure
 from musls_analysis.comparison.compare import CompareOptions, compare_stage
 from musls_analysis.comparison.cycles import cut
 from musls_analysis.figures.style import new_figure, save, styled
-from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, TABLE_III
+from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, TABLE_III, some_cycles
 from musls_bringup.fly import find_scenario
-from musls_bringup.recorded_flights import some_cycles
 from musls_bringup.reproduce import simulate
 from musls_sim.scenario.imperfections import DroneImperfections, Imperfections
 

@@ -20,10 +20,10 @@ from engagement_starts import drawn_at
 
 from musls_analysis.comparison.compare import CompareOptions, compare_stage
 from musls_analysis.comparison.cycles import CutStage, cut
+from musls_analysis.paper.flights import some_cycles
 from musls_analysis.recordings.recording import LOAD
 from musls_bringup.api import fly
 from musls_bringup.fly import find_scenario
-from musls_bringup.recorded_flights import some_cycles
 from musls_description.rotations import roll_pitch_yaw
 
 STAGE = "engage"

@@ -23,9 +23,9 @@ import numpy as np
 
 from musls_analysis.comparison.compare import CompareOptions, StageComparison, compare_stage
 from musls_analysis.comparison.cycles import CutStage, Cycle, cut
+from musls_analysis.paper.flights import some_cycles
 from musls_bringup.api import fly
 from musls_bringup.fly import find_scenario
-from musls_bringup.recorded_flights import some_cycles
 from musls_description.errors import MuslsError
 
 STOOD = (-0.003, -0.057, 0.079)

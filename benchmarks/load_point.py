@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from musls_analysis.comparison.cycles import CutStage
+from musls_analysis.paper.flights import some_cycles
 from musls_analysis.recordings.recording import LOAD
 from musls_bringup.fly import find_scenario
-from musls_bringup.recorded_flights import some_cycles
 from musls_description.rotations import rotate
 from musls_description.system import SlungLoadSystem
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from musls_analysis.paper.imperfections import imperfections_of
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, find_scenario, fly
-from musls_bringup.reproduce import faults_override, imperfections_of
+from musls_bringup.reproduce import faults_override
 from musls_sim.scenario.imperfections import DroneImperfections, Imperfections, tilt_matrix
 
 SHORT = [

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from made_up_recordings import excerpt_lines, flight, log_lines, log_rows, write_lines
 
+from musls_analysis.paper.flights import missions, one_mission, some_cycles
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, find_scenario, fly
-from musls_bringup.recorded_flights import missions, one_mission, some_cycles
-from musls_bringup.reproduce import faults_override
+from musls_bringup.reproduce import faults_override, paper
 from musls_description.errors import ConfigError
 from musls_sim.scenario.imperfections import DroneImperfections, Imperfections
 
@@ -33,7 +33,7 @@ def log_of(path, kind, order=(0, 1, 2), **fields):
 
 def test_another_circle_is_flown_as_it_was_recorded(tmp_path):
     log = log_of(tmp_path / "a.log", "circle", radius_m=1.0, speed_m_s=0.25)
-    mission = one_mission(some_cycles([log]), [])
+    mission = one_mission(some_cycles([log]), paper([]), [])
     keys = dict(text.split("=") for text in mission.taken)
     assert set(keys) == {"mission.stages.0.radius_m", "mission.stages.0.speed_m_s"}
     assert float(keys["mission.stages.0.radius_m"]) == pytest.approx(1.0, abs=0.003)
@@ -46,13 +46,15 @@ def test_another_circle_is_flown_as_it_was_recorded(tmp_path):
 def test_stages_that_the_user_gives_are_left_alone(tmp_path):
     log = log_of(tmp_path / "a.log", "circle", radius_m=1.0, speed_m_s=0.25)
     given = ["mission.stages=[{kind: circle, radius_m: 1.2, repetitions: 2}]"]
-    assert one_mission(some_cycles([log]), given).overrides == ()
+    assert one_mission(some_cycles([log]), paper(given), given).overrides == ()
 
 
 def test_drones_in_another_order_are_numbered_by_their_places(tmp_path):
     """Drone 1 was logged in the third place, drone 2 in the first, drone 3 in the second."""
-    plain = one_mission(some_cycles([log_of(tmp_path / "a.log", "shm")]), [])
-    mixed = one_mission(some_cycles([log_of(tmp_path / "b.log", "shm", order=(2, 0, 1))]), [])
+    plain = one_mission(some_cycles([log_of(tmp_path / "a.log", "shm")]), paper([]), [])
+    mixed = one_mission(
+        some_cycles([log_of(tmp_path / "b.log", "shm", order=(2, 0, 1))]), paper([]), []
+    )
     assert plain.taken == mixed.taken == [] and not plain.notes
     for body, track in plain.real["shm"][0].recording.bodies.items():
         found = mixed.real["shm"][0].recording.bodies[body]
@@ -64,7 +66,7 @@ def test_drones_of_other_numbers_are_counted_from_one(tmp_path):
     lines = excerpt_lines(flight("shm", 2, 10.0))
     for new, old in ((7, 3), (5, 2), (2, 1)):
         lines[0] = lines[0].replace(f"d{old}_", f"d{new}_")
-    mission = one_mission(some_cycles([write_lines(tmp_path / "x_shm.csv", lines)]), [])
+    mission = one_mission(some_cycles([write_lines(tmp_path / "x_shm.csv", lines)]), paper([]), [])
     assert list(mission.real["shm"][0].recording.bodies) == [
         "load", "drone_1", "drone_2", "drone_3",
     ]  # fmt: skip
@@ -77,7 +79,7 @@ def test_another_formation_is_taken_from_the_drones_set_points(tmp_path):
         if len(fields) == 95:
             fields[37] = f"{float(fields[37]) + 0.2:.6g}"  # drone 1's set-point, higher
     write_lines(log, [" ".join(fields) for fields in lines])
-    (key,) = one_mission(some_cycles([log]), []).taken
+    (key,) = one_mission(some_cycles([log]), paper([]), []).taken
     places = json.loads(key.removeprefix("formation.places_m="))
     np.testing.assert_allclose(places[0], [1.0, 0.0, 2.5], atol=0.03)
 
@@ -91,7 +93,7 @@ def test_set_points_of_drones_that_come_an_update_later_are_no_other_formation(t
         for fields, before in zip(rows[2:], late, strict=False):
             fields[base : base + 6] = before
     write_lines(log, [" ".join(fields) for fields in lines])
-    assert one_mission(some_cycles([log]), []).taken == []
+    assert one_mission(some_cycles([log]), paper([]), []).taken == []
 
 
 def test_flights_of_other_motions_are_learnt_from_together_but_not_averaged(tmp_path):
@@ -101,10 +103,10 @@ def test_flights_of_other_motions_are_learnt_from_together_but_not_averaged(tmp_
         log_of(tmp_path / "c.log", "shm"),
     ]
     real = some_cycles(logs)
-    found = missions(real, [])
+    found = missions(real, paper([]), [])
     assert [list(mission.real) for mission in found] == [["circle", "shm"], ["circle"]]
     with pytest.raises(ConfigError, match=r"b\.log .*radius_m=1\.0.*one by one"):
-        one_mission(real, [])
+        one_mission(real, paper([]), [])
 
 
 def test_other_numbers_of_drones_are_named(tmp_path):
@@ -113,7 +115,7 @@ def test_other_numbers_of_drones_are_named(tmp_path):
     fewer = [",".join(line.split(",")[k] for k in keep) for line in lines]
     real = some_cycles([write_lines(tmp_path / "x_shm.csv", fewer)])
     with pytest.raises(ConfigError, match="2 drones in it, the system has 3"):
-        missions(real, [])
+        missions(real, paper([]), [])
 
 
 @pytest.mark.slow

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from musls_analysis.paper.flights import TABLE_III
+from musls_analysis.paper.flights import TABLE_III, one_mission, some_cycles
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, find_scenario, fly
-from musls_bringup.recorded_flights import one_mission, some_cycles
+from musls_bringup.reproduce import paper
 
 FLIGHTS = Path(__file__).parents[4] / "shared" / "flights"
 
@@ -19,7 +19,7 @@ def test_the_excerpts_hold_one_circle_three_swings_and_one_engagement():
     assert {s: [len(c.cycles) for c in cuts] for s, cuts in real.items()} == {
         "circle": [1], "shm": [3], "engage": [1],
     }  # fmt: skip
-    assert one_mission(real, []).overrides == ()  # the scenario repeats them
+    assert one_mission(real, paper([]), []).overrides == ()  # the scenario repeats them
 
 
 @pytest.mark.parametrize(

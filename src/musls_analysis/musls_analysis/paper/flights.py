@@ -1,17 +1,41 @@
-"""What the seed paper reports of its own simulator (Merton et al., Tables II and III)."""
+"""Flights of the seed paper's kinds (Merton et al.): its own numbers, recordings, missions.
+
+A recording says itself what was flown: radius and speed of its circle, amplitude and rate of its
+swings, heights and times of its engagements, places of its drones. Where that differs from scenario
+`paper` the simulated flight takes it from the recording.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_analysis.comparison.cycles import CutStage, Cycle
-from musls_analysis.recordings.recording import LOAD, PoseTrack
+from musls_analysis.comparison.cycles import (
+    CutStage,
+    Cycle,
+    circle_through,
+    cut,
+    cut_last,
+    harmonic,
+    main_axis,
+    part_of,
+)
+from musls_analysis.recordings.readers import read_recording
+from musls_analysis.recordings.recording import LOAD, Array, PoseTrack
 from musls_description.errors import ConfigError
 from musls_description.rotations import yaw_of
+from musls_description.schema import to_data
+from musls_sim.scenario.scenario import Scenario
+
+SCENARIO = "paper"
+"""Shipped scenario that repeats the paper's set-points."""
 
 TABLE_III: dict[str, dict[str, tuple[float, float]]] = {
     "circle": {
@@ -33,18 +57,18 @@ TABLE_III: dict[str, dict[str, tuple[float, float]]] = {
         "drone_3": (132.4, 1.4),
     },
 }
-"""Translational [mm] and geodesic [deg] error by stage and body."""
+"""Errors of the paper's own simulator: translational [mm], geodesic [deg], by stage and body."""
 
 FIRST_CYCLES_DROPPED = {"circle": 1, "shm": 2, "engage": 0}
 """Cycles at the start of a stage that its authors leave out (their processing scripts)."""
 
 # ---------- The motion that set-points describe: radius, speed, amplitude, heights, times.
-
-Array = NDArray[np.float64]
+#
+# Every number comes with how well the recording's rows tell it.
 
 LENGTH_M, ANGLE_RAD, SHARE = 0.01, 0.02, 0.01
 """Differences of places, angles and periods (as a share) that set-points of logs do not tell."""
-_MOVED_M, _TURNED_RAD = 1e-3, 0.02
+_TURNED_RAD = 0.02
 
 
 @dataclass(frozen=True)
@@ -96,11 +120,8 @@ def update_rate(cut: CutStage) -> Found | None:
 
 
 def _circle(cut: CutStage) -> dict[str, Found]:
-    held = _within(cut)
-    x, y, z = held.position_enu_m.T
-    rows = np.column_stack([2.0 * x, 2.0 * y, np.ones_like(x)])
-    (a, b, c), *_ = np.linalg.lstsq(rows, x**2 + y**2, rcond=None)
-    radius = float(np.sqrt(c + a**2 + b**2))
+    x, y, z = _within(cut).position_enu_m.T
+    a, b, radius = circle_through(x, y)
     angle = np.unwrap(np.arctan2(y - b, x - a))
     if angle[-1] < angle[0]:
         raise ConfigError(
@@ -112,25 +133,22 @@ def _circle(cut: CutStage) -> dict[str, Found]:
         "radius_m": Found(round(radius, 4), LENGTH_M),
         "speed_m_s": Found(round(speed, 4), SHARE * speed),
         "height_m": Found(round(float(np.median(z)), 4), LENGTH_M),
-        "center_m": Found((round(float(a), 4), round(float(b), 4)), LENGTH_M),
+        "center_m": Found((round(a, 4), round(b, 4)), LENGTH_M),
     }
 
 
 def _shm(cut: CutStage) -> dict[str, Found]:
     held = _within(cut)
     p = held.position_enu_m
-    axis = np.linalg.svd(p - p.mean(axis=0), full_matrices=False)[2][0]
-    axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
+    axis = main_axis(p - p.mean(axis=0))
     along = p @ axis
     omega = 2.0 * np.pi / cut.period_s
-    phase = omega * (held.time_s - cut.cycles[0].start_s)
-    rows = np.column_stack([np.sin(phase), np.cos(phase), np.ones_like(phase)])
-    (sine, cosine, middle), *_ = np.linalg.lstsq(rows, along, rcond=None)
+    (sine, cosine, middle), _ = harmonic(omega, held.time_s - cut.cycles[0].start_s, along)
     amplitude = float(np.hypot(sine, cosine))
     place = p.mean(axis=0) + axis * (middle - np.mean(along))
     # Times that are known to a row only blur the amplitude by a few per cent.
     blur = max(LENGTH_M, 0.05 * amplitude)
-    yaw = _mean_angle(yaw_of(held.orientation_wxyz))
+    yaw = float(np.angle(np.mean(np.exp(1j * yaw_of(held.orientation_wxyz)))))
     return {
         "amplitude_m": Found(round(amplitude, 4), blur),
         "omega_rad_s": Found(round(omega, 5), SHARE * omega),
@@ -201,10 +219,287 @@ def _within(cut: CutStage) -> PoseTrack:
     """Changes of the load's set-point from the first to the last cycle."""
     held = cut.recording.setpoints[LOAD].changes()
     inside = (held.time_s >= cut.cycles[0].start_s) & (held.time_s < cut.cycles[-1].end_s)
-    return PoseTrack(
-        held.time_s[inside], held.position_enu_m[inside], held.orientation_wxyz[inside]
+    return part_of(held, inside)
+
+
+# ---------- Recordings of such flights, and the missions that fly them again.
+
+STAGES = "mission.stages="
+PLACE_M = 0.05
+"""Places of drones in the formation that differ by less are taken for the same."""
+UPDATE_LAG_RAD, UPDATE_LAG_M = 0.15, 0.15
+"""By which the drones' set-points may be behind the load's: 0.2 s at the paper's speeds is less."""
+LARGEST_LAG_RAD = 1.0
+"""By which a formation may be turned against its set-points, half of what lies between three."""
+MOST_ORDERED = 7
+"""Drones whose order is looked for; of more there are too many orders."""
+
+Real = Mapping[str, Sequence[CutStage]]
+"""Real cycles by stage, of one or more flights."""
+
+
+@dataclass(frozen=True)
+class Mission:
+    """What flies recorded cycles again.
+
+    Attributes:
+        overrides: `key=value` of the scenario, what is taken from the recordings.
+        real: The cycles by stage.
+        notes: What was found about them, for people.
+    """
+
+    overrides: tuple[str, ...]
+    real: Real
+    notes: tuple[str, ...] = ()
+
+    @property
+    def taken(self) -> list[str]:
+        """What was taken from the recordings, without which stages they have."""
+        return [text for text in self.overrides if not text.startswith(STAGES)]
+
+    @property
+    def source(self) -> str:
+        """Name of the first recording."""
+        return next(cuts[0].recording.source for cuts in self.real.values())
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was taken from the recordings, and what is doubtful about these."""
+        lines = [line for cuts in self.real.values() for one in cuts for line in one.warnings]
+        if self.taken:
+            lines.append(f"{self.source}: flown with {', '.join(self.taken)}, as it was recorded")
+        return [*self.notes, *lines]
+
+
+def some_cycles(places: Sequence[Path]) -> dict[str, list[CutStage]]:
+    """Real cycles by stage of several flights, of whatever stages they have.
+
+    The first cycles of a stage are dropped from a whole flight, where more are left; an excerpt
+    has those of the middle only.
+
+    Args:
+        places: Recordings, or folders with files `*_circle.csv`, `*_shm.csv`, `*_engage.csv`.
+
+    Raises:
+        ConfigError: None of the stages is in one of the places.
+    """
+    found: dict[str, list[CutStage]] = {}
+    for place in places:
+        why: list[str] = []
+        cuts = list(_stages_of(place, why))
+        if not cuts:
+            wanted = ", ".join(f"*_{stage}.csv" for stage in TABLE_III)
+            raise ConfigError("; ".join(why) or f"{place}: no {wanted}")
+        for stage, its in cuts:
+            found.setdefault(stage, []).append(its)
+    return {stage: found[stage] for stage in TABLE_III if stage in found}
+
+
+def _stages_of(place: Path, why: list[str]) -> Iterator[tuple[str, CutStage]]:
+    """Stages of one place with their cycles; says why others are none."""
+    folder = os.path.isdir(place)  # says no where Path would raise: names too long
+    files = [
+        (stage, file)
+        for stage in TABLE_III
+        for file in (sorted(place.glob(f"*_{stage}.csv")) if folder else ())
+    ]
+    if files:
+        yield from ((stage, cut(read_recording(file), stage)) for stage, file in files)
+    elif not folder or any(os.path.exists(place / mark) for mark in ("metadata.yaml", "bag")):
+        flight = read_recording(place)
+        named = [stage for stage in TABLE_III if place.stem.endswith(f"_{stage}")]
+        if len(flight.stages) == 1 and named:  # an excerpt
+            yield named[0], cut(flight, named[0])
+            return
+        for stage, skip in FIRST_CYCLES_DROPPED.items():
+            try:
+                yield stage, cut_last(flight, stage, skip)
+            except ConfigError as error:  # a flight of other stages
+                why.append(str(error))
+
+
+def missions(
+    real: Real, scenario: Scenario, overrides: Sequence[str], *, whole: bool = False
+) -> list[Mission]:
+    """Sort recorded cycles by what was flown.
+
+    Args:
+        real: Cycles by stage.
+        scenario: Scenario `SCENARIO` with these overrides.
+        overrides: `key=value`; stages given here are not changed.
+        whole: Fly all stages of the scenario, recorded or not.
+
+    Returns:
+        One mission, or several where flights differ. What agrees with the scenario as well as
+        the rows can tell is left as it is there.
+
+    Raises:
+        ConfigError: A recording has other drones than the system, or cannot be flown.
+    """
+    given = any(text.split("=", 1)[0].strip() == "mission.stages" for text in overrides)
+    offsets = scenario.formation.offsets_m(scenario.system.n_drones)
+    stages = scenario.mission.stages
+    kept = stages if given or whole else tuple(its for its in stages if its.kind in real)
+    first = [f"{STAGES}{json.dumps(to_data(kept))}"] if kept and len(kept) < len(stages) else []
+    kinds = [its.kind for its in (kept or stages)]
+    by_stage: dict[str, dict[tuple[str, ...], list[CutStage]]] = {}
+    notes: list[str] = []
+    for stage, cuts in real.items():
+        variants = by_stage.setdefault(stage, {})
+        for one in cuts:
+            numbered, found = _in_places(_numbered(one, len(offsets)), offsets)
+            notes += found
+            keys = [] if given else _stage_keys(stage, numbered, scenario, kinds)
+            keys += _formation_key(numbered, offsets)
+            variants.setdefault(tuple(keys), []).append(numbered)
+    # The first variant of each stage makes a mission, the second ones another, and so on.
+    groups: dict[tuple[str, ...], dict[str, list[CutStage]]] = {}
+    for k in range(max((len(v) for v in by_stage.values()), default=0)):
+        some = {stage: list(v.items())[k] for stage, v in by_stage.items() if k < len(v)}
+        own = dict.fromkeys([*first, *(text for key, _ in some.values() for text in key)])
+        groups[tuple(own)] = {stage: cuts for stage, (_, cuts) in some.items()}
+    return [Mission(key, cycles, tuple(dict.fromkeys(notes))) for key, cycles in groups.items()]
+
+
+def one_mission(real: Real, scenario: Scenario, overrides: Sequence[str]) -> Mission:
+    """The mission of flights whose cycles are to be laid on one another, as `missions`.
+
+    Raises:
+        ConfigError: They differ in what was flown.
+    """
+    found = missions(real, scenario, overrides)
+    if len(found) > 1:
+        which = "; ".join(f"{m.source} ({', '.join(m.taken) or 'as in the paper'})" for m in found)
+        raise ConfigError(
+            f"the flights differ in what was flown, so their cycles are not pooled: {which}; "
+            "reproduce them one by one"
+        )
+    return found[0]
+
+
+def _stage_keys(stage: str, one: CutStage, scenario: Scenario, kinds: Sequence[str]) -> list[str]:
+    """Overrides of the stage's fields and of the rate of the set-points."""
+    if stage not in kinds:
+        return []
+    its = next(its for its in scenario.mission.stages if its.kind == stage)
+    keys = [
+        f"mission.stages.{kinds.index(stage)}.{name}={json.dumps(found.value)}"
+        for name, found in motion_of(stage, one).items()
+        if found.differs(getattr(its, name))
+    ]
+    rate = update_rate(one)
+    if rate is not None and rate.differs(scenario.mission.setpoint_rate_hz):
+        keys.append(f"mission.setpoint_rate_hz={rate.value}")
+    return keys
+
+
+def turned_back(vectors: Array, yaw_rad: Array) -> Array:
+    """Vectors (..., 3) in axes that are turned by a yaw (...) about the vertical."""
+    c, s = np.cos(yaw_rad), np.sin(yaw_rad)
+    x, y, z = np.moveaxis(vectors, -1, 0)
+    return np.stack([c * x + s * y, c * y - s * x, z], axis=-1)
+
+
+def drones_of(bodies: Iterable[str]) -> list[str]:
+    """Names of the drones in their order."""
+    names = [body for body in bodies if body.startswith("drone_")]
+    return sorted(names, key=lambda name: int(name.removeprefix("drone_")))
+
+
+def _numbered(one: CutStage, n: int) -> CutStage:
+    """Drones numbered from 1, as many as the system has."""
+    names = drones_of(one.recording.bodies)
+    if len(names) != n:
+        raise ConfigError(
+            f"{one.recording.source}: {len(names)} drone{'s' * (len(names) != 1)} in it, the "
+            f"system has {n}"
+        )
+    new = {name: f"drone_{i + 1}" for i, name in enumerate(names)}
+    bodies, setpoints = (
+        {new.get(body, body): track for body, track in tracks.items()}
+        for tracks in (one.recording.bodies, one.recording.setpoints)
     )
+    return replace(one, recording=replace(one.recording, bodies=bodies, setpoints=setpoints))
 
 
-def _mean_angle(angles: Array) -> float:
-    return float(np.angle(np.mean(np.exp(1j * angles))))
+def _in_places(one: CutStage, offsets: Array) -> tuple[CutStage, list[str]]:
+    """Drones numbered by where they fly, with a note if they were numbered otherwise."""
+    recording = one.recording
+    notes: list[str] = []
+    sorted_tracks = []
+    for tracks in (recording.bodies, recording.setpoints):
+        places = _places(one, tracks, len(offsets))
+        order = [] if places is None else _order(places, offsets)
+        # Place k is taken by the drone that was recorded as number order[k] + 1.
+        new = {f"drone_{k + 1}": f"drone_{place + 1}" for place, k in enumerate(order)}
+        renamed = {new.get(body, body): track for body, track in tracks.items()}
+        sorted_tracks.append({body: renamed[body] for body in tracks})
+        moved = [f"recorded {old} as {name}" for old, name in new.items() if old != name]
+        if tracks is recording.bodies and moved:
+            notes.append(
+                f"{recording.source}: drones are numbered by their places: {', '.join(moved)}"
+            )
+    bodies, setpoints = sorted_tracks
+    return replace(one, recording=replace(recording, bodies=bodies, setpoints=setpoints)), notes
+
+
+def _places(one: CutStage, tracks: Mapping[str, PoseTrack], n: int) -> Array | None:
+    """Median place of each drone in the frame of the load's set-point, (n, 3)."""
+    names = [f"drone_{i + 1}" for i in range(n)]
+    wanted = one.recording.setpoints.get(LOAD)
+    if wanted is None or any(name not in tracks for name in names):
+        return None
+    time_s = one.recording.time_s
+    time_s = time_s[(time_s >= one.cycles[0].start_s) & (time_s <= one.cycles[-1].end_s)]
+    held = wanted.held_at(time_s)
+    off = np.array([tracks[name].held_at(time_s).position_enu_m for name in names])
+    with np.errstate(all="ignore"):
+        own = turned_back(off - held.position_enu_m, yaw_of(held.orientation_wxyz))
+        places: Array = np.nanmedian(own, axis=1)
+    return places if np.isfinite(places).all() else None
+
+
+def _horizontal(places: Array) -> NDArray[np.complex128]:
+    """Places about their centre as complex numbers, (n,)."""
+    found: NDArray[np.complex128] = (places - places.mean(axis=0))[:, :2] @ np.array([1.0, 1.0j])
+    return found
+
+
+def _turn(have: NDArray[np.complex128], want: NDArray[np.complex128]) -> float:
+    """Angle that turns places onto others, in least squares."""
+    return float(np.angle(np.sum(have * np.conj(want))))
+
+
+def _order(places: Array, offsets: Array) -> list[int]:
+    """Which drone is in each place, for a formation that may be turned and moved a little."""
+    n = len(places)
+    same = list(range(n))
+    if not 2 <= n <= MOST_ORDERED:
+        return same
+    have, want = _horizontal(places), _horizontal(offsets)
+
+    def off(order: Sequence[int]) -> float:
+        turn = float(np.clip(_turn(have[list(order)], want), -LARGEST_LAG_RAD, LARGEST_LAG_RAD))
+        return float(np.sum(np.abs(have[list(order)] - want * np.exp(1j * turn)) ** 2))
+
+    best = min(permutations(range(n)), key=off)
+    # Another order must be clearly better: bodies that are far off are not to be renamed.
+    return list(best) if off(best) < 0.25 * off(same) else same
+
+
+def _formation_key(one: CutStage, offsets: Array) -> list[str]:
+    """Override of the places in the formation, from the drones' recorded set-points.
+
+    Their set-points may come an update after the load's, which turns and shifts all places alike.
+    """
+    places = _places(one, one.recording.setpoints, len(offsets))
+    if places is None:
+        return []
+    turn = _turn(_horizontal(places), _horizontal(offsets))
+    shift = np.linalg.norm((places - offsets).mean(axis=0)[:2])
+    if abs(turn) <= UPDATE_LAG_RAD and shift <= UPDATE_LAG_M:
+        turned = _horizontal(places) * np.exp(-1j * turn) + offsets[:, :2].mean(axis=0) @ [1.0, 1j]
+        places[:, 0], places[:, 1] = turned.real, turned.imag
+    if np.max(np.abs(places - offsets)) <= PLACE_M:
+        return []
+    return [f"formation.places_m={json.dumps(places.round(2).tolist())}"]

@@ -1,22 +1,430 @@
-"""Recorded drones against a simulated flight, linear in what is wrong with each of them."""
+"""Imperfections of real drones, identified from their recorded flights.
+
+The paper's flight is simulated with ideal drones; what the recorded drones do else is explained by
+an acceleration fixed in each drone and a common delay of set-points, to which the flight answers
+linearly. Another flight with what was found corrects the linear model's factor and what is left.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import cont2discrete, lfilter
 from scipy.stats import t as student
 
-from musls_analysis.comparison.cycles import CutStage
-from musls_analysis.comparison.mean_cycle import Slices, phases, slices
-from musls_analysis.paper.turning_frame import drones_of
-from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S, bridged_s, resample
+from musls_analysis.comparison.cycles import CutStage, cut, of_one_length
+from musls_analysis.comparison.mean_cycle import phases, slices
+from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, SCENARIO, Mission, drones_of
+from musls_analysis.recordings.recording import (
+    DEFAULT_GAP_LIMIT_S,
+    Array,
+    Recording,
+    bridged_s,
+    resample,
+)
+from musls_description.errors import ConfigError
 from musls_description.rotations import relative, yaw_of
+from musls_description.schema import to_yaml
+from musls_sim.scenario.imperfections import (
+    LARGEST_OFFSET_M,
+    LARGEST_TILT_RAD,
+    DroneImperfections,
+    Imperfections,
+)
+
+PRIOR_ACCELERATION_M_S2, PRIOR_DELAY_S, PRIOR_TILT_RAD, PRIOR_HEIGHT_M = 0.5, 0.1, 0.05, 0.1
+GRAVITY_M_S2 = 9.80665
+_NORMAL_90 = 1.645
+
+NOT_SEEN = (
+    "thrust_scale and motor_spread leave no trace in poses: PX4's estimate of the hover thrust and "
+    "its integrators take them up",
+    "mocap_offset_m: only the height at which a drone is recorded above its set-point is told, be "
+    "it its motion capture's or its estimator's; sideways it is not told from the formation",
+    "setpoint_jitter_s acts as half of it in delay; command_latency_s is too short to be seen",
+    "thrust_tilt_rad is told from a tilt of the recorded frame by nothing here: it is what the "
+    "recorded attitudes lean by",
+)
+"""What recorded drones cannot tell."""
+
+
+@dataclass(frozen=True)
+class DroneFit:
+    """What was identified.
+
+    Attributes:
+        imperfections: For a scenario.
+        push: Accelerations fixed in the drones, x and y of each, then the delay,
+            (2 n + 1) [m/s2, s].
+        lean: Tilts of the rotors, x and y of each, (2 n) [rad].
+        height: Of the point that each drone brings to its set-point, above the recorded one,
+            (n,) [m].
+        factor: By which the linear answer is smaller or larger than the simulated one.
+        stages: From which stages, with their real cycles.
+        notes: What is doubtful.
+    """
+
+    imperfections: Imperfections
+    push: Estimated
+    lean: Estimated
+    height: Estimated
+    factor: float
+    stages: Mapping[str, int]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def identify(
+    flown: Sequence[Mission],
+    gains: Mapping[str, float],
+    simulate: Callable[[Mission, Imperfections | None], Recording],
+) -> DroneFit:
+    """Identify the imperfections.
+
+    Args:
+        flown: Recorded cycles and the missions that fly them again.
+        gains: PX4's parameters by name.
+        simulate: Flies a mission, with ideal drones or with imperfections.
+
+    Raises:
+        ConfigError: A mission does not fit the recordings.
+    """
+
+    def models(faults: Imperfections | None) -> list[StageModel]:
+        return [m for mission in flown for m in _models(mission, simulate(mission, faults), gains)]
+
+    first = models(None)
+    found = _estimate(first, 1.0)
+    faults = imperfections_of(*(its.value for its in found))
+    again = models(faults)
+    factor = _factor(first, again, found[0].value)
+    push, lean, height = (
+        replace(more, value=more.value + about, low=more.low + about, high=more.high + about)
+        for more, about in zip(_estimate(again, factor), _values_of(faults), strict=True)
+    )
+    notes = [*_notes(push), *(line for mission in flown for line in mission.remarks)]
+    stages: dict[str, int] = {}
+    for mission in flown:
+        for stage, cuts in mission.real.items():
+            stages[stage] = stages.get(stage, 0) + sum(len(c.cycles) for c in cuts)
+    faults = imperfections_of(push.value, lean.value, height.value)
+    return DroneFit(faults, push, lean, height, factor, stages, tuple(dict.fromkeys(notes)))
+
+
+def names_of(n: int) -> list[str]:
+    """Names of the parameters of `DroneFit.push`."""
+    axes = [f"drone_{i + 1} {axis}" for i in range(n) for axis in ("forward", "left")]
+    return [*axes, "delay"]
+
+
+def imperfections_of(push: Array, lean: Array, height_m: Array) -> Imperfections:
+    """Imperfections with given accelerations, delay, tilts of the rotors and heights.
+
+    A thrust axis that is turned by e and a board that is turned by l push a drone by
+    g (e_y - l_y) forward and by g (l_x - e_x) to the left.
+    """
+    drones = []
+    for (ahead, left), (x, y), z in zip(
+        push[:-1].reshape(-1, 2), lean.reshape(-1, 2), height_m, strict=True
+    ):
+        level = _safe((x + left / GRAVITY_M_S2, y - ahead / GRAVITY_M_S2))
+        point = (0.0, 0.0, round(float(np.clip(z, -LARGEST_OFFSET_M, LARGEST_OFFSET_M)), 4))
+        drones.append(
+            DroneImperfections(
+                thrust_tilt_rad=_safe((x, y)), level_tilt_rad=level, mocap_offset_m=point
+            )
+        )
+    delay_s = round(float(np.clip(push[-1], 0.0, 2.0)), 4)
+    return Imperfections(drones=tuple(drones), setpoint_delay_s=delay_s)
+
+
+def _safe(tilt: tuple[float, float]) -> tuple[float, float]:
+    x, y = np.clip(tilt, -LARGEST_TILT_RAD, LARGEST_TILT_RAD).round(5).tolist()
+    return (x, y)
+
+
+def _values_of(faults: Imperfections) -> tuple[Array, Array, Array]:
+    """Accelerations and delay, tilts of the rotors, and heights that imperfections stand for."""
+    push = []
+    for drone in faults.drones:
+        (ex, ey), (lx, ly) = drone.thrust_tilt_rad, drone.level_tilt_rad
+        push += [GRAVITY_M_S2 * (ey - ly), GRAVITY_M_S2 * (lx - ex)]
+    return (
+        np.array([*push, faults.setpoint_delay_s]),
+        np.array([drone.thrust_tilt_rad for drone in faults.drones]).ravel(),
+        np.array([drone.mocap_offset_m[2] for drone in faults.drones]),
+    )
+
+
+def _models(mission: Mission, sim: Recording, gains: Mapping[str, float]) -> list[StageModel]:
+    models = []
+    for stage, cuts in mission.real.items():
+        flown = cut(sim, stage, FIRST_CYCLES_DROPPED.get(stage, 0))
+        *equal, flown = of_one_length([*cuts, flown])
+        for one in equal if flown.periodic else ():
+            if abs(np.log(flown.period_s / one.period_s)) > 0.1:  # of stages given with --set
+                raise ConfigError(
+                    f"{one.recording.source}: a cycle of '{stage}' lasts {one.period_s:.2f} s, in "
+                    f"scenario {SCENARIO} {flown.period_s:.2f} s: give its mission with --set"
+                )
+        models.append(stage_model(stage, equal, flown, gains))
+    return models
+
+
+def _prior(n: int) -> Array:
+    return np.array([PRIOR_ACCELERATION_M_S2] * 2 * n + [PRIOR_DELAY_S])
+
+
+def _estimate(models: Sequence[StageModel], factor: float) -> tuple[Estimated, ...]:
+    """Accelerations and delay, tilts of the rotors, heights."""
+    n = len(models[0].late)
+    return (
+        estimate([u for m in models for u in m.position_units(factor)], _prior(n)),
+        estimate([u for m in models for u in m.attitude_units()], np.full(2 * n, PRIOR_TILT_RAD)),
+        estimate([u for m in models for u in m.height_units()], np.full(n, PRIOR_HEIGHT_M)),
+    )
+
+
+def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Array) -> float:
+    """How much larger the simulated answer is than the linear one, over all drones and stages."""
+    expected, seen = [], []
+    for old, new in zip(before, after, strict=True):
+        for i in range(len(old.late)):
+            expected.append(np.tensordot(push[2 * i : 2 * i + 2], old.push[i], 1).ravel())
+            moved = new.simulated[i] - old.simulated[i] - push[-1] * old.late[i]
+            seen.append(moved.ravel())
+    x, y = np.concatenate(expected), np.concatenate(seen)
+    good = np.isfinite(x) & np.isfinite(y)
+    found = float(x[good] @ y[good] / max(float(x[good] @ x[good]), 1e-12))
+    return float(np.clip(found, 0.3, 2.0)) if np.any(x[good]) else 1.0
+
+
+def _notes(push: Estimated) -> list[str]:
+    n = len(push.value) // 2
+    names = names_of(n)
+    wide = push.deviation > UNKNOWN_SHARE * _NORMAL_90 * _prior(n)
+    notes = [
+        f"{name}: these recordings do not tell" for name, w in zip(names, wide, strict=True) if w
+    ]
+    if push.value[-1] < 0.0:
+        notes.append(f"the delay came out as {push.value[-1]:.3f} s; taken as 0")
+    return [*notes, *alike(names, push), *NOT_SEEN]
+
+
+def write_fit(fit: DroneFit, folder: Path, command: str) -> None:
+    """Write imperfections.yaml, which a scenario takes, and summary.json.
+
+    Args:
+        fit: What was identified.
+        folder: Exists.
+        command: What the user typed.
+    """
+    lines = [f"# {command}", *(f"# {line}" for line in summary_of(fit))]
+    text = "\n".join(lines) + "\n" + to_yaml(fit.imperfections)
+    (folder / "imperfections.yaml").write_text(text, encoding="utf-8")
+    data: dict[str, Any] = {
+        "command": command,
+        "stages": dict(fit.stages),
+        "factor": fit.factor,
+        "confidence": CONFIDENCE,
+        "rms_m": list(fit.push.left_m),
+        "parameters": {
+            name: {"value": float(v), "low": float(a), "high": float(b)}
+            for name, v, a, b in _all(fit)
+        },
+        "correlation": fit.push.correlation.round(3).tolist(),
+        "notes": list(fit.notes),
+    }
+    (folder / "summary.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+
+
+def _all(fit: DroneFit) -> list[tuple[str, float, float, float]]:
+    """Name, value and interval of everything."""
+    n = len(fit.imperfections.drones)
+    pushes = [*(f"{name} m/s2" for name in names_of(n)[:-1]), "delay s"]
+    leans = [f"drone_{i + 1} thrust_tilt_{axis} rad" for i in range(n) for axis in "xy"]
+    heights = [f"drone_{i + 1} mocap_offset_z m" for i in range(n)]
+    found: list[tuple[str, float, float, float]] = []
+    for names, its in ((pushes, fit.push), (leans, fit.lean), (heights, fit.height)):
+        for name, *row in zip(names, its.value, its.low, its.high, strict=True):
+            value, low, high = map(float, row)
+            found.append((name, value, low, high))
+    return found
+
+
+def summary_of(fit: DroneFit) -> list[str]:
+    """The result for people: values with 90 % intervals."""
+    stages = ", ".join(f"{stage} ({cycles} cycles)" for stage, cycles in fit.stages.items())
+    before, after = (1e3 * rms for rms in fit.push.left_m)
+    lines = [f"from {stages}; values with {100 * CONFIDENCE:.0f} % intervals"]
+    lines += [f"{name}: {v:+.3f} [{low:+.3f}, {high:+.3f}]" for name, v, low, high in _all(fit)]
+    lines.append(
+        f"left of the last flight: {before:.0f} mm rms, {after:.0f} mm by the linear model"
+    )
+    return [*lines, *fit.notes]
+
+
+# ---------- Recorded drones against a simulated flight, linear in what is wrong with each of them.
+
+GRID = 90
+"""Phases of a cycle."""
+STEP_S = 0.04
+AIRBORNE_M = 0.15
+
+
+@dataclass(frozen=True)
+class StageModel:
+    """One stage of all drones.
+
+    Attributes:
+        stage: Name.
+        push: Displacement by accelerations of 1 m/s2 along each drone's x and y,
+            (n, 2 axes, M, 2) [m].
+        late: Displacement by a second of delay, (n, M, 2) [m].
+        simulated: Mean cycle, (n, M, 2) [m].
+        off: Recorded minus simulated, (cycles, n, M, 2) [m].
+        above: Recorded minus simulated height, (cycles, n, M, 1) [m].
+        lean: Recorded relative to simulated attitude, about the body's x and y,
+            (cycles, n, M, 2) [rad].
+    """
+
+    stage: str
+    push: Array
+    late: Array
+    simulated: Array
+    off: Array
+    above: Array
+    lean: Array
+
+    def position_units(self, factor: float) -> list[Unit]:
+        """Units whose parameters are all pushes, drone by drone, then the delay."""
+        n, m = len(self.late), self.late.shape[1]
+        rows = np.zeros((m, n, 2, 2 * n + 1))
+        for i in range(n):
+            rows[:, i, :, 2 * i : 2 * i + 2] = factor * np.moveaxis(self.push[i], 0, -1)
+            rows[:, i, :, -1] = self.late[i]
+        off = np.moveaxis(self.off, 1, 2)
+        return units_of(self.stage, rows.reshape(m, 2 * n, -1), off.reshape(len(off), m, 2 * n))
+
+    def height_units(self) -> list[Unit]:
+        """Units whose parameters are the heights of the reported points, drone by drone."""
+        n, m = len(self.late), self.late.shape[1]
+        above = np.moveaxis(self.above, 1, 2).reshape(len(self.above), m, n)
+        return units_of(self.stage, np.tile(-np.eye(n), (m, 1, 1)), above)
+
+    def attitude_units(self) -> list[Unit]:
+        """Units whose parameters are the tilts of the rotors, drone by drone."""
+        n, m = len(self.late), self.late.shape[1]
+        lean = np.moveaxis(self.lean, 1, 2).reshape(len(self.lean), m, 2 * n)
+        return units_of(self.stage, np.tile(-np.eye(2 * n), (m, 1, 1)), lean)
+
+
+def stage_model(
+    stage: str, real: Sequence[CutStage], sim: CutStage, gains: Mapping[str, float]
+) -> StageModel:
+    """Compare a stage and work out its sensitivities.
+
+    Args:
+        stage: Name.
+        real: The same stage of one or more real flights.
+        sim: Of the simulated one.
+        gains: PX4's parameters by name.
+    """
+    drones = drones_of(real[0].recording.bodies)
+    phase = phases(GRID, sim.periodic)
+    gap_s = bridged_s(one.recording.time_s for one in real)
+    push, late, simulated, off, above, lean = [], [], [], [], [], []
+    for drone in drones:
+        its = slices([sim], drone, phase, DEFAULT_GAP_LIMIT_S)
+        recorded = slices(real, drone, phase, gap_s)
+        mean = np.nanmean(its.position_enu_m[..., :2], axis=0)
+        push.append(_answer(sim, drone, phase, gains))
+        late.append(-_rate(mean, sim.period_s, sim.periodic))
+        simulated.append(mean)
+        off.append(recorded.position_enu_m[..., :2] - mean)
+        height = np.nanmean(its.position_enu_m[..., 2:], axis=0)
+        above.append(recorded.position_enu_m[..., 2:] - height)
+        middle = its.orientation_wxyz[len(its.orientation_wxyz) // 2]
+        q = relative(recorded.orientation_wxyz, middle)
+        lean.append(2.0 * q[..., 1:3] * np.sign(q[..., :1]))
+    return StageModel(
+        stage, np.array(push), np.array(late), np.array(simulated),
+        np.stack(off, axis=1), np.stack(above, axis=1), np.stack(lean, axis=1),
+    )  # fmt: skip
+
+
+def _answer(sim: CutStage, drone: str, phase: Array, gains: Mapping[str, float]) -> Array:
+    """Mean displacement of a drone over the simulated cycles, (2 axes, M, 2)."""
+    track = sim.recording.bodies[drone]
+    time_s = np.arange(track.time_s[0], track.time_s[-1], STEP_S)
+    pose = resample(track, time_s, np.inf)
+    yaw = np.unwrap(yaw_of(pose.orientation_wxyz))
+    height = pose.position_enu_m[:, 2]
+    up = np.flatnonzero(height > height[0] + AIRBORNE_M)
+    answer = displacements(time_s, yaw, gains, float(time_s[up[0] if len(up) else 0]))
+    wanted_s = [c.start_s + phase * (c.end_s - c.start_s) for c in sim.cycles]
+    return np.array([
+        np.mean([[np.interp(t, time_s, x) for x in axis.T] for t in wanted_s], axis=0).T
+        for axis in answer
+    ])  # fmt: skip
+
+
+def _rate(path: Array, period_s: float, periodic: bool) -> Array:
+    """Velocity along a mean cycle, (M, 2) [m/s]."""
+    if periodic:
+        around = np.concatenate([path[-1:], path, path[:1]])
+        rate: Array = (around[2:] - around[:-2]) / (2.0 * period_s / len(path))
+        return rate
+    return np.asarray(np.gradient(path, period_s / (len(path) - 1), axis=0))
+
+
+# ---------- Answer of a drone in PX4's position loop to a push that turns with it, linearised.
+#
+# PX4's horizontal position and velocity loops on a double integrator give, from an acceleration b
+# to the displacement,
+#
+#     s / ((1 + Kd) s^3 + Kv s^2 + (Kv Kx + Ki) s + Ki Kx)
+#
+# with MPC_XY_P = Kx and MPC_XY_VEL_P_ACC, I, D = Kv, Ki, Kd. The zero is the integrator, which
+# takes up what stands still in the world. A tilt is fixed in the drone: b = R(yaw) b_body. Cables
+# stiffen this by up to a third; the fit corrects the common factor by flying.
+
+
+def displacements(
+    time_s: Array, yaw_rad: Array, gains: Mapping[str, float], airborne_s: float
+) -> Array:
+    """Horizontal displacements by an acceleration of 1 m/s2 along the body's x and y axes.
+
+    Args:
+        time_s: Evenly spaced times, (T,).
+        yaw_rad: Heading of the drone, (T,).
+        gains: PX4's parameters by name.
+        airborne_s: When it took off; before that nothing moves.
+
+    Returns:
+        Along the world's x and y, for each body axis, (2 axes, T, 2) [m per m/s2].
+    """
+    kx, kv = gains["MPC_XY_P"], gains["MPC_XY_VEL_P_ACC"]
+    ki, kd = gains["MPC_XY_VEL_I_ACC"], gains["MPC_XY_VEL_D_ACC"]
+    step_s = float(time_s[1] - time_s[0])
+    loop = ([1.0, 0.0], [1.0 + kd, kv, kv * kx + ki, ki * kx])
+    forward, back, _ = cont2discrete(loop, step_s, "bilinear")
+    c, s = np.cos(yaw_rad), np.sin(yaw_rad)
+    pushes = np.array([[c, s], [-s, c]]) * (time_s >= airborne_s)
+    found: Array = np.moveaxis(lfilter(np.ravel(forward), back, pushes), 1, 2)
+    return found
+
 
 # ---------- Weighted least squares over cycles, with intervals by bootstrap.
+#
+# A model is linear about a simulated flight: what is recorded minus what was simulated is the sum
+# of sensitivities times parameters, and noise. Cycles are independent of one another, samples of
+# one cycle are not; so cycles are drawn again, not samples. Where a stage has too few of them,
+# parts of cycles take their place.
 
 ENOUGH_CYCLES = 5
 PARTS = 6
@@ -167,169 +575,3 @@ def alike(names: Sequence[str], found: Estimated) -> list[str]:
             if abs(r) > ALIKE:
                 lines.append(f"{names[j]} and {names[i]} are hard to tell apart ({r:+.2f})")
     return lines
-
-
-# ---------- Answer of a drone in PX4's position loop to a push that turns with it, linearised.
-
-
-def displacements(
-    time_s: Array, yaw_rad: Array, gains: Mapping[str, float], airborne_s: float
-) -> Array:
-    """Horizontal displacements by an acceleration of 1 m/s2 along the body's x and y axes.
-
-    Args:
-        time_s: Evenly spaced times, (T,).
-        yaw_rad: Heading of the drone, (T,).
-        gains: PX4's parameters by name.
-        airborne_s: When it took off; before that nothing moves.
-
-    Returns:
-        Along the world's x and y, for each body axis, (2 axes, T, 2) [m per m/s2].
-    """
-    kx, kv = gains["MPC_XY_P"], gains["MPC_XY_VEL_P_ACC"]
-    ki, kd = gains["MPC_XY_VEL_I_ACC"], gains["MPC_XY_VEL_D_ACC"]
-    step_s = float(time_s[1] - time_s[0])
-    loop = ([1.0, 0.0], [1.0 + kd, kv, kv * kx + ki, ki * kx])
-    forward, back, _ = cont2discrete(loop, step_s, "bilinear")
-    c, s = np.cos(yaw_rad), np.sin(yaw_rad)
-    pushes = np.array([[c, s], [-s, c]]) * (time_s >= airborne_s)
-    found: Array = np.moveaxis(lfilter(np.ravel(forward), back, pushes), 1, 2)
-    return found
-
-
-Array = NDArray[np.float64]
-
-GRID = 90
-"""Phases of a cycle."""
-STEP_S = 0.04
-AIRBORNE_M = 0.15
-
-
-@dataclass(frozen=True)
-class StageModel:
-    """One stage of all drones.
-
-    Attributes:
-        stage: Name.
-        push: Displacement by accelerations of 1 m/s2 along each drone's x and y,
-            (n, 2 axes, M, 2) [m].
-        late: Displacement by a second of delay, (n, M, 2) [m].
-        simulated: Mean cycle, (n, M, 2) [m].
-        off: Recorded minus simulated, (cycles, n, M, 2) [m].
-        above: Recorded minus simulated height, (cycles, n, M, 1) [m].
-        lean: Recorded relative to simulated attitude, about the body's x and y,
-            (cycles, n, M, 2) [rad].
-    """
-
-    stage: str
-    push: Array
-    late: Array
-    simulated: Array
-    off: Array
-    above: Array
-    lean: Array
-
-    def position_units(self, factor: float) -> list[Unit]:
-        """Units whose parameters are all pushes, drone by drone, then the delay."""
-        n, m = len(self.late), self.late.shape[1]
-        rows = np.zeros((m, n, 2, 2 * n + 1))
-        for i in range(n):
-            rows[:, i, :, 2 * i : 2 * i + 2] = factor * np.moveaxis(self.push[i], 0, -1)
-            rows[:, i, :, -1] = self.late[i]
-        off = np.moveaxis(self.off, 1, 2)
-        return units_of(self.stage, rows.reshape(m, 2 * n, -1), off.reshape(len(off), m, 2 * n))
-
-    def height_units(self) -> list[Unit]:
-        """Units whose parameters are the heights of the reported points, drone by drone."""
-        n, m = len(self.late), self.late.shape[1]
-        above = np.moveaxis(self.above, 1, 2).reshape(len(self.above), m, n)
-        return units_of(self.stage, np.tile(-np.eye(n), (m, 1, 1)), above)
-
-    def attitude_units(self) -> list[Unit]:
-        """Units whose parameters are the tilts of the rotors, drone by drone."""
-        n, m = len(self.late), self.late.shape[1]
-        lean = np.moveaxis(self.lean, 1, 2).reshape(len(self.lean), m, 2 * n)
-        return units_of(self.stage, np.tile(-np.eye(2 * n), (m, 1, 1)), lean)
-
-
-def stage_model(
-    stage: str, real: Sequence[CutStage], sim: CutStage, gains: Mapping[str, float]
-) -> StageModel:
-    """Compare a stage and work out its sensitivities.
-
-    Args:
-        stage: Name.
-        real: The same stage of one or more real flights.
-        sim: Of the simulated one.
-        gains: PX4's parameters by name.
-    """
-    drones = drones_of(real[0].recording.bodies)
-    phase = phases(GRID, sim.periodic)
-    cycles = [(c.start_s, c.end_s) for c in sim.cycles]
-    gap_s = bridged_s(one.recording.time_s for one in real)
-    push, late, simulated, off, above, lean = [], [], [], [], [], []
-    for drone in drones:
-        its = slices([sim], drone, phase, DEFAULT_GAP_LIMIT_S)
-        recorded = slices(real, drone, phase, gap_s)
-        mean = np.nanmean(its.position_enu_m[..., :2], axis=0)
-        answer = _answer(sim, drone, gains)
-        push.append([_mean_over(*answer, axis, cycles, phase) for axis in range(2)])
-        late.append(-_rate(mean, sim.period_s, sim.periodic))
-        simulated.append(mean)
-        off.append(recorded.position_enu_m[..., :2] - mean)
-        height = np.nanmean(its.position_enu_m[..., 2:], axis=0)
-        above.append(recorded.position_enu_m[..., 2:] - height)
-        lean.append(_lean(its.orientation_wxyz[len(its.orientation_wxyz) // 2], recorded))
-    return StageModel(
-        stage,
-        np.array(push),
-        np.array(late),
-        np.array(simulated),
-        np.stack(off, axis=1),
-        np.stack(above, axis=1),
-        np.stack(lean, axis=1),
-    )
-
-
-def _answer(sim: CutStage, drone: str, gains: Mapping[str, float]) -> tuple[Array, Array]:
-    """Times (T,) and displacements (2 axes, T, 2) of a drone over the whole flight."""
-    track = sim.recording.bodies[drone]
-    time_s = np.arange(track.time_s[0], track.time_s[-1], STEP_S)
-    pose = resample(track, time_s, np.inf)
-    yaw = np.unwrap(yaw_of(pose.orientation_wxyz))
-    height = pose.position_enu_m[:, 2]
-    up = np.flatnonzero(height > height[0] + AIRBORNE_M)
-    start_s = float(time_s[up[0]]) if len(up) else float(time_s[0])
-    return time_s, displacements(time_s, yaw, gains, start_s)
-
-
-def _mean_over(
-    time_s: Array,
-    answer: Array,
-    axis: int,
-    cycles: Sequence[tuple[float, float]],
-    phase: Array,
-) -> Array:
-    """Mean over cycles on the phases, (M, 2)."""
-    found = [
-        [np.interp(start + phase * (end - start), time_s, answer[axis, :, k]) for k in range(2)]
-        for start, end in cycles
-    ]
-    mean: Array = np.mean(found, axis=0).T
-    return mean
-
-
-def _rate(path: Array, period_s: float, periodic: bool) -> Array:
-    """Velocity along a mean cycle, (M, 2) [m/s]."""
-    if periodic:
-        around = np.concatenate([path[-1:], path, path[:1]])
-        rate: Array = (around[2:] - around[:-2]) / (2.0 * period_s / len(path))
-        return rate
-    return np.asarray(np.gradient(path, period_s / (len(path) - 1), axis=0))
-
-
-def _lean(simulated: Array, recorded: Slices) -> Array:
-    """Small rotation from simulated to recorded attitudes, body x and y, (cycles, M, 2)."""
-    q = relative(recorded.orientation_wxyz, simulated)
-    lean: Array = 2.0 * q[..., 1:3] * np.sign(q[..., :1])
-    return lean

@@ -6,16 +6,14 @@ the others. Here each drone has its own numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_analysis.comparison.compare import StageComparison
 from musls_analysis.comparison.cycles import CutStage
-
-Array = NDArray[np.float64]
+from musls_analysis.paper.flights import drones_of, turned_back
+from musls_analysis.recordings.recording import Array
 
 
 def turning_frame(drones_enu_m: Array, setpoints_enu_m: Array) -> Array:
@@ -30,22 +28,7 @@ def turning_frame(drones_enu_m: Array, setpoints_enu_m: Array) -> Array:
     """
     own = drones_enu_m - drones_enu_m.mean(axis=0)
     wanted = setpoints_enu_m - setpoints_enu_m.mean(axis=0)
-    azimuth = np.arctan2(wanted[..., 1], wanted[..., 0])
-    c, s = np.cos(azimuth), np.sin(azimuth)
-    found: Array = np.stack(
-        [c * own[..., 0] + s * own[..., 1], c * own[..., 1] - s * own[..., 0], own[..., 2]],
-        axis=-1,
-    )
-    return found
-
-
-def drones_of(bodies: Iterable[str]) -> list[str]:
-    """Names of the drones in their order."""
-    names = [body for body in bodies if body.startswith("drone_")]
-    return sorted(names, key=lambda name: int(name.removeprefix("drone_")))
-
-
-# ---------- Mean place of each drone in the turning frame, recorded against simulated.
+    return turned_back(own, np.arctan2(wanted[..., 1], wanted[..., 0]))
 
 
 @dataclass(frozen=True)

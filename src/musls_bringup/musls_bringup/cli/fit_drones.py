@@ -40,9 +40,10 @@ def run(
 
     Writes imperfections.yaml, for --set imperfections=FILE of any scenario.
     """
+    from musls_analysis.paper.flights import some_cycles
+    from musls_analysis.paper.imperfections import summary_of, write_fit
     from musls_bringup.program import program
-    from musls_bringup.recorded_flights import some_cycles
-    from musls_bringup.reproduce import fit_drones, summary_of, write_fit
+    from musls_bringup.reproduce import fit_drones
     from musls_bringup.results import check_folder, default_folder, result_folder
 
     folder = out or default_folder("fit-drones")
