@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from musls_analysis.sweep.plan import make_plan
-from musls_analysis.sweep.run import How, run_sweep
+from musls_analysis.sweep.run import Execution, run_sweep
 from musls_analysis.sweep.spec import load_sweep
 from musls_analysis.sweep.store import Store, SweepError
 from musls_description.errors import ConfigError
@@ -69,20 +69,19 @@ def study(tmp_path, monkeypatch):
 
 
 def run(plan, store, **how):
-    tallies = []
+    states = []
     with store.opened("name: study\n"):
-        tally = run_sweep(
-            plan, store, How(FLYER, **how), lambda t: tallies.append((t.finished, t.failed, t.left))
-        )
-    return tally, tallies
+        watch = lambda t: states.append((t.finished, t.failed, t.left))  # noqa: E731
+        progress = run_sweep(plan, store, Execution(FLYER, **how), watch)
+    return progress, states
 
 
 def test_failing_runs_are_recorded_with_their_reason_and_cost_nothing_else(study):
     masses = [FINE, MISTAKE, BUG, ABORTS, KILLED, FLOODS]
     plan, store, made = study(masses, timeout_s=600)
-    tally, tallies = run(plan, store, workers=2)
-    assert (tally.finished, tally.failed, tally.left) == (2, 4, 0)
-    assert tallies[0] == (0, 0, 6) and len(tallies) == 7 and len(made()) == 6
+    progress, states = run(plan, store, workers=2)
+    assert (progress.finished, progress.failed, progress.left) == (2, 4, 0)
+    assert states[0] == (0, 0, 6) and len(states) == 7 and len(made()) == 6
     records = {r.point["system.load.mass_kg"]: store.record(r.id) for r in plan.runs}
     reasons = {mass: record["reason"] for mass, record in records.items()}
     assert reasons[FINE] is None and reasons[FLOODS] is None
@@ -101,8 +100,8 @@ def test_failing_runs_are_recorded_with_their_reason_and_cost_nothing_else(study
 def test_a_run_that_hangs_is_ended_and_the_next_one_made(study):
     """However slow the machine is, this one takes longer; the next gets a process of its own."""
     plan, store, _ = study([HANGS, 10.0 * HANGS], timeout_s=0.5)
-    tally, _ = run(plan, store)
-    assert (tally.finished, tally.failed) == (0, 2)
+    progress, _ = run(plan, store)
+    assert (progress.finished, progress.failed) == (0, 2)
     assert [store.record(r.id)["reason"] for r in plan.runs] == ["took longer than 0.5 s"] * 2
     assert not store.scratch.exists()
 
@@ -111,10 +110,10 @@ def test_finished_runs_are_not_made_again_and_failed_ones_only_if_asked(study):
     plan, store, made = study([FINE, MISTAKE], "repetitions: 2\n")
     run(plan, store)
     assert len(made()) == 4
-    tally, _ = run(plan, store)
-    assert len(made()) == 4 and (tally.before, tally.finished, tally.failed) == (4, 2, 2)
-    tally, _ = run(plan, store, retry_failed=True)
-    assert len(made()) == 6 and (tally.before, tally.finished, tally.failed) == (2, 2, 2)
+    progress, _ = run(plan, store)
+    assert len(made()) == 4 and (progress.before, progress.finished, progress.failed) == (4, 2, 2)
+    progress, _ = run(plan, store, retry_failed=True)
+    assert len(made()) == 6 and (progress.before, progress.finished, progress.failed) == (2, 2, 2)
 
 
 def test_an_old_folder_takes_new_values_and_mends_damaged_records(study):
@@ -125,8 +124,8 @@ def test_an_old_folder_takes_new_values_and_mends_damaged_records(study):
     damaged = store.folder / "runs" / f"{plan.runs[0].id}.json"
     record = json.loads(damaged.read_text())
     damaged.write_text('{"id": ')
-    tally, _ = run(plan, store)
-    assert tally.before == 0 and tally.finished == 3 and len(made()) == 4
+    progress, _ = run(plan, store)
+    assert progress.before == 0 and progress.finished == 3 and len(made()) == 4
 
     mended = json.loads(damaged.read_text())
     times = {"wall_s": 0.0, "cpu_s": 0.0}
@@ -140,14 +139,14 @@ KILLABLE = """
 import sys
 from pathlib import Path
 from musls_analysis.sweep.plan import make_plan
-from musls_analysis.sweep.run import How, run_sweep
+from musls_analysis.sweep.run import Execution, run_sweep
 from musls_analysis.sweep.spec import load_sweep
 from musls_analysis.sweep.store import Store
 folder = Path(sys.argv[1])
 plan = make_plan(load_sweep(folder / "study.yaml"), folder / "engage.yaml")
 store = Store(folder / "out")
 with store.opened("name: study"):
-    run_sweep(plan, store, How("test_sweep_run:fly", 2), lambda tally: None)
+    run_sweep(plan, store, Execution("test_sweep_run:fly", 2), lambda progress: None)
 """
 
 
@@ -169,8 +168,8 @@ def test_killed_in_the_middle_and_resumed_loses_and_repeats_nothing(study, tmp_p
     assert 4 <= len(done) < 12 and len(begun) <= len(done) + 2
     assert len(list((store.folder / "runs").glob("*.json"))) == len(done)
 
-    tally, _ = run(plan, store, workers=2)
-    assert (tally.before, tally.finished, tally.left) == (len(done), 12, 0)
+    progress, _ = run(plan, store, workers=2)
+    assert (progress.before, progress.finished, progress.left) == (len(done), 12, 0)
     again = made()[len(begun) :]
     assert len(again) == len(set(again)) == 12 - len(done)
     finished_seeds = {store.record(i)["settings"]["seed"] for i in done}
@@ -208,8 +207,8 @@ def test_runs_on_a_dask_cluster(study):
         n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None,
         protocol="tcp",
     ) as cluster:  # fmt: skip
-        tally, _ = run(plan, store, scheduler=cluster.scheduler_address)
-    assert (tally.finished, tally.failed, len(made())) == (2, 4, 6)
+        progress, _ = run(plan, store, scheduler=cluster.scheduler_address)
+    assert (progress.finished, progress.failed, len(made())) == (2, 4, 6)
     reasons = {store.record(r.id)["reason"] for r in plan.runs}
     assert "the process died of SIGABRT: ODE INTERNAL ERROR 1" in reasons
 

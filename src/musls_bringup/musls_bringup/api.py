@@ -181,14 +181,14 @@ def sweep(
         ConfigError: Something in the study is wrong.
     """
     from musls_analysis.sweep.plan import make_plan
-    from musls_analysis.sweep.run import How, Tally, available_cores, run_sweep
+    from musls_analysis.sweep.run import Execution, Progress, available_cores, run_sweep
     from musls_analysis.sweep.spec import load_sweep
     from musls_analysis.sweep.store import Store, make_rows
     from musls_bringup.sweeps import FLYER, sweep_path, sweep_scenario_path
 
-    def watch(tally: Tally) -> None:
+    def watch(state: Progress) -> None:
         if progress is not None:
-            progress(tally.total - tally.left, tally.total)
+            progress(state.total - state.left, state.total)
 
     path = sweep_path(str(study))
     spec = load_sweep(path)
@@ -196,9 +196,9 @@ def sweep(
     keep = nullcontext(str(out)) if out is not None else tempfile.TemporaryDirectory()
     with keep as folder:
         store = Store(Path(folder) / "sweep" if out is None else Path(folder))
-        how = How(FLYER, workers or spec.workers or available_cores(), scheduler)
+        execution = Execution(FLYER, workers or spec.workers or available_cores(), scheduler)
         with store.opened(path.read_text(encoding="utf-8")):
-            run_sweep(plan, store, how, watch)
+            run_sweep(plan, store, execution, watch)
         return make_rows(plan, store)
 
 

@@ -17,7 +17,7 @@ from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
     from musls_analysis.sweep.plan import Plan
-    from musls_analysis.sweep.run import How, Tally
+    from musls_analysis.sweep.run import Execution, Progress
     from musls_analysis.sweep.store import Store
 
 EXAMPLE = "musls sweep joint_damping --workers 4"
@@ -69,7 +69,7 @@ def run(
     if scheduler is not None and workers is not None:
         raise ConfigError("--workers and --scheduler exclude each other")
     from musls_analysis.sweep.plan import make_plan
-    from musls_analysis.sweep.run import How, available_cores
+    from musls_analysis.sweep.run import Execution, available_cores
     from musls_analysis.sweep.spec import load_sweep
     from musls_analysis.sweep.store import MARK, Store
     from musls_bringup.signals import EndAsked
@@ -82,20 +82,20 @@ def run(
     store.check(resume=resume)
     plan = make_plan(spec, sweep_scenario_path(spec.scenario, path))
     count = workers or spec.workers or available_cores()
-    how = How(FLYER, count, scheduler, retry_failed)
+    execution = Execution(FLYER, count, scheduler, retry_failed)
     with store.opened(path.read_text(encoding="utf-8")):
         try:
-            tally = _with_progress(plan, store, how)
+            progress = _with_progress(plan, store, execution)
         except (KeyboardInterrupt, EndAsked):
             print("musls: interrupted: --resume continues with the runs left", file=sys.stderr)
             raise
         finally:
             rows, written = _conclude(plan, store)
-    _print(plan, rows, tally, written)
-    return EXIT_FAILED_RUNS if tally.failed else 0
+    _print(plan, rows, progress, written)
+    return EXIT_FAILED_RUNS if progress.failed else 0
 
 
-def _with_progress(plan: Plan, store: Store, how: How) -> Tally:
+def _with_progress(plan: Plan, store: Store, execution: Execution) -> Progress:
     """Make the runs and show how many are done; failed ones are named as they come."""
     from time import perf_counter
 
@@ -104,35 +104,35 @@ def _with_progress(plan: Plan, store: Store, how: How) -> Tally:
     begin = perf_counter()
     with WorkShown(plan.sweep.name, "starting") as shown:
 
-        def watch(tally: Tally) -> None:
-            made = tally.total - tally.left
-            failed = f"{tally.failed} failed, " if tally.failed else ""
-            eta = _eta(tally, perf_counter() - begin)
+        def watch(progress: Progress) -> None:
+            made = progress.total - progress.left
+            failed = f"{progress.failed} failed, " if progress.failed else ""
+            eta = _eta(progress, perf_counter() - begin)
             shown.update(
-                f"{made}/{tally.total}  {failed}{tally.left} left{eta}", made / tally.total
+                f"{made}/{progress.total}  {failed}{progress.left} left{eta}", made / progress.total
             )
-            if tally.last.get("status") == "failed":
-                shown.note(f"failed {tally.last['id']}: {tally.last['reason']}")
+            if progress.last.get("status") == "failed":
+                shown.note(f"failed {progress.last['id']}: {progress.last['reason']}")
 
-        tally = run_sweep(plan, store, how, watch)
-        made = tally.total - tally.before
-        if how.scheduler is None and made:
+        progress = run_sweep(plan, store, execution, watch)
+        made = progress.total - progress.before
+        if execution.scheduler is None and made:
             elapsed_s = perf_counter() - begin
-            share = tally.in_runs_s / (min(how.workers, made) * elapsed_s)
-            cpu = tally.cpu_s / max(tally.in_runs_s, 1e-9)
+            share = progress.in_runs_s / (min(execution.workers, made) * elapsed_s)
+            cpu = progress.cpu_s / max(progress.in_runs_s, 1e-9)
             shown.note(
                 f"{made} runs in {elapsed_s:.0f} s; the workers spent {100 * share:.0f} % of their "
                 f"time in runs, and had a processor for {100 * cpu:.0f} % of that"
             )
-        return tally
+        return progress
 
 
-def _eta(tally: Tally, elapsed_s: float) -> str:
+def _eta(progress: Progress, elapsed_s: float) -> str:
     """Time left, from the runs made in this session."""
-    made = tally.finished + tally.failed - tally.before
+    made = progress.finished + progress.failed - progress.before
     if not made:
         return ""
-    left_s = elapsed_s / made * tally.left
+    left_s = elapsed_s / made * progress.left
     return f", about {left_s / 60:.0f} min to go" if left_s >= 100 else f", {left_s:.0f} s to go"
 
 
@@ -153,7 +153,7 @@ MOST_ROWS = 30
 """Points printed at most; the table has them all."""
 
 
-def _print(plan: Plan, rows: list[dict[str, Any]], tally: Tally, written: list[Path]) -> None:
+def _print(plan: Plan, rows: list[dict[str, Any]], progress: Progress, written: list[Path]) -> None:
     """Print the points with the load's errors, and where everything is."""
     from rich.console import Console
 
@@ -161,9 +161,9 @@ def _print(plan: Plan, rows: list[dict[str, Any]], tally: Tally, written: list[P
     console.print(_points_table(plan, rows))
     folder = written[0].parent if written else None
     duplicates = f", {plan.duplicates} duplicates left out" if plan.duplicates else ""
-    before = f" ({tally.before} from before)" if tally.before else ""
+    before = f" ({progress.before} from before)" if progress.before else ""
     console.print(
-        f"{tally.finished} runs finished{before}, {tally.failed} failed{duplicates}; "
+        f"{progress.finished} runs finished{before}, {progress.failed} failed{duplicates}; "
         f"results in [bold]{folder or '-'}[/bold]: "
         + ", ".join(str(path.relative_to(written[0].parent)) for path in written)
     )
