@@ -23,7 +23,6 @@ from musls_bringup.scenarios import SCENARIOS
 from musls_sim.recording import BagRecorder
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import load_scenario
-from musls_sim.session.loop import RecorderObserver
 from musls_sim.session.session import Session
 
 CASES = {1: ("solo", []), 3: ("circle", []), 6: ("hexa", [])}
@@ -42,7 +41,7 @@ def measure(drones: int, links: int, rounds: int, folder: Path) -> dict[str, np.
     scenario = load_scenario(SCENARIOS / f"{name}.yaml", overrides)
     recorder = BagRecorder(folder, scenario.system, step_period_s=CONTROL_PERIOD_S)
     times: dict[str, list[float]] = {"loop": [], "bare": []}
-    with Session(scenario, observers=[RecorderObserver(recorder)]) as session:
+    with Session(scenario, observers=[recorder]) as session:
         session.advance(2 * TURN)
         for _ in range(rounds):
             begin = process_time()

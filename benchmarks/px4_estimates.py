@@ -16,13 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from musls_analysis.recordings.bag import read_bag
-from musls_analysis.recordings.memory import recording_from
+from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Recording
 from musls_bringup.fly import find_scenario
 from musls_description.rotations import product, relative, slerp
 from musls_sim.recording.recorder import MemoryRecorder
-from musls_sim.session.loop import RecorderObserver
 from musls_sim.session.session import Session
 
 Array = np.ndarray
@@ -113,7 +111,7 @@ def fly_told(scenario: str, errors: list[tuple[Array, ...]], parts: tuple[int, .
     recorder = MemoryRecorder(
         chosen.system, step_period_s=session.plant.period_s, rate_hz=50.0, shape_rate_hz=10.0
     )
-    session.observe_with(RecorderObserver(recorder))
+    session.observe_with(recorder)
     session.run()
     return recording_from(recorder, "told")
 

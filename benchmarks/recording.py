@@ -94,8 +94,10 @@ def _answer(way: str, drones: int) -> None:
     rng = np.random.default_rng(1)
     nodes = [rng.normal(size=(cable.links + 1, 3)) for cable in system.cables]
     state = PlantState.zeros(system)
-    plant: Any = SimpleNamespace(state=state, cable_nodes_enu_m=nodes.__getitem__)
-    level = np.tile(LEVEL, (drones, 1))
+    plant: Any = SimpleNamespace(
+        state=state, cable_nodes_enu_m=nodes.__getitem__, cable_end_rotations=lambda i: None
+    )
+    level, session = np.tile(LEVEL, (drones, 1)), SimpleNamespace(plant=plant)
     with tempfile.TemporaryDirectory() as folder:
         recorder = WAYS[way](Path(folder) / "bag", system)
         for turn, _ in enumerate(sys.stdin):
@@ -103,10 +105,10 @@ def _answer(way: str, drones: int) -> None:
             for k in range(TURN_S * RATE_HZ):
                 time_s = TURN_S * turn + k / RATE_HZ
                 state.motion[:, :6] = time_s
-                recorder.record_setpoint(
+                recorder.on_setpoint(
                     time_s, state.position_enu_m[0], LEVEL, state.position_enu_m[1:], level
                 )
-                recorder.record(time_s, plant)
+                recorder.observe(time_s, session)
             print((process_time() - begin) / TURN_S, flush=True)
         recorder.close()
 
@@ -118,36 +120,30 @@ class MessageByMessage:
         """Create the file."""
         from mcap.writer import CompressionType, Writer
 
-        from musls_sim.recording import messages
-        from musls_sim.recording import signals as topics
+        from musls_sim.recording.signals import Rate, Row, recorded_topics
 
-        self._messages, self._topics = messages, topics
         folder.mkdir()
         self._file = (folder / "bag.mcap").open("wb")
         self._writer = Writer(self._file, compression=CompressionType.NONE)
         self._writer.start("ros2")
-        self._state, self._shape, self._setpoint = topics.row_kinds(system)
+        self._state, self._shape, self._setpoint = (
+            Row(system, rate) for rate in (Rate.STATE, Rate.SHAPE, Rate.SETPOINT)
+        )
         self._channels = {}
-        for topic, msgtype in topics.recorded_topics(system).items():
+        for topic, msgtype in recorded_topics(system).items():
             schema = self._writer.register_schema(msgtype, "ros2msg", b"")
             self._channels[topic] = self._writer.register_channel(topic, "cdr", schema)
-        self._columns = topics.state_columns(system)
         self._count = 0
 
-    def record_setpoint(self, time_s: float, *poses: np.ndarray) -> None:
-        """As `BagRecorder.record_setpoint`."""
-        position, orientation = (np.vstack(poses[k::2]) for k in (0, 1))
-        row = {"position_enu_m": position, "orientation_wxyz": orientation}
-        self._write(time_s, self._setpoint, row)
+    def on_setpoint(self, time_s: float, *poses: np.ndarray) -> None:
+        """As `BagRecorder.on_setpoint`."""
+        self._write(time_s, self._setpoint, [np.vstack(poses[k::2]) for k in (0, 1)])
 
-    def record(self, time_s: float, plant: Any) -> None:
-        """As `BagRecorder.record`."""
-        values = self._topics.state_values(plant.state)
-        row = self._topics.published(dict(zip(self._columns, values, strict=True)))
-        self._write(time_s, self._state, row)
+    def observe(self, time_s: float, session: Any) -> None:
+        """As `BagRecorder.observe`."""
+        self._write(time_s, self._state, self._state.values(session))
         if self._count % SHAPE_EVERY == 0:
-            row = {k: plant.cable_nodes_enu_m(i) for i, k in enumerate(self._shape.columns)}
-            self._write(time_s, self._shape, row)
+            self._write(time_s, self._shape, self._shape.values(session))
         self._count += 1
 
     def close(self) -> None:
@@ -155,12 +151,13 @@ class MessageByMessage:
         self._writer.finish()
         self._file.close()
 
-    def _write(self, time_s: float, kind: Any, row: Any) -> None:
+    def _write(self, time_s: float, row: Any, values: list[np.ndarray]) -> None:
+        from musls_sim.recording.messages import serialize
+
         time_ns = round(time_s * 1e9)
-        stamp = self._messages.stamp(time_ns // 10**9, time_ns % 10**9)
-        for topic, message in kind.build(stamp, row):
-            data = self._messages.serialize(message)
-            self._writer.add_message(self._channels[topic], time_ns, data, time_ns)
+        columns = dict(zip(row.shapes, values, strict=True))
+        for topic, message in row.messages(time_ns, row.written(columns)):
+            self._writer.add_message(self._channels[topic], time_ns, serialize(message), time_ns)
 
 
 def _memory(folder: Path, system: Any) -> Any:

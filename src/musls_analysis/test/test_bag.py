@@ -167,15 +167,13 @@ def test_a_bag_of_our_recorder_is_read(tmp_path):
     plant.state, plant.cable_nodes_enu_m = state, nodes.__getitem__
     with BagRecorder(tmp_path / "bag", system, step_period_s=0.02) as recorder:
         for k in range(10):
-            recorder.record_stage(0.02 * k, "lift" if k < 6 else "circle")
+            recorder.on_stage(0.02 * k, "lift" if k < 6 else "circle")
             at, level = np.array([float(k // 5), 0.0, 1.0]), np.array([1.0, 0.0, 0.0, 0.0])
-            recorder.record_setpoint(
-                0.02 * k, at, level, np.tile(at, (3, 1)), np.tile(level, (3, 1))
-            )
+            recorder.on_setpoint(0.02 * k, at, level, np.tile(at, (3, 1)), np.tile(level, (3, 1)))
             state.position_enu_m[:] = np.arange(12.0).reshape(4, 3) + k
             state.cable_force_n[:, :, 0] = [[k, k + 10], [k, k + 20], [k, k + 30]]
             state.rotor_speed_rad_s[:] = 100.0 * k
-            recorder.record(0.02 * k, plant)
+            recorder.observe(0.02 * k, SimpleNamespace(plant=plant))
     recording = read_bag(tmp_path / "bag")
     assert recording.stages == (Stage("lift", 0.0, 0.12), Stage("circle", 0.12, 0.18))
     np.testing.assert_array_equal(recording.bodies["drone_2"].position_enu_m[4], [10, 11, 12])

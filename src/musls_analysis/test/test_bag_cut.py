@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ LEVEL = np.array([1.0, 0.0, 0.0, 0.0])
 ENDLESS = textwrap.dedent(
     """
     import sys
+    from types import SimpleNamespace
     from musls_description.library import load_system
     from musls_sim.recording import BagRecorder
     from standing_plant import standing_plant
@@ -32,8 +34,8 @@ ENDLESS = textwrap.dedent(
     recorder = BagRecorder(sys.argv[1], system, step_period_s=0.02)
     for k in range(10**9):
         plant.state.position_enu_m[0, 0] = k
-        recorder.record_stage(0.02 * k, "lift" if k < 100 else "hold")
-        recorder.record(0.02 * k, plant)
+        recorder.on_stage(0.02 * k, "lift" if k < 100 else "hold")
+        recorder.observe(0.02 * k, SimpleNamespace(plant=plant))
         print(k, flush=True)
     """
 )
@@ -70,7 +72,7 @@ def three_chunks(request, tmp_path_factory):
     options = {"step_period_s": 0.02, "buffer_s": 1.0, "compress": request.param}
     with BagRecorder(folder, system, **options) as recorder:
         for k in range(150):
-            recorder.record(0.02 * k, plant)
+            recorder.observe(0.02 * k, SimpleNamespace(plant=plant))
     return folder
 
 
@@ -117,7 +119,7 @@ def test_chunks_are_written_at_least_once_a_second_of_real_time(tmp_path, monkey
     monkeypatch.setattr("musls_sim.recording.recorder.perf_counter", lambda: now_s[0])
     with BagRecorder(tmp_path / "bag", system, step_period_s=0.02) as recorder:
         for k in range(25):
-            recorder.record(0.02 * k, plant)
+            recorder.observe(0.02 * k, SimpleNamespace(plant=plant))
             now_s[0] += 0.3
             if k >= 5:
                 cut = read_bag(tmp_path / "bag")

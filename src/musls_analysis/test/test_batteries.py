@@ -1,10 +1,11 @@
 """Batteries in recordings, summary and figures."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from musls_analysis.recordings.bag import read_bag
-from musls_analysis.recordings.memory import recording_from
+from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.report.summary import summarise
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
@@ -30,8 +31,8 @@ def recorder(tmp_path):
     with BagRecorder(tmp_path / "bag", system, step_period_s=0.004, buffer_s=0.1) as recorder:
         for k in range(50):
             power = np.array([[50.0 - 0.01 * k, 20.0, 1.0 - 1e-3 * k, 1000.0, 0.0, 0.0, 0.0]])
-            recorder.record(0.02 * k, plant)
-            recorder.record_batteries(0.02 * k, power)
+            session = SimpleNamespace(plant=plant, power=SimpleNamespace(state=power))
+            recorder.observe(0.02 * k, session)
     return recorder
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from io import StringIO
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,7 @@ from scipy.spatial.transform import Rotation
 from standing_plant import standing_plant
 
 from musls_analysis.comparison.errors import above_ground, error_track
-from musls_analysis.recordings.bag import read_bag
-from musls_analysis.recordings.memory import recording_from
+from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Event, Recording
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
@@ -41,18 +41,18 @@ def fly(recorder):
             for i in range(N):
                 plant.cable_nodes_enu_m(i)[:] = rng.normal(size=plant.cable_nodes_enu_m(i).shape)
             if k % 40 == 0:
-                recorder.record_stage(time_s, ("lift", "engage", "lift")[k // 40])
+                recorder.on_stage(time_s, ("lift", "engage", "lift")[k // 40])
             goal = np.full((1 + N, 3), float(k // 7))
             goal[1] = 1.0
             level = np.tile([1.0, 0.0, 0.0, 0.0], (1 + N, 1))
-            recorder.record_setpoint(time_s, goal[0], level[0], goal[1:], level[1:])
+            recorder.on_setpoint(time_s, goal[0], level[0], goal[1:], level[1:])
             if 40 <= k < 100:  # nothing is asked of drone 1, and of drone 2 not always
                 asked = rng.normal(size=(N, 3))
                 asked[0], asked[1, 2] = np.nan, np.nan if k % 3 else 1.0
-                recorder.record_acceleration(time_s, asked)
+                recorder.on_acceleration(time_s, asked)
             if k in (30, 31, 90):
-                recorder.record_event(time_s, "motor_failed", f"drone_1: rotor {k}")
-            recorder.record(time_s, plant)
+                recorder.on_event(time_s, "motor_failed", f"drone_1: rotor {k}")
+            recorder.observe(time_s, SimpleNamespace(plant=plant))
             for name, values in zip(
                 truth, (state.position_enu_m, state.motion[:, 6:10], state.velocity_enu_m_s,
                         state.omega_body_rad_s), strict=True
@@ -145,7 +145,7 @@ def test_nothing_recorded_is_an_error():
 @pytest.mark.parametrize("kind", ["", "a: b"])
 def test_a_kind_of_event_that_a_bag_could_not_hold(kind):
     with pytest.raises(ValueError, match="must be a word without a colon"):
-        memory_recorder().record_event(0.0, kind, "x")
+        memory_recorder().on_event(0.0, kind, "x")
 
 
 @pytest.fixture(params=["memory", "bag"])

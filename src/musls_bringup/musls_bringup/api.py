@@ -11,7 +11,7 @@ from typing import Any
 
 from musls_analysis.comparison.compare import CompareOptions, StageComparison, compare_stage
 from musls_analysis.comparison.cycles import cut_alike
-from musls_analysis.recordings.memory import recording_from
+from musls_analysis.recordings.bag import recording_from
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.replay.motion import ReplaySpec
@@ -26,7 +26,7 @@ from musls_description.slung import slung_system
 from musls_description.system import RigSystem
 from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.loop import Observer, RecorderObserver
+from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
 Overrides = Mapping[str, Any] | Sequence[str]
@@ -96,7 +96,7 @@ def fly(
         rate_hz=spec.rate_hz,
         shape_rate_hz=spec.shape_rate_hz,
     )
-    session.observe_with(RecorderObserver(recorder))
+    session.observe_with(recorder)
     session.run(realtime=realtime)
     return recording_from(recorder, f"flight {scenario.name}")
 

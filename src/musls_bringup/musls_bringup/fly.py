@@ -13,7 +13,7 @@ from typing import Any
 
 from numba.core.event import install_timer
 
-from musls_analysis.recordings.memory import recording_from
+from musls_analysis.recordings.bag import recording_from
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.summary import Peaks, summarise
 from musls_bringup.program import program
@@ -28,7 +28,7 @@ from musls_sim.preflight.separation import closest_in_plan
 from musls_sim.px4.install import Firmware, Px4Error
 from musls_sim.recording import BagRecorder, RecordingError
 from musls_sim.scenario.scenario import Scenario, load_scenario, scenario_path
-from musls_sim.session.loop import Loop, Observer, RecorderObserver
+from musls_sim.session.loop import Loop, Observer
 from musls_sim.session.session import FlightResult, Session
 
 SLACK_SHARE = 0.05
@@ -105,7 +105,7 @@ def fly(
             autopilot_logs=logs,
         )
         recorder = _bag(session, work / "bag")
-        session.observe_with(RecorderObserver(recorder))
+        session.observe_with(recorder)
         session.observe_with(_KeepFromStart(ending))
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
         try:

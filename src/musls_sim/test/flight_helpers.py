@@ -1,7 +1,7 @@
 """Sessions that write a bag, as `musls fly` makes them, and a way to look at them in flight."""
 
 from musls_sim.recording import BagRecorder
-from musls_sim.session.loop import Observer, RecorderObserver
+from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
 
@@ -16,7 +16,7 @@ def session_with_bag(scenario, bag, **options):
         shape_rate_hz=rates.shape_rate_hz,
         step_period_s=session.plant.period_s,
     )
-    session.observe_with(RecorderObserver(recorder))
+    session.observe_with(recorder)
     return session
 
 

@@ -18,7 +18,8 @@ from musls_sim.px4_stand_in.commander import (
 from musls_sim.px4_stand_in.guidance import Lockstep, stand_in_session
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.graph import ClockHistory, ReceivedBag, StateMessages, stamp_ns
-from musls_sim.recording.messages import pose_stamped, serialize, stamp, string, wrench_stamped
+from musls_sim.recording.messages import serialize, stamped, string
+from musls_sim.recording.signals import Rate
 from musls_sim.scenario.scenario import load_scenario
 
 NOT_GIVEN = np.full(3, np.nan)
@@ -207,23 +208,23 @@ def test_published_bytes_are_what_the_recorder_writes(hold, tmp_path):
 
     vehicles, _ = stand_in_session(hold)
     vehicles.advance(5)
-    plant, time_s = vehicles.plant, vehicles.time_s
-    with BagRecorder(tmp_path / "bag", hold.system, step_period_s=plant.period_s) as recorder:
-        recorder.record(time_s, plant)
+    time_s, period_s = vehicles.time_s, vehicles.plant.period_s
+    with BagRecorder(tmp_path / "bag", hold.system, step_period_s=period_s) as recorder:
+        recorder.observe(time_s, vehicles)
     with Reader(tmp_path / "bag") as reader:
         recorded = [(c.topic, bytes(data)) for c, _, data in reader.messages()]
     published = [
-        *StateMessages(hold.system, shapes=False).render(time_s, plant),
-        *StateMessages(hold.system, shapes=True).render(time_s, plant),
+        *StateMessages(hold.system, Rate.STATE).render(time_s, vehicles),
+        *StateMessages(hold.system, Rate.SHAPE).render(time_s, vehicles),
     ]
     assert sorted(published) == sorted(recorded)
 
 
 def test_stamps_are_read_from_the_bytes(hold):
     vehicles, _ = stand_in_session(hold)
-    messages = StateMessages(hold.system, shapes=False)
-    types = dict(messages.topics)
-    for topic, data in messages.render(12.345678901, vehicles.plant):
+    messages = StateMessages(hold.system, Rate.STATE)
+    types = messages.topics
+    for topic, data in messages.render(12.345678901, vehicles):
         assert stamp_ns(types[topic], data) == 12_345_678_901
     assert stamp_ns("std_msgs/msg/String", b"\0" * 20) is None
 
@@ -239,9 +240,7 @@ def test_the_clock_tells_the_time_of_what_has_no_stamp():
 
 
 def pose_at(time_ns):
-    return serialize(
-        pose_stamped(stamp(*divmod(time_ns, 10**9)), np.zeros(3), [1.0, 0.0, 0.0, 0.0])
-    )
+    return serialize(stamped("geometry_msgs/msg/PoseStamped", time_ns, "world"))
 
 
 def test_a_received_bag_is_sorted_and_begins_with_the_mission(hold, tmp_path):
@@ -271,7 +270,7 @@ def test_what_a_received_bag_lacks_is_counted(hold, tmp_path):
     """Topics that are published together are there together, or something was lost."""
     bag = ReceivedBag(tmp_path / "bag", hold.system)
     bag.begin(0)
-    force = serialize(wrench_stamped(stamp(0, 0), "cable_1/load_end", np.zeros(3)))
+    force = serialize(stamped("geometry_msgs/msg/WrenchStamped", 0, "cable_1/load_end"))
     for tick in range(100):
         time_ns = tick * 20_000_000
         if tick % 25 != 10:

@@ -15,9 +15,9 @@ from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_description.user_code import load_file
 from musls_sim.recording import MemoryRecorder
+from musls_sim.recording.signals import Rate
 from musls_sim.scenario.events import EVENTS
 from musls_sim.scenario.scenario import load_scenario
-from musls_sim.session.loop import RecorderObserver
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
@@ -176,10 +176,11 @@ def test_what_a_controller_asks_of_the_drones_is_recorded(own):
         """
     )
     recorder = MemoryRecorder(mine.system, step_period_s=0.004)
-    with Session(mine, observers=[RecorderObserver(recorder)]) as session:
+    with Session(mine, observers=[recorder]) as session:
         session.advance(120)
         planned = session.parts.plan
-    rows, stamps = recorder.setpoint.columns()["position_enu_m"], recorder.setpoint.stamps_ns()
+    recorded = recorder.rows[Rate.SETPOINT]
+    rows, stamps = recorded.columns()["setpoint.position_enu_m"], recorded.stamps_ns()
     asked = np.diff(stamps) > 0  # at the start the formation's are announced first
     assert len(rows) >= 24
     assert rows[:, 0] == pytest.approx(np.tile(planned.load_pose[0, :3], (len(rows), 1)))

@@ -9,8 +9,8 @@ import pytest
 from musls_control.controllers.interface import Controller, ControlLevel
 from musls_description.errors import ConfigError
 from musls_sim.recording import MemoryRecorder
+from musls_sim.recording.signals import Rate
 from musls_sim.scenario.scenario import load_scenario
-from musls_sim.session.loop import RecorderObserver
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
@@ -209,9 +209,10 @@ def test_accelerations_that_an_autopilot_is_asked_for_are_recorded():
     """PX4 points the thrust along (a_x, a_y, g), so that a_x = g F_x / F_z; 50 Hz."""
     chosen = scenario("hold")
     recorder = MemoryRecorder(chosen.system, step_period_s=0.004)
-    with Session(chosen, controller=GivenForces, observers=[RecorderObserver(recorder)]) as session:
+    with Session(chosen, controller=GivenForces, observers=[recorder]) as session:
         session.advance(50)
-    stamps, (asked,) = recorder.acceleration.stamps_ns(), recorder.acceleration.columns().values()
+    recorded = recorder.rows[Rate.ACCELERATION]
+    stamps, (asked,) = recorded.stamps_ns(), recorded.columns().values()
     assert stamps.tolist() == [20_000_000 * k for k in range(10)]
     g = 9.80665
     assert asked[:, 0, :2] == pytest.approx(np.tile([g * 0.5 / 30, g / 30], (10, 1)))

@@ -85,18 +85,18 @@ def fly(name, folder, compress):
             time = plant.time_s
             if k % 80 == 0:
                 stages.append((k * 4_000_000, f"stage_{k}"))
-            recorder.record_stage(time, stages[-1][1])
+            recorder.on_stage(time, stages[-1][1])
             if k in EVENTS:
-                recorder.record_event(time, *EVENTS[k])
+                recorder.on_event(time, *EVENTS[k])
             if k >= 100 and k % 20 == 0:
                 drones[0, :3] += 0.1
             if k % 80 == 0:
                 load[2] += 0.2
-            recorder.record_setpoint(time, load[:3], load[3:], drones[:, :3], drones[:, 3:])
+            recorder.on_setpoint(time, load[:3], load[3:], drones[:, :3], drones[:, 3:])
             setpoints.append((k * 4_000_000, np.vstack([load, drones])))
             if recorder.due(k):
-                recorder.record_acceleration(time, pushes(k, n))
-                recorder.record(time, plant)
+                recorder.on_acceleration(time, pushes(k, n))
+                recorder.observe(time, SimpleNamespace(plant=plant))
                 truth[k * 4_000_000] = copy.deepcopy(plant.state)
                 nodes[k * 4_000_000] = [plant.cable_nodes_enu_m(i) for i in range(n)]
                 links[k * 4_000_000] = end_links(plant)

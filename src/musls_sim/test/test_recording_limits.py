@@ -5,6 +5,7 @@ import os
 import resource
 import tracemalloc
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def test_stamps_do_not_drift(tmp_path):
     with make(tmp_path / "bag") as recorder:
         steps = [*range(0, 1000, 5), 1_234_565, 25 * 10**5 + 5, 151_200_000]
         for step in steps:
-            recorder.record(step * 0.004, standing_plant(SYSTEM))
+            recorder.observe(step * 0.004, SimpleNamespace(plant=standing_plant(SYSTEM)))
     assert clock_times(tmp_path / "bag") == [step * 4_000_000 for step in steps]
 
 
@@ -109,9 +110,9 @@ def test_full_disk_keeps_what_was_written_before(tmp_path):
     message = f"cannot write bag {tmp_path}/bag: File too large"
     with file_limit(420_000), pytest.raises(RecordingError, match=message):
         for k in range(1000):
-            recorder.record(k * 0.02, plant)
+            recorder.observe(k * 0.02, SimpleNamespace(plant=plant))
     with pytest.raises(RecordingError, match="is closed"):
-        recorder.record(20.0, plant)
+        recorder.observe(20.0, SimpleNamespace(plant=plant))
     recorder.close()
     times = clock_times(tmp_path / "bag")
     assert len(times) >= 100
@@ -121,7 +122,7 @@ def test_full_disk_keeps_what_was_written_before(tmp_path):
 
 def test_full_disk_at_the_end(tmp_path):
     recorder = make(tmp_path / "bag")
-    recorder.record(0.0, standing_plant(SYSTEM))
+    recorder.observe(0.0, SimpleNamespace(plant=standing_plant(SYSTEM)))
     with file_limit(1000), pytest.raises(RecordingError, match="File too large"):
         recorder.close()
     recorder.close()
@@ -131,8 +132,8 @@ def test_error_in_flight_leaves_a_readable_bag(tmp_path):
     plant = standing_plant(SYSTEM)
     with pytest.raises(ZeroDivisionError), make(tmp_path / "bag", buffer_s=1.0) as recorder:
         for k in range(1000):
-            recorder.record(k * 0.02, plant)
-            recorder.record_stage(k * 0.02, f"stage_{k // 100}")
+            recorder.observe(k * 0.02, SimpleNamespace(plant=plant))
+            recorder.on_stage(k * 0.02, f"stage_{k // 100}")
             if k == 321:
                 raise ZeroDivisionError
     assert clock_times(tmp_path / "bag") == [k * 20_000_000 for k in range(322)]
@@ -144,7 +145,7 @@ def test_interrupted_write_loses_nothing(tmp_path, monkeypatch):
     recorder = make(tmp_path / "bag", buffer_s=1.0)
     with pytest.raises(KeyboardInterrupt), recorder:
         for k in range(120):
-            recorder.record(k * 0.02, plant)
+            recorder.observe(k * 0.02, SimpleNamespace(plant=plant))
         write = os.write
 
         def interrupt(descriptor, data):
@@ -164,7 +165,7 @@ def test_flight_error_counts_more_than_a_failing_close(tmp_path):
         ExitStack() as limits,
         make(tmp_path / "bag") as recorder,
     ):
-        recorder.record(0.0, standing_plant(SYSTEM))
+        recorder.observe(0.0, SimpleNamespace(plant=standing_plant(SYSTEM)))
         limits.enter_context(file_limit(1000))
         raise ZeroDivisionError
 
@@ -175,8 +176,11 @@ def test_empty_bag_and_second_close(tmp_path):
     recorder.close()
     assert recorder.messages == 0
     assert clock_times(tmp_path / "bag") == []
-    for call in (recorder.flush, lambda: recorder.record_stage(0.0, "hover"),
-                 lambda: recorder.record(0.0, standing_plant(SYSTEM))):  # fmt: skip
+    session = SimpleNamespace(plant=standing_plant(SYSTEM))
+    for call in (
+        recorder.flush, lambda: recorder.on_stage(0.0, "hover"),
+        lambda: recorder.observe(0.0, session),
+    ):  # fmt: skip
         with pytest.raises(RecordingError, match=f"bag {tmp_path}/bag is closed"):
             call()
 
@@ -186,11 +190,11 @@ def test_setpoints_without_records_are_kept_whole(tmp_path):
     plant, quaternion = standing_plant(SYSTEM), np.eye(4)[0]
     with make(tmp_path / "bag", buffer_s=0.5) as recorder:
         for k in range(501):
-            recorder.record_setpoint(
+            recorder.on_setpoint(
                 k * 0.004, np.full(3, k), quaternion, np.zeros((2, 3)), np.tile(quaternion, (2, 1))
             )
             if recorder.due(k) and not 100 < k < 400:
-                recorder.record(k * 0.004, plant)
+                recorder.observe(k * 0.004, SimpleNamespace(plant=plant))
     with AnyReader([tmp_path / "bag"]) as reader:
         received = {}
         for connection, time, _ in reader.messages():
@@ -206,11 +210,11 @@ def test_memory_does_not_grow_with_the_flight(tmp_path):
 
         def fly(start, end):
             for k in range(start, end):
-                recorder.record_stage(k * 0.02, f"stage_{k // 50}")
-                recorder.record_setpoint(
+                recorder.on_stage(k * 0.02, f"stage_{k // 50}")
+                recorder.on_setpoint(
                     k * 0.02, np.full(3, k), np.ones(4), np.zeros((2, 3)), np.ones((2, 4))
                 )
-                recorder.record(k * 0.02, plant)
+                recorder.observe(k * 0.02, SimpleNamespace(plant=plant))
             gc.collect()
             return len(gc.get_objects())
 

@@ -11,10 +11,11 @@ from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_sim.plants.interface import PlantEvent
 from musls_sim.recording import MemoryRecorder
+from musls_sim.recording.signals import Rate
 from musls_sim.scenario.events import Poke, When
 from musls_sim.scenario.scenario import AUTOPILOTS, load_scenario
 from musls_sim.session import compose as compose_module
-from musls_sim.session.loop import Loop, Observer, RecorderObserver
+from musls_sim.session.loop import Loop, Observer
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
@@ -209,7 +210,7 @@ def test_a_recorder_in_memory_and_a_bag_see_the_same(tmp_path):
         shape_rate_hz=25.0,
     )
     heights = []
-    session.observe_with(RecorderObserver(memory))
+    session.observe_with(memory)
     session.observe_with(Look(lambda t, s: heights.append(s.state.position_enu_m[0, 2]), every=10))
     session.run()
     with AnyReader([tmp_path / "bag"]) as reader:
@@ -217,7 +218,8 @@ def test_a_recorder_in_memory_and_a_bag_see_the_same(tmp_path):
         poses = {t: reader.deserialize(d, c.msgtype) for c, t, d in reader.messages(chosen)}
     assert len(poses) == 63 and len(heights) == 13
     every_40_ms = [m.pose.position.z for t, m in sorted(poses.items()) if t % 40_000_000 == 0]
-    assert every_40_ms == heights == memory.state.columns()["position_enu_m"][:, 0, 2].tolist()
+    recorded = memory.rows[Rate.STATE].columns()["pose.position_enu_m"][:, 0, 2]
+    assert every_40_ms == heights == recorded.tolist()
 
 
 # ------------------------------------------------------------------------------ when it goes wrong
@@ -336,7 +338,7 @@ def test_what_happens_to_the_cables_by_itself_is_recorded_once_and_in_its_time(m
 
     monkeypatch.setattr(compose_module, "build_plant", breaking)
     recorder, entries = MemoryRecorder(scenario().system, step_period_s=0.004), []
-    observers = [RecorderObserver(recorder), Diary(entries)]
+    observers = [recorder, Diary(entries)]
     with Session(scenario(), observers=observers) as session:
         session.advance(20)
     assert [tuple(e) for e in recorder.events] == [(38500000, "cable_broken", "cable_2: at 812 N")]

@@ -1,16 +1,22 @@
 """Decodes many CDR messages of one ROS type at once, as columns of a byte matrix.
 
 A bag holds tens of thousands of small messages whose layout differs only by the length of their
-strings and sequences. Messages of equal length are stacked to a matrix; a walk over the type's
-fields then reads each field of all messages with one slice. Where a length inside the messages
-differs, the stack is split by that length and walked again, so the result is right for any input.
+strings and sequences. Messages of equal length are stacked to a matrix; the type's definition is
+then walked once, and each field of all messages read with one slice. Where a length inside the
+messages differs, the stack is split by that length and walked again, so the result is right for any
+input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
+from rosbags.interfaces import Nodetype
+
+from musls_sim.recording.messages import types
 
 ENCAPSULATION = 4
 """Bytes before the data: representation identifier (the second byte is 1 for little endian)."""
@@ -58,7 +64,9 @@ class CdrStack:
             return np.empty((self.size, 0), dtype)
         width = np.dtype(dtype).itemsize
         start = ENCAPSULATION + -(-(self._at - ENCAPSULATION) // width) * width  # aligned
-        return np.ascontiguousarray(self._take(start, width * count)).view(self._order + dtype)
+        return np.ascontiguousarray(self._take(start, width * count)).view(
+            np.dtype(dtype).newbyteorder(self._order)
+        )
 
     def length(self) -> int:
         """Read the length of a string or sequence, the same in all messages of the stack."""
@@ -87,21 +95,62 @@ class CdrStack:
         return self._rows[:, start:end]
 
 
-Walk = Callable[[CdrStack], tuple[np.ndarray, ...]]
-"""Reads the fields of a type; every array has one row per message."""
+Fields = dict[str, Any]
+"""Fields of a message type by name: arrays with one row per message, in a message within the
+message again such a dictionary, and lists of what sequences of unlike parts hold. Messages of
+numbers of one type are arrays (n, k): vectors x, y, z; quaternions w, x, y, z."""
 
 
-def decode(
-    messages: Sequence[bytes], walk: Walk
-) -> tuple[list[np.ndarray], list[tuple[np.ndarray, ...]]]:
+def _read(stack: CdrStack, msgtype: str) -> Fields:
+    return {name: _field(stack, *field) for name, field in types().fielddefs[msgtype][1]}
+
+
+def _field(stack: CdrStack, kind: Nodetype, what: Any) -> Any:
+    if kind == Nodetype.NAME:
+        return _reordered(what, _numbers(stack, what, 1)) if _number(what) else _read(stack, what)
+    if kind == Nodetype.BASE:
+        return stack.string() if what[0] == "string" else stack.numbers(_dtype(what[0]))[:, 0]
+    (part_kind, part), count = what
+    count = count if kind == Nodetype.ARRAY else stack.length()
+    if part_kind == Nodetype.NAME and _number(part):
+        numbers = _numbers(stack, part, count)
+        return _reordered(part, numbers.reshape(stack.size, count, -1 if count else 1))
+    if part_kind == Nodetype.BASE and part[0] != "string":
+        return stack.numbers(_dtype(part[0]), count)
+    return [_field(stack, part_kind, part) for _ in range(count)]
+
+
+@cache
+def _number(msgtype: str) -> tuple[str, int] | None:
+    """Type and count of the numbers that a message consists of; None for another message."""
+    fields = [field for _, field in types().fielddefs[msgtype][1]]
+    kinds = {what[0] if kind == Nodetype.BASE else "string" for kind, what in fields}
+    return None if len(kinds) != 1 or "string" in kinds else (_dtype(kinds.pop()), len(fields))
+
+
+def _numbers(stack: CdrStack, msgtype: str, count: int) -> np.ndarray:
+    dtype, each = _number(msgtype) or ("", 0)
+    return stack.numbers(dtype, each * count)
+
+
+def _reordered(msgtype: str, numbers: np.ndarray) -> np.ndarray:
+    wxyz = msgtype == "geometry_msgs/msg/Quaternion"
+    return numbers[..., [3, 0, 1, 2]] if wxyz else numbers
+
+
+def _dtype(name: str) -> str:
+    return {"byte": "uint8", "char": "uint8", "octet": "uint8"}.get(name, name)
+
+
+def decode(messages: Sequence[bytes], msgtype: str) -> list[tuple[np.ndarray, Fields]]:
     """Decode messages of one type.
 
     Args:
         messages: Serialised messages.
-        walk: Reads the wanted fields from a stack.
+        msgtype: E.g. "geometry_msgs/msg/PoseStamped".
 
     Returns:
-        Per stack the indices of its messages, and per stack the result of the walk.
+        Stacks of messages of like layout: their indices, and their fields.
 
     Raises:
         ValueError: A message is too short for its type.
@@ -116,32 +165,51 @@ def decode(
         rows = np.frombuffer(raw, np.uint8).reshape(len(chosen), length)
         little = (rows[:, 1] & 1) == 1
         pending += [(chosen[m], rows[m]) for m in (little, ~little) if m.any()]
-    indices, results = [], []
+    found = []
     while pending:
         chosen, rows = pending.pop()
         try:
-            results.append(walk(CdrStack(rows)))
-            indices.append(chosen)
+            found.append((chosen, _read(CdrStack(rows), msgtype)))
         except _UnevenError as uneven:
             for value in np.unique(uneven.lengths):
                 mask = uneven.lengths == value
                 pending.append((chosen[mask], rows[mask]))
-    return indices, results
+    return found
 
 
-def decode_columns(messages: Sequence[bytes], walk: Walk) -> tuple[np.ndarray, ...]:
-    """Decode messages whose fields have the same shape in all messages.
+def decode_columns(
+    messages: Sequence[bytes], msgtype: str, fields: Sequence[str]
+) -> list[np.ndarray | list[np.ndarray]]:
+    """Decode chosen fields of messages.
 
     Args:
         messages: Serialised messages, at least one.
-        walk: Reads the wanted fields from a stack.
+        msgtype: E.g. "geometry_msgs/msg/PoseStamped".
+        fields: E.g. "pose.position".
 
     Returns:
-        The walk's arrays, rows in the order of the messages.
+        Each field of all messages, in their order: an array, or if its shape is not the same in
+        all of them, a list.
 
     Raises:
-        ValueError: A message is too short, or the shapes differ.
+        ValueError: A message is too short for its type.
     """
-    indices, results = decode(messages, walk)
-    order = np.argsort(np.concatenate(indices), kind="stable")
-    return tuple(np.concatenate(parts)[order] for parts in zip(*results, strict=True))
+    stacks = decode(messages, msgtype)
+    order = np.argsort(np.concatenate([chosen for chosen, _ in stacks]), kind="stable")
+    columns: list[np.ndarray | list[np.ndarray]] = []
+    for field in fields:
+        parts = [_part(stack, field) for _, stack in stacks]
+        if len({part.shape[1:] for part in parts}) == 1:
+            columns.append(np.concatenate(parts)[order])
+        else:
+            rows = [row for part in parts for row in part]
+            columns.append([rows[k] for k in order.tolist()])
+    return columns
+
+
+def _part(fields: Fields, name: str) -> np.ndarray:
+    found: Any = fields
+    for word in name.split("."):
+        found = found[word]
+    part: np.ndarray = found
+    return part

@@ -8,16 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from musls_analysis.recordings.bag import (
-    STORAGE_SUFFIXES,
-    RawBag,
-    Topic,
-    keys_of_topics,
-    read_messages,
-    recording_of_bag,
-    storage_in,
-)
+from musls_analysis.recordings.bag import Topic, keys_of_topics, recording_of_bag
 from musls_analysis.recordings.cleaning import Notes, ReadOptions, cleaned
+from musls_analysis.recordings.raw_bag import STORAGE_SUFFIXES, RawBag, read_messages, storage_in
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.recordings.tables import (
     is_excerpt,

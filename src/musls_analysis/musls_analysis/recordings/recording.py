@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,6 +200,24 @@ class BatteryTrack:
         return self.voltage_v * self.current_a
 
 
+@dataclass(frozen=True, eq=False)
+class SignalTrack:
+    """A recorded signal as it was recorded, see `musls_sim.recording.signals.SIGNALS`.
+
+    Attributes:
+        time_s: Sample times (T,).
+        columns: By name, (T, ...); of a shape that changes T arrays.
+    """
+
+    time_s: Array
+    columns: Mapping[str, Array | Sequence[Array]]
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The columns in their order."""
+        return tuple(self.columns.values())
+
+
 @dataclass(frozen=True)
 class Stage:
     """A stage of the mission: start <= time < end.
@@ -361,7 +379,7 @@ def main_stages(stages: Sequence[Stage]) -> list[Stage]:
 
 __all__ = [
     "LOAD", "AccelerationTrack", "BatteryTrack", "Body", "CableTrack", "Event", "PoseTrack",
-    "Recording", "RotorTrack", "Stage", "TwistTrack", "WrenchTrack", "main_stages",
+    "Recording", "RotorTrack", "SignalTrack", "Stage", "TwistTrack", "WrenchTrack", "main_stages",
     "stages_from_changes",
 ]  # fmt: skip
 
@@ -394,6 +412,7 @@ class Recording:
             change is seen up to one row late; else they carry the time of the change.
         setpoint_accelerations: What a controller asks of the autopilots, by drone; only of those
             that are flown so.
+        signals: What has no field of its own here, by body or cable and by name.
     """
 
     bodies: Mapping[str, PoseTrack]
@@ -409,6 +428,7 @@ class Recording:
     wrenches: Mapping[str, WrenchTrack] = field(default_factory=dict)
     sampled_setpoints: bool = False
     setpoint_accelerations: Mapping[str, AccelerationTrack] = field(default_factory=dict)
+    signals: Mapping[str, Mapping[str, SignalTrack]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that there is something to look at."""
@@ -513,6 +533,18 @@ class Recording:
             ConfigError: There is no such drone, or it has no battery.
         """
         return _entry(self.batteries, f"drone_{number}", "battery of")
+
+    def signal(self, owner: str, name: str) -> SignalTrack:
+        """A recorded signal without a field of its own.
+
+        Args:
+            owner: "load", "drone_1", "cable_1", ...
+            name: As in its topic.
+
+        Raises:
+            ConfigError: It was not recorded.
+        """
+        return _entry(self.signals.get(owner, {}), name, f"signal of {owner}:")
 
     def stage_mask(self, stage: Stage, time_s: Array) -> np.ndarray:
         """Which samples fall into a stage; the last stage includes its end.

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from musls_analysis.recordings.bag import Log
-from musls_analysis.recordings.cdr import CdrStack, decode
+from musls_analysis.recordings.cdr import decode
 from musls_analysis.recordings.cleaning import Notes, ReadOptions, cleaned
+from musls_analysis.recordings.raw_bag import Log
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
 from musls_description.errors import ConfigError
 from musls_description.rotations import product, rotate
@@ -120,13 +120,15 @@ class _Transforms(NamedTuple):
         time_s: Stamps (T,).
         parent: Frames as bytes (T,).
         child: Frames as bytes (T,).
-        pose: x y z, quaternion x y z w (T, 7).
+        position_m: In the parent (T, 3).
+        orientation_wxyz: To the parent (T, 4).
     """
 
     time_s: np.ndarray
     parent: np.ndarray
     child: np.ndarray
-    pose: np.ndarray
+    position_m: np.ndarray
+    orientation_wxyz: np.ndarray
 
 
 def read_tf_bag(path: Path, moving: Log, static: Log | None, options: ReadOptions) -> Recording:
@@ -170,21 +172,20 @@ def read_tf_bag(path: Path, moving: Log, static: Log | None, options: ReadOption
 
 
 def _decoded(path: Path, log: Log) -> _Transforms:
-    def walk(stack: CdrStack) -> tuple[np.ndarray, ...]:
-        parts = []
-        for _ in range(stack.length()):
-            sec = stack.numbers("i4")[:, 0].astype(np.int64)
-            stamp_ns = sec * 1_000_000_000 + stack.numbers("u4")[:, 0]
-            parts.append((stamp_ns / 1e9, stack.string(), stack.string(), stack.numbers("f8", 7)))
-        return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
-
+    parts: list[tuple[np.ndarray, ...]] = []
     try:
-        results = [result for result in decode(log.data, walk)[1] if result]
+        for _, fields in decode(log.data, "tf2_msgs/msg/TFMessage"):
+            for one in fields["transforms"]:
+                header, pose = one["header"], one["transform"]
+                stamp_ns = header["stamp"]["sec"].astype(np.int64) * 1_000_000_000
+                time_s = (stamp_ns + header["stamp"]["nanosec"]) / 1e9
+                frames = header["frame_id"], one["child_frame_id"]
+                parts.append((time_s, *frames, pose["translation"], pose["rotation"]))
     except ValueError as error:
         raise ConfigError(f"{path}: TF messages cannot be decoded: {error}") from error
-    if not results:
+    if not parts:
         raise ConfigError(f"{path}: no transforms in the TF messages")
-    columns = _Transforms(*(np.concatenate(parts) for parts in zip(*results, strict=True)))
+    columns = _Transforms(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     order = np.argsort(columns.time_s, kind="stable")
     return _Transforms(*(column[order] for column in columns))
 
@@ -197,13 +198,13 @@ def _track(
     if len(parents) > 1:
         names = ", ".join(p.decode() for p in parents)
         raise ConfigError(f"{path}: TF frame {frame} has several parents: {names}")
-    position, q = tf.pose[rows, :3], tf.pose[rows][:, [6, 3, 4, 5]]
+    position, q = tf.position_m[rows], tf.orientation_wxyz[rows]
     parent = parents[0]
     seen = {frame.encode()}
     while fixed is not None and np.any(fixed.child == parent) and parent not in seen:
         seen.add(parent)
         k = int(np.flatnonzero(fixed.child == parent)[-1])
-        turn, shift = fixed.pose[k, [6, 3, 4, 5]], fixed.pose[k, :3]
+        turn, shift = fixed.orientation_wxyz[k], fixed.position_m[k]
         position = shift + rotate(np.broadcast_to(turn, q.shape), position)
         q = product(np.broadcast_to(turn, q.shape), q)
         parent = fixed.parent[k]

@@ -44,7 +44,7 @@ from musls_sim.plants.interface import Plant
 from musls_sim.px4_stand_in.commander import Commander, NavState, TrajectoryInput
 from musls_sim.px4_stand_in.guidance import PERIODS_PER_WINDOW, Lockstep, stand_in_session
 from musls_sim.recording.graph import StateMessages
-from musls_sim.recording.signals import EVENTS, MODEL_PREFIX, STAGE, event_text
+from musls_sim.recording.signals import CLOCK, EVENTS, MODEL_PREFIX, STAGE, Rate, event_text
 from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.event_queue import names_of
 from musls_sim.session.loop import Observer
@@ -178,11 +178,11 @@ class EmbeddedSim(DescribedNode):
         self.lockstep = Lockstep(system.n_drones)
         self._lost = [0] * system.n_drones
         self._said_late, self._next_late_s = list(self._lost), 0.0
-        self._state = StateMessages(system, shapes=False)
-        self._shapes = StateMessages(system, shapes=True)
+        self._state = StateMessages(system, Rate.STATE)
+        self._shapes = StateMessages(system, Rate.SHAPE)
         self._pub = {
             topic: self.create_publisher(message_class(kind), topic, _writer(topic))
-            for topic, kind in dict([*self._state.topics, *self._shapes.topics]).items()
+            for topic, kind in (self._state.topics | self._shapes.topics).items()
         }
         self._poller = Poller(self)
         self.session: Session
@@ -297,10 +297,10 @@ class EmbeddedSim(DescribedNode):
 
     def _publish(self) -> None:
         """State, PX4's topics, and last the clock, which asks for the answers."""
-        plant, time_s = self.session.plant, self.time_s
-        (_, clock), *messages = self._state.render(time_s, plant)
+        time_s = self.time_s
+        (_, clock), *messages = self._state.render(time_s, self.session)
         if self._window % WINDOWS_PER_SHAPE == 0:
-            messages += self._shapes.render(time_s, plant)
+            messages += self._shapes.render(time_s, self.session)
         for topic, data in messages:
             if self._pub[topic].get_subscription_count():
                 self._pub[topic].publish(data)
@@ -309,7 +309,7 @@ class EmbeddedSim(DescribedNode):
         for drone in self._drones:
             drone.publish(time_us)
         self.lockstep.ask(time_us)
-        self._pub["/clock"].publish(clock)
+        self._pub[CLOCK].publish(clock)
         self._window += 1
 
     def _wait_for_answers(self) -> None:
@@ -344,10 +344,7 @@ class EmbeddedSim(DescribedNode):
         self._next_graph_check_s = now + GRAPH_CHECK_S
         # Counted, not timed: the first step may be compiled for longer than all of it shall take.
         self._checks += 1
-        if (
-            self._checks * GRAPH_CHECK_S <= DUPLICATE_CHECK_S
-            and self.count_publishers("/clock") > 1
-        ):
+        if self._checks * GRAPH_CHECK_S <= DUPLICATE_CHECK_S and self.count_publishers(CLOCK) > 1:
             raise DuplicateNode("embedded_sim: another node publishes /clock already")
         for drone in self._drones:
             # PX4's clock is ours: it stands still while the first step is compiled.

@@ -19,7 +19,7 @@ from rosbags.rosbag2 import Reader, ReaderError
 from musls_control.nodes.stepped_node import WAKE_S, DescribedNode, Interrupt, run
 from musls_description.errors import ConfigError
 from musls_sim.nodes.polling import message_class, profile_of
-from musls_sim.recording.graph import CLOCK
+from musls_sim.recording.signals import CLOCK
 
 POSE = "geometry_msgs/msg/PoseStamped"
 STAMP_AT = 4

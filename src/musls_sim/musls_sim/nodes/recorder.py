@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from std_msgs.msg import String
@@ -18,8 +19,9 @@ from std_msgs.msg import String
 from musls_control.nodes.stepped_node import LATCHED, DescribedNode, Interrupt, run
 from musls_description.errors import ConfigError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
-from musls_sim.recording.graph import CLOCK, ClockHistory, ReceivedBag, stamp_ns
-from musls_sim.recording.signals import EVENTS, STAGE
+from musls_sim.recording.graph import ClockHistory, ReceivedBag, stamp_ns
+from musls_sim.recording.messages import has_header
+from musls_sim.recording.signals import CLOCK, EVENTS, STAGE, TF
 from musls_sim.scenario.scenario import load_scenario
 
 QUEUE = 500
@@ -45,11 +47,13 @@ class Recorder(DescribedNode):
         self._stage, self._state = "", ""
         self._clock = ClockHistory()
         for topic in sorted(self._bag.topics, key=lambda t: (t != CLOCK, t)):
-            kind = message_class(self._bag.topics[topic])
+            msgtype = self._bag.topics[topic]
             depth = 50 if topic in (STAGE, EVENTS) else QUEUE
-            take = {
-                CLOCK: self._take_clock, STAGE: self._take_stage, EVENTS: self._take_event
-            }.get(topic, lambda data, _, t=topic: self._bag.add(t, data))  # fmt: skip
+            take = {CLOCK: self._take_clock, STAGE: self._take_stage}.get(topic)
+            if take is None and (topic == TF or has_header(msgtype)):
+                take = partial(self._take_stamped, topic)
+            take = take or partial(self._take_unstamped, topic)
+            kind = message_class(msgtype)
             self._poller.subscribe_raw(kind, topic, take, profile_of(topic, depth))
         self._poller.subscribe(String, "/formation/state", self._on_state, LATCHED)
 
@@ -99,8 +103,11 @@ class Recorder(DescribedNode):
         self._stage = data[8 : 7 + length].decode()
         self._bag.add(STAGE, data, time_ns)
 
-    def _take_event(self, data: bytes, published_ns: int) -> None:
-        self._bag.add(EVENTS, data, self._time_ns(published_ns))
+    def _take_stamped(self, topic: str, data: bytes, _: int) -> None:
+        self._bag.add(topic, data)
+
+    def _take_unstamped(self, topic: str, data: bytes, published_ns: int) -> None:
+        self._bag.add(topic, data, self._time_ns(published_ns))
 
     def _time_ns(self, published_ns: int) -> int:
         """Time of a message without a stamp."""

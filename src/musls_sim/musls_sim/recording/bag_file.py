@@ -38,7 +38,7 @@ from mcap.well_known import MessageEncoding, Profile, SchemaEncoding
 from rosbags.interfaces import Qos
 
 from musls_description.errors import MuslsError
-from musls_sim.recording.messages import recorded
+from musls_sim.recording.messages import types as message_types
 from musls_sim.recording.rows import Chunk
 from musls_sim.recording.signals import qos
 
@@ -285,7 +285,7 @@ def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[
     channels = []
     for number, (topic, msgtype) in enumerate(types.items(), start=1):
         if msgtype not in schemas:
-            definition, _ = recorded().generate_msgdef(msgtype, ros_version=2)
+            definition, _ = message_types().generate_msgdef(msgtype, ros_version=2)
             schemas[msgtype] = Schema(
                 id=1 + len(schemas), data=definition.encode(), encoding=SchemaEncoding.ROS2,
                 name=msgtype,
@@ -320,7 +320,7 @@ def _yaml(content: object) -> str:
 
 @cache
 def _type_hash(msgtype: str) -> str:
-    text: str = recorded().hash_rihs01(msgtype)
+    text: str = message_types().hash_rihs01(msgtype)
     return text
 
 

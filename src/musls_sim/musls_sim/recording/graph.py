@@ -1,4 +1,4 @@
-"""Writes messages that come as bytes, from a ROS graph, into a bag of this project's topics."""
+"""The signals on a ROS graph, without ROS: received bytes into a bag, and the state as bytes."""
 
 from __future__ import annotations
 
@@ -6,28 +6,16 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from struct import unpack_from
+from typing import Any
 
 import numpy as np
 
 from musls_description.system import RigSystem
-from musls_sim.plants.interface import Plant
-from musls_sim.recording import signals
 from musls_sim.recording.bag_file import BagFile
-from musls_sim.recording.messages import stamp
-from musls_sim.recording.rows import (
-    RECORD_HEAD_SIZE,
-    Chunk,
-    message_record,
-    probe_row,
-    render_rows,
-    row_template,
-)
-from musls_sim.recording.signals import RowKind, recorded_topics, row_kinds
+from musls_sim.recording.messages import has_header
+from musls_sim.recording.rows import RECORD_HEAD_SIZE, RowTemplate, merge, render_each
+from musls_sim.recording.signals import CLOCK, TF, Rate, Row, recorded_topics
 
-__all__ = ["CLOCK", "ClockHistory", "ReceivedBag", "recorded_topics", "stamp_ns"]
-
-CLOCK = "/clock"
-NO_STAMP = ("std_msgs/msg/String",)
 _AFTER_ENCAPSULATION = 4
 _FIRST_TRANSFORM = 8
 """A TFMessage begins with the number of its transforms."""
@@ -35,9 +23,10 @@ _FIRST_TRANSFORM = 8
 
 def stamp_ns(msgtype: str, data: bytes) -> int | None:
     """Time in the header of a message, None if its type has none."""
-    if msgtype in NO_STAMP:
+    transforms = msgtype == "tf2_msgs/msg/TFMessage"
+    if not (transforms or msgtype == "rosgraph_msgs/msg/Clock" or has_header(msgtype)):
         return None
-    offset = _FIRST_TRANSFORM if msgtype == "tf2_msgs/msg/TFMessage" else _AFTER_ENCAPSULATION
+    offset = _FIRST_TRANSFORM if transforms else _AFTER_ENCAPSULATION
     if len(data) < offset + 8:
         return None
     sec, nanosec = unpack_from("<iI", data, offset)
@@ -165,20 +154,20 @@ class ReceivedBag:
             count = next(k for k, entry in enumerate(self._waiting) if entry[0] >= until_ns)
         ready, self._waiting = self._waiting[:count], self._waiting[count:]
         self._counted.note(ready)
-        if ready:
-            bag.write(_chunk(ready))
+        if chunk := merge([render_each(ready)]):
+            bag.write(chunk)
 
 
 class _Counted:
     """How often each topic came, against the times at which its kind was published."""
 
     def __init__(self, system: RigSystem) -> None:
-        state, shape, _ = (
-            [topic for topic, _ in kind.build(stamp(0, 0), _zeros(kind))]
-            for kind in row_kinds(system)
+        state, shape = (
+            Counter([place.topic for place in Row(system, rate).places])
+            for rate in (Rate.STATE, Rate.SHAPE)
         )
         # /tf comes with both; that it lacks is seen among the states, which come more often.
-        self._kinds = [Counter(state), Counter(topic for topic in shape if topic not in state)]
+        self._kinds = [state | Counter([CLOCK, TF]), shape]
         self._times: dict[int, Counter[int]] = {}
 
     def note(self, messages: list[tuple[int, int, bytes]]) -> None:
@@ -199,59 +188,25 @@ class _Counted:
         return lost
 
 
-def _zeros(kind: RowKind) -> dict[str, np.ndarray]:
-    return {name: np.zeros(size) for name, size in kind.columns.items()}
-
-
-def _chunk(messages: list[tuple[int, int, bytes]]) -> Chunk:
-    """Time, channel and bytes of messages in the order of time, as a chunk."""
-    records = [message_record(channel, time, data) for time, channel, data in messages]
-    offsets = np.cumsum([0, *map(len, records[:-1])]).astype(np.uint64)
-    times = np.array([time for time, _, _ in messages], np.uint64)
-    channels = np.array([channel for _, channel, _ in messages])
-    entries = np.column_stack([times, offsets])
-    index = {int(c): entries[channels == c].astype("<u8") for c in np.unique(channels)}
-    return Chunk(b"".join(records), index, messages[0][0], messages[-1][0])
-
-
-# ---------- The present state as messages, to be published
-
-
 class StateMessages:
-    """Messages of one kind of row.
+    """The present state as the messages that a recorder would write, to be published.
 
     Attributes:
-        topics: Topic and message type, in the order of `render`.
+        topics: Message type of each topic.
     """
 
-    def __init__(self, system: RigSystem, *, shapes: bool) -> None:
-        """Prepare.
+    def __init__(self, system: RigSystem, rate: Rate) -> None:
+        """Prepare the messages of the signals of one rate."""
+        self._row = Row(system, rate)
+        self.topics = self._row.topics
+        self._template = RowTemplate(self._row, {topic: k for k, topic in enumerate(self.topics)})
 
-        Args:
-            system: Whose state it is.
-            shapes: The cables' shapes instead of the state of the bodies.
-        """
-        state, shape, _ = signals.row_kinds(system)
-        kind = shape if shapes else state
-        messages, _ = probe_row(*kind)
-        self.topics = [(topic, message.__msgtype__) for topic, message in messages]
-        numbers = {topic: k for k, topic in enumerate(dict(self.topics))}
-        self._template = row_template(*kind, numbers)
-        self._columns = shape.columns if shapes else signals.state_columns(system)
-        self._shapes, self._system = shapes, system
-
-    def render(self, time_s: float, plant: Plant) -> Iterator[tuple[str, bytes]]:
-        """Topic and message, CDR with its header, of the plant's state at a time."""
-        if self._shapes:
-            values = signals.shape_values(plant, self._system)
-        else:
-            values = signals.state_values(plant.state)
-        row: signals.Row = {name: v[None] for name, v in zip(self._columns, values, strict=True)}
-        if not self._shapes:
-            row = signals.published(row)
-        rendered = render_rows(self._template, np.array([round(time_s * 1e9)]), row)
+    def render(self, time_s: float, session: Any) -> Iterator[tuple[str, bytes]]:
+        """Topic and message, CDR with its header, of a session's state at a time."""
+        values = zip(self._row.shapes, self._row.values(session), strict=True)
+        row = self._row.written({name: np.asarray(value)[None] for name, value in values})
+        rendered = self._template.render(np.array([round(time_s * 1e9)]), row)
         data, ends = bytes(rendered.data), [*rendered.offsets[1:].tolist(), len(rendered.data)]
-        for (topic, _), start, end in zip(
-            self.topics, rendered.offsets.tolist(), ends, strict=True
-        ):
+        starts = rendered.offsets.tolist()
+        for topic, start, end in zip(self._template.topics, starts, ends, strict=True):
             yield topic, data[start + RECORD_HEAD_SIZE : end]

@@ -1,4 +1,7 @@
-"""The topics of a bag and what goes into them.
+"""The recorded signals, in one table that whoever writes, keeps, publishes or reads them shares.
+
+A signal of `SIGNALS` becomes messages on `/{owner}/{name}` in a bag and on a ROS graph, rows of
+numbers in memory, and from either a part of a `musls_analysis.recordings.recording.Recording`.
 
 Everything is seen in the world frame (ENU): poses, and both parts of a twist, so that the linear
 velocity is the plant's own to the last bit and is the derivative of the pose's position (a
@@ -26,6 +29,9 @@ acceleration set-point, gravity not in it), from when it asks on; it comes while
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,10 +45,203 @@ from rosbags.interfaces import (
     QosTime,
 )
 
+from musls_description.propulsion import Battery
 from musls_description.rotations import from_matrix, rotate
 from musls_description.system import RigSystem
-from musls_sim.plants.interface import Plant, PlantState
+from musls_sim.plants.interface import Plant
 from musls_sim.recording import messages as msg
+
+Array = NDArray[np.float64]
+Columns = Mapping[str, Array]
+"""Arrays by "signal.column": of one row, or of many with the rows first."""
+
+CLOCK, TF = "/clock", "/tf"
+STAGE, EVENTS = "/mission/stage", "/events"
+
+MODEL_PREFIX = "model/"
+"""Of the frames of robot_state_publisher, because load and drones have their parent already."""
+
+_FOREVER = QosTime(9223372036, 854775807)
+_LINE_RGBA = (0.1, 0.1, 0.1, 1.0)
+_LINE_WIDTH_MIN_M = 0.01
+"""A rope of a few millimetres would not be seen in RViz."""
+
+
+class Rate(Enum):
+    """When a signal is recorded; all signals of a rate are recorded together, in one row."""
+
+    STATE = "at the recorder's rate_hz"
+    SHAPE = "at its shape_rate_hz"
+    SETPOINT = "at each change"
+    ACCELERATION = "as often as it is told, where it is not NaN"
+
+
+@dataclass(frozen=True)
+class Column:
+    """Numbers of a signal.
+
+    Attributes:
+        name: With unit and frame.
+        field: Where they stand in the message, e.g. "pose.position" (vectors and quaternions as a
+            whole); "" for nowhere but in /tf.
+        shape: Of the numbers of one owner, or a function that gets system and owner (from 0).
+        source: Numbers of all owners, from system and session; None for what the recorder
+            is told (`on_setpoint`, `on_acceleration`).
+        written: What is written, from what is recorded; None for the same.
+        dtype: As in the message.
+    """
+
+    name: str
+    field: str
+    shape: tuple[int, ...] | Callable[[RigSystem, int], tuple[int, ...]]
+    source: Callable[[RigSystem, Any], Array] | None = None
+    written: Callable[[Columns], Array] | None = None
+    dtype: str = "<f8"
+
+
+@dataclass(frozen=True)
+class Signal:
+    """What is recorded of bodies, cables or drones.
+
+    Attributes:
+        name: End of its topics, `/{owner}/{name}`.
+        type: Of its messages; one with a header is stamped.
+        rate: When it is recorded.
+        owners: Of which parts of a system.
+        columns: Its numbers.
+        ends: Two messages a time, in the frames `{owner}/{end}`.
+        frame: Of the messages; "" for the owner's.
+        constants: Other fields of the message, from system and owner (from 0).
+    """
+
+    name: str
+    type: str
+    rate: Rate
+    owners: Callable[[RigSystem], list[str]]
+    columns: tuple[Column, ...]
+    ends: tuple[str, ...] = ()
+    frame: str = msg.WORLD
+    constants: Callable[[RigSystem, int], Mapping[str, Any]] = lambda system, i: {}
+
+    def key(self, column: Column) -> str:
+        """Name of a column in a row."""
+        return f"{self.name}.{column.name}"
+
+
+# ---------- Owners: names of bodies and cables
+
+
+def drone_names(system: RigSystem) -> list[str]:
+    """drone_1, drone_2 ..."""
+    return [f"drone_{i + 1}" for i in range(system.n_drones)]
+
+
+def anchor_names(system: RigSystem) -> list[str]:
+    """anchor_1 ..."""
+    return [f"anchor_{i + 1}" for i in range(len(system.anchors))]
+
+
+def flown_names(system: RigSystem) -> list[str]:
+    """Bodies that have set-points: load, drone_1, drone_2 ..."""
+    return ["load", *drone_names(system)]
+
+
+def body_names(system: RigSystem) -> list[str]:
+    """Frames of the bodies: load, drone_1, drone_2 ..., anchor_1 ..."""
+    return [*flown_names(system), *anchor_names(system)]
+
+
+def cable_names(system: RigSystem) -> list[str]:
+    """cable_1, cable_2 ..."""
+    return [f"cable_{i + 1}" for i in range(system.n_cables)]
+
+
+def _reeled(system: RigSystem) -> list[str]:
+    """Cables, if their free lengths change."""
+    return cable_names(system) if system.winches or system.wheels else []
+
+
+def _batteries(system: RigSystem) -> dict[str, tuple[int, Battery]]:
+    """Row and battery of the drones that have one."""
+    return {
+        f"drone_{i + 1}": (i, drone.propulsion.battery)
+        for i, drone in enumerate(system.drones)
+        if drone.propulsion and drone.propulsion.battery
+    }
+
+
+def _powered(system: RigSystem) -> list[str]:
+    return list(_batteries(system))
+
+
+# ---------- Where the numbers come from
+
+
+def _motion(first: int, end: int) -> Callable[[RigSystem, Any], Array]:
+    """Columns of `PlantState.motion` of the bodies, anchors last."""
+
+    def motion(system: RigSystem, session: Any) -> Array:
+        state = session.plant.state
+        bodies: Array = state.motion[:, first:end]
+        if len(state.anchor_motion):
+            return np.concatenate([bodies, state.anchor_motion[:, first:end]])
+        return bodies
+
+    return motion
+
+
+def _omega_in_world(row: Columns) -> Array:
+    return rotate(row["pose.orientation_wxyz"], row["twist.omega_enu_rad_s"])
+
+
+def _battery(number: int) -> Callable[[RigSystem, Any], Array]:
+    """Voltage, current, charge [A h] or share of charge, from `Power.state`."""
+
+    def values(system: RigSystem, session: Any) -> Array:
+        rows, batteries = zip(*_batteries(system).values(), strict=True)
+        state = session.power.state[list(rows)]
+        if number == 2:
+            return np.array([b.capacity_ah for b in batteries]) * state[:, 2]
+        return (state[:, 0], -state[:, 1], None, state[:, 2])[number]
+
+    return values
+
+
+def _nodes(system: RigSystem, session: Any) -> list[Array]:
+    return [session.plant.cable_nodes_enu_m(i) for i in range(system.n_cables)]
+
+
+def _rotor_names(system: RigSystem, index: int) -> dict[str, Any]:
+    return {"name": [f"rotor_{j + 1}" for j in range(system.n_rotors)]}
+
+
+def _battery_constants(system: RigSystem, index: int) -> dict[str, Any]:
+    _, battery = list(_batteries(system).values())[index]
+    kind: Any = msg.types().types["sensor_msgs/msg/BatteryState"]
+    return {
+        "temperature": np.nan,
+        "capacity": battery.capacity_ah,
+        "design_capacity": battery.capacity_ah,
+        "power_supply_status": kind.POWER_SUPPLY_STATUS_DISCHARGING,
+        "power_supply_health": kind.POWER_SUPPLY_HEALTH_GOOD,
+        "power_supply_technology": kind.POWER_SUPPLY_TECHNOLOGY_LIPO,
+        "present": True,
+    }
+
+
+def _line(system: RigSystem, index: int) -> dict[str, Any]:
+    kind: Any = msg.types().types["visualization_msgs/msg/Marker"]
+    width_m = max(2.0 * system.cables[index].radius_m, _LINE_WIDTH_MIN_M)
+    return {
+        "ns": "cable",
+        "id": index + 1,
+        "type": kind.LINE_STRIP,
+        "action": kind.ADD,
+        "pose.orientation": (1.0, 0.0, 0.0, 0.0),
+        "scale": (width_m, 0.0, 0.0),
+        "color": _LINE_RGBA,
+    }
+
 
 # ---------- Frames at the ends of the cables, in which their forces are given
 
@@ -86,269 +285,279 @@ def _of_segments(along: Array) -> Array:
     return turns
 
 
-Array = NDArray[np.float64]
-Columns = Mapping[str, tuple[int, ...]]
-"""Name and shape of the arrays that make a row."""
-Row = Mapping[str, Array]
-Messages = list[tuple[str, Any]]
-"""Topic and message, in the order of the file."""
-RowMessages = Callable[[Any, Row], Messages]
-"""All messages that one row becomes, from its stamp and its arrays."""
+# ---------- The table
 
-STAGE = "/mission/stage"
-EVENTS = "/events"
-
-MODEL_PREFIX = "model/"
-"""Of the frames of robot_state_publisher, because load and drones have their parent already."""
-
-_FOREVER = QosTime(9223372036, 854775807)
-
-
-def body_names(system: RigSystem) -> list[str]:
-    """Frames of the bodies: load, drone_1, drone_2 ..., anchor_1 ..."""
-    anchors = (f"anchor_{i + 1}" for i in range(len(system.anchors)))
-    return [*flown_names(system), *anchors]
-
-
-def flown_names(system: RigSystem) -> list[str]:
-    """Frames of the bodies that have set-points: load, drone_1, drone_2 ..."""
-    return ["load", *(f"drone_{i + 1}" for i in range(system.n_drones))]
-
-
-def reels(system: RigSystem) -> bool:
-    """Whether free lengths of cables change."""
-    return bool(system.winches or system.wheels)
-
-
-def state_columns(system: RigSystem) -> Columns:
-    """Arrays of a row of state as it is recorded, row 0 of the first four the load."""
-    n, anchors = system.n_drones, len(system.anchors)
-    rows = 1 + n + anchors
-    columns: dict[str, tuple[int, ...]] = {
-        "position_enu_m": (rows, 3),
-        "orientation_wxyz": (rows, 4),
-        "velocity_enu_m_s": (rows, 3),
-        "omega_body_rad_s": (rows, 3),
-        "rotor_speed_rad_s": (n, system.n_rotors),
-        "cable_force_n": (system.n_cables, 2, 3),
-    }
-    if anchors:
-        columns["anchor_wrench_n"] = (anchors, 6)
-    if reels(system):
-        columns["free_length_m"] = (system.n_cables,)
-    return columns
-
-
-def state_values(state: PlantState) -> list[Array]:
-    """What stands in the columns of `state_columns`, in their order; rows of more are left out."""
-    values = [
-        state.position_enu_m, state.orientation_wxyz, state.velocity_enu_m_s,
-        state.omega_body_rad_s, state.rotor_speed_rad_s, state.cable_force_n,
-    ]  # fmt: skip
-    if len(state.anchor_motion):
-        anchors = state.anchor_motion
-        parts = (anchors[:, 0:3], anchors[:, 6:10], anchors[:, 3:6], anchors[:, 10:13])
-        values[:4] = [np.concatenate(pair) for pair in zip(values, parts, strict=False)]
-        values.append(state.anchor_wrench_n)
-    if state.reels:
-        values.append(state.free_length_m)
-    return values
-
-
-def published_columns(system: RigSystem) -> Columns:
-    """Arrays of a row of state as `state_messages` takes it: body rates seen in the world."""
-    columns = dict(state_columns(system))
-    columns["omega_enu_rad_s"] = columns.pop("omega_body_rad_s")
-    return columns
-
-
-def published(state: Row) -> Row:
-    """Turn rows of recorded state into what `state_messages` takes."""
-    row = dict(state)
-    row["omega_enu_rad_s"] = rotate(row["orientation_wxyz"], row.pop("omega_body_rad_s"))
-    return row
-
-
-def state_messages(system: RigSystem) -> RowMessages:
-    """Clock, transforms, poses, twists, tensions and rotor speeds."""
-    bodies, drones = body_names(system), flown_names(system)[1:]
-    anchors = bodies[1 + len(drones) :]
-
-    def build(time: Any, row: Row) -> Messages:
-        position, orientation = row["position_enu_m"], row["orientation_wxyz"]
-        out = [
-            ("/clock", msg.clock(time)),
-            ("/tf", msg.transforms(time, bodies, position, orientation)),
-        ]
-        for k, body in enumerate(bodies):
-            velocity, omega = row["velocity_enu_m_s"][k], row["omega_enu_rad_s"][k]
-            out.append((f"/{body}/pose", msg.pose_stamped(time, position[k], orientation[k])))
-            out.append((f"/{body}/twist", msg.twist_stamped(time, velocity, omega)))
-        for i, force in enumerate(row["cable_force_n"]):
-            for end, frame in enumerate(cable_end_frames(i + 1)):
-                wrench = msg.wrench_stamped(time, frame, force[end])
-                out.append((f"/cable_{i + 1}/tension", wrench))
-        for drone, speed in zip(drones, row["rotor_speed_rad_s"], strict=True):
-            out.append((f"/{drone}/rotors", msg.rotor_speeds(time, drone, speed)))
-        for anchor, wrench in zip(anchors, row.get("anchor_wrench_n", ()), strict=True):
-            pair = wrench[:3], wrench[3:]
-            out.append((f"/{anchor}/wrench", msg.wrench_stamped(time, msg.WORLD, *pair)))
-        for i, length in enumerate(row.get("free_length_m", ()), start=1):
-            out.append((f"/cable_{i}/free_length", msg.number(length)))
-        return out
-
-    return build
-
-
-NODES = "nodes_{}_enu_m"
-"""Name of the column with the joints of a cable (from 1)."""
-CABLE_ENDS = "cable_end_wxyz"
-
-
-def shape_columns(system: RigSystem) -> Columns:
-    """Arrays of a row of cable shapes: each cable's joints and its end links' turns, world."""
-    columns: dict[str, tuple[int, ...]] = {
-        NODES.format(i): (cable.links + 1, 3) for i, cable in enumerate(system.cables, start=1)
-    }
-    return columns | {CABLE_ENDS: (system.n_cables, 2, 4)}
-
-
-def shape_values(plant: Plant, system: RigSystem) -> list[Array]:
-    """What stands in the columns of `shape_columns`, in their order."""
-    nodes = [plant.cable_nodes_enu_m(i) for i in range(system.n_cables)]
-    return [*nodes, end_turns(plant, nodes)]
-
-
-def cable_end_frames(index: int) -> tuple[str, str]:
-    """Frames of a cable (from 1) at its ends 1 and 2."""
-    return f"cable_{index}/load_end", f"cable_{index}/drone_end"
-
-
-def shape_messages(system: RigSystem) -> RowMessages:
-    """The cables as lines, and the frames at their ends."""
-    numbers = range(1, system.n_cables + 1)
-    frames = [frame for i in numbers for frame in cable_end_frames(i)]
-
-    def build(time: Any, row: Row) -> Messages:
-        nodes = [row[NODES.format(i)] for i in numbers]
-        ends = [end for joints in nodes for end in (joints[0], joints[-1])]
-        return [
-            *(
-                (f"/cable_{i}/shape", msg.line_strip(time, i, 2.0 * cable.radius_m, joints))
-                for i, cable, joints in zip(numbers, system.cables, nodes, strict=True)
+SIGNALS: dict[str, Signal] = {
+    signal.name: signal
+    for signal in (
+        Signal(
+            "pose", "geometry_msgs/msg/PoseStamped", Rate.STATE, body_names,
+            (
+                Column("position_enu_m", "pose.position", (3,), _motion(0, 3)),
+                Column("orientation_wxyz", "pose.orientation", (4,), _motion(6, 10)),
             ),
-            ("/tf", msg.transforms(time, frames, ends, row[CABLE_ENDS].reshape(-1, 4))),
-        ]
+        ),
+        Signal(
+            "twist", "geometry_msgs/msg/TwistStamped", Rate.STATE, body_names,
+            (
+                Column("velocity_enu_m_s", "twist.linear", (3,), _motion(3, 6)),
+                Column(
+                    "omega_enu_rad_s", "twist.angular", (3,), _motion(10, 13), _omega_in_world
+                ),
+            ),
+        ),
+        Signal(
+            "tension", "geometry_msgs/msg/WrenchStamped", Rate.STATE, cable_names,
+            (
+                Column(
+                    "force_n", "wrench.force", (3,), lambda system, s: s.plant.state.cable_force_n
+                ),
+            ),
+            ends=("load_end", "drone_end"),
+        ),
+        Signal(
+            "rotors", "sensor_msgs/msg/JointState", Rate.STATE, drone_names,
+            (
+                Column(
+                    "speed_rad_s", "velocity", lambda system, i: (system.n_rotors,),
+                    lambda system, s: s.plant.state.rotor_speed_rad_s,
+                ),
+            ),
+            frame="", constants=_rotor_names,
+        ),
+        Signal(
+            "wrench", "geometry_msgs/msg/WrenchStamped", Rate.STATE, anchor_names,
+            (
+                Column(
+                    "force_enu_n", "wrench.force", (3,),
+                    lambda system, s: s.plant.state.anchor_wrench_n[:, :3],
+                ),
+                Column(
+                    "moment_enu_n_m", "wrench.torque", (3,),
+                    lambda system, s: s.plant.state.anchor_wrench_n[:, 3:],
+                ),
+            ),
+        ),
+        Signal(
+            "free_length", "std_msgs/msg/Float64", Rate.STATE, _reeled,
+            (Column("length_m", "data", (), lambda system, s: s.plant.state.free_length_m),),
+        ),
+        Signal(
+            "battery", "sensor_msgs/msg/BatteryState", Rate.STATE, _powered,
+            (
+                Column("voltage_v", "voltage", (), _battery(0), dtype="<f4"),
+                Column("current_a", "current", (), _battery(1), dtype="<f4"),
+                Column("charge_ah", "charge", (), _battery(2), dtype="<f4"),
+                Column("charge", "percentage", (), _battery(3), dtype="<f4"),
+            ),
+            frame="", constants=_battery_constants,
+        ),
+        Signal(
+            "shape", "visualization_msgs/msg/Marker", Rate.SHAPE, cable_names,
+            (
+                Column(
+                    "nodes_enu_m", "points", lambda system, i: (system.cables[i].links + 1, 3),
+                    lambda system, s: np.concatenate(_nodes(system, s)),
+                ),
+                Column(
+                    "ends_wxyz", "", (2, 4), lambda system, s: end_turns(s.plant, _nodes(system, s))
+                ),
+            ),
+            constants=_line,
+        ),
+        Signal(
+            "setpoint", "geometry_msgs/msg/PoseStamped", Rate.SETPOINT, flown_names,
+            (
+                Column("position_enu_m", "pose.position", (3,)),
+                Column("orientation_wxyz", "pose.orientation", (4,)),
+            ),
+        ),
+        Signal(
+            "setpoint_accel", "geometry_msgs/msg/AccelStamped", Rate.ACCELERATION, drone_names,
+            (Column("acceleration_enu_m_s2", "accel.linear", (3,)),),
+        ),
+    )
+}  # fmt: skip
+"""By name. A new signal is an entry here, and a source of its numbers that the session reaches."""
 
-    return build
+
+# ---------- A row: all signals of one rate
 
 
-def setpoint_columns(system: RigSystem) -> Columns:
-    """Arrays of a row of set-points, row 0 the load."""
-    n = system.n_drones
-    return {"position_enu_m": (1 + n, 3), "orientation_wxyz": (1 + n, 4)}
-
-
-def setpoint_messages(system: RigSystem) -> RowMessages:
-    """The set-points of load and drones, in the order of the rows."""
-    bodies = flown_names(system)
-
-    def build(time: Any, row: Row) -> Messages:
-        poses = zip(bodies, row["position_enu_m"], row["orientation_wxyz"], strict=True)
-        return [(f"/{body}/setpoint", msg.pose_stamped(time, p, q)) for body, p, q in poses]
-
-    return build
-
-
-def acceleration_columns(system: RigSystem) -> Columns:
-    """Arrays of a row of acceleration set-points."""
-    return {"acceleration_enu_m_s2": (system.n_drones, 3)}
-
-
-def acceleration_messages(system: RigSystem) -> RowMessages:
-    """The acceleration set-points of the drones."""
-
-    def build(time: Any, row: Row) -> Messages:
-        return [
-            (f"/drone_{i}/setpoint_accel", msg.accel_stamped(time, acceleration))
-            for i, acceleration in enumerate(row["acceleration_enu_m_s2"], start=1)
-        ]
-
-    return build
-
-
-class RowKind(NamedTuple):
-    """Messages that are made of rows of one kind.
+class Place(NamedTuple):
+    """A message of a row.
 
     Attributes:
-        build: Makes the messages of a row.
-        columns: Arrays of a row that it takes.
+        signal: Whose.
+        owner: Its name.
+        index: The same, from 0.
+        end: Which of the signal's ends, from 0.
     """
 
-    build: RowMessages
-    columns: Columns
+    signal: Signal
+    owner: str
+    index: int
+    end: int
+
+    @property
+    def topic(self) -> str:
+        """Where it goes."""
+        return f"/{self.owner}/{self.signal.name}"
+
+    @property
+    def frame(self) -> str:
+        """In which its numbers are given."""
+        if self.signal.ends:
+            return f"{self.owner}/{self.signal.ends[self.end]}"
+        return self.signal.frame or self.owner
 
 
-def battery_rows(system: RigSystem) -> list[int]:
-    """Drones that have a battery, from 0."""
-    return [
-        i for i, drone in enumerate(system.drones) if drone.propulsion and drone.propulsion.battery
-    ]
+class Row:
+    """How a row of numbers of a system becomes messages.
 
+    Attributes:
+        rate: Which signals.
+        shapes: Of the columns, by "signal.column"; owners of unlike sizes stand one after another.
+        dtypes: Of the columns.
+        places: Messages of the signals, in their order in the file.
+    """
 
-def battery_columns(system: RigSystem) -> Columns:
-    """Arrays of a row of batteries: voltage, negative current, charge [A h], share of charge."""
-    return {msg.SINGLE: (len(battery_rows(system)), 4)}
-
-
-def battery_messages(system: RigSystem) -> RowMessages:
-    """The batteries of the drones that have one."""
-    batteries = [(i, system.drones[i].propulsion) for i in battery_rows(system)]
-
-    def build(time: Any, row: Row) -> Messages:
-        return [
-            (f"/drone_{i + 1}/battery", msg.battery(time, f"drone_{i + 1}", p.battery, values))
-            for (i, p), values in zip(batteries, row[msg.SINGLE], strict=True)
-            if p is not None and p.battery is not None
+    def __init__(self, system: RigSystem, rate: Rate) -> None:
+        """Lay out the signals of a rate that a system has."""
+        self.rate, self._system = rate, system
+        self._signals = [s for s in SIGNALS.values() if s.rate is rate and s.owners(system)]
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.dtypes: dict[str, str] = {}
+        self._parts: dict[str, list[tuple[slice, tuple[int, ...]]]] = {}
+        self._columns = {s.key(column): column for s in self._signals for column in s.columns}
+        for signal in self._signals:
+            for column in signal.columns:
+                self._lay_out(signal, column)
+        # Owner by owner, with all signals of the same owners.
+        kinds = dict.fromkeys(signal.owners for signal in self._signals)
+        self.places = [
+            Place(signal, owner, i, end)
+            for owners in kinds
+            for i, owner in enumerate(owners(system))
+            for signal in self._signals
+            if signal.owners is owners
+            for end in range(len(signal.ends) or 1)
         ]
 
-    return build
+    def _lay_out(self, signal: Signal, column: Column) -> None:
+        n, key, shape = len(signal.owners(self._system)), signal.key(column), column.shape
+        each = [shape(self._system, i) if callable(shape) else shape for i in range(n)]
+        ends = (len(signal.ends),) if signal.ends else ()
+        each = [(*ends, *size) for size in each]
+        bounds = np.cumsum([0, *(prod(size) for size in each)]).tolist()
+        self._parts[key] = [
+            (slice(a, b), size) for a, b, size in zip(bounds, bounds[1:], each, strict=False)
+        ]
+        same = len(set(each)) == 1
+        self.shapes[key] = (n, *each[0]) if same else (sum(e[0] for e in each), *each[0][1:])
+        self.dtypes[key] = column.dtype
 
+    @property
+    def topics(self) -> dict[str, str]:
+        """Message type of each topic, in the order of the file."""
+        found = {place.topic: place.signal.type for place in self.places}
+        if self.rate is Rate.STATE:
+            return {CLOCK: "rosgraph_msgs/msg/Clock", TF: "tf2_msgs/msg/TFMessage", **found}
+        return found | ({TF: "tf2_msgs/msg/TFMessage"} if self.rate is Rate.SHAPE else {})
 
-def battery_kind(system: RigSystem) -> RowKind | None:
-    """Batteries; None where no drone has one."""
-    if not battery_rows(system):
+    def values(self, session: Any) -> list[Array]:
+        """The numbers now, in the order of the columns."""
+        return [
+            np.reshape(column.source(self._system, session), self.shapes[key])
+            for key, column in self._columns.items()
+            if column.source
+        ]
+
+    def written(self, columns: Columns) -> dict[str, Array]:
+        """Turn rows of recorded columns into what is written."""
+        return {
+            key: column.written(columns) if column.written else columns[key]
+            for key, column in self._columns.items()
+        }
+
+    def of_owner(self, columns: Columns, signal: Signal, column: Column, index: int) -> Array:
+        """Numbers of one owner in many rows, (rows, ...)."""
+        values = columns[signal.key(column)]
+        part, shape = self._parts[signal.key(column)][index]
+        flat = values.reshape(len(values), prod(values.shape[1:]))
+        return flat[:, part].reshape(len(values), *shape)
+
+    def messages(self, stamp_ns: int, row: Columns) -> list[tuple[str, Any]]:
+        """Topic and message of all that one row, as written, becomes."""
+        rows, names = {key: values[None] for key, values in row.items()}, body_names(self._system)
+        out = []
+        if self.rate is Rate.STATE:
+            clock = msg.empty("rosgraph_msgs/msg/Clock")
+            clock.clock = msg.stamp(stamp_ns)
+            poses = row["pose.position_enu_m"], row["pose.orientation_wxyz"]
+            out = [(CLOCK, clock), (TF, msg.transforms(stamp_ns, names, *poses))]
+        out += [(place.topic, self._message(place, stamp_ns, rows)) for place in self.places]
+        if self.rate is Rate.SHAPE:
+            out.append((TF, self._cable_ends(stamp_ns, rows)))
+        return out
+
+    def _message(self, place: Place, stamp_ns: int, rows: Columns) -> Any:
+        signal, index = place.signal, place.index
+        message = msg.empty(signal.type)
+        if msg.has_header(signal.type):
+            message.header.stamp, message.header.frame_id = msg.stamp(stamp_ns), place.frame
+        for field, value in signal.constants(self._system, index).items():
+            msg.put(message, field, value)
+        for column in signal.columns:
+            if column.field:
+                value = self.of_owner(rows, signal, column, index)[0]
+                msg.put(message, column.field, value[place.end] if signal.ends else value[()])
+        return message
+
+    def _cable_ends(self, stamp_ns: int, rows: Columns) -> Any:
+        shape, tension = SIGNALS["shape"], SIGNALS["tension"]
+        places, turns = [], []
+        for i in range(self._system.n_cables):
+            nodes, ends = (self.of_owner(rows, shape, c, i)[0] for c in shape.columns)
+            places += [nodes[0], nodes[-1]]
+            turns += list(ends)
+        frames = [f"{c}/{end}" for c in cable_names(self._system) for end in tension.ends]
+        return msg.transforms(stamp_ns, frames, np.array(places), np.array(turns))
+
+    def nothing(self) -> dict[str, Array]:
+        """A row from which every other one differs."""
+        return {key: np.full((1, *shape), np.nan) for key, shape in self.shapes.items()}
+
+    def kept(self, columns: Columns, before: Columns) -> NDArray[np.bool_] | None:
+        """Which messages of which rows are recorded, (rows, places); None for all.
+
+        Args:
+            columns: Rows as written.
+            before: The row before them, (1, ...) each.
+        """
+        if self.rate is Rate.SETPOINT:
+            both = {key: np.concatenate([before[key], columns[key]]) for key in columns}
+            numbers = [self._numbers(both, place) for place in self.places]
+            return np.column_stack([(n[1:] != n[:-1]).any(axis=1) for n in numbers])
+        if self.rate is Rate.ACCELERATION:
+            numbers = [self._numbers(columns, place) for place in self.places]
+            return np.column_stack([np.isfinite(n).all(axis=1) for n in numbers])
         return None
-    return RowKind(battery_messages(system), battery_columns(system))
 
-
-def acceleration_kind(system: RigSystem) -> RowKind | None:
-    """Acceleration set-points; None where there are no drones."""
-    if not system.n_drones:
-        return None
-    return RowKind(acceleration_messages(system), acceleration_columns(system))
-
-
-def row_kinds(system: RigSystem) -> tuple[RowKind, RowKind, RowKind]:
-    """State, cable shapes and set-points."""
-    return (
-        RowKind(state_messages(system), published_columns(system)),
-        RowKind(shape_messages(system), shape_columns(system)),
-        RowKind(setpoint_messages(system), setpoint_columns(system)),
-    )
+    def _numbers(self, columns: Columns, place: Place) -> Array:
+        """All numbers of an owner, (rows, numbers)."""
+        parts = [
+            self.of_owner(columns, place.signal, column, place.index)
+            for column in place.signal.columns
+        ]
+        return np.column_stack([part.reshape(len(part), prod(part.shape[1:])) for part in parts])
 
 
 def recorded_topics(system: RigSystem) -> dict[str, str]:
     """Topics of a bag and their message types, in the order of the channels."""
-    time = msg.stamp(0, 0)
-    messages = [
-        pair
-        for kind in (*row_kinds(system), acceleration_kind(system), battery_kind(system))
-        if kind is not None
-        for pair in kind.build(time, {name: np.zeros(size) for name, size in kind.columns.items()})
-    ]
-    messages += [(STAGE, msg.string("")), (EVENTS, msg.string(""))]
-    return {topic: message.__msgtype__ for topic, message in messages}
+    rows = (Row(system, rate).topics for rate in Rate)
+    found = {topic: msgtype for topics in rows for topic, msgtype in topics.items()}
+    return found | {STAGE: msg.STRING, EVENTS: msg.STRING}
 
 
 def event_text(kind: str, what: str) -> str:

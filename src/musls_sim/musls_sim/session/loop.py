@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from time import perf_counter, sleep
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,44 +18,6 @@ from musls_sim.power import Power
 # ---------- Observers: they watch a run without having a part in it
 
 Array = NDArray[np.float64]
-
-
-class Recorder(Protocol):
-    """What keeps a flight: see `musls_sim.recording`.
-
-    Attributes:
-        every: Control periods between two records.
-    """
-
-    every: int
-
-    def record(self, time_s: float, plant: Plant) -> None:
-        """Record the state of the plant."""
-
-    def record_batteries(self, time_s: float, state: Array) -> None:
-        """Record the batteries, `Power.state`."""
-
-    def record_setpoint(
-        self,
-        time_s: float,
-        load_position_enu_m: Array,
-        load_orientation_wxyz: Array,
-        drone_position_enu_m: Array,
-        drone_orientation_wxyz: Array,
-    ) -> None:
-        """Record new set-points."""
-
-    def record_acceleration(self, time_s: float, acceleration_enu_m_s2: Array) -> None:
-        """Record accelerations that a controller asks of the drones."""
-
-    def record_stage(self, time_s: float, name: str) -> None:
-        """Record the beginning of a stage."""
-
-    def record_event(self, time_s: float, kind: str, what: str) -> None:
-        """Record something that happened."""
-
-    def close(self) -> None:
-        """Finish."""
 
 
 class Observer:
@@ -122,29 +84,6 @@ class Announcer:
         """See `Observer.on_event`."""
         for observer in self._observers:
             observer.on_event(time_s, kind, what)
-
-
-class RecorderObserver(Observer):
-    """Hands everything to a recorder: a bag, or arrays in memory."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        """Watch at the recorder's rate."""
-        self.recorder, self.every = recorder, recorder.every
-        # Straight to the recorder, without a call in between: what mypy would rather not see.
-        self.on_setpoint = recorder.record_setpoint  # type: ignore[method-assign]
-        self.on_acceleration = recorder.record_acceleration  # type: ignore[method-assign]
-        self.on_stage = recorder.record_stage  # type: ignore[method-assign]
-        self.on_event = recorder.record_event  # type: ignore[method-assign]
-
-    def observe(self, time_s: float, loop: Loop) -> None:
-        """Record the plant's state."""
-        self.recorder.record(time_s, loop.plant)
-        if loop.power is not None:
-            self.recorder.record_batteries(time_s, loop.power.state)
-
-    def close(self) -> None:
-        """Finish the recording."""
-        self.recorder.close()
 
 
 class Progress(Observer):
