@@ -1,5 +1,6 @@
 import shutil
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest

@@ -9,12 +9,12 @@ from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.report.summary import summarise
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
-from musls_sim.plants.interface import PlantState
+from musls_sim.plants.interface import Plant, PlantState
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.signals import recorded_topics
 
 
-class Still:
+class Still(Plant):
     """A plant as a recorder sees it."""
 
     def __init__(self, system):
