@@ -23,9 +23,13 @@ from numpy.typing import ArrayLike, NDArray
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.vectors import (
+    add,
     body_axes_in_world,
     cross,
+    dot,
     rotate,
+    scale,
+    sub,
     unit,
     unit_rates,
     write_matrix,
@@ -124,21 +128,16 @@ class GeometricAttitude:
 @compiled()
 def desired_axes(desired, force, yaw_rad, present):
     """Write the desired attitude (eq. 12 to 15 of the paper)."""
-    zx, zy, zz, size = unit(force[0], force[1], force[2])
+    z, size = unit(force)
     if size < SMALLEST:
-        zx, zy, zz = present[0, 2], present[1, 2], present[2, 2]
-    cx, cy = math.cos(yaw_rad), math.sin(yaw_rad)
-    yx, yy, yz = cross(zx, zy, zz, cx, cy, 0.0)
-    yx, yy, yz, size = unit(yx, yy, yz)
+        z = present[0, 2], present[1, 2], present[2, 2]
+    y, size = unit(cross(z, (math.cos(yaw_rad), math.sin(yaw_rad), 0.0)))
     if size < SMALLEST:
-        along = zx * present[0, 1] + zy * present[1, 1] + zz * present[2, 1]
-        yx, yy, yz, size = unit(
-            present[0, 1] - along * zx, present[1, 1] - along * zy, present[2, 1] - along * zz
-        )
-    xx, xy, xz = cross(yx, yy, yz, zx, zy, zz)
-    desired[0, 0], desired[1, 0], desired[2, 0] = xx, xy, xz
-    desired[0, 1], desired[1, 1], desired[2, 1] = yx, yy, yz
-    desired[0, 2], desired[1, 2], desired[2, 2] = zx, zy, zz
+        side = present[0, 1], present[1, 1], present[2, 1]
+        y, size = unit(sub(side, scale(dot(z, side), z)))
+    x = cross(y, z)
+    for k in range(3):
+        desired[k, 0], desired[k, 1], desired[k, 2] = x[k], y[k], z[k]
 
 
 @compiled()
@@ -159,7 +158,7 @@ def attitude_moments(
     wanted = np.empty(3)
     for i in range(force.shape[0]):
         q = orientation[i]
-        write_matrix(r, body_axes_in_world(q[0], q[1], q[2], q[3]))
+        write_matrix(r, body_axes_in_world(q))
         desired_axes(d, force[i], yaw[i], r)
         along = force[i, 0] * r[0, 2] + force[i, 1] * r[1, 2] + force[i, 2] * r[2, 2]
         thrust[i] = max(along, 0.0)
@@ -174,12 +173,12 @@ def attitude_moments(
         )
         feed = rotate(relative, rate_d[i])
         ahead = rotate(relative, acceleration_d[i])
-        turning = cross(w[0], w[1], w[2], feed[0], feed[1], feed[2])
+        turning = cross(w, feed)
         for a in range(3):
             control = -gains[0, a] * error[a] - gains[1, a] * (w[a] - feed[a])
             wanted[a] = ahead[a] - turning[a] + control
         spin, inertial = rotate(j, w), rotate(j, wanted)
-        gyroscopic = cross(w[0], w[1], w[2], spin[0], spin[1], spin[2])
+        gyroscopic = cross(w, spin)
         for a in range(3):
             moment[i, a] = gyroscopic[a] + inertial[a]
 
@@ -228,18 +227,7 @@ def reference_rates(force, force_rate, force_acceleration, yaw, rate, accelerati
 @compiled()
 def _product(a, b):
     """Cross product of two vectors with two derivatives each."""
-    zero = cross(a[0][0], a[0][1], a[0][2], b[0][0], b[0][1], b[0][2])
-    one_a = cross(a[1][0], a[1][1], a[1][2], b[0][0], b[0][1], b[0][2])
-    one_b = cross(a[0][0], a[0][1], a[0][2], b[1][0], b[1][1], b[1][2])
-    two_a = cross(a[2][0], a[2][1], a[2][2], b[0][0], b[0][1], b[0][2])
-    two_m = cross(a[1][0], a[1][1], a[1][2], b[1][0], b[1][1], b[1][2])
-    two_b = cross(a[0][0], a[0][1], a[0][2], b[2][0], b[2][1], b[2][2])
-    return (
-        zero,
-        (one_a[0] + one_b[0], one_a[1] + one_b[1], one_a[2] + one_b[2]),
-        (
-            two_a[0] + 2.0 * two_m[0] + two_b[0],
-            two_a[1] + 2.0 * two_m[1] + two_b[1],
-            two_a[2] + 2.0 * two_m[2] + two_b[2],
-        ),
-    )
+    one = add(cross(a[1], b[0]), cross(a[0], b[1]))
+    middle = cross(a[1], b[1])
+    two = add(add(cross(a[2], b[0]), scale(2.0, middle)), cross(a[0], b[2]))
+    return cross(a[0], b[0]), one, two

@@ -1,4 +1,9 @@
-"""Vectors as single numbers, so that compiled code needs no temporary arrays."""
+"""Vectors, matrices and quaternions for compiled code: three or four numbers, no temporary arrays.
+
+Arguments are anything with an index: tuples, fields of records, rows of arrays. Vectors come back
+as tuples of three, quaternions [w, x, y, z] as tuples of four. Unit quaternions turn body vectors
+into world vectors, as everywhere in this project; `rotations` has the same for arrays of them.
+"""
 
 from __future__ import annotations
 
@@ -6,129 +11,198 @@ import math
 
 from musls_description.compiled import compiled
 
-
-@compiled()
-def cross(ax, ay, az, bx, by, bz):
-    """Return the cross product a x b."""
-    return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+# ---------- Vectors
 
 
 @compiled()
-def rotate(matrix, vector):
-    """Return the product of a matrix (3, 3) and a vector (3,)."""
-    return (
-        matrix[0, 0] * vector[0] + matrix[0, 1] * vector[1] + matrix[0, 2] * vector[2],
-        matrix[1, 0] * vector[0] + matrix[1, 1] * vector[1] + matrix[1, 2] * vector[2],
-        matrix[2, 0] * vector[0] + matrix[2, 1] * vector[1] + matrix[2, 2] * vector[2],
-    )
+def add(a, b):
+    """Return a + b."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 @compiled()
-def write_matrix(matrix, columns):
-    """Write a matrix (3, 3) given column by column, nine numbers."""
-    for k in range(3):
-        matrix[k, 0], matrix[k, 1], matrix[k, 2] = columns[k], columns[3 + k], columns[6 + k]
+def sub(a, b):
+    """Return a - b."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @compiled()
-def unit(x, y, z):
+def scale(factor, a):
+    """Return a vector times a number."""
+    return factor * a[0], factor * a[1], factor * a[2]
+
+
+@compiled()
+def dot(a, b):
+    """Return the scalar product a . b."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@compiled()
+def cross(a, b):
+    """Return the vector product a x b."""
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@compiled()
+def norm(a):
+    """Return the length of a vector."""
+    return math.sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2])
+
+
+@compiled()
+def unit(a):
     """Return the direction of a vector (zeros if it has none) and its length."""
-    size = math.sqrt(x * x + y * y + z * z)
+    size = norm(a)
     if size == 0.0:
-        return 0.0, 0.0, 0.0, 0.0
-    return x / size, y / size, z / size, size
+        return (0.0, 0.0, 0.0), 0.0
+    return (a[0] / size, a[1] / size, a[2] / size), size
 
 
 @compiled()
 def unit_rates(v, v1, v2):
     """Return the direction of a vector and its first two derivatives."""
-    x, y, z, size = unit(v[0], v[1], v[2])
-    growth = x * v1[0] + y * v1[1] + z * v1[2]
-    x1, y1, z1 = (
-        (v1[0] - growth * x) / size,
-        (v1[1] - growth * y) / size,
-        (v1[2] - growth * z) / size,
+    u, size = unit(v)
+    growth = dot(u, v1)
+    u1 = (
+        (v1[0] - growth * u[0]) / size,
+        (v1[1] - growth * u[1]) / size,
+        (v1[2] - growth * u[2]) / size,
     )
-    second = x1 * v1[0] + y1 * v1[1] + z1 * v1[2] + x * v2[0] + y * v2[1] + z * v2[2]
-    return (
-        (x, y, z),
-        (x1, y1, z1),
-        (
-            (v2[0] - second * x - 2.0 * growth * x1) / size,
-            (v2[1] - second * y - 2.0 * growth * y1) / size,
-            (v2[2] - second * z - 2.0 * growth * z1) / size,
-        ),
+    second = u1[0] * v1[0] + u1[1] * v1[1] + u1[2] * v1[2] + u[0] * v2[0] + u[1] * v2[1]
+    second += u[2] * v2[2]
+    u2 = (
+        (v2[0] - second * u[0] - 2.0 * growth * u1[0]) / size,
+        (v2[1] - second * u[1] - 2.0 * growth * u1[1]) / size,
+        (v2[2] - second * u[2] - 2.0 * growth * u1[2]) / size,
     )
-
-
-# ---------- The operations of `rotations` for compiled code: quaternions [w, x, y, z] as single numbers.
+    return u, u1, u2
 
 
 @compiled()
-def quaternion_product(aw, ax, ay, az, bw, bx, by, bz):
+def put(out, a):
+    """Write a vector into an array or the field of a record."""
+    out[0], out[1], out[2] = a[0], a[1], a[2]
+
+
+@compiled()
+def increase(out, a):
+    """Add a vector to an array or the field of a record."""
+    out[0] += a[0]
+    out[1] += a[1]
+    out[2] += a[2]
+
+
+# ---------- Matrices (3, 3)
+
+
+@compiled()
+def rotate(matrix, a):
+    """Return matrix times vector: with a rotation matrix, a body vector in the world."""
+    return (
+        matrix[0, 0] * a[0] + matrix[0, 1] * a[1] + matrix[0, 2] * a[2],
+        matrix[1, 0] * a[0] + matrix[1, 1] * a[1] + matrix[1, 2] * a[2],
+        matrix[2, 0] * a[0] + matrix[2, 1] * a[1] + matrix[2, 2] * a[2],
+    )
+
+
+@compiled()
+def rotate_back(matrix, a):
+    """Return the transposed matrix times vector: a world vector in the body's frame."""
+    return (
+        matrix[0, 0] * a[0] + matrix[1, 0] * a[1] + matrix[2, 0] * a[2],
+        matrix[0, 1] * a[0] + matrix[1, 1] * a[1] + matrix[2, 1] * a[2],
+        matrix[0, 2] * a[0] + matrix[1, 2] * a[1] + matrix[2, 2] * a[2],
+    )
+
+
+times = rotate
+"""The same product, where the matrix is an inertia."""
+
+
+@compiled()
+def write_matrix(matrix, columns):
+    """Write a matrix given column by column, nine numbers."""
+    for k in range(3):
+        matrix[k, 0], matrix[k, 1], matrix[k, 2] = columns[k], columns[3 + k], columns[6 + k]
+
+
+# ---------- Unit quaternions
+
+
+@compiled()
+def quaternion_product(a, b):
     """Return the Hamilton product a * b: rotation b followed by a."""
     return (
-        aw * bw - ax * bx - ay * by - az * bz,
-        aw * bx + ax * bw + ay * bz - az * by,
-        aw * by - ax * bz + ay * bw + az * bx,
-        aw * bz + ax * by - ay * bx + az * bw,
+        a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
+        a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+        a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
+        a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0],
     )
 
 
 @compiled()
-def rotate_by(w, a, b, c, x, y, z):
-    """Turn the body vector (x, y, z) into the world frame by the unit quaternion (w, a, b, c)."""
-    tx, ty, tz = 2.0 * (b * z - c * y), 2.0 * (c * x - a * z), 2.0 * (a * y - b * x)
+def conjugate(q):
+    """Return the inverse rotation."""
+    return q[0], -q[1], -q[2], -q[3]
+
+
+@compiled()
+def rotate_by(q, a):
+    """Turn a body vector into the world frame."""
+    tx = 2.0 * (q[2] * a[2] - q[3] * a[1])
+    ty = 2.0 * (q[3] * a[0] - q[1] * a[2])
+    tz = 2.0 * (q[1] * a[1] - q[2] * a[0])
     return (
-        x + w * tx + b * tz - c * ty,
-        y + w * ty + c * tx - a * tz,
-        z + w * tz + a * ty - b * tx,
+        a[0] + q[0] * tx + q[2] * tz - q[3] * ty,
+        a[1] + q[0] * ty + q[3] * tx - q[1] * tz,
+        a[2] + q[0] * tz + q[1] * ty - q[2] * tx,
     )
 
 
 @compiled()
-def rotate_back_by(w, a, b, c, x, y, z):
-    """Turn the world vector (x, y, z) into the body frame of the unit quaternion (w, a, b, c)."""
-    return rotate_by(w, -a, -b, -c, x, y, z)
+def rotate_back_by(q, a):
+    """Turn a world vector into the body frame."""
+    return rotate_by(conjugate(q), a)
 
 
 @compiled()
-def from_rotation_vector(x, y, z):
+def from_rotation_vector(a):
     """Return the unit quaternion of a rotation vector (axis times angle) [rad]."""
-    angle = math.sqrt(x * x + y * y + z * z)
+    angle = norm(a)
     s = math.sin(0.5 * angle) / angle if angle > 1e-9 else 0.5
-    return math.cos(0.5 * angle), s * x, s * y, s * z
+    return math.cos(0.5 * angle), s * a[0], s * a[1], s * a[2]
 
 
 @compiled()
-def turned(w, a, b, c, x, y, z):
+def turned(q, a):
     """Return a unit quaternion after a further turn by a rotation vector in its body frame."""
-    tw, tx, ty, tz = from_rotation_vector(x, y, z)
-    w, a, b, c = quaternion_product(w, a, b, c, tw, tx, ty, tz)
-    norm = math.sqrt(w**2 + a**2 + b**2 + c**2)
-    return w / norm, a / norm, b / norm, c / norm
+    w, x, y, z = quaternion_product(q, from_rotation_vector(a))
+    size = math.sqrt(w**2 + x**2 + y**2 + z**2)
+    return w / size, x / size, y / size, z / size
 
 
 @compiled()
-def rotation_between(aw, ax, ay, az, bw, bx, by, bz):
+def rotation_between(a, b):
     """Return the rotation vector in the world frame that turns a into b the shorter way [rad]."""
-    w = bw * aw + bx * ax + by * ay + bz * az
-    x = -bw * ax + bx * aw - by * az + bz * ay
-    y = -bw * ay + bx * az + by * aw - bz * ax
-    z = -bw * az - bx * ay + by * ax + bz * aw
+    w = b[0] * a[0] + b[1] * a[1] + b[2] * a[2] + b[3] * a[3]
+    x = -b[0] * a[1] + b[1] * a[0] - b[2] * a[3] + b[3] * a[2]
+    y = -b[0] * a[2] + b[1] * a[3] + b[2] * a[0] - b[3] * a[1]
+    z = -b[0] * a[3] - b[1] * a[2] + b[2] * a[1] + b[3] * a[0]
     if w < 0.0:
         w, x, y, z = -w, -x, -y, -z
     half = math.sqrt(x * x + y * y + z * z)
-    scale = 2.0 * math.atan2(half, w) / half if half > 1e-12 else 2.0
-    return scale * x, scale * y, scale * z
+    factor = 2.0 * math.atan2(half, w) / half if half > 1e-12 else 2.0
+    return factor * x, factor * y, factor * z
 
 
 @compiled()
-def body_axes_in_world(w, x, y, z):
+def body_axes_in_world(q):
     """Return the body's x, y and z axis in the world frame, nine numbers.
 
     They are the columns of the rotation matrix of the unit quaternion.
     """
+    w, x, y, z = q[0], q[1], q[2], q[3]
     return (
         1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z), 2.0 * (x * z - w * y),
         2.0 * (x * y - w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z + w * x),
@@ -137,14 +211,16 @@ def body_axes_in_world(w, x, y, z):
 
 
 @compiled()
-def body_z_in_world(w, x, y, z):
+def body_z_in_world(q):
     """Return the third column of the rotation matrix of a unit quaternion."""
+    w, x, y, z = q[0], q[1], q[2], q[3]
     return 2.0 * (x * z + w * y), 2.0 * (y * z - w * x), w * w - x * x - y * y + z * z
 
 
 @compiled()
-def world_z_in_body(w, x, y, z):
+def world_z_in_body(q):
     """Return the third row of the rotation matrix of a unit quaternion."""
+    w, x, y, z = q[0], q[1], q[2], q[3]
     return 2.0 * (x * z - w * y), 2.0 * (y * z + w * x), w * w - x * x - y * y + z * z
 
 
@@ -170,8 +246,9 @@ def from_matrix(m00, m01, m02, m10, m11, m12, m20, m21, m22):
 
 
 @compiled()
-def yaw_of(w, x, y, z):
+def yaw_of(q):
     """Return the yaw of a unit quaternion in the sequence yaw, pitch, roll [rad]."""
+    w, x, y, z = q[0], q[1], q[2], q[3]
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 

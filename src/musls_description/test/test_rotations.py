@@ -33,7 +33,7 @@ def same_rotation(a, b):
 @given(unit(), unit())
 def test_products(a, b):
     expected = quaternions.qmult(a, b)
-    assert np.allclose(compiled.quaternion_product(*a, *b), expected, **near)
+    assert np.allclose(compiled.quaternion_product(a, b), expected, **near)
     assert np.allclose(rotations.product(a, b), expected, **near)
     assert np.allclose(
         rotations.relative(a, b), quaternions.qmult(quaternions.qconjugate(b), a), **near
@@ -44,9 +44,9 @@ def test_products(a, b):
 @given(unit(), vectors)
 def test_turning_vectors(q, v):
     expected = quaternions.rotate_vector(v, q)
-    assert np.allclose(compiled.rotate_by(*q, *v), expected, **near)
+    assert np.allclose(compiled.rotate_by(q, v), expected, **near)
     assert np.allclose(rotations.rotate(q, v), expected, **near)
-    assert np.allclose(compiled.rotate_back_by(*q, *expected), v, **near)
+    assert np.allclose(compiled.rotate_back_by(q, expected), v, **near)
     assert np.allclose(rotations.matrix_to_body(q) @ expected, v, **near)
 
 
@@ -54,10 +54,10 @@ def test_turning_vectors(q, v):
 @given(unit())
 def test_matrices(q):
     matrix = quaternions.quat2mat(q)
-    assert np.allclose(np.reshape(compiled.body_axes_in_world(*q), (3, 3)).T, matrix, **near)
+    assert np.allclose(np.reshape(compiled.body_axes_in_world(q), (3, 3)).T, matrix, **near)
     assert np.allclose(rotations.matrix_to_body(q).T, matrix, **near)
-    assert np.allclose(compiled.body_z_in_world(*q), matrix[:, 2], **near)
-    assert np.allclose(compiled.world_z_in_body(*q), matrix[2], **near)
+    assert np.allclose(compiled.body_z_in_world(q), matrix[:, 2], **near)
+    assert np.allclose(compiled.world_z_in_body(q), matrix[2], **near)
     back = compiled.from_matrix(*matrix.ravel())
     assert back[0] >= 0.0 and same_rotation(back, q)
 
@@ -74,22 +74,22 @@ def test_rotation_vectors(v):
     angle = np.linalg.norm(v)
     axis = v / angle if angle > 1e-9 else [1.0, 0.0, 0.0]
     expected = quaternions.axangle2quat(axis, angle)
-    assert np.allclose(compiled.from_rotation_vector(*v), expected, rtol=0, atol=1e-9)
+    assert np.allclose(compiled.from_rotation_vector(v), expected, rtol=0, atol=1e-9)
 
 
 @settings(deadline=None)
 @given(unit(), vectors)
 def test_turning_on_in_the_body(q, v):
-    expected = quaternions.qmult(q, compiled.from_rotation_vector(*v))
-    assert np.allclose(compiled.turned(*q, *v), expected, **near)
+    expected = quaternions.qmult(q, compiled.from_rotation_vector(v))
+    assert np.allclose(compiled.turned(q, v), expected, **near)
 
 
 @settings(deadline=None)
 @given(unit(), unit())
 def test_the_turn_from_one_to_the_other(a, b):
-    turn = np.array(compiled.rotation_between(*a, *b))
+    turn = np.array(compiled.rotation_between(a, b))
     assert np.linalg.norm(turn) <= np.pi + 1e-9
-    reached = compiled.quaternion_product(*compiled.from_rotation_vector(*turn), *a)
+    reached = compiled.quaternion_product(compiled.from_rotation_vector(turn), a)
     assert same_rotation(reached, b)
 
 
@@ -100,7 +100,7 @@ def test_roll_pitch_yaw(roll, pitch, yaw):
     assert same_rotation(rotations.from_roll_pitch_yaw(np.array([roll, pitch, yaw])), q)
     assert np.allclose(rotations.roll_pitch_yaw(q), [roll, pitch, yaw], rtol=0, atol=1e-9)
     assert rotations.yaw_of(q) == pytest.approx(yaw, abs=1e-9)
-    assert compiled.yaw_of(*q) == pytest.approx(yaw, abs=1e-9)
+    assert compiled.yaw_of(q) == pytest.approx(yaw, abs=1e-9)
     assert same_rotation(rotations.from_yaw(np.array(yaw)), euler.euler2quat(0, 0, yaw, "sxyz"))
 
 

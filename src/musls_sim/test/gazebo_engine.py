@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.models import single_model_sdf
 from musls_description.tree import build_tree
-from musls_sim.plants.rigid_body import rotor_table, spin_rotors
+from musls_sim.plants.rigid_links.rows import rotor_table, spin_rotors
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 SOURCE = Path(__file__).parent / "gazebo_physics"

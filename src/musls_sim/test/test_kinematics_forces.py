@@ -6,8 +6,8 @@ from plant_helpers import hovering_plant
 
 from musls_description.library import load_system, system_names
 from musls_description.vectors import from_matrix
-from musls_sim.plants.rigid_body import rotor_table, spin_rotors
 from musls_sim.plants.rigid_links.dynamics import dynamics_step, generalised_forces
+from musls_sim.plants.rigid_links.rows import rotor_table, spin_rotors
 
 
 def random_state(plant, seed=0):

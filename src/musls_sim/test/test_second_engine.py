@@ -17,8 +17,8 @@ from plant_helpers import advance, formation, with_cables, without_rotor_drag
 
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
-from musls_sim.plants.rigid_body import POSITION
 from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.rows import POSITION
 from musls_sim.preflight.trim import trim_speeds_rad_s
 
 pytest.importorskip("mujoco", reason="the second engine, MuJoCo, is not installed")

@@ -94,8 +94,8 @@ def hook_moments(estimate, cables, pull, commands):
     """Write the moments against those of the cables on the drones, columns 4 to 6."""
     for i in range(pull.shape[0]):
         q, c = estimate[1 + i], cables[i]
-        x, y, z = rotate_back_by(q[6], q[7], q[8], q[9], pull[i, 0], pull[i, 1], pull[i, 2])
-        moment = cross(c[3], c[4], c[5], x, y, z)
+        x, y, z = rotate_back_by(q[6:10], pull[i])
+        moment = cross(c[3:6], (x, y, z))
         commands[i, 4], commands[i, 5], commands[i, 6] = moment
 
 

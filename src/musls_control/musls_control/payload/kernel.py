@@ -35,6 +35,8 @@ from musls_description.compiled_memory import scratch
 from musls_description.vectors import (
     body_axes_in_world,
     cross,
+    dot,
+    put,
     rotate,
     unit,
     unit_rates,
@@ -69,9 +71,9 @@ def payload_forces(
     forces[:] = 0.0
     turning[:] = 0.0
     row = estimate[0]
-    write_matrix(r, body_axes_in_world(row[6], row[7], row[8], row[9]))
+    write_matrix(r, body_axes_in_world(row[6:10]))
     attitude_reference(reference, attitude, rate_d)
-    write_matrix(r_d, body_axes_in_world(attitude[0], attitude[1], attitude[2], attitude[3]))
+    write_matrix(r_d, body_axes_in_world(attitude))
     load_errors(row, reference, r, r_d, rate_d, errors)
     added, free, wanted = vectors[0], vectors[1], vectors[2]
     feedback(table, gains, errors, integral, added, free)
@@ -125,25 +127,27 @@ def cable_directions(estimate, r, cables, memory):
     load = estimate[0]
     for i in range(cables.shape[0]):
         drone, c = estimate[1 + i], cables[i]
-        write_matrix(r_i, body_axes_in_world(drone[6], drone[7], drone[8], drone[9]))
+        write_matrix(r_i, body_axes_in_world(drone[6:10]))
         arm, hook = rotate(r, c[0:3]), rotate(r_i, c[3:6])
-        spin = cross(load[10], load[11], load[12], c[0], c[1], c[2])
-        swing = cross(drone[10], drone[11], drone[12], c[3], c[4], c[5])
-        spin, swing = rotate(r, spin), rotate(r_i, swing)
-        x, y, z, length = unit(
-            load[0] + arm[0] - drone[0] - hook[0],
-            load[1] + arm[1] - drone[1] - hook[1],
-            load[2] + arm[2] - drone[2] - hook[2],
+        spin = rotate(r, cross(load[10:13], c))
+        swing = rotate(r_i, cross(drone[10:13], c[3:6]))
+        direction, length = unit(
+            (
+                load[0] + arm[0] - drone[0] - hook[0],
+                load[1] + arm[1] - drone[1] - hook[1],
+                load[2] + arm[2] - drone[2] - hook[2],
+            )
         )
-        vx = load[3] + spin[0] - drone[3] - swing[0]
-        vy = load[4] + spin[1] - drone[4] - swing[1]
-        vz = load[5] + spin[2] - drone[5] - swing[2]
-        along = x * vx + y * vy + z * vz
+        v = (
+            load[3] + spin[0] - drone[3] - swing[0],
+            load[4] + spin[1] - drone[4] - swing[1],
+            load[5] + spin[2] - drone[5] - swing[2],
+        )
+        along = dot(direction, v)
         q, rate = memory[CABLE, i], memory[CABLE_RATE, i]
-        q[0], q[1], q[2] = x, y, z
-        rate[0], rate[1], rate[2] = (vx - along * x), (vy - along * y), (vz - along * z)
+        put(q, direction)
         for k in range(3):
-            rate[k] /= max(length, 1e-6)
+            rate[k] = (v[k] - along * q[k]) / max(length, 1e-6)
         memory[LENGTH, i, 0] = length
 
 
@@ -156,14 +160,14 @@ def into_body(r, w, alpha, forces, wrench, order):
         f[k] = r[0, k] * x + r[1, k] * y + r[2, k] * z
     if order == 1:
         g = forces[0]
-        a = cross(w[0], w[1], w[2], g[0], g[1], g[2])
+        a = cross(w, g)
         f[0], f[1], f[2] = f[0] - a[0], f[1] - a[1], f[2] - a[2]
     elif order == 2:  # f'' = R^T F'' - 2 w x f' - w x (w x f) - alpha x f
         g, g1 = forces[0], forces[1]
-        inner = cross(w[0], w[1], w[2], g[0], g[1], g[2])
-        a = cross(w[0], w[1], w[2], inner[0], inner[1], inner[2])
-        b = cross(alpha[0], alpha[1], alpha[2], g[0], g[1], g[2])
-        c = cross(w[0], w[1], w[2], g1[0], g1[1], g1[2])
+        inner = cross(w, g)
+        a = cross(w, inner)
+        b = cross(alpha, g)
+        c = cross(w, g1)
         for k in range(3):
             f[k] -= a[k] + b[k] + 2.0 * c[k]
     wrench[0], wrench[1], wrench[2] = f[0], f[1], f[2]
@@ -177,14 +181,14 @@ def into_world(r, w, alpha, memory, order):
         x, y, z = b[0], b[1], b[2]
         if order > 0:
             g = memory[BODY, i]
-            inner = cross(w[0], w[1], w[2], g[0], g[1], g[2])
+            inner = cross(w, g)
             if order == 1:
                 x, y, z = x + inner[0], y + inner[1], z + inner[2]
             else:
                 g1 = memory[BODY + 1, i]
-                a = cross(w[0], w[1], w[2], inner[0], inner[1], inner[2])
-                d = cross(alpha[0], alpha[1], alpha[2], g[0], g[1], g[2])
-                c = cross(w[0], w[1], w[2], g1[0], g1[1], g1[2])
+                a = cross(w, inner)
+                d = cross(alpha, g)
+                c = cross(w, g1)
                 x += a[0] + d[0] + 2.0 * c[0]
                 y += a[1] + d[1] + 2.0 * c[1]
                 z += a[2] + d[2] + 2.0 * c[2]
@@ -225,21 +229,21 @@ def load_motion(table, inertias, cables, r, w, memory, motion, order):
             x0 = r[0, 0] * f0[0] + r[1, 0] * f0[1] + r[2, 0] * f0[2]
             y0 = r[0, 1] * f0[0] + r[1, 1] * f0[1] + r[2, 1] * f0[2]
             z0 = r[0, 2] * f0[0] + r[1, 2] * f0[1] + r[2, 2] * f0[2]
-            t = cross(w[0], w[1], w[2], x0, y0, z0)
+            t = cross(w, (x0, y0, z0))
             x, y, z = x - t[0], y - t[1], z - t[2]
-        m = cross(arm[0], arm[1], arm[2], x, y, z)
+        m = cross(arm, (x, y, z))
         for k in range(3):
             linear[k] += f[k] / table[MASS]
             angular[k] += m[k]
     jw = rotate(inertias[0], w)
     if order == 0:
-        turning = cross(w[0], w[1], w[2], jw[0], jw[1], jw[2])
+        turning = cross(w, jw)
         linear[2] -= table[GRAVITY]
     else:
         alpha = motion[2]
         ja = rotate(inertias[0], alpha)
-        one = cross(alpha[0], alpha[1], alpha[2], jw[0], jw[1], jw[2])
-        two = cross(w[0], w[1], w[2], ja[0], ja[1], ja[2])
+        one = cross(alpha, jw)
+        two = cross(w, ja)
         turning = (one[0] + two[0], one[1] + two[1], one[2] + two[2])
     for k in range(3):
         angular[k] -= turning[k]
@@ -250,19 +254,19 @@ def load_motion(table, inertias, cables, r, w, memory, motion, order):
 def cable_force(cable, r, w, motion, memory, i):
     """Write the force of drone i, see the module's text."""
     q, rate, along = memory[CABLE, i], memory[CABLE_RATE, i], memory[ALONG, i]
-    inner = cross(w[0], w[1], w[2], cable[0], cable[1], cable[2])
-    fast = cross(w[0], w[1], w[2], inner[0], inner[1], inner[2])
-    slow = cross(motion[2, 0], motion[2, 1], motion[2, 2], cable[0], cable[1], cable[2])
+    inner = cross(w, cable)
+    fast = cross(w, inner)
+    slow = cross(motion[2], cable)
     px, py, pz = rotate(r, (fast[0] + slow[0], fast[1] + slow[1], fast[2] + slow[2]))
     a = (motion[0, 0] + px, motion[0, 1] + py, motion[0, 2] + pz)
     mu, mu1, mu2 = memory[PULL, i], memory[PULL + 1, i], memory[PULL + 2, i]
     d, d1, d2 = unit_rates(
         (-mu[0], -mu[1], -mu[2]), (-mu1[0], -mu1[1], -mu1[2]), (-mu2[0], -mu2[1], -mu2[2])
     )
-    omega = cross(q[0], q[1], q[2], rate[0], rate[1], rate[2])
-    omega_d = cross(d[0], d[1], d[2], d1[0], d1[1], d1[2])
-    alpha_d = cross(d[0], d[1], d[2], d2[0], d2[1], d2[2])
-    error = cross(d[0], d[1], d[2], q[0], q[1], q[2])
+    omega = cross(q, rate)
+    omega_d = cross(d, d1)
+    alpha_d = cross(d, d2)
+    error = cross(d, q)
     spin = q[0] * omega_d[0] + q[1] * omega_d[1] + q[2] * omega_d[2]
     lift = q[0] * alpha_d[0] + q[1] * alpha_d[1] + q[2] * alpha_d[2]
     wanted = scratch(1, 3)[0]
@@ -270,7 +274,7 @@ def cable_force(cable, r, w, motion, memory, i):
         rate_error = omega[k] + spin * q[k] - omega_d[k]
         wanted[k] = -cable[DIRECTION_GAIN] * error[k] - cable[DIRECTION_RATE_GAIN] * rate_error
         wanted[k] += -spin * rate[k] - (lift * q[k] - alpha_d[k])
-    across = cross(q[0], q[1], q[2], wanted[0], wanted[1], wanted[2])
+    across = cross(q, wanted)
     square = rate[0] ** 2 + rate[1] ** 2 + rate[2] ** 2
     m, length = cable[DRONE_MASS], memory[LENGTH, i, 0]
     out = memory[FORCE, i]

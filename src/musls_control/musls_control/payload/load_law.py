@@ -47,7 +47,7 @@ def load_errors(row, reference, r, r_d, rate_d, errors):
         for a in range(3):
             errors[SPIN + order, a] = r[0, a] * x + r[1, a] * y + r[2, a] * z
     s = errors[SPIN]
-    turning = cross(w[0], w[1], w[2], s[0], s[1], s[2])
+    turning = cross(w, s)
     for a in range(3):
         errors[AHEAD, a] -= turning[a]
         s[a] -= w[a]
@@ -122,18 +122,18 @@ def moment_of(inertia, w, alpha, wanted, wanted_rate, order, moment):
     own = rotate(inertia, wanted)
     jw = rotate(inertia, w)
     if order == 0:
-        turning = cross(w[0], w[1], w[2], jw[0], jw[1], jw[2])
+        turning = cross(w, jw)
     else:
         ja = rotate(inertia, alpha)
-        one = cross(alpha[0], alpha[1], alpha[2], jw[0], jw[1], jw[2])
-        two = cross(w[0], w[1], w[2], ja[0], ja[1], ja[2])
+        one = cross(alpha, jw)
+        two = cross(w, ja)
         turning = (one[0] + two[0], one[1] + two[1], one[2] + two[2])
         if order == 2:
             b = wanted_rate
             jb = rotate(inertia, b)
-            one = cross(b[0], b[1], b[2], jw[0], jw[1], jw[2])
-            two = cross(alpha[0], alpha[1], alpha[2], ja[0], ja[1], ja[2])
-            three = cross(w[0], w[1], w[2], jb[0], jb[1], jb[2])
+            one = cross(b, jw)
+            two = cross(alpha, ja)
+            three = cross(w, jb)
             turning = (
                 one[0] + 2.0 * two[0] + three[0],
                 one[1] + 2.0 * two[1] + three[1],

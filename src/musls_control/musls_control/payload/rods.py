@@ -168,7 +168,7 @@ def rod_commands(
     """Write thrust and moment of all drones."""
     r, r_d, rates, errors = np.empty((3, 3)), np.empty((3, 3)), np.zeros((4, 3)), np.empty((8, 3))
     steer, yaw = np.empty((3, 1, 3)), np.empty((1, 3))
-    write_matrix(r, body_axes_in_world(row[6], row[7], row[8], row[9]))
+    write_matrix(r, body_axes_in_world(row[6:10]))
     for k in range(3):
         errors[GAP, k] = reference[0, k] - row[k]
         errors[SPEED, k] = reference[1, k] - row[3 + k]
@@ -180,9 +180,9 @@ def rod_commands(
     added, free, wanted, moment = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     feedback(table, gains, errors, integral, added, free)
     w, a = rates[0], rates[1]
-    inner = cross(w[0], w[1], w[2], load[0], load[1], load[2])
-    fast = cross(w[0], w[1], w[2], inner[0], inner[1], inner[2])
-    slow = cross(a[0], a[1], a[2], load[0], load[1], load[2])
+    inner = cross(w, load)
+    fast = cross(w, inner)
+    slow = cross(a, load)
     beside = rotate(r, (fast[0] + slow[0], fast[1] + slow[1], fast[2] + slow[2]))
     for k in range(3):
         steer[0, 0, k] += added[k] - beside[k]

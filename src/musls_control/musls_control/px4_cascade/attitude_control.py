@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 
 from musls_description.compiled import compiled
-from musls_description.vectors import body_z_in_world, quaternion_product, world_z_in_body
+from musls_description.vectors import (
+    body_z_in_world,
+    conjugate,
+    quaternion_product,
+    world_z_in_body,
+)
 
 #: Below this the axes count as (anti)parallel.
 PARALLEL_EPSILON = 1e-5
@@ -36,34 +41,33 @@ def shortest_rotation(ax, ay, az, bx, by, bz):
 @compiled()
 def reduced_attitude_setpoint(q, q_setpoint, yaw_weight):
     """Return the set-point with only `yaw_weight` of its rotation about the thrust axis."""
-    dw, dx, dy, dz = q_setpoint[0], q_setpoint[1], q_setpoint[2], q_setpoint[3]
-    ax, ay, az = body_z_in_world(q[0], q[1], q[2], q[3])
-    bx, by, bz = body_z_in_world(dw, dx, dy, dz)
-    rw, rx, ry, rz = shortest_rotation(ax, ay, az, bx, by, bz)
-    if abs(rx) > 1.0 - PARALLEL_EPSILON or abs(ry) > 1.0 - PARALLEL_EPSILON:
+    ax, ay, az = body_z_in_world(q)
+    bx, by, bz = body_z_in_world(q_setpoint)
+    reduced = shortest_rotation(ax, ay, az, bx, by, bz)
+    if abs(reduced[1]) > 1.0 - PARALLEL_EPSILON or abs(reduced[2]) > 1.0 - PARALLEL_EPSILON:
         # Thrust the wrong way round: the reduced rotation is undefined, go all the way.
-        rw, rx, ry, rz = dw, dx, dy, dz
+        reduced = (q_setpoint[0], q_setpoint[1], q_setpoint[2], q_setpoint[3])
     else:
-        rw, rx, ry, rz = quaternion_product(rw, rx, ry, rz, q[0], q[1], q[2], q[3])
-    mw, _, _, mz = quaternion_product(rw, -rx, -ry, -rz, dw, dx, dy, dz)
+        reduced = quaternion_product(reduced, q)
+    mw, _, _, mz = quaternion_product(conjugate(reduced), q_setpoint)
     if mw < 0.0:
         mw, mz = -mw, -mz
     mw, mz = min(mw, 1.0), min(max(mz, -1.0), 1.0)  # rounding may push them out of acos and asin
     yaw_w = math.cos(yaw_weight * math.acos(mw))
     yaw_z = math.sin(yaw_weight * math.asin(mz))
-    return quaternion_product(rw, rx, ry, rz, yaw_w, 0.0, 0.0, yaw_z)
+    return quaternion_product(reduced, (yaw_w, 0.0, 0.0, yaw_z))
 
 
 @compiled()
 def control_attitude(s, q, p):
     """Turn the attitude error into a body rate set-point."""
     weight = p.MC_YAW_WEIGHT
-    dw, dx, dy, dz = reduced_attitude_setpoint(q, s.q_setpoint, weight)
-    ew, ex, ey, ez = quaternion_product(q[0], -q[1], -q[2], -q[3], dw, dx, dy, dz)
+    desired = reduced_attitude_setpoint(q, s.q_setpoint, weight)
+    ew, ex, ey, ez = quaternion_product(conjugate(q), desired)
     sign = 2.0 if ew >= 0.0 else -2.0
     # The error was reduced by the weight, the gain makes up for it: yaw is slower only in company.
     yaw_gain = p.MC_YAW_P / weight if weight > 1e-4 else p.MC_YAW_P
-    zx, zy, zz = world_z_in_body(q[0], q[1], q[2], q[3])
+    zx, zy, zz = world_z_in_body(q)
     yaw_rate = s.yaw_rate_setpoint
     roll_rate = sign * ex * p.MC_ROLL_P + zx * yaw_rate
     pitch_rate = sign * ey * p.MC_PITCH_P + zy * yaw_rate

@@ -191,7 +191,7 @@ def run_outer_loops(state, p):
     """Run hover thrust estimator, take-off, position control and land detector."""
     setpoint, vehicle, position = state.setpoint, state.vehicle, state.position
     armed = setpoint.armed
-    vehicle.yaw = yaw_of(vehicle.q[0], vehicle.q[1], vehicle.q[2], vehicle.q[3])
+    vehicle.yaw = yaw_of(vehicle.q)
     thrust = position.thrust_setpoint
     update_hover_thrust(state.hover, vehicle, thrust, armed, state.land.landed.state, p)
     if p.MPC_USE_HTE > 0.5 and state.hover.valid.state != 0:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from musls_description.errors import ConfigError
 from musls_description.system import RigSystem
 from musls_sim.plants.interface import Change
-from musls_sim.plants.rigid_body import THRUST, TORQUE, rotor_table
+from musls_sim.plants.rigid_links.rows import THRUST, TORQUE, rotor_table
 
 Array = NDArray[np.float64]
 

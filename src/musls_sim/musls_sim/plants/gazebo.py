@@ -38,7 +38,7 @@ from musls_sim.plants.interface import (
     Reaction,
     SimulationDiverged,
 )
-from musls_sim.plants.rigid_body import (
+from musls_sim.plants.rigid_links.rows import (
     OMEGA,
     POSITION,
     VELOCITY,

@@ -1,8 +1,8 @@
-"""Motion of rigid bodies as the compiled functions of all plants keep it.
+"""Rigid bodies: their record, equations of motion, and the forces of air, rotors and ground.
 
-A row holds the rotation from the body's frame to the world (row by row), the position of its
-origin, its angular velocity and the velocity of its origin, all in the world frame, (>= 18,); a
-plant may append columns of its own.
+One NumPy record a body (`RIGID_BODY`), which a plant may extend by fields of its own; compiled
+functions take the record itself. A wrench is a record of force and moment about the body's origin,
+its centre of mass for load and drones, world frame.
 """
 
 from __future__ import annotations
@@ -12,19 +12,111 @@ from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
 from musls_description.system import RigSystem
-from musls_description.vectors import from_matrix
+from musls_description.vectors import (
+    add,
+    cross,
+    dot,
+    from_matrix,
+    increase,
+    norm,
+    put,
+    rotate,
+    rotate_back,
+    scale,
+    sub,
+    times,
+)
 
-ROTATION, POSITION, OMEGA, VELOCITY = 0, 9, 12, 15
-"""Columns of a row."""
+Array = NDArray[np.float64]
+Records = NDArray[np.void]
+
+MOTION = [
+    ("rotation", float, (3, 3)),  # from the body's frame to the world
+    ("position", float, 3),  # of its origin; this and the next two in the world frame
+    ("omega", float, 3),  # angular velocity
+    ("velocity", float, 3),  # of its origin
+]
+"""Fields that every moving body has."""
+
+RIGID_BODY = np.dtype(
+    [
+        *MOTION,
+        ("mass", float),
+        ("inertia", float, (3, 3)),  # about the origin, body frame
+        ("inverse_inertia", float, (3, 3)),  # 0 for a point mass, which does not turn
+        ("drag", float, 3),  # linear, along the body's axes [N s/m]
+    ]
+)
+
+WRENCH = np.dtype([("force", float, 3), ("moment", float, 3)])
+
+ROTOR = np.dtype(
+    [
+        ("place", float, 3),  # in the drone's frame
+        ("thrust", float),  # coefficient [N s^2]
+        ("torque", float),  # reaction torque coefficient, sign about body z [N m s^2]
+        ("up", float),  # time constants [s]
+        ("down", float),
+        ("drag", float),  # coefficient [N s^2/(m rad)]
+    ]
+)
+
+GROUND_STIFFNESS_N_M2 = 60.0
+GROUND_DAMPING_N_S_M2 = 1.0
+"""Ground under a cable, per length of cable. Soft enough for a node of any chain at 4 ms (the mass
+of a node shrinks with its length too), hard enough that a lying cable sinks in by 1.4 mm."""
+
+
+def rotor_records(system: RigSystem) -> Records:
+    """Constants of all rotors, (n_drones, n_rotors) of `ROTOR`."""
+    table = np.zeros((system.n_drones, system.n_rotors), ROTOR)
+    for row, drone in zip(table, system.drones, strict=True):
+        for c, rotor in zip(row, drone.rotors, strict=True):
+            k, sign = rotor.thrust_coefficient_n_s2, -1.0 if rotor.spin == "ccw" else 1.0
+            c["place"], c["thrust"] = rotor.position_m, k
+            c["torque"] = k * rotor.moment_ratio_m * sign
+            c["up"], c["down"] = rotor.time_constant_up_s, rotor.time_constant_down_s
+            c["drag"] = rotor.drag_n_s2_m_rad
+    return table
+
+
+# ---------- Motion
 
 
 @compiled()
-def fastest_body(motion):
+def arm_velocity(body, arm):
+    """Velocity of a point of a body at an arm in the world."""
+    return add(body.velocity, cross(body.omega, arm))
+
+
+@compiled()
+def point_position(body, point):
+    """Place of a point fixed in a body."""
+    return add(body.position, rotate(body.rotation, point))
+
+
+@compiled()
+def angular_acceleration(body, moment):
+    """Euler's equation in the body's frame, from the moment in the world: J a = M - w x J w."""
+    omega = rotate_back(body.rotation, body.omega)
+    gyroscopic = cross(omega, times(body.inertia, omega))
+    return times(body.inverse_inertia, sub(rotate_back(body.rotation, moment), gyroscopic))
+
+
+@compiled()
+def power_of(body, wrench):
+    """Power of a wrench on a moving body [W]."""
+    return dot(wrench.force, body.velocity) + dot(wrench.moment, body.omega)
+
+
+@compiled()
+def fastest_body(bodies):
     """Index and speed [m/s] of the body that moves fastest; a non-finite one counts as infinite."""
     worst, speed2 = 0, -1.0
-    for k in range(motion.shape[0]):
-        v2 = motion[k, VELOCITY] ** 2 + motion[k, VELOCITY + 1] ** 2 + motion[k, VELOCITY + 2] ** 2
-        if not np.isfinite(v2 + motion[k, POSITION] + motion[k, 0]):
+    for k in range(bodies.shape[0]):
+        body = bodies[k]
+        v2 = dot(body.velocity, body.velocity)
+        if not np.isfinite(v2 + body.position[0] + body.rotation[0, 0]):
             return k, np.inf
         if v2 > speed2:
             worst, speed2 = k, v2
@@ -32,26 +124,44 @@ def fastest_body(motion):
 
 
 @compiled()
-def collect_state(motion, selected, dt, state):
-    """Write the motion of selected bodies (load, drones) into the plant's state."""
-    for i in range(selected.shape[0]):
-        m, s = motion[selected[i]], state[i]
-        w, x, y, z = from_matrix(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
-        dot = w * s[6] + x * s[7] + y * s[8] + z * s[9]
-        sign = -1.0 if dot < 0.0 else 1.0
-        s[6], s[7], s[8], s[9] = sign * w, sign * x, sign * y, sign * z
-        for k in range(3):
-            v = m[VELOCITY + k]
-            s[13 + k] = (v - s[3 + k]) / dt if dt > 0.0 else 0.0
-            s[k] = m[POSITION + k]
-            s[3 + k] = v
-            s[10 + k] = m[k] * m[OMEGA] + m[3 + k] * m[OMEGA + 1] + m[6 + k] * m[OMEGA + 2]
+def collect_state(body, dt, row):
+    """Write the motion of a body (load or drone) into its row of `PlantState.motion`."""
+    r = body.rotation
+    q = from_matrix(r[0, 0], r[0, 1], r[0, 2], r[1, 0], r[1, 1], r[1, 2], r[2, 0], r[2, 1], r[2, 2])
+    same = q[0] * row[6] + q[1] * row[7] + q[2] * row[8] + q[3] * row[9]
+    sign = -1.0 if same < 0.0 else 1.0
+    omega = rotate_back(r, body.omega)
+    for k in range(4):
+        row[6 + k] = sign * q[k]
+    for k in range(3):
+        v = body.velocity[k]
+        row[13 + k] = (v - row[3 + k]) / dt if dt > 0.0 else 0.0
+        row[k], row[3 + k], row[10 + k] = body.position[k], v, omega[k]
 
 
-# ---------- Rotors and air: what they do to one rigid body, in compiled functions for every plant.
+# ---------- Forces
 
-PLACE, THRUST, TORQUE, UP, DOWN, DRAG = 0, 3, 4, 5, 6, 7
-"""Columns of the table of rotors, see `rotors.rotor_table`."""
+
+@compiled()
+def clear(wrench):
+    """Set a wrench to zero."""
+    for k in range(3):
+        wrench.force[k] = wrench.moment[k] = 0.0
+
+
+@compiled()
+def push_at(wrench, force, arm):
+    """Add a force at an arm from the body's origin, world, to its wrench."""
+    increase(wrench.force, force)
+    increase(wrench.moment, cross(arm, force))
+
+
+@compiled()
+def add_body_drag(body, drag, wind, wrench):
+    """Add the linear drag of a body in the moving air to its wrench."""
+    along = rotate_back(body.rotation, sub(body.velocity, wind))
+    force = (-drag[0] * along[0], -drag[1] * along[1], -drag[2] * along[2])
+    increase(wrench.force, rotate(body.rotation, force))
 
 
 @compiled()
@@ -61,110 +171,157 @@ def spin_rotors(speed, command, rotors, dt):
     for i in range(speed.shape[0]):
         for j in range(speed.shape[1]):
             gap = command[i, j] - speed[i, j]
-            lag = rotors[i, j, UP] if gap > 0.0 else rotors[i, j, DOWN]
+            lag = rotors[i, j].up if gap > 0.0 else rotors[i, j].down
             if lag != last:
                 last, share = lag, 1.0 - np.exp(-dt / lag)
             speed[i, j] += gap * share
 
 
 @compiled()
-def add_body_drag(m, drag, wind, w):
-    """Add the linear drag of a body in the moving air to its wrench."""
-    for k in range(3):
-        along = 0.0
-        for i in range(3):
-            along += m[3 * i + k] * (m[VELOCITY + i] - wind[i])
-        for i in range(3):
-            w[i] -= drag[k] * along * m[3 * i + k]
-
-
-@compiled()
-def add_rotors(m, speed, rotors, wind, w):
+def add_rotors(body, rotors, speed, wind, wrench):
     """Add thrust, reaction torque and drag of one drone's rotors to its wrench."""
-    zx, zy, zz = m[2], m[5], m[8]
+    r = body.rotation
+    up = (r[0, 2], r[1, 2], r[2, 2])
     for j in range(speed.shape[0]):
-        c = rotors[j]
-        omega = speed[j]
-        thrust = c[THRUST] * omega * omega
-        torque = c[TORQUE] * omega * omega
-        rx = m[0] * c[0] + m[1] * c[1] + m[2] * c[2]
-        ry = m[3] * c[0] + m[4] * c[1] + m[5] * c[2]
-        rz = m[6] * c[0] + m[7] * c[1] + m[8] * c[2]
-        fx, fy, fz = thrust * zx, thrust * zy, thrust * zz
-        if c[DRAG] > 0.0:
+        rotor, omega = rotors[j], speed[j]
+        arm = rotate(r, rotor.place)
+        force = scale(rotor.thrust * omega * omega, up)
+        if rotor.drag > 0.0:
             # Velocity of the hub against the air, without its part along the rotor axis.
-            ux = m[VELOCITY] + m[OMEGA + 1] * rz - m[OMEGA + 2] * ry - wind[0]
-            uy = m[VELOCITY + 1] + m[OMEGA + 2] * rx - m[OMEGA] * rz - wind[1]
-            uz = m[VELOCITY + 2] + m[OMEGA] * ry - m[OMEGA + 1] * rx - wind[2]
-            along = ux * zx + uy * zy + uz * zz
-            d = c[DRAG] * omega
-            fx -= d * (ux - along * zx)
-            fy -= d * (uy - along * zy)
-            fz -= d * (uz - along * zz)
-        w[0] += fx
-        w[1] += fy
-        w[2] += fz
-        w[3] += torque * zx + ry * fz - rz * fy
-        w[4] += torque * zy + rz * fx - rx * fz
-        w[5] += torque * zz + rx * fy - ry * fx
+            air = sub(arm_velocity(body, arm), wind)
+            across = sub(air, scale(dot(air, up), up))
+            force = sub(force, scale(rotor.drag * omega, across))
+        push_at(wrench, force, arm)
+        increase(wrench.moment, scale(rotor.torque * omega * omega, up))
 
 
 @compiled()
-def add_inputs(m, body, enu, w):
-    """Add the wrenches that are put in from outside to a body's wrench."""
-    for k in range(3):
-        w[k] += enu[3 + k] + (m[3 * k] * body[3] + m[3 * k + 1] * body[4] + m[3 * k + 2] * body[5])
-        w[3 + k] += enu[k] + (m[3 * k] * body[0] + m[3 * k + 1] * body[1] + m[3 * k + 2] * body[2])
-
-
-# ---------- Soft ground under the cables, in a compiled function for every plant.
-
-GROUND_STIFFNESS_N_M2 = 60.0
-GROUND_DAMPING_N_S_M2 = 1.0
-"""Ground under a cable, per length of cable. Soft enough for a node of any chain at 4 ms (the mass
-of a node shrinks with its length too), hard enough that a lying cable sinks in by 1.4 mm."""
+def add_inputs(body, in_body, in_world, wrench):
+    """Add wrenches from outside: rows of moment and force in the body's frame and in the world."""
+    increase(wrench.force, rotate(body.rotation, (in_body[3], in_body[4], in_body[5])))
+    increase(wrench.moment, rotate(body.rotation, in_body))
+    increase(wrench.force, (in_world[3], in_world[4], in_world[5]))
+    increase(wrench.moment, in_world)
 
 
 @compiled()
-def add_soft_ground(m, ground, length, w):
+def add_soft_ground(body, ground, length, wrench):
     """Add the push of compliant ground under a piece of cable that is below it to its wrench."""
-    depth = ground - m[POSITION + 2]
-    if depth > 0.0:
-        up = length * (GROUND_STIFFNESS_N_M2 * depth - GROUND_DAMPING_N_S_M2 * m[VELOCITY + 2])
-        if up > 0.0:
-            w[2] += up
-            w[0] -= length * GROUND_DAMPING_N_S_M2 * m[VELOCITY]
-            w[1] -= length * GROUND_DAMPING_N_S_M2 * m[VELOCITY + 1]
+    depth = ground - body.position[2]
+    v = body.velocity
+    up = length * (GROUND_STIFFNESS_N_M2 * depth - GROUND_DAMPING_N_S_M2 * v[2])
+    if depth > 0.0 and up > 0.0:
+        rub = -length * GROUND_DAMPING_N_S_M2
+        increase(wrench.force, (rub * v[0], rub * v[1], up))
 
 
-# ---------- The rotors of a system as the compiled functions take them.
+# ---------- A box on hard ground: springs and dampers at its corners that only push, friction that
+# sticks. The body's record needs `CONTACT`'s fields besides, each corner one of `CORNER`.
 
-Array = NDArray[np.float64]
+CONTACT = [
+    ("stiffness", float),  # of a corner [N/m]
+    ("damping", float),  # [N s/m]
+    ("radius", float),  # of all corners round the origin
+    ("first_corner", np.int64),
+    ("corners", np.int64),  # their number
+    ("near", np.int64),  # 1 if the ground is within reach
+]
+
+CORNER = np.dtype(
+    [
+        ("place", float, 3),  # in the body
+        ("anchor", float, 2),  # where it stuck
+        ("stuck", np.int64),
+        ("push", float, 3),  # last force, world
+    ]
+)
+
+STATIC_SINK_M = 5e-4
+"""Depth to which a body's own weight presses four corners into the ground."""
+
+STABLE = 1.5
+"""Step times the fastest decay rate of a body on its corners; RK4 is stable up to 2.78."""
 
 
-def rotor_table(system: RigSystem) -> Array:
-    """Constants of all rotors, (n_drones, n_rotors, 8).
+def corner_constants(mass_kg: float) -> tuple[float, float]:
+    """Stiffness [N/m] and damping [N s/m] of each corner of a body: critical on four."""
+    stiffness = mass_kg * 9.80665 / (4.0 * STATIC_SINK_M)
+    return stiffness, float(np.sqrt(stiffness * mass_kg))
 
-    Columns: place (3), thrust coefficient, reaction torque coefficient with sign about body z,
-    time constants up and down, drag coefficient.
+
+def contact_step_s(mass_kg: float, inertia: Array, corners: Array) -> float:
+    """Longest step for a body that stands on the lower four of its corners (body frame, (8, 3))."""
+    stiffness, damping = corner_constants(mass_kg)
+    effect = np.zeros((6, 6))
+    for r in corners[np.argsort(corners[:, 2])[:4]]:
+        arm = np.array([[0.0, r[2], -r[1]], [-r[2], 0.0, r[0]], [r[1], -r[0], 0.0]])
+        jacobian = np.hstack([np.eye(3), arm])
+        effect += jacobian.T @ jacobian
+    weight = np.zeros((6, 6))
+    weight[:3, :3], weight[3:, 3:] = mass_kg * np.eye(3), inertia
+    fastest = float(np.abs(np.linalg.eigvals(np.linalg.solve(weight, effect))).max())
+    # x'' + c e x' + k e x = 0: the fastest decay of the overdamped, the frequency of the other.
+    c, k = damping * fastest, stiffness * fastest
+    rate = max(np.sqrt(k), 0.5 * (c + np.sqrt(max(c * c - 4.0 * k, 0.0))))
+    return float(STABLE / rate)
+
+
+@compiled()
+def look_for_ground(bodies, ground, ahead_s):
+    """Note which bodies can touch the ground within a time; whether any can."""
+    any_near = False
+    for i in range(bodies.shape[0]):
+        body = bodies[i]
+        reach = body.radius + ahead_s * (norm(body.velocity) + 10.0 * ahead_s)
+        near = body.corners > 0 and body.position[2] - reach < ground
+        body.near = 1 if near else 0
+        any_near |= near
+    return any_near
+
+
+@compiled()
+def add_corners(body, corners, ground, friction, wrench):
+    """Add the ground's forces on one body to its wrench."""
+    for q in range(body.first_corner, body.first_corner + body.corners):
+        c = corners[q]
+        arm = rotate(body.rotation, c.place)
+        put(c.push, (0.0, 0.0, 0.0))
+        depth = ground - body.position[2] - arm[2]
+        if depth <= 0.0:
+            continue
+        v = arm_velocity(body, arm)
+        up = body.stiffness * depth - body.damping * v[2]
+        if up <= 0.0:
+            continue
+        fx, fy = -body.damping * v[0], -body.damping * v[1]
+        if c.stuck != 0:
+            fx += body.stiffness * (c.anchor[0] - body.position[0] - arm[0])
+            fy += body.stiffness * (c.anchor[1] - body.position[1] - arm[1])
+        size = np.sqrt(fx * fx + fy * fy)
+        if size > friction * up:
+            fx *= friction * up / size
+            fy *= friction * up / size
+        put(c.push, (fx, fy, up))
+        push_at(wrench, c.push, arm)
+
+
+@compiled()
+def settle_corners(bodies, corners, friction):
+    """After a step: corners in the air let go, those on the ground stick where they are.
+
+    The forces are those of the last `add_corners`. A corner that slips drags its place along.
     """
-    rows = np.array(
-        [
-            [
-                [
-                    *rotor.position_m,
-                    rotor.thrust_coefficient_n_s2,
-                    rotor.thrust_coefficient_n_s2
-                    * rotor.moment_ratio_m
-                    * (-1.0 if rotor.spin == "ccw" else 1.0),
-                    rotor.time_constant_up_s,
-                    rotor.time_constant_down_s,
-                    rotor.drag_n_s2_m_rad,
-                ]
-                for rotor in drone.rotors
-            ]
-            for drone in system.drones
-        ]
-    )
-    table: Array = rows.reshape(system.n_drones, system.n_rotors, 8)
-    return table
+    for i in range(bodies.shape[0]):
+        body = bodies[i]
+        for q in range(body.first_corner, body.first_corner + body.corners):
+            c = corners[q]
+            if body.near == 0 or c.push[2] == 0.0:
+                c.stuck = 0
+                continue
+            x, y, _ = point_position(body, c.place)
+            slips = c.push[0] ** 2 + c.push[1] ** 2 >= 0.999 * (friction * c.push[2]) ** 2
+            if c.stuck == 0:
+                c.anchor[0], c.anchor[1], c.stuck = x, y, 1
+            elif slips:
+                c.anchor[0] = x + c.push[0] / body.stiffness
+                c.anchor[1] = y + c.push[1] / body.stiffness

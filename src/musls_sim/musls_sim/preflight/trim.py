@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from musls_description.drone import Drone
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import RigSystem
-from musls_sim.plants.rigid_body import rotor_table
+from musls_sim.plants.rigid_links.rows import rotor_table
 
 Array = NDArray[np.float64]
 

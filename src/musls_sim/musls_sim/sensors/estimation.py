@@ -21,7 +21,11 @@ from musls_description.compiled import compiled
 from musls_description.compiled_memory import block_of, borrowed, pack, row_of, table_of
 from musls_description.schema import Fraction, NonNegative, spec
 from musls_description.vectors import (
+    conjugate,
+    cross,
     from_rotation_vector,
+    increase,
+    put,
     quaternion_product,
     rotate_back_by,
     rotate_by,
@@ -199,7 +203,7 @@ def _correct_load_tracker(history, then, z, gains):
     ring, dt = history.shape[0], gains[0]
     old = history[then]
     ex, ey, ez = z[0] - old[0], z[1] - old[1], z[2] - old[2]
-    w, x, y, z_ = quaternion_product(old[6], -old[7], -old[8], -old[9], z[3], z[4], z[5], z[6])
+    w, x, y, z_ = quaternion_product(conjugate(old[6:10]), z[3:7])
     twice = 2.0 if w >= 0.0 else -2.0
     rx, ry, rz = twice * x, twice * y, twice * z_
     for d in range(ring):
@@ -474,23 +478,21 @@ def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, floa
 @compiled()
 def _turn(q, x, y, z):
     """Turn a quaternion by a rotation vector in the body frame, in place."""
-    q[0], q[1], q[2], q[3] = turned(q[0], q[1], q[2], q[3], x, y, z)
+    q[0], q[1], q[2], q[3] = turned(q, (x, y, z))
 
 
 @compiled()
 def _predict(truth, noise, constants, e):
     """Integrate one drone's IMU over a period."""
     dt, g = constants[0], constants[1]
-    fx, fy, fz = rotate_back_by(
-        truth[6], truth[7], truth[8], truth[9], truth[13], truth[14], truth[15] + g
-    )
+    fx, fy, fz = rotate_back_by(truth[6:10], (truth[13], truth[14], truth[15] + g))
     fx += constants[3] * noise[3]
     fy += constants[3] * noise[4]
     fz += constants[3] * noise[5]
     for k in range(3):
         e[10 + k] = truth[10 + k] + constants[2] * noise[k]
     _turn(e[6:10], e[10] * dt, e[11] * dt, e[12] * dt)
-    ax, ay, az = rotate_by(e[6], e[7], e[8], e[9], fx, fy, fz)
+    ax, ay, az = rotate_by(e[6:10], (fx, fy, fz))
     e[13], e[14], e[15] = ax, ay, az - g
     for k in range(3):
         # The mean acceleration over the step, as the physics integrates (velocity first).
@@ -515,7 +517,7 @@ def _correct(ring, i, then, constants):
     ticks, dt = ring.shape[0], constants[0]
     old, z = ring[then, i], ring[then, i, SAMPLE:]
     ex, ey, ez = z[0] - old[0], z[1] - old[1], z[2] - old[2]
-    qw, qx, qy, qz = quaternion_product(old[6], -old[7], -old[8], -old[9], z[3], z[4], z[5], z[6])
+    qw, qx, qy, qz = quaternion_product(conjugate(old[6:10]), z[3:7])
     turn = constants[8] * (2.0 if qw >= 0.0 else -2.0)
     rx, ry, rz = turn * qx, turn * qy, turn * qz
     for d in range(ticks):
@@ -617,20 +619,8 @@ def _sense(truth, faults, sensed):
     for i in range(faults.shape[0]):
         t, s, f = truth[1 + i], sensed[1 + i], faults[i]
         s[:] = t
-        qw, qx, qy, qz = t[6], t[7], t[8], t[9]
-        x, y, z = rotate_by(qw, qx, qy, qz, f[2], f[3], f[4])
-        s[0] += x
-        s[1] += y
-        s[2] += z
-        x, y, z = rotate_by(
-            qw, qx, qy, qz,
-            t[11] * f[4] - t[12] * f[3],
-            t[12] * f[2] - t[10] * f[4],
-            t[10] * f[3] - t[11] * f[2],
-        )  # fmt: skip
-        s[3] += x
-        s[4] += y
-        s[5] += z
-        lw, lx, ly, lz = from_rotation_vector(f[0], f[1], 0.0)
-        s[6], s[7], s[8], s[9] = quaternion_product(qw, qx, qy, qz, lw, lx, ly, lz)
-        s[10], s[11], s[12] = rotate_back_by(lw, lx, ly, lz, t[10], t[11], t[12])
+        q, level = t[6:10], from_rotation_vector((f[0], f[1], 0.0))
+        increase(s, rotate_by(q, f[2:5]))
+        increase(s[3:6], rotate_by(q, cross(t[10:13], f[2:5])))
+        s[6], s[7], s[8], s[9] = quaternion_product(q, level)
+        put(s[10:13], rotate_back_by(level, t[10:13]))

@@ -13,7 +13,7 @@ from musls_description.compiled import compiled
 from musls_description.system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
-from musls_sim.plants.rigid_body import rotor_table
+from musls_sim.plants.rigid_links.rows import rotor_table
 from musls_sim.scenario.imperfections import Imperfections, tilt_matrix
 from musls_sim.session.compose import Parts
 from musls_sim.session.loop import Step

@@ -49,7 +49,7 @@ from musls_sim.plants.elastic.state import (
     RIGHT,
     SCRATCH,
 )
-from musls_sim.plants.rigid_body import (
+from musls_sim.plants.rigid_links.rows import (
     OMEGA,
     POSITION,
     ROTATION,

@@ -89,7 +89,7 @@ from musls_sim.plants.elastic.state import (
     VS,
     XS,
 )
-from musls_sim.plants.rigid_body import (
+from musls_sim.plants.rigid_links.rows import (
     GROUND_DAMPING_N_S_M2,
     GROUND_STIFFNESS_N_M2,
     OMEGA,

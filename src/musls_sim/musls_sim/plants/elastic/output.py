@@ -60,7 +60,7 @@ from musls_sim.plants.elastic.state import (
     V,
     X,
 )
-from musls_sim.plants.rigid_body import collect_state
+from musls_sim.plants.rigid_links.rows import collect_state
 
 # ---------- Energies and momenta of a rig.
 

@@ -48,7 +48,7 @@ from musls_sim.plants.interface import (
     PrescribedMotion,
     Reaction,
 )
-from musls_sim.plants.rigid_body import rotor_table
+from musls_sim.plants.rigid_links.rows import rotor_table
 from musls_sim.plants.rigid_links.step_control import substeps
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec

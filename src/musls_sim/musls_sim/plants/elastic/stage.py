@@ -107,7 +107,7 @@ from musls_sim.plants.elastic.state import (
     VS,
     XS,
 )
-from musls_sim.plants.rigid_body import OMEGA
+from musls_sim.plants.rigid_links.rows import OMEGA
 
 
 @compiled()

@@ -97,7 +97,7 @@ from musls_sim.plants.elastic.state import (
     X,
     unpack,
 )
-from musls_sim.plants.rigid_body import (
+from musls_sim.plants.rigid_links.rows import (
     OMEGA,
     POSITION,
     ROTATION,

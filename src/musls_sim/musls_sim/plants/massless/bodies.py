@@ -31,7 +31,7 @@ from musls_sim.plants.massless.records import (
     W,
     X,
 )
-from musls_sim.plants.rigid_body import OMEGA, POSITION, VELOCITY, add_inputs, add_rotors
+from musls_sim.plants.rigid_links.rows import OMEGA, POSITION, VELOCITY, add_inputs, add_rotors
 
 
 @compiled()

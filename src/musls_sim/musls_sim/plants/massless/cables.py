@@ -58,7 +58,7 @@ from musls_sim.plants.massless.records import (
     W,
     X,
 )
-from musls_sim.plants.rigid_body import POSITION, VELOCITY, add_body_drag
+from musls_sim.plants.rigid_links.rows import POSITION, VELOCITY, add_body_drag
 
 # ---------- The linear complementarity problem of all cables at their length, in compiled code.
 

@@ -38,7 +38,7 @@ from musls_sim.plants.massless import records as c
 from musls_sim.plants.massless.records import packed
 from musls_sim.plants.massless.start import Motion, build_tables, freed, motion_of, weightless
 from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, advance
-from musls_sim.plants.rigid_body import OMEGA, POSITION, VELOCITY
+from musls_sim.plants.rigid_links.rows import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.rigid_links.step_control import substeps
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec

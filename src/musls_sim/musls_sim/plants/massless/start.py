@@ -16,8 +16,8 @@ from musls_description.tree import build_tree
 from musls_sim.plants.massless import records as c
 from musls_sim.plants.massless.bodies import contact_step_s, corner_constants
 from musls_sim.plants.massless.records import Tables
-from musls_sim.plants.rigid_body import rotor_table
 from musls_sim.plants.rigid_links.multibody import body_motion, joint_table
+from musls_sim.plants.rigid_links.rows import rotor_table
 
 Array = NDArray[np.float64]
 

@@ -47,7 +47,7 @@ from musls_sim.plants.massless.records import (
     body_numbers,
     unpack,
 )
-from musls_sim.plants.rigid_body import DOWN, UP, collect_state, fastest_body
+from musls_sim.plants.rigid_links.rows import DOWN, UP, collect_state, fastest_body
 
 # ---------- Steps of Runge and Kutta, and their repetition up to an event, in compiled code.
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_sim.plants.rigid_body import (
+from musls_sim.plants.rigid_links.multibody import AXIS_X, AXIS_Y, AXIS_Z, turn_free_body
+from musls_sim.plants.rigid_links.rows import (
     OMEGA,
     POSITION,
     add_body_drag,
@@ -24,7 +25,6 @@ from musls_sim.plants.rigid_body import (
     add_rotors,
     add_soft_ground,
 )
-from musls_sim.plants.rigid_links.multibody import AXIS_X, AXIS_Y, AXIS_Z, turn_free_body
 
 # Columns of a row of `articulated`: I (xx xy xz yy yz zz), H by rows, M as I, then the moment and
 # the force that are needed if nothing accelerates.

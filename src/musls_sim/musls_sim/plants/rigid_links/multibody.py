@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from musls_description.compiled import compiled
 from musls_description.tree import Tree
 from musls_description.vectors import from_matrix, rotation_between
-from musls_sim.plants.rigid_body import OMEGA, POSITION, VELOCITY
+from musls_sim.plants.rigid_links.rows import OMEGA, POSITION, VELOCITY
 
 Array = NDArray[np.float64]
 
@@ -361,8 +361,8 @@ def velocity_to_pose(motion, drones, position, quaternion, dt, out):
     """Constant velocities that bring the drones to a pose in a time."""
     for i in range(drones.shape[0]):
         m, q = motion[drones[i]], quaternion[i]
-        w, x, y, z = from_matrix(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
-        turn = rotation_between(w, x, y, z, q[0], q[1], q[2], q[3])
+        now = from_matrix(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
+        turn = rotation_between(now, q)
         for k in range(3):
             out[6 * i + k] = turn[k] / dt
             out[6 * i + 3 + k] = (position[i, k] - m[POSITION + k]) / dt

@@ -21,7 +21,6 @@ from musls_description.rotations import (
     rotation_vector,
 )
 from musls_description.tree import QUARTER_TURN, Body, Tree
-from musls_sim.plants.rigid_body import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.rigid_links.multibody import (
     MOTION_COLUMNS,
     body_motion,
@@ -30,6 +29,7 @@ from musls_sim.plants.rigid_links.multibody import (
     motion_axes,
     parent_coordinates,
 )
+from musls_sim.plants.rigid_links.rows import OMEGA, POSITION, VELOCITY
 
 Array = NDArray[np.float64]
 

@@ -44,7 +44,6 @@ from musls_sim.plants.interface import (
     Reaction,
     SimulationDiverged,
 )
-from musls_sim.plants.rigid_body import OMEGA, POSITION, VELOCITY, collect_state, fastest_body
 from musls_sim.plants.rigid_links.dart import (
     JointForces,
     add_ground_contact,
@@ -60,6 +59,7 @@ from musls_sim.plants.rigid_links.multibody import (
     quadratic,
 )
 from musls_sim.plants.rigid_links.pieces import Pieces, closed, opened
+from musls_sim.plants.rigid_links.rows import OMEGA, POSITION, VELOCITY, collect_state, fastest_body
 from musls_sim.plants.rigid_links.step import (
     NOT_FINITE,
     TOUCHING,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from musls_description.compiled import compiled
 from musls_description.compiled_memory import borrowed
-from musls_sim.plants.rigid_body import POSITION, collect_state, fastest_body, spin_rotors
 from musls_sim.plants.rigid_links.dart import joint_changes
 from musls_sim.plants.rigid_links.dynamics import (
     cable_forces,
@@ -17,6 +16,7 @@ from musls_sim.plants.rigid_links.dynamics import (
     generalised_forces,
 )
 from musls_sim.plants.rigid_links.multibody import body_motion
+from musls_sim.plants.rigid_links.rows import POSITION, collect_state, fastest_body, spin_rotors
 from musls_sim.plants.rigid_links.step_control import (
     DOUBTFUL,
     MADE_UP,

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
 from musls_description.system import Cable, SlungLoadSystem
-from musls_sim.plants.rigid_body import OMEGA, POSITION, VELOCITY
+from musls_sim.plants.rigid_links.rows import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.rigid_links.tables import (
     BALANCE,
     ENERGY,

@@ -16,7 +16,6 @@ from musls_control.estimate import MOTION_COLUMNS as STATE_COLUMNS
 from musls_description.compiled import compiled
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import Tree
-from musls_sim.plants.rigid_body import rotor_table
 from musls_sim.plants.rigid_links.dynamics import (
     ARM_COLUMNS,
     ARTICULATED_COLUMNS,
@@ -28,6 +27,7 @@ from musls_sim.plants.rigid_links.multibody import (
     joint_table,
     mass_table,
 )
+from musls_sim.plants.rigid_links.rows import rotor_table
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -37,7 +37,7 @@ from musls_sim.plants.massless.records import (
     unpack,
 )
 from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, TURN, spin_to
-from musls_sim.plants.rigid_body import (
+from musls_sim.plants.rigid_links.rows import (
     OMEGA,
     POSITION,
     VELOCITY,
