@@ -24,7 +24,7 @@ from elastic import start_of
 
 from musls_description.library import load_system
 from musls_description.models import world_sdf
-from musls_description.models.mechanism import drone_name
+from musls_description.models.sdf import drone_name
 from musls_sim.plants.gazebo import MESSAGE, TOPIC, GazeboServer
 
 STEP_S = 0.004

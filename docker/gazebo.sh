@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prepares a flight and runs Gazebo, without its window, on its world: gazebo.sh FLIGHT SCENARIO [OPTION ...], with the
-# options of musls_bringup/gazebo/run.py. A folder FLIGHT that exists is kept: the new one is FLIGHT_2, FLIGHT_3, ...
+# options of musls_bringup/gazebo.py. A folder FLIGHT that exists is kept: the new one is FLIGHT_2, FLIGHT_3, ...
 # The link .flight beside it leads the other services to the flight.
 set -euo pipefail
 
@@ -13,7 +13,7 @@ for ((n = 2; ; n++)); do
     flight=${wanted}_$n
 done
 rm -f -- "$(dirname -- "$wanted")/.flight"
-"$bin/entry.sh" python -m musls_bringup.gazebo.run --out "$flight" "${@:2}"
+"$bin/entry.sh" python -m musls_bringup.gazebo --out "$flight" "${@:2}"
 ln -sfn -- "$(basename -- "$flight")" "$(dirname -- "$wanted")/.flight"
 echo "the flight is recorded in $flight"
 exec gz sim -s -r "$flight/world.sdf"

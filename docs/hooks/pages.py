@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 def on_files(files, config):
     """Add the reference of all keys, CONTRIBUTING and CHANGELOG."""
-    from musls_bringup.key_reference import reference_page
+    from musls_bringup.cli.describe import reference_page
 
     pages = {
         "keys.md": reference_page(),

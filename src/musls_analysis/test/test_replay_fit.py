@@ -11,10 +11,10 @@ from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.cable_models import with_links
 from musls_analysis.replay.fit import FitSpec, correlation_time, fit, uncertainty
 from musls_analysis.replay.parameters import GROUPS, Setup, parameters, put_all
+from musls_description.drone import BoxShape
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.schema import NO_INERTIA
-from musls_description.shapes import BoxShape
 
 SPEC = ReplaySpec(lead_in_s=1.0, physics_step_s=0.004)
 NOISE_M, NOISE_RAD = 0.002, 0.005

@@ -8,8 +8,7 @@ from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 
-from musls_bringup.ros.launch_actions import actions_of
-from musls_bringup.ros.real import REAL_ARGUMENTS, real_nodes
+from musls_bringup.ros.launching import REAL_ARGUMENTS, actions_of, real_nodes
 
 
 def start(context):

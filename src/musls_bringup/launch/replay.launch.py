@@ -4,8 +4,7 @@ from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 
-from musls_bringup.ros.launch_actions import actions_of
-from musls_bringup.ros.launching import REPLAY_ARGUMENTS, replay_nodes
+from musls_bringup.ros.launching import REPLAY_ARGUMENTS, actions_of, replay_nodes
 
 
 def start(context):

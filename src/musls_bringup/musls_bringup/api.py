@@ -22,8 +22,7 @@ from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.schema import parse_yaml, to_data
-from musls_description.slung import slung_system
-from musls_description.system import RigSystem
+from musls_description.system import RigSystem, slung_system
 from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.loop import Observer

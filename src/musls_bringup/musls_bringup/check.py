@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
+from musls_analysis.view.scene import Subject
 from musls_control.formation import drone_poses
+from musls_control.mission.plan import FlightPlan
 from musls_description.errors import ConfigError
-from musls_description.slung import formation_of
+from musls_description.rotations import from_yaw
+from musls_description.system import formation_of
 from musls_sim.contingency.reallocation import Reallocation, reallocate
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.preflight.feasibility import Feasibility, assess
 from musls_sim.preflight.separation import check_separation, closest_in_plan
 from musls_sim.scenario.scenario import LEAST_DRONES, Scenario
-from musls_sim.session.compose import flight_plan
+from musls_sim.session.compose import Parts, flight_plan
+from musls_sim.session.session import Session
 
 __all__ = ["as_data", "check", "draw", "draw_losses", "loss_sentence", "losses"]
 
@@ -175,3 +182,100 @@ def draw_losses(scenario: Scenario, lost: Sequence[Reallocation | None], path: P
     with styled():
         anchors = np.array(system.load.cable_attachments_m)[: system.n_drones]
         save(losses_figure(places, anchors, found), path)
+
+
+# ---------- What a scenario does, seen before it is flown: its phases and its set-points.
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of a plan.
+
+    Attributes:
+        name: Of the phase or stage.
+        start_s: When it begins.
+        duration_s: How long it lasts.
+        first: Set-point of the load at its begin: x, y, z [m], yaw [rad], (4,).
+        last: The same at its end.
+        speed_m_s: Largest speed of the load's set-point from row to row.
+    """
+
+    name: str
+    start_s: float
+    duration_s: float
+    first: Array
+    last: Array
+    speed_m_s: float
+
+
+def prepare(scenario: Scenario, *, force: bool = False) -> Parts:
+    """Make everything that a flight needs, and check it, without flying.
+
+    A real PX4 is not started.
+
+    Args:
+        scenario: What would be flown.
+        force: In spite of too little thrust.
+
+    Raises:
+        ConfigError: It cannot be flown.
+    """
+    autopilot = scenario.autopilot
+    if autopilot.kind != "builtin":
+        scenario = replace(scenario, autopilot=replace(autopilot, kind="builtin"))
+    with Session(scenario, force=force) as session:
+        return session.parts
+
+
+def phases(plan: FlightPlan) -> list[Phase]:
+    """Phases of a plan in their order."""
+    found = []
+    cuts = np.flatnonzero(np.diff(plan.stage)) + 1
+    for rows in np.split(np.arange(len(plan.stage)), cuts):
+        pose = plan.load_pose[rows]
+        ahead = plan.load_pose[rows[0] : rows[-1] + 2, :3]
+        steps = np.linalg.norm(np.diff(ahead, axis=0), axis=1) * plan.rate_hz
+        found.append(
+            Phase(
+                plan.stage_names[plan.stage[rows[0]]],
+                float(rows[0] / plan.rate_hz),
+                float(len(rows) / plan.rate_hz),
+                pose[0],
+                plan.load_pose[min(rows[-1] + 1, len(plan.load_pose) - 1)],
+                float(steps.max(initial=0.0)),
+            )
+        )
+    return found
+
+
+def planned(scenario: Scenario, parts: Parts) -> Subject:
+    """The set-points as if they had been flown, to be looked at.
+
+    Args:
+        scenario: The scenario.
+        parts: From `prepare`.
+    """
+    plan = parts.plan
+    time_s = np.arange(len(plan.stage)) / plan.rate_hz
+    bodies = {}
+    load = scenario.system.load
+    if load is not None:
+        place = plan.load_pose[:, :3].copy()
+        standing = -load.collision.bottom_m
+        if scenario.start.kind == "ground":
+            place[:, 2] = np.maximum(place[:, 2], standing)
+        bodies[LOAD] = PoseTrack(time_s, place, plan.load_orientation_wxyz)
+    for i in range(scenario.system.n_drones):
+        places, turns = plan.drone_position_enu_m[:, i], from_yaw(plan.drone_yaw_rad[:, i])
+        bodies[f"drone_{i + 1}"] = PoseTrack(time_s, places, turns)
+    for i, anchor in enumerate(scenario.system.anchors):
+        place = np.tile(anchor.position_enu_m, (len(time_s), 1))
+        turned = np.tile(anchor.orientation_wxyz, (len(time_s), 1))
+        bodies[f"anchor_{i + 1}"] = PoseTrack(time_s, place, turned)
+    names = [plan.stage_names[k] for k in plan.stage]
+    stages = stages_from_changes(time_s.tolist(), names, 0.0, float(time_s[-1]))
+    setpoints = {name: track for name, track in bodies.items() if not name.startswith("anchor")}
+    recording = Recording(bodies, setpoints, stages=stages, source=f"plan of {scenario.name}")
+    return Subject(recording, scenario.system, scenario.name)

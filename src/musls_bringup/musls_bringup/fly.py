@@ -16,10 +16,8 @@ from numba.core.event import install_timer
 from musls_analysis.recordings.bag import recording_from
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.summary import Peaks, summarise
-from musls_bringup.program import program
-from musls_bringup.results import result_folder
+from musls_bringup.results import EndAsked, Ending, result_folder
 from musls_bringup.scenarios import SCENARIOS
-from musls_bringup.signals import EndAsked, Ending
 from musls_control.controllers import Controller
 from musls_description.errors import MuslsError
 from musls_description.schema import to_yaml
@@ -30,6 +28,14 @@ from musls_sim.recording import BagRecorder, RecordingError
 from musls_sim.scenario.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.session.loop import Loop, Observer
 from musls_sim.session.session import FlightResult, Session
+
+# ---------- How the user calls the program.
+
+
+def program() -> str:
+    """`./musls`, the script of a checkout, or `musls` where only the packages are installed."""
+    return "./musls" if (Path(__file__).parents[3] / "musls").is_file() else "musls"
+
 
 SLACK_SHARE = 0.05
 """A cable counts as slack while its tension at the load is below this share of its static load."""

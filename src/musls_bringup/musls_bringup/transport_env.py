@@ -24,7 +24,7 @@ from musls_control.controllers import Controller, ControlLevel
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError
-from musls_description.slung import slung_system
+from musls_description.system import slung_system
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.session import Session

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from musls_bringup.cli import main
-from musls_bringup.key_reference import file_schema, reference_page, scenario_keys, sweep_keys
+from musls_bringup.cli.describe import file_schema, reference_page, scenario_keys, sweep_keys
 from musls_bringup.scenarios import SCENARIOS
 from musls_bringup.sweeps import SWEEPS
 from musls_description.keys import ANY_NAME, unit_of

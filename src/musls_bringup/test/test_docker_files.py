@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from musls_bringup import gazebo
 from musls_bringup.fly import find_scenario
-from musls_bringup.gazebo import run as gazebo_run
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCKER = ROOT / "docker"
@@ -150,7 +150,7 @@ def test_nodes_exist_and_have_their_parameters(services):
     nodes = [words(s)[1:3] for s in services.values() if words(s)[:1] == ["node"]]
     for package, node in nodes:
         assert "def main(" in (ROOT / f"src/{package}/{package}/nodes/{node}.py").read_text()
-    given = gazebo_run.node_parameters(find_scenario("circle", []), Path("/runs/x"))
+    given = gazebo.node_parameters(find_scenario("circle", []), Path("/runs/x"))
     assert {f"/{node}" for _, node in nodes} == set(given)
 
 
@@ -167,8 +167,8 @@ def test_health_checks_know_their_service(services):
 
 
 def test_the_worlds_name_is_the_same_everywhere(services):
-    assert words(services["px4"])[-1] == gazebo_run.WORLD
-    assert health_check(services["simulation"])[-1] == gazebo_run.WORLD
+    assert words(services["px4"])[-1] == gazebo.WORLD
+    assert health_check(services["simulation"])[-1] == gazebo.WORLD
 
 
 def test_the_agents_port_is_the_one_that_is_watched(services):
@@ -181,7 +181,7 @@ def test_services_read_the_files_that_are_written(services):
     read = set(re.findall(rf"{folder}/([\w.]+)", commands))
     for name in SCRIPTS:
         read |= set(re.findall(r"\$flight/([\w]+\.\w+)", (DOCKER / name).read_text()))
-    written = gazebo_run.gazebo_files(find_scenario("circle", []), Path(folder))
+    written = gazebo.gazebo_files(find_scenario("circle", []), Path(folder))
     assert read == set(written) - {"scenario.yaml"}  # named in nodes.yaml
     assert f"{folder}/scenario.yaml" in written["nodes.yaml"]
 
@@ -190,4 +190,4 @@ def test_the_default_flight_can_be_prepared(services):
     script, flight, scenario, *options = words(services["simulation"])
     assert (script, flight) == (f"{INSTALLED_SCRIPTS}gazebo.sh", f"/runs/{settings()['FLIGHT']}")
     assert options == settings()["SCENARIO_OPTIONS"].split()
-    assert gazebo_run.gazebo_files(find_scenario(scenario, []), Path(flight))
+    assert gazebo.gazebo_files(find_scenario(scenario, []), Path(flight))

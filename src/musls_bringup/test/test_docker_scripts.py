@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from musls_bringup.gazebo import run as gazebo_run
+from musls_bringup import gazebo
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
 
@@ -84,7 +84,7 @@ def alive_in_session(session):
 def flight(tmp_path):
     """Folder of a flight."""
     out = tmp_path / "flight"
-    assert gazebo_run.main(["circle", "--out", str(out)]) == 0
+    assert gazebo.main(["circle", "--out", str(out)]) == 0
     return out
 
 
@@ -96,7 +96,7 @@ def px4_service(flight, tmp_path):
 
     def start(dies=""):
         process = subprocess.Popen(
-            [str(DOCKER / "px4.sh"), str(flight), gazebo_run.WORLD],
+            [str(DOCKER / "px4.sh"), str(flight), gazebo.WORLD],
             env={**os.environ, "PX4_PREFIX": str(px4.parents[1]), "DIES": dies},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -124,7 +124,7 @@ def test_px4s_are_started_with_model_world_and_parameters(px4_service, flight):
         instance, model, *parameters = line.split()
         log = (flight / "px4" / f"{model}.log").read_text().splitlines()
         assert f"arguments: -d -i {instance}" in log
-        expected = [f"PX4_GZ_MODEL_NAME={model}", f"PX4_GZ_WORLD={gazebo_run.WORLD}"]
+        expected = [f"PX4_GZ_MODEL_NAME={model}", f"PX4_GZ_WORLD={gazebo.WORLD}"]
         expected += ["PX4_GZ_STANDALONE=1", "PX4_SYS_AUTOSTART=4001"]
         assert {*expected, *(f"PX4_PARAM_{p}" for p in parameters)} <= set(log)
 
@@ -135,7 +135,7 @@ def test_a_parameter_that_px4_does_not_know_is_named_before_any_starts(flight, t
     with px4.open("ab") as file:
         file.write(b"\0MPC_THR_HOVER\0HTE_THR_RANGE\0UXRCE_DDS_SYNCT\0")
     (flight / "px4.list").write_text("1 x500_1 MPC_THR_HOVER=0.7 NO_SUCH_THING=3\n")
-    command = (DOCKER / "px4.sh", flight, gazebo_run.WORLD)
+    command = (DOCKER / "px4.sh", flight, gazebo.WORLD)
     code, _, error = run(*command, PX4_PREFIX=str(px4.parents[1]))
     assert code == 2 and "autopilot.parameters.NO_SUCH_THING: this PX4 (" in error
     assert list((flight / "px4").iterdir()) == []
@@ -213,7 +213,7 @@ def test_agents_health_is_its_bound_port():
 def test_gazebos_health_is_its_answer(answer, expected, tmp_path):
     gz = program(tmp_path / "gz", GZ)
     path = f"{gz.parent}{os.pathsep}{os.environ['PATH']}"
-    assert healthy("gazebo", gazebo_run.WORLD, PATH=path, SAYS=answer) is expected
+    assert healthy("gazebo", gazebo.WORLD, PATH=path, SAYS=answer) is expected
 
 
 def test_an_unknown_service_is_said():

@@ -15,7 +15,7 @@ from fly_helpers import FLY, contents, raw_messages, refused, summary_of
 from musls_analysis.figures import flight
 from musls_analysis.report import report
 from musls_bringup import fly as fly_module
-from musls_bringup import signals
+from musls_bringup import results
 from musls_bringup.cli import main
 from musls_sim.recording import bag_file
 from musls_sim.session.session import Session
@@ -87,8 +87,8 @@ def test_a_disk_that_is_really_full(here):
 @pytest.fixture
 def caught():
     """The signals raise exceptions, as in a process of the command's own."""
-    before = {number: signal.getsignal(number) for number in signals.ENDING}
-    signals.catch()
+    before = {number: signal.getsignal(number) for number in results.ENDING}
+    results.catch()
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -115,7 +115,7 @@ def signal_at(monkeypatch, caught):
 WITH_REPORT = [word for word in FLY if word != "--no-report"]
 
 
-@pytest.mark.parametrize("number", signals.ENDING)
+@pytest.mark.parametrize("number", results.ENDING)
 def test_a_signal_in_flight_keeps_what_was_flown(here, capsys, signal_at, number):
     signal_at(80, number)
     assert main([*FLY, "--out", "x"]) == 128 + number
@@ -168,7 +168,7 @@ def test_a_signal_while_the_report_is_drawn_leaves_it_out(
     assert raw_messages(here / "x")
 
 
-@pytest.mark.parametrize("number", signals.ENDING)
+@pytest.mark.parametrize("number", results.ENDING)
 @pytest.mark.parametrize("where", ["build", "start"])
 def test_a_signal_before_the_flight_leaves_nothing(here, monkeypatch, caught, number, where):
     before = contents(here)
@@ -188,7 +188,7 @@ def test_a_signal_before_the_flight_leaves_nothing(here, monkeypatch, caught, nu
 
 def test_as_a_library_it_leaves_sigterm_alone(here):
     handler = signal.getsignal(signal.SIGTERM)
-    with signals.Ending() as ending:
+    with results.Ending() as ending:
         ending.keep_with(lambda: None)
         assert signal.getsignal(signal.SIGTERM) == handler
         signal.raise_signal(signal.SIGINT)

@@ -11,8 +11,8 @@ import yaml
 
 from musls_bringup.scenarios import SCENARIOS
 from musls_control.formation import Cone
+from musls_description.drone import tip_radius_m
 from musls_description.library import build_system
-from musls_description.rotor_reach import tip_radius_m
 from musls_description.schema import to_yaml
 from musls_description.strict_yaml import read_yaml
 from musls_sim.preflight.checks import check_hover, hover_in_formation

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from sdf_reader import SdfScene
 
+from musls_bringup import gazebo
 from musls_bringup.fly import find_scenario
-from musls_bringup.gazebo import run as gazebo_run
 from musls_bringup.scenarios import SCENARIOS
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
@@ -35,7 +35,7 @@ SPEED_MIN_RAD_S, SPEED_RANGE_RAD_S = 150.0, 850.0
 def flight(request, tmp_path_factory):
     """Folder of a flight, and its scenario."""
     out = tmp_path_factory.mktemp("runs") / "flight"
-    assert gazebo_run.main([request.param, "--out", str(out)]) == 0
+    assert gazebo.main([request.param, "--out", str(out)]) == 0
     return out, find_scenario(request.param, [])
 
 
@@ -104,7 +104,7 @@ def test_bridge_passes_on_what_the_world_publishes(flight):
 def test_every_px4_finds_its_model(flight):
     out, scenario = flight
     world = SdfScene((out / "world.sdf").read_text()).world
-    assert world.get("name") == gazebo_run.WORLD
+    assert world.get("name") == gazebo.WORLD
     models = {model.get("name") for model in world.findall("model")}
     numbers = range(1, scenario.system.n_drones + 1)
     assert [line[:2] for line in px4_list(flight)] == [(i, f"x500_{i}") for i in numbers]
@@ -137,7 +137,7 @@ def test_hover_thrust_is_the_drones(flight):
 
 def test_px4_looks_for_the_loaded_hover_thrust():
     heavy = find_scenario("circle", ["system.load.mass_kg=2.2"])
-    for drone, own in zip(heavy.system.drones, gazebo_run.px4_parameters(heavy), strict=True):
+    for drone, own in zip(heavy.system.drones, gazebo.px4_parameters(heavy), strict=True):
         # A lower bound: the cables pull inwards and weigh something themselves.
         weight_n = (drone.mass_kg + 2.2 / 3) * heavy.physics.gravity_m_s2
         assert 0.2 < own["HTE_THR_RANGE"] <= 0.4
@@ -148,7 +148,7 @@ def test_px4_looks_for_the_loaded_hover_thrust():
 def test_parameters_of_the_scenario_win():
     chosen = {"MPC_XY_P": 0.8, "MPC_THR_HOVER": 0.7}
     overrides = [f"autopilot.parameters.{name}={value}" for name, value in chosen.items()]
-    for own in gazebo_run.px4_parameters(find_scenario("circle", overrides)):
+    for own in gazebo.px4_parameters(find_scenario("circle", overrides)):
         assert chosen.items() <= own.items()
 
 
@@ -157,15 +157,15 @@ def test_shipped_scenarios_have_files_or_one_clear_reason(name):
     scenario = find_scenario(name, [])
     if not isinstance(scenario.system, SlungLoadSystem):
         with pytest.raises(ConfigError, match="choose cable_model: elastic"):
-            gazebo_run.gazebo_files(scenario, Path("/runs/x"))
+            gazebo.gazebo_files(scenario, Path("/runs/x"))
     elif scenario.start.kind != "ground":
         with pytest.raises(ConfigError, match="choose start: ground"):
-            gazebo_run.gazebo_files(scenario, Path("/runs/x"))
-    elif any(drone.model != gazebo_run.AIRFRAME for drone in scenario.system.drones):
+            gazebo.gazebo_files(scenario, Path("/runs/x"))
+    elif any(drone.model != gazebo.AIRFRAME for drone in scenario.system.drones):
         with pytest.raises(ConfigError, match="PX4 has a Gazebo airframe for x500 only"):
-            gazebo_run.gazebo_files(scenario, Path("/runs/x"))
+            gazebo.gazebo_files(scenario, Path("/runs/x"))
     else:
-        files = gazebo_run.gazebo_files(scenario, Path("/runs/x"))
+        files = gazebo.gazebo_files(scenario, Path("/runs/x"))
         assert len(files["px4.list"].splitlines()) == scenario.system.n_drones
 
 
@@ -179,7 +179,7 @@ def test_shipped_scenarios_have_files_or_one_clear_reason(name):
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(arguments, words, tmp_path, capsys):
-    assert gazebo_run.main([*arguments, "--out", str(tmp_path / "f")]) == 2
+    assert gazebo.main([*arguments, "--out", str(tmp_path / "f")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line
     assert not list(tmp_path.iterdir())
@@ -187,12 +187,12 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments, words, tmp_path, ca
 
 def test_force_flies_with_too_little_thrust(tmp_path):
     heavy = ["circle", "--set", "system.load.mass_kg=4", "--out", str(tmp_path / "f")]
-    assert gazebo_run.main(heavy) == 2
-    assert gazebo_run.main([*heavy, "--force"]) == 0
+    assert gazebo.main(heavy) == 2
+    assert gazebo.main([*heavy, "--force"]) == 0
 
 
 def test_a_flight_is_never_overwritten(tmp_path, capsys):
     (tmp_path / "bag").mkdir()
-    assert gazebo_run.main(["circle", "--out", str(tmp_path)]) == 2
+    assert gazebo.main(["circle", "--out", str(tmp_path)]) == 2
     assert "exists" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["bag"]

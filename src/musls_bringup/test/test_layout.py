@@ -71,7 +71,7 @@ def test_imports_point_one_way(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
 def test_only_nodes_and_launch_files_import_ros(path):
-    launches = path.name.endswith(".launch.py") or path.name == "launch_actions.py"
+    launches = path.name.endswith(".launch.py") or path.name == "launching.py"
     if "nodes" not in path.parts and not launches:
         assert not {name for name in top_level_imports(path) if ROS_ONLY.match(name)}
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import musls
+from musls_bringup.check import phases, planned, prepare
 from musls_bringup.cli import main
-from musls_bringup.plan import phases, planned, prepare
-from musls_bringup.templates import TEMPLATES, class_name
+from musls_bringup.cli.new import TEMPLATES, class_name
 from musls_control.trajectories import TRAJECTORIES
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from musls_bringup import results
-from musls_bringup.cli.killed import keep_killed_runs
+from musls_bringup.cli.fly import keep_killed_runs
 from musls_bringup.results import ResultError, leftovers, put_aside, result_folder
 
 HOLD = """

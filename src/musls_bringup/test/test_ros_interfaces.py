@@ -8,14 +8,16 @@ import pytest
 from ros_probe import needs_ros
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from musls_bringup.ros.interfaces import px4_interface, px4_msgs, tf2_msgs
-from musls_bringup.ros.px4 import check_messages
+from musls_bringup.ros.fly import check_messages
 from musls_bringup.ros.workspace import (
     OTHER,
     _version_in,
     check_ros,
     installed_px4,
     missing_packages,
+    px4_interface,
+    px4_msgs,
+    tf2_msgs,
 )
 from musls_description.errors import ConfigError, MuslsError
 

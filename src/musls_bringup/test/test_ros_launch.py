@@ -14,12 +14,13 @@ from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
 from musls_bringup.ros.launching import (
     ARGUMENTS,
+    REAL_ARGUMENTS,
     REPLAY_ARGUMENTS,
     launched_nodes,
+    real_nodes,
     replay_nodes,
     shared_file,
 )
-from musls_bringup.ros.real import REAL_ARGUMENTS, real_nodes
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.preflight.checks import hover_in_formation

@@ -11,7 +11,7 @@ import pytest
 from ros_probe import needs_ros
 
 from musls_bringup.cli import main
-from musls_bringup.ros import leftovers
+from musls_bringup.ros import graph
 from musls_control.parent import VARIABLE
 
 SLEEP = (
@@ -67,7 +67,7 @@ def stray(folder, reaction="default_int_handler"):
 
 
 def ours(process):
-    return [node for node in leftovers.running_nodes() if node.pid == process.pid]
+    return [node for node in graph.running_nodes() if node.pid == process.pid]
 
 
 @pytest.mark.parametrize(("reaction", "killed"), [("default_int_handler", 0), ("SIG_IGN", 1)])
@@ -76,7 +76,7 @@ def test_leftovers_are_found_named_and_ended(tmp_path, reaction, killed):
     try:
         (node,) = ours(process)
         assert (node.name, node.orphan) == ("recorder", True)
-        assert len(leftovers.end([node], patience_s=1.0 if killed else 60.0)) == killed
+        assert len(graph.end([node], patience_s=1.0 if killed else 60.0)) == killed
         assert process.wait(60.0) != 0
         assert ours(process) == []
     finally:
@@ -87,11 +87,11 @@ def test_stop_ends_only_what_is_left_over(tmp_path, capsys, monkeypatch):
     process = stray(tmp_path)
     try:
         (node,) = ours(process)
-        running = leftovers.Running("embedded_sim", os.getpid(), orphan=False)
-        monkeypatch.setattr(leftovers, "running_nodes", lambda: [node, running])
+        running = graph.Running("embedded_sim", os.getpid(), orphan=False)
+        monkeypatch.setattr(graph, "running_nodes", lambda: [node, running])
         assert main(["ros", "stop"]) == 0
         assert capsys.readouterr().out == f"ended: recorder (process {process.pid})\n"
-        monkeypatch.setattr(leftovers, "running_nodes", lambda: [running])
+        monkeypatch.setattr(graph, "running_nodes", lambda: [running])
         assert main(["ros", "stop"]) == 0
         assert "no node is left" in capsys.readouterr().out
     finally:

@@ -11,8 +11,7 @@ from ros_probe import needs_ros
 
 from musls_bringup.fly import FlyOptions, find_scenario
 from musls_bringup.ros import graph
-from musls_bringup.ros.fly import fly_through_graph
-from musls_bringup.ros.px4 import check_px4
+from musls_bringup.ros.fly import check_px4, fly_through_graph
 from musls_description.errors import MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.px4.install import Px4Error

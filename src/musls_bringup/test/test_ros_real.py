@@ -10,7 +10,7 @@ from musls_analysis.recordings.readers import read_recording
 from musls_bringup.cli import main
 from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
-from musls_bringup.ros.real import REAL_ARGUMENTS, real_nodes
+from musls_bringup.ros.launching import REAL_ARGUMENTS, real_nodes
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200), pytest.mark.slow]
 

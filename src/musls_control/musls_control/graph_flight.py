@@ -37,8 +37,7 @@ from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
 from musls_description.schema import Positive, build, parse_yaml, read_text, spec
-from musls_description.slung import formation_of, slung_system
-from musls_description.system import AnySystem, SlungLoadSystem
+from musls_description.system import AnySystem, SlungLoadSystem, formation_of, slung_system
 
 # ---------- Motion of load and drones as it is heard in a ROS graph.
 

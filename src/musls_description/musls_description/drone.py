@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from musls_description.propulsion import Propulsion
@@ -13,12 +14,152 @@ from musls_description.schema import (
     NO_INERTIA,
     Edges,
     LoadInertia,
+    Matrix3,
     NonNegative,
     Positive,
     Vector3,
     spec,
 )
-from musls_description.shapes import AnyShape, inertia_instead_of
+
+# ---------- Homogeneous shapes, from which inertia and box of a body follow instead of being given
+
+Axis = Literal["x", "y", "z"]
+
+
+@spec
+class BoxShape:
+    """A solid box.
+
+    Attributes:
+        kind: "box".
+        size_m: Edges along x, y, z.
+    """
+
+    kind: Literal["box"] = "box"
+    size_m: Edges
+
+    @property
+    def squares_m2(self) -> Vector3:
+        """Mean squares of x, y and z over the mass."""
+        x, y, z = self.size_m
+        return (x * x / 12.0, y * y / 12.0, z * z / 12.0)
+
+    @property
+    def edges_m(self) -> Vector3:
+        """Edges of the box around it."""
+        return self.size_m
+
+
+@spec
+class CylinderShape:
+    """A solid cylinder.
+
+    Attributes:
+        kind: "cylinder".
+        radius_m: Radius.
+        length_m: Length along its axis.
+        axis: Axis of the body's frame along which the cylinder lies.
+    """
+
+    kind: Literal["cylinder"] = "cylinder"
+    radius_m: Positive
+    length_m: Positive
+    axis: Axis = "z"
+
+    @property
+    def squares_m2(self) -> Vector3:
+        """Mean squares of x, y and z over the mass."""
+        return _along(self.axis, self.length_m**2 / 12.0, self.radius_m**2 / 4.0)
+
+    @property
+    def edges_m(self) -> Vector3:
+        """Edges of the box around it."""
+        return _along(self.axis, self.length_m, 2.0 * self.radius_m)
+
+
+@spec
+class RodShape(CylinderShape):
+    """A thin straight rod: a cylinder with other defaults.
+
+    Attributes:
+        kind: "rod".
+        length_m: Length.
+    """
+
+    kind: Literal["rod"] = "rod"  # type: ignore[assignment]  # pydantic tells the classes by it
+    radius_m: Positive = 0.01
+    axis: Axis = "x"
+
+
+@spec
+class PlateShape:
+    """A flat, level plate.
+
+    Attributes:
+        kind: "plate".
+        length_m: Along x.
+        width_m: Along y.
+        thickness_m: Along z.
+    """
+
+    kind: Literal["plate"] = "plate"
+    length_m: Positive
+    width_m: Positive
+    thickness_m: Positive = 0.01
+
+    @property
+    def squares_m2(self) -> Vector3:
+        """Mean squares of x, y and z over the mass."""
+        return BoxShape(size_m=self.edges_m).squares_m2
+
+    @property
+    def edges_m(self) -> Vector3:
+        """Edges of the box around it."""
+        return (self.length_m, self.width_m, self.thickness_m)
+
+
+AnyShape = Annotated[BoxShape | CylinderShape | RodShape | PlateShape, Field(discriminator="kind")]
+"""Type of a body's `shape`."""
+
+
+def _along(axis: Axis, along: float, across: float) -> Vector3:
+    values = [across] * 3
+    values["xyz".index(axis)] = along
+    return (values[0], values[1], values[2])
+
+
+def inertia_of(shape: AnyShape, mass_kg: float) -> Matrix3:
+    """Inertia of a homogeneous body about its centre [kg m2].
+
+    Args:
+        shape: Its shape.
+        mass_kg: Its mass.
+    """
+    x, y, z = shape.squares_m2
+    moments = mass_kg * np.array([y + z, z + x, x + y])
+    rows = [tuple(float(v) for v in row) for row in np.diag(moments)]
+    return (rows[0], rows[1], rows[2])  # type: ignore[return-value]
+
+
+def inertia_instead_of(given_kg_m2: Matrix3, shape: AnyShape, mass_kg: float) -> Matrix3:
+    """Inertia of a body that has a shape [kg m2].
+
+    Args:
+        given_kg_m2: Its field `inertia_kg_m2`: zero, or from the same shape with another mass, as
+            a copy with a new mass brings it along.
+        shape: Its shape.
+        mass_kg: Its mass.
+
+    Raises:
+        ValueError: Another inertia is given as well.
+    """
+    follows = inertia_of(shape, mass_kg)
+    given = np.array(given_kg_m2)
+    scaled = np.array(follows) * np.trace(given) / np.trace(follows)
+    if given.any() and not np.allclose(given, scaled, rtol=1e-9, atol=0.0):
+        raise ValueError("give either shape or inertia_kg_m2, not both")
+    return follows
+
 
 MAX_ROTORS = 12
 """Rotors of one drone: as many as PX4's control allocation knows."""
@@ -178,3 +319,23 @@ class Drone:
     def max_thrust_n(self) -> float:
         """Thrust with all rotors at full speed [N]."""
         return sum(rotor.max_thrust_n for rotor in self.rotors)
+
+
+# ---------- How far the rotors of a drone reach.
+
+
+def propeller_radius_m(drone: Drone) -> float:
+    """Radius of a drone's propellers; where it is unknown, the largest for which there is room."""
+    propeller = drone.propulsion.propeller if drone.propulsion else None
+    if propeller is not None and propeller.diameter_m is not None:
+        return propeller.diameter_m / 2.0
+    hubs = np.array([rotor.position_m[:2] for rotor in drone.rotors])
+    gaps = np.linalg.norm(hubs[:, None] - hubs[None], axis=2)
+    apart = gaps[gaps > 1e-6]  # coaxial rotors share a place
+    return float(apart.min()) / 2.0 if len(apart) else 0.0
+
+
+def tip_radius_m(drone: Drone) -> float:
+    """Distance of the outermost rotor tip from the drone's axis."""
+    hubs = [np.hypot(*rotor.position_m[:2]) for rotor in drone.rotors]
+    return float(max(hubs)) + propeller_radius_m(drone)

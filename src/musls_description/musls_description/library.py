@@ -13,11 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, near_names
 from musls_description.schema import build
-from musls_description.sources import SourceFile
-from musls_description.strict_yaml import is_file, parse_yaml, read_text, read_yaml, shown
+from musls_description.strict_yaml import (
+    SourceFile,
+    is_file,
+    parse_yaml,
+    read_text,
+    read_yaml,
+    shown,
+)
 from musls_description.system import MAX_CABLES, RigSystem, SlungLoadSystem, system_class
 
 SYSTEMS = Path(__file__).parent / "systems"

@@ -28,10 +28,15 @@ from pydantic.dataclasses import rebuild_dataclass
 from pydantic_core import ArgsKwargs
 from typing_extensions import dataclass_transform
 
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
-from musls_description.sources import SourceFile, Sources
-from musls_description.strict_yaml import parse_yaml, read_text, read_yaml, shown
+from musls_description.errors import ConfigError, near_names
+from musls_description.strict_yaml import (
+    SourceFile,
+    Sources,
+    parse_yaml,
+    read_text,
+    read_yaml,
+    shown,
+)
 
 __all__ = [  # reading YAML belongs to specifications, so its functions can be had here as well
     "NO_INERTIA",

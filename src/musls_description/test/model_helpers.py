@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
-from musls_description.models.mechanism import drone_name
+from musls_description.models.sdf import drone_name
 from musls_description.spawn import ground_spawn, hanging_equilibrium
 from musls_description.tree import build_tree
 

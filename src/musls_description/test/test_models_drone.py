@@ -10,7 +10,7 @@ from sdf_reader import SdfScene
 from musls_description import models
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
-from musls_description.models.mechanism import drone_name
+from musls_description.models.sdf import drone_name
 
 
 def composite(parts):

@@ -14,7 +14,7 @@ from sdf_reader import SdfScene
 from musls_description import models
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
-from musls_description.models.mechanism import PIVOT_SHARE
+from musls_description.models.sdf import PIVOT_SHARE
 from musls_description.models.xml_text import number
 from musls_description.spawn import ground_spawn
 
@@ -242,7 +242,7 @@ def test_unsupported_joint_is_one_clear_line(monkeypatch):
     system = load_system("x500_trio")
     spawn = ground_spawn(system)
     tree = odd_joint(system)
-    monkeypatch.setattr("musls_description.models.mechanism.build_tree", lambda _: tree)
+    monkeypatch.setattr("musls_description.models.sdf.build_tree", lambda _: tree)
     with pytest.raises(ConfigError, match=r"cable_1/link_04.*'zx'") as error:
         models.world_sdf(system, spawn)
     assert "\n" not in str(error.value)

@@ -6,10 +6,8 @@ import pytest
 
 from musls_description.errors import ConfigError
 from musls_description.library import build_system, load_system
-from musls_description.rigging import ElasticLine
 from musls_description.schema import parse_yaml, to_yaml
-from musls_description.slung import slung_system
-from musls_description.system import RigSystem, SlungLoadSystem
+from musls_description.system import ElasticLine, RigSystem, SlungLoadSystem, slung_system
 
 RIG = """
 name: two_anchors

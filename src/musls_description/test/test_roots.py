@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from musls_description import roots
-from musls_description.roots import bisected, root
+from musls_description import spawn
+from musls_description.spawn import bisected, root
 
 
 def test_newton_finds_a_root_to_the_last_digits(monkeypatch):
@@ -24,7 +24,7 @@ def test_of_many_roots_the_one_that_is_near():
 
 
 def test_scipy_is_asked_where_newton_gives_up(monkeypatch):
-    monkeypatch.setattr(roots, "STEPS", 0)
+    monkeypatch.setattr(spawn, "STEPS", 0)
     found = root(lambda x: np.array([np.arctan(x[0] - 1.0)]), np.array([4.0]), 1e-9)
     assert found == pytest.approx([1.0], abs=1e-9)
 

@@ -8,9 +8,13 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
-from musls_description.spawn import ground_spawn, hanging_equilibrium
-from musls_description.spawn.configuration import universal_angles, universal_rotation
-from musls_description.spawn.equilibrium import link_directions
+from musls_description.spawn import (
+    ground_spawn,
+    hanging_equilibrium,
+    link_directions,
+    universal_angles,
+    universal_rotation,
+)
 from musls_description.tree import build_tree
 
 G = 9.80665

@@ -5,11 +5,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BeforeValidator, TypeAdapter
 
-from musls_description.errors import MAX_LENGTH, ConfigError, MuslsError
-from musls_description.names import near_names
+from musls_description.errors import MAX_LENGTH, ConfigError, MuslsError, near_names
 from musls_description.schema import NonNegative, Positive, build, parse_yaml, read_text, spec
-from musls_description.sources import Override, SourceFile, Sources
-from musls_description.strict_yaml import MAX_BYTES, line_of
+from musls_description.strict_yaml import MAX_BYTES, Override, SourceFile, Sources, line_of
 
 BOMB = "a0: &a0 [1, 1]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)

@@ -10,7 +10,7 @@ from musls_bringup.cli.app import run
 from musls_control.estimate import Estimate
 from musls_control.mission.plan import FlightPlan
 from musls_control.reference import Reference
-from musls_description.rotor_reach import tip_radius_m
+from musls_description.drone import tip_radius_m
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.contingency.reallocation import reallocate
 from musls_sim.contingency.recovery import Situation, landed_clear

@@ -8,9 +8,9 @@ import pytest
 from musls_bringup.api import load_scenario
 from musls_bringup.check import as_data, check
 from musls_control.formation import drone_poses
+from musls_description.drone import propeller_radius_m, tip_radius_m
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
-from musls_description.rotor_reach import propeller_radius_m, tip_radius_m
 from musls_sim.preflight.checks import hover_in_formation
 from musls_sim.preflight.feasibility import (
     Motion,

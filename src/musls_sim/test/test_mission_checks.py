@@ -15,8 +15,7 @@ from musls_control.mission.plan import (
 )
 from musls_control.mission.spec import LONGEST_S
 from musls_description.errors import ConfigError
-from musls_description.spawn import ground_spawn
-from musls_description.spawn.ground import ground_radius_m
+from musls_description.spawn import ground_radius_m, ground_spawn
 from musls_sim.preflight.airframe import hover_parameters
 from musls_sim.preflight.checks import (
     bag_bytes_per_s,

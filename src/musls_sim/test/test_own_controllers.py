@@ -12,8 +12,8 @@ from musls_control.controllers.interface import ControllerError
 from musls_control.trajectories import TRAJECTORIES
 from musls_control.trajectories.base import TrajectoryError
 from musls_description.errors import ConfigError
+from musls_description.registry import load_file
 from musls_description.schema import to_yaml
-from musls_description.user_code import load_file
 from musls_sim.recording import MemoryRecorder
 from musls_sim.recording.signals import Rate
 from musls_sim.scenario.events import EVENTS

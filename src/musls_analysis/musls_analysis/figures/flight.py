@@ -23,8 +23,7 @@ from musls_analysis.figures.space import paths_3d_figure, top_view_figure
 from musls_analysis.figures.style import Paper, for_paper, label, save, styled
 from musls_analysis.recordings.recording import ANCHOR, Recording
 from musls_analysis.report.summary import summarise
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, near_names
 from musls_description.strict_yaml import shown
 
 # ---------- What is known of a figure on disk; apart from the drawing, so that it needs no matplot

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from musls_analysis.replay.motion import Motion, ReplaySpec
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, near_names
 from musls_description.rotations import yaw_of
-from musls_description.spawn import hanging_equilibrium, slung_between
-from musls_description.spawn.configuration import Configuration
+from musls_description.spawn import Configuration, hanging_equilibrium, slung_between
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import Plant

@@ -16,8 +16,7 @@ import numpy as np
 
 from musls_analysis.replay.motion import DRONES, ReplaySpec
 from musls_description.drone import Drone
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, near_names
 from musls_description.system import Cable, SlungLoadSystem
 from musls_sim.plants.elastic.start import line_of
 

@@ -24,8 +24,7 @@ from musls_analysis.replay.cable_models import CHAIN, plant_at_start, with_links
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
 from musls_description.errors import ConfigError
 from musls_description.rotations import roll_pitch_yaw
-from musls_description.slung import slung_system
-from musls_description.system import SlungLoadSystem
+from musls_description.system import SlungLoadSystem, slung_system
 from musls_sim.plants.interface import (
     EnergyAudit,
     Plant,

@@ -23,8 +23,7 @@ from musls_analysis.sweep.spec import (
     SweepSpec,
 )
 from musls_control.phases import PHASES
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, near_names
 from musls_description.schema import to_data
 from musls_sim.scenario.scenario import Scenario, load_scenario
 

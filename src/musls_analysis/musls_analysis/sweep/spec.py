@@ -28,9 +28,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, near_names
 from musls_description.keys import split_unit
-from musls_description.names import near_names
 from musls_description.schema import (
     Finite,
     NonNegative,

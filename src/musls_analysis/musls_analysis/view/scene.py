@@ -23,9 +23,8 @@ from musls_analysis.recordings.recording import (
 from musls_description.drone import Box, Drone
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
-from musls_description.rigging import CableEnd, Wheel
 from musls_description.rotations import rotate
-from musls_description.system import Load, RigSystem
+from musls_description.system import CableEnd, Load, RigSystem, Wheel
 
 # ---------- What the bodies of a system look like: points in their own frames (FLU, centre of mass
 

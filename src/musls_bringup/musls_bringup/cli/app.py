@@ -15,10 +15,14 @@ what is slow to import (numba, dartpy, matplotlib) belongs inside `run`, so that
 from __future__ import annotations
 
 import atexit
+import codecs
+import errno
+import io
 import os
 import sys
 import threading
 import traceback
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -26,11 +30,93 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from musls_bringup import signals
-from musls_bringup.cli import streams
-from musls_description.errors import MuslsError
-from musls_description.names import near_names
+from musls_bringup import results
+from musls_description.errors import MuslsError, near_names
 from musls_description.one_thread import ONE_THREAD
+
+# ---------- Standard streams that never end a run: closed, full, or unable to show a degree sign
+
+_PLAIN = {"°": " deg", "×": "x", "±": "+-", "µ": "u", "\N{GREEK SMALL LETTER MU}": "u",
+          "–": "-", "—": "-", "−": "-", "…": "...", "\u202f": " ", "·": "*", "→": "->"}  # fmt: skip
+
+
+def plain(error: UnicodeError) -> tuple[str, int]:
+    """Codec error handler: write what a terminal cannot show in plain letters."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    letters = (_PLAIN.get(c) or _without_accent(c) for c in text)
+    return "".join(letters), error.end
+
+
+def _without_accent(letter: str) -> str:
+    return unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode() or "?"
+
+
+codecs.register_error("musls.plain", plain)
+
+
+class Sink(io.RawIOBase):
+    """A file descriptor that takes everything; after its first failure it drops what comes.
+
+    Attributes:
+        failure: Why something was dropped.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.failure: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write all or, after a failure, nothing."""
+        left = memoryview(data).cast("B")
+        size = len(left)
+        while left and self.failure is None:
+            try:
+                left = left[os.write(self._descriptor, left) :]
+            except OSError as error:
+                self.failure = error
+        return size
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return os.isatty(self._descriptor)
+
+
+def protect() -> Sink:
+    """Put such streams in the place of standard output and error; for a process of its own.
+
+    Returns:
+        Standard output's.
+    """
+    for descriptor in (0, 1, 2):  # a closed one would become the next file that is opened
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    encodings = [getattr(s, "encoding", None) or "utf-8" for s in (sys.stdout, sys.stderr)]
+    sinks = [Sink(1), Sink(2)]
+    sys.stdout, sys.stderr = (
+        io.TextIOWrapper(
+            io.BufferedWriter(sink), encoding, "musls.plain", line_buffering=sink.isatty() or to_err
+        )
+        for sink, encoding, to_err in zip(sinks, encodings, (False, True), strict=True)
+    )
+    return sinks[0]
+
+
+def is_quiet(failure: OSError) -> bool:
+    """Whether the reader has just gone, such as `head`."""
+    return failure.errno == errno.EPIPE
+
 
 COMMANDS = {
     "fly": "musls_bringup.cli.fly",
@@ -153,12 +239,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(argv)
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
-    signals.catch()
-    output = streams.protect()
+    results.catch()
+    output = protect()
     status = run(sys.argv[1:])
     sys.stdout.flush()
     if output.failure is not None:
-        if not streams.is_quiet(output.failure):
+        if not is_quiet(output.failure):
             report_line(f"standard output cannot be written: {output.failure.strerror}")
         status = status or EXIT_FAILURE
     leave(status)
@@ -184,7 +270,7 @@ def run(argv: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         status = command.main(args, prog_name="musls", standalone_mode=False)
-    except signals.EndAsked as ended:
+    except results.EndAsked as ended:
         return ended.exit_code
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # `musls ros` alone; typer hides the class

@@ -36,19 +36,9 @@ def run(
     overwrite: Overwrite = False,
 ) -> int:
     """Checks whether a scenario can be flown: margins and flight time. Exit code 1 means no."""
-    from musls_bringup.cli.imports import quick_imports
-
-    with quick_imports():
-        from musls_bringup.check import (
-            as_data,
-            check,
-            draw,
-            draw_losses,
-            loss_sentence,
-            losses,
-        )
-        from musls_bringup.fly import find_scenario
-        from musls_description.errors import MuslsError
+    from musls_bringup.check import as_data, check, draw, draw_losses, loss_sentence, losses
+    from musls_bringup.fly import find_scenario
+    from musls_description.errors import MuslsError
 
     chosen = find_scenario(scenario, list(settings or []))
     if out is not None and (out / "check.json").exists() and not overwrite:

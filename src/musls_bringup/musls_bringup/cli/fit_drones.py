@@ -42,7 +42,7 @@ def run(
     """
     from musls_analysis.paper.flights import some_cycles
     from musls_analysis.paper.imperfections import summary_of, write_fit
-    from musls_bringup.program import program
+    from musls_bringup.fly import program
     from musls_bringup.reproduce import fit_drones
     from musls_bringup.results import check_folder, default_folder, result_folder
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from pathlib import Path
@@ -23,6 +24,10 @@ from musls_bringup.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from musls_bringup.check import Phase
+    from musls_sim.scenario.scenario import Scenario
     from musls_sim.session.session import Session
 
 
@@ -50,18 +55,12 @@ def run(
     ] = False,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
-    from musls_bringup.cli.imports import quick_imports
-
-    with quick_imports():
-        from musls_bringup.cli.killed import keep_killed_runs
-        from musls_bringup.fly import FlyOptions, find_scenario, fly
-        from musls_bringup.results import check_folder, default_folder
+    from musls_bringup.fly import FlyOptions, find_scenario, fly
+    from musls_bringup.results import check_folder, default_folder
 
     overrides = flight_overrides(settings, seed, autopilot, controller)
     chosen = find_scenario(scenario, overrides)
     if plan or dry_run:
-        from musls_bringup.cli.plan import show_plan
-
         show_plan(chosen, out, force=force, overwrite=overwrite, table=plan)
         return 0
     folder = out or default_folder(chosen.name)
@@ -196,3 +195,124 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
         f"results in [bold]{escape(str(folder))}[/bold]" + (": open report.html" if report else "")
     )
     return 128 + signal.Signals[summary["ended_by"]] if summary["ended_by"] else 0
+
+
+# ---------- `musls fly --plan` and `--dry-run`: what would be flown.
+
+
+def show_plan(
+    scenario: Scenario, out: Path | None, *, force: bool, overwrite: bool, table: bool
+) -> None:
+    """Check a scenario and print what it would do; nothing is flown.
+
+    Args:
+        scenario: What would be flown.
+        out: Folder that the flight would write; only looked at.
+        force: In spite of too little thrust.
+        overwrite: An older result would be replaced.
+        table: Print the phases.
+
+    Raises:
+        ConfigError: It cannot be flown.
+    """
+    from rich.console import Console
+
+    from musls_bringup.check import phases, prepare
+    from musls_bringup.results import check_folder
+
+    if out is not None:
+        check_folder(out, overwrite=overwrite)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        parts = prepare(scenario, force=force)
+    for warning in caught:
+        print("musls: warning:", warning.message, file=sys.stderr)
+    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
+    if table:
+        console.print(_table(phases(parts.plan)))
+        places = scenario.formation
+        drones = scenario.system.n_drones
+        if parts.hover is not None and places.places_m is None:
+            console.print(
+                f"formation: {drones} drone{'' if drones == 1 else 's'} at radius "
+                f"{places.radius_m:.2f} m, {places.height_m:.2f} m above the load's set-point, "
+                f"drone 1 at {places.first_azimuth_rad:.2f} rad"
+            )
+    margin = "" if parts.hover is None else f", thrust margin {parts.hover.thrust_margin:.2f}"
+    console.print(
+        f"{scenario.name} can be flown: {parts.plan.duration_s:.1f} s{margin}; nothing was flown. "
+        f"musls view SCENARIO --gif draws its set-points"
+    )
+
+
+def _table(found: list[Phase]) -> Table:
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    made.add_column("phase", no_wrap=True)
+    for name, unit in (
+        ("begins", "s"), ("lasts", "s"), ("load's set-point from", "m, deg"), ("to", "m, deg"),
+        ("at most", "m/s"),
+    ):  # fmt: skip
+        made.add_column(f"{name}\n{unit}", justify="right", no_wrap=True)
+    for phase in found:
+        made.add_row(
+            phase.name.replace("_", " "), f"{phase.start_s:.1f}", f"{phase.duration_s:.1f}",
+            _pose(phase.first), _pose(phase.last), f"{phase.speed_m_s:.2f}",
+        )  # fmt: skip
+    return made
+
+
+def _pose(pose: object) -> str:
+    import numpy as np
+
+    x, y, z, yaw_rad = np.asarray(pose, float)
+    x, y, z = np.round([x, y, z], 2) + 0.0  # no minus before a zero
+    return f"{x:.2f} {y:.2f} {z:.2f} {np.round(np.degrees(yaw_rad)) + 0.0:4.0f}"
+
+
+# ---------- What killed runs left in a folder: their recordings are kept, the rest is deleted.
+
+
+def keep_killed_runs(out: Path) -> None:
+    """Look for remains of killed runs beside an output folder and say what became of them.
+
+    Args:
+        out: Folder that a new run is about to write.
+    """
+    from musls_bringup.results import leftovers, put_aside
+
+    try:
+        for work, name in leftovers(out.absolute().parent):
+            kept = put_aside(work, name)
+            what = f"kept in {kept}: {_finished(kept)}" if kept else "nothing was recorded"
+            print(f"musls: note: run {name} was killed; {what}", file=sys.stderr)
+    except OSError as error:
+        print(f"musls: warning: remains of a killed run: {error}", file=sys.stderr)
+
+
+def _finished(folder: Path) -> str:
+    """Write the summary that the killed run could not; returns what the folder holds."""
+    from musls_analysis.recordings.bag import read_bag
+    from musls_analysis.recordings.raw_bag import mend_bag
+    from musls_analysis.report.summary import summarise
+    from musls_bringup.fly import slack_threshold_n
+    from musls_description.errors import MuslsError
+    from musls_sim.scenario.scenario import load_scenario
+
+    try:
+        scenario = load_scenario(folder / "scenario.yaml", [])
+        mend_bag(folder / "bag")
+        recording = read_bag(folder / "bag")
+        summary = {
+            "scenario": scenario.name,
+            "sim_time_s": recording.end_s - recording.start_s,
+            "interrupted": True,
+            "killed": True,
+            **summarise(recording, slack_threshold_n=slack_threshold_n(scenario)),
+        }
+        text = json.dumps(summary, indent=2, allow_nan=False)
+        (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+    except (MuslsError, ValueError) as error:
+        return " ".join(f"its bag cannot be read ({error})".split())
+    return f"{recording.end_s - recording.start_s:.1f} s of flight"

@@ -9,9 +9,8 @@ import typer
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from musls_description.docstrings import meanings, summary
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, near_names
+from musls_description.keys import meanings, summary
 from musls_description.strict_yaml import shown
 
 EXAMPLE = "musls list systems"

@@ -15,8 +15,7 @@ from musls_bringup.cli.options import (
     path_of,
     within,
 )
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, MuslsError, near_names
 
 if TYPE_CHECKING:
     from musls_description.spawn import Configuration
@@ -96,7 +95,7 @@ def run(
 ) -> None:
     """Writes a system's models for Gazebo (SDF) and ROS (Xacro, URDF)."""
     from musls_description.library import load_system
-    from musls_description.slung import extended_load, slung_system
+    from musls_description.system import extended_load, slung_system
 
     if format not in FORMATS:
         raise ConfigError(f"unknown --format '{format}': {near_names(format, FORMATS)}")

@@ -133,7 +133,7 @@ class _Fit(NamedTuple):
 def _system(name: str) -> SlungLoadSystem:
     """The system to replay with."""
     from musls_description.library import load_system
-    from musls_description.slung import slung_system
+    from musls_description.system import slung_system
 
     chosen = slung_system(load_system(name), "replay")
     if any(cable.twist == "locked" for cable in chosen.cables):

@@ -79,7 +79,7 @@ def run(
 ) -> None:
     """Flies the paper's missions several times and compares them with its real flights."""
     from musls_analysis.sweep.run import available_cores
-    from musls_bringup.program import program
+    from musls_bringup.fly import program
     from musls_bringup.reproduce import TABLE, ReproduceOptions, reproduce, table
     from musls_bringup.results import check_folder, default_folder
 

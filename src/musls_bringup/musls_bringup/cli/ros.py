@@ -72,8 +72,7 @@ def fly(
     report: Report = True,
 ) -> int:
     """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
-    from musls_bringup.cli.fly import conclude
-    from musls_bringup.cli.killed import keep_killed_runs
+    from musls_bringup.cli.fly import conclude, keep_killed_runs
     from musls_bringup.fly import FlyOptions, find_scenario
     from musls_bringup.results import check_folder, default_folder
     from musls_bringup.ros.fly import fly_through_graph
@@ -100,7 +99,7 @@ def stop(
     ] = False,
 ) -> int:
     """Ends nodes that an earlier run has left behind, and names them."""
-    from musls_bringup.ros.leftovers import end, running_nodes
+    from musls_bringup.ros.graph import end, running_nodes
 
     nodes = [node for node in running_nodes() if everything or node.orphan]
     if not nodes:

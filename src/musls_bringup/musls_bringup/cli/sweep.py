@@ -72,7 +72,7 @@ def run(
     from musls_analysis.sweep.run import Execution, available_cores
     from musls_analysis.sweep.spec import load_sweep
     from musls_analysis.sweep.store import MARK, Store
-    from musls_bringup.signals import EndAsked
+    from musls_bringup.results import EndAsked
     from musls_bringup.sweeps import FLYER, sweep_path, sweep_scenario_path
 
     path = sweep_path(sweep)

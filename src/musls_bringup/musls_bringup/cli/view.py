@@ -242,8 +242,8 @@ def _planned(name: Path, system: str | None) -> Subject | None:
     shipped = str(name) in {path.stem for path in SCENARIOS.glob("*.yaml")}
     if not is_file and (os.path.exists(name) or not shipped):
         return None
+    from musls_bringup.check import planned, prepare
     from musls_bringup.fly import find_scenario
-    from musls_bringup.plan import planned, prepare
 
     scenario = find_scenario(str(name), [f"system={system}"] if system else [])
     return planned(scenario, prepare(scenario, force=True))

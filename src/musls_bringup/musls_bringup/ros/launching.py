@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from musls_bringup.fly import find_scenario
 from musls_bringup.results import default_folder
 from musls_bringup.ros import graph
-from musls_bringup.ros.px4 import check_px4, offboard_of
+from musls_bringup.ros.fly import check_px4, offboard_of
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.models.urdf import urdf_text
 from musls_description.schema import to_yaml
-from musls_description.slung import slung_system
+from musls_description.system import slung_system
 from musls_sim.recording.signals import MODEL_PREFIX
 from musls_sim.scenario.scenario import Scenario
 
@@ -209,7 +210,7 @@ def _for_gazebo(
     nodes: list[graph.NodeSpec], scenario: Scenario, folder: Path
 ) -> list[graph.NodeSpec]:
     """The same nodes with Gazebo's state in place of the simulator."""
-    from musls_bringup.gazebo.run import node_parameters
+    from musls_bringup.gazebo import node_parameters
 
     gazebo = {
         name.lstrip("/"): entry["ros__parameters"]
@@ -231,3 +232,106 @@ def truth(name: str, value: str) -> bool:
     if value not in ("true", "false"):
         raise ConfigError(f"{name}:={value}: must be true or false")
     return value == "true"
+
+
+# ---------- Nodes as data become launch actions. For launch files only: `launch` comes with ROS
+
+
+def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
+    """Launch actions that start nodes, and end the launch when one of them ends.
+
+    Args:
+        nodes: What to start.
+        params: Parameter file; the shipped one if empty.
+
+    Raises:
+        ConfigError: The shipped file is not installed.
+    """
+    from launch.actions import EmitEvent, RegisterEventHandler
+    from launch.event_handlers import OnProcessExit
+    from launch.events import Shutdown
+    from launch_ros.actions import Node
+    from launch_ros.parameter_descriptions import ParameterValue
+
+    def _given(value: Any) -> Any:
+        """Text stays text: launch would read it as YAML, which a robot's description is not."""
+        return ParameterValue(value, value_type=str) if isinstance(value, str) else value
+
+    file = params or str(shared_file("params", "nodes.yaml"))
+    actions: list[Any] = []
+    for spec in nodes:
+        node = Node(
+            package=spec.package,
+            executable=spec.executable,
+            parameters=[file, {name: _given(v) for name, v in spec.parameters.items()}],
+            arguments=list(spec.arguments),
+            output="screen",
+            # A loaded machine takes longer than launch's 5 s to end a node, and a node that is
+            # killed leaves an unfinished bag.
+            sigterm_timeout=str(graph.STOP_S),
+            sigkill_timeout=str(graph.STOP_S),
+        )
+        reason = f"{spec.executable} has ended"
+        ended = OnProcessExit(
+            target_action=node, on_exit=[EmitEvent(event=Shutdown(reason=reason))]
+        )
+        actions += [node, RegisterEventHandler(ended)]
+    return actions
+
+
+# ---------- What real.launch.py starts: real vehicles, a motion-capture system, no simulator.
+
+INPUTS = ("poses", "mocap4r2")
+
+REAL_ARGUMENTS = {
+    "scenario": ("circle", "Shipped scenario, YAML file or result folder: system and mission."),
+    "mocap": ("poses", "poses on /mocap/BODY/pose, or mocap4r2 on /rigid_bodies."),
+    "auto_arm": ("false", "Take offboard mode and arm; false leaves both to the pilot."),
+    "autostart": ("false", "Start when all drones are ready; false waits for /formation/start."),
+    "record": ("true", "Record a bag."),
+    "out": ("", "Folder of the bag and the scenario; default runs/SCENARIO_real_DATE_TIME."),
+    "params": ("", "Parameter file of the nodes; default the shipped one."),
+    "rviz": ("false", "Show the flight in RViz."),
+}
+"""Arguments of real.launch.py: default and description."""
+
+
+def real_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
+    """Nodes of real.launch.py; all go by the computer's time.
+
+    Args:
+        given: Value of every argument.
+
+    Raises:
+        ConfigError: An argument is wrong.
+    """
+    if given["mocap"] not in INPUTS:
+        raise ConfigError(f"mocap:={given['mocap']}: must be {' or '.join(INPUTS)}")
+    arm, autostart, record, rviz = (
+        truth(name, given[name]) for name in ("auto_arm", "autostart", "record", "rviz")
+    )
+    check_rviz(rviz)
+    check_params(given["params"])
+    scenario = find_scenario(given["scenario"], [])
+    out = Path(given["out"]) if given["out"] else None
+    folder = bag_folder(f"{scenario.name}_real", out, keep=record)
+    file = folder / "scenario.yaml"
+    file.write_text(to_yaml(scenario), encoding="utf-8")
+    n = scenario.system.n_drones
+    return [
+        graph.NodeSpec(
+            "musls_control",
+            "mocap_relay",
+            {"drones": list(range(1, n + 1)), "input": given["mocap"]},
+        ),
+        graph.offboard(n, use_sim_time=False, auto_arm=arm),
+        graph.formation(
+            file, use_sim_time=False, autostart=autostart, start_with_listeners=int(record)
+        ),
+        *(
+            [graph.recorder(file, folder / "bag", stop_when_done=True, system_time=True)]
+            if record
+            else []
+        ),
+        *rviz_of(rviz, use_sim_time=False),
+    ]

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, near_names
 from musls_description.strict_yaml import shown
 
 SWEEPS = Path(__file__).parent

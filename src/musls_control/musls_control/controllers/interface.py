@@ -18,14 +18,14 @@ from musls_control.estimate import Estimate
 from musls_control.formation import Cone
 from musls_control.reference import LoadReference
 from musls_description.errors import ConfigError, MuslsError
-from musls_description.system import SlungLoadSystem
-from musls_description.user_code import (
+from musls_description.registry import (
     check_arguments,
     describe_error,
     file_of,
     load_class,
     place_of,
 )
+from musls_description.system import SlungLoadSystem
 
 Array = NDArray[np.float64]
 

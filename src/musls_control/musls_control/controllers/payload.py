@@ -39,10 +39,10 @@ from musls_control.payload.model import (
 from musls_control.payload.rods import Structure, rod_commands
 from musls_control.reference import LoadReference
 from musls_description.compiled_memory import pack
+from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
-from musls_description.rotor_reach import tip_radius_m
 from musls_description.schema import NonNegative, Positive, spec
-from musls_description.slung import formation_of
+from musls_description.system import formation_of
 
 Array = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from musls_control.reference import LoadReference
 from musls_description.drone import Drone
 from musls_description.rotations import matrix_to_body, roll_pitch_yaw, wrapped
 from musls_description.schema import NonNegative, Positive, spec
-from musls_description.slung import formation_of
+from musls_description.system import formation_of
 
 # ---------- Cascaded PID control of drones.
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from musls_description.errors import ConfigError, MuslsError
+from musls_description.registry import describe_error, file_of, place_of
 from musls_description.schema import Finite
-from musls_description.user_code import describe_error, file_of, place_of
 
 Array = NDArray[np.float64]
 

@@ -13,8 +13,7 @@ from pydantic import Field
 
 from musls_control.trajectories.base import ORDERS, Array, Once
 from musls_control.trajectories.splines import EndConditions, Spline, least_derivative
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, near_names
 from musls_description.rotations import roll_pitch_yaw
 from musls_description.schema import Finite, spec
 from musls_description.strict_yaml import is_file, read_text, shown

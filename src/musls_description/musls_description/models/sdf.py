@@ -8,22 +8,20 @@ are written in the link in which they are fixed.
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, get_args
+from math import isfinite
+from typing import Literal, TypeAlias, get_args
 from xml.etree.ElementTree import Comment, Element
 
-from musls_description.errors import ConfigError
-from musls_description.models.drone import add_flying_body, add_rigid_body
-from musls_description.models.elements import (
-    add_contact_box,
-    add_friction,
-    add_inertial,
-    add_joint,
-    add_pose,
-    add_visual,
-)
-from musls_description.models.mechanism import PIVOT, Link, build_mechanism
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+from musls_description.drone import Box, Drone, Rotor
+from musls_description.errors import ConfigError, near_names
 from musls_description.models.xml_text import (
     add,
     add_all,
@@ -33,9 +31,434 @@ from musls_description.models.xml_text import (
     read_part,
     to_text,
 )
-from musls_description.names import near_names
 from musls_description.spawn import Configuration
 from musls_description.system import Cable, SlungLoadSystem
+from musls_description.tree import STOP_RAD, Body, build_tree
+
+# ---------- The tree at its spawn, written as links and joints that SDF has.
+
+Array = NDArray[np.float64]
+Kind: TypeAlias = Literal["load", "cable", "drone"]
+FixedIn: TypeAlias = Literal["parent", "child"]
+
+PIVOT = "pivot"
+PIVOT_SHARE = 1e-6
+"""Mass and (round) inertia of a pivot over those of the body that it carries."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a joint.
+
+    Attributes:
+        xyz: Unit vector, (3,).
+        fixed_in: Body in whose frame `xyz` is given and constant.
+        rest_rad: Angle of the spring's rest, counted from the spawn.
+        damping_n_m_s_rad: Viscous damping.
+        stiffness_n_m_rad: Spring.
+        friction_n_m: Coulomb friction torque.
+        stops_rad: Lowest and highest angle, counted from the spawn.
+    """
+
+    xyz: Array
+    fixed_in: FixedIn
+    rest_rad: float
+    damping_n_m_s_rad: float
+    stiffness_n_m_rad: float
+    friction_n_m: float
+    stops_rad: tuple[float, float] = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True)
+class Link:
+    """One rigid body with the joint that holds it, posed as at the spawn.
+
+    Attributes:
+        model: "load", "cable_1", "x500_1", ...
+        name: Name inside its model: "base_link", "link_01", "pivot".
+        kind: What its model is.
+        index: Index of the cable or drone; 0 for the load.
+        parent: Index of the parent link, -1 for the load.
+        rotation: Link frame in the parent's frame, (3, 3); in the world for the load.
+        position_m: Its origin there, (3,).
+        axes: Of its joint: one makes it revolute, two universal; none for the load.
+        joint_position_m: Where the joint is, in this link's frame, (3,).
+        mass_kg: Mass.
+        com_m: Centre of mass, link frame, (3,).
+        inertia_kg_m2: Inertia about it, link frame, (3, 3).
+    """
+
+    model: str
+    name: str
+    kind: Kind
+    index: int
+    parent: int
+    rotation: Array
+    position_m: Array
+    axes: tuple[Axis, ...]
+    joint_position_m: Array
+    mass_kg: float
+    com_m: Array
+    inertia_kg_m2: Array
+
+    @property
+    def scoped_name(self) -> str:
+        """Name as seen from the scope around the models."""
+        return f"{self.model}::{self.name}"
+
+
+def build_mechanism(system: SlungLoadSystem, spawn: Configuration) -> list[Link]:
+    """Spell out a system at its spawn: the load, then cable by cable its links and its drone.
+
+    Raises:
+        ConfigError: A joint has axes that neither SDF nor this pivot can say.
+    """
+    tree = build_tree(system)
+    load = tree.bodies[0]
+    links = [
+        Link(
+            model="load",
+            name="base_link",
+            kind="load",
+            index=0,
+            parent=-1,
+            rotation=np.asarray(spawn.load_rotation, float),
+            position_m=np.asarray(spawn.load_position_enu_m, float),
+            axes=(),
+            joint_position_m=np.zeros(3),
+            mass_kg=load.mass_kg,
+            com_m=load.com_m,
+            inertia_kg_m2=load.inertia_kg_m2,
+        )
+    ]
+    for i, angles in enumerate(spawn.joint_angles_rad):
+        first, drone = int(tree.first_link[i]), int(tree.drone[i])
+        names = {k: (f"cable_{i + 1}", f"link_{k - first + 1:02d}") for k in range(first, drone)}
+        names[drone] = (drone_name(system, i), "base_link")
+        parent, used = 0, 0
+        for k, name in names.items():
+            body = tree.bodies[k]
+            turns = angles[used : used + len(body.axes)]
+            used += len(body.axes)
+            frame, anchor = body.joint_in_parent_rotation, body.joint_in_parent_position_m
+            if body.axes == "xyz":
+                links.append(_pivot(body, i, parent, turns[0]))
+                parent, frame, anchor = len(links) - 1, np.eye(3), np.zeros(3)
+            elif body.axes != "yz":
+                raise ConfigError(
+                    f"{body.name}: a joint about the axes '{body.axes}' cannot be written as SDF "
+                    "(only 'yz' and 'xyz' can)"
+                )
+            kind: Kind = "drone" if k == drone else "cable"
+            links.append(_carried(body, (*name, kind, i), parent, (frame, anchor), turns[-2:]))
+            parent = len(links) - 1
+    return links
+
+
+def _pivot(body: Body, index: int, parent: int, angle_rad: float) -> Link:
+    """The body that turns about x between a parent and a body with three axes."""
+    inertia = np.linalg.eigvalsh(body.inertia_kg_m2).max() * np.eye(3)
+    return Link(
+        model=f"cable_{index + 1}",
+        name=PIVOT,
+        kind="cable",
+        index=index,
+        parent=parent,
+        rotation=body.joint_in_parent_rotation @ _turn("x", angle_rad),
+        position_m=body.joint_in_parent_position_m,
+        # A cable's spring resists bending, not turning about itself.
+        axes=(_axis(body, "x", np.eye(3), "child", 0.0),),
+        joint_position_m=np.zeros(3),
+        mass_kg=PIVOT_SHARE * body.mass_kg,
+        com_m=np.zeros(3),
+        inertia_kg_m2=PIVOT_SHARE * inertia,
+    )
+
+
+def _carried(
+    body: Body,
+    identity: tuple[str, str, Kind, int],
+    parent: int,
+    joint_in_parent: tuple[Array, Array],
+    turns_rad: Array,
+) -> Link:
+    """A body on a universal joint about y and z, given the joint's frame in the parent link."""
+    frame, anchor = joint_in_parent
+    in_child = body.joint_in_child_rotation
+    rotation = frame @ _turn("y", turns_rad[0]) @ _turn("z", turns_rad[1]) @ in_child.T
+    return Link(
+        *identity,
+        parent=parent,
+        rotation=rotation,
+        position_m=anchor - rotation @ body.joint_in_child_position_m,
+        axes=(
+            _axis(body, "y", frame, "parent", turns_rad[0]),
+            _axis(body, "z", in_child, "child", turns_rad[1]),
+        ),
+        joint_position_m=body.joint_in_child_position_m,
+        mass_kg=body.mass_kg,
+        com_m=body.com_m,
+        inertia_kg_m2=body.inertia_kg_m2,
+    )
+
+
+def _axis(body: Body, axis: str, frame: Array, fixed_in: FixedIn, angle_rad: float) -> Axis:
+    return Axis(
+        xyz=frame[:, "xyz".index(axis)],
+        fixed_in=fixed_in,
+        rest_rad=-angle_rad,
+        damping_n_m_s_rad=body.damping_n_m_s_rad,
+        stiffness_n_m_rad=0.0 if axis == "x" else body.stiffness_n_m_rad,
+        friction_n_m=body.friction_n_m,
+        stops_rad=_stops(angle_rad) if axis == body.axes[1] else (-math.inf, math.inf),
+    )
+
+
+def _stops(angle_rad: float) -> tuple[float, float]:
+    """Stops of a second axis, counted from its angle at the spawn; a spawn beyond them is one."""
+    return min(-STOP_RAD - angle_rad, 0.0), max(STOP_RAD - angle_rad, 0.0)
+
+
+def _turn(axis: str, angle_rad: float) -> Array:
+    return Rotation.from_euler(axis, angle_rad).as_matrix()
+
+
+def drone_name(system: SlungLoadSystem, index: int) -> str:
+    """Name of a drone's model: PX4 instance i looks for MODEL_i.
+
+    Raises:
+        ConfigError: The airframe's name cannot be part of a model's name.
+    """
+    model = system.drones[index].model
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", model) or model == "cable":
+        raise ConfigError(
+            f"drones.{index}.model = '{model}': a Gazebo model's name must consist of letters, "
+            "digits, _ and -, and must not be 'cable'"
+        )
+    return f"{model}_{index + 1}"
+
+
+# ---------- SDF elements that load, cables and drones share.
+
+
+def add_pose(parent: Element, position_m: Array, rotation: Array, relative_to: str = "") -> None:
+    """Add a pose, its rotation as a quaternion x, y, z, w.
+
+    The Euler angles of a link that points straight up would not be unique.
+    """
+    quaternion = Rotation.from_matrix(rotation).as_quat(canonical=True)
+    frame = {"relative_to": relative_to} if relative_to else {}
+    add(parent, "pose", numbers(position_m, quaternion), rotation_format="quat_xyzw", **frame)
+
+
+def add_inertial(link: Element, mass_kg: float, com_m: Array, inertia_kg_m2: Array) -> None:
+    """Add mass, centre of mass and the inertia about it."""
+    inertial = add(link, "inertial")
+    if np.any(com_m):
+        add(inertial, "pose", numbers(com_m, np.zeros(3)))
+    add(inertial, "mass", mass_kg)
+    inertia = add(inertial, "inertia")
+    for i, row in enumerate("xyz"):
+        for j in range(i, 3):
+            add(inertia, f"i{row}{'xyz'[j]}", inertia_kg_m2[i, j])
+
+
+def add_contact_box(link: Element, box: Box, friction: float) -> None:
+    """Add the box that touches the ground."""
+    collision = add(link, "collision", name="contact")
+    add(collision, "pose", numbers(box.center_m, np.zeros(3)))
+    add(add(add(collision, "geometry"), "box"), "size", numbers(box.size_m))
+    add_friction(collision, friction)
+
+
+def add_friction(collision: Element, coefficient: float) -> None:
+    """Add Coulomb friction, equal in both directions."""
+    friction = add(add(add(collision, "surface"), "friction"), "ode")
+    add_all(friction, mu=coefficient, mu2=coefficient)
+
+
+def add_visual(
+    link: Element, name: str, position_m: ArrayLike, colour: str, *, along_x: bool = False
+) -> Element:
+    """Add a visual shape.
+
+    Args:
+        link: Link that it is added to.
+        name: Name, unique in the link.
+        position_m: Centre in the link, (3,).
+        colour: Red, green and blue, each from 0 to 1.
+        along_x: Lay the shape's z axis along the link's x axis.
+
+    Returns:
+        The geometry, to be filled.
+    """
+    visual = add(link, "visual", name=name)
+    add(visual, "pose", numbers(position_m, [0.0, np.pi / 2.0 if along_x else 0.0, 0.0]))
+    geometry = add(visual, "geometry")
+    add_all(add(visual, "material"), ambient=f"{colour} 1", diffuse=f"{colour} 1")
+    return geometry
+
+
+def add_joint(scope: Element, name: str, parent: str, child: str, link: Link) -> None:
+    """Add the joint that holds a link.
+
+    Args:
+        scope: Model or world.
+        name: Of the joint, unique in the scope.
+        parent: The parent link's name as seen from the scope.
+        child: This link's.
+        link: The link; it has one axis (revolute joint) or two (universal).
+    """
+    kind = {1: "revolute", 2: "universal"}[len(link.axes)]
+    joint = add(scope, "joint", name=name, type=kind)
+    if np.any(link.joint_position_m):
+        add(joint, "pose", numbers(link.joint_position_m, np.zeros(3)))
+    add_all(joint, parent=parent, child=child)
+    for tag, axis in zip(("axis", "axis2"), link.axes, strict=False):
+        element = add(joint, tag)
+        frame = parent if axis.fixed_in == "parent" else child
+        add(element, "xyz", numbers(axis.xyz), expressed_in=frame)
+        if any(map(isfinite, axis.stops_rad)):
+            lower, upper = axis.stops_rad
+            add_all(add(element, "limit"), lower=lower, upper=upper)
+        dynamics = add(element, "dynamics")
+        add_all(dynamics, damping=axis.damping_n_m_s_rad, friction=axis.friction_n_m)
+        if axis.stiffness_n_m_rad:
+            add_all(
+                dynamics,
+                spring_reference=axis.rest_rad,
+                spring_stiffness=axis.stiffness_n_m_rad,
+            )
+
+
+# ---------- The drones' SDF models: with motors and sensors for PX4, as one rigid body
+
+# A rotor's mass over the drone's and its radius of gyration over the arm's length: PX4's x500
+# (16 g of 2.06 kg, 41 mm of 246 mm).
+ROTOR_MASS_SHARE = 1.0 / 128.0
+ROTOR_GYRATION_SHARE = 1.0 / 6.0
+
+# Gazebo turns the rotors' joints slower than the motor model, so that the steps can resolve them.
+SLOWDOWN = 10
+
+
+def add_rigid_body(model: Element, drone: Drone, friction: float) -> None:
+    """Add the drone as the description has it: one body, no motors, no sensors."""
+    link = add(model, "link", name="base_link")
+    add_inertial(link, drone.mass_kg, np.zeros(3), np.array(drone.inertia_kg_m2))
+    _add_shape(link, drone, friction)
+
+
+def add_flying_body(
+    model: Element, drone: Drone, friction: float, where: str, *, flat: bool
+) -> None:
+    """Add the drone with rotor links, motor plugins and PX4's sensors.
+
+    The rotors' masses are taken off the body, so that both together have the description's mass,
+    centre of mass and inertia.
+
+    Args:
+        model: The drone's model, changed.
+        drone: The drone.
+        friction: Coefficient of friction on the ground.
+        where: Key of the drone in the system, for errors.
+        flat: The model is at the top of a world under its own name, which its motors then listen
+            to; in a model of one's own they take the name that it gets there.
+
+    Raises:
+        ConfigError: The inertia is too small for rotors with a mass at these positions.
+    """
+    rotor_mass, rotor_inertia = _rotor_body(drone)
+    link = add(model, "link", name="base_link")
+    add_inertial(link, *_without_rotors(drone, rotor_mass, rotor_inertia, where))
+    _add_shape(link, drone, friction)
+    link.extend(read_part("sensors.sdf").findall("sensor"))
+    for j, rotor in enumerate(drone.rotors):
+        disc = add(model, "link", name=f"rotor_{j}")
+        add(disc, "pose", numbers(rotor.position_m, np.zeros(3)))
+        add_inertial(disc, rotor_mass, np.zeros(3), rotor_inertia)
+        joint = add(model, "joint", name=f"rotor_{j}_joint", type="revolute")
+        add_all(joint, parent="base_link", child=f"rotor_{j}")
+        add(add(joint, "axis"), "xyz", "0 0 1")
+    for j, rotor in enumerate(drone.rotors):
+        _add_motor(model, j, rotor, flat=flat)
+
+
+def _add_motor(model: Element, number: int, rotor: Rotor, *, flat: bool) -> None:
+    """Add Gazebo's motor model, which listens on MODEL/command/motor_speed."""
+    plugin = add(
+        model,
+        "plugin",
+        filename="gz-sim-multicopter-motor-model-system",
+        name="gz::sim::systems::MulticopterMotorModel",
+    )
+    if flat:
+        add(plugin, "robotNamespace", model.attrib["name"])
+    add_all(
+        plugin,
+        jointName=f"rotor_{number}_joint",
+        linkName=f"rotor_{number}",
+        turningDirection=rotor.spin,
+        timeConstantUp=rotor.time_constant_up_s,
+        timeConstantDown=rotor.time_constant_down_s,
+        maxRotVelocity=rotor.speed_max_rad_s,
+        motorConstant=rotor.thrust_coefficient_n_s2,
+        momentConstant=rotor.moment_ratio_m,
+        commandSubTopic="command/motor_speed",
+        actuator_number=number,
+        motorNumber=number,  # the same for Gazebo before Harmonic
+        rotorDragCoefficient=rotor.drag_n_s2_m_rad,
+        rollingMomentCoefficient=0.0,
+        rotorVelocitySlowdownSim=SLOWDOWN,
+        motorType="velocity",
+    )
+
+
+def _rotor_body(drone: Drone) -> tuple[float, Array]:
+    """Mass and inertia of a rotor: a flat disc, whose inertia does not change as it turns."""
+    mass = ROTOR_MASS_SHARE * drone.mass_kg
+    spin = mass * (ROTOR_GYRATION_SHARE * _arm_m(drone)) ** 2
+    return mass, np.diag([spin / 2.0, spin / 2.0, spin])
+
+
+def _arm_m(drone: Drone) -> float:
+    return max(float(np.hypot(*rotor.position_m[:2])) for rotor in drone.rotors)
+
+
+def _without_rotors(
+    drone: Drone, rotor_mass: float, rotor_inertia: Array, where: str
+) -> tuple[float, Array, Array]:
+    """Mass, centre of mass and inertia of what is left when the rotors are taken off."""
+    hubs = np.array([rotor.position_m for rotor in drone.rotors])
+    mass = drone.mass_kg - len(hubs) * rotor_mass
+    com = -rotor_mass * hubs.sum(axis=0) / mass
+    inertia = np.array(drone.inertia_kg_m2) - len(hubs) * rotor_inertia
+    inertia -= rotor_mass * sum(_steiner(hub) for hub in hubs) + mass * _steiner(com)
+    a, b, c = np.linalg.eigvalsh(inertia)
+    if a <= 0.0 or a + b < c:
+        raise ConfigError(
+            f"{where}.inertia_kg_m2 is too small for {len(hubs)} rotors of {rotor_mass:.3g} kg "
+            f"(1/128 of the drone) at rotors.*.position_m; write the drones as 'rigid'"
+        )
+    return mass, com, inertia
+
+
+def _steiner(offset_m: Array) -> Array:
+    """What a unit mass at an offset adds to the inertia (parallel axis theorem), (3, 3) [m2]."""
+    return offset_m @ offset_m * np.eye(3) - np.outer(offset_m, offset_m)
+
+
+def _add_shape(link: Element, drone: Drone, friction: float) -> None:
+    """Add the landing gear's box and something to see."""
+    add_contact_box(link, drone.collision, friction)
+    arm = _arm_m(drone)
+    body = add_visual(link, "body", np.zeros(3), "0.2 0.2 0.25")
+    add(add(body, "box"), "size", numbers([0.8 * arm, 0.5 * arm, 0.2 * arm]))
+    for j, rotor in enumerate(drone.rotors):
+        colour = "0.8 0.3 0.2" if rotor.position_m[0] > 0.0 else "0.3 0.3 0.3"
+        disc = add_visual(link, f"rotor_{j}", rotor.position_m, colour)
+        add_all(add(disc, "cylinder"), radius=0.45 * arm, length=0.02 * arm)
+
 
 Drones = Literal["motors", "rigid", "include"]
 """Drones with rotors, motor plugins and sensors; as one body without them; or PX4's own model."""

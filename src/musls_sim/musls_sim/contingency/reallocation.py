@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.drone import tip_radius_m
 from musls_description.rotations import from_rotation_vector, from_yaw, rotate
-from musls_description.rotor_reach import tip_radius_m
-from musls_description.slung import formation_of
 from musls_description.spawn import drones_above
-from musls_description.system import SlungLoadSystem
+from musls_description.system import SlungLoadSystem, formation_of
 from musls_sim.plants.massless.start import freed
 from musls_sim.preflight.feasibility import DroneMargins, drone_margins
 from musls_sim.scenario.scenario import ContingencySpec, Scenario

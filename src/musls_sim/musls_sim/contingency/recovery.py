@@ -11,8 +11,8 @@ from musls_control.formation import drone_poses
 from musls_control.mission.plan import FlightPlan, part_of
 from musls_control.mission.spec import MissionSpec
 from musls_control.reference import Piece, Reference, StraightMove
-from musls_description.slung import formation_of
-from musls_description.spawn.ground import ground_radius_m
+from musls_description.spawn import ground_radius_m
+from musls_description.system import formation_of
 from musls_sim.scenario.scenario import Scenario
 
 Array = NDArray[np.float64]

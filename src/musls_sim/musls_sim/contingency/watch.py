@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from musls_control.estimate import Estimate
 from musls_control.phases import GROUND_PHASES
+from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
-from musls_description.rotor_reach import tip_radius_m
-from musls_description.slung import formation_of
+from musls_description.system import formation_of
 from musls_sim.contingency.reallocation import Reallocation, reallocate
 from musls_sim.contingency.recovery import Situation, aside, continued, landed, landed_clear
 from musls_sim.plants.changes import CutCable

@@ -25,7 +25,7 @@ from scipy.spatial.transform import Rotation
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.models import world_sdf
-from musls_description.models.mechanism import PIVOT, Link, build_mechanism, drone_name
+from musls_description.models.sdf import PIVOT, Link, build_mechanism, drone_name
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree

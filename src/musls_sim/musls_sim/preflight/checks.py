@@ -14,10 +14,8 @@ from musls_control.mission.plan import estimated_duration_s
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
 from musls_description.errors import ConfigError
-from musls_description.slung import formation_of
-from musls_description.spawn import HangingEquilibrium, hanging_equilibrium
-from musls_description.spawn.ground import ground_radius_m
-from musls_description.system import SlungLoadSystem
+from musls_description.spawn import HangingEquilibrium, ground_radius_m, hanging_equilibrium
+from musls_description.system import SlungLoadSystem, formation_of
 from musls_sim.plants.massless.start import freed
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.scenario.scenario import Scenario

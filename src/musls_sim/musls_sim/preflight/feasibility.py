@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from musls_control.formation import drone_poses
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_description.drone import propeller_radius_m
 from musls_description.errors import ConfigError
 from musls_description.rotations import matrix
-from musls_description.rotor_reach import propeller_radius_m
 from musls_description.schema import build, to_data
-from musls_description.slung import formation_of
 from musls_description.spawn import hanging_equilibrium
-from musls_description.system import Drone
+from musls_description.system import Drone, formation_of
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, Hover, flight_duration_s
 from musls_sim.preflight.separation import Closest
 from musls_sim.scenario.scenario import Scenario

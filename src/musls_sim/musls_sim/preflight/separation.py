@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from musls_control.mission.plan import FlightPlan
 from musls_description.compiled import compiled
+from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
-from musls_description.rotor_reach import tip_radius_m
 from musls_description.schema import Positive, spec
 from musls_description.system import RigSystem
 

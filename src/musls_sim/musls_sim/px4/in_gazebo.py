@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from musls_control.estimate import Estimate
 from musls_control.px4_cascade import RotorLayout
-from musls_description.models.mechanism import drone_name
+from musls_description.models.sdf import drone_name
 from musls_sim.plants.gazebo import ANSWER_LIMIT_S, WORLD, BridgedPlant
 from musls_sim.px4.airframe import FIRST_MOTOR_FUNCTION
 from musls_sim.px4.install import Px4Install

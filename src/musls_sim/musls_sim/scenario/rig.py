@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, near_names
 from musls_description.schema import Finite, NonNegative, Vector3, spec
 from musls_description.system import RigSystem
 

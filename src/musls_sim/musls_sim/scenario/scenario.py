@@ -22,16 +22,20 @@ from musls_control.controllers.kinds import FormationSpec
 from musls_control.formation import Cone
 from musls_control.mission.spec import MissionSpec
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
-from musls_description.errors import ConfigError
+from musls_description.drone import tip_radius_m
+from musls_description.errors import ConfigError, near_names
 from musls_description.library import expand_system, system_path
-from musls_description.names import near_names
-from musls_description.registry import NameIn, Registry
-from musls_description.rotor_reach import tip_radius_m
+from musls_description.registry import NameIn, Registry, load_file
 from musls_description.schema import Finite, Fraction, NonNegative, Number, Positive, build, spec
-from musls_description.sources import Override, SourceFile, Sources
-from musls_description.strict_yaml import parse_yaml, read_text, shown
+from musls_description.strict_yaml import (
+    Override,
+    SourceFile,
+    Sources,
+    parse_yaml,
+    read_text,
+    shown,
+)
 from musls_description.system import AnySystem, SlungLoadSystem
-from musls_description.user_code import load_file
 from musls_sim.plants import PLANTS
 from musls_sim.preflight.separation import LimitsSpec
 from musls_sim.px4.sensors import Px4SensorSpec

@@ -20,7 +20,7 @@ from musls_control.mission.plan import (
 )
 from musls_description.errors import ConfigError
 from musls_description.rotations import yaw_of
-from musls_description.slung import extended_load, slung_system
+from musls_description.system import extended_load, slung_system
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState

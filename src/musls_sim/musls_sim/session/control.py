@@ -18,8 +18,7 @@ from musls_control.payload.actuation import ForcesToSetpoints
 from musls_control.phases import GROUND_PHASES
 from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_description.errors import ConfigError
-from musls_description.slung import slung_system
-from musls_description.system import RigSystem
+from musls_description.system import RigSystem, slung_system
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compose import Parts

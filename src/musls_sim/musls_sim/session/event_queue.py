@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from musls_description.errors import ConfigError
-from musls_description.names import near_names
+from musls_description.errors import ConfigError, near_names
 from musls_description.schema import build
 from musls_sim.scenario.events import EVENTS, NOTED_KINDS, EventSpec, Scene, Seen, When
 from musls_sim.session.guidance import Guidance

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_description.rigging import Wheel, Winch
-from musls_description.slung import slung_system
 from musls_description.spawn import Configuration, ground_spawn, slung_state
-from musls_description.system import RigSystem, SlungLoadSystem
+from musls_description.system import RigSystem, SlungLoadSystem, Wheel, Winch, slung_system
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,

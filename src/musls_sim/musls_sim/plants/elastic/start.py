@@ -17,10 +17,21 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, least_squares
 
 from musls_description.errors import ConfigError
-from musls_description.rigging import MOST_SEGMENTS, Anchor, CableEnd, ElasticLine, body_names
 from musls_description.rotations import matrix
 from musls_description.spawn import Configuration
-from musls_description.system import Box, Cable, Drone, Load, RigSystem, SlungLoadSystem
+from musls_description.system import (
+    MOST_SEGMENTS,
+    Anchor,
+    Box,
+    Cable,
+    CableEnd,
+    Drone,
+    ElasticLine,
+    Load,
+    RigSystem,
+    SlungLoadSystem,
+    body_names,
+)
 from musls_description.tree import build_tree
 from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.cable import law_rows, table_law

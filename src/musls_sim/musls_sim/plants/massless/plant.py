@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
 from musls_description.rotations import yaw_of
-from musls_description.slung import slung_system
 from musls_description.spawn import HangingEquilibrium, ground_spawn, hanging_equilibrium
-from musls_description.system import SlungLoadSystem
+from musls_description.system import SlungLoadSystem, slung_system
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_matrix, matrix, rotation_vector
-from musls_description.slung import slung_system
 from musls_description.spawn import Configuration, ground_spawn, slung_state
-from musls_description.system import SlungLoadSystem
+from musls_description.system import SlungLoadSystem, slung_system
 from musls_sim.plants.interface import PlantSetup
 from musls_sim.plants.rigid_links.multibody import end_jacobians
 from musls_sim.plants.rigid_links.plant import DartPlant

@@ -13,9 +13,8 @@ from scipy.spatial.transform import Rotation
 from musls_description.drone import Drone
 from musls_description.errors import ConfigError
 from musls_description.rotations import matrix_to_body, yaw_of
-from musls_description.slung import slung_system
 from musls_description.spawn import HangingEquilibrium
-from musls_description.system import Load, SlungLoadSystem
+from musls_description.system import Load, SlungLoadSystem, slung_system
 from musls_sim.plants.changes import RotorEfficiency, scale_rotors
 from musls_sim.plants.interface import (
     Change,

@@ -1,4 +1,4 @@
-"""Files of a flight in Gazebo with real PX4s: `python -m musls_bringup.gazebo.run circle --out F`.
+"""Files of a flight in Gazebo with real PX4s: `python -m musls_bringup.gazebo circle --out F`.
 
 One scenario becomes everything that the processes of such a flight read (see docs/docker.md):
 
@@ -27,11 +27,10 @@ from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.models import world_sdf
-from musls_description.models.mechanism import build_mechanism, drone_name
+from musls_description.models.sdf import build_mechanism, drone_name
 from musls_description.schema import to_yaml
-from musls_description.slung import slung_system
 from musls_description.spawn import ground_spawn
-from musls_description.system import SlungLoadSystem
+from musls_description.system import SlungLoadSystem, slung_system
 from musls_sim.plants.rigid_links.step_control import fixed_step_s
 from musls_sim.preflight.airframe import loaded_hover_parameters
 from musls_sim.preflight.checks import check_hover, hover_in_formation
@@ -174,7 +173,7 @@ def _yaml(data: Any) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the files of a flight into a new folder; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="musls_bringup.gazebo.run", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="musls_bringup.gazebo", description=main.__doc__)
     parser.add_argument("scenario", help="shipped scenario, file or result folder")
     parser.add_argument("--out", type=Path, required=True, help="folder, must not exist")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")

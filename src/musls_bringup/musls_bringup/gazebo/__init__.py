@@ -1,1 +1,0 @@
-"""Starting a flight in Gazebo."""

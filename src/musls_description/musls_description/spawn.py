@@ -1,0 +1,649 @@
+"""Where a run starts: on the ground with slack cables, or hanging at rest in the air."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.errors import ConfigError
+from musls_description.rotations import (
+    from_matrix,
+    from_rotation_vector,
+    intrinsic_xyz,
+    matrix,
+    rotation_vector,
+)
+from musls_description.system import Cable, SlungLoadSystem
+from musls_description.tree import (
+    JOINT_IN_DRONE,
+    QUARTER_TURN,
+    cable_azimuth_rad,
+    joint_in_load,
+)
+
+# ---------- A configuration of the whole tree: pose of the load and the angles of every joint.
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Pose of every body by generalised coordinates.
+
+    Attributes:
+        load_position_enu_m: (3,).
+        load_rotation: Load frame to world, (3, 3).
+        joint_angles_rad: Per cable: angles about the axes of its joints, from the load to the
+            drone, (2 links + 2,), or one more where the cable is free to twist.
+    """
+
+    load_position_enu_m: Array
+    load_rotation: Array
+    joint_angles_rad: tuple[Array, ...]
+
+    @property
+    def coordinates(self) -> Array:
+        """All coordinates in the order of the tree: rotation vector, position, joint angles."""
+        rotation = rotation_vector(from_matrix(self.load_rotation))
+        return np.concatenate([rotation, self.load_position_enu_m, *self.joint_angles_rad])
+
+
+def universal_angles(direction: Array) -> Array:
+    """Angles (about y, then z) that turn the x axis into a unit direction, (2,) [rad]."""
+    x, y, z = direction
+    return np.array([np.arctan2(-z, x), np.arcsin(np.clip(y, -1.0, 1.0))])
+
+
+def universal_rotation(angles_rad: Array) -> Array:
+    """Rotation Ry(first angle) Rz(second angle) of a universal joint, (3, 3)."""
+    (ca, cb), (sa, sb) = np.cos(angles_rad), np.sin(angles_rad)
+    return np.array([[ca * cb, -ca * sb, sa], [sb, cb, 0.0], [-sa * cb, sa * sb, ca]])
+
+
+def level_rotation(z_axis: Array, yaw_rad: float) -> Array:
+    """Rotation with a given z axis whose x axis, seen from above, points along a yaw, (3, 3)."""
+    (zx, zy, zz), c, s = z_axis, math.cos(yaw_rad), math.sin(yaw_rad)
+    across = math.sqrt(zz * zz + (zx * s - zy * c) ** 2)  # y = z x (c, s, 0), normalised
+    yx, yy, yz = -zz * s / across, zz * c / across, (zx * s - zy * c) / across
+    x = (yy * zz - yz * zy, yz * zx - yx * zz, yx * zy - yy * zx)
+    return np.array([[x[0], yx, zx], [x[1], yy, zy], [x[2], yz, zz]], dtype=float)
+
+
+def universal_chain(rotation: Array, directions: Array) -> tuple[list[float], Array]:
+    """Angles of universal joints that point one body after the other in given directions.
+
+    Args:
+        rotation: Frame of the first joint in the world, (3, 3).
+        directions: World directions of the bodies' x axes, (k, 3).
+
+    Returns:
+        Angles (2 k) and the last body's frame, (3, 3).
+    """
+    # In plain numbers: with arrays of three, a start in the air would take half a second.
+    angles: list[float] = []
+    columns = np.asarray(rotation, float).T.tolist()
+    for dx, dy, dz in np.asarray(directions, float).tolist():
+        (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = columns
+        along = min(max(yx * dx + yy * dy + yz * dz, -1.0), 1.0)
+        first = math.atan2(-(zx * dx + zy * dy + zz * dz), xx * dx + xy * dy + xz * dz)
+        second = math.asin(along)
+        ca, sa, cb, sb = math.cos(first), math.sin(first), math.cos(second), math.sin(second)
+        # Columns of R Ry(first) Rz(second), see `universal_rotation`.
+        turned = (ca * xx - sa * zx, ca * xy - sa * zy, ca * xz - sa * zz)  # x after the first turn
+        columns = [
+            [cb * turned[0] + sb * yx, cb * turned[1] + sb * yy, cb * turned[2] + sb * yz],
+            [cb * yx - sb * turned[0], cb * yy - sb * turned[1], cb * yz - sb * turned[2]],
+            [sa * xx + ca * zx, sa * xy + ca * zy, sa * xz + ca * zz],
+        ]
+        angles += [first, second]
+    return angles, np.array(columns).T
+
+
+def chain_from_directions(
+    start_rotation: Array, directions: Array, drone_yaw_rad: float | None = None
+) -> tuple[Array, Array]:
+    """Joint angles of one cable from the world directions of its links and the drone's z axis.
+
+    Args:
+        start_rotation: Frame of the first joint in the world at zero angles, (3, 3).
+        directions: Unit vectors of the links from the load upwards, then the drone's z, (n + 1, 3).
+        drone_yaw_rad: Yaw of the drone on a cable that is free to twist; None for one that is
+            not: the drone's yaw then follows from the chain.
+
+    Returns:
+        Angles (2 n + 2,), or one more with free twist, and the drone's rotation (3, 3).
+
+    Raises:
+        ConfigError: No twist of the cable lets the drone look there (a drone that stands upright
+            on a lying cable can only look along it).
+    """
+    if drone_yaw_rad is None:
+        angles, rotation = universal_chain(start_rotation, directions)
+        return np.array(angles), rotation @ JOINT_IN_DRONE.T
+    _, straight = universal_chain(start_rotation, directions[:1])
+    wanted = level_rotation(directions[-1], drone_yaw_rad)
+
+    def twisted(twist_rad: float) -> tuple[Array, list[float], Array]:
+        c, s = math.cos(twist_rad), math.sin(twist_rad)
+        first = straight @ np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+        angles, rotation = universal_chain(first, directions[1:])
+        return first, angles, rotation @ JOINT_IN_DRONE.T
+
+    def yaw_error(twist_rad: float) -> float:
+        x, y, _ = wanted.T @ twisted(twist_rad)[2][:, 0]
+        return float(np.arctan2(y, x))
+
+    first, angles, drone = twisted(_solve_twist(yaw_error))
+    relative = QUARTER_TURN.T @ start_rotation.T @ first @ QUARTER_TURN
+    return np.array([*intrinsic_xyz(relative), *angles]), drone
+
+
+def _solve_twist(yaw_error: Callable[[float], float]) -> float:
+    """Twist at which the drone's yaw is right: it goes about one to one into the yaw."""
+    twist, error, slope = 0.0, yaw_error(0.0), 1.0
+    for _ in range(50):
+        if abs(error) < 1e-12:
+            return twist
+        step = np.clip(-error / slope, -1.0, 1.0)
+        new_error = yaw_error(twist + step)
+        # The secant, kept away from the turning points that a strongly bent joint makes.
+        slope = np.clip((new_error - error) / step, 0.2, 5.0)
+        twist, error = twist + step, new_error
+    raise ConfigError(
+        f"no twist of the cable gives its drone the yaw that is asked for (error {error:.3g} rad)"
+    )
+
+
+def configuration_from_directions(
+    system: SlungLoadSystem,
+    load_position_enu_m: Array,
+    load_rotation: Array,
+    directions: Sequence[Array],
+    drone_yaws_rad: Array,
+) -> Configuration:
+    """Configuration in which the links (and the drones' z axes) point in given directions.
+
+    Args:
+        system: The system.
+        load_position_enu_m: (3,).
+        load_rotation: Load frame to world, (3, 3).
+        directions: Per cable (links + 1, 3) as for `chain_from_directions`.
+        drone_yaws_rad: Yaws of the drones, (n_drones,); only free cables follow them.
+    """
+    angles = []
+    for i, chain in enumerate(directions):
+        start = load_rotation @ joint_in_load(cable_azimuth_rad(system, i))
+        yaw = drone_yaws_rad[i] if system.cables[i].twist == "free" else None
+        angles.append(chain_from_directions(start, chain, yaw)[0])
+    return Configuration(np.asarray(load_position_enu_m, float), load_rotation, tuple(angles))
+
+
+# ---------- Roots of equations, with nothing but NumPy.
+
+STEPS = 30
+"""Steps of Newton's method before the search is left to scipy."""
+
+_HALVINGS = 8
+_DIFFERENCE = 1e-7
+
+
+def root(residual: Callable[[Array], Array], guess: Array, tolerance: float) -> Array | None:
+    """Find where all residuals vanish.
+
+    Where the solution is not unique, it is the one that the steps of least length lead to.
+
+    Args:
+        residual: Function of the unknowns (n,) with residuals (m,).
+        guess: Where to begin, (n,).
+        tolerance: Largest residual that is allowed.
+
+    Returns:
+        The unknowns, (n,); None where nothing was found.
+    """
+    found = _newton(residual, np.asarray(guess, float), tolerance)
+    return nearest_root(residual, guess, tolerance) if found is None else found
+
+
+def nearest_root(
+    residual: Callable[[Array], Array], guess: Array, tolerance: float
+) -> Array | None:
+    """Find a root as `root` does, by scipy's steps of limited length.
+
+    They do not jump from one root to another. Arguments and result are those of `root`.
+    """
+    from scipy.optimize import least_squares
+
+    solution = least_squares(
+        residual, guess, x_scale="jac", xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300
+    )
+    return solution.x if np.abs(solution.fun).max() <= tolerance else None
+
+
+def _newton(residual: Callable[[Array], Array], x: Array, tolerance: float) -> Array | None:
+    """Newton's method that halves steps which do not help, to the end of the digits."""
+    gap = residual(x)
+    size = float(np.abs(gap).max())
+    for _ in range(STEPS):
+        if not np.isfinite(size):
+            return None
+        step = np.linalg.lstsq(_slope(residual, x, gap), -gap, rcond=1e-10)[0]
+        for halving in range(_HALVINGS):
+            there = x + 0.5**halving * step
+            gap_there = residual(there)
+            size_there = float(np.abs(gap_there).max())
+            if size_there < size:
+                break
+        else:
+            break
+        x, gap, size = there, gap_there, size_there
+    return x if size <= tolerance else None
+
+
+def _slope(residual: Callable[[Array], Array], x: Array, gap: Array) -> Array:
+    """Derivatives of the residuals by differences, (m, n)."""
+    steps = _DIFFERENCE * np.maximum(np.abs(x), 1.0)
+    columns = []
+    for k, step in enumerate(steps):
+        moved = x.copy()
+        moved[k] += step
+        columns.append((residual(moved) - gap) / (moved[k] - x[k]))
+    return np.array(columns).T
+
+
+def bisected(function: Callable[[float], float], low: float, high: float) -> float:
+    """Find the root of a function that has another sign at either end, to the last digit.
+
+    Raises:
+        ValueError: It has the same sign at both.
+    """
+    sign = np.sign(function(low))
+    if sign == 0.0:
+        return low
+    if sign * function(high) > 0.0:
+        raise ValueError(f"no change of sign between {low:g} and {high:g}")
+    while low < (middle := 0.5 * (low + high)) < high:
+        if sign * function(middle) > 0.0:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+# ---------- Start at rest in the air
+
+
+@dataclass(frozen=True)
+class HangingEquilibrium:
+    """A hovering system at rest.
+
+    Attributes:
+        configuration: Pose of all bodies.
+        cable_force_n: Force of each cable on the load, world frame, (n_drones, 3).
+        drone_force_n: Total thrust that each drone needs, world frame, (n_drones, 3).
+        drone_moment_n_m: Moment that each drone's rotors need, drone frame, (n_drones, 3).
+    """
+
+    configuration: Configuration
+    cable_force_n: Array
+    drone_force_n: Array
+    drone_moment_n_m: Array
+
+    @property
+    def load_end_tension_n(self) -> Array:
+        """Tension of each cable at the load, (n_drones,) [N]."""
+        return np.linalg.norm(self.cable_force_n, axis=1)
+
+
+def link_directions(force_on_load_n: Array, cable: Cable, gravity_m_s2: float) -> Array:
+    """Unit directions of a chain's links in equilibrium, from the load upwards, (links, 3)."""
+    return _directions(force_on_load_n, _weights_n(cable, gravity_m_s2))
+
+
+def _weights_n(cable: Cable, gravity_m_s2: float) -> Array:
+    """Forces that carry the cable below the middle of each link, world (links, 3)."""
+    weights = np.zeros((cable.links, 3))
+    weights[:, 2] = (np.arange(cable.links) + 0.5) * cable.link_mass_kg * gravity_m_s2
+    return weights
+
+
+def _directions(force_on_load_n: Array, weights_n: Array) -> Array:
+    forces = force_on_load_n + weights_n
+    return forces / np.sqrt((forces * forces).sum(axis=1))[:, None]
+
+
+def hanging_equilibrium(
+    system: SlungLoadSystem,
+    drone_positions_enu_m: Array,
+    gravity_m_s2: float = 9.80665,
+    load_yaw_rad: float = 0.0,
+    drone_yaws_rad: Array | None = None,
+) -> HangingEquilibrium:
+    """Find how the load hangs below drones that hover at given places.
+
+    Args:
+        system: The system; the cables must have no joint stiffness.
+        drone_positions_enu_m: Centres of mass, (n_drones, 3).
+        gravity_m_s2: Gravity.
+        load_yaw_rad: Approximate heading of the load: picks one of several solutions, and is
+            kept exactly where nothing else determines it (one cable on the axis).
+        drone_yaws_rad: Yaws of drones on cables that are free to twist, (n_drones,); by default
+            they face the load.
+
+    Raises:
+        ConfigError: The cables cannot reach, or there is joint stiffness.
+    """
+    if any(cable.joint.stiffness_n_m_rad for cable in system.cables):
+        raise ConfigError(
+            "a hovering start needs cables with joint.stiffness_n_m_rad 0 "
+            "(the chain's equilibrium is solved for free joints); start on the ground"
+        )
+    if drone_yaws_rad is None:
+        azimuths = [cable_azimuth_rad(system, i) for i in range(system.n_drones)]
+        drone_yaws_rad = load_yaw_rad + np.array(azimuths) + np.pi
+    problem = _Problem(
+        system, np.asarray(drone_positions_enu_m, float), gravity_m_s2, load_yaw_rad, drone_yaws_rad
+    )
+    # Four and more cables have several equilibria, with other shares of the weight.
+    search = root if system.n_drones < 4 else nearest_root
+    solution = search(problem.residual, problem.first_guess(), 1e-8)
+    if solution is None:
+        raise ConfigError(
+            "no hanging equilibrium: the cables do not reach from the load to the drones at "
+            + ", ".join(str(np.round(p, 3).tolist()) for p in problem.drones)
+        )
+    return problem.result(solution)
+
+
+def drones_above(
+    system: SlungLoadSystem,
+    load_position_enu_m: Array,
+    load_rotation: Array,
+    cable_force_n: Array,
+    gravity_m_s2: float,
+    drone_yaws_rad: Array,
+) -> Array:
+    """Find where hovering drones are when their cables pull a load with given forces.
+
+    Args:
+        system: Load, cables and drones.
+        load_position_enu_m: Its centre of mass, (3,).
+        load_rotation: Load frame to world, (3, 3).
+        cable_force_n: Force of each cable on the load, world frame, (n_drones, 3).
+        gravity_m_s2: Gravity.
+        drone_yaws_rad: Yaws of drones on cables that are free to twist, (n_drones,).
+
+    Returns:
+        Centres of mass, (n_drones, 3) [m]; in them `hanging_equilibrium` finds these forces, if
+        they hold the load.
+    """
+    problem = _Problem(system, np.zeros((system.n_drones, 3)), gravity_m_s2, 0.0, drone_yaws_rad)
+    places = []
+    for i, force in enumerate(cable_force_n):
+        anchor = load_position_enu_m + load_rotation @ problem.anchors[i]
+        _, reach, attitude, _ = problem._drone(i, load_rotation, force)
+        places.append(anchor + reach - attitude @ system.drones[i].cable_attachment_m)
+    return np.array(places)
+
+
+class _Problem:
+    """Unknowns: load position, load rotation vector relative to the yaw guess, forces F_i."""
+
+    def __init__(
+        self,
+        system: SlungLoadSystem,
+        drones: Array,
+        gravity: float,
+        yaw: float,
+        drone_yaws: Array,
+    ) -> None:
+        self.system, self.drones, self.g, self.drone_yaws = system, drones, gravity, drone_yaws
+        self.yaw = matrix(from_rotation_vector(np.array([0.0, 0.0, yaw])))
+        self.anchors = np.array(system.load.cable_attachments_m)
+        self.weights_n = [_weights_n(cable, gravity) for cable in system.cables]
+        self.hooks = [np.array(drone.cable_attachment_m, float) for drone in system.drones]
+        self.carried_n = [
+            np.array([0.0, 0.0, (drone.mass_kg + cable.mass_kg) * gravity])
+            for drone, cable in zip(system.drones, system.cables, strict=True)
+        ]
+        self.starts = [joint_in_load(cable_azimuth_rad(system, i)) for i in range(len(drones))]
+
+    def first_guess(self) -> Array:
+        """Load below the middle of the drones, each cable straight with its share of the weight."""
+        lengths = np.array([c.length_m for c in self.system.cables])
+        center = self.drones.mean(axis=0)
+        spread = np.linalg.norm(self.drones[:, :2] - center[:2], axis=1)
+        reach = np.linalg.norm(self.anchors[:, :2], axis=1)
+        drop = np.sqrt(np.maximum(lengths**2 - (spread - reach) ** 2, (0.3 * lengths) ** 2))
+        position = center - [0.0, 0.0, drop.mean() + self.anchors[:, 2].mean()]
+        along = self.drones - (position + self.anchors @ self.yaw.T)
+        share = self.system.load.mass_kg * self.g / len(self.drones)
+        return np.concatenate([position, np.zeros(3), (along / along[:, 2:] * share).ravel()])
+
+    def _drone(self, i: int, rotation: Array, force: Array) -> tuple[Array, Array, Array, Array]:
+        """Chain directions, end of the chain relative to its start, drone rotation and thrust."""
+        cable = self.system.cables[i]
+        links = _directions(force, self.weights_n[i])
+        thrust = force + self.carried_n[i]
+        directions = np.concatenate([links, (thrust / math.sqrt(thrust @ thrust))[None]])
+        if cable.twist == "free":
+            attitude = level_rotation(directions[-1], self.drone_yaws[i])
+        else:
+            _, attitude = chain_from_directions(rotation @ self.starts[i], directions)
+        return directions, links.sum(axis=0) * cable.link_length_m, attitude, thrust
+
+    def residual(self, x: Array) -> Array:
+        """Force and moment balance of the load, gaps between chains and drones."""
+        position, forces = x[:3], x[6:].reshape(-1, 3)
+        rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
+        arms = self.anchors @ rotation.T
+        weight = np.array([0.0, 0.0, self.system.load.mass_kg * self.g])
+        gaps = []
+        for i, force in enumerate(forces):
+            _, reach, attitude, _ = self._drone(i, rotation, force)
+            gaps.append(position + arms[i] + reach - self.drones[i] - attitude @ self.hooks[i])
+        balance = forces.sum(axis=0) - weight
+        pairs = arms.T @ forces  # sums of products over the cables
+        moment = [pairs[1, 2] - pairs[2, 1], pairs[2, 0] - pairs[0, 2], pairs[0, 1] - pairs[1, 0]]
+        return np.concatenate([balance, moment, *gaps])
+
+    def result(self, x: Array) -> HangingEquilibrium:
+        """Turn the solved unknowns into the result."""
+        forces = x[6:].reshape(-1, 3)
+        rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
+        directions, thrusts, moments = [], [], []
+        for i, force in enumerate(forces):
+            chain, _, attitude, thrust = self._drone(i, rotation, force)
+            directions.append(chain)
+            thrusts.append(thrust)
+            pull = -(force + [0.0, 0.0, self.system.cables[i].mass_kg * self.g])
+            hook = np.array(self.system.drones[i].cable_attachment_m)
+            moments.append(-np.cross(hook, attitude.T @ pull))
+        configuration = configuration_from_directions(
+            self.system, x[:3], rotation, directions, self.drone_yaws
+        )
+        return HangingEquilibrium(configuration, forces, np.array(thrusts), np.array(moments))
+
+
+def slung_between(
+    system: SlungLoadSystem,
+    load_position_enu_m: Array,
+    load_rotation: Array,
+    drone_positions_enu_m: Array,
+    drone_yaws_rad: Array,
+    gravity_m_s2: float = 9.80665,
+) -> Configuration:
+    """Hang slack cables between a load that is held and level drones.
+
+    Args:
+        system: The system.
+        load_position_enu_m: (3,).
+        load_rotation: Load frame to world, (3, 3).
+        drone_positions_enu_m: Centres of mass, (n_drones, 3).
+        drone_yaws_rad: (n_drones,).
+        gravity_m_s2: Gravity.
+
+    Raises:
+        ConfigError: A cable is too short.
+    """
+    attitudes = [level_rotation(np.array([0.0, 0.0, 1.0]), yaw) for yaw in drone_yaws_rad]
+    return slung_state(
+        system,
+        load_position_enu_m,
+        load_rotation,
+        drone_positions_enu_m,
+        np.array(attitudes),
+        gravity_m_s2,
+    )[0]
+
+
+def slung_state(
+    system: SlungLoadSystem,
+    load_position_enu_m: Array,
+    load_rotation: Array,
+    drone_positions_enu_m: Array,
+    drone_rotations: Array,
+    gravity_m_s2: float = 9.80665,
+) -> tuple[Configuration, Array]:
+    """Hang cables between a load and drones that are held in given poses.
+
+    Args:
+        system: The system.
+        load_position_enu_m: (3,).
+        load_rotation: Load frame to world, (3, 3).
+        drone_positions_enu_m: Centres of mass, (n_drones, 3).
+        drone_rotations: Drone frames to world, (n_drones, 3, 3).
+        gravity_m_s2: Gravity.
+
+    Returns:
+        The configuration, and the attitudes that the drones have in it, (n_drones, 3, 3): on a
+        cable that does not twist the yaw follows from the cable.
+
+    Raises:
+        ConfigError: A cable is too short.
+    """
+    directions, reached, yaws = [], [], []
+    for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
+        attitude = drone_rotations[i]
+        hook = drone_positions_enu_m[i] + attitude @ drone.cable_attachment_m
+        anchor = load_position_enu_m + load_rotation @ system.load.cable_attachments_m[i]
+        links = _slack_chain(cable, hook - anchor, gravity_m_s2)
+        if links is None:
+            raise ConfigError(
+                f"cable_{i + 1} of {cable.length_m:g} m is too short: its ends are "
+                f"{np.linalg.norm(hook - anchor):.3f} m apart"
+            )
+        directions.append(np.vstack([links, attitude[:, 2]]))
+        # Level heading that belongs to this z axis, see `level_rotation`.
+        level = attitude @ np.array([1.0, 0.0, 0.0])
+        yaws.append(float(np.arctan2(level[1], level[0])))
+        start = load_rotation @ joint_in_load(cable_azimuth_rad(system, i))
+        yaw = yaws[i] if cable.twist == "free" else None
+        reached.append(chain_from_directions(start, directions[i], yaw)[1])
+    configuration = configuration_from_directions(
+        system, load_position_enu_m, load_rotation, directions, np.array(yaws)
+    )
+    return configuration, np.array(reached)
+
+
+def _slack_chain(cable: Cable, span: Array, gravity_m_s2: float) -> Array | None:
+    """Directions of the links of a chain that hangs over a span, (links, 3); None if too short."""
+    distance = float(np.linalg.norm(span))
+    if distance > cable.length_m * (1.0 + 1e-9):
+        return None
+    if distance > cable.length_m * (1.0 - 1e-6):
+        return np.tile(span / distance, (cable.links, 1))
+    weight = cable.mass_kg * gravity_m_s2
+
+    def gap(force: Array) -> Array:
+        links = link_directions(force * weight, cable, gravity_m_s2)
+        return links.sum(axis=0) * cable.link_length_m - span
+
+    along = span[:2] / max(float(np.linalg.norm(span[:2])), 1e-9)
+    for pull, lift in ((0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4), (0.0, 20.0)):
+        guess = np.array([*(pull * along), lift])
+        solution = root(gap, guess, 1e-6)
+        if solution is not None:
+            return link_directions(solution * weight, cable, gravity_m_s2)
+    return None
+
+
+# ---------- Start on the ground: load flat, drones standing around it, cables slack between them
+
+SLACK_RATIO = 0.9
+"""Distance of the cable's ends over its length."""
+
+
+def ground_spawn(
+    system: SlungLoadSystem,
+    load_position_enu_m: tuple[float, float] = (0.0, 0.0),
+    load_yaw_rad: float = 0.0,
+    ground_height_enu_m: float = 0.0,
+) -> Configuration:
+    """Put load and drones on the ground with each cable in a flat S between them.
+
+    The S lies on its side, not upright, so nothing falls far when the run starts. It turns by less
+    than 45 degrees from the straight line, far from the joints' singularity at 90 degrees.
+
+    Args:
+        system: The system.
+        load_position_enu_m: Where the load stands, (2,).
+        load_yaw_rad: Heading of the load.
+        ground_height_enu_m: Height of the ground.
+    """
+    c, s = np.cos(load_yaw_rad), np.sin(load_yaw_rad)
+    rotation = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    height = ground_height_enu_m - system.load.collision.bottom_m
+    position = np.array([*load_position_enu_m, height])
+    directions, yaws = [], []
+    for i in range(system.n_drones):
+        azimuth = load_yaw_rad + cable_azimuth_rad(system, i)
+        start = position[2] + system.load.cable_attachments_m[i][2]
+        drone = system.drones[i]
+        end = ground_height_enu_m - drone.collision.bottom_m + drone.cable_attachment_m[2]
+        links = _bow(system.cables[i].links, azimuth, (end - start) / system.cables[i].length_m)
+        directions.append(np.vstack([links, [0.0, 0.0, 1.0]]))
+        yaws.append(azimuth + np.pi)
+    return configuration_from_directions(system, position, rotation, directions, np.array(yaws))
+
+
+def ground_radius_m(system: SlungLoadSystem, index: int) -> float:
+    """Horizontal distance between a cable's ends in `ground_spawn` [m]."""
+    drone, cable = system.drones[index], system.cables[index]
+    rise = (drone.cable_attachment_m[2] - drone.collision.bottom_m) - (
+        system.load.cable_attachments_m[index][2] - system.load.collision.bottom_m
+    )
+    links = _bow(cable.links, 0.0, rise / cable.length_m)
+    return float(np.hypot(*(links[:, :2].sum(axis=0) * cable.link_length_m)))
+
+
+def _bow(links: int, azimuth_rad: float, slope: float) -> Array:
+    """Unit directions of the links of a cable that lies in a bow along an azimuth, (links, 3).
+
+    `slope` is the rise over the length of the cable, the same for every link.
+    """
+    flat = np.sqrt(1.0 - slope**2)
+    place = np.linspace(0.0, 1.0, links)
+    # An S leaves load and drone straight along the azimuth: the drone, which a chain without
+    # twist turns with its last link, then faces the load. Fewer links only make a simple arc.
+    shape = np.sin(2.0 * np.pi * place) if links > 3 else place - 0.5
+    bend = 0.0
+    if links > 1:
+        bend = bisected(lambda a: float(np.mean(np.cos(a * shape))) - SLACK_RATIO, 0.0, 2.0)
+    heading = azimuth_rad + bend * shape
+    return np.column_stack([flat * np.cos(heading), flat * np.sin(heading), np.full(links, slope)])
+
+
+__all__ = [
+    "Configuration",
+    "HangingEquilibrium",
+    "configuration_from_directions",
+    "drones_above",
+    "ground_spawn",
+    "hanging_equilibrium",
+    "slung_between",
+    "slung_state",
+]
