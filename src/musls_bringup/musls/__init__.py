@@ -17,9 +17,15 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from musls_analysis.recordings.readers import read_recording
-    from musls_analysis.recordings.recording import Recording
-    from musls_bringup.api import compare, fly, load_scenario, replay, sweep
+    from musls_bringup.api import (
+        Recording,
+        compare,
+        fly,
+        load_scenario,
+        read_recording,
+        replay,
+        sweep,
+    )
     from musls_control.controllers import CONTROLLERS as controllers
     from musls_control.controllers import Controller, ControlLevel, ControlSetup
     from musls_control.estimate import Estimate
@@ -43,11 +49,11 @@ _WHERE = {
     "replay": "musls_bringup.api:replay",
     "compare": "musls_bringup.api:compare",
     "sweep": "musls_bringup.api:sweep",
-    "read_recording": "musls_analysis.recordings.readers:read_recording",
+    "read_recording": "musls_bringup.api:read_recording",
     "Session": "musls_sim.session.session:Session",
     "Observer": "musls_sim.session.loop:Observer",
     "Scenario": "musls_sim.scenario.scenario:Scenario",
-    "Recording": "musls_analysis.recordings.recording:Recording",
+    "Recording": "musls_bringup.api:Recording",
     "Controller": "musls_control.controllers:Controller",
     "ControlLevel": "musls_control.controllers:ControlLevel",
     "ControlSetup": "musls_control.controllers:ControlSetup",

@@ -6,14 +6,17 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from musls_analysis.comparison.compare import CompareOptions, StageComparison, compare_stage
 from musls_analysis.comparison.cycles import cut_alike
+from musls_analysis.comparison.errors import ErrorTable, error_table
+from musls_analysis.recordings import readers
+from musls_analysis.recordings import recording as recordings
 from musls_analysis.recordings.bag import recording_from
-from musls_analysis.recordings.readers import read_recording
-from musls_analysis.recordings.recording import Recording
+from musls_analysis.recordings.cleaning import ReadOptions
 from musls_analysis.replay.motion import ReplaySpec
 from musls_analysis.replay.replay import Replay, ReplayResult
 from musls_bringup.fly import FlyOptions, find_scenario
@@ -28,8 +31,77 @@ from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
 Overrides = Mapping[str, Any] | Sequence[str]
 """Values by key ({"system.cables.links": 29}), or texts as for `--set` ("seed=3")."""
+
+Flown = recordings.Recording | str | Path
+"""A recording, or where to read it."""
+
+
+class Recording(recordings.Recording):
+    """One flight, with its errors and figures; a table in terminals and notebooks."""
+
+    @classmethod
+    def of(cls, recording: recordings.Recording) -> Recording:
+        """The same flight."""
+        return cls(**vars(recording))
+
+    def errors(self) -> ErrorTable:
+        """Distance and angle of each body to its set-point in each stage.
+
+        Returns:
+            One row per body and stage, see `musls_analysis.comparison.errors.StageError`.
+        """
+        return error_table(self)
+
+    def plot(self, name: str = "paths_3d") -> Figure:
+        """Draw one of the report's figures.
+
+        Args:
+            name: As the report's PNG files: "paths_3d", "top_view", "stage_errors", "pose_load",
+                "pose_drone_1", ..., "tensions", "rotors", "batteries".
+
+        Returns:
+            A matplotlib figure, which notebooks show; `savefig` writes it.
+
+        Raises:
+            ConfigError: The recording has no such figure.
+        """
+        from musls_analysis.figures.flight import plot
+
+        return plot(self, name)
+
+    def __rich__(self) -> RenderableType:
+        """Facts, then errors per body and stage, for a terminal."""
+        from rich.console import Group
+
+        return Group(repr(self), *self.warnings, self.errors().__rich__())
+
+    def _repr_html_(self) -> str:
+        """Facts, then errors per body and stage, for a notebook."""
+        lines = "".join(f"<p>{escape(line)}</p>" for line in (repr(self)[1:-1], *self.warnings))
+        return lines + self.errors()._repr_html_()
+
+
+def read_recording(path: Path | str, options: ReadOptions | None = None) -> Recording:
+    """Read a flight, real or simulated.
+
+    Args:
+        path: Bag (folder or .mcap, .db3), result folder of `musls fly`, folder with one storage
+            file, log file of the seed paper's flights, or CSV excerpt.
+        options: What the recording does not say.
+
+    Returns:
+        The recording, its poses at strictly increasing times; what was dropped is in `warnings`.
+
+    Raises:
+        ConfigError: Missing, empty, damaged or of an unknown kind.
+    """
+    return Recording.of(readers.read_recording(path, options))
 
 
 def load_scenario(name: str | Path, overrides: Overrides = ()) -> Scenario:
@@ -97,11 +169,11 @@ def fly(
     )
     session.observe_with(recorder)
     session.run(realtime=realtime)
-    return recording_from(recorder, f"flight {scenario.name}")
+    return Recording.of(recording_from(recorder, f"flight {scenario.name}"))
 
 
 def replay(
-    recording: Recording | str | Path,
+    recording: Flown,
     system: RigSystem | str = "x500_trio_swivel",
     *,
     cable_model: str = "chain",
@@ -126,8 +198,8 @@ def replay(
 
 
 def compare(
-    real: Recording | str | Path,
-    sims: Recording | str | Path | Sequence[Recording | str | Path],
+    real: Flown,
+    sims: Flown | Sequence[Flown],
     stages: str | Sequence[str],
     *,
     options: CompareOptions | None = None,
@@ -146,7 +218,7 @@ def compare(
     Raises:
         ConfigError: A recording has no such stage.
     """
-    if isinstance(sims, (Recording, str, Path)):
+    if isinstance(sims, (recordings.Recording, str, Path)):
         sims = [sims]
     read, flown = _recording(real), [_recording(sim) for sim in sims]
     return [
@@ -210,5 +282,5 @@ def _as_text(value: Any) -> str:
     return json.dumps(to_data(value))
 
 
-def _recording(given: Recording | str | Path) -> Recording:
-    return given if isinstance(given, Recording) else read_recording(given)
+def _recording(given: Flown) -> recordings.Recording:
+    return readers.read_recording(given) if isinstance(given, (str, Path)) else given

@@ -4,14 +4,14 @@ All parts carry their own sample times, because bodies, set-points and cables co
 rates. World frame ENU, quaternions [w, x, y, z], cable and drone numbers from 1. Times count from
 the start of the recording's clock (simulated time for simulations)::
 
-    run.time_s, run.body("load").position_enu_m, run.cable(1).tension_n, run.events, run.errors()
+    run.time_s, run.body("load").position_enu_m, run.cable(1).tension_n, run.events
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,6 @@ from numpy.typing import NDArray
 from musls_control.phases import PHASES
 from musls_description.errors import ConfigError
 from musls_description.rotations import slerp
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from rich.console import RenderableType
-
-    from musls_analysis.comparison.errors import ErrorTable
-
 
 # ---------- Tracks
 
@@ -560,50 +553,10 @@ class Recording:
             return (time_s >= stage.start_s) & (time_s <= stage.end_s)
         return (time_s >= stage.start_s) & (time_s < stage.end_s)
 
-    def errors(self) -> ErrorTable:
-        """Distance and angle of each body to its set-point in each stage.
-
-        Returns:
-            One row per body and stage, see `musls_analysis.comparison.errors.StageError`.
-        """
-        from musls_analysis.comparison.errors import error_table
-
-        return error_table(self)
-
-    def plot(self, name: str = "paths_3d") -> Figure:
-        """Draw one of the report's figures.
-
-        Args:
-            name: As the report's PNG files: "paths_3d", "top_view", "stage_errors", "pose_load",
-                "pose_drone_1", ..., "tensions", "rotors", "batteries".
-
-        Returns:
-            A matplotlib figure, which notebooks show; `savefig` writes it.
-
-        Raises:
-            ConfigError: The recording has no such figure.
-        """
-        from musls_analysis.figures.flight import plot
-
-        return plot(self, name)
-
     def __repr__(self) -> str:
         """One line."""
         facts = ", ".join(f"{value} {name}".strip() for name, value in self._facts())
         return f"<Recording {self.source}: {facts}>" if self.source else f"<Recording: {facts}>"
-
-    def __rich__(self) -> RenderableType:
-        """Facts, then errors per body and stage, for a terminal."""
-        from rich.console import Group
-
-        return Group(repr(self), *self.warnings, self.errors().__rich__())
-
-    def _repr_html_(self) -> str:
-        """Facts, then errors per body and stage, for a notebook."""
-        from html import escape
-
-        lines = "".join(f"<p>{escape(line)}</p>" for line in (repr(self)[1:-1], *self.warnings))
-        return lines + self.errors()._repr_html_()
 
     def _facts(self) -> list[tuple[str, str]]:
         counts = (
