@@ -36,8 +36,24 @@ from musls_sim.plants.interface import Plant, PlantInputs, PlantSetup
 from musls_sim.plants.rigid_links.plant import DartPlant
 from musls_sim.scenario.physics import PhysicsSpec, StartSpec
 
-REPLAYED = ["chain", "chain:5", "rod", "elastic", "elastic:5", "massless", "spring"]
-FLOWN = ["chain", "chain:5", "rod", "elastic", "elastic:5", "massless", "rigid_rods"]
+REPLAYED = [
+    "rigid_links",
+    "rigid_links:5",
+    "rigid_links:1",
+    "elastic",
+    "elastic:5",
+    "massless",
+    "spring",
+]
+FLOWN = [
+    "rigid_links",
+    "rigid_links:5",
+    "rigid_links:1",
+    "elastic",
+    "elastic:5",
+    "massless",
+    "rigid_rods",
+]
 
 ORIGIN = {"load": (0.0, 0.0, -0.07)}
 KNOWN = {
@@ -63,13 +79,13 @@ def replayed(path: Path, known: str, models: list[str]) -> None:
         try:
             result = replay.run(system, cable_model=model)
         except ConfigError as error:  # bars and springs do not lie slack on the ground
-            print(f"{path.stem:20} {known:10} {model:10} {error}", flush=True)
+            print(f"{path.stem:20} {known:10} {model:13} {error}", flush=True)
             continue
         first = first or result
         apart = result.load.position_enu_m - first.load.position_enu_m
         turned = geodesic_error_rad(result.load.orientation_wxyz, first.load.orientation_wxyz)
         print(
-            f"{path.stem:20} {known:10} {model:10} "
+            f"{path.stem:20} {known:10} {model:13} "
             f"{1e3 * result.translational_error_m:7.1f} mm "
             f"{np.degrees(result.geodesic_error_rad):6.1f} deg   "
             f"{1e3 * np.linalg.norm(apart, axis=1).mean():7.1f} mm "
@@ -87,12 +103,11 @@ def flown(model: str, start: str) -> tuple[Plant, PlantInputs]:
     kind = model.partition(":")[0]
     if kind not in ("massless", "rigid_rods"):
         system = with_links(system, model)
-    name = {"chain": "rigid_links", "rod": "rigid_links"}.get(kind, kind)
     azimuth = np.arange(3) * 2.0 * np.pi / 3.0
     places = np.column_stack([np.cos(azimuth), np.sin(azimuth), np.full(3, 3.2)])
     rest = hanging_equilibrium(system, places)
     setup = PlantSetup(system, StartSpec(kind=start), PhysicsSpec(step_size_s=0.004), rest)
-    plant, inputs = PLANTS[name](setup), PlantInputs.zeros(system)
+    plant, inputs = PLANTS[kind](setup), PlantInputs.zeros(system)
     inputs.rotor_command_rad_s[:] = plant.state.rotor_speed_rad_s
     return plant, inputs
 
@@ -112,7 +127,7 @@ def turn_us(model: str, start: str) -> float:
 
 def costs(models: list[str], rounds: int) -> None:
     """Print time of a period and its ratio to the bare DART step."""
-    yardstick, _ = flown("chain", "air")
+    yardstick, _ = flown("rigid_links", "air")
     assert isinstance(yardstick, DartPlant)
     for start in ("air", "ground"):
         times: dict[str, list[float]] = {model: [] for model in models}
@@ -124,7 +139,7 @@ def costs(models: list[str], rounds: int) -> None:
         print(f"{start}: bare DART step {np.median(bare):.1f} us, fastest {min(bare):.1f}")
         for model, us in times.items():
             print(
-                f"  {model:10} {np.median(us):8.1f} us, fastest {min(us):8.1f}   over bare: "
+                f"  {model:13} {np.median(us):8.1f} us, fastest {min(us):8.1f}   over bare: "
                 f"{np.median(np.array(us) / bare):6.2f}, fastest {min(us) / min(bare):6.2f}",
                 flush=True,
             )

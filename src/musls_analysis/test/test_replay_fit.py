@@ -23,7 +23,7 @@ TRUTH = {"length": 2.45, "load_origin_x": 0.01, "load_origin_z": -0.05, "load_ti
 
 @pytest.fixture(scope="module")
 def system():
-    return with_links(load_system("x500_trio_swivel"), "chain:2")
+    return with_links(load_system("x500_trio_swivel"), "rigid_links:2")
 
 
 def swaying_drones(time_s):
@@ -224,8 +224,8 @@ def test_a_parameter_without_effect_has_no_deviation():
 @pytest.mark.parametrize(
     ("model", "name", "words"),
     [
-        ("chain:2", "ea", "'ea' has no effect with chain:2, .* --cable-model elastic"),
-        ("elastic:2", "damping", "'damping' has no effect with elastic:2, .* --cable-model chain"),
+        ("rigid_links:2", "ea", "'ea' has no effect with rigid_links:2, .* --cable-model elastic"),
+        ("elastic:2", "damping", "no effect with elastic:2, .* --cable-model rigid_links"),
     ],
 )
 def test_what_a_cable_model_does_not_have_is_not_fitted(unflown, system, model, name, words):

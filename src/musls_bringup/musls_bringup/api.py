@@ -176,7 +176,7 @@ def replay(
     recording: Flown,
     system: RigSystem | str = "x500_trio_swivel",
     *,
-    cable_model: str = "chain",
+    cable_model: str = "rigid_links",
     spec: ReplaySpec | None = None,
 ) -> ReplayResult:
     """Predict the load of a recording from the recorded motion of its drones.
@@ -184,7 +184,8 @@ def replay(
     Args:
         recording: With the load and all drones, or where to read it.
         system: Load, drones and cables, or the name of a shipped system or file.
-        cable_model: One of `musls list cable-models`.
+        cable_model: "rigid_links", "elastic" (also with a number, "rigid_links:5"), "massless" or
+            "spring".
         spec: How to replay: reference points, lead-in, step.
 
     Raises:

@@ -64,10 +64,12 @@ def test_a_wrong_reference_point_shows(flown, tmp_path):
         (["--fit", "dampin"], "did you mean 'damping'"),
         (["--fit", "damping", "--bounds", "damping=1"], "NAME=LOW,HIGH"),
         (["--bounds", "damping=1,2"], "those of a --fit"),
-        (["--fit", "damping", "--cable-model", "rod", "--cable-model", "chain"], "takes one"),
-        (["--cable-model", "chian"], "did you mean 'chain'"),
-        (["--cable-model", "chain:0"], "from 1 to 1000"),
+        (["--fit", "damping", "--cable-model", "elastic", "--cable-model", "spring"], "takes one"),
+        (["--cable-model", "rigid_linkz"], "did you mean 'rigid_links'"),
+        (["--cable-model", "rigid_links:0"], "from 1 to 1000"),
         (["--cable-model", "elastic:x"], "from 1 to 1000"),
+        (["--cable-model", "spring:3"], "unknown cable model 'spring:3'"),
+        (["--cable-model", "rod", "--cable-model", "rigid_links:1"], "given twice"),
         (["--cable-model", "rigid_rods"], "leave nothing to predict"),
         (["--with-fit", "pyproject.toml"], "not the fit.json"),
     ],
@@ -112,15 +114,18 @@ def test_fit_then_replay_another_way_with_it(flown, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_cable_models_side_by_side(flown, tmp_path, capsys):
-    models = ["chain:3", "rod", "elastic:3", "massless", "spring"]
-    options = [word for model in models for word in ("--cable-model", model)]
+    models = ["rigid_links:3", "rigid_links:1", "elastic:3", "massless", "spring"]
+    asked = ["chain:3", "rod", *models[2:]]  # the first two by their earlier names
+    options = [word for model in asked for word in ("--cable-model", model)]
     numbers = replayed(flown, tmp_path / "out", "--step", "0.004", *options)
     assert list(numbers) == models
     assert all(n["translational_error_m"] < 0.02 for n in numbers.values())
     assert all(abs(n["energy_audit_relative_error"]) < 0.01 for n in numbers.values())
-    assert (tmp_path / "out" / "chain_3" / "load.csv").is_file()
-    out = capsys.readouterr().out
-    assert all(model in out for model in models)
+    assert (tmp_path / "out" / "rigid_links_3" / "load.csv").is_file()
+    printed = capsys.readouterr()
+    assert all(model in printed.out for model in models)
+    note = "musls: note: cable model chain:3 is now rigid_links:3, rod is now rigid_links:1\n"
+    assert note in printed.err
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation, Slerp
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack
-from musls_analysis.replay.cable_models import CHAIN, ELASTIC
+from musls_analysis.replay.cable_models import ELASTIC, RIGID_LINKS
 from musls_analysis.replay.parameters import (
     OF_ELASTIC,
     OF_LINKS,
@@ -155,7 +155,7 @@ class FitSpec:
 
     names: Sequence[str]
     bounds: Mapping[str, tuple[float, float]]
-    cable_model: str = CHAIN
+    cable_model: str = RIGID_LINKS
     workers: int = 1
 
 
@@ -249,10 +249,10 @@ def fit(
 
 def _check_model(spec: FitSpec) -> None:
     elastic = spec.cable_model.startswith(ELASTIC)
+    right = f"cables of links: --cable-model {RIGID_LINKS}" if elastic else "--cable-model elastic"
     for name in spec.names:
         if name in (OF_LINKS if elastic else OF_ELASTIC):
-            of = "cables of links: --cable-model chain" if elastic else "--cable-model elastic"
-            raise ConfigError(f"'{name}' has no effect with {spec.cable_model}, only with {of}")
+            raise ConfigError(f"'{name}' has no effect with {spec.cable_model}, only with {right}")
 
 
 def _with_bounds(

@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
-from musls_analysis.replay.cable_models import CHAIN, plant_at_start, with_links
+from musls_analysis.replay.cable_models import RIGID_LINKS, plant_at_start, with_links
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
 from musls_description.errors import ConfigError
 from musls_description.rotations import roll_pitch_yaw
@@ -115,7 +115,7 @@ class Replay:
         progress: Callable[[float], None] | None = None,
         *,
         spec: ReplaySpec | None = None,
-        cable_model: str = CHAIN,
+        cable_model: str = RIGID_LINKS,
     ) -> ReplayResult:
         """Move the drones of a system as recorded.
 

@@ -58,7 +58,8 @@ def _cable_models() -> list[tuple[str, str]]:
     from musls_sim.plants import PLANTS
 
     flown = [(name, summary(build)) for name, build in PLANTS.items()]
-    return [*flown, *((name, f"replay only: {text}") for name, text in CABLE_MODELS.items())]
+    replayed = [(name, f"replay only: {text}") for name, text in CABLE_MODELS.items()]
+    return [*flown, *(its for its in replayed if its[0] not in PLANTS)]
 
 
 def _trajectories() -> list[tuple[str, str]]:

@@ -41,7 +41,7 @@ def run(
         typer.Option(
             metavar="MODEL",
             help="Cable model (see musls list cable-models). Several are compared.",
-            show_default="chain",
+            show_default="rigid_links",
         ),
     ] = None,
     offset: RecordedPoints = None,
@@ -93,7 +93,7 @@ def run(
     folder = out or default_folder(f"replay_{recording.stem}")
     check_folder(folder, overwrite=overwrite)
     chosen = _system(system)
-    models = _models(cable_model or ["chain"], chosen)
+    models = _models(cable_model or ["rigid_links"], chosen)
     if fit is not None and len(models) > 1:
         raise ConfigError("--fit takes one --cable-model")
     if bounds and fit is None:
@@ -279,14 +279,18 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
 
 def _models(names: list[str], system: Any) -> list[str]:
-    """The cable models asked for, each once and known."""
-    from musls_analysis.replay.cable_models import with_links
+    """The cable models asked for, each once and known, by their present names."""
+    from musls_analysis.replay.cable_models import present_name, with_links
 
     for name in names:
         with_links(system, name)
-    if len(set(names)) < len(names):
+    found = [present_name(name) for name in names]
+    if len(set(found)) < len(found):
         raise ConfigError(f"--cable-model given twice: {', '.join(names)}")
-    return names
+    renamed = [f"{old} is now {new}" for old, new in zip(names, found, strict=True) if old != new]
+    if renamed:
+        typer.echo(f"musls: note: cable model {', '.join(renamed)}", err=True)
+    return found
 
 
 def _step(step_s: float) -> float:
