@@ -1,4 +1,4 @@
-"""What a fit may change: physical parameters of the system, and what the recorded poses are of.
+"""Parameters of a fit: physical ones of the system, and what the recorded poses are poses of.
 
 Each has a name, a unit, bounds, and a way to be read from and put into a `Setup`. Parameters that
 belong to several bodies (`length`, `attachment_x`) change all of them alike and keep their
@@ -7,15 +7,13 @@ differences; with a number (`length_2`, `attachment_2_x`) they change one.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from musls_analysis.replay.motion import DRONES, ReplaySpec
-from musls_description.drone import Drone
+from musls_analysis.replay.motion import DRONES, ReplaySpec, Vector
 from musls_description.errors import ConfigError, near_names
 from musls_description.system import Cable, SlungLoadSystem
 from musls_sim.plants.elastic.start import line_of
@@ -23,15 +21,15 @@ from musls_sim.plants.elastic.start import line_of
 AXES = "xyz"
 
 OF_ELASTIC = ("ea", "axial_damping")
-"""What only elastic cables have."""
+"""Of elastic cables alone."""
 
 OF_LINKS = ("damping", "stiffness", "friction")
-"""What only cables of links have."""
+"""Of cables of links alone."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a replay is run with."""
+    """System and options of a replay."""
 
     system: SlungLoadSystem
     spec: ReplaySpec
@@ -126,25 +124,31 @@ def put_all(setup: Setup, values: Mapping[str, float]) -> Setup:
 
 
 def _all(setup: Setup) -> dict[str, Parameter]:
-    n = range(setup.system.n_drones)
+    each = range(setup.system.n_drones)
     made = [
-        *_joint_parameters(),
-        *_line_parameters(),
-        _cable_parameter("length", "length_m", (0.9, 1.1), 0.02, n, setup),
-        *(_cable_parameter(f"length_{i + 1}", "length_m", (0.9, 1.1), 0.02, [i], setup) for i in n),
-        _cable_parameter("rope_mass", "mass_kg", (0.1, 10.0), 0.3, n, setup, log=True),
-        *_attachments("attachment", n),
-        *(p for i in n for p in _attachments(f"attachment_{i + 1}", [i])),
+        _of_joints("damping", "N m s/rad", 1e-5, 0.1),
+        _of_joints("stiffness", "N m/rad", 1e-4, 1.0),
+        _of_joints("friction", "N m", 1e-6, 0.02),
+        _of_lines("ea", "N", 1e2, 1e6, "ea_n"),
+        _of_lines("axial_damping", "N s", 0.1, 1e5, "damping_n_s"),
+        _of_cables("length", "length_m", (0.9, 1.1), 0.02, each, setup),
+        *(_of_cables(f"length_{i + 1}", "length_m", (0.9, 1.1), 0.02, [i], setup) for i in each),
+        _of_cables("rope_mass", "mass_kg", (0.1, 10.0), 0.3, each, setup, log=True),
+        *_attachments("attachment", each),
+        *(p for i in each for p in _attachments(f"attachment_{i + 1}", [i])),
         *_origins("load_origin", "load"),
         *_origins("drone_origin", DRONES),
-        *(p for i in n for p in _origins(f"drone_origin_{i + 1}", f"drone_{i + 1}")),
-        *(_load_com(axis) for axis in range(3)),
-        *(_load_tilt(axis) for axis in range(3)),
-        Parameter("load_inertia", "", 0.2, 5.0, 0.2, lambda _: 1.0, _scale_inertia, log=True),
-        Parameter("load_drag", "N s/m", 1e-3, 2.0, 0.3, _drag, _put_drag, log=True),
+        *(p for i in each for p in _origins(f"drone_origin_{i + 1}", f"drone_{i + 1}")),
+        *_vector("load_com", "m", 0.1, 0.005, lambda _: (0.0, 0.0, 0.0), _com_shifted),
+        *_vector("load_tilt", "rad", 0.5, 0.05, lambda s: s.spec.load_tilt_rad, _load_turned),
+        Parameter("load_inertia", "", 0.2, 5.0, 0.2, lambda _: 1.0, _inertia_scaled, log=True),
         Parameter(
-            "load_delay", "s", -0.3, 0.3, 0.02,
-            lambda s: s.spec.load_delay_s,
+            "load_drag", "N s/m", 1e-3, 2.0, 0.3,
+            lambda s: float(np.mean(s.system.load.drag_n_s_m)),
+            lambda s, v: _with_load(s, drag_n_s_m=(v, v, v)), log=True,
+        ),
+        Parameter(
+            "load_delay", "s", -0.3, 0.3, 0.02, lambda s: s.spec.load_delay_s,
             lambda s, v: replace(s, spec=replace(s.spec, load_delay_s=v)),
         ),
     ]  # fmt: skip
@@ -153,10 +157,15 @@ def _all(setup: Setup) -> dict[str, Parameter]:
 
 def _with_cables(setup: Setup, change: Callable[[Cable], Cable], which: Sequence[int]) -> Setup:
     cables = tuple(change(c) if i in which else c for i, c in enumerate(setup.system.cables))
-    return replace(setup, system=dataclasses.replace(setup.system, cables=cables))
+    return replace(setup, system=replace(setup.system, cables=cables))
 
 
-def _cable_parameter(
+def _with_load(setup: Setup, **changes: Any) -> Setup:
+    load = replace(setup.system.load, **changes)
+    return replace(setup, system=replace(setup.system, load=load))
+
+
+def _of_cables(
     name: str,
     field: str,
     factors: tuple[float, float],
@@ -173,164 +182,131 @@ def _cable_parameter(
 
     def put(at: Setup, value: float) -> Setup:
         factor = value / read(at)
-        return _with_cables(
-            at, lambda c: dataclasses.replace(c, **{field: getattr(c, field) * factor}), which
-        )
+        return _with_cables(at, lambda c: replace(c, **{field: getattr(c, field) * factor}), which)
 
     unit = "m" if field.endswith("_m") else "kg"
     lower, upper = (factor * read(setup) for factor in factors)
     return Parameter(name, unit, lower, upper, scale, read, put, log)
 
 
-def _joint_parameters() -> list[Parameter]:
-    def make(name: str, unit: str, lower: float, upper: float) -> Parameter:
-        field = f"{name}_{unit.replace(' ', '_').replace('/', '_').lower()}"
+def _of_joints(name: str, unit: str, lower: float, upper: float) -> Parameter:
+    """A property of the joints of all cables."""
+    field = f"{name}_{unit.replace(' ', '_').replace('/', '_').lower()}"
 
-        def value(cable: Cable) -> float:
-            return (
-                cable.joint_damping_n_m_s_rad if name == "damping" else getattr(cable.joint, field)
-            )
+    def value(cable: Cable) -> float:
+        return cable.joint_damping_n_m_s_rad if name == "damping" else getattr(cable.joint, field)
 
-        def read(at: Setup) -> float:
-            return float(np.mean([value(cable) for cable in at.system.cables]))
+    def put(at: Setup, wanted: float) -> Setup:
+        def change(cable: Cable) -> Cable:
+            new = {field: wanted}
+            if name == "damping" and cable.joint.bending_damping_n_m2_s is not None:
+                new = {"bending_damping_n_m2_s": wanted * cable.link_length_m}
+            return replace(cable, joint=replace(cable.joint, **new))
 
-        def put(at: Setup, wanted: float) -> Setup:
-            def change(cable: Cable) -> Cable:
-                key, new = field, wanted
-                if name == "damping" and cable.joint.bending_damping_n_m2_s is not None:
-                    key, new = "bending_damping_n_m2_s", wanted * cable.link_length_m
-                return dataclasses.replace(
-                    cable, joint=dataclasses.replace(cable.joint, **{key: new})
-                )
+        return _with_cables(at, change, range(at.system.n_drones))
 
-            return _with_cables(at, change, range(at.system.n_drones))
+    def read(at: Setup) -> float:
+        return float(np.mean([value(cable) for cable in at.system.cables]))
 
-        return Parameter(name, unit, lower, upper, 0.5, read, put, log=True)
-
-    return [
-        make("damping", "N m s/rad", 1e-5, 0.1),
-        make("stiffness", "N m/rad", 1e-4, 1.0),
-        make("friction", "N m", 1e-6, 0.02),
-    ]
+    return Parameter(name, unit, lower, upper, 0.5, read, put, log=True)
 
 
-def _line_parameters() -> list[Parameter]:
+def _of_lines(name: str, unit: str, lower: float, upper: float, field: str) -> Parameter:
     """Material of elastic cables; all cables get the same."""
 
-    def make(name: str, unit: str, lower: float, upper: float, field: str) -> Parameter:
-        def read(at: Setup) -> float:
-            lines = (line_of(cable.elastic) for cable in at.system.cables)
-            return float(np.mean([getattr(line, field) for line in lines]))
+    def read(at: Setup) -> float:
+        lines = (line_of(cable.elastic) for cable in at.system.cables)
+        return float(np.mean([getattr(line, field) for line in lines]))
 
+    def put(at: Setup, value: float) -> Setup:
+        def change(cable: Cable) -> Cable:
+            if field == "ea_n" and cable.elastic.law is not None:
+                raise ConfigError("ea cannot be fitted to cables with a table (elastic.law)")
+            new: dict[str, Any] = {field: value}
+            return replace(cable, elastic=replace(cable.elastic, **new))
+
+        return _with_cables(at, change, range(at.system.n_drones))
+
+    return Parameter(name, unit, lower, upper, 0.5, read, put, log=True)
+
+
+def _vector(
+    name: str,
+    unit: str,
+    limit: float,
+    scale: float,
+    read: Callable[[Setup], Sequence[float]],
+    moved: Callable[[Setup, Vector], Setup],
+) -> list[Parameter]:
+    """Three components, x y z, of what `moved` shifts by a vector."""
+
+    def component(axis: int) -> Parameter:
         def put(at: Setup, value: float) -> Setup:
-            def change(cable: Cable) -> Cable:
-                if field == "ea_n" and cable.elastic.law is not None:
-                    raise ConfigError("ea cannot be fitted to cables with a table (elastic.law)")
-                new: dict[str, Any] = {field: value}
-                line = dataclasses.replace(cable.elastic, **new)
-                return dataclasses.replace(cable, elastic=line)
+            by = [0.0, 0.0, 0.0]
+            by[axis] = value - read(at)[axis]
+            return moved(at, (by[0], by[1], by[2]))
 
-            return _with_cables(at, change, range(at.system.n_drones))
+        return Parameter(
+            f"{name}_{AXES[axis]}", unit, -limit, limit, scale,
+            lambda at: float(read(at)[axis]), put,
+        )  # fmt: skip
 
-        return Parameter(name, unit, lower, upper, 0.5, read, put, log=True)
-
-    return [
-        make("ea", "N", 1e2, 1e6, "ea_n"),
-        make("axial_damping", "N s", 0.1, 1e5, "damping_n_s"),
-    ]
+    return [component(axis) for axis in range(3)]
 
 
 def _attachments(name: str, which: Sequence[int]) -> list[Parameter]:
-    def make(axis: int) -> Parameter:
-        def read(at: Setup) -> float:
-            return float(np.mean([at.system.drones[i].cable_attachment_m[axis] for i in which]))
+    """Cable's end on some drones."""
 
-        def put(at: Setup, value: float) -> Setup:
-            shift = value - read(at)
+    def read(at: Setup) -> Sequence[float]:
+        places = [at.system.drones[i].cable_attachment_m for i in which]
+        return [float(x) for x in np.mean(places, axis=0)]
 
-            def change(drone: Drone) -> Drone:
-                moved = _moved(drone.cable_attachment_m, axis, shift)
-                return dataclasses.replace(drone, cable_attachment_m=moved)
+    def moved(at: Setup, by: Vector) -> Setup:
+        drones = tuple(
+            replace(d, cable_attachment_m=_sum(d.cable_attachment_m, by)) if i in which else d
+            for i, d in enumerate(at.system.drones)
+        )
+        return replace(at, system=replace(at.system, drones=drones))
 
-            drones = tuple(change(d) if i in which else d for i, d in enumerate(at.system.drones))
-            return replace(at, system=dataclasses.replace(at.system, drones=drones))
-
-        return Parameter(f"{name}_{AXES[axis]}", "m", -0.2, 0.2, 0.01, read, put)
-
-    return [make(axis) for axis in range(3)]
+    return _vector(name, "m", 0.2, 0.01, read, moved)
 
 
 def _origins(name: str, body: str) -> list[Parameter]:
-    def make(axis: int) -> Parameter:
-        def read(at: Setup) -> float:
-            return float(at.spec.offset_m(body)[axis])
-
-        def put(at: Setup, value: float) -> Setup:
-            offset = _moved(tuple(at.spec.offset_m(body)), axis, value - read(at))
-            offsets = {**at.spec.offsets_m, body: offset}
-            return replace(at, spec=replace(at.spec, offsets_m=offsets))
-
-        return Parameter(f"{name}_{AXES[axis]}", "m", -0.2, 0.2, 0.01, read, put)
-
-    return [make(axis) for axis in range(3)]
-
-
-def _load_com(axis: int) -> Parameter:
-    """Everything of the load but its centre of mass moves the other way in the load's frame."""
-
-    def put(at: Setup, value: float) -> Setup:
-        load = at.system.load
-        box = load.collision
-        moved = dataclasses.replace(
-            load,
-            cable_attachments_m=tuple(_moved(p, axis, -value) for p in load.cable_attachments_m),
-            collision=dataclasses.replace(box, center_m=_moved(box.center_m, axis, -value)),
-        )
-        origin = _moved(tuple(at.spec.offset_m("load")), axis, -value)
-        spec = replace(at.spec, offsets_m={**at.spec.offsets_m, "load": origin})
-        return Setup(dataclasses.replace(at.system, load=moved), spec)
-
-    return Parameter(f"load_com_{AXES[axis]}", "m", -0.1, 0.1, 0.005, lambda _: 0.0, put)
-
-
-def _load_tilt(axis: int) -> Parameter:
-    def put(at: Setup, value: float) -> Setup:
-        tilt = _moved(at.spec.load_tilt_rad, axis, value - at.spec.load_tilt_rad[axis])
-        return replace(at, spec=replace(at.spec, load_tilt_rad=tilt))
-
-    return Parameter(
-        f"load_tilt_{AXES[axis]}", "rad", -0.5, 0.5, 0.05,
-        lambda s: s.spec.load_tilt_rad[axis], put,
+    """Recorded point of a body."""
+    return _vector(
+        name, "m", 0.2, 0.01,
+        lambda at: at.spec.offset_m(body),
+        lambda at, by: _with_offset(at, body, by),
     )  # fmt: skip
 
 
-def _scale_inertia(setup: Setup, factor: float) -> Setup:
-    load = setup.system.load
-    x, y, z = (_scaled(row, factor) for row in load.inertia_kg_m2)
-    return replace(
+def _with_offset(setup: Setup, body: str, by: Vector) -> Setup:
+    offsets = {**setup.spec.offsets_m, body: _sum(setup.spec.offset_m(body), by)}
+    return replace(setup, spec=replace(setup.spec, offsets_m=offsets))
+
+
+def _com_shifted(setup: Setup, by: Vector) -> Setup:
+    """Everything of the load but its centre of mass moves the other way in the load's frame."""
+    load, back = setup.system.load, _sum((0.0, 0.0, 0.0), by, -1.0)
+    moved = _with_load(
         setup,
-        system=dataclasses.replace(
-            setup.system, load=dataclasses.replace(load, shape=None, inertia_kg_m2=(x, y, z))
-        ),
+        cable_attachments_m=tuple(_sum(p, back) for p in load.cable_attachments_m),
+        collision=replace(load.collision, center_m=_sum(load.collision.center_m, back)),
     )
+    return _with_offset(moved, "load", back)
 
 
-def _drag(setup: Setup) -> float:
-    return float(np.mean(setup.system.load.drag_n_s_m))
+def _load_turned(setup: Setup, by: Vector) -> Setup:
+    tilt = _sum(setup.spec.load_tilt_rad, by)
+    return replace(setup, spec=replace(setup.spec, load_tilt_rad=tilt))
 
 
-def _put_drag(setup: Setup, value: float) -> Setup:
-    load = dataclasses.replace(setup.system.load, drag_n_s_m=(value,) * 3)
-    return replace(setup, system=dataclasses.replace(setup.system, load=load))
+def _inertia_scaled(setup: Setup, factor: float) -> Setup:
+    rows = setup.system.load.inertia_kg_m2
+    scaled = tuple(tuple(factor * value for value in row) for row in rows)
+    return _with_load(setup, shape=None, inertia_kg_m2=scaled)
 
 
-def _moved(vector: Sequence[float], axis: int, by: float) -> tuple[float, float, float]:
-    moved = [float(value) for value in vector]
-    moved[axis] += by
-    x, y, z = moved
+def _sum(vector: Sequence[float], by: Vector, factor: float = 1.0) -> Vector:
+    x, y, z = (float(a) + factor * b for a, b in zip(vector, by, strict=True))
     return x, y, z
-
-
-def _scaled(vector: Sequence[float], factor: float) -> tuple[float, float, float]:
-    x, y, z = vector
-    return factor * x, factor * y, factor * z
