@@ -17,15 +17,12 @@ from musls_control.controllers.kinds import FormationSpec
 from musls_control.estimate import Estimate
 from musls_control.formation import Cone
 from musls_control.mission.delivery import (
-    DeliveryWatch,
-    compile_abort,
+    Delivery,
     compile_delivery,
     delivery_of,
-    slack_while_weighed_m,
 )
 from musls_control.mission.plan import (
     FlightPlan,
-    Gate,
     GroundSpot,
     compile_air_plan,
     compile_plan,
@@ -220,10 +217,10 @@ class GraphHooks:
 
 
 class GraphDelivery(HeardMotion):
-    """Watches over a delivery with what was heard; makes the way back of one that failed.
+    """A delivery that is watched with what was heard.
 
     Attributes:
-        watch: Its state.
+        watch: The present one; see `begin`.
     """
 
     def __init__(
@@ -238,12 +235,11 @@ class GraphDelivery(HeardMotion):
             gravity_m_s2: Gravity.
         """
         super().__init__(system.n_drones, system.n_rotors)
-        self._mission, self._cone, self._system = mission, cone, system
+        self._mission, self._cone, self.system = mission, cone, system
         self._gravity_m_s2 = gravity_m_s2
-        self._cruise_m, self._last_s, self._told = 0.0, -np.inf, False
-        self._ground: GroundSpot
+        self._last_s, self._told = -np.inf, False
         self._hooks: GraphHooks
-        self.watch: DeliveryWatch
+        self.watch: Delivery
 
     def begin(
         self,
@@ -260,24 +256,28 @@ class GraphDelivery(HeardMotion):
             send: Lets an event happen, given by its fields.
             tell: Told kind and text of what happened.
         """
-        given, mission = delivery_of(self._mission), self._mission
+        given = delivery_of(self._mission)
         self._told, self._last_s = False, -np.inf
-        self._ground, self._cruise_m = ground, float(plan.load_pose[:, 2].max())
-        self._hooks = GraphHooks(given, len(self._system.cables), send, tell)
-        standing_m = float(ground.load_position_enu_m[2])
-        slack_m = slack_while_weighed_m(given, standing_m, mission.slack_height_m)
-        self.watch = DeliveryWatch(given, self._system, slack_m, self._gravity_m_s2, self._hooks)
+        self._hooks = GraphHooks(given, len(self.system.cables), send, tell)
+        self.watch = Delivery(
+            self._mission,
+            self._cone,
+            self.system,
+            plan,
+            ground,
+            self._hooks,
+            estimate=self.estimate,
+            rotor_speed_rad_s=self.speeds_rad_s,
+            gravity_m_s2=self._gravity_m_s2,
+        )
         if given.pick_up == "hook":
             self._hooks.open()
 
     def weigh(self, time_s: float) -> None:
         """Weigh what hangs on the drones since the last time."""
         step_s, self._last_s = time_s - self._last_s, time_s
-        if not 0.0 < step_s < LONGEST_STEP_S:
-            return
-        drones = self.estimate.drones
-        up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
-        self.watch.scale.add(step_s, self.speeds_rad_s, up, drones.velocity_enu_m_s[:, 2])
+        if 0.0 < step_s < LONGEST_STEP_S:
+            self.watch.weigh(step_s)
 
     def on_event(self, kind: str) -> None:
         """Something has happened: a hook has closed, or the delivery is to be given up."""
@@ -288,25 +288,9 @@ class GraphDelivery(HeardMotion):
 
     def tell_abort(self) -> None:
         """Say once that the delivery turns back, and why."""
-        if self._told:
-            return
-        self._told = True
-        why = self.watch.aborted or "asked for"
-        self._hooks.note(0.0, "abort", f"{why}: {delivery_of(self._mission).abort}")
-
-    @property
-    def turns_back(self) -> bool:
-        """See `DeliveryWatch.turns_back`."""
-        return self.watch.turns_back
-
-    def passes(self, gate: Gate, time_s: float) -> bool:
-        """See `DeliveryWatch.passes`."""
-        speed = float(np.linalg.norm(self.estimate.velocity_enu_m_s[0]))
-        return self.watch.passes(gate, time_s, speed)
-
-    def way_back(self, load_pose: Array) -> FlightPlan:
-        """The rest of a delivery that is given up at a set-point of the load, (4,)."""
-        return compile_abort(self._mission, self._cone, self._ground, load_pose, self._cruise_m)
+        if not self._told:
+            self._told = True
+            self.watch.tell_abort(0.0)
 
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ import pytest
 
 from musls_control.graph_flight import read_mission_file
 from musls_control.mission.plan import GroundSpot
-from musls_control.mission.player import GoalSettings, PlanPlayer, PlayState, Refused
+from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_sim.scenario.scenario import load_scenario
@@ -31,16 +31,16 @@ class Flight:
         self.delivery.begin(
             plan, ground, self.sent.append, lambda kind, what: self.told.append((kind, what))
         )
-        self.player = PlanPlayer(
-            plan, self.file.formation, self.file.mission, GoalSettings(), self.delivery
+        self.player = FlightPlayer(
+            plan, self.file.formation, self.file.mission, GoalSettings(), self.delivery.watch
         )
         self.player.start(0.0)
         self.time_s, self.stages, self.carried_kg = 0.0, [], 0.0
-        (self.drone,) = self.delivery._system.drones
+        (self.drone,) = self.delivery.system.drones
 
     def step(self):
         level = (1.0, 0.0, 0.0, 0.0)
-        cable = self.delivery._system.cables[0].mass_kg
+        cable = self.delivery.system.cables[0].mass_kg
         mass = self.drone.mass_kg + cable + self.carried_kg
         k = self.drone.rotors[0].thrust_coefficient_n_s2
         for body in (0, 1):

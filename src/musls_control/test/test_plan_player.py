@@ -5,7 +5,7 @@ import pytest
 
 from musls_control.formation import Cone
 from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
-from musls_control.mission.player import GoalSettings, PlanPlayer, PlayState, Refused
+from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
 from musls_control.mission.spec import MissionSpec
 from musls_control.trajectories import Hold
 
@@ -18,7 +18,7 @@ def ground_player():
     azimuth = CONE.azimuths_rad(3)
     drones = np.column_stack([2.0 * np.cos(azimuth), 2.0 * np.sin(azimuth), np.full(3, 0.24)])
     spot = GroundSpot(np.array([0.0, 0.0, 0.05]), 0.0, drones)
-    player = PlanPlayer(compile_plan(MISSION, CONE, spot), CONE, MISSION, GoalSettings())
+    player = FlightPlayer(compile_plan(MISSION, CONE, spot), CONE, MISSION, GoalSettings())
     player.start(10.0)
     return player
 
@@ -68,7 +68,7 @@ def test_a_whole_flight_ends_touching_down_until_finished():
 
 def test_a_plan_in_the_air_is_done_at_its_end():
     first = MISSION.stages[0].pose(np.zeros(1))[0]
-    player = PlanPlayer(compile_air_plan(MISSION, CONE, first, 3), CONE, MISSION, GoalSettings())
+    player = FlightPlayer(compile_air_plan(MISSION, CONE, first, 3), CONE, MISSION, GoalSettings())
     player.start(0.0)
     play(player, 0.0, player.plan.duration_s)
     assert player.state is PlayState.FLYING

@@ -8,7 +8,7 @@ from trajectory_examples import EXAMPLES
 
 from musls_control.formation import Cone
 from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
-from musls_control.mission.player import GoalSettings, PlanPlayer
+from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_control.mission.spec import MissionSpec
 from musls_control.reference import Piece, Reference, Rest, StraightMove
 from musls_control.trajectories import Circle, Engage, Hold, Shm
@@ -141,7 +141,7 @@ MISSION = MissionSpec(stages=(Circle(), Engage()))
 
 
 def flying(*, to_s):
-    player = PlanPlayer(compile_plan(MISSION, CONE, SPOT), CONE, MISSION, GoalSettings())
+    player = FlightPlayer(compile_plan(MISSION, CONE, SPOT), CONE, MISSION, GoalSettings())
     player.start(0.0)
     player.at(to_s)
     return player

@@ -252,8 +252,8 @@ def test_drones_land_beside_what_lies_on_the_ground():
     rows = np.zeros((11, 4, 3))
     rows[:, :, :2] = places
     zeros = np.zeros((11, 4))
-    plan = FlightPlan(5.0, zeros, rows, zeros, np.array([0] * 10 + [1]), ("spread", "land"),
-                      Reference.rest(np.zeros(4)), 0.5)  # fmt: skip
+    plan = FlightPlan(5.0, Reference.rest(np.zeros(4)), rows, zeros, np.array([0] * 10 + [1]),
+                      ("spread", "land"), 0.5)  # fmt: skip
     lost = np.array([False, False, False, True])
     now = Situation(plan, 0, rows[0], rows[0])
     apart, reach = np.full((4, 4), 1.0), np.full(4, 2.3)

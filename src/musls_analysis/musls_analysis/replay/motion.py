@@ -11,6 +11,7 @@ from scipy.interpolate import PchipInterpolator, make_smoothing_spline
 from scipy.spatial.transform import Rotation
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
+from musls_control.trajectories.base import smoothstep
 from musls_description.errors import ConfigError
 from musls_sim.plants.interface import Pose
 
@@ -280,8 +281,7 @@ class Motion:
             positions, recorded = self.drones_at(time_s)
             if time_s >= START_UP_S:
                 return positions, recorded
-            share = time_s / START_UP_S
-            share = share**2 * (3.0 - 2.0 * share)
+            share = smoothstep(time_s / START_UP_S)
             same_side = np.where(np.sum(attitudes * recorded, axis=1) < 0.0, -1.0, 1.0)
             return positions, _unit(
                 (1.0 - share) * attitudes + share * same_side[:, None] * recorded

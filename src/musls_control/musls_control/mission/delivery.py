@@ -21,6 +21,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.estimate import Estimate
 from musls_control.formation import Cone
 from musls_control.mission.plan import (
     HOOKED,
@@ -37,6 +38,8 @@ from musls_control.mission.plan import (
     take_off,
 )
 from musls_control.mission.spec import DeliverySpec, MissionSpec
+from musls_control.phases import BEFORE_FORMATION, LANDING
+from musls_description.rotations import rotate
 from musls_description.system import SlungLoadSystem
 
 Array = NDArray[np.float64]
@@ -168,14 +171,20 @@ def _end(draft: Draft, mission: MissionSpec, ground: GroundSpot, name: str) -> N
     spread_and_land(draft, mission, ground)
 
 
-# ---------- the drones carry, weighed by their rotors.
-
 FORGET_S = 0.5
 """Time constant of the running mean."""
 
 
 class PayloadScale:
-    """Weighs over windows of time, and all the time.
+    """What the drones carry, weighed by their rotors: over windows of time, and all the time.
+
+    The mean thrust over a while, by the rotors' speeds, is the mass that hangs there:
+
+        sum over rotors of integral k w^2 cos(tilt) dt = m (g T + v_z(T) - v_z(0)).
+
+    The thrust constant k need not be right, and the battery may sag (speeds are measured, not
+    taken from the commands): before the load is lifted each drone weighs itself, and only the ratio
+    counts.
 
     Attributes:
         own_kg: What each drone weighs with the cable that hangs on it while it weighs itself, (n,).
@@ -236,15 +245,6 @@ class PayloadScale:
         self.carried_kg = 0.0
 
 
-# ---------- a delivery waits for on its way.
-
-BEFORE_FORMATION = ("", "spool_up", "take_off", "form_up")
-"""Phases in which the drones are not yet in formation: giving up waits for its end."""
-
-LANDING = ("spread", "land", "disarmed")
-"""Phases in which nothing is left to give up."""
-
-
 class Hooks(Protocol):
     """Hooks at the load, and who is told what happens."""
 
@@ -262,10 +262,12 @@ class Hooks(Protocol):
         """Write down what happened."""
 
 
-class DeliveryWatch:
-    """State of a delivery: what was weighed, which gate it waits at, why it was given up.
+class Delivery:
+    """Watches over a delivery: weighs, opens and closes hooks, plans the way back (a `Gatekeeper`).
 
     Attributes:
+        given: What the mission says.
+        n_cables: Number of hooks.
         scale: Weighs what the drones carry.
         payload_kg: Measured mass of the load; None before it was weighed.
         aborted: Why the delivery was given up; empty if it was not.
@@ -273,23 +275,37 @@ class DeliveryWatch:
 
     def __init__(
         self,
-        given: DeliverySpec,
+        mission: MissionSpec,
+        cone: Cone,
         system: SlungLoadSystem,
-        slack_m: float,
-        gravity_m_s2: float,
+        plan: FlightPlan,
+        ground: GroundSpot,
         hooks: Hooks,
+        *,
+        estimate: Estimate,
+        rotor_speed_rad_s: Array,
+        gravity_m_s2: float,
     ) -> None:
         """Nothing is known yet.
 
         Args:
-            given: What the mission says.
+            mission: With `delivery`.
+            cone: Formation.
             system: Drones, cables, load.
-            slack_m: By how much the cables are too long while the drones weigh themselves;
-                infinite: their hooks are open.
-            gravity_m_s2: Gravity.
+            plan: What is flown.
+            ground: Where load and drones stand.
             hooks: Open and close.
+            estimate: What is measured of load and drones; the memory stays the same.
+            rotor_speed_rad_s: Measured, (n, n_rotors); the same.
+            gravity_m_s2: Gravity.
         """
-        self._given, self._hooks, self._n_cables = given, hooks, len(system.cables)
+        self._mission, self._cone, self._plan, self._ground = mission, cone, plan, ground
+        self._hooks, self.n_cables = hooks, len(system.cables)
+        self._estimate, self._rotor_speed = estimate, rotor_speed_rad_s
+        self.given = given = delivery_of(mission)
+        slack_m = float(ground.load_position_enu_m[2]) - mission.slack_height_m
+        if given.pick_up == "hook":  # the cables hang on the drones alone
+            slack_m = np.inf
         constants = [[r.thrust_coefficient_n_s2 for r in d.rotors] for d in system.drones]
         pairs = list(zip(system.drones, system.cables, strict=True))
         own = [d.mass_kg + hanging_share(c.length_m, slack_m) * c.mass_kg for d, c in pairs]
@@ -300,6 +316,12 @@ class DeliveryWatch:
         self._stage = ""
         self._waits_since_s: float | None = None
 
+    def weigh(self, step_s: float) -> None:
+        """Weigh what hangs on the drones since the last time."""
+        drones = self._estimate.drones
+        up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
+        self.scale.add(step_s, self._rotor_speed, up, drones.velocity_enu_m_s[:, 2])
+
     def abort(self, why: str) -> None:
         """Abort the delivery as soon as the drones fly in formation; not while they land."""
         if not self.aborted and self._stage not in LANDING:
@@ -309,6 +331,15 @@ class DeliveryWatch:
     def turns_back(self) -> bool:
         """Whether it was given up and the drones fly in formation."""
         return bool(self.aborted) and self._stage not in BEFORE_FORMATION
+
+    def way_back(self, load_pose: Array) -> FlightPlan:
+        """The rest of a delivery that is given up at a set-point of the load, (4,)."""
+        cruise_m = float(self._plan.load_pose[:, 2].max())
+        return compile_abort(self._mission, self._cone, self._ground, load_pose, cruise_m)
+
+    def tell_abort(self, time_s: float) -> None:
+        """Write down that the delivery turns back, and why."""
+        self._hooks.note(time_s, "abort", f"{self.aborted or 'asked for'}: {self.given.abort}")
 
     def enter(self, stage: str) -> None:
         """Note that a phase or stage has begun; the present one again changes nothing."""
@@ -322,13 +353,13 @@ class DeliveryWatch:
         if stage == "pick_up":
             self._hooks.close()
 
-    def passes(self, gate: Gate, time_s: float, load_speed_m_s: float) -> bool:
+    def passes(self, gate: Gate, time_s: float) -> bool:
         """Whether a gate lets the next row through; gives up after its time."""
         if self._waits_since_s is None:
             self._waits_since_s = time_s
             if gate.what == WEIGHED:
-                self._weigh(time_s)
-        if self._holds(gate, load_speed_m_s):
+                self._weighed(time_s)
+        if self._is_over(gate):
             self._waits_since_s = None
             if gate.what == RESTED:
                 self._hooks.open()
@@ -343,31 +374,22 @@ class DeliveryWatch:
         # The cables go with the drones.
         return np.full(len(carried), 1.0 - (self.payload_kg or 0.0) / carried.sum())
 
-    def _weigh(self, time_s: float) -> None:
+    def _weighed(self, time_s: float) -> None:
         own = self.scale.own_kg
         self.payload_kg = float((self.scale.masses_kg() - own).sum()) - self._cables_kg
         self._hooks.note(time_s, "weighed", f"load: {self.payload_kg:.3f} kg")
 
-    def _holds(self, gate: Gate, load_speed_m_s: float) -> bool:
+    def _is_over(self, gate: Gate) -> bool:
+        """Whether what a gate waits for has happened."""
         if gate.what == HOOKED:
-            return self._hooks.closed >= self._n_cables
-        slack = self.scale.carried_kg < self._given.slack_share * (self.payload_kg or 0.0)
+            return self._hooks.closed >= self.n_cables
+        slack = self.scale.carried_kg < self.given.slack_share * (self.payload_kg or 0.0)
         if gate.what == RELEASED:
             return slack
-        if gate.what == RESTED and self._given.drop == "ground":
-            return slack and load_speed_m_s < self._given.rest_speed_m_s
+        if gate.what == RESTED and self.given.drop == "ground":
+            speed = float(np.linalg.norm(self._estimate.velocity_enu_m_s[0]))
+            return slack and speed < self.given.rest_speed_m_s
         return True
-
-
-def slack_while_weighed_m(given: DeliverySpec, standing_m: float, slack_height_m: float) -> float:
-    """Slack of the cables while the drones weigh themselves; infinite if the hooks are open.
-
-    Args:
-        given: What the mission says.
-        standing_m: Height of the load's centre on the ground.
-        slack_height_m: Height of its set-point then.
-    """
-    return float("inf") if given.pick_up == "hook" else standing_m - slack_height_m
 
 
 def hanging_share(length_m: float, slack_m: float) -> float:

@@ -9,18 +9,20 @@ flights) and held in between; only the end, landing and disarming, waits for the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.autopilot import DroneSetpoints
 from musls_control.formation import Cone, drone_poses
 from musls_control.mission.spec import LONGEST_S, MOST_SETPOINTS, MissionSpec
 from musls_control.reference import Path, Piece, Reference, Rest, StraightMove
+from musls_control.trajectories.base import smoothstep
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_roll_pitch_yaw
 
-# ---------- Rows of a flight plan that wait.
+Array = NDArray[np.float64]
 
 HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
 """What is waited for: all hooks are closed; the load rests and the cables are slack, then the hooks
@@ -45,23 +47,6 @@ class Gate:
     timeout_s: float
 
 
-class Gatekeeper(Protocol):
-    """Decides whether a delivery may pass its gates, and plans its way back."""
-
-    @property
-    def turns_back(self) -> bool:
-        """Whether the delivery was given up and the drones fly in formation."""
-
-    def passes(self, gate: Gate, time_s: float) -> bool:
-        """Whether a gate lets the next row through."""
-
-    def way_back(self, load_pose: NDArray[np.float64]) -> FlightPlan:
-        """The rest of the flight from a set-point of the load on, (4,)."""
-
-
-Array = NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class GroundSpot:
     """Where load and drones stand before the flight.
@@ -83,25 +68,22 @@ class FlightPlan:
 
     Attributes:
         rate_hz: Set-point rate.
-        load_pose: x, y, z [m, ENU], yaw [rad] of the load's set-point, (k, 4).
+        reference: Set-point of the load over time: its rows are samples of it, held in between.
         drone_position_enu_m: (k, n, 3).
         drone_yaw_rad: (k, n).
         stage: Index into `stage_names`, (k,).
         stage_names: Phases and stages in the order flown, e.g. "take_off", "circle", "transit".
-        reference: What `load_pose` samples, with derivatives: at the time of each row it is that
-            row, in between it goes on where the row is held.
         landing_speed_m_s: Descent in the last row, in which the drones come down to their places
             and are disarmed when they have landed; None for a plan that ends in the air.
         gates: Rows that wait for something, see `delivery`.
     """
 
     rate_hz: float
-    load_pose: Array
+    reference: Reference
     drone_position_enu_m: Array
     drone_yaw_rad: Array
     stage: NDArray[np.int64]
     stage_names: tuple[str, ...]
-    reference: Reference
     landing_speed_m_s: float | None = None
     gates: tuple[Gate, ...] = ()
 
@@ -110,24 +92,80 @@ class FlightPlan:
         """Time to the last planned set-point."""
         return len(self.stage) / self.rate_hz
 
-    @property
+    @cached_property
+    def load_pose(self) -> Array:
+        """Set-points of the load: x, y, z [m, ENU], yaw [rad], (k, 4)."""
+        return self.reference.samples(self._times_s)[:, 0].copy()
+
+    @cached_property
     def load_orientation_wxyz(self) -> Array:
         """Attitude of the load's set-point, roll and pitch included, (k, 4)."""
-        tilt = self.reference.tilts(np.arange(len(self.stage)) / self.rate_hz)[:, 0]
+        tilt = self.reference.tilts(self._times_s)[:, 0]
         return from_roll_pitch_yaw(np.column_stack([tilt, self.load_pose[:, 3]]))
+
+    @property
+    def _times_s(self) -> Array:
+        return np.arange(len(self.stage)) / self.rate_hz
+
+    def stage_at(self, row: int) -> str:
+        """Phase or stage of a row."""
+        return self.stage_names[self.stage[row]]
+
+    def lands_in(self, row: int) -> bool:
+        """Whether the drones touch down in a row: the last one of a plan that lands."""
+        return self.landing_speed_m_s is not None and row == len(self.stage) - 1
+
+    def drone_setpoints(self, row: int, *, touches_down: bool) -> DroneSetpoints:
+        """Set-points of the drones, armed; as a place, or to sink to the ground below it."""
+        setpoints = DroneSetpoints.unset(self.drone_yaw_rad.shape[1])
+        setpoints.position_enu_m[:] = self.drone_position_enu_m[row]
+        setpoints.yaw_enu_rad[:] = self.drone_yaw_rad[row]
+        setpoints.armed[:] = 1.0
+        if touches_down:
+            assert self.landing_speed_m_s is not None
+            # As PX4's land mode: hold the place, sink at a speed. A position below the ground
+            # alone would never count as a wish to land.
+            setpoints.position_enu_m[:, 2] = np.nan
+            setpoints.velocity_enu_m_s[:, 2] = -self.landing_speed_m_s
+        return setpoints
+
+    def part(self, first: int, end: int | None = None) -> FlightPlan:
+        """Rows from the first one up to, without, an end."""
+        rows = slice(first, end)
+        return replace(
+            self,
+            drone_position_enu_m=self.drone_position_enu_m[rows],
+            drone_yaw_rad=self.drone_yaw_rad[rows],
+            stage=self.stage[rows],
+            reference=self.reference.since(first / self.rate_hz),
+        )
+
+    def then(self, other: FlightPlan) -> FlightPlan:
+        """This plan, then another one of the same rate."""
+        return replace(
+            other,
+            drone_position_enu_m=np.concatenate(
+                [self.drone_position_enu_m, other.drone_position_enu_m]
+            ),
+            drone_yaw_rad=np.concatenate([self.drone_yaw_rad, other.drone_yaw_rad]),
+            stage=np.concatenate([self.stage, other.stage + len(self.stage_names)]),
+            stage_names=(*self.stage_names, *other.stage_names),
+            reference=self.reference.then(other.reference, self.duration_s),
+        )
 
 
 class Draft:
     """Rows of a plan while it is being made.
 
     Attributes:
+        last: Last set-point of the load: x, y, z [m], yaw [rad], (4,).
         gates: What its rows wait for.
     """
 
     def __init__(self, rate_hz: float, cone: Cone, n_drones: int) -> None:
         self.rate_hz, self.cone, self.n = rate_hz, cone, n_drones
         self.azimuth = cone.azimuths_rad(n_drones)
-        self.pose: list[Array] = []
+        self.last = np.zeros(4)
         self.drones: list[Array] = []
         self.yaw: list[Array] = []
         self.stage: list[int] = []
@@ -172,7 +210,7 @@ class Draft:
         )
         if self.names[-1:] != [name]:
             self.names.append(name)
-        self.pose.append(pose)
+        self.last = pose[-1]
         self.drones.append(position if drones is None else drones)
         self.yaw.append(yaw)
         self.stage += [len(self.names) - 1] * len(pose)
@@ -185,11 +223,6 @@ class Draft:
     def now_s(self) -> float:
         """Time of the next row."""
         return len(self.stage) / self.rate_hz
-
-    @property
-    def last(self) -> Array:
-        """Last set-point of the load."""
-        return self.pose[-1][-1]
 
     def move(self, name: str, target: Array, speed: float, yaw_rate: float, hold_s: float) -> None:
         """Append a straight move of the load's set-point and a hold at its end."""
@@ -211,12 +244,11 @@ class Draft:
         """Put the rows together."""
         return FlightPlan(
             self.rate_hz,
-            np.vstack(self.pose),
+            Reference(self.pieces),
             np.vstack(self.drones),
             np.vstack(self.yaw),
             np.array(self.stage),
             tuple(self.names),
-            Reference(self.pieces),
             landing_speed_m_s,
             tuple(self.gates),
         )
@@ -324,12 +356,11 @@ def hold_plan(mission: MissionSpec, load_pose: Array, drones: Array, yaws: Array
         )
     return FlightPlan(
         rows / mission.duration_s,
-        np.tile(load_pose, (rows, 1)),
+        Reference.rest(load_pose),
         np.tile(drones, (rows, 1, 1)),
         np.tile(yaws, (rows, 1)),
         np.zeros(rows, np.int64),
         ("hold",),
-        Reference.rest(load_pose),
     )
 
 
@@ -357,8 +388,7 @@ def fly_drones(
 ) -> None:
     """Append a smooth move of the drones, (n, 3) to (n, 3), below a resting load set-point."""
     times = draft.times(duration_s, f"mission: {name}")
-    share = ((times + 1.0 / draft.rate_hz) / duration_s).clip(0.0, 1.0)
-    share = share**2 * (3.0 - 2.0 * share)
+    share = smoothstep(((times + 1.0 / draft.rate_hz) / duration_s).clip(0.0, 1.0))
     drones = start + share[:, None, None] * (end - start)
     draft.add(name, np.tile(load, (len(times), 1)), drones)
 
@@ -437,34 +467,3 @@ def spread_and_land(draft: Draft, mission: MissionSpec, ground: GroundSpot) -> N
     rows = len(draft.times(mission.settle_s, "mission.settle_s"))
     draft.add("spread", np.tile(last, (rows, 1)), np.broadcast_to(low, (rows, draft.n, 3)))
     draft.add("land", last[None], end[None])
-
-
-# ---------- Flight plans cut and put together.
-
-
-def part_of(plan: FlightPlan, first: int, end: int) -> FlightPlan:
-    """Rows of a plan, from the first one up to, without, an end."""
-    part = slice(first, end)
-    return replace(
-        plan,
-        load_pose=plan.load_pose[part],
-        drone_position_enu_m=plan.drone_position_enu_m[part],
-        drone_yaw_rad=plan.drone_yaw_rad[part],
-        stage=plan.stage[part],
-        reference=plan.reference.since(first / plan.rate_hz),
-    )
-
-
-def joined(first: FlightPlan, second: FlightPlan) -> FlightPlan:
-    """Two plans of the same rate, one after the other."""
-    return replace(
-        second,
-        load_pose=np.concatenate([first.load_pose, second.load_pose]),
-        drone_position_enu_m=np.concatenate(
-            [first.drone_position_enu_m, second.drone_position_enu_m]
-        ),
-        drone_yaw_rad=np.concatenate([first.drone_yaw_rad, second.drone_yaw_rad]),
-        stage=np.concatenate([first.stage, second.stage + len(first.stage_names)]),
-        stage_names=(*first.stage_names, *second.stage_names),
-        reference=first.reference.then(second.reference, first.duration_s),
-    )

@@ -1,29 +1,95 @@
-"""Plays a flight plan; the caller gives the time: start, pause, go to a goal, abort.
+"""Plays a flight plan; the caller gives the time.
 
-Everything that can happen is a `FlightPlan`: a pause stops its time, a goal or an abort replaces
-the rest of it by one that begins where the set-points are now, so that set-points never jump.
+Everything that can happen is a `FlightPlan`: a gate stops its time, as a pause does; a goal, an
+abort or a delivery that is given up replaces the rest of it by one that begins where the set-points
+are now, so that set-points never jump.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import Cone, drone_poses
-from musls_control.mission.plan import FlightPlan, Gatekeeper, joined, part_of
+from musls_control.mission.plan import FlightPlan, Gate
 from musls_control.mission.spec import MissionSpec
+from musls_control.phases import BELOW_FORMATION, LANDING, LOWERING
 from musls_control.reference import LoadReference, Piece, Reference, StraightMove
 
 Array = NDArray[np.float64]
 
-LANDING = ("lower", "slacken", "spread", "land")
-"""Phases at the end of a plan that ends on the ground, in their order."""
+ROUNDING_ROWS = 1e-6
+"""A row counts as due this much early, so that rounding of times delays none."""
 
-GROUND_PHASES = ("spool_up", "take_off")
-"""Phases from which the drones can land where they are."""
+
+class Gatekeeper(Protocol):
+    """Decides whether a delivery may pass its gates, and plans its way back."""
+
+    @property
+    def turns_back(self) -> bool:
+        """Whether the delivery was given up and the drones fly in formation."""
+
+    def passes(self, gate: Gate, time_s: float) -> bool:
+        """Whether a gate lets the next row through."""
+
+    def way_back(self, load_pose: Array) -> FlightPlan:
+        """The rest of the flight from a set-point of the load on, (4,)."""
+
+
+class PlanPlayer:
+    """Present row of a plan; waits at its gates.
+
+    Attributes:
+        plan: What is being flown now.
+        row: Present row; -1 before the first.
+        begin_s: When the plan began, or would have begun without its waits.
+        next_s: When the next row is due.
+    """
+
+    def __init__(self, plan: FlightPlan, keeper: Gatekeeper | None = None) -> None:
+        """Prepare; `keeper` decides about the gates of a delivery."""
+        self.keeper = keeper
+        self.take(plan, 0.0)
+
+    def take(self, plan: FlightPlan, time_s: float) -> None:
+        """Fly a plan from a time on."""
+        self.plan, self.begin_s, self.next_s, self.row = plan, time_s, time_s, -1
+        self._gates = [] if self.keeper is None else list(plan.gates)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last row has been shown for its time, at the last `advance`."""
+        return self._due >= len(self.plan.stage)
+
+    def advance(self, time_s: float) -> bool:
+        """Go to the row that is due; returns whether it is another one than before."""
+        rate, rows = self.plan.rate_hz, len(self.plan.stage)
+        due = int(np.floor((time_s - self.begin_s) * rate + ROUNDING_ROWS))
+        if self._gates and due >= self._gates[0].row:
+            gate = self._gates[0]
+            assert self.keeper is not None
+            if self._waits or due > gate.row:
+                self.begin_s, due = time_s - gate.row / rate, gate.row
+            self._waits = not self.keeper.passes(gate, time_s)
+            if self._waits:
+                due = gate.row - 1
+            else:
+                del self._gates[0]
+        self._due = due
+        row = min(max(due, 0), rows - 1)
+        self.next_s = time_s if self._waits else self.begin_s + (due + 1) / rate
+        changed, self.row = row != self.row, row
+        return changed
+
+    _waits, _due = False, -1
+
+    def reference_at(self, time_s: float) -> LoadReference:
+        """What is asked of the load at a time, with derivatives."""
+        return self.plan.reference.at(time_s - self.begin_s)
 
 
 class PlayState(str, Enum):
@@ -79,12 +145,11 @@ class GoalSettings:
     goal_height_m: float = 5.0
 
 
-class PlanPlayer:
-    """Set-points over time of one flight.
+class FlightPlayer(PlanPlayer):
+    """Set-points over time of one flight that people may pause, send elsewhere and abort.
 
     Attributes:
         state: What it does.
-        plan: What is being flown now.
         goals: For goals and aborts to come.
     """
 
@@ -105,13 +170,12 @@ class PlanPlayer:
             goals: Speeds and limits of goals.
             keeper: Of a delivery.
         """
-        self._keeper, self._gates = keeper, list(plan.gates)
-        self.plan, self.state, self.goals = plan, PlayState.IDLE, goals
+        super().__init__(plan, keeper)
+        self.state, self.goals = PlayState.IDLE, goals
         self._whole, self._cone, self._settle_s = plan, cone, mission.settle_s
-        self._begin_s = 0.0
         self._paused_at_s: float | None = None
         self._resume = PlayState.FLYING
-        self._rows_before = 0
+        self._rows_before, self.row, self._lands = 0, 0, False
 
     @property
     def moving(self) -> bool:
@@ -126,53 +190,34 @@ class PlanPlayer:
         """
         if self.state is not PlayState.IDLE:
             raise Refused(f"cannot start: {self.state.value}")
-        self.state, self._begin_s = PlayState.FLYING, time_s
+        self.state, self.begin_s = PlayState.FLYING, time_s
 
     def at(self, time_s: float) -> FormationSetpoint:
         """Set-points at a time, which must not go back."""
-        self._attend(time_s)
-        row = self._row(time_s)
-        last = row == len(self.plan.stage) - 1
-        if last and self.state is PlayState.FLYING and self._over(time_s):
+        if self.state not in (PlayState.IDLE, PlayState.PAUSED):
+            self.advance(time_s)
+        if self.keeper is not None and self.state is PlayState.FLYING and self.keeper.turns_back:
+            self.abort(time_s)
+            self.advance(time_s)
+        plan, row = self.plan, self.row
+        if self.state is PlayState.FLYING and self.ended and plan.landing_speed_m_s is None:
             self.state = PlayState.DONE
-        plan = self.plan
-        position = plan.drone_position_enu_m[row].copy()
-        velocity = np.full_like(position, np.nan)
-        sink_m_s = plan.landing_speed_m_s if last and self.state in _MOVING else None
-        self._lands = sink_m_s is not None
-        if sink_m_s is not None:
-            # As PX4's land mode: hold the place, sink at a speed.
-            position[:, 2] = np.nan
-            velocity[:, 2] = -sink_m_s
+        self._lands = plan.lands_in(row) and self.state in _MOVING
+        drones = plan.drone_setpoints(row, touches_down=self._lands)
         return FormationSetpoint(
             plan.load_pose[row],
-            position,
-            velocity,
-            plan.drone_yaw_rad[row],
-            plan.stage_names[plan.stage[row]],
+            drones.position_enu_m,
+            drones.velocity_enu_m_s,
+            drones.yaw_enu_rad,
+            plan.stage_at(row),
             self._rows_before + row,
         )
-
-    _lands = False
-
-    def _attend(self, time_s: float) -> None:
-        """Wait at the gates of a delivery, and turn back when it is given up."""
-        keeper = self._keeper
-        if keeper is None or self.state is not PlayState.FLYING:
-            return
-        if self._gates and self._row(time_s) >= self._gates[0].row:
-            if keeper.passes(self._gates[0], time_s):
-                del self._gates[0]
-            else:
-                self._begin_s = time_s - (self._gates[0].row - 1e-5) / self.plan.rate_hz
-        if keeper.turns_back:
-            self.abort(time_s)
 
     def reference_at(self, time_s: float) -> LoadReference:
         """What is asked of the load at a time, with derivatives; at rest while paused or idle."""
         if self.state is PlayState.IDLE or self._paused_at_s is not None:
-            return Reference.rest(self.plan.load_pose[self._row(time_s)]).at(0.0)
-        return self.plan.reference.at(time_s - self._begin_s)
+            return Reference.rest(self.plan.load_pose[self.row]).at(0.0)
+        return super().reference_at(time_s)
 
     def pause(self, time_s: float) -> None:
         """Hold the present set-points.
@@ -194,7 +239,7 @@ class PlanPlayer:
         """
         if self.state is not PlayState.PAUSED or self._paused_at_s is None:
             raise Refused(f"cannot resume: {self.state.value}")
-        self._begin_s += time_s - self._paused_at_s
+        self.begin_s += time_s - self._paused_at_s
         self.state, self._paused_at_s = self._resume, None
 
     def go_to(self, load_pose: Array, time_s: float) -> None:
@@ -210,11 +255,10 @@ class PlanPlayer:
         """
         if self.state not in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED):
             raise Refused(f"no goal accepted: {self.state.value}")
-        if self._keeper is not None:
+        if self.keeper is not None:
             raise Refused("no goal accepted: a delivery is flown")
-        row = self._row(time_s)
-        rest = self._resting_height_m()
-        if self.plan.load_pose[row, 2] <= rest or self._stage(row) in LANDING:
+        rest, pose = self._resting_height_m(), self.plan.load_pose[self.row]
+        if pose[2] <= rest or self._stage in (*LOWERING, *LANDING):
             raise Refused("no goal accepted: the load is not in the air")
         goals = self.goals
         near = np.hypot(*load_pose[:2]) <= goals.goal_radius_m
@@ -223,7 +267,7 @@ class PlanPlayer:
                 f"goal {np.round(load_pose, 3).tolist()}: must be finite, {rest:g} to "
                 f"{goals.goal_height_m:g} m high and within {goals.goal_radius_m:g} m of the origin"
             )
-        self._replace(self._carry(self.plan.load_pose[row], load_pose, "goal"), time_s, row)
+        self._replace(self._carry(pose, load_pose, "goal"), time_s)
         self.state = PlayState.GOAL
 
     def abort(self, time_s: float) -> None:
@@ -236,40 +280,28 @@ class PlanPlayer:
         """
         if self.state in (PlayState.IDLE, PlayState.DONE, PlayState.ABORTING):
             raise Refused(f"nothing to abort: {self.state.value}")
-        row = self._row(time_s)
-        landing = LANDING if self._keeper is None else LANDING[2:]
-        if self._stage(row) in landing and self.state is not PlayState.GOAL:
+        landing = (*LOWERING, *LANDING) if self.keeper is None else LANDING
+        if self._stage in landing and self.state is not PlayState.GOAL:
             raise Refused("nothing to abort: landing already")
         if self._whole.landing_speed_m_s is None:
-            self._replace(part_of(self.plan, row, row + 1), time_s, row)
+            self._replace(self.plan.part(self.row, self.row + 1), time_s)
             self.state = PlayState.DONE
             return
-        self._replace(self._way_down(row), time_s, row)
+        self._replace(self._way_down(), time_s)
         self.state = PlayState.ABORTING
 
     def finish(self) -> None:
         """All drones are down and disarmed."""
         self.state = PlayState.DONE
 
-    def _row(self, time_s: float) -> int:
-        if self.state is PlayState.IDLE:
-            return 0
-        now = time_s if self._paused_at_s is None else self._paused_at_s
-        row = int((now - self._begin_s) * self.plan.rate_hz + 1e-6)
-        return min(max(row, 0), len(self.plan.stage) - 1)
-
-    def _over(self, time_s: float) -> bool:
-        """Whether a plan that ends in the air has ended."""
-        ended = time_s - self._begin_s >= self.plan.duration_s - 1e-9
-        return ended and self.plan.landing_speed_m_s is None
-
-    def _stage(self, row: int) -> str:
-        return self.plan.stage_names[self.plan.stage[row]]
+    @property
+    def _stage(self) -> str:
+        return self.plan.stage_at(self.row)
 
     def _resting_height_m(self) -> float:
         """Height of the load's set-point at which the load stands on the ground."""
         first = self._first_row("slacken")
-        return float(self._whole.load_pose[first - 1, 2]) if first else -np.inf
+        return float(self._whole.load_pose[first - 1, 2]) + 1e-9 if first else -np.inf
 
     def _first_row(self, stage: str) -> int:
         """First row of a landing phase in the whole plan; 0 if it has none."""
@@ -278,18 +310,20 @@ class PlanPlayer:
         number = len(self._whole.stage_names) - 1 - self._whole.stage_names[::-1].index(stage)
         return int(np.argmax(self._whole.stage == number))
 
-    def _replace(self, plan: FlightPlan, time_s: float, row: int) -> None:
+    def _replace(self, plan: FlightPlan, time_s: float) -> None:
         """Go on with another plan, whose first step comes one period of set-points later."""
+        row = self.row
         if plan.landing_speed_m_s is None or len(plan.stage) > 1:
             now = replace(
-                part_of(self.plan, row, row + 1),
+                self.plan.part(row, row + 1),
                 stage=np.zeros(1, np.int64),
                 stage_names=plan.stage_names[:1],
                 reference=Reference.rest(self.plan.load_pose[row]),
             )
-            plan = joined(now, plan)
+            plan = now.then(plan)
         self._rows_before += row + 1
-        self.plan, self._begin_s, self._paused_at_s = plan, time_s, None
+        self.take(plan, time_s)
+        self.row, self._gates, self._paused_at_s = 0, [], None
 
     def _carry(self, start: Array, end: Array, stage: str) -> FlightPlan:
         """Plan of a straight move of the load, drones in formation."""
@@ -310,76 +344,71 @@ class PlanPlayer:
         # The first row already moves, see `mission`.
         move = Piece(-1.0 / rate, -1.0 / rate, StraightMove(start.copy(), end, float(duration)))
         stages = np.zeros(count, np.int64)
-        return FlightPlan(rate, pose, position, yaw, stages, (stage,), Reference([move]))
+        return FlightPlan(rate, Reference([move]), position, yaw, stages, (stage,))
 
-    def _way_down(self, row: int) -> FlightPlan:
+    def _way_down(self) -> FlightPlan:
         """The rest of an aborted flight."""
-        pose, whole = self.plan.load_pose[row], self._whole
-        if self._stage(row) in GROUND_PHASES:
-            return self._land_here(row)
-        if self._keeper is not None and self._stage(row) != "form_up":
-            return self._keeper.way_back(pose)
+        pose, whole = self.plan.load_pose[self.row], self._whole
+        if self._stage in BELOW_FORMATION:
+            return self._land_here()
+        if self.keeper is not None and self._stage != "form_up":
+            return self.keeper.way_back(pose)
         if pose[2] <= whole.load_pose[0, 2] + 1e-9:  # slack: only the drones move
             rest = self._tail("spread", pose)
-            return joined(self._spread_out(row, rest), rest)
+            return self._spread_out(rest).then(rest)
         if pose[2] <= self._resting_height_m() or not self._first_row("lower"):
             return self._tail("slacken", pose)
         first = self._first_row("lower")
-        above = np.array([*whole.load_pose[first, :2], pose[2], whole.load_pose[first, 3]])
-        above[2] = max(above[2], whole.load_pose[first, 2])
+        place = whole.load_pose[first]
+        above = np.array([*place[:2], max(pose[2], place[2]), place[3]])
         begin = self._carry(pose, above, "abort")
-        if above[2] > whole.load_pose[first, 2]:
-            begin = joined(begin, self._carry(above, whole.load_pose[first], "abort"))
-        return joined(begin, part_of(whole, first, len(whole.stage)))
+        if above[2] > place[2]:
+            begin = begin.then(self._carry(above, place, "abort"))
+        return begin.then(whole.part(first))
 
     def _tail(self, stage: str, pose: Array) -> FlightPlan:
         """End of the whole plan from a landing phase on, moved to where the load is now."""
         first = self._first_row(stage)
         first += int(np.argmax(self._whole.load_pose[first:, 2] <= pose[2] + 1e-9))  # only down
-        tail = part_of(self._whole, first, len(self._whole.stage))
+        tail = self._whole.part(first)
         old = tail.load_pose[0]
         turn = pose[3] - old[3]
         cos, sin = np.cos(turn), np.sin(turn)
         rotation = np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
-        place = [*old[:2], 0.0]
-        load = tail.load_pose + [0.0, 0.0, 0.0, turn]
-        load[:, :3] = (tail.load_pose[:, :3] - place) @ rotation.T + [*pose[:2], 0.0]
-        drones = (tail.drone_position_enu_m - place) @ rotation.T + [*pose[:2], 0.0]
+        drones = (tail.drone_position_enu_m - [*old[:2], 0.0]) @ rotation.T + [*pose[:2], 0.0]
         return replace(
             tail,
-            load_pose=load,
             drone_position_enu_m=drones,
             drone_yaw_rad=tail.drone_yaw_rad + turn,
             reference=tail.reference.relocated(turn, old[:2], pose[:2]),
         )
 
-    def _land_here(self, row: int) -> FlightPlan:
+    def _land_here(self) -> FlightPlan:
         """One row: touch down below the present places."""
-        last = part_of(self._whole, len(self._whole.stage) - 1, len(self._whole.stage))
+        rows = slice(self.row, self.row + 1)
         return replace(
-            last,
-            load_pose=self.plan.load_pose[row : row + 1],
-            drone_position_enu_m=self.plan.drone_position_enu_m[row : row + 1],
-            drone_yaw_rad=self.plan.drone_yaw_rad[row : row + 1],
-            reference=Reference.rest(self.plan.load_pose[row]),
+            self._whole.part(len(self._whole.stage) - 1),
+            drone_position_enu_m=self.plan.drone_position_enu_m[rows],
+            drone_yaw_rad=self.plan.drone_yaw_rad[rows],
+            reference=Reference.rest(self.plan.load_pose[self.row]),
         )
 
-    def _spread_out(self, row: int, rest: FlightPlan) -> FlightPlan:
+    def _spread_out(self, rest: FlightPlan) -> FlightPlan:
         """Plan of a straight move of the drones to the start of another plan, load at rest."""
-        start, end = self.plan.drone_position_enu_m[row], rest.drone_position_enu_m[0]
-        turn = rest.drone_yaw_rad[0] - self.plan.drone_yaw_rad[row]
+        start, end = self.plan.drone_position_enu_m[self.row], rest.drone_position_enu_m[0]
+        yaw = self.plan.drone_yaw_rad[self.row]
+        turn = rest.drone_yaw_rad[0] - yaw
         turn -= 2.0 * np.pi * np.round(turn / (2.0 * np.pi))
         speed, rate = self.goals.goal_speed_m_s, rest.rate_hz
         count = max(1, int(np.ceil(np.linalg.norm(end - start, axis=1).max() / speed * rate)))
         share = (1.0 + np.arange(count)) / count
         return FlightPlan(
             rate,
-            np.tile(rest.load_pose[0], (count, 1)),
+            Reference.rest(rest.load_pose[0]),
             start + share[:, None, None] * (end - start),
-            self.plan.drone_yaw_rad[row] + share[:, None] * turn,
+            yaw + share[:, None] * turn,
             np.zeros(count, np.int64),
             ("abort",),
-            Reference.rest(rest.load_pose[0]),
         )
 
 

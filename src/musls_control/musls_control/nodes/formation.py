@@ -33,9 +33,9 @@ from musls_control.graph_flight import (
 )
 from musls_control.mission.plan import FlightPlan, GroundSpot
 from musls_control.mission.player import (
+    FlightPlayer,
     FormationSetpoint,
     GoalSettings,
-    PlanPlayer,
     PlayState,
     Refused,
 )
@@ -255,7 +255,7 @@ class FormationNode(SteppedNode):
         self._poses: dict[str, np.ndarray] = {}
         self._heard_s: dict[str, float] = {}
         self._phases: dict[str, str] = {}
-        self._player: PlanPlayer | None = None
+        self._player: FlightPlayer | None = None
         self._shown: FormationSetpoint | None = None
         self._published: dict[str, tuple[float, ...]] = {}
         self._stage, self._state = "", ""
@@ -368,7 +368,7 @@ class FormationNode(SteppedNode):
         self._send_stream(setpoint, time_s)
         self._show_state("arming" if player.state is PlayState.IDLE else player.state.value)
 
-    def _next_setpoint(self, player: PlanPlayer, time_s: float) -> FormationSetpoint:
+    def _next_setpoint(self, player: FlightPlayer, time_s: float) -> FormationSetpoint:
         """What the player asks for; a delivery weighs and watches meanwhile."""
         delivery = self._delivery
         if delivery is None:
@@ -409,7 +409,7 @@ class FormationNode(SteppedNode):
         oldest_s = self.time_s - POSE_AGE_S
         return [b for b in self._bodies if self._heard_s.get(b, -np.inf) < oldest_s]
 
-    def _make_player(self) -> PlanPlayer:
+    def _make_player(self) -> FlightPlayer:
         places = np.array([self._poses[body][:3] for body in self._bodies])
         yaw = float(self._poses["load"][3])
         plan = self._file.plan(places[0], yaw, places[1:])
@@ -420,8 +420,9 @@ class FormationNode(SteppedNode):
         if self._delivery is not None and self._happenings is not None:
             ground = GroundSpot(places[0], yaw, places[1:])
             self._delivery.begin(plan, ground, self._happenings.send, self._happenings.tell)
-        file, keeper = self._file, self._delivery
-        return PlanPlayer(plan, file.formation, file.mission, settings, keeper)
+        file = self._file
+        keeper = None if self._delivery is None else self._delivery.watch
+        return FlightPlayer(plan, file.formation, file.mission, settings, keeper)
 
     def _on_event(self, kind: str) -> None:
         if self._delivery is not None and self._player is not None:

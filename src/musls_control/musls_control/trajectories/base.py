@@ -165,6 +165,11 @@ def at_rest(pose: Array) -> Array:
     return derivatives
 
 
+def smoothstep(share: Any) -> Any:
+    """Share of the way for shares s in [0, 1] of the time, 3 s^2 - 2 s^3: at rest at both ends."""
+    return share**2 * (3.0 - 2.0 * share)
+
+
 def rate_of_part(time_s: Array, corners_s: Array, rates: Array, end_s: float) -> Array:
     """Rate of a path of straight parts: at a corner that of the part which begins there.
 

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.formation import drone_poses
-from musls_control.mission.plan import FlightPlan, part_of
+from musls_control.mission.plan import FlightPlan
 from musls_control.mission.spec import MissionSpec
 from musls_control.reference import Piece, Reference, StraightMove
+from musls_control.trajectories.base import smoothstep
 from musls_description.spawn import ground_radius_m
 from musls_description.system import formation_of
 from musls_sim.scenario.scenario import Scenario
@@ -59,17 +60,15 @@ class _Rows:
         self.rate_hz = now.plan.rate_hz
         self.yaw = now.plan.drone_yaw_rad[now.row]
         self.load = now.pose.copy()
-        self.pose: list[Array] = []
         self.drones: list[Array] = []
         self.stage: list[int] = []
         self.names: list[str] = []
-        self.pieces: list[Piece] = []
+        self.pieces: list[Piece] = [*Reference.rest(now.pose).pieces]
 
     def add(self, name: str, pose: Array, drones: Array) -> None:
         """Append rows."""
         if self.names[-1:] != [name]:
             self.names.append(name)
-        self.pose.append(pose)
         self.drones.append(drones)
         self.stage += [len(self.names) - 1] * len(pose)
         self.load = pose[-1].copy()
@@ -93,21 +92,19 @@ class _Rows:
     def fly(self, name: str, start: Array, end: Array, duration_s: float, hold_s: float) -> None:
         """Move the drones smoothly, (n, 3) to (n, 3), with the load's set-point at rest."""
         share = self.shares(duration_s)
-        share = np.append(share**2 * (3.0 - 2.0 * share), np.ones(int(hold_s * self.rate_hz)))
+        share = np.append(smoothstep(share), np.ones(int(hold_s * self.rate_hz)))
         drones = start + share[:, None, None] * (end - start)
         self.add(name, np.tile(self.load, (len(share), 1)), drones)
 
     def plan(self, landing_speed_m_s: float | None) -> FlightPlan:
         """What has been put together."""
-        begin = Reference.rest(self.pose[0][0])
         return FlightPlan(
             self.rate_hz,
-            np.vstack(self.pose),
+            Reference(self.pieces),
             np.vstack(self.drones),
             np.tile(self.yaw, (len(self.stage), 1)),
             np.array(self.stage),
             tuple(self.names),
-            Reference([*begin.pieces, *self.pieces]),
             landing_speed_m_s,
         )
 
@@ -133,7 +130,7 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
         count = min(max(1, int(mission.form_up_s * old.rate_hz)), len(pose) - row)
         ahead = np.arange(len(pose) - row) + 1.0
         left = np.clip(1.0 - ahead / count, 0.0, 1.0)
-        left = left**2 * (3.0 - 2.0 * left)
+        left = smoothstep(left)
         shift = drones[row] - planned[row]
         drones[row:] = planned[row:] + left[:, None, None] * shift
         gone = np.isnan(now.offsets_m[:, 0])
@@ -141,7 +138,6 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
     stage = old.stage[begin:]
     return replace(
         old,
-        load_pose=np.vstack([first.load_pose, pose]),
         drone_position_enu_m=np.concatenate([first.drone_position_enu_m, drones]),
         drone_yaw_rad=np.vstack([first.drone_yaw_rad, old.drone_yaw_rad[begin:]]),
         stage=np.concatenate([first.stage, stage - stage[0] + len(first.stage_names)]),
@@ -210,7 +206,7 @@ def landed_clear(
     Returns:
         None where the places are clear already.
     """
-    plan = part_of(now.plan, now.row, len(now.plan.stage))
+    plan = now.plan.part(now.row)
     planned = plan.drone_position_enu_m
     spots = planned[-1, :, :2].copy()
     spots[lost] = drones_enu_m[lost, :2]
@@ -221,7 +217,7 @@ def landed_clear(
     spreading = max(int((plan.stage == plan.stage[0]).sum()) - 1, 1)
     share = np.minimum(np.arange(len(planned)) / spreading, 1.0)
     moved = planned.copy()
-    moved[:, :, :2] += (share**2 * (3.0 - 2.0 * share))[:, None, None] * shift
+    moved[:, :, :2] += smoothstep(share)[:, None, None] * shift
     return replace(plan, drone_position_enu_m=moved)
 
 

@@ -61,13 +61,13 @@ class CommandedGuidance:
                 self.setpoint.data[i],
             )
 
-    def controller_asks(self, tick: int) -> None:
+    def on_controller_setpoints(self, tick: int) -> None:
         """Do nothing: the graph's nodes tell the set-points."""
 
-    def controller_pushes(self, tick: int) -> None:
+    def on_controller_acceleration(self, tick: int) -> None:
         """Do nothing, too."""
 
-    def controller_ends(self, tick: int) -> None:
+    def on_controller_end(self, tick: int) -> None:
         """Do nothing."""
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import Autopilot, NoAutopilot
-from musls_control.mission.delivery import compile_delivery
+from musls_control.mission.delivery import Delivery, compile_delivery
 from musls_control.mission.plan import (
     FlightPlan,
     GroundSpot,
@@ -186,15 +187,20 @@ def mission_guidance(parts: Parts, observers: Sequence[Observer]) -> Guidance:
     scenario = parts.scenario
     if not flies_delivery(scenario):
         return MissionGuidance(*common)
-    return DeliveryGuidance(
-        *common,
-        mission=scenario.mission,
-        cone=scenario.formation,
-        system=slung_system(scenario.system, "mission.kind = delivery"),
-        state=parts.plant.state,
-        estimator=parts.estimator,
+    state = parts.plant.state
+    place = state.position_enu_m
+    make_watch = partial(
+        Delivery,
+        scenario.mission,
+        scenario.formation,
+        slung_system(scenario.system, "mission.kind = delivery"),
+        parts.plan,
+        GroundSpot(place[0].copy(), 0.0, place[1:].copy()),
+        estimate=parts.estimator.estimate,
+        rotor_speed_rad_s=state.rotor_speed_rad_s,
         gravity_m_s2=scenario.physics.gravity_m_s2,
     )
+    return DeliveryGuidance(*common, make_watch)
 
 
 def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:

@@ -253,7 +253,7 @@ class Control:
         if controller is None or self._guidance.stage in GROUND_PHASES:
             if self._flies:
                 self._hand_back()
-                self._guidance.controller_ends(tick)
+                self._guidance.on_controller_end(tick)
             self._autopilot(tick)
             return
         time_s = tick * self._period_s
@@ -262,9 +262,9 @@ class Control:
         commands = controller.step(time_s, self._reference.at(tick), self._estimate)
         self._put_out(commands)
         if self._level is ControlLevel.DRONE_SETPOINTS:
-            self._guidance.controller_asks(tick)
+            self._guidance.on_controller_setpoints(tick)
         elif self._ask is not None and tick % ANNOUNCE_EVERY == 0:
-            self._guidance.controller_pushes(tick)
+            self._guidance.on_controller_acceleration(tick)
         if self._by_autopilot:
             self._autopilot(tick)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from musls_control.autopilot import DISARM_AFTER_LANDING_S, Autopilot, DroneSetpoints, LandingTimer
 from musls_control.mission.plan import FlightPlan
+from musls_control.mission.player import PlanPlayer
 from musls_control.reference import LoadReference
 from musls_description.rotations import from_yaw
 from musls_sim.session.loop import Announcer, Observer
@@ -17,6 +18,7 @@ from musls_sim.session.loop import Announcer, Observer
 Array = NDArray[np.float64]
 
 LANDING_TIMEOUT_S = 20.0
+ROUNDING_S = 1e-9
 AFTER_DISARM_S = 0.4
 
 ANNOUNCE_EVERY = 5
@@ -45,13 +47,13 @@ class Guidance(Protocol):
     def step(self, tick: int) -> None:
         """Update the set-points if it is time to."""
 
-    def controller_asks(self, tick: int) -> None:
+    def on_controller_setpoints(self, tick: int) -> None:
         """A controller has written places into `setpoint`."""
 
-    def controller_pushes(self, tick: int) -> None:
+    def on_controller_acceleration(self, tick: int) -> None:
         """It has written accelerations; called at 50 Hz."""
 
-    def controller_ends(self, tick: int) -> None:
+    def on_controller_end(self, tick: int) -> None:
         """It does so no more."""
 
 
@@ -73,13 +75,13 @@ class FreeGuidance:
     def step(self, tick: int) -> None:
         """Do nothing."""
 
-    def controller_asks(self, tick: int) -> None:
+    def on_controller_setpoints(self, tick: int) -> None:
         """Do nothing: nobody is told set-points."""
 
-    def controller_pushes(self, tick: int) -> None:
+    def on_controller_acceleration(self, tick: int) -> None:
         """Do nothing."""
 
-    def controller_ends(self, tick: int) -> None:
+    def on_controller_end(self, tick: int) -> None:
         """Do nothing."""
 
 
@@ -93,7 +95,7 @@ class MissionGuidance:
         observers: Sequence[Observer],
         period_s: float,
     ) -> None:
-        """Prepare all set-points.
+        """Prepare.
 
         Args:
             plan: What to fly.
@@ -103,36 +105,23 @@ class MissionGuidance:
         """
         self._autopilot, self._announce = autopilot, Announcer(observers)
         self._period_s = period_s
+        self._player = PlanPlayer(plan)
         self._gone = np.zeros(plan.drone_yaw_rad.shape[1], bool)
-        self._take(plan, 0)
-        self.setpoint = DroneSetpoints(self._rows[0].copy())
+        self.setpoint = plan.drone_setpoints(0, touches_down=plan.lands_in(0))
         self._by_controller = self._fresh = False
         self._landing = LandingTimer()
         self._disarmed_at_s: float | None = None
         self.stage, self.finished, self.landed = "", False, False
 
-    def _take(self, plan: FlightPlan, tick: int) -> None:
-        """Fly a plan from now on."""
-        self._plan, self._begin_s = plan, tick * self._period_s
-        self._lands = plan.landing_speed_m_s is not None
-        self._rows = _setpoint_rows(plan)
-        self._rows[:, self._gone, 11] = 0.0
-        self._load_quaternion = plan.load_orientation_wxyz
-        self._drone_quaternion = from_yaw(plan.drone_yaw_rad)
-        rows = np.arange(len(plan.drone_yaw_rad) + 1)
-        ticks = np.ceil(rows / plan.rate_hz / self._period_s - 1e-9).astype(int)
-        self._ticks = tick + ticks
-        self._row, self._next_tick = -1, tick
-
     @property
     def plan(self) -> FlightPlan:
         """What is flown now."""
-        return self._plan
+        return self._player.plan
 
     @property
     def row(self) -> int:
         """Present row of the plan."""
-        return max(self._row, 0)
+        return max(self._player.row, 0)
 
     def replace(self, plan: FlightPlan, tick: int, gone: NDArray[np.bool_]) -> None:
         """Fly another plan from the next period on.
@@ -143,42 +132,47 @@ class MissionGuidance:
             gone: Drones that do not fly any more, (n,): they are disarmed, and not waited for.
         """
         self._gone = self._gone | gone
-        self._take(plan, tick + 1)
+        self._player.take(plan, (tick + 1) * self._period_s)
 
     def reference_at(self, time_s: float) -> LoadReference:
         """What is asked of the load at a time, with derivatives."""
-        return self._plan.reference.at(time_s - self._begin_s)
+        return self._player.reference_at(time_s)
 
     @property
     def planned_s(self) -> float:
         """About how long the flight takes."""
-        after_landing = DISARM_AFTER_LANDING_S + AFTER_DISARM_S if self._lands else 0.0
-        return self._begin_s + self._plan.duration_s + after_landing
+        lands = self.plan.landing_speed_m_s is not None
+        after_landing = DISARM_AFTER_LANDING_S + AFTER_DISARM_S if lands else 0.0
+        return self._player.begin_s + self.plan.duration_s + after_landing
 
     def step(self, tick: int) -> None:
         """Update the set-points if it is time to."""
-        if tick < self._next_tick:
+        time_s, player = tick * self._period_s, self._player
+        if time_s < player.next_s - ROUNDING_S:
             return
-        time_s = tick * self._period_s
-        if self._row + 1 < len(self._rows):
-            self._row += 1
-            self._next_tick = int(self._ticks[self._row + 1])
+        if player.advance(time_s):
             self._hand_out(time_s)
-        elif not self._lands:
+        elif not player.ended:
+            return
+        elif self.plan.landing_speed_m_s is None:
             self.finished = True
         else:
-            self._next_tick = tick + 1
             self._wait_for_landing(time_s)
 
     def _hand_out(self, time_s: float) -> None:
-        plan, row = self._plan, self._row
-        self.setpoint.data[:] = self._rows[row]
+        self._fly_row()
         self._fresh = True
         if not self._by_controller:
-            self._tell(time_s, plan.drone_position_enu_m[row], self._drone_quaternion[row])
-        self._enter(time_s, plan.stage_names[plan.stage[row]])
+            self._tell_planned(time_s)
+        self._enter(time_s, self.plan.stage_at(self.row))
 
-    def controller_asks(self, tick: int) -> None:
+    def _fly_row(self) -> None:
+        """Ask the drones for what the plan says now."""
+        plan, row = self.plan, self.row
+        self.setpoint.data[:] = plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
+        self.setpoint.armed[self._gone] = 0.0
+
+    def on_controller_setpoints(self, tick: int) -> None:
         """Announce what a controller asks of the drones, in the place of the formation's poses.
 
         A part that it leaves open (NaN) is announced as the formation has it.
@@ -186,26 +180,29 @@ class MissionGuidance:
         self._by_controller = True
         if not self._fresh and tick % ANNOUNCE_EVERY:
             return
-        asked, planned = self.setpoint.data, self._rows[self._row]
+        asked = self.setpoint.data
+        planned = self.plan.drone_setpoints(
+            self.row, touches_down=self.plan.lands_in(self.row)
+        ).data
         asked = np.where(np.isnan(asked), planned, asked)
         self._tell(tick * self._period_s, asked[:, 0:3], from_yaw(asked[:, 9]))
         if tick % ANNOUNCE_EVERY == 0 and np.isfinite(asked[:, 6:9]).any():
-            self.controller_pushes(tick)
+            self.on_controller_acceleration(tick)
 
-    def controller_pushes(self, tick: int) -> None:
+    def on_controller_acceleration(self, tick: int) -> None:
         """Announce the accelerations that a controller asks of the autopilots."""
         self._announce.acceleration(tick * self._period_s, self.setpoint.data[:, 6:9])
 
-    def controller_ends(self, tick: int) -> None:
+    def on_controller_end(self, tick: int) -> None:
         """Announce the formation's poses again."""
         if self._by_controller:
-            self._by_controller, row = False, self._row
-            self.setpoint.data[:] = self._rows[row]
-            self._tell(
-                tick * self._period_s,
-                self._plan.drone_position_enu_m[row],
-                self._drone_quaternion[row],
-            )
+            self._by_controller = False
+            self._fly_row()
+            self._tell_planned(tick * self._period_s)
+
+    def _tell_planned(self, time_s: float) -> None:
+        plan, row = self.plan, self.row
+        self._tell(time_s, plan.drone_position_enu_m[row], from_yaw(plan.drone_yaw_rad[row]))
 
     def _tell(self, time_s: float, drone_positions: Array, drone_quaternions: Array) -> None:
         self._fresh = False
@@ -213,8 +210,8 @@ class MissionGuidance:
             return
         self._announce.setpoint(
             time_s,
-            self._plan.load_pose[self._row, :3],
-            self._load_quaternion[self._row],
+            self.plan.load_pose[self.row, :3],
+            self.plan.load_orientation_wxyz[self.row],
             drone_positions,
             drone_quaternions,
         )
@@ -230,22 +227,7 @@ class MissionGuidance:
             return
         down = bool((self._autopilot.landed | self._gone).all())
         self.landed = self._landing.update(time_s, down)
-        if self.landed or time_s - self._begin_s - self._plan.duration_s > LANDING_TIMEOUT_S:
+        if self.landed or time_s - self._player.begin_s - self.plan.duration_s > LANDING_TIMEOUT_S:
             self.setpoint.armed[:] = 0.0
             self._disarmed_at_s = time_s
             self._enter(time_s, "disarmed")
-
-
-def _setpoint_rows(plan: FlightPlan) -> Array:
-    """Rows of `DroneSetpoints` of a whole plan, (k, n, 12)."""
-    rows, n = plan.drone_yaw_rad.shape
-    setpoints = np.tile(DroneSetpoints.unset(n).data, (rows, 1, 1))
-    setpoints[:, :, 0:3] = plan.drone_position_enu_m
-    setpoints[:, :, 9] = plan.drone_yaw_rad
-    setpoints[:, :, 11] = 1.0
-    if plan.landing_speed_m_s is not None:
-        # As PX4's land mode: hold the place, sink at a speed. A position below the ground alone
-        # would never count as a wish to land.
-        setpoints[-1, :, 2] = np.nan
-        setpoints[-1, :, 5] = -plan.landing_speed_m_s
-    return setpoints
