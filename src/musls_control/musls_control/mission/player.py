@@ -47,7 +47,7 @@ class PlanPlayer:
         plan: What is being flown now.
         row: Present row; -1 before the first.
         begin_s: When the plan began, or would have begun without its waits.
-        next_s: When the next row is due.
+        next_s: When the next row is due; now while it waits, and after the last row.
     """
 
     def __init__(self, plan: FlightPlan, keeper: Gatekeeper | None = None) -> None:
@@ -81,7 +81,8 @@ class PlanPlayer:
                 del self._gates[0]
         self._due = due
         row = min(max(due, 0), rows - 1)
-        self.next_s = time_s if self._waits else self.begin_s + (due + 1) / rate
+        held = self._waits or due >= rows
+        self.next_s = time_s if held else self.begin_s + (due + 1) / rate
         changed, self.row = row != self.row, row
         return changed
 

@@ -38,17 +38,10 @@ class QueueHooks:
         Raises:
             ConfigError: This cable model cannot have such hooks.
         """
-        self._queue.check(Release(when=AT_ONCE))
-        if given.pick_up != "hook":
-            return
-        close_m, slow_m_s = given.hook_distance_m, given.hook_speed_m_s
-        self._closing = [
-            Attach(when=AT_ONCE, cable=1 + i, distance_m=close_m, speed_m_s=slow_m_s)
-            for i in range(n_cables)
-        ]
-        for hook in self._closing:
-            self._queue.check(hook)
-        self._queue.apply(Release(when=AT_ONCE))
+        check_hooks_of(given, n_cables, self._queue)
+        if given.pick_up == "hook":
+            self._closing = hooks_of(given, n_cables)
+            self._queue.apply(Release(when=AT_ONCE))
 
     def open(self) -> None:
         """See `Hooks`."""
@@ -141,3 +134,24 @@ class DeliveryGuidance(MissionGuidance):
         self.watch.enter(stage)
         if lets_go and self.watch.given.drop == "air":
             self._autopilot.lighten(self.watch.left_share())
+
+
+def hooks_of(given: DeliverySpec, n_cables: int) -> list[Attach]:
+    """What closes the hooks of all cables."""
+    close_m, slow_m_s = given.hook_distance_m, given.hook_speed_m_s
+    return [
+        Attach(when=AT_ONCE, cable=1 + i, distance_m=close_m, speed_m_s=slow_m_s)
+        for i in range(n_cables)
+    ]
+
+
+def check_hooks_of(given: DeliverySpec, n_cables: int, queue: EventQueue) -> None:
+    """Refuse, before the flight, a delivery whose hooks this cable model cannot have.
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    queue.check(Release(when=AT_ONCE))
+    if given.pick_up == "hook":
+        for hook in hooks_of(given, n_cables):
+            queue.check(hook)
