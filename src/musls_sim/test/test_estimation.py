@@ -16,7 +16,8 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
 from musls_sim.plants.interface import PlantState
-from musls_sim.sensors.estimation import MotionCapture, MotionCaptureSpec, Truth, stationary_gains
+from musls_sim.scenario.sensors import MotionCaptureSpec
+from musls_sim.sensors.estimation import MotionCapture, Truth, stationary_gains
 
 DT = 0.004
 DRONES = 30

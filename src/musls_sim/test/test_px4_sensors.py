@@ -10,7 +10,8 @@ from musls_control.estimate import BodyMotion
 from musls_description.errors import ConfigError
 from musls_sim.px4 import links
 from musls_sim.px4 import sensors as px4_sensors
-from musls_sim.px4.sensors import Px4SensorSpec, Sensors
+from musls_sim.px4.sensors import Sensors
+from musls_sim.scenario.sensors import Px4SensorSpec
 
 G = 9.80665
 SILENT = Px4SensorSpec(

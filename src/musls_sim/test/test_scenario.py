@@ -15,7 +15,7 @@ from musls_description.schema import to_yaml
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, check_hover, hover_in_formation
 from musls_sim.scenario.scenario import AUTOPILOTS, Scenario, load_scenario, scenario_path
-from musls_sim.sensors.estimation import MotionCaptureSpec, TruthSpec
+from musls_sim.scenario.sensors import MotionCaptureSpec, TruthSpec
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 NAMES = sorted(p.stem for p in SHIPPED.glob("*.yaml") if "stages:" in p.read_text())

@@ -11,8 +11,8 @@ from musls_control.mission.plan import FlightPlan
 from musls_description.compiled import compiled
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
-from musls_description.schema import Positive, spec
 from musls_description.system import RigSystem
+from musls_sim.scenario.sensors import LimitsSpec
 
 # ---------- The closest pair of drones, compiled.
 
@@ -39,18 +39,6 @@ Array = NDArray[np.float64]
 
 BLOCK_ROWS = 4096
 """Rows of a plan that are looked at together."""
-
-
-@spec
-class LimitsSpec:
-    """What a flight must keep to.
-
-    Attributes:
-        separation_m: Least distance between the rotor tips of two drones. A plan that breaks it is
-            refused; in flight coming closer is an event `too_close`. None for no limit.
-    """
-
-    separation_m: Positive | None = None
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,14 @@ satellite navigation, each true value plus white noise. No biases, no delays, no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from musls_control.estimate import BodyMotion
 from musls_control.px4_frames import body_flu_frd, world_enu_ned
 from musls_description.rotations import matrix_to_body
-from musls_description.schema import NonNegative, spec
+from musls_sim.scenario.sensors import Px4SensorSpec
 
 Array = NDArray[np.float64]
 
@@ -34,31 +32,6 @@ MAGNETIC_STRENGTH_GAUSS = 0.4822
 TEMPERATURE_DEG_C = 20.0
 ACCELEROMETER_RANGE_M_S2 = 16.0 * 9.80665
 GYRO_RANGE_RAD_S = np.deg2rad(2000.0)
-
-
-@spec
-class Px4SensorSpec:
-    """Noise of the sensors that a real PX4 is given; standard deviations of white noise.
-
-    Attributes:
-        gyro_noise_rad_s: Per axis and 4 ms sample.
-        accelerometer_noise_m_s2: Per axis and 4 ms sample.
-        magnetometer_noise_gauss: Per axis and 20 ms sample.
-        barometer_noise_hpa: Per 20 ms sample; 0.01 hPa are 9 cm.
-        gps_rate_hz: Fixes per second.
-        gps_horizontal_noise_m: Per axis and fix, as of a receiver with corrections (RTK).
-        gps_vertical_noise_m: Per fix.
-        gps_velocity_noise_m_s: Per axis and fix.
-    """
-
-    gyro_noise_rad_s: NonNegative = 0.002
-    accelerometer_noise_m_s2: NonNegative = 0.02
-    magnetometer_noise_gauss: NonNegative = 0.001
-    barometer_noise_hpa: NonNegative = 0.01
-    gps_rate_hz: Annotated[float, Field(ge=1.0, le=50.0)] = 10.0
-    gps_horizontal_noise_m: NonNegative = 0.02
-    gps_vertical_noise_m: NonNegative = 0.03
-    gps_velocity_noise_m_s: NonNegative = 0.03
 
 
 @dataclass(frozen=True)

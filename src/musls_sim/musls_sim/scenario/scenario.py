@@ -37,8 +37,6 @@ from musls_description.strict_yaml import (
 )
 from musls_description.system import AnySystem, SlungLoadSystem
 from musls_sim.plants import PLANTS
-from musls_sim.preflight.separation import LimitsSpec
-from musls_sim.px4.sensors import Px4SensorSpec
 from musls_sim.scenario.events import AnyEvent
 from musls_sim.scenario.imperfections import Imperfections
 from musls_sim.scenario.physics import (
@@ -49,7 +47,7 @@ from musls_sim.scenario.physics import (
     WindSpec,
 )
 from musls_sim.scenario.rig import RigSpec, resolve_files
-from musls_sim.sensors.estimation import AnyEstimation, MotionCaptureSpec
+from musls_sim.scenario.sensors import AnyEstimation, LimitsSpec, MotionCaptureSpec, Px4SensorSpec
 
 # ---------- Loss of a drone: how it is noticed and what is done
 

@@ -31,7 +31,8 @@ from musls_sim.scenario.events import check_hooks
 from musls_sim.scenario.imperfections import weakened
 from musls_sim.scenario.physics import Wind
 from musls_sim.scenario.scenario import AUTOPILOTS, Scenario
-from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth, TruthSpec
+from musls_sim.scenario.sensors import TruthSpec
+from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth
 from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.event_queue import check_order, check_stages
 from musls_sim.session.guidance import Guidance, MissionGuidance

@@ -1,0 +1,88 @@
+"""Specifications: estimation of the drones, sensors of a real PX4, and limits that are watched."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from musls_description.schema import Fraction, NonNegative, Positive, spec
+
+
+@spec
+class TruthSpec:
+    """Ground truth: the drones know their state exactly, or with noise as in RotorTM (eq. 75, 76).
+
+    Attributes:
+        kind: "truth".
+        noise: Standard deviation of white noise on all components of load and drones, fresh each
+            control period: positions [m], velocities [m/s], attitudes [rad], body rates [rad/s].
+    """
+
+    kind: Literal["truth"] = "truth"
+    noise: NonNegative = 0.0
+
+
+@spec
+class MotionCaptureSpec:
+    """Motion capture and IMU, noise white and Gaussian (standard deviations).
+
+    Attributes:
+        kind: "mocap".
+        rate_hz: Samples per second.
+        latency_s: From taking a sample until the drone has it.
+        position_noise_m: Per axis.
+        attitude_noise_rad: Per axis.
+        dropout_fraction: Share of samples that get lost, at random.
+        gyro_noise_rad_s: Per axis and 4 ms sample.
+        accelerometer_noise_m_s2: Per axis and 4 ms sample.
+    """
+
+    kind: Literal["mocap"] = "mocap"
+    rate_hz: Annotated[float, Field(gt=0.0, le=250.0)] = 100.0
+    latency_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.02
+    position_noise_m: NonNegative = 0.0005
+    attitude_noise_rad: NonNegative = 0.002
+    dropout_fraction: Fraction = 0.0
+    gyro_noise_rad_s: NonNegative = 0.002
+    accelerometer_noise_m_s2: NonNegative = 0.02
+
+
+AnyEstimation = Annotated[TruthSpec | MotionCaptureSpec, Field(discriminator="kind")]
+
+
+@spec
+class Px4SensorSpec:
+    """Noise of the sensors that a real PX4 is given; standard deviations of white noise.
+
+    Attributes:
+        gyro_noise_rad_s: Per axis and 4 ms sample.
+        accelerometer_noise_m_s2: Per axis and 4 ms sample.
+        magnetometer_noise_gauss: Per axis and 20 ms sample.
+        barometer_noise_hpa: Per 20 ms sample; 0.01 hPa are 9 cm.
+        gps_rate_hz: Fixes per second.
+        gps_horizontal_noise_m: Per axis and fix, as of a receiver with corrections (RTK).
+        gps_vertical_noise_m: Per fix.
+        gps_velocity_noise_m_s: Per axis and fix.
+    """
+
+    gyro_noise_rad_s: NonNegative = 0.002
+    accelerometer_noise_m_s2: NonNegative = 0.02
+    magnetometer_noise_gauss: NonNegative = 0.001
+    barometer_noise_hpa: NonNegative = 0.01
+    gps_rate_hz: Annotated[float, Field(ge=1.0, le=50.0)] = 10.0
+    gps_horizontal_noise_m: NonNegative = 0.02
+    gps_vertical_noise_m: NonNegative = 0.03
+    gps_velocity_noise_m_s: NonNegative = 0.03
+
+
+@spec
+class LimitsSpec:
+    """What a flight must keep to.
+
+    Attributes:
+        separation_m: Least distance between the rotor tips of two drones. A plan that breaks it is
+            refused; in flight coming closer is an event `too_close`. None for no limit.
+    """
+
+    separation_m: Positive | None = None
