@@ -1,7 +1,7 @@
-"""Cost of rigs with winches and wheels against real time and the bare DART step, in one process.
+"""Cost of rigs with winches and pulleys against real time and the bare DART step, in one process.
 
-The crane (70 segments, 6 wheels, 1 winch) drives its trolley, the motion suspension rig (57
-segments, 4 winches, 4 wheels) changes its torques; in turns with the bare DART step of the paper's
+The crane (70 segments, 6 pulleys, 1 winch) drives its trolley, the motion suspension rig (57
+segments, 4 winches, 4 pulleys) changes its torques; in turns with the bare DART step of the paper's
 trio, so that a noisy machine slows all of them.
 
     .venv/bin/python benchmarks/elastic_machines.py

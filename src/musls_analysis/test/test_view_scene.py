@@ -10,7 +10,7 @@ from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording
 from musls_analysis.view.align import aligning_shift_s, shown_window, stage_at
 from musls_analysis.view.canvas import camera_on
 from musls_analysis.view.chart import SLACK, UNKNOWN, TensionScale, round_up, tension_scale
-from musls_analysis.view.picture import WIDE, LabelPlacer, Picture, Rectangle, wheel_pieces
+from musls_analysis.view.picture import WIDE, LabelPlacer, Picture, Rectangle, pulley_pieces
 from musls_analysis.view.scene import (
     BOX_FACES,
     FACE_NORMALS,
@@ -19,8 +19,8 @@ from musls_analysis.view.scene import (
     Subject,
     framed_points_enu_m,
     open_subject,
+    pulley_rims,
     sample,
-    wheel_rims,
     world,
 )
 from musls_description.errors import ConfigError
@@ -233,17 +233,17 @@ def test_system_and_offsets_must_fit(made_up_flight, flight_bag):
     assert sorted(shared) == ["drone_1", "drone_2", "drone_3"]
 
 
-def test_a_wheel_is_a_disc_of_its_radius_in_the_plane_of_its_cables():
+def test_a_pulley_is_a_disc_of_its_radius_in_the_plane_of_its_cables():
     poses = {"load": (0.2, 0, 1.45, 0, 0, 0.5), "anchor_1": (-1, 0, 3, 0, 0, 0),
              "anchor_2": (1, 0, 3, 0, 0, 0)}  # fmt: skip
     seen = Subject(standing(poses), load_system("equaliser"), "made_up")
-    (rims,) = wheel_rims(seen).values()
+    (rims,) = pulley_rims(seen).values()
     load = seen.recording.bodies["load"]
     (rim,) = world(rims, load.position_enu_m[0], load.orientation_wxyz[0])
     assert np.linalg.norm(rim - [0.2, 0.0, 1.5], axis=1) == pytest.approx(0.03)
     assert rim[:, 1] == pytest.approx(0.0, abs=1e-12)
     camera = camera_on(rim * 5.0, (0.0, 0.0, 200.0, 200.0), 200.0, -90.0, 0.0)
-    (piece,) = wheel_pieces(camera, rims, load.position_enu_m[0], load.orientation_wxyz[0], 1.0)
+    (piece,) = pulley_pieces(camera, rims, load.position_enu_m[0], load.orientation_wxyz[0], 1.0)
     size = np.ptp(piece.points_px, axis=0)  # seen from the south: round
     assert size[0] == pytest.approx(size[1], rel=0.02)
 

@@ -1,4 +1,4 @@
-"""The shipped scenarios with winches and wheels, flown as a user would."""
+"""The shipped scenarios with winches and pulleys, flown as a user would."""
 
 import numpy as np
 import pytest

@@ -19,6 +19,7 @@ from musls_description.strict_yaml import (
     SourceFile,
     is_file,
     parse_yaml,
+    present_key,
     read_text,
     read_yaml,
     shown,
@@ -98,7 +99,7 @@ def expand_system(data: Any, file: SourceFile, below: tuple[str, ...] = ()) -> A
     """
     if not isinstance(data, Mapping):
         return data
-    data = dict(data)
+    data = {present_key(k, file.place((*below, k))): value for k, value in data.items()}
     load = data.get("load")
     attachments = load.get("cable_attachments_m") if isinstance(load, Mapping) else None
     count = len(attachments) if isinstance(attachments, (list, tuple)) else 1

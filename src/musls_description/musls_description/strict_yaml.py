@@ -12,6 +12,7 @@ import functools
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,9 @@ MAX_BYTES = 20_000_000
 
 MAX_DIGITS = 40
 """Of a whole number; 64 bits have 20."""
+
+RENAMED = {"wheels": "pulleys"}
+"""Present names of former keys, which files and overrides may still have."""
 
 _TAG = "tag:yaml.org,2002:"
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0b[01_]*[01]_*|0x[0-9a-fA-F_]*[0-9a-fA-F]_*)")
@@ -290,6 +294,14 @@ def is_file(path: Path | str) -> bool:
     return os.path.isfile(path)  # Path.is_file raises for such names
 
 
+def present_key(key: Any, where: str) -> Any:
+    """Present name of a key; a former one gets a note that names its place."""
+    if key not in RENAMED:
+        return key
+    warnings.warn(f"{where}: {key} is called {RENAMED[key]} now", FutureWarning, stacklevel=2)
+    return RENAMED[key]
+
+
 def line_of(text: str, path: Sequence[str | int]) -> tuple[int | None, int]:
     """Find where a path of keys stands in YAML text.
 
@@ -306,7 +318,9 @@ def line_of(text: str, path: Sequence[str | int]) -> tuple[int | None, int]:
     line, there = None, 0
     for count, part in enumerate(path, start=1):
         if isinstance(node, yaml.MappingNode):
-            found = [(k, v) for k, v in _pairs(node) if k.value == str(part)]
+            found = [
+                (k, v) for k, v in _pairs(node) if str(part) in (k.value, RENAMED.get(k.value))
+            ]
             if not found:
                 if isinstance(part, int):  # one mapping that holds for all elements
                     there = count
@@ -429,7 +443,7 @@ class Override(NamedTuple):
         key, equals, _ = text.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"--set {shown(text)}: expected key.path=value")
-        path = tuple(key.strip().split("."))
+        path = tuple(present_key(part, f"--set {shown(text)}") for part in key.strip().split("."))
         if len(path) > MAX_DEPTH:
             raise ConfigError(f"--set {shown(text)}: more than {MAX_DEPTH} nested keys")
         return cls(path, text)

@@ -2,7 +2,7 @@
 
 `SlungLoadSystem` is the only source of truth for masses, inertias, attachment points and links;
 every writer (DART skeleton, SDF, Xacro) reads it. It is a `RigSystem`: that has the same parts, and
-anchors, winches and wheels, joined in any way (see `rigging`). Symbols in brackets are those of the
+anchors, winches and pulleys, joined in any way (see `rigging`). Symbols in brackets are those of the
 seed paper (Merton and Hunter, "Dynamics Modeling of a Multi-UAV Slung Load System Using a
 Discrete-Link Cable Approach", Table I and eq. 1 to 10). Body frames are FLU with the origin in the
 centre of mass, SI units throughout.
@@ -38,7 +38,7 @@ from musls_description.schema import (
 # ---------- Parts of general rigs: anchors, the ends and the material of cables
 
 MAX_ANCHORS = 100
-"""Anchors, winches or wheels of one system."""
+"""Anchors, winches or pulleys of one system."""
 
 SHORTEST_SEGMENT_M = 1e-6
 """A shorter segment of a cable has no direction in numbers of 16 digits."""
@@ -237,22 +237,22 @@ class Winch:
 
 
 @spec
-class Wheel:
-    """A pulley on a body, over which length of one cable passes into another; named wheel_1, ...
+class Pulley:
+    """A pulley on a body, over which length of one cable passes into another; named pulley_1, ...
 
-    One rope over k wheels is described by k + 1 cables.
+    One rope over k pulleys is described by k + 1 cables.
 
     Attributes:
-        body: Body that carries the wheel.
-        position_m: Centre of the wheel in the body's frame.
+        body: Body that carries the pulley.
+        position_m: Centre of the pulley in the body's frame.
         radius_m: Radius of the groove.
         inertia_kg_m2: Inertia about the axis.
         friction_n_m: Dry friction of the bearing.
         damping_n_m_s_rad: Viscous friction of the bearing.
-        axis: Axis of the wheel in the body's frame; in a positive turn, cable passes from the first
-            to the second. If it is left out, the wheel's spin does not act on the body.
+        axis: Axis of the pulley in the body's frame; in a positive turn, cable passes from the first
+            to the second. If it is left out, the pulley's spin does not act on the body.
         capstan_friction: Coefficient of friction of a rope that slides over it; 0 for none.
-        efficiency: Lower over higher tension of the two sides while the wheel turns.
+        efficiency: Lower over higher tension of the two sides while the pulley turns.
         extra_wrap_rad: Wrap angle in addition to the angle between the two sides.
         cables: The two cable ends that lie on it; their places say where the ropes leave it.
     """
@@ -272,9 +272,9 @@ class Wheel:
     def __post_init__(self) -> None:
         """Check what concerns more than one field."""
         if len(self.cables) != 2:
-            raise ValueError(f"a wheel joins the ends of two cables, not of {len(self.cables)}")
+            raise ValueError(f"a pulley joins the ends of two cables, not of {len(self.cables)}")
         if self.cables[0] == self.cables[1]:
-            raise ValueError("a wheel joins two different cable ends, not one with itself")
+            raise ValueError("a pulley joins two different cable ends, not one with itself")
 
 
 def body_names(system: RigSystem) -> list[str]:
@@ -297,17 +297,17 @@ def check_rig(system: RigSystem) -> None:
     taken: dict[tuple[int, int], str] = {}
     for k, winch in enumerate(system.winches):
         _take(system, taken, winch.cable, winch.end, f"winches.{k}")
-    for k, wheel in enumerate(system.wheels):
-        if wheel.body not in names:
+    for k, pulley in enumerate(system.pulleys):
+        if pulley.body not in names:
             raise ValueError(
-                f"wheels.{k}.body: unknown body '{wheel.body}': {near_names(wheel.body, names)}"
+                f"pulleys.{k}.body: unknown body '{pulley.body}': {near_names(pulley.body, names)}"
             )
-        for end in wheel.cables:
-            _take(system, taken, end.cable, end.end, f"wheels.{k}")
+        for end in pulley.cables:
+            _take(system, taken, end.cable, end.end, f"pulleys.{k}")
             on = system.ends(end.cable - 1)[end.end - 1].body
-            if on != wheel.body:
+            if on != pulley.body:
                 raise ValueError(
-                    f"wheels.{k}: the wheel is on {wheel.body}, but end {end.end} of "
+                    f"pulleys.{k}: the pulley is on {pulley.body}, but end {end.end} of "
                     f"cable_{end.cable} is on {on}"
                 )
 
@@ -357,8 +357,8 @@ def _take(
         raise ValueError(
             f"{where}: end {end} of cable_{cable} is taken already by {taken[cable, end]}"
         )
-    if where.startswith("wheels") and system.ends(cable - 1)[end - 1].clamped:
-        raise ValueError(f"{where}: end {end} of cable_{cable} is clamped, no wheel can be there")
+    if where.startswith("pulleys") and system.ends(cable - 1)[end - 1].clamped:
+        raise ValueError(f"{where}: end {end} of cable_{cable} is clamped, no pulley can be there")
     taken[cable, end] = where
 
 
@@ -525,7 +525,7 @@ class RigSystem:
         anchors: Bodies that do not move by themselves.
         cables: The cables; each joins two bodies.
         winches: Winches at ends of cables.
-        wheels: Wheels (pulleys) on bodies, over which cables run.
+        pulleys: Pulleys on bodies, over which cables run.
         ground_friction: Friction coefficient of load and drones on the ground.
     """
 
@@ -536,7 +536,7 @@ class RigSystem:
     anchors: Annotated[tuple[Anchor, ...], Field(max_length=MAX_ANCHORS)] = ()
     cables: Annotated[tuple[Cable, ...], Field(max_length=MAX_CABLES)]
     winches: Annotated[tuple[Winch, ...], Field(max_length=MAX_ANCHORS)] = ()
-    wheels: Annotated[tuple[Wheel, ...], Field(max_length=MAX_ANCHORS)] = ()
+    pulleys: Annotated[tuple[Pulley, ...], Field(max_length=MAX_ANCHORS)] = ()
     ground_friction: Fraction = 0.8
 
     def __post_init__(self) -> None:
@@ -594,9 +594,9 @@ class RigSystem:
     def formation(self) -> SlungLoadSystem | None:
         """Load and drones as a slung-load system, if each hangs on its own cable and on no other.
 
-        Winches may sit on the cables; anchors and wheels may not be there.
+        Winches may sit on the cables; anchors and pulleys may not be there.
         """
-        plain = all(cable.ends is None for cable in self.cables) and not self.wheels
+        plain = all(cable.ends is None for cable in self.cables) and not self.pulleys
         if not plain or self.anchors or self.load is None or self.n_cables != self.n_drones:
             return None
         if len(self.load.cable_attachments_m) != self.n_drones:
@@ -647,7 +647,7 @@ class SlungLoadSystem(RigSystem):
 
 
 def system_class(data: Any) -> type[RigSystem]:
-    """Class of a system by what its data has: anchors, winches, wheels or ends make it a rig.
+    """Class of a system by what its data has: anchors, winches, pulleys or ends make it a rig.
 
     Args:
         data: As read from YAML, short forms written out.
@@ -658,7 +658,7 @@ def system_class(data: Any) -> type[RigSystem]:
     ended = isinstance(cables, (list, tuple)) and any(
         isinstance(cable, Mapping) and cable.get("ends") is not None for cable in cables
     )
-    rig = ended or any(data.get(part) for part in ("anchors", "winches", "wheels"))
+    rig = ended or any(data.get(part) for part in ("anchors", "winches", "pulleys"))
     return RigSystem if rig else SlungLoadSystem
 
 
@@ -688,7 +688,7 @@ def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
     """
     if isinstance(system, SlungLoadSystem):
         return system
-    parts = [name for name in ("anchors", "winches", "wheels") if getattr(system, name)]
+    parts = [name for name in ("anchors", "winches", "pulleys") if getattr(system, name)]
     parts += ["cables with ends of their own"] if any(k.ends for k in system.cables) else []
     raise ConfigError(
         f"{what}: system {system.name} has {' and '.join(parts)}; only a load with one cable to "

@@ -1,4 +1,4 @@
-"""Systems of anchors, cables with ends, winches and wheels: what is taken and what is refused."""
+"""Systems of anchors, cables with ends, winches and pulleys: what is taken and what is refused."""
 
 import copy
 
@@ -7,6 +7,7 @@ import pytest
 from musls_description.errors import ConfigError
 from musls_description.library import build_system, load_system
 from musls_description.schema import parse_yaml, to_yaml
+from musls_description.strict_yaml import Override
 from musls_description.system import ElasticLine, RigSystem, SlungLoadSystem, slung_system
 
 RIG = """
@@ -25,7 +26,7 @@ cables:
   - {mass_kg: 0.05, length_m: 4.0, radius_m: 0.002, links: 10, ends: [{body: anchor_2}, {body: load}]}
   - {mass_kg: 0.05, length_m: 4.0, radius_m: 0.002, links: 10, ends: [{body: anchor_2}, {body: load}]}
 winches: [{cable: 1, end: 1}]
-wheels: [{body: load, radius_m: 0.05, cables: [{cable: 2, end: 2}, {cable: 3, end: 2}]}]
+pulleys: [{body: load, radius_m: 0.05, cables: [{cable: 2, end: 2}, {cable: 3, end: 2}]}]
 """  # noqa: E501
 
 
@@ -103,11 +104,11 @@ def test_a_winch_leaves_the_formation():
         ("winches.0.end", 3, ["winches.0.end = 3"]),
         ("winches.0.kind", "drum", ["winches.0", "radius_m and inertia_kg_m2"]),
         ("winches.0.radius_m", 0.1, ["winches.0", "belongs to kind: drum"]),
-        ("winches", [{"cable": 2, "end": 2}], ["wheels.0", "taken already by winches.0"]),
-        ("wheels.0.cables", [{"cable": 2, "end": 2}], ["wheels.0", "two cables, not of 1"]),
-        ("wheels.0.cables.1.cable", 2, ["wheels.0", "one with itself"]),
-        ("wheels.0.body", "drone_1", ["wheels.0.body", "unknown body 'drone_1'", "anchor_1"]),
-        ("wheels.0.body", "anchor_1", ["wheels.0", "on anchor_1, but end 2 of cable_2 is on load"]),
+        ("winches", [{"cable": 2, "end": 2}], ["pulleys.0", "taken already by winches.0"]),
+        ("pulleys.0.cables", [{"cable": 2, "end": 2}], ["pulleys.0", "two cables, not of 1"]),
+        ("pulleys.0.cables.1.cable", 2, ["pulleys.0", "one with itself"]),
+        ("pulleys.0.body", "drone_1", ["pulleys.0.body", "unknown body 'drone_1'", "anchor_1"]),
+        ("pulleys.0.body", "anchor_1", ["pulleys.0", "on anchor_1, but end 2 of cable_2 is on load"]),
         ("anchors.0.orientation_wxyz", [1, 1, 0, 0], ["anchors.0.orientation_wxyz", "unit"]),
         ("anchors.0.inertia_kg_m2", [[1, 0, 0], [0, 1, 0], [0, 0, 1]], ["anchors.0", "mass_kg"]),
         ("anchors", [], ["drones or anchors"]),
@@ -124,3 +125,12 @@ def test_what_does_not_fit_is_one_line_with_the_place(data, path, value, words):
     assert "\n" not in message and message.startswith("rig.yaml")
     for word in words:
         assert word in message
+
+
+def test_the_former_key_of_pulleys_is_understood_with_a_note():
+    text = RIG.replace("pulleys:", "wheels:")
+    with pytest.warns(FutureWarning, match=r"rig.yaml, line \d+: wheels is called pulleys now"):
+        system = build_system(parse_yaml(text, "rig.yaml"), "rig.yaml", text)
+    assert len(system.pulleys) == 1
+    with pytest.warns(FutureWarning, match="--set system.wheels.0.radius_m=1: wheels is called"):
+        assert Override.parse("system.wheels.0.radius_m=1").path[1] == "pulleys"

@@ -296,7 +296,7 @@ def test_wheels_share_their_line_out_before_an_equilibrium_starts(tmp_path):
                 end["point_m"] = [0.0, 0.0, 0.05]
     sides = [{"cable": 1, "end": 2}, {"cable": 2, "end": 1}]
     wheel = {"body": "load", "position_m": [0, 0, 0.05], "radius_m": 0.02, "inertia_kg_m2": 1e-4}
-    data["system"]["wheels"] = [{**wheel, "cables": sides}]
+    data["system"]["pulleys"] = [{**wheel, "cables": sides}]
     with Session(scenario(tmp_path, to_yaml(data))) as session:
         state = session.state
         np.testing.assert_allclose(state.free_length_m, 2.0, atol=1e-6)

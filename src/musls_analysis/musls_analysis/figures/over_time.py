@@ -397,7 +397,7 @@ def anchor_forces_figure(recording: Recording) -> Figure:
 
 
 def free_lengths_figure(recording: Recording) -> Figure:
-    """Draw the free length of each cable that winches or wheels change, all in one panel."""
+    """Draw the free length of each cable that winches or pulleys change, all in one panel."""
     figure, (ax,) = _panels(recording, 1, 2.2)
     for name, cable in recording.cables.items():
         if len(cable.free_length_m):

@@ -336,7 +336,7 @@ def _system_rows(system: RigSystem) -> list[tuple[str, str]]:
             rows.append((f"{kind}s", f"{len(parts)} × {text(parts[0])}"))
         else:
             rows += [(f"{kind} {i}", text(part)) for i, part in enumerate(parts, start=1)]
-    for kind in ("anchors", "winches", "wheels"):
+    for kind in ("anchors", "winches", "pulleys"):
         if getattr(system, kind):
             rows.append((kind.capitalize(), str(len(getattr(system, kind)))))
     rows.append(("All-up mass", f"{number(system.mass_kg)} kg"))

@@ -34,8 +34,8 @@ from musls_analysis.view.scene import (
     Subject,
     framed_points_enu_m,
     outline_m,
+    pulley_rims,
     sample,
-    wheel_rims,
     world,
 )
 from musls_description.rotations import rotate
@@ -255,10 +255,10 @@ def setpoint_pieces(
             )
 
 
-def wheel_pieces(
+def pulley_pieces(
     camera: Camera, rims: np.ndarray, position: np.ndarray, q: np.ndarray, alpha: float
 ) -> Iterator[Piece]:
-    """Discs of the wheels of a body, before the body itself."""
+    """Discs of the pulleys of a body, before the body itself."""
     for rim in world(rims, position, q):
         at, depth = camera.project(rim)
         yield Piece(float(depth.mean()) - 0.05, at, DISC, RIM, 1.6, alpha)
@@ -490,7 +490,7 @@ class Picture:
         self._options = options or PictureOptions()
         self._layout = self._options.layout
         self._shapes = [(s.boxes(), s.drone_shapes()) for s in subjects]
-        self._wheels = [wheel_rims(s) for s in subjects]
+        self._pulleys = [pulley_rims(s) for s in subjects]
         coloured = next((s for s in subjects if has_tension(s)), None)
         self._scale = tension_scale(coloured, window_s) if coloured else None
         self._looks = [
@@ -620,9 +620,9 @@ class Picture:
         for i, (its, look) in enumerate(zip(sampled, self._looks, strict=True)):
             boxes, drones = self._shapes[i]
             for body, position, q in _poses(its):
-                if body in self._wheels[i]:
-                    rims = self._wheels[i][body]
-                    yield from wheel_pieces(self.camera, rims, position, q, look.alpha)
+                if body in self._pulleys[i]:
+                    rims = self._pulleys[i][body]
+                    yield from pulley_pieces(self.camera, rims, position, q, look.alpha)
                 if body in boxes:
                     yield from box_pieces(self.camera, boxes[body], position, q, body, look)
                 elif body in drones:

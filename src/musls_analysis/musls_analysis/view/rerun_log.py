@@ -33,7 +33,7 @@ from musls_analysis.view.chart import (
 )
 from musls_analysis.view.film import whole_file
 from musls_analysis.view.picture import Look
-from musls_analysis.view.scene import RIM, DroneShape, LoadShape, Subject, sample, wheel_rims
+from musls_analysis.view.scene import RIM, DroneShape, LoadShape, Subject, pulley_rims, sample
 from musls_description.errors import MuslsError
 
 if TYPE_CHECKING:
@@ -113,19 +113,19 @@ def log_load(
     stream.log(f"{path}/box", box)
 
 
-def log_wheels(stream: rr.RecordingStream, path: str, rims: np.ndarray) -> None:
-    """Log the rims of the wheels on a body.
+def log_pulleys(stream: rr.RecordingStream, path: str, rims: np.ndarray) -> None:
+    """Log the rims of the pulleys on a body.
 
     Args:
         stream: Where to.
         path: Entity that has the pose.
-        rims: Points in the body's frame, (wheels, points, 3).
+        rims: Points in the body's frame, (pulleys, points, 3).
     """
     import rerun as rr
 
     rings = list(np.concatenate([rims, rims[:, :1]], axis=1))
     lines = rr.LineStrips3D(rings, colors=rgba(RIM), radii=_LINE_M)
-    stream.log(f"{path}/wheels", lines)
+    stream.log(f"{path}/pulleys", lines)
 
 
 def log_drone(
@@ -272,7 +272,7 @@ def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
 def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
     import rerun as rr
 
-    boxes, drones, wheels = subject.boxes(), subject.drone_shapes(), wheel_rims(subject)
+    boxes, drones, pulleys = subject.boxes(), subject.drone_shapes(), pulley_rims(subject)
     recording = subject.recording
     for part, tracks in (("", recording.bodies), ("setpoint/", recording.setpoints)):
         if part and look.second:
@@ -285,8 +285,8 @@ def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: 
                 log_load(stream, path, boxes[body], rgb, outline=bool(part))
             elif body in drones:
                 log_drone(stream, path, drones[body], rgb, outline=bool(part))
-            if body in wheels and not part:
-                log_wheels(stream, path, wheels[body])
+            if body in pulleys and not part:
+                log_pulleys(stream, path, pulleys[body])
             _send_poses(stream, path, subject, body, track)
     for body, track in recording.bodies.items():
         _send_trail(stream, f"{root}/trail/{body}", subject, body, track, look)

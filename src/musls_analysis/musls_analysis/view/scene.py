@@ -24,7 +24,7 @@ from musls_description.drone import Box, Drone
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.rotations import rotate
-from musls_description.system import CableEnd, Load, RigSystem, Wheel
+from musls_description.system import CableEnd, Load, Pulley, RigSystem
 
 # ---------- What the bodies of a system look like: points in their own frames (FLU, centre of mass
 
@@ -386,7 +386,7 @@ def _shape_at(track: CableTrack, clock_s: float) -> np.ndarray | None:
     return a + (clock_s - times[above - 1]) / span * (b - a)
 
 
-# ---------- Wheels (pulleys) as discs on their bodies, in the plane of the two cables that lie on
+# ---------- Pulleys as discs on their bodies, in the plane of the two cables that lie on
 
 RIM_POINTS = 24
 _RIM = np.linspace(0.0, 2.0 * np.pi, RIM_POINTS, endpoint=False)
@@ -394,35 +394,35 @@ RIM, DISC = np.array([0.2, 0.23, 0.28]), np.array([0.82, 0.84, 0.87])
 """Colours."""
 
 
-def wheel_rims(subject: Subject) -> dict[str, np.ndarray]:
-    """Rims of the wheels in the frames of the bodies that carry them.
+def pulley_rims(subject: Subject) -> dict[str, np.ndarray]:
+    """Rims of the pulleys in the frames of the bodies that carry them.
 
-    A wheel with an axis turns about it; the plane of another one is that of its centre and the far
+    A pulley with an axis turns about it; the plane of another one is that of its centre and the far
     ends of its two cables at the start.
 
     Returns:
-        By the recording's name of the body, (wheels on it, RIM_POINTS, 3).
+        By the recording's name of the body, (pulleys on it, RIM_POINTS, 3).
     """
     system = subject.system
     tracks = subject.named(subject.recording.bodies)
     rims: dict[str, list[np.ndarray]] = {}
-    for wheel in system.wheels:
-        if wheel.body not in tracks:
+    for pulley in system.pulleys:
+        if pulley.body not in tracks:
             continue
-        ends = [system.ends(side.cable - 1)[2 - side.end] for side in wheel.cables]
+        ends = [system.ends(side.cable - 1)[2 - side.end] for side in pulley.cables]
         if any(end.body not in tracks for end in ends):
             continue
-        rims.setdefault(wheel.body, []).append(_rim(wheel, ends, tracks))
+        rims.setdefault(pulley.body, []).append(_rim(pulley, ends, tracks))
     recorded = dict(zip(tracks, subject.recording.bodies, strict=True))
     return {recorded[body]: np.array(its) for body, its in rims.items()}
 
 
-def _rim(wheel: Wheel, far: list[CableEnd], tracks: dict[str, PoseTrack]) -> np.ndarray:
-    centre = np.array(wheel.position_m, float)
-    if wheel.axis is not None:
-        normal = np.array(wheel.axis, float)
+def _rim(pulley: Pulley, far: list[CableEnd], tracks: dict[str, PoseTrack]) -> np.ndarray:
+    centre = np.array(pulley.position_m, float)
+    if pulley.axis is not None:
+        normal = np.array(pulley.axis, float)
     else:
-        carrier = tracks[wheel.body]
+        carrier = tracks[pulley.body]
         back = carrier.orientation_wxyz[0] * [1.0, -1.0, -1.0, -1.0]
         a, b = (
             rotate(back, _place(tracks[end.body], end) - carrier.position_enu_m[0]) - centre
@@ -438,7 +438,7 @@ def _rim(wheel: Wheel, far: list[CableEnd], tracks: dict[str, PoseTrack]) -> np.
     beside /= np.linalg.norm(beside)
     above = np.cross(normal, beside)
     around: np.ndarray = np.cos(_RIM)[:, None] * beside + np.sin(_RIM)[:, None] * above
-    return centre + wheel.radius_m * around
+    return centre + pulley.radius_m * around
 
 
 def _place(track: PoseTrack, end: CableEnd) -> np.ndarray:

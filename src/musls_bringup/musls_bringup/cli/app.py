@@ -23,6 +23,7 @@ import sys
 import threading
 import traceback
 import unicodedata
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -269,7 +270,9 @@ def run(argv: Sequence[str]) -> int:
     args, debug = split_debug(argv)
     command = typer.main.get_command(app)
     try:
-        status = command.main(args, prog_name="musls", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = show_warning
+            status = command.main(args, prog_name="musls", standalone_mode=False)
     except results.EndAsked as ended:
         return ended.exit_code
     except typer.TyperException as error:
@@ -280,6 +283,12 @@ def run(argv: Sequence[str]) -> int:
     except MuslsError as error:
         return report(str(error), debug)
     return status if isinstance(status, int) else 0
+
+
+def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """Prints a warning as one line, in the place of `warnings.showwarning`."""
+    kind = "note" if issubclass(category, FutureWarning) else "warning"
+    print(f"musls: {kind}:", message, file=sys.stderr)
 
 
 def split_debug(args: Sequence[str]) -> tuple[list[str], bool]:

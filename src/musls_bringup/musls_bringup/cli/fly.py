@@ -6,7 +6,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -69,21 +69,8 @@ def run(
     options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
-        warnings.showwarning = _warn
         summary = _with_progress(chosen.name, lambda o, s: fly(chosen, folder, options, o, s))
     return conclude(summary, folder)
-
-
-def _warn(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """In the place of `warnings.showwarning`."""
-    print("musls: warning:", message, file=sys.stderr)
 
 
 def _with_progress(name: str, work: Any) -> Any:
@@ -222,11 +209,9 @@ def show_plan(
 
     if out is not None:
         check_folder(out, overwrite=overwrite)
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
         parts = prepare(scenario, force=force)
-    for warning in caught:
-        print("musls: warning:", warning.message, file=sys.stderr)
     console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
     if table:
         console.print(_table(phases(parts.plan)))

@@ -121,7 +121,7 @@ class PlantState:
             anchors,
             np.zeros((len(anchors), 6)),
             np.array([cable.length_m for cable in system.cables]),
-            bool(system.winches or system.wheels),
+            bool(system.winches or system.pulleys),
         )
 
     @property

@@ -10,7 +10,7 @@ body rates are R(orientation_wxyz)^T times the recorded angular velocity.
 
 A rig has anchors behind the drones: `/anchor_i/pose`, `/anchor_i/twist`, and in `/anchor_i/wrench`
 the force and moment that hold, move or push it. `/load` of a rig without a load is what its plant
-shows in row 0. `/cable_i/free_length` is there where winches or wheels change it.
+shows in row 0. `/cable_i/free_length` is there where winches or pulleys change it.
 
 `/cable_i/tension` carries two messages per time: the cut at the load (`cable_i/load_end`), then at
 the drone (`cable_i/drone_end`); in a rig these are the ends 1 and 2 of the cable. Each is the force
@@ -158,7 +158,7 @@ def cable_names(system: RigSystem) -> list[str]:
 
 def _reeled(system: RigSystem) -> list[str]:
     """Cables, if their free lengths change."""
-    return cable_names(system) if system.winches or system.wheels else []
+    return cable_names(system) if system.winches or system.pulleys else []
 
 
 def _batteries(system: RigSystem) -> dict[str, tuple[int, Battery]]:

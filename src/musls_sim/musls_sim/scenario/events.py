@@ -877,9 +877,9 @@ class Attach(Lasting):
         if system.load is None:
             raise ConfigError(f"events: attach, but {system.name} has no load")
         _check_hook("attach", self.cable, system)
-        if system.winches or system.wheels:
+        if system.winches or system.pulleys:
             raise ConfigError(
-                f"events: attach: {system.name} has winches or wheels: only cables of fixed length "
+                f"events: attach: {system.name} has winches or pulleys: only cables of fixed length "
                 "can be hooked up"
             )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
 from musls_description.spawn import Configuration, ground_spawn, slung_state
-from musls_description.system import RigSystem, SlungLoadSystem, Wheel, Winch, slung_system
+from musls_description.system import Pulley, RigSystem, SlungLoadSystem, Winch, slung_system
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
@@ -139,10 +139,10 @@ def rig_winches(system: RigSystem, drives: RigSpec, flipped: Collection[int]) ->
 
 def rig_wheels(system: RigSystem, flipped: Collection[int]) -> list[RigWheel]:
     """The wheels of a system."""
-    return [_wheel(wheel, flipped) for wheel in system.wheels]
+    return [_wheel(wheel, flipped) for wheel in system.pulleys]
 
 
-def _wheel(wheel: Wheel, flipped: Collection[int]) -> RigWheel:
+def _wheel(wheel: Pulley, flipped: Collection[int]) -> RigWheel:
     first, second = (
         (side.cable - 1, core_end(side.end, side.cable - 1, flipped)) for side in wheel.cables
     )
@@ -421,7 +421,7 @@ class ElasticPlant(Plant):
             t.shown[first:],
             np.zeros((len(rig.bodies) - first, 6)),
             np.array([cable.length_m for cable in rig.cables]),
-            bool(self.system.winches or self.system.wheels),
+            bool(self.system.winches or self.system.pulleys),
         )
 
     # -------------------------------------------------------------------------------- the step

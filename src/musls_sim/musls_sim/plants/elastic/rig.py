@@ -188,7 +188,7 @@ def _ends(part: RigWinch | RigWheel) -> list[tuple[int, int]]:
 
 def _name(rig: Rig, w: int) -> str:
     wheel = w - len(rig.winches)
-    return f"wheel_{wheel + 1}" if wheel >= 0 else f"winch_{w + 1}"
+    return f"pulley_{wheel + 1}" if wheel >= 0 else f"winch_{w + 1}"
 
 
 def check_ends(rig: Rig) -> None:
