@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from musls_sim.plants import PLANTS as plants
     from musls_sim.plants.interface import SimulationDiverged
     from musls_sim.scenario.events import EVENTS as events
+    from musls_sim.scenario.events import Event
     from musls_sim.scenario.scenario import Scenario
     from musls_sim.session.loop import Observer
     from musls_sim.session.session import Session
@@ -64,6 +65,7 @@ _WHERE = {
     "controllers": "musls_control.controllers:CONTROLLERS",
     "trajectories": "musls_control.trajectories:TRAJECTORIES",
     "events": "musls_sim.scenario.events:EVENTS",
+    "Event": "musls_sim.scenario.events:Event",
     "plants": "musls_sim.plants:PLANTS",
     "MuslsError": "musls_description.errors:MuslsError",
     "ConfigError": "musls_description.errors:ConfigError",
@@ -76,6 +78,7 @@ __all__ = [
     "ControlSetup",
     "Controller",
     "Estimate",
+    "Event",
     "LoadReference",
     "MuslsError",
     "Observer",

@@ -23,7 +23,7 @@ from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.preflight.feasibility import Feasibility, assess
 from musls_sim.preflight.separation import check_separation, closest_in_plan
 from musls_sim.scenario.scenario import LEAST_DRONES, Scenario
-from musls_sim.session.compose import Parts, flight_plan
+from musls_sim.session.compose import Components, flight_plan
 from musls_sim.session.session import Session
 
 __all__ = ["as_data", "check", "draw", "draw_losses", "loss_sentence", "losses"]
@@ -210,7 +210,7 @@ class Phase:
     speed_m_s: float
 
 
-def prepare(scenario: Scenario, *, force: bool = False) -> Parts:
+def prepare(scenario: Scenario, *, force: bool = False) -> Components:
     """Make everything that a flight needs, and check it, without flying.
 
     A real PX4 is not started.
@@ -250,7 +250,7 @@ def phases(plan: FlightPlan) -> list[Phase]:
     return found
 
 
-def planned(scenario: Scenario, parts: Parts) -> Subject:
+def planned(scenario: Scenario, parts: Components) -> Subject:
     """The set-points as if they had been flown, to be looked at.
 
     Args:

@@ -130,10 +130,8 @@ def test_spinning_up_turns_the_drone_back():
     with Session(flight(settings)) as session:
         session.command.omega_cmd_rad_s[:] = 0.0
         command = session.command.omega_cmd_rad_s
-        session.control.step = lambda tick: None
-        steps = list(session._after)
-        steps[0] = lambda tick: command.__setitem__((0, 0), 200.0)  # rotor 1 turns ccw
-        session.set_steps(session._before, steps)
+        turn = lambda tick: command.__setitem__((0, 0), 200.0)  # noqa: E731 (rotor 1 turns ccw)
+        session.insert_after("control", "turn", turn)
         session.advance(5)
         gained = inertia * session.state.rotor_speed_rad_s[0, 0]
         izz = session.scenario.system.drones[0].inertia_kg_m2[2][2]

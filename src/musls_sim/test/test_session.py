@@ -7,6 +7,7 @@ import pytest
 from flight_helpers import Look, session_with_bag
 from rosbags.highlevel import AnyReader
 
+from musls_control.autopilot import Autopilot
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_sim.plants.interface import PlantEvent
@@ -62,7 +63,7 @@ class Diary(Observer):
         self.note("close")
 
 
-class Wrapped:
+class Wrapped(Autopilot):
     """The built-in autopilot, which notes when it is started and closed."""
 
     def __init__(self, setup, entries, fail_in):
@@ -78,8 +79,10 @@ class Wrapped:
         self.entries.append(("autopilot", "close"))
         self._inside.close()
 
-    def __getattr__(self, name):
-        return getattr(self._inside, name)
+    landed = property(lambda self: self._inside.landed)
+
+    def step(self, *given):
+        return self._inside.step(*given)
 
 
 def noting(entries, fail_in=""):
@@ -94,7 +97,11 @@ def test_a_loop_runs_its_steps_in_order_with_the_observers_between():
     done = []
     loop = Loop(plant, [Diary(done, "a"), Diary(done, "b", every=3)])
     loop.set_steps(
-        [lambda tick: done.append(("before", tick))], [lambda t: done.append(("after", t))]
+        {
+            "before": lambda tick: done.append(("before", tick)),
+            "observers": loop.look,
+            "after": lambda tick: done.append(("after", tick)),
+        }
     )
     loop.observe_with(Diary(done, "c", every=2))
     assert done == []
@@ -112,6 +119,39 @@ def test_a_loop_runs_its_steps_in_order_with_the_observers_between():
     loop.close()
     assert sorted(done[-3:]) == [("a", "close"), ("b", "close"), ("c", "close")]
     assert done.count(("a", "close")) == 1
+
+
+def test_steps_of_ones_own_are_inserted_before_and_after_named_ones():
+    plant = type("Clockwork", (), {"period_s": 0.25})()
+    done = []
+    loop = Loop(plant)
+    loop.set_steps({"control": lambda tick: done.append("control"), "plant": lambda tick: None})
+    loop.insert_before("plant", "push", lambda tick: done.append("push"))
+    loop.insert_after("plant", "look twice", lambda tick: done.append("look"))
+    loop.insert_before("control", "first", lambda tick: done.append("first"))
+    assert loop.step_names == ("first", "control", "push", "plant", "look twice")
+    loop.advance(1)
+    assert done == ["first", "control", "push", "look"]
+    with pytest.raises(ConfigError, match="no step 'plan' in this loop: it has first, control, p"):
+        loop.insert_after("plan", "more", print)
+    with pytest.raises(ConfigError, match="there is a step 'push' already"):
+        loop.insert_after("plant", "push", print)
+
+
+def test_a_session_has_the_steps_that_its_flight_needs():
+    with Session(scenario()) as session:
+        assert session.step_names == (
+            "reference", "events", "links", "separation", "observers", "control", "plant",
+            "cable_events", "estimation",
+        )  # fmt: skip
+    windy = scenario("wind.gust_std_m_s=[1, 1, 0]", "imperfections.command_latency_s=0.008",
+                     "imperfections.drones=[{thrust_tilt_rad: [0.01, 0.0]}]")  # fmt: skip
+    with Session(windy) as session:
+        names = session.step_names
+        begin = names.index("control") + 1
+        assert names[begin : begin + 5] == (
+            "command_latency", "wind", "tilted_thrust", "plant", "tilted_thrust_end",
+        )  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------- session

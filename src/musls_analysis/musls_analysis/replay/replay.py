@@ -159,7 +159,7 @@ class Replay:
             if tick % NOTE_EVERY == 0:
                 track.note(motion.clock_s(now), motion.load_at(now))
 
-        loop.set_steps((prescribe,), (move, note))
+        loop.set_steps({"prescribe": prescribe, "plant": move, "note": note})
         periods = int(motion.duration_s / plant.period_s) - 1
         with loop:
             while loop.tick < periods:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from math import isfinite
 from time import perf_counter
 from typing import Any, ClassVar
@@ -84,10 +85,6 @@ class Controller(ABC):
     Attributes:
         level: What `step` returns, a `ControlLevel` or its text.
         setup: What is known of the system, from `prepare` on.
-
-    A controller that reports something about the flight has a list
-    `happened: list[tuple[str, str]]` and appends a kind (one word) and a text to it. Each entry
-    becomes an event of the flight, and the list is emptied.
     """
 
     level: ClassVar[ControlLevel | str]
@@ -102,6 +99,14 @@ class Controller(ABC):
 
     def start(self, time_s: float, estimate: Estimate) -> None:  # noqa: B027 (optional)
         """Begin to control; called before the first `step` and again after each pause."""
+
+    @cached_property
+    def happened(self) -> list[tuple[str, str]]:
+        """What to report of the flight: append a kind (one word) and a text to this list.
+
+        Each entry becomes an event of the flight, and the list is emptied.
+        """
+        return []
 
     @abstractmethod
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:

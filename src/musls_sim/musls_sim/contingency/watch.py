@@ -16,7 +16,7 @@ from musls_description.system import formation_of
 from musls_sim.contingency.reallocation import Reallocation, reallocate
 from musls_sim.contingency.recovery import Situation, aside, continued, landed, landed_clear
 from musls_sim.plants.changes import CutCable
-from musls_sim.scenario.events import Scene
+from musls_sim.scenario.events import EventContext
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import LEAST_DRONES, ContingencySpec, Scenario
 from musls_sim.session.guidance import Guidance, MissionGuidance
@@ -109,13 +109,13 @@ class _Loss:
 
 
 def contingency_of(
-    scenario: Scenario, scene: Scene, guidance: Guidance, note: Note, *, guided: bool
+    scenario: Scenario, context: EventContext, guidance: Guidance, note: Note, *, guided: bool
 ) -> Contingency | None:
     """What is done when a drone is lost; None where the scenario does not say.
 
     Args:
         scenario: With or without a `contingency`.
-        scene: Lets hooks open, knows what is measured.
+        context: Lets hooks open, knows what is measured.
         guidance: Is given another plan.
         note: Writes down what happened: time, kind, text.
         guided: Whether the mission's set-points fly the drones, and not a controller.
@@ -125,13 +125,13 @@ def contingency_of(
     """
     if scenario.contingency is None:
         return None
-    if not isinstance(guidance, MissionGuidance) or not guided or scene.estimator is None:
+    if not isinstance(guidance, MissionGuidance) or not guided or context.estimator is None:
         raise ConfigError(
             "contingency changes the set-points of the formation and needs controller.kind: "
             f"formation, not {scenario.controller.kind}; or leave contingency out "
             "(--set contingency=null)"
         )
-    return Contingency(scenario, scene, guidance, scene.estimator.estimate, note)
+    return Contingency(scenario, context, guidance, context.estimator.estimate, note)
 
 
 class Contingency:
@@ -144,7 +144,7 @@ class Contingency:
     def __init__(
         self,
         scenario: Scenario,
-        scene: Scene,
+        context: EventContext,
         guidance: MissionGuidance,
         estimate: Estimate,
         note: Note,
@@ -153,7 +153,7 @@ class Contingency:
 
         Args:
             scenario: With a `contingency`.
-            scene: Lets hooks open.
+            context: Lets hooks open.
             guidance: Is given another plan.
             estimate: What is measured.
             note: Writes down what happened: time, kind, text.
@@ -170,10 +170,10 @@ class Contingency:
             )
         if spec.hook == "release":
             try:
-                scene.check(CutCable(1, 1))
+                context.check(CutCable(1, 1))
             except ConfigError as error:
                 raise ConfigError(f"contingency.hook = release: {error}; or hook: hold") from None
-        self._scenario, self._spec, self._scene = scenario, spec, scene
+        self._scenario, self._spec, self._context = scenario, spec, context
         self._system = system
         self._guidance, self._estimate, self._note = guidance, estimate, note
         n = system.n_drones
@@ -233,7 +233,7 @@ class Contingency:
         """Let go what is lost, and change the plan."""
         time_s, spec = tick * CONTROL_PERIOD_S, self._spec
         if spec.hook == "release":  # what is left of a cable that is slack is let go, too
-            self._scene.apply(CutCable(loss.drone + 1, 1))
+            self._context.apply(CutCable(loss.drone + 1, 1))
             self._note(time_s, "hook_opened", f"cable_{loss.drone + 1} at the load")
         found = self._formation()
         self.answers.append(found)

@@ -14,9 +14,10 @@ from musls_sim.px4 import build as px4_build
 from musls_sim.px4.install import Firmware
 from musls_sim.px4.process import DdsLink, XrceAgent, find_agent
 from musls_sim.px4.sitl import Px4Sitl
-from musls_sim.px4_stand_in.guidance import abort_of, check_delivery, flown_by_graph
+from musls_sim.px4_stand_in.guidance import check_delivery, flown_by_graph
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.guidance import FreeGuidance
+from musls_sim.session.compose import flies_delivery
+from musls_sim.session.guidance import Guidance
 from musls_sim.session.session import Session
 
 
@@ -133,8 +134,8 @@ class GraphSession(Session):
             force=force,
             autopilot_logs=logs,
             make_autopilot=make,
-            make_guidance=lambda parts, observers: FreeGuidance(
-                scenario.system.n_drones, abort_of(parts.scenario)
+            make_guidance=lambda parts, observers: Guidance(
+                scenario.system.n_drones, can_abort=flies_delivery(scenario)
             ),
         )
         check_delivery(self)

@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from musls_control.autopilot import DroneSetpoints
 from musls_control.controllers.kinds import FormationSpec
 from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_description.errors import ConfigError
 from musls_sim.px4_stand_in.commander import Commander, NavState
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.compose import Parts, flies_delivery
+from musls_sim.session.compose import Components, flies_delivery
 from musls_sim.session.delivery import check_hooks_of
+from musls_sim.session.guidance import Guidance
 from musls_sim.session.session import Session
 
 PERIODS_PER_WINDOW = 5
 """Control periods between two decisions of the commanders: 20 ms."""
 
 
-class CommandedGuidance:
+class CommandedGuidance(Guidance):
     """One commander a drone decides what the drone is to do.
 
     Attributes:
         commanders: One per drone.
-        setpoint: What the autopilot is to follow now.
-        stage: What the graph says of the mission.
-        finished: Never: whoever runs the session ends it.
-        abort: Gives a delivery up; None for another mission.
     """
 
-    def __init__(self, parts: Parts, commanders: Sequence[Commander]) -> None:
+    def __init__(self, parts: Components, commanders: Sequence[Commander]) -> None:
         """Begin with nothing asked for.
 
         Args:
             parts: Autopilot and estimator.
             commanders: One per drone.
         """
+        # An event `abort` does nothing here: the formation hears of it on /events.
+        super().__init__(len(commanders), can_abort=flies_delivery(parts.scenario))
         self.commanders, self._parts = tuple(commanders), parts
-        self.setpoint = DroneSetpoints.unset(len(commanders))
-        self.stage, self.finished, self.landed = "", False, False
-        self.planned_s = float("inf")
-        self.abort = abort_of(parts.scenario)
 
     def step(self, tick: int) -> None:
         """Decide, once in a window of periods."""
@@ -61,15 +55,6 @@ class CommandedGuidance:
                 self.setpoint.data[i],
             )
 
-    def on_controller_setpoints(self, tick: int) -> None:
-        """Do nothing: the graph's nodes tell the set-points."""
-
-    def on_controller_acceleration(self, tick: int) -> None:
-        """Do nothing, too."""
-
-    def on_controller_end(self, tick: int) -> None:
-        """Do nothing."""
-
 
 def flown_by_graph(scenario: Scenario) -> Scenario:
     """What is left of a scenario for the simulator when the graph's nodes fly.
@@ -86,11 +71,6 @@ def flown_by_graph(scenario: Scenario) -> Scenario:
     return replace(scenario, controller=FormationSpec())
 
 
-def abort_of(scenario: Scenario) -> Callable[[str], None] | None:
-    """What an event `abort` does here: nothing, the formation hears of it on /events."""
-    return _heard_by_formation if flies_delivery(scenario) else None
-
-
 def check_delivery(session: Session) -> None:
     """Refuse a delivery whose hooks the simulator cannot open and close.
 
@@ -100,10 +80,6 @@ def check_delivery(session: Session) -> None:
     given = session.scenario.mission.delivery
     if given is not None and flies_delivery(session.scenario):
         check_hooks_of(given, len(session.scenario.system.cables), session.events)
-
-
-def _heard_by_formation(why: str) -> None:
-    """See `abort_of`."""
 
 
 def stand_in_session(

@@ -47,7 +47,7 @@ NOTED_KINDS = (
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observed:
     """What a condition looks at.
 
     Attributes:
@@ -69,7 +69,7 @@ class Condition(Protocol):
             ConfigError: It names a body, cable or battery that does not exist.
         """
 
-    def value(self, seen: Seen) -> float:
+    def value(self, observed: Observed) -> float:
         """The quantity now."""
 
     @property
@@ -141,12 +141,12 @@ class Tension:
         """See `Condition.check`."""
         check_cable(self.cable, system)
 
-    def value(self, seen: Seen) -> float:
+    def value(self, observed: Observed) -> float:
         """See `Condition.value`."""
         row = self.cable - 1
         if self.above_n is not None:
-            return float(seen.state.tension_peak_n[row])
-        return float(seen.state.tension_n[row].min())
+            return float(observed.state.tension_peak_n[row])
+        return float(observed.state.tension_n[row].min())
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
@@ -176,9 +176,9 @@ class Height:
         """See `Condition.check`."""
         body_row(self.body, system)
 
-    def value(self, seen: Seen) -> float:
+    def value(self, observed: Observed) -> float:
         """See `Condition.value`."""
-        return float(seen.state.position_enu_m[_row(self.body), 2])
+        return float(observed.state.position_enu_m[_row(self.body), 2])
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
@@ -209,9 +209,9 @@ class Distance:
         if body_row(self.bodies[0], system) == body_row(self.bodies[1], system):
             raise ConfigError(f"events: distance of {self.bodies[0]} to itself")
 
-    def value(self, seen: Seen) -> float:
+    def value(self, observed: Observed) -> float:
         """See `Condition.value`."""
-        places = seen.state.position_enu_m
+        places = observed.state.position_enu_m
         return float(np.linalg.norm(places[_row(self.bodies[0])] - places[_row(self.bodies[1])]))
 
     @property
@@ -239,10 +239,10 @@ class Charge:
         if propulsion is None or propulsion.battery is None:
             raise ConfigError(f"events: drone {self.drone} has no battery (propulsion.battery)")
 
-    def value(self, seen: Seen) -> float:
+    def value(self, observed: Observed) -> float:
         """See `Condition.value`."""
-        assert seen.power is not None  # `check` saw a battery
-        return float(seen.power.state[self.drone - 1, CHARGE])
+        assert observed.power is not None  # `check` saw a battery
+        return float(observed.power.state[self.drone - 1, CHARGE])
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
@@ -300,37 +300,18 @@ class When:
         """What is waited for, None for nothing."""
         return self._conditions[0] if self._conditions else None
 
-    def holds(self, seen: Seen) -> bool:
+    def holds(self, observed: Observed) -> bool:
         """Whether the condition holds now; without one it always does."""
         condition = self.condition
         if condition is None:
             return True
-        value = condition.value(seen)
+        value = condition.value(observed)
         above, below = condition.limits
         return value > above if above is not None else below is not None and value < below
 
 
-__all__ = [
-    "EVENTS", "AnyEvent", "EventSpec", "Links", "Poke", "RotorFailure", "Scene", "When", "body_row",
-]  # fmt: skip
-
-EVENTS: Registry[Any] = Registry(
-    "event",
-    "musls.events",
-    {
-        "abort": "musls_sim.scenario.events:Abort",
-        "attach": "musls_sim.scenario.events:Attach",
-        "cable_cut": "musls_sim.scenario.events:CableCut",
-        "drone_lost": "musls_sim.scenario.events:DroneLost",
-        "gust": "musls_sim.scenario.events:Gust",
-        "link_lost": "musls_sim.scenario.events:LinkLost",
-        "load_mass": "musls_sim.scenario.events:LoadMassChange",
-        "mocap_outage": "musls_sim.scenario.events:MocapOutage",
-        "release": "musls_sim.scenario.events:Release",
-        "winch": "musls_sim.scenario.events:WinchCommand",
-    },
-)
-"""Specifications by kind: classes made with `spec` that follow `EventSpec`."""
+EVENTS: Registry[Any] = Registry("event", "musls.events", {})
+"""Specifications by kind: classes made with `spec` derived from `Event`."""
 
 AnyEvent = any_of(EVENTS)
 """Type of an entry of a scenario's `events`."""
@@ -350,7 +331,7 @@ class Links(Protocol):
 
 
 @dataclass(frozen=True)
-class Scene:
+class EventContext:
     """What an event may act on.
 
     Attributes:
@@ -399,11 +380,10 @@ class Scene:
 
 
 class EventSpec(Protocol):
-    """What the session needs of an event.
+    """What the session needs of an event; `Event` is a base with defaults for the rest.
 
-    An event may have a `name` by which others follow it, a method `fits(scene)` that refuses,
-    before the flight, what this plant, estimator or autopilot cannot do, and a method
-    `ready(scene)` that is asked in each period once the trigger has come: whether it can begin.
+    A class without that base may also have a `name` by which others follow it, and the methods
+    `fits` and `ready` of `Event`.
     """
 
     @property
@@ -419,28 +399,67 @@ class EventSpec(Protocol):
         """Time after which `end` is called, None for a change that stays."""
 
     def check(self, system: RigSystem) -> None:
+        """See `Event.check`."""
+
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+
+    def end(self, context: EventContext) -> None:
+        """See `Event.end`."""
+
+
+@spec
+class Event:
+    """Base of events; a `spec` class derived from it needs `kind`, `begin`, `duration_s`, `end`.
+
+    Attributes:
+        kind: Kind of the event.
+        name: By which other events can follow it.
+        when: What triggers it.
+    """
+
+    kind: str
+    name: str | None = None
+    when: When
+
+    def check(self, system: RigSystem) -> None:
         """Refuse an event that this system cannot have, before the flight.
 
         Raises:
             ConfigError: It names a body or rotor that does not exist.
         """
 
-    def begin(self, scene: Scene) -> str:
-        """Make it happen; returns what happened, for people."""
+    def fits(self, context: EventContext) -> None:
+        """Refuse, before the flight, what this plant, estimator or autopilot cannot do.
 
-    def end(self, scene: Scene) -> None:
+        Raises:
+            ConfigError: It cannot.
+        """
+
+    def ready(self, context: EventContext) -> bool:
+        """Whether it can begin; asked in each period once the trigger has come."""
+        return True
+
+    def begin(self, context: EventContext) -> str:
+        """Make it happen; returns what happened, for people."""
+        raise NotImplementedError
+
+    def end(self, context: EventContext) -> None:
         """Take back what lasts for a while only."""
+
+
+class Permanent(Event):
+    """Base of events that stay for the rest of the flight."""
+
+    duration_s: ClassVar[float | None] = None
 
 
 @EVENTS.register("rotor_failure")
 @spec
-class RotorFailure:
+class RotorFailure(Event):
     """One rotor of a drone, several, or all of them, lose thrust and torque.
 
     Attributes:
-        kind: "rotor_failure".
-        name: By which other events can follow it.
-        when: What triggers it.
         drone: Number of the drone, from 1.
         rotor: Number of the rotor, from 1; left out (as `rotors`) for all rotors.
         rotors: Several of them.
@@ -449,8 +468,6 @@ class RotorFailure:
     """
 
     kind: Literal["rotor_failure"] = "rotor_failure"
-    name: str | None = None
-    when: When
     drone: One
     rotor: One | None = None
     rotors: tuple[One, ...] = ()
@@ -458,7 +475,7 @@ class RotorFailure:
     duration_s: Positive | None = None
 
     def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
+        """See `Event.check`."""
         check_drone(self.drone, system)
         if self.rotor is not None and self.rotors:
             raise ConfigError("events: give either rotor or rotors")
@@ -472,31 +489,28 @@ class RotorFailure:
         """Rotors that fail; None stands for all."""
         return self.rotors or (self.rotor,)
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
         for rotor in self._which:
-            scene.apply(RotorEfficiency(self.drone, rotor, self.efficiency))
+            context.apply(RotorEfficiency(self.drone, rotor, self.efficiency))
         which = "all rotors" if self.rotor is None else f"rotor {self.rotor}"
         if self.rotors:
             which = f"rotors {', '.join(map(str, self.rotors))}"
         left = f"at {100.0 * self.efficiency:g} %" if self.efficiency else "stopped"
         return f"drone_{self.drone}: {which} {left}"
 
-    def end(self, scene: Scene) -> None:
-        """See `EventSpec.end`."""
+    def end(self, context: EventContext) -> None:
+        """See `Event.end`."""
         for rotor in self._which:
-            scene.apply(RotorEfficiency(self.drone, rotor, 1.0))
+            context.apply(RotorEfficiency(self.drone, rotor, 1.0))
 
 
 @EVENTS.register("poke")
 @spec
-class Poke:
+class Poke(Event):
     """A constant force and moment on a body for a while.
 
     Attributes:
-        kind: "poke".
-        name: By which other events can follow it.
-        when: What triggers it.
         body: "load" or "drone_1", ...
         force_enu_n: Force on the centre of mass, world.
         moment_enu_n_m: Moment, world.
@@ -504,20 +518,18 @@ class Poke:
     """
 
     kind: Literal["poke"] = "poke"
-    name: str | None = None
-    when: When
     body: str = "load"
     force_enu_n: Vector3 = (0.0, 0.0, 0.0)
     moment_enu_n_m: Vector3 = (0.0, 0.0, 0.0)
     duration_s: Positive
 
     def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
+        """See `Event.check`."""
         body_row(self.body, system)
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        self._add(scene, 1.0)
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        self._add(context, 1.0)
         parts = []
         if any(self.force_enu_n) or not any(self.moment_enu_n_m):
             parts.append(f"pushed by {list(self.force_enu_n)} N")
@@ -525,194 +537,162 @@ class Poke:
             parts.append(f"turned by {list(self.moment_enu_n_m)} N m")
         return f"{self.body}: {' and '.join(parts)} for {self.duration_s:g} s"
 
-    def end(self, scene: Scene) -> None:
-        """See `EventSpec.end`."""
-        self._add(scene, -1.0)
+    def end(self, context: EventContext) -> None:
+        """See `Event.end`."""
+        self._add(context, -1.0)
 
-    def _add(self, scene: Scene, sign: float) -> None:
-        row = scene.inputs.wrench_enu[body_row(self.body, scene.plant.system)]
+    def _add(self, context: EventContext, sign: float) -> None:
+        row = context.inputs.wrench_enu[body_row(self.body, context.plant.system)]
         row += sign * np.array([*self.moment_enu_n_m, *self.force_enu_n])
 
 
 # ---------- Failures
 
 
-class Lasting:
-    """What stays for the rest of the flight."""
-
-    duration_s: ClassVar[float | None] = None
-
-    def end(self, scene: Scene) -> None:
-        """Never called."""
-
-
+@EVENTS.register("drone_lost")
 @spec
-class DroneLost(Lasting):
+class DroneLost(Permanent):
     """All motors of a drone stop for good.
 
     Attributes:
-        kind: "drone_lost".
-        name: By which other events can follow it.
-        when: What triggers it.
         drone: Number of the drone, from 1.
     """
 
     kind: Literal["drone_lost"] = "drone_lost"
-    name: str | None = None
-    when: When
     drone: One
 
     def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
+        """See `Event.check`."""
         check_drone(self.drone, system)
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        scene.apply(RotorEfficiency(self.drone, None, 0.0))
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        context.apply(RotorEfficiency(self.drone, None, 0.0))
         return f"drone_{self.drone}: all motors stopped"
 
 
+@EVENTS.register("mocap_outage")
 @spec
-class MocapOutage:
+class MocapOutage(Event):
     """Motion capture sees nothing for a while; the drones go on by their IMUs.
 
     Attributes:
-        kind: "mocap_outage".
-        name: By which other events can follow it.
-        when: What triggers it.
         drones: Numbers of those that are not seen; left out for all.
         load: Whether the load is not seen either.
         duration_s: How long.
     """
 
     kind: Literal["mocap_outage"] = "mocap_outage"
-    name: str | None = None
-    when: When
     drones: tuple[One, ...] = ()
     load: bool = True
     duration_s: Positive
 
     def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
+        """See `Event.check`."""
         for drone in self.drones:
             check_drone(drone, system)
 
-    def fits(self, scene: Scene) -> None:
-        """See `EventSpec`."""
-        if not isinstance(scene.estimator, MotionCapture):
+    def fits(self, context: EventContext) -> None:
+        """See `Event.fits`."""
+        if not isinstance(context.estimator, MotionCapture):
             raise ConfigError(
                 "events: mocap_outage needs motion capture: estimation.kind: mocap and "
                 "autopilot.kind: builtin"
             )
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        self._see(scene, seen=False)
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        self._see(context, seen=False)
         whom = ", ".join(f"drone_{i}" for i in self.drones) if self.drones else "all drones"
         return f"{whom}{' and load' if self.load else ''} not seen for {self.duration_s:g} s"
 
-    def end(self, scene: Scene) -> None:
-        """See `EventSpec.end`."""
-        self._see(scene, seen=True)
+    def end(self, context: EventContext) -> None:
+        """See `Event.end`."""
+        self._see(context, seen=True)
 
-    def _see(self, scene: Scene, *, seen: bool) -> None:
-        assert isinstance(scene.estimator, MotionCapture)  # see `fits`
-        rows = [i - 1 for i in self.drones] or list(range(scene.plant.system.n_drones))
-        scene.estimator.see(rows, seen=seen, load=self.load)
+    def _see(self, context: EventContext, *, seen: bool) -> None:
+        assert isinstance(context.estimator, MotionCapture)  # see `fits`
+        rows = [i - 1 for i in self.drones] or list(range(context.plant.system.n_drones))
+        context.estimator.see(rows, seen=seen, load=self.load)
 
 
+@EVENTS.register("gust")
 @spec
-class Gust:
+class Gust(Event):
     """More wind for a while.
 
     Attributes:
-        kind: "gust".
-        name: By which other events can follow it.
-        when: What triggers it.
         velocity_enu_m_s: Added to the wind.
         duration_s: How long.
     """
 
     kind: Literal["gust"] = "gust"
-    name: str | None = None
-    when: When
     velocity_enu_m_s: Vector3
     duration_s: Positive
 
-    def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
-
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        self._blow(scene, 1.0)
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        self._blow(context, 1.0)
         return f"{list(self.velocity_enu_m_s)} m/s for {self.duration_s:g} s"
 
-    def end(self, scene: Scene) -> None:
-        """See `EventSpec.end`."""
-        self._blow(scene, -1.0)
+    def end(self, context: EventContext) -> None:
+        """See `Event.end`."""
+        self._blow(context, -1.0)
 
-    def _blow(self, scene: Scene, sign: float) -> None:
-        assert scene.wind is not None
-        scene.wind.add(sign, self.velocity_enu_m_s)
-        scene.inputs.wind_enu_m_s[:] = scene.wind.velocity_enu_m_s
+    def _blow(self, context: EventContext, sign: float) -> None:
+        assert context.wind is not None
+        context.wind.add(sign, self.velocity_enu_m_s)
+        context.inputs.wind_enu_m_s[:] = context.wind.velocity_enu_m_s
 
 
+@EVENTS.register("load_mass")
 @spec
-class LoadMassChange(Lasting):
+class LoadMassChange(Permanent):
     """The load is heavier or lighter from now on: filled, emptied.
 
     Its velocity stays, its inertia changes in proportion.
 
     Attributes:
-        kind: "load_mass".
-        name: By which other events can follow it.
-        when: What triggers it.
         mass_kg: New mass of the load.
     """
 
     kind: Literal["load_mass"] = "load_mass"
-    name: str | None = None
-    when: When
     mass_kg: Positive
 
     def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
+        """See `Event.check`."""
         if system.load is None:
             raise ConfigError(f"events: load_mass, but {system.name} has no load")
 
-    def fits(self, scene: Scene) -> None:
-        """See `EventSpec`."""
-        scene.check(LoadMass(self.mass_kg))
+    def fits(self, context: EventContext) -> None:
+        """See `Event.fits`."""
+        context.check(LoadMass(self.mass_kg))
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        scene.apply(LoadMass(self.mass_kg))
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        context.apply(LoadMass(self.mass_kg))
         return f"load: {self.mass_kg:g} kg from now on"
 
 
+@EVENTS.register("cable_cut")
 @spec
-class CableCut(Lasting):
+class CableCut(Permanent):
     """A cable is cut in one of its segments.
 
     Elastic cables part in the segment, chains of rigid links at the lower end of the link, massless
     cables are gone.
 
     Attributes:
-        kind: "cable_cut".
-        name: By which other events can follow it.
-        when: What triggers it.
         cable: Number of the cable, from 1.
         segment: Number of the segment, from 1 at the load (end 1 of the cable).
     """
 
     kind: Literal["cable_cut"] = "cable_cut"
-    name: str | None = None
-    when: When
     cable: One
     segment: One = 1
 
     def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
+        """See `Event.check`."""
         check_cable(self.cable, system)
         segments = system.cables[self.cable - 1].links
         if self.segment > segments:
@@ -720,18 +700,19 @@ class CableCut(Lasting):
                 f"events: segment {self.segment}, but cable {self.cable} has {segments}"
             )
 
-    def fits(self, scene: Scene) -> None:
-        """See `EventSpec`."""
-        scene.check(CutCable(self.cable, self.segment))
+    def fits(self, context: EventContext) -> None:
+        """See `Event.fits`."""
+        context.check(CutCable(self.cable, self.segment))
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        scene.apply(CutCable(self.cable, self.segment))
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        context.apply(CutCable(self.cable, self.segment))
         return f"cable_{self.cable}: cut in segment {self.segment}"
 
 
+@EVENTS.register("link_lost")
 @spec
-class LinkLost:
+class LinkLost(Event):
     """A drone hears nothing from who guides it.
 
     As PX4 in offboard mode: for COM_OF_LOSS_T (1 s) it follows the last set-point, then its own
@@ -739,95 +720,76 @@ class LinkLost:
     does what PX4 does; to a real PX4 no set-points are sent, and its own parameters decide.
 
     Attributes:
-        kind: "link_lost".
-        name: By which other events can follow it.
-        when: What triggers it.
         drone: Number of the drone, from 1.
         action: What the built-in autopilot does then: "land" or "hold".
         duration_s: Time after which the link is back; left out for never.
     """
 
     kind: Literal["link_lost"] = "link_lost"
-    name: str | None = None
-    when: When
     drone: One
     action: Literal["land", "hold"] = "land"
     duration_s: Positive | None = None
 
     def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
+        """See `Event.check`."""
         check_drone(self.drone, system)
 
-    def fits(self, scene: Scene) -> None:
-        """See `EventSpec`."""
-        why = "nobody guides the drones" if scene.links is None else scene.links.refusal()
+    def fits(self, context: EventContext) -> None:
+        """See `Event.fits`."""
+        why = "nobody guides the drones" if context.links is None else context.links.refusal()
         if why is not None:
             raise ConfigError(f"events: link_lost: {why}")
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        assert scene.links is not None
-        scene.links.lose(self.drone - 1, self.action)
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        assert context.links is not None
+        context.links.lose(self.drone - 1, self.action)
         return f"drone_{self.drone}: no set-points"
 
-    def end(self, scene: Scene) -> None:
-        """See `EventSpec.end`."""
-        assert scene.links is not None
-        scene.links.restore(self.drone - 1)
+    def end(self, context: EventContext) -> None:
+        """See `Event.end`."""
+        assert context.links is not None
+        context.links.restore(self.drone - 1)
 
 
+@EVENTS.register("abort")
 @spec
-class Abort(Lasting):
-    """A delivery is given up: the load comes back, or is landed where it is.
-
-    Attributes:
-        kind: "abort".
-        name: By which other events can follow it.
-        when: What triggers it.
-    """
+class Abort(Permanent):
+    """A delivery is given up: the load comes back, or is landed where it is."""
 
     kind: Literal["abort"] = "abort"
-    name: str | None = None
-    when: When
 
-    def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
-
-    def fits(self, scene: Scene) -> None:
-        """See `EventSpec`."""
-        if scene.abort is None:
+    def fits(self, context: EventContext) -> None:
+        """See `Event.fits`."""
+        if context.abort is None:
             raise ConfigError("events: abort: only mission.kind: delivery can be aborted")
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        assert scene.abort is not None  # see `fits`
-        scene.abort("asked for")
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        assert context.abort is not None  # see `fits`
+        context.abort("asked for")
         return "asked for"
 
 
 # ---------- Hooks that open and close
 
 
+@EVENTS.register("release")
 @spec
-class Release(Lasting):
+class Release(Permanent):
     """The hook of a cable opens: the load is let go.
 
     Attributes:
-        kind: "release".
-        name: By which other events can follow it.
-        when: What triggers it.
         cable: Number of the cable, from 1; left out for all cables.
         at: Which end: "load" (the cable goes with the drone) or "drone" (with the load).
     """
 
     kind: Literal["release"] = "release"
-    name: str | None = None
-    when: When
     cable: One | None = None
     at: Literal["load", "drone"] = "load"
 
     def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
+        """See `Event.check`."""
         if self.cable is not None:
             check_cable(self.cable, system)
         if not system.cables:
@@ -839,25 +801,24 @@ class Release(Lasting):
         """Numbers of the cables whose hooks open."""
         return tuple(range(1, len(system.cables) + 1)) if self.cable is None else (self.cable,)
 
-    def fits(self, scene: Scene) -> None:
-        """See `EventSpec`."""
-        scene.check(ReleaseHook(self.cable or 1, self.at))
+    def fits(self, context: EventContext) -> None:
+        """See `Event.fits`."""
+        context.check(ReleaseHook(self.cable or 1, self.at))
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        for cable in self.cables(scene.plant.system):
-            scene.apply(ReleaseHook(cable, self.at))
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        for cable in self.cables(context.plant.system):
+            context.apply(ReleaseHook(cable, self.at))
         which = "all cables" if self.cable is None else f"cable_{self.cable}"
         return f"{which}: let go at the {self.at}{'s' * (self.at == 'drone' and not self.cable)}"
 
 
+@EVENTS.register("attach")
 @spec
-class Attach(Lasting):
+class Attach(Permanent):
     """The open hook of a cable closes on the load, once it is close enough and slow enough.
 
     Attributes:
-        kind: "attach".
-        name: By which other events can follow it.
         when: From when on the hook is ready to close.
         cable: Number of the cable, from 1.
         distance_m: Largest distance of the hook from its place on the load.
@@ -865,14 +826,12 @@ class Attach(Lasting):
     """
 
     kind: Literal["attach"] = "attach"
-    name: str | None = None
-    when: When
     cable: One = 1
     distance_m: Positive = 0.1
     speed_m_s: Positive = 0.3
 
     def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
+        """See `Event.check`."""
         check_cable(self.cable, system)
         if system.load is None:
             raise ConfigError(f"events: attach, but {system.name} has no load")
@@ -883,22 +842,22 @@ class Attach(Lasting):
                 "can be hooked up"
             )
 
-    def fits(self, scene: Scene) -> None:
-        """See `EventSpec`."""
-        scene.check(AttachHook(self.cable))
+    def fits(self, context: EventContext) -> None:
+        """See `Event.fits`."""
+        context.check(AttachHook(self.cable))
 
-    def ready(self, scene: Scene) -> bool:
-        """See `EventSpec`."""
-        plant = scene.plant
+    def ready(self, context: EventContext) -> bool:
+        """See `Event.ready`."""
+        plant = context.plant
         if not plant.hook_is_open(self.cable - 1):
             return False
         distance, speed = plant.hook_miss(self.cable - 1)
         return distance <= self.distance_m and speed <= self.speed_m_s
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        distance, speed = scene.plant.hook_miss(self.cable - 1)
-        scene.apply(AttachHook(self.cable))
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        distance, speed = context.plant.hook_miss(self.cable - 1)
+        context.apply(AttachHook(self.cable))
         return f"cable_{self.cable}: hooked up from {distance:.3f} m at {speed:.3f} m/s"
 
 
@@ -943,14 +902,12 @@ def check_hooks(events: Sequence[Any], n_cables: int) -> None:
 INPUTS = ("feed_m_s", "torque_n_m", "speed_rad_s")
 
 
+@EVENTS.register("winch")
 @spec
-class WinchCommand(Lasting):
+class WinchCommand(Permanent):
     """A winch does something else from now on than the scenario's `rig` says.
 
     Attributes:
-        kind: "winch".
-        name: By which other events can follow it.
-        when: What triggers it.
         winch: Number of the winch, from 1.
         feed_m_s: Rate of the free length of a winch of kind feed, positive pays out.
         torque_n_m: Of the motor of a drum, positive pays out.
@@ -959,8 +916,6 @@ class WinchCommand(Lasting):
     """
 
     kind: Literal["winch"] = "winch"
-    name: str | None = None
-    when: When
     winch: One = 1
     feed_m_s: Finite | None = None
     torque_n_m: Finite | None = None
@@ -974,10 +929,11 @@ class WinchCommand(Lasting):
 
     @property
     def _given(self) -> dict[str, float]:
-        return {name: getattr(self, name) for name in INPUTS if getattr(self, name) is not None}
+        asked = (self.feed_m_s, self.torque_n_m, self.speed_rad_s)
+        return {name: x for name, x in zip(INPUTS, asked, strict=True) if x is not None}
 
     def check(self, system: RigSystem) -> None:
-        """See `EventSpec.check`."""
+        """See `Event.check`."""
         count = len(system.winches)
         if self.winch > count:
             there = f"there are {count}" if count else f"{system.name} has none"
@@ -985,9 +941,9 @@ class WinchCommand(Lasting):
         if self.brake is not None and system.winches[self.winch - 1].kind != "drum":
             raise ConfigError(f"events: winch_{self.winch} is a feed, which has no brake")
 
-    def fits(self, scene: Scene) -> None:
-        """See `EventSpec`."""
-        plant = scene.plant
+    def fits(self, context: EventContext) -> None:
+        """See `Event.fits`."""
+        plant = context.plant
         takes = plant.winch_input(self.winch - 1)
         if takes is None:
             raise ConfigError(
@@ -998,9 +954,9 @@ class WinchCommand(Lasting):
             if name != takes:
                 raise ConfigError(f"events: winch_{self.winch} takes {takes} here, not {name}")
 
-    def begin(self, scene: Scene) -> str:
-        """See `EventSpec.begin`."""
-        i, inputs, said = self.winch - 1, scene.inputs, []
+    def begin(self, context: EventContext) -> str:
+        """See `Event.begin`."""
+        i, inputs, said = self.winch - 1, context.inputs, []
         for name, value in self._given.items():
             inputs.winch[i] = value
             said.append(f"{name} = {value:g}")

@@ -44,7 +44,7 @@ MakeAutopilot = Callable[[AutopilotSetup], Autopilot]
 
 
 @dataclass(frozen=True)
-class Parts:
+class Components:
     """What a session is made of.
 
     Attributes:
@@ -77,7 +77,7 @@ def compose(
     force: bool = False,
     make_autopilot: MakeAutopilot | None = None,
     with_load: bool = False,
-) -> Parts:
+) -> Components:
     """Check a scenario and build everything.
 
     Args:
@@ -109,7 +109,7 @@ def compose(
     autopilot: Autopilot = NoAutopilot()
     if scenario.system.drones:
         autopilot = make(AutopilotSetup(scenario, hover, plant.state, logs, sensors, plant))
-    return Parts(
+    return Components(
         hover,
         plant,
         plan,
@@ -182,7 +182,7 @@ def flight_plan(scenario: Scenario, hover: Hover) -> FlightPlan:
     return _plan(scenario, build_plant(scenario, hover).state)
 
 
-def mission_guidance(parts: Parts, observers: Sequence[Observer]) -> Guidance:
+def mission_guidance(parts: Components, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
     common = parts.plan, parts.autopilot, observers, parts.plant.period_s
     scenario = parts.scenario

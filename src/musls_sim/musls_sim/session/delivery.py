@@ -90,6 +90,7 @@ class DeliveryGuidance(MissionGuidance):
         """
         super().__init__(plan, autopilot, observers, period_s)
         self._make_watch = make_watch
+        self.can_abort = True
 
     @property
     def payload_kg(self) -> float | None:

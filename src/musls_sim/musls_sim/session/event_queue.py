@@ -8,7 +8,7 @@ from typing import Any
 
 from musls_description.errors import ConfigError, near_names
 from musls_description.schema import build
-from musls_sim.scenario.events import EVENTS, NOTED_KINDS, EventSpec, Scene, Seen, When
+from musls_sim.scenario.events import EVENTS, NOTED_KINDS, EventContext, EventSpec, Observed, When
 from musls_sim.session.guidance import Guidance
 from musls_sim.session.loop import Announcer
 
@@ -53,18 +53,18 @@ class EventQueue:
     """
 
     def __init__(
-        self, scene: Scene, guidance: Guidance, announce: Announcer, period_s: float
+        self, context: EventContext, guidance: Guidance, announce: Announcer, period_s: float
     ) -> None:
         """Begin without events.
 
         Args:
-            scene: What events act on.
+            context: What events act on.
             guidance: Tells the stage.
             announce: Told what happens.
             period_s: Control period.
         """
-        self._scene, self._guidance, self._announce = scene, guidance, announce
-        self._seen = Seen(scene.plant.state, scene.power)
+        self._context, self._guidance, self._announce = context, guidance, announce
+        self._observed = Observed(context.plant.state, context.power)
         self._period_s = period_s
         self._waiting: list[_Waiting] = []
         self._lasting: list[tuple[float, EventSpec]] = []
@@ -119,19 +119,19 @@ class EventQueue:
         time_s = tick * self._period_s
         for end_s, event in [entry for entry in self._lasting if entry[0] <= time_s + ROUNDING_S]:
             self._lasting.remove((end_s, event))
-            event.end(self._scene)
+            event.end(self._context)
             self.note(time_s, event.kind, "over")
         for waiting in self._waiting[:]:
             event = waiting.event
             if not self._is_due(waiting, time_s):
                 continue
             ready = getattr(event, "ready", None)
-            if ready is not None and not ready(self._scene):
+            if ready is not None and not ready(self._context):
                 continue
             self._waiting.remove(waiting)
             if name := getattr(event, "name", None):
                 self._begun_s.setdefault(name, time_s)
-            self.note(time_s, event.kind, event.begin(self._scene))
+            self.note(time_s, event.kind, event.begin(self._context))
             if event.duration_s is not None:
                 self._lasting.append((time_s + event.duration_s, event))
 
@@ -147,12 +147,12 @@ class EventQueue:
         Raises:
             ConfigError: It cannot.
         """
-        system = self._scene.plant.system
+        system = self._context.plant.system
         event.check(system)
         if event.when.condition is not None:
             event.when.condition.check(system)
         if (fits := getattr(event, "fits", None)) is not None:
-            fits(self._scene)
+            fits(self._context)
         return event
 
     def _is_due(self, waiting: _Waiting, time_s: float) -> bool:
@@ -165,7 +165,7 @@ class EventQueue:
                 return False
             if when.condition is None:
                 return time_s + ROUNDING_S >= begin_s + when.after_s
-            if not when.holds(self._seen):
+            if not when.holds(self._observed):
                 return False
             waiting.held_at_s = time_s
         return time_s + ROUNDING_S >= waiting.held_at_s + when.after_s

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +24,36 @@ ANNOUNCE_EVERY = 5
 """Control periods between two set-points of a controller that are announced: 50 Hz."""
 
 
-class Guidance(Protocol):
+class Guidance:
     """Set-points of all drones over time.
+
+    This base hands out none: whoever flies the drones is told where to go in another way.
 
     Attributes:
         setpoint: What the autopilot is to follow now; the memory stays the same.
         stage: Name of the present phase or stage.
         finished: Whether the flight is over.
         landed: Whether the drones were found landed at the end.
-        planned_s: About how long the flight takes; infinite where nobody knows.
+        can_abort: Whether `abort` gives the mission up.
     """
 
-    setpoint: DroneSetpoints
-    stage: str
-    finished: bool
-    landed: bool
+    def __init__(self, n_drones: int, *, can_abort: bool = False) -> None:
+        """Begin with nothing asked for."""
+        self.setpoint = DroneSetpoints.unset(n_drones)
+        self.stage, self.finished, self.landed = "", False, False
+        self.can_abort = can_abort
 
     @property
-    def planned_s(self) -> float: ...  # noqa: D102
+    def planned_s(self) -> float:
+        """About how long the flight takes; infinite where nobody knows."""
+        return float("inf")
+
+    def reference_at(self, time_s: float) -> LoadReference | None:
+        """What is asked of the load at a time, with derivatives; None: what the plan says."""
+        return None
+
+    def abort(self, why: str) -> None:
+        """Give the mission up."""
 
     def step(self, tick: int) -> None:
         """Update the set-points if it is time to."""
@@ -51,41 +62,13 @@ class Guidance(Protocol):
         """A controller has written places into `setpoint`."""
 
     def on_controller_acceleration(self, tick: int) -> None:
-        """It has written accelerations; called at 50 Hz."""
+        """A controller has written accelerations into `setpoint`; called at 50 Hz."""
 
     def on_controller_end(self, tick: int) -> None:
-        """It does so no more."""
+        """No controller writes into `setpoint` any more."""
 
 
-class FreeGuidance:
-    """No set-points: whoever flies the drones is told where to go in another way."""
-
-    def __init__(self, n_drones: int, abort: Callable[[str], None] | None = None) -> None:
-        """Prepare.
-
-        Args:
-            n_drones: How many.
-            abort: Gives a delivery up; None for another mission.
-        """
-        self.abort = abort
-        self.setpoint = DroneSetpoints.unset(n_drones)
-        self.stage, self.finished, self.landed = "", False, False
-        self.planned_s = float("inf")
-
-    def step(self, tick: int) -> None:
-        """Do nothing."""
-
-    def on_controller_setpoints(self, tick: int) -> None:
-        """Do nothing: nobody is told set-points."""
-
-    def on_controller_acceleration(self, tick: int) -> None:
-        """Do nothing."""
-
-    def on_controller_end(self, tick: int) -> None:
-        """Do nothing."""
-
-
-class MissionGuidance:
+class MissionGuidance(Guidance):
     """Plays a flight plan: hands out its set-points, disarms after landing, ends the flight."""
 
     def __init__(
@@ -103,6 +86,7 @@ class MissionGuidance:
             observers: Are told every change.
             period_s: Control period.
         """
+        super().__init__(plan.drone_yaw_rad.shape[1])
         self._autopilot, self._announce = autopilot, Announcer(observers)
         self._period_s = period_s
         self._player = PlanPlayer(plan)
@@ -111,7 +95,6 @@ class MissionGuidance:
         self._by_controller = self._fresh = False
         self._landing = LandingTimer()
         self._disarmed_at_s: float | None = None
-        self.stage, self.finished, self.landed = "", False, False
 
     @property
     def plan(self) -> FlightPlan:
@@ -165,12 +148,6 @@ class MissionGuidance:
         if not self._by_controller:
             self._tell_planned(time_s)
         self._enter(time_s, self.plan.stage_at(self.row))
-
-    def _fly_row(self) -> None:
-        """Ask the drones for what the plan says now."""
-        plan, row = self.plan, self.row
-        self.setpoint.data[:] = plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
-        self.setpoint.armed[self._gone] = 0.0
 
     def on_controller_setpoints(self, tick: int) -> None:
         """Announce what a controller asks of the drones, in the place of the formation's poses.

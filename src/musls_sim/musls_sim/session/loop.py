@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from time import perf_counter, sleep
 from types import TracebackType
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+from musls_description.errors import ConfigError
 from musls_sim.plants.interface import Plant
 from musls_sim.power import Power
 
@@ -125,7 +126,7 @@ Step = Callable[[int], None]
 
 
 class Loop:
-    """Runs steps in their order; a context manager that starts and closes what takes part.
+    """Runs named steps in their order; a context manager that starts and closes what takes part.
 
     Attributes:
         plant: The physics.
@@ -138,40 +139,73 @@ class Loop:
     power: Power | None = None
 
     def __init__(self, plant: Plant, observers: Sequence[Observer] = ()) -> None:
-        """Prepare; the steps are set by the subclass or by `set_steps`.
-
-        Args:
-            plant: The physics.
-            observers: What watches the run.
-        """
+        """Prepare; the steps are set by the subclass or by `set_steps`."""
         self.plant = plant
         self.observers: list[Observer] = []
         self.announce = Announcer(self.observers)
         self.tick = 0
+        self._named: dict[str, Step] = {}
         self._steps: tuple[Step, ...] = ()
-        self._before: tuple[Step, ...] = ()
-        self._after: tuple[Step, ...] = ()
+        self._looks: list[tuple[int, Callable[[float, Loop], None]]] = []
         self._stopped = self._started = False
         self._begin_s = perf_counter()
         self._closing = ExitStack()
         for observer in observers:
             self.observe_with(observer)
 
-    def set_steps(self, before: Sequence[Step], after: Sequence[Step]) -> None:
-        """Set the steps: those before the observers look, the observers, those after.
+    @property
+    def step_names(self) -> tuple[str, ...]:
+        """Names of the steps, in their order."""
+        return tuple(self._named)
+
+    def set_steps(self, steps: Mapping[str, Step]) -> None:
+        """Set the steps, by name and in their order; `look` is the step of the observers."""
+        self._named = dict(steps)
+        self._steps = tuple(self._named.values())
+
+    def insert_before(self, name: str, new: str, step: Step) -> None:
+        """Put a step of one's own before another one.
 
         Args:
-            before: They decide what is asked for from now on.
-            after: They move the system to the end of the period.
+            name: The other one, see `step_names`.
+            new: Name of the new one.
+            step: Called in every control period with its number, from 0.
+
+        Raises:
+            ConfigError: There is no such step, or there is one of the new name already.
         """
-        self._before, self._after = tuple(before), tuple(after)
-        self._steps = (*self._before, *map(self._observing, self.observers), *self._after)
+        self._insert(self._place(name), new, step)
+
+    def insert_after(self, name: str, new: str, step: Step) -> None:
+        """Put a step of one's own after another one, see `insert_before`.
+
+        Raises:
+            ConfigError: There is no such step, or there is one of the new name already.
+        """
+        self._insert(self._place(name) + 1, new, step)
+
+    def _place(self, name: str) -> int:
+        if name not in self._named:
+            raise ConfigError(f"no step '{name}' in this loop: it has {', '.join(self._named)}")
+        return self.step_names.index(name)
+
+    def _insert(self, place: int, name: str, step: Step) -> None:
+        if name in self._named:
+            raise ConfigError(f"there is a step '{name}' already: choose another name")
+        steps = list(self._named.items())
+        self.set_steps(dict([*steps[:place], (name, step), *steps[place:]]))
 
     def observe_with(self, observer: Observer) -> None:
         """Add an observer before the start; it is closed with the loop, started or not."""
         self.observers.append(observer)
+        self._looks.append((observer.every, observer.observe))
         self._closing.callback(observer.close)
-        self.set_steps(self._before, self._after)
+
+    def look(self, tick: int) -> None:
+        """Let the observers look at what holds from now on; a step of the loop."""
+        for every, observe in self._looks:
+            if tick % every == 0:
+                observe(tick * self.plant.period_s, self)
 
     @property
     def time_s(self) -> float:
@@ -230,12 +264,3 @@ class Loop:
         trace: TracebackType | None,
     ) -> None:
         self._closing.__exit__(kind, error, trace)
-
-    def _observing(self, observer: Observer) -> Step:
-        every, observe, period_s = observer.every, observer.observe, self.plant.period_s
-
-        def look(tick: int) -> None:
-            if tick % every == 0:
-                observe(tick * period_s, self)
-
-        return look

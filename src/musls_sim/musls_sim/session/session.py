@@ -20,16 +20,16 @@ from musls_sim.contingency.watch import contingency_of
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.preflight.separation import SeparationWatch
-from musls_sim.scenario.events import EventSpec, Scene
+from musls_sim.scenario.events import EventContext, EventSpec
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.compose import MakeAutopilot, Parts, compose, mission_guidance
+from musls_sim.session.compose import Components, MakeAutopilot, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.driving import RigDriver
 from musls_sim.session.event_queue import EventQueue
-from musls_sim.session.guidance import Guidance, MissionGuidance
-from musls_sim.session.imperfections import FaultySteps
+from musls_sim.session.guidance import Guidance
+from musls_sim.session.imperfections import CommandLatency, SetpointLink, TiltedThrust
 from musls_sim.session.links import DroneLinks
 from musls_sim.session.loop import Loop, Observer, Pace, Step
 
@@ -122,7 +122,8 @@ class Session(Loop):
     """Composes a simulation from a scenario and runs it.
 
     In every control period: guidance and events decide what is asked for, the observers look,
-    then control, wind, plant and estimator move the system to the end of the period.
+    then control, wind, plant and estimator move the system to the end of the period. These steps
+    have names (`step_names`); steps of one's own come in by `insert_before` and `insert_after`.
 
         with Session(scenario) as session:
             while not session.finished:
@@ -151,7 +152,7 @@ class Session(Loop):
         force: bool = False,
         autopilot_logs: Path | None = None,
         make_autopilot: MakeAutopilot | None = None,
-        make_guidance: Callable[[Parts, Sequence[Observer]], Guidance] = mission_guidance,
+        make_guidance: Callable[[Components, Sequence[Observer]], Guidance] = mission_guidance,
     ) -> None:
         """Check the scenario and build everything.
 
@@ -192,68 +193,83 @@ class Session(Loop):
     def _connect(
         self,
         flying: Controller | None,
-        make_guidance: Callable[[Parts, Sequence[Observer]], Guidance],
+        make_guidance: Callable[[Components, Sequence[Observer]], Guidance],
     ) -> None:
-        """Make the steps and connect them with the parts."""
-        scenario, system = self.scenario, self.scenario.system
-        self.guidance = make_guidance(self.parts, self.observers)
-        self.inputs = PlantInputs.zeros(system)
+        """Connect everything, and name the steps; what this flight does not need has none."""
+        scenario, parts, plant = self.scenario, self.parts, self.plant
+        system, faults = scenario.system, scenario.imperfections
+        guided, period_s = flying is None, plant.period_s
+        self.guidance = guidance = make_guidance(parts, self.observers)
+        self.inputs = inputs = PlantInputs.zeros(system)
         self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
-        self._faults = FaultySteps(scenario.imperfections, self.parts, self.guidance.setpoint)
-        self.control = Control(
-            flying,
-            self.parts,
-            self.guidance,
-            self.command,
-            self.inputs,
-            self._faults.link,
-        )
-        self.power = Power.of(system, self.plant.period_s)
-        self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None
+        self._link = SetpointLink.of(guidance.setpoint, faults, period_s, parts.jitter)
+        self._tilted = tilted = TiltedThrust.of(plant.system, faults)
+        self.control = Control(flying, parts, guidance, self.command, inputs, self._link)
+        self.power = Power.of(system, period_s)
         if self.power is not None:
-            self.power.look(self.plant.state)
-        self._links = DroneLinks(
-            self.guidance.setpoint, self.estimate, self.parts.autopilot, guided=flying is None
-        )
-        scene = Scene(
-            self.plant,
-            self.inputs,
+            self.power.look(plant.state)
+        self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None
+        links = DroneLinks(guidance.setpoint, self.estimate, parts.autopilot, guided=guided)
+        context = EventContext(
+            plant,
+            inputs,
             self.power,
-            self.parts.wind,
-            self.parts.estimator,
-            self._links,
-            None if self._faults.thrust is None else self._faults.thrust.apply,
-            getattr(self.guidance, "abort", None),
+            parts.wind,
+            parts.estimator,
+            links,
+            None if tilted is None else tilted.apply,
+            guidance.abort if guidance.can_abort else None,
         )
-        self.events = EventQueue(scene, self.guidance, self.announce, self.plant.period_s)
-        if isinstance(self.guidance, DeliveryGuidance):
-            self.guidance.act_through(self.events)
+        self.events = EventQueue(context, guidance, self.announce, period_s)
+        if isinstance(guidance, DeliveryGuidance):
+            guidance.act_through(self.events)
         for event in scenario.events:
             self.events.add(event)
         self.contingency = contingency_of(
-            scenario, scene, self.guidance, self.events.note, guided=flying is None
+            scenario, context, guidance, self.events.note, guided=guided
         )
-        self.tension_peaks = TensionPeaks(len(self.plant.state.tension_peak_n))
+        self.tension_peaks = TensionPeaks(len(plant.state.tension_peak_n))
         self.plant_s = 0.0
         self._wall_s: float | None = None
-        self.set_steps(
-            (
-                self.guidance.step,
-                self.events.step,
-                self._links.step,
-                *((self.contingency.step,) if self.contingency else ()),
-                *self._watch(),
-            ),
-            (
-                self.control.step,
-                *self._faults.late(self.inputs),
-                *self._air(),
-                *self._drive(),
-                *self._moving(),
-                *self._tell_events(),
-                self._faults.estimating(),
-            ),
-        )
+
+        steps: dict[str, Step] = {
+            "reference": guidance.step,
+            "events": self.events.step,
+            "links": links.step,
+        }
+        if self.contingency is not None:
+            steps["contingency"] = self.contingency.step
+        if self.separation is not None:
+            steps["separation"] = self._watch_separation
+        steps |= {"observers": self.look, "control": self.control.step}
+        if latency_periods := round(faults.command_latency_s / period_s):
+            before = plant.state.rotor_speed_rad_s
+            latency = CommandLatency(inputs.rotor_command_rad_s, latency_periods, before)
+            inputs.rotor_command_rad_s = latency.late_rad_s
+            steps["command_latency"] = latency.step
+        inputs.wind_enu_m_s[:] = parts.wind.velocity_enu_m_s
+        if not parts.wind.steady:
+            steps["wind"] = self._blow
+        rig = RigDriver(scenario.rig, plant.system, inputs, plant.state, period_s)
+        if not rig.idle:
+            rig.step(0)
+            plant.start_driving(inputs)
+            steps["rig"] = rig.step
+        if self.power is not None:
+            steps["motors"] = self._run_motors
+        if tilted is not None:
+            steps["tilted_thrust"] = lambda tick: tilted.begin(plant.state, inputs)
+        steps["plant"] = self._move
+        if tilted is not None:
+            steps["tilted_thrust_end"] = lambda tick: tilted.end(inputs)
+        if (power := self.power) is not None and power.reacts:
+            steps["motors_end"] = lambda tick: power.end(inputs)
+        steps["cable_events"] = self._note_cable_events
+        if flying is not None:
+            steps["controller_events"] = lambda tick: self._note_controller_events(tick, flying)
+        estimating = self._estimate_from_sensed if parts.sensed else self._estimate_from_truth
+        steps["estimation"] = estimating
+        self.set_steps(steps)
 
     @property
     def state(self) -> PlantState:
@@ -268,9 +284,8 @@ class Session(Loop):
     @property
     def reference(self) -> LoadReference:
         """What is asked of the load now, with derivatives."""
-        if isinstance(self.guidance, MissionGuidance):
-            return self.guidance.reference_at(self.time_s)
-        return self.parts.plan.reference.at(self.time_s)
+        asked = self.guidance.reference_at(self.time_s)
+        return self.parts.plan.reference.at(self.time_s) if asked is None else asked
 
     @property
     def max_tension_n(self) -> Array:
@@ -326,7 +341,8 @@ class Session(Loop):
         if self._started:
             return
         try:
-            self._faults.start()
+            if self._link is not None:
+                self._link.start()
             self.parts.autopilot.start(self.guidance.setpoint, self.estimate)
             super().start()
         except BaseException:
@@ -372,91 +388,50 @@ class Session(Loop):
     def _note_wall_time(self) -> None:
         self._wall_s = self.elapsed_s
 
-    def _watch(self) -> tuple[Step, ...]:
-        """How close the drones come; nothing to do for one drone."""
-        watch, state, note = self.separation, self.plant.state, self.events.note
-        if watch is None:
-            return ()
+    def _watch_separation(self, tick: int) -> None:
+        """Note when the drones come too close to each other."""
+        watch = self.separation
+        if watch is not None and tick % watch.every == 0:
+            time_s = tick * CONTROL_PERIOD_S
+            if (close := watch.look(time_s, self.state.position_enu_m)) is not None:
+                self.events.note(time_s, "too_close", close)
 
-        def look(tick: int) -> None:
-            if tick % watch.every == 0:
-                time_s = tick * CONTROL_PERIOD_S
-                if (close := watch.look(time_s, state.position_enu_m)) is not None:
-                    note(time_s, "too_close", close)
+    def _blow(self, tick: int) -> None:
+        wind = self.parts.wind
+        wind.step()
+        self.inputs.wind_enu_m_s[:] = wind.velocity_enu_m_s
 
-        return (look,)
+    def _run_motors(self, tick: int) -> None:
+        assert self.power is not None
+        for drone in self.power.begin(self.plant.state, self.inputs):
+            self.events.note(tick * CONTROL_PERIOD_S, "battery_empty", f"drone_{drone}")
 
-    def _air(self) -> tuple[Step, ...]:
-        """Wind; nothing to do where it is steady."""
-        wind, target = self.parts.wind, self.inputs.wind_enu_m_s
-        target[:] = wind.velocity_enu_m_s
-        if wind.steady:
-            return ()
+    def _move(self, tick: int) -> None:
+        begin = perf_counter()
+        self.plant.step(self.inputs)
+        self.tension_peaks.note(self.plant.state.tension_peak_n)
+        if tick:  # the first period may have compiled what it calls
+            self.plant_s += perf_counter() - begin
 
-        def blow(tick: int) -> None:
-            wind.step()
-            target[:] = wind.velocity_enu_m_s
+    def _note_cable_events(self, tick: int) -> None:
+        happened = self.plant.happened
+        if happened:
+            for event in happened:
+                self.events.note(event.time_s, event.kind, event.what)
+            happened.clear()
 
-        return (blow,)
+    def _note_controller_events(self, tick: int, controller: Controller) -> None:
+        happened = controller.happened
+        if happened:
+            for kind, what in happened:
+                self.events.note(tick * CONTROL_PERIOD_S, kind, what)
+            happened.clear()
 
-    def _drive(self) -> tuple[Step, ...]:
-        """Anchors and winches; nothing to do where nothing is asked of them."""
-        plant = self.plant
-        driver = RigDriver(
-            self.scenario.rig, plant.system, self.inputs, plant.state, plant.period_s
-        )
-        if driver.idle:
-            return ()
-        driver.step(0)
-        plant.start_driving(self.inputs)
-        return (driver.step,)
+    def _estimate_from_truth(self, tick: int) -> None:
+        self.parts.estimator.step(self.plant.state)
 
-    def _moving(self) -> tuple[Step, ...]:
-        """The plant, between what motors and batteries do to its inputs."""
-        power, inputs, state, note = self.power, self.inputs, self.plant.state, self.events.note
-        if power is None:
-            return (self._move(),)
-
-        def before(tick: int) -> None:
-            for drone in power.begin(state, inputs):
-                note(tick * CONTROL_PERIOD_S, "battery_empty", f"drone_{drone}")
-
-        def after(tick: int) -> None:
-            power.end(inputs)
-
-        return (before, self._move(), after) if power.reacts else (before, self._move())
-
-    def _move(self) -> Step:
-        inputs, step = self.inputs, self._faults.moving()
-        peak, note = self.plant.state.tension_peak_n, self.tension_peaks.note
-
-        def move(tick: int) -> None:
-            begin = perf_counter()
-            step(inputs)
-            note(peak)
-            if tick:  # the first period may have compiled what it calls
-                self.plant_s += perf_counter() - begin
-
-        return move
-
-    def _tell_events(self) -> tuple[Step, ...]:
-        """Note what happened to the cables by itself, and what the controller says."""
-        plant, note = self.plant, self.events.note
-        said: list[tuple[str, str]] | None = getattr(self.flying, "happened", None)
-
-        def listen(tick: int) -> None:
-            if said:
-                for kind, what in said:
-                    note(tick * CONTROL_PERIOD_S, kind, what)
-                said.clear()
-
-        listening = () if said is None else (listen,)
-        happened = plant.happened
-
-        def tell(tick: int) -> None:
-            if happened:
-                for event in happened:
-                    note(event.time_s, event.kind, event.what)
-                happened.clear()
-
-        return (tell, *listening)
+    def _estimate_from_sensed(self, tick: int) -> None:
+        sensed = self.parts.sensed
+        assert sensed is not None
+        sensed.update()
+        self.parts.estimator.step(sensed.state)
