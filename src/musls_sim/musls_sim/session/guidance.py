@@ -149,6 +149,12 @@ class MissionGuidance(Guidance):
             self._tell_planned(time_s)
         self._enter(time_s, self.plan.stage_at(self.row))
 
+    def _fly_row(self) -> None:
+        """Ask the drones for what the plan says now."""
+        plan, row = self.plan, self.row
+        self.setpoint.data[:] = plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
+        self.setpoint.armed[self._gone] = 0.0
+
     def on_controller_setpoints(self, tick: int) -> None:
         """Announce what a controller asks of the drones, in the place of the formation's poses.
 
