@@ -10,21 +10,20 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation, Slerp
 
-from musls_analysis.recordings.recording import LOAD, PoseTrack
+from musls_analysis.recordings.recording import LOAD, Array
 from musls_analysis.replay.cable_models import ELASTIC, RIGID_LINKS
 from musls_analysis.replay.parameters import (
     OF_ELASTIC,
@@ -39,6 +38,269 @@ from musls_description.errors import ConfigError
 from musls_description.schema import read_text, to_yaml
 from musls_description.system import SlungLoadSystem
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
+
+ATTITUDE_ARM_M = 0.1
+"""Length by which attitude errors [rad] count as distances: about the load's half size."""
+
+DIFFERENCE = 0.1
+"""Step of the finite differences in units of a parameter's scale."""
+
+MAX_ROUNDS = 20
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class FitSpec:
+    """Parameters to fit, and how.
+
+    Attributes:
+        names: Parameters or groups of them, see `parameters.GROUPS`.
+        bounds: Bounds that differ from the parameters' own, by name.
+        cable_model: Model of the cables.
+        workers: Processes.
+    """
+
+    names: Sequence[str]
+    bounds: Mapping[str, tuple[float, float]]
+    cable_model: str = RIGID_LINKS
+    workers: int = 1
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """Result of a fit.
+
+    Attributes:
+        parameters: The fitted ones, with the bounds that held.
+        start: Values at the beginning, (p,).
+        value: Estimates, (p,).
+        at_bound: "lower", "upper" or "" for each.
+        uncertainty: Deviations in the parameters' units; a parameter at its bound counts as known.
+        before: Replay with the starting values, at the step of the fit.
+        after: With the estimates.
+        setup: The fitted system, and how to replay with it.
+        replays: How many were run.
+        converged: False if the rounds were used up first.
+        samples: Recorded poses of the load that were compared.
+    """
+
+    parameters: tuple[Parameter, ...]
+    start: Array
+    value: Array
+    at_bound: tuple[str, ...]
+    uncertainty: Uncertainty
+    before: ReplayResult
+    after: ReplayResult
+    setup: Setup
+    replays: int
+    converged: bool
+    samples: int
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Estimates by name."""
+        names = [parameter.name for parameter in self.parameters]
+        return dict(zip(names, map(float, self.value), strict=True))
+
+
+def fit(
+    replay: Replay,
+    system: SlungLoadSystem,
+    spec: FitSpec,
+    progress: Callable[[str], None] | None = None,
+) -> FitResult:
+    """Fit parameters to a recording.
+
+    Args:
+        replay: The recording; its physics step is not used, fits take the control period.
+        system: Where the fit starts.
+        spec: Parameters and bounds.
+        progress: Told what is being done.
+
+    Raises:
+        ConfigError: Unknown parameter, bad bounds, too few samples, or a replay that failed.
+    """
+    setup = Setup(system, replace(replay.spec, physics_step_s=CONTROL_PERIOD_S))
+    _check_model(spec)
+    chosen = _with_bounds(parameters(spec.names, setup), spec.bounds)
+    start = np.array([_inside(p, p.read(setup)) for p in chosen])
+    problem = _Problem(replay, setup, tuple(p.name for p in chosen), spec.cable_model)
+    if problem.samples.size * 6 <= 2 * len(chosen):
+        raise ConfigError(
+            f"{replay.recorded.source}: {problem.samples.size} samples of the load after the "
+            f"lead-in are too few for {len(chosen)} parameters"
+        )
+    with _evaluator(problem, min(spec.workers, len(chosen))) as residuals:
+        x = np.array([p.to_scale(v) for p, v in zip(chosen, start, strict=True)])
+        solver = _Solver(residuals, chosen, progress or (lambda text: None))
+        before = problem.replayed(start)
+        found = least_squares(
+            solver.residual, x, solver.jacobian,
+            bounds=([p.to_scale(p.lower) for p in chosen], [p.to_scale(p.upper) for p in chosen]),
+            x_scale=[p.scale for p in chosen], method="trf",
+            ftol=TOLERANCE, xtol=TOLERANCE, gtol=1e-10, max_nfev=MAX_ROUNDS,
+        )  # fmt: skip
+        value = solver.values(found.x)
+        after = problem.replayed(value)
+    at_bound = tuple({-1: "lower", 0: "", 1: "upper"}[int(side)] for side in found.active_mask)
+    fitted = put_all(Setup(system, replay.spec), problem.named(value))
+    return FitResult(
+        tuple(chosen), start, value, at_bound,
+        _in_units(found.jac, found.fun, chosen, value, found.active_mask == 0),
+        before, after, fitted, solver.replays + 2, found.status > 0, problem.samples.size,
+    )  # fmt: skip
+
+
+def _check_model(spec: FitSpec) -> None:
+    elastic = spec.cable_model.startswith(ELASTIC)
+    right = f"cables of links: --cable-model {RIGID_LINKS}" if elastic else "--cable-model elastic"
+    for name in spec.names:
+        if name in (OF_LINKS if elastic else OF_ELASTIC):
+            raise ConfigError(f"'{name}' has no effect with {spec.cable_model}, only with {right}")
+
+
+def _with_bounds(
+    chosen: Sequence[Parameter], bounds: Mapping[str, tuple[float, float]]
+) -> list[Parameter]:
+    names = [p.name for p in chosen]
+    for name, (lower, upper) in bounds.items():
+        if name not in names:
+            raise ConfigError(f"bounds of '{name}', which is not fitted: {', '.join(names)}")
+        if not lower < upper:
+            raise ConfigError(f"bounds of '{name}': {lower:g} must be below {upper:g}")
+        if chosen[names.index(name)].log and lower <= 0.0:
+            raise ConfigError(f"bounds of '{name}': {lower:g} must be > 0 (logarithmic scale)")
+    return [
+        replace(p, lower=bounds[p.name][0], upper=bounds[p.name][1]) if p.name in bounds else p
+        for p in chosen
+    ]
+
+
+def _inside(parameter: Parameter, value: float) -> float:
+    """A start strictly within the bounds; far from an end, where a logarithm would be flat."""
+    lower, upper = parameter.to_scale(parameter.lower), parameter.to_scale(parameter.upper)
+    if not parameter.lower < value < parameter.upper:
+        return parameter.from_scale((lower + upper) / 2.0)
+    return value
+
+
+def _in_units(
+    jacobian: Array, residual: Array, chosen: Sequence[Parameter], value: Array, free: Array
+) -> Uncertainty:
+    """Uncertainty of the free parameters, in their units, spread over all."""
+    p = len(chosen)
+    indices = np.flatnonzero(free)
+    std, correlation = np.full(p, np.nan), np.full((p, p), np.nan)
+    if indices.size == 0:
+        return Uncertainty(std, correlation, float("nan"), ())
+    of_free = uncertainty(
+        jacobian[:, indices].reshape(-1, 6, indices.size), residual.reshape(-1, 6)
+    )
+    slope = np.array([v if q.log else 1.0 for q, v in zip(chosen, value, strict=True)])
+    std[indices] = of_free.std * slope[indices]
+    correlation[np.ix_(indices, indices)] = of_free.correlation
+    alike = tuple(tuple(int(indices[i]) for i in group) for group in of_free.alike)
+    return Uncertainty(std, correlation, of_free.effective_samples, alike)
+
+
+class _Problem:
+    """Residuals for given values; goes to the worker processes."""
+
+    def __init__(self, replay: Replay, setup: Setup, names: tuple[str, ...], model: str) -> None:
+        self.replay, self.setup, self.names, self.model = replay, setup, names, model
+        recorded, spec = replay.recorded, setup.spec
+        margin = 0.35 if "load_delay" in names else 0.05
+        paths = recorded.paths.values()
+        first = max(path.start_s for path in paths) + max(spec.lead_in_s - 0.5, 0.5) + margin
+        last = min(path.end_s for path in paths) - margin
+        times = recorded.load_time_s
+        self.samples = times[(times >= first) & (times <= last)]
+        poses = [recorded.paths[LOAD].at(time) for time in self.samples]
+        self.position = np.array([position for position, _ in poses]).reshape(-1, 3)
+        quaternions = np.array([quaternion for _, quaternion in poses]).reshape(-1, 4)
+        self.attitude = Rotation.from_quat(quaternions, scalar_first=True)
+
+    def named(self, values: Array) -> dict[str, float]:
+        return dict(zip(self.names, map(float, values), strict=True))
+
+    def replayed(self, values: Array) -> ReplayResult:
+        setup = put_all(self.setup, self.named(values))
+        return self.replay.run(setup.system, spec=setup.spec, cable_model=self.model)
+
+    def residual(self, values: Array) -> Array:
+        """Position and weighted attitude errors, (6 k,) [m]."""
+        track = self.replayed(values).load
+        position = CubicSpline(track.time_s, track.position_enu_m)(self.samples)
+        turns = Rotation.from_quat(track.orientation_wxyz, scalar_first=True)
+        inside = np.clip(self.samples, track.time_s[0], track.time_s[-1])
+        turn = (self.attitude.inv() * Slerp(track.time_s, turns)(inside)).as_rotvec()
+        return np.hstack([position - self.position, ATTITUDE_ARM_M * turn]).ravel()
+
+
+_problem: _Problem | None = None
+
+
+def _prepare(problem: _Problem) -> None:
+    global _problem
+    _problem = problem
+
+
+def _residual_in_worker(values: Array) -> Array:
+    assert _problem is not None  # every worker begins with _prepare
+    return _problem.residual(values)
+
+
+Residuals = Callable[[Sequence[Array]], list[Array]]
+
+
+@contextmanager
+def _evaluator(problem: _Problem, workers: int) -> Iterator[Residuals]:
+    """A function that gives the residuals of many values at once."""
+    if workers <= 1:
+        yield lambda points: [problem.residual(values) for values in points]
+        return
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(workers, spawn, initializer=_prepare, initargs=(problem,)) as pool:
+        try:
+            yield lambda points: list(pool.map(_residual_in_worker, points))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+class _Solver:
+    """Residuals and Jacobian for scipy, on the scale of the fit."""
+
+    def __init__(
+        self, residuals: Residuals, chosen: Sequence[Parameter], progress: Callable[[str], None]
+    ) -> None:
+        self._residuals, self._chosen, self._progress = residuals, chosen, progress
+        self.replays = 0
+        self._last: tuple[Array, Array] = np.empty(0), np.empty(0)
+
+    def values(self, x: Array) -> Array:
+        return np.array([p.from_scale(at) for p, at in zip(self._chosen, x, strict=True)])
+
+    def residual(self, x: Array) -> Array:
+        (residual,) = self._evaluate([x])
+        self._last = x.copy(), residual
+        return residual
+
+    def jacobian(self, x: Array) -> Array:
+        """Forward differences, away from a bound that is near."""
+        here = self._last[1] if np.array_equal(self._last[0], x) else self.residual(x)
+        steps = []
+        for p, at in zip(self._chosen, x, strict=True):
+            step = DIFFERENCE * p.scale
+            steps.append(step if at + step < p.to_scale(p.upper) else -step)
+        there = self._evaluate(list(x + np.diag(steps)))
+        error = np.sqrt(np.mean(np.sum(here.reshape(-1, 6)[:, :3] ** 2, axis=1)))
+        self._progress(f"{self.replays} replays, position error {1e3 * error:.1f} mm rms")
+        return np.column_stack([(r - here) / step for r, step in zip(there, steps, strict=True)])
+
+    def _evaluate(self, points: Sequence[Array]) -> list[Array]:
+        self.replays += len(points)
+        return self._residuals([self.values(x) for x in points])
+
 
 # ---------- How well a least-squares fit determines its parameters.
 
@@ -55,7 +317,7 @@ TAKES_PART = 0.3
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """What a fit's Jacobian and residuals say.
+    """Uncertainty of estimates, from the Jacobian and the residuals.
 
     Attributes:
         std: Standard deviations, infinite where the data say nothing, (p,).
@@ -130,283 +392,7 @@ def uncertainty(jacobian: Array, residual: Array) -> Uncertainty:
     return Uncertainty(std, correlation, float(np.sum(k / times)), alike)
 
 
-Array = NDArray[np.float64]
-
-ATTITUDE_ARM_M = 0.1
-"""Length by which attitude errors [rad] count as distances: about the load's half size."""
-
-DIFFERENCE = 0.1
-"""Step of the finite differences in units of a parameter's scale."""
-
-MOST_ROUNDS = 20
-TOLERANCE = 1e-3
-
-
-@dataclass(frozen=True)
-class FitSpec:
-    """What to fit.
-
-    Attributes:
-        names: Parameters or groups of them, see `parameters.GROUPS`.
-        bounds: Bounds that differ from the parameters' own, by name.
-        cable_model: Model of the cables.
-        workers: Processes.
-    """
-
-    names: Sequence[str]
-    bounds: Mapping[str, tuple[float, float]]
-    cable_model: str = RIGID_LINKS
-    workers: int = 1
-
-
-@dataclass(frozen=True)
-class FitResult:
-    """What a fit came to.
-
-    Attributes:
-        parameters: What was fitted, with the bounds that held.
-        start: Values at the beginning, (p,).
-        value: Estimates, (p,).
-        at_bound: "lower", "upper" or "" for each.
-        uncertainty: Deviations in the parameters' units; a parameter at its bound counts as known.
-        before: Replay with the starting values, at the step of the fit.
-        after: With the estimates.
-        setup: The fitted system, and how to replay with it.
-        replays: How many were run.
-        converged: False if the rounds were used up first.
-        samples: Recorded poses of the load that were compared.
-    """
-
-    parameters: tuple[Parameter, ...]
-    start: Array
-    value: Array
-    at_bound: tuple[str, ...]
-    uncertainty: Uncertainty
-    before: ReplayResult
-    after: ReplayResult
-    setup: Setup
-    replays: int
-    converged: bool
-    samples: int
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Estimates by name."""
-        names = [parameter.name for parameter in self.parameters]
-        return dict(zip(names, map(float, self.value), strict=True))
-
-
-def fit(
-    replay: Replay,
-    system: SlungLoadSystem,
-    spec: FitSpec,
-    progress: Callable[[str], None] | None = None,
-) -> FitResult:
-    """Fit parameters to a recording.
-
-    Args:
-        replay: The recording; its physics step is not used, fits take the control period.
-        system: Where the fit starts.
-        spec: What to fit.
-        progress: Told what is being done.
-
-    Raises:
-        ConfigError: Unknown parameter, bad bounds, too few samples, or a replay that failed.
-    """
-    setup = Setup(system, replace(replay.spec, physics_step_s=CONTROL_PERIOD_S))
-    _check_model(spec)
-    chosen = _with_bounds(parameters(spec.names, setup), spec.bounds)
-    start = np.array([_inside(p, p.read(setup)) for p in chosen])
-    problem = _Problem(replay, setup, tuple(p.name for p in chosen), spec.cable_model)
-    if problem.samples.size * 6 <= 2 * len(chosen):
-        raise ConfigError(
-            f"{replay.recorded.source}: {problem.samples.size} samples of the load after the "
-            f"lead-in are too few for {len(chosen)} parameters"
-        )
-    with _Team(problem, min(spec.workers, len(chosen))) as team:
-        solver = _Solver(team, chosen, progress or (lambda text: None))
-        x = np.array([p.to_scale(v) for p, v in zip(chosen, start, strict=True)])
-        before = problem.replayed(dict(zip(problem.names, start, strict=True)))
-        found = least_squares(
-            solver.residual, x, solver.jacobian,
-            bounds=([p.to_scale(p.lower) for p in chosen], [p.to_scale(p.upper) for p in chosen]),
-            x_scale=[p.scale for p in chosen], method="trf",
-            ftol=TOLERANCE, xtol=TOLERANCE, gtol=1e-10, max_nfev=MOST_ROUNDS,
-        )  # fmt: skip
-        value = solver.values(found.x)
-        after = problem.replayed(dict(zip(problem.names, value, strict=True)))
-    free = found.active_mask == 0
-    fitted = put_all(
-        Setup(system, replay.spec), dict(zip(problem.names, map(float, value), strict=True))
-    )
-    return FitResult(
-        tuple(chosen), start, value,
-        tuple({-1: "lower", 0: "", 1: "upper"}[int(side)] for side in found.active_mask),
-        _in_units(found.jac, found.fun, chosen, value, free),
-        before, after, fitted, solver.replays + 2, found.status > 0, problem.samples.size,
-    )  # fmt: skip
-
-
-def _check_model(spec: FitSpec) -> None:
-    elastic = spec.cable_model.startswith(ELASTIC)
-    right = f"cables of links: --cable-model {RIGID_LINKS}" if elastic else "--cable-model elastic"
-    for name in spec.names:
-        if name in (OF_LINKS if elastic else OF_ELASTIC):
-            raise ConfigError(f"'{name}' has no effect with {spec.cable_model}, only with {right}")
-
-
-def _with_bounds(
-    chosen: Sequence[Parameter], bounds: Mapping[str, tuple[float, float]]
-) -> list[Parameter]:
-    names = [p.name for p in chosen]
-    for name, (lower, upper) in bounds.items():
-        if name not in names:
-            raise ConfigError(f"bounds of '{name}', which is not fitted: {', '.join(names)}")
-        if not lower < upper:
-            raise ConfigError(f"bounds of '{name}': {lower:g} must be below {upper:g}")
-        if chosen[names.index(name)].log and lower <= 0.0:
-            raise ConfigError(f"bounds of '{name}': {lower:g} must be > 0 (logarithmic scale)")
-    return [
-        replace(p, lower=bounds[p.name][0], upper=bounds[p.name][1]) if p.name in bounds else p
-        for p in chosen
-    ]
-
-
-def _inside(parameter: Parameter, value: float) -> float:
-    """A start strictly within the bounds; far from an end, where a logarithm would be flat."""
-    lower, upper = parameter.to_scale(parameter.lower), parameter.to_scale(parameter.upper)
-    if not parameter.lower < value < parameter.upper:
-        return parameter.from_scale((lower + upper) / 2.0)
-    return value
-
-
-def _in_units(
-    jacobian: Array, residual: Array, chosen: Sequence[Parameter], value: Array, free: Array
-) -> Uncertainty:
-    """Uncertainty of the free parameters, in their units, spread over all."""
-    p = len(chosen)
-    indices = np.flatnonzero(free)
-    std, correlation = np.full(p, np.nan), np.full((p, p), np.nan)
-    if indices.size == 0:
-        return Uncertainty(std, correlation, float("nan"), ())
-    of_free = uncertainty(
-        jacobian[:, indices].reshape(-1, 6, indices.size), residual.reshape(-1, 6)
-    )
-    slope = np.array([v if q.log else 1.0 for q, v in zip(chosen, value, strict=True)])
-    std[indices] = of_free.std * slope[indices]
-    correlation[np.ix_(indices, indices)] = of_free.correlation
-    alike = tuple(tuple(int(indices[i]) for i in group) for group in of_free.alike)
-    return Uncertainty(std, correlation, of_free.effective_samples, alike)
-
-
-class _Problem:
-    """Residuals for given values; goes to the worker processes."""
-
-    def __init__(self, replay: Replay, setup: Setup, names: tuple[str, ...], model: str) -> None:
-        self.replay, self.setup, self.names, self.model = replay, setup, names, model
-        recorded, spec = replay.recorded, setup.spec
-        margin = 0.35 if "load_delay" in names else 0.05
-        paths = recorded.paths.values()
-        first = max(path.start_s for path in paths) + max(spec.lead_in_s - 0.5, 0.5) + margin
-        last = min(path.end_s for path in paths) - margin
-        times = recorded.load_time_s
-        self.samples = times[(times >= first) & (times <= last)]
-        poses = [recorded.paths[LOAD].at(time) for time in self.samples]
-        self.position = np.array([position for position, _ in poses]).reshape(-1, 3)
-        quaternions = np.array([quaternion for _, quaternion in poses]).reshape(-1, 4)
-        self.attitude = Rotation.from_quat(quaternions, scalar_first=True)
-
-    def replayed(self, values: Mapping[str, float]) -> ReplayResult:
-        setup = put_all(self.setup, values)
-        return self.replay.run(setup.system, spec=setup.spec, cable_model=self.model)
-
-    def residual(self, values: Array) -> Array:
-        """Position and weighted attitude errors, (6 k,) [m]."""
-        track = self.replayed(dict(zip(self.names, values, strict=True))).load
-        position, attitude = _at(track, self.samples)
-        turn = (self.attitude.inv() * attitude).as_rotvec()
-        return np.hstack([position - self.position, ATTITUDE_ARM_M * turn]).ravel()
-
-
-def _at(track: PoseTrack, time_s: Array) -> tuple[Array, Rotation]:
-    turns = Rotation.from_quat(track.orientation_wxyz, scalar_first=True)
-    inside = np.clip(time_s, track.time_s[0], track.time_s[-1])
-    return CubicSpline(track.time_s, track.position_enu_m)(time_s), Slerp(track.time_s, turns)(
-        inside
-    )
-
-
-_problem: _Problem | None = None
-
-
-def _prepare(problem: _Problem) -> None:
-    global _problem
-    _problem = problem
-
-
-def _residual_in_worker(values: Array) -> Array:
-    assert _problem is not None  # every worker begins with _prepare
-    return _problem.residual(values)
-
-
-class _Team(AbstractContextManager):
-    """Evaluates many residuals at once."""
-
-    def __init__(self, problem: _Problem, workers: int) -> None:
-        self._problem = problem
-        self._pool = None
-        if workers > 1:
-            self._pool = ProcessPoolExecutor(
-                workers, get_context("spawn"), initializer=_prepare, initargs=(problem,)
-            )
-
-    def residuals(self, values: Sequence[Array]) -> list[Array]:
-        if self._pool is None:
-            return [self._problem.residual(v) for v in values]
-        return list(self._pool.map(_residual_in_worker, values))
-
-    def __exit__(self, *error: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-
-
-class _Solver:
-    """What scipy asks for, on the scale of the fit."""
-
-    def __init__(
-        self, team: _Team, chosen: Sequence[Parameter], progress: Callable[[str], None]
-    ) -> None:
-        self._team, self._chosen, self._progress = team, chosen, progress
-        self.replays = 0
-        self._last: tuple[Array, Array] | None = None
-
-    def values(self, x: Array) -> Array:
-        return np.array([p.from_scale(at) for p, at in zip(self._chosen, x, strict=True)])
-
-    def residual(self, x: Array) -> Array:
-        (residual,) = self._evaluate([x])
-        self._last = x.copy(), residual
-        return residual
-
-    def jacobian(self, x: Array) -> Array:
-        """Forward differences, away from a bound that is near."""
-        here = self._last[1] if self._last and np.array_equal(self._last[0], x) else None
-        here = self.residual(x) if here is None else here
-        steps = []
-        for p, at in zip(self._chosen, x, strict=True):
-            step = DIFFERENCE * p.scale
-            steps.append(step if at + step < p.to_scale(p.upper) else -step)
-        there = self._evaluate([x + np.eye(len(x))[k] * step for k, step in enumerate(steps)])
-        error = np.sqrt(np.mean(np.sum(here.reshape(-1, 6)[:, :3] ** 2, axis=1)))
-        self._progress(f"{self.replays} replays, position error {1e3 * error:.1f} mm rms")
-        return np.column_stack([(r - here) / step for r, step in zip(there, steps, strict=True)])
-
-    def _evaluate(self, points: Sequence[Array]) -> list[Array]:
-        self.replays += len(points)
-        return self._team.residuals([self.values(x) for x in points])
-
-
-# ---------- What a fit writes, and reading it again to replay another recording with it.
+# ---------- Files: fit.json and system.yaml, read again to replay another recording with them.
 
 FIT, SYSTEM = "fit.json", "system.yaml"
 
@@ -449,7 +435,7 @@ def _errors(result: ReplayResult) -> dict[str, float]:
     }
 
 
-def write(result: FitResult, source: str, folder: Path) -> dict[str, Any]:
+def write_fit(result: FitResult, source: str, folder: Path) -> dict[str, Any]:
     """Write fit.json and system.yaml (to fly with); returns the numbers."""
     found = numbers(result, source)
     (folder / FIT).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
@@ -477,7 +463,7 @@ def read_values(path: Path) -> dict[str, float]:
     return values
 
 
-def apply(setup: Setup, values: Mapping[str, float], where: str) -> Setup:
+def with_values(setup: Setup, values: Mapping[str, float], where: str) -> Setup:
     """The setup with the values of a fit.
 
     Raises:
@@ -489,7 +475,7 @@ def apply(setup: Setup, values: Mapping[str, float], where: str) -> Setup:
         raise ConfigError(f"{where}: {error}") from None
 
 
-def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def fit_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Rows for people: name, value, deviation, unit, start, bounds, remark."""
     rows: list[tuple[str, ...]] = []
     for name, entry in found["parameters"].items():

@@ -269,7 +269,7 @@ def summary(replay: Replay, result: ReplayResult) -> dict[str, Any]:
     }
 
 
-def write(replay: Replay, result: ReplayResult, folder: Path) -> dict[str, Any]:
+def write_replay(replay: Replay, result: ReplayResult, folder: Path) -> dict[str, Any]:
     """Write load.csv, ends.csv, summary.json and load.png; returns the summary."""
     numbers = summary(replay, result)
     (folder / "summary.json").write_text(json.dumps(numbers, indent=2) + "\n", encoding="utf-8")

@@ -153,7 +153,7 @@ def _setup(
 ) -> Setup:
     """System and specification of the replay, with what an earlier fit found."""
     from musls_analysis.replay import ReplaySpec
-    from musls_analysis.replay.fit import apply, read_values
+    from musls_analysis.replay.fit import read_values, with_values
     from musls_analysis.replay.parameters import Setup
 
     within("--lead-in", lead_in_s, 0.0, LONGEST_LEAD_IN_S, " s")
@@ -161,7 +161,7 @@ def _setup(
         lead_in_s=lead_in_s, physics_step_s=_step(step_s), offsets_m=offsets_m(offset)
     )
     setup = Setup(system, spec)
-    return setup if with_fit is None else apply(setup, read_values(with_fit), str(with_fit))
+    return setup if with_fit is None else with_values(setup, read_values(with_fit), str(with_fit))
 
 
 def _replay(
@@ -199,14 +199,13 @@ def _fitted(
     work: Path,
 ) -> Setup:
     """Fit, write and print; the setup with what was found."""
-    from musls_analysis.replay import fit as fit_files
-    from musls_analysis.replay.fit import FitSpec, fit
+    from musls_analysis.replay.fit import FitSpec, fit, fit_table, write_fit
 
     with WorkShown("fitting") as shown:
         spec = FitSpec(wanted.names, wanted.limits, model, wanted.workers)
         result = fit(replay, setup.system, spec, shown.update)
-    found = fit_files.write(result, replay.recorded.source, work)
-    _table(("parameter", "value", "+-", "unit", "start", "bounds", ""), fit_files.table(found))
+    found = write_fit(result, replay.recorded.source, work)
+    _table(("parameter", "value", "+-", "unit", "start", "bounds", ""), fit_table(found))
     for group in found["hard_to_tell_apart"]:
         typer.echo(f"musls: warning: hard to tell apart: {', '.join(group)}", err=True)
     if not result.converged:
@@ -222,7 +221,7 @@ def _fitted(
 
 
 def _replayed(replay: Replay, setup: Setup, model: str, work: Path) -> dict[str, Any]:
-    from musls_analysis.replay import replay as files
+    from musls_analysis.replay.replay import write_replay
 
     with WorkShown("replaying", "compiles on first use") as shown:
 
@@ -230,7 +229,7 @@ def _replayed(replay: Replay, setup: Setup, model: str, work: Path) -> dict[str,
             shown.update(f"{100 * share:.0f} %", share)
 
         result = replay.run(setup.system, progress, spec=setup.spec, cable_model=model)
-        return files.write(replay, result, work)
+        return write_replay(replay, result, work)
 
 
 def _compare(replay: Replay, setup: Setup, models: list[str], work: Path) -> None:
