@@ -25,10 +25,17 @@ from musls_description.errors import ConfigError
 
 Array = NDArray[np.float64]
 
-# Columns of a drone's table, one row per rotor.
-_THRUST, _ROLL, _PITCH, _YAW = 0, 1, 2, 3
-_LEAST_N, _MOST_N, _COEFFICIENT = 4, 5, 6
-_COLUMNS = 7
+ROTOR = np.dtype(
+    [
+        ("thrust", np.float64),  # newtons of this rotor per newton of the drone's thrust
+        ("roll", np.float64),  # ... per newton metre about each axis of the body
+        ("pitch", np.float64),
+        ("yaw", np.float64),
+        ("least_n", np.float64),
+        ("most_n", np.float64),
+        ("coefficient_n_s2", np.float64),  # thrust over speed squared
+    ]
+)
 
 
 def wrench_of_thrusts(drone: Drone) -> Array:
@@ -61,8 +68,8 @@ class RotorMixer:
         if len(counts) != 1:
             raise ConfigError(f"all drones need the same number of rotors, not {sorted(counts)}")
         self.n_drones, self.n_rotors = len(drones), counts.pop()
-        self._table = np.empty((self.n_drones, self.n_rotors, _COLUMNS))
-        for number, (table, drone) in enumerate(zip(self._table, drones, strict=True), 1):
+        self._rotors = np.zeros((self.n_drones, self.n_rotors), ROTOR)
+        for number, (rotors, drone) in enumerate(zip(self._rotors, drones, strict=True), 1):
             effect = wrench_of_thrusts(drone)
             scale = np.abs(effect).max(axis=1, keepdims=True)
             possible = (scale > 0.0).all() and np.linalg.matrix_rank(effect / scale, 1e-6) == 4
@@ -72,11 +79,12 @@ class RotorMixer:
                     f"drone_{number}: these rotors cannot control roll, pitch, yaw and thrust "
                     "independently"
                 )
-            table[:, :4] = inverse
+            for name, column in zip(("thrust", "roll", "pitch", "yaw"), inverse.T, strict=True):
+                rotors[name] = column
             k = np.array([rotor.thrust_coefficient_n_s2 for rotor in drone.rotors])
-            table[:, _LEAST_N] = k * [rotor.speed_min_rad_s**2 for rotor in drone.rotors]
-            table[:, _MOST_N] = k * [rotor.speed_max_rad_s**2 for rotor in drone.rotors]
-            table[:, _COEFFICIENT] = k
+            rotors["least_n"] = k * [rotor.speed_min_rad_s**2 for rotor in drone.rotors]
+            rotors["most_n"] = k * [rotor.speed_max_rad_s**2 for rotor in drone.rotors]
+            rotors["coefficient_n_s2"] = k
 
     def step(self, thrust_n: Array, moment_body_n_m: Array, speed_rad_s: Array) -> None:
         """Compute the rotor speeds of all drones.
@@ -86,34 +94,35 @@ class RotorMixer:
             moment_body_n_m: (n, 3).
             speed_rad_s: Result, (n, n_rotors), within the rotors' limits.
         """
-        mix(self._table, thrust_n, moment_body_n_m, speed_rad_s)
+        mix(self._rotors, thrust_n, moment_body_n_m, speed_rad_s)
 
 
 @compiled()
-def mix(tables, thrust, moment, speed):
+def mix(all_rotors, thrust, moment, speed):
     """Compute rotor speeds, see `RotorMixer.step`."""
-    for i in range(tables.shape[0]):
-        table, wanted = tables[i], speed[i]
-        tilting_share(table, moment[i, 0], moment[i, 1], wanted)
-        collective = nearest_collective(table, wanted, thrust[i])
-        for k in range(wanted.shape[0]):
-            wanted[k] += collective * table[k, _THRUST]
+    for i in range(all_rotors.shape[0]):
+        rotors, wanted = all_rotors[i], speed[i]
+        tilting_share(rotors, moment[i, 0], moment[i, 1], wanted)
+        collective = nearest_collective(rotors, wanted, thrust[i])
         share = 1.0
         for k in range(wanted.shape[0]):
-            yaw = table[k, _YAW] * moment[i, 2]
+            rotor = rotors[k]
+            wanted[k] += collective * rotor.thrust
+            yaw = rotor.yaw * moment[i, 2]
             if yaw > 0.0:
-                share = min(share, (table[k, _MOST_N] - wanted[k]) / yaw)
+                share = min(share, (rotor.most_n - wanted[k]) / yaw)
             elif yaw < 0.0:
-                share = min(share, (table[k, _LEAST_N] - wanted[k]) / yaw)
+                share = min(share, (rotor.least_n - wanted[k]) / yaw)
         share = max(share, 0.0)
         for k in range(wanted.shape[0]):
-            newtons = wanted[k] + share * table[k, _YAW] * moment[i, 2]
-            newtons = min(max(newtons, table[k, _LEAST_N]), table[k, _MOST_N])  # rounding
-            wanted[k] = math.sqrt(newtons / table[k, _COEFFICIENT])
+            rotor = rotors[k]
+            newtons = wanted[k] + share * rotor.yaw * moment[i, 2]
+            newtons = min(max(newtons, rotor.least_n), rotor.most_n)  # rounding
+            wanted[k] = math.sqrt(newtons / rotor.coefficient_n_s2)
 
 
 @compiled()
-def tilting_share(table, roll, pitch, tilting):
+def tilting_share(rotors, roll, pitch, tilting):
     """Write the thrusts that roll and pitch need, scaled down so that some collective fits.
 
     With b_k = tilting thrust and c_k = share of the collective, a collective a fits all rotors if
@@ -122,12 +131,14 @@ def tilting_share(table, roll, pitch, tilting):
     """
     n = tilting.shape[0]
     for k in range(n):
-        tilting[k] = table[k, _ROLL] * roll + table[k, _PITCH] * pitch
+        tilting[k] = rotors[k].roll * roll + rotors[k].pitch * pitch
     share = 1.0
     for k in range(n):
+        one = rotors[k]
         for m in range(n):
-            slope = tilting[m] / table[m, _THRUST] - tilting[k] / table[k, _THRUST]
-            room = table[m, _MOST_N] / table[m, _THRUST] - table[k, _LEAST_N] / table[k, _THRUST]
+            other = rotors[m]
+            slope = tilting[m] / other.thrust - tilting[k] / one.thrust
+            room = other.most_n / other.thrust - one.least_n / one.thrust
             if slope * share > room and slope > 0.0:
                 share = max(room / slope, 0.0)
     for k in range(n):
@@ -135,12 +146,13 @@ def tilting_share(table, roll, pitch, tilting):
 
 
 @compiled()
-def nearest_collective(table, tilting, thrust):
-    """Return the collective thrust nearest to a wanted one that leaves all rotors in their limits."""
+def nearest_collective(rotors, tilting, thrust):
+    """Return the thrust nearest to a wanted one that leaves all rotors in their limits."""
     low, high = -math.inf, math.inf
     for k in range(tilting.shape[0]):
-        low = max(low, (table[k, _LEAST_N] - tilting[k]) / table[k, _THRUST])
-        high = min(high, (table[k, _MOST_N] - tilting[k]) / table[k, _THRUST])
+        rotor = rotors[k]
+        low = max(low, (rotor.least_n - tilting[k]) / rotor.thrust)
+        high = min(high, (rotor.most_n - tilting[k]) / rotor.thrust)
     if low > high:  # rounding: the share was chosen so that they meet
         low = high = 0.5 * (low + high)
     return min(max(thrust, low), high)

@@ -2,8 +2,8 @@
 
 World: NED (x, y, z) = ENU (y, x, -z). Body: FRD (x, y, z) = FLU (x, -y, -z). Each map is its own
 inverse, so there is one function for both directions. NaN ("not given" in PX4's set-points) stays
-NaN. The functions for arrays allow any leading shape and return float64; those with `scalars` in
-their names are the same maps for compiled code, single numbers in and out.
+NaN. The functions for arrays allow any leading shape and return float64; those ending in
+`_swapped` are the same maps for compiled code, tuples of numbers out.
 """
 
 from __future__ import annotations
@@ -50,26 +50,27 @@ def orientation_enu_ned(quaternion: ArrayLike) -> Array:
 
 
 @compiled()
-def world_enu_ned_scalars(x, y, z):
+def world_swapped(a):
     """Swap a world vector between ENU and NED."""
-    return y, x, -z
+    return a[1], a[0], -a[2]
 
 
 @compiled()
-def body_flu_frd_scalars(x, y, z):
+def body_swapped(a):
     """Swap a body vector between FLU and FRD."""
-    return x, -y, -z
+    return a[0], -a[1], -a[2]
 
 
 @compiled()
-def yaw_enu_ned_scalars(yaw_rad):
+def yaw_swapped(yaw_rad):
     """Swap a yaw between ENU and NED; the result is in [-pi, pi)."""
     return wrapped(0.5 * math.pi - yaw_rad)
 
 
 @compiled()
-def orientation_enu_ned_scalars(w, x, y, z):
+def orientation_swapped(q):
     """Swap a quaternion between FLU-to-ENU and FRD-to-NED."""
+    w, x, y, z = q[0], q[1], q[2], q[3]
     return (
         _HALF_SQRT2 * (w + z),
         _HALF_SQRT2 * (x + y),

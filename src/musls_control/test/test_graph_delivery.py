@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from musls_control.graph_flight import read_mission_file
+from musls_control.mission.delivery import hanging_share
 from musls_control.mission.plan import GroundSpot
 from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
 from musls_description.errors import ConfigError
@@ -122,3 +123,12 @@ def test_a_controller_cannot_fly_a_delivery_through_the_graph(tmp_path):
     with pytest.raises(ConfigError, match="is flown by the formation"):
         read_mission_file(file).control(STEP_S)
     assert flight.file.control(STEP_S) is None
+
+
+def test_a_slack_cable_hangs_in_two_strands_of_which_the_drone_carries_the_longer():
+    """Ends h apart, one above the other: the lowest point is (L + h) / 2 below the upper end."""
+    for slack in (0.0, 0.6, 1.5):
+        height = 2.0 - slack
+        assert hanging_share(2.0, slack) == pytest.approx((2.0 + height) / 2.0 / 2.0)
+    assert hanging_share(2.0, np.inf) == 1.0  # open hooks: it hangs on the drone alone
+    assert hanging_share(2.0, -0.1) == 1.0  # taut

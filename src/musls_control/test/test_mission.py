@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from musls_control.formation import Cone, drone_poses
-from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
+from musls_control.mission.plan import (
+    GroundSpot,
+    compile_air_plan,
+    compile_plan,
+    estimated_duration_s,
+)
 from musls_control.mission.spec import MissionSpec
 from musls_control.phases import PHASES
 from musls_control.trajectories import Circle, Engage, Hold, Line, Shm, Waypoint, Waypoints
@@ -372,3 +377,24 @@ def test_bad_values_are_refused_in_one_line(values, word):
     with pytest.raises(ConfigError, match=word) as error:
         MissionSpec(**values)
     assert "\n" not in str(error.value)
+
+
+def test_the_way_into_the_formation_is_a_smoothstep():
+    """3 s^2 - 2 s^3 of the way after a share s of the time; the first row has moved already."""
+    plan = compiled(Hold(duration_s=2.0), form_up_s=4.0, settle_s=0.0)
+    start = plan.drone_position_enu_m[rows(plan, "take_off")[-1]]
+    k = rows(plan, "form_up")[:20]
+    share = (np.arange(20) + 1.0) / 20.0
+    end = in_formation(plan, k)[0][-1]
+    wanted = start + (3.0 * share**2 - 2.0 * share**3)[:, None, None] * (end - start)
+    assert np.abs(plan.drone_position_enu_m[k] - wanted).max() < 1e-12
+
+
+def test_the_estimate_of_the_duration_counts_the_time_of_a_turn():
+    """1.2 rad at 0.3 rad/s are 4 s, on the spot; the shorter way round counts."""
+    for yaw in (1.2, -1.2, TURN - 1.2):
+        first, second = Hold(duration_s=1.0), Hold(duration_s=2.0, yaw_rad=yaw)
+        mission = MissionSpec(stages=(first, second), settle_s=0.5, transit_yaw_rate_rad_s=0.3)
+        assert estimated_duration_s(mission, lands=False) == pytest.approx(
+            0.5 + 1.0 + (4.0 + 0.5) + 2.0
+        )

@@ -14,7 +14,7 @@ from musls_control.px4_cascade import (
     TakeoffState,
 )
 from musls_control.px4_frames import (
-    body_flu_frd_scalars,
+    body_swapped,
 )
 
 RNG_SEED = 7
@@ -65,7 +65,7 @@ def test_tilts_towards_the_set_point(offset, body_axis, sign):
     for _ in range(10):
         cascade.step(0.0, setpoints, measurements, out)
     rate_frd = cascade.state["attitude"]["rates_setpoint"][0]
-    rate_flu = np.array(body_flu_frd_scalars(*rate_frd))
+    rate_flu = np.array(body_swapped(rate_frd))
     assert sign * rate_flu[body_axis] > 0.1
     assert abs(rate_flu[1 - body_axis]) < 1e-9
 

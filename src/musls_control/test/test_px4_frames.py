@@ -75,16 +75,10 @@ def test_yaw_comes_back_as_the_same_direction(yaw):
 @settings(deadline=None)  # the first call compiles
 @given(vectors, quaternions, finite)
 def test_the_compiled_controllers_use_the_same_maps(vector, q, yaw):
-    assert px4_frames.world_enu_ned(vector).tolist() == list(
-        px4_frames.world_enu_ned_scalars(*vector)
-    )
-    assert px4_frames.body_flu_frd(vector).tolist() == list(
-        px4_frames.body_flu_frd_scalars(*vector)
-    )
-    assert px4_frames.orientation_enu_ned(q) == pytest.approx(
-        px4_frames.orientation_enu_ned_scalars(*q)
-    )
-    assert px4_frames.yaw_enu_ned(yaw) == pytest.approx(px4_frames.yaw_enu_ned_scalars(yaw))
+    assert px4_frames.world_enu_ned(vector).tolist() == list(px4_frames.world_swapped(vector))
+    assert px4_frames.body_flu_frd(vector).tolist() == list(px4_frames.body_swapped(vector))
+    assert px4_frames.orientation_enu_ned(q) == pytest.approx(px4_frames.orientation_swapped(q))
+    assert px4_frames.yaw_enu_ned(yaw) == pytest.approx(px4_frames.yaw_swapped(yaw))
 
 
 def test_shapes_and_not_given_are_kept():

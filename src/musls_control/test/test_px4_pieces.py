@@ -9,16 +9,20 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from musls_control.px4_cascade import Px4Parameters
-from musls_control.px4_cascade.attitude_control import integrate_axis, shortest_rotation
+from musls_control.px4_cascade.attitude_control import (
+    control_attitude,
+    integrate_axis,
+    shortest_rotation,
+)
 from musls_control.px4_cascade.cascade import fill_parameter_record, initial_state
-from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE, PARAMETER_DTYPE
+from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE, PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.px4_cascade.position_control import constrain_horizontal
 from musls_control.px4_cascade.takeoff import fuse_vertical_acceleration, update_hysteresis
 from musls_control.px4_frames import (
-    body_flu_frd_scalars,
-    orientation_enu_ned_scalars,
-    world_enu_ned_scalars,
-    yaw_enu_ned_scalars,
+    body_swapped,
+    orientation_swapped,
+    world_swapped,
+    yaw_swapped,
 )
 from musls_description.vectors import wrapped
 
@@ -30,15 +34,11 @@ def test_frame_round_trips():
     for _ in range(50):
         vector, q = rng.normal(size=3), rng.normal(size=4)
         q /= np.linalg.norm(q)
-        np.testing.assert_array_equal(
-            world_enu_ned_scalars(*world_enu_ned_scalars(*vector)), vector
-        )
-        np.testing.assert_array_equal(body_flu_frd_scalars(*body_flu_frd_scalars(*vector)), vector)
-        np.testing.assert_allclose(
-            orientation_enu_ned_scalars(*orientation_enu_ned_scalars(*q)), q, atol=1e-15
-        )
+        np.testing.assert_array_equal(world_swapped(world_swapped(vector)), vector)
+        np.testing.assert_array_equal(body_swapped(body_swapped(vector)), vector)
+        np.testing.assert_allclose(orientation_swapped(orientation_swapped(q)), q, atol=1e-15)
         yaw = rng.uniform(-math.pi, math.pi)
-        assert yaw_enu_ned_scalars(yaw_enu_ned_scalars(yaw)) == pytest.approx(yaw, abs=1e-14)
+        assert yaw_swapped(yaw_swapped(yaw)) == pytest.approx(yaw, abs=1e-14)
 
 
 def test_frames_agree_with_rotation_matrices():
@@ -46,19 +46,17 @@ def test_frames_agree_with_rotation_matrices():
     rng = np.random.default_rng(RNG_SEED)
     for rotation in Rotation.random(20, random_state=RNG_SEED):
         body_flu = rng.normal(size=3)
-        w, x, y, z = orientation_enu_ned_scalars(*np.roll(rotation.as_quat(), 1))
-        world_ned = Rotation.from_quat([x, y, z, w]).apply(body_flu_frd_scalars(*body_flu))
-        np.testing.assert_allclose(
-            world_enu_ned_scalars(*world_ned), rotation.apply(body_flu), atol=1e-14
-        )
+        w, x, y, z = orientation_swapped(np.roll(rotation.as_quat(), 1))
+        world_ned = Rotation.from_quat([x, y, z, w]).apply(body_swapped(body_flu))
+        np.testing.assert_allclose(world_swapped(world_ned), rotation.apply(body_flu), atol=1e-14)
 
 
 @pytest.mark.parametrize(
     ("enu", "ned"), [(0.0, math.pi / 2), (math.pi / 2, 0.0), (math.pi, -math.pi / 2)]
 )
 def test_yaw_by_hand(enu, ned):
-    assert yaw_enu_ned_scalars(enu) == pytest.approx(ned)
-    assert math.isnan(yaw_enu_ned_scalars(math.nan))
+    assert yaw_swapped(enu) == pytest.approx(ned)
+    assert math.isnan(yaw_swapped(math.nan))
     assert wrapped(3 * math.pi) == pytest.approx(-math.pi)
 
 
@@ -79,7 +77,7 @@ def test_horizontal_speed_limit_prefers_the_position_error():
 
 def test_shortest_rotation_of_opposite_vectors():
     for axis in np.eye(3):
-        w, x, y, z = shortest_rotation(*axis, *-axis)
+        w, x, y, z = shortest_rotation(axis, -axis)
         turned = Rotation.from_quat([x, y, z, w]).apply(axis)
         np.testing.assert_allclose(turned, -axis, atol=1e-12)
 
@@ -113,3 +111,17 @@ def test_hover_thrust_filter_opens_when_everything_is_rejected():
     per_step = 0.0036**2 * 0.008**2
     assert growth[0] == pytest.approx(per_step)
     assert growth[-1] == pytest.approx(1001.0 * per_step)
+
+
+@pytest.mark.parametrize(("roll", "pitch"), [(0.4, 0.0), (0.0, 0.3), (0.4, 0.3), (-0.4, 0.3)])
+def test_a_wanted_yaw_rate_is_split_over_the_axes_of_a_tilted_body(roll, pitch):
+    """Without an error of the attitude the rates are those of a turn about the vertical (NED)."""
+    turned = Rotation.from_euler("ZYX", [0.7, pitch, roll])
+    parameters, state = np.zeros(1, PARAMETER_DTYPE), np.zeros(1, STATE_DTYPE)
+    fill_parameter_record(parameters[0], Px4Parameters({}), 0.004)
+    attitude = state["attitude"]
+    attitude["q_setpoint"] = np.roll(turned.as_quat(), 1)
+    attitude["yaw_rate_setpoint"] = 0.5
+    control_attitude(attitude[0], attitude["q_setpoint"][0].copy(), parameters[0])
+    expected = turned.inv().apply([0.0, 0.0, 0.5])
+    assert attitude["rates_setpoint"][0] == pytest.approx(expected, abs=1e-9)

@@ -311,7 +311,7 @@ class FormationNode(SteppedNode):
         ]
 
     def _take_file(self, file: MissionFile) -> None:
-        """Fly this mission from the next start on; a controller or a delivery listens all the time."""
+        """Fly this mission from the next start on; a controller or a delivery always listens."""
         control, delivery = file.control(STEP_S), file.delivery()
         self._file, self._control, self._delivery = file, control, delivery
         self._motion: HeardMotion | None = control or delivery

@@ -8,7 +8,11 @@ from musls_description.compiled import compiled
 from musls_description.vectors import (
     body_z_in_world,
     conjugate,
+    cross,
+    dot,
+    norm,
     quaternion_product,
+    scale,
     world_z_in_body,
 )
 
@@ -17,33 +21,35 @@ PARALLEL_EPSILON = 1e-5
 
 
 @compiled()
-def shortest_rotation(ax, ay, az, bx, by, bz):
+def put_quaternion(out, q):
+    """Write a quaternion into an array or the field of a record."""
+    out[0], out[1], out[2], out[3] = q[0], q[1], q[2], q[3]
+
+
+@compiled()
+def shortest_rotation(a, b):
     """Return the unit quaternion of the shortest rotation that turns unit vector a into b.
 
     For opposite vectors the axis is the unit axis most orthogonal to a, made normal to it.
     """
-    cx, cy, cz = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
-    dot = ax * bx + ay * by + az * bz
-    w = dot + 1.0
-    if dot < 0.0 and math.sqrt(cx * cx + cy * cy + cz * cz) < PARALLEL_EPSILON:
+    axis = cross(a, b)
+    w = dot(a, b) + 1.0
+    if dot(a, b) < 0.0 and norm(axis) < PARALLEL_EPSILON:
         w = 0.0
-        absolute_x, absolute_y, absolute_z = abs(ax), abs(ay), abs(az)
-        if absolute_x < absolute_y and absolute_x < absolute_z:
-            cx, cy, cz = 0.0, az, -ay
-        elif absolute_y < absolute_z:
-            cx, cy, cz = -az, 0.0, ax
+        if abs(a[0]) < abs(a[1]) and abs(a[0]) < abs(a[2]):
+            axis = 0.0, a[2], -a[1]
+        elif abs(a[1]) < abs(a[2]):
+            axis = -a[2], 0.0, a[0]
         else:
-            cx, cy, cz = ay, -ax, 0.0
-    norm = math.sqrt(w * w + cx * cx + cy * cy + cz * cz)
-    return w / norm, cx / norm, cy / norm, cz / norm
+            axis = a[1], -a[0], 0.0
+    size = math.sqrt(w * w + axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2])
+    return w / size, axis[0] / size, axis[1] / size, axis[2] / size
 
 
 @compiled()
 def reduced_attitude_setpoint(q, q_setpoint, yaw_weight):
     """Return the set-point with only `yaw_weight` of its rotation about the thrust axis."""
-    ax, ay, az = body_z_in_world(q)
-    bx, by, bz = body_z_in_world(q_setpoint)
-    reduced = shortest_rotation(ax, ay, az, bx, by, bz)
+    reduced = shortest_rotation(body_z_in_world(q), body_z_in_world(q_setpoint))
     if abs(reduced[1]) > 1.0 - PARALLEL_EPSILON or abs(reduced[2]) > 1.0 - PARALLEL_EPSILON:
         # Thrust the wrong way round: the reduced rotation is undefined, go all the way.
         reduced = (q_setpoint[0], q_setpoint[1], q_setpoint[2], q_setpoint[3])
@@ -63,26 +69,18 @@ def control_attitude(s, q, p):
     """Turn the attitude error into a body rate set-point."""
     weight = p.MC_YAW_WEIGHT
     desired = reduced_attitude_setpoint(q, s.q_setpoint, weight)
-    ew, ex, ey, ez = quaternion_product(conjugate(q), desired)
-    sign = 2.0 if ew >= 0.0 else -2.0
+    error = quaternion_product(conjugate(q), desired)
+    sign = 2.0 if error[0] >= 0.0 else -2.0
     # The error was reduced by the weight, the gain makes up for it: yaw is slower only in company.
     yaw_gain = p.MC_YAW_P / weight if weight > 1e-4 else p.MC_YAW_P
-    zx, zy, zz = world_z_in_body(q)
-    yaw_rate = s.yaw_rate_setpoint
-    roll_rate = sign * ex * p.MC_ROLL_P + zx * yaw_rate
-    pitch_rate = sign * ey * p.MC_PITCH_P + zy * yaw_rate
-    yaw_rate_body = sign * ez * yaw_gain + zz * yaw_rate
-    s.rates_setpoint[0] = _clip_deg(roll_rate, p.MC_ROLLRATE_MAX)
-    s.rates_setpoint[1] = _clip_deg(pitch_rate, p.MC_PITCHRATE_MAX)
-    s.rates_setpoint[2] = _clip_deg(yaw_rate_body, p.MC_YAWRATE_MAX)
+    gains = p.MC_ROLL_P, p.MC_PITCH_P, yaw_gain
+    limits = p.MC_ROLLRATE_MAX, p.MC_PITCHRATE_MAX, p.MC_YAWRATE_MAX
+    down = world_z_in_body(q)  # NED: the wanted yaw rate is about it
+    for i in range(3):
+        rate = sign * error[1 + i] * gains[i] + down[i] * s.yaw_rate_setpoint
+        limit = math.radians(limits[i])
+        s.rates_setpoint[i] = min(max(rate, -limit), limit)
     s.rates_thrust_z = s.thrust_setpoint_z
-
-
-@compiled()
-def _clip_deg(rate_rad_s, limit_deg_s):
-    """Limit a rate given in rad/s to a limit given in deg/s."""
-    limit = math.radians(limit_deg_s)
-    return min(max(rate_rad_s, -limit), limit)
 
 
 # ---------- From a thrust vector and a yaw angle to an attitude (PX4 v1.15 source, ControlMath).
@@ -91,50 +89,48 @@ def _clip_deg(rate_rad_s, limit_deg_s):
 @compiled()
 def set_attitude_from_thrust(s, thrust, yaw, yaw_rate):
     """Point the body's thrust axis along the thrust, its nose as near to the yaw as it goes."""
-    tx, ty, tz = thrust[0], thrust[1], thrust[2]
-    norm = math.sqrt(tx * tx + ty * ty + tz * tz)
-    if norm < 1e-9:
-        zx, zy, zz = 0.0, 0.0, 1.0
-    else:
-        zx, zy, zz = -tx / norm, -ty / norm, -tz / norm
+    size = norm(thrust)
+    z = (0.0, 0.0, 1.0) if size < 1e-9 else scale_down(thrust, -size)
     # x = y_c cross z with y_c the direction right of the nose in the horizontal plane
-    cx, cy = -math.sin(yaw), math.cos(yaw)
-    xx, xy, xz = cy * zz, -cx * zz, cx * zy - cy * zx
-    if zz < 0.0:
-        xx, xy, xz = -xx, -xy, -xz
-    if abs(zz) < 1e-6:
-        xx, xy, xz = 0.0, 0.0, 1.0
-    length = math.sqrt(xx * xx + xy * xy + xz * xz)
-    xx, xy, xz = xx / length, xy / length, xz / length
-    yx, yy, yz = zy * xz - zz * xy, zz * xx - zx * xz, zx * xy - zy * xx
-    w, x, y, z = quaternion_from_columns(xx, xy, xz, yx, yy, yz, zx, zy, zz)
-    s.q_setpoint[0], s.q_setpoint[1], s.q_setpoint[2], s.q_setpoint[3] = w, x, y, z
+    x = cross((-math.sin(yaw), math.cos(yaw), 0.0), z)
+    if z[2] < 0.0:
+        x = scale(-1.0, x)
+    if abs(z[2]) < 1e-6:
+        x = 0.0, 0.0, 1.0
+    x = scale_down(x, norm(x))
+    put_quaternion(s.q_setpoint, quaternion_from_columns(x, cross(z, x), z))
     s.yaw_rate_setpoint = yaw_rate
-    s.thrust_setpoint_z = -norm
+    s.thrust_setpoint_z = -size
 
 
 @compiled()
-def quaternion_from_columns(xx, xy, xz, yx, yy, yz, zx, zy, zz):
+def scale_down(a, size):
+    """Return a vector divided by a number, rounded as PX4 does."""
+    return a[0] / size, a[1] / size, a[2] / size
+
+
+@compiled()
+def quaternion_from_columns(x, y, z):
     """Return w, x, y, z of the rotation matrix with columns x, y, z (largest-element method).
 
     PX4's own arithmetic, which `vectors.from_matrix` does not repeat bit for bit.
     """
-    trace = xx + yy + zz
+    trace = x[0] + y[1] + z[2]
     if trace > 0.0:
         t = math.sqrt(trace + 1.0)
         k = 0.5 / t
-        return 0.5 * t, (yz - zy) * k, (zx - xz) * k, (xy - yx) * k
-    if xx >= yy and xx >= zz:
-        t = math.sqrt(xx - yy - zz + 1.0)
+        return 0.5 * t, (y[2] - z[1]) * k, (z[0] - x[2]) * k, (x[1] - y[0]) * k
+    if x[0] >= y[1] and x[0] >= z[2]:
+        t = math.sqrt(x[0] - y[1] - z[2] + 1.0)
         k = 0.5 / t
-        return (yz - zy) * k, 0.5 * t, (xy + yx) * k, (zx + xz) * k
-    if yy >= zz:
-        t = math.sqrt(yy - zz - xx + 1.0)
+        return (y[2] - z[1]) * k, 0.5 * t, (x[1] + y[0]) * k, (z[0] + x[2]) * k
+    if y[1] >= z[2]:
+        t = math.sqrt(y[1] - z[2] - x[0] + 1.0)
         k = 0.5 / t
-        return (zx - xz) * k, (yx + xy) * k, 0.5 * t, (yz + zy) * k
-    t = math.sqrt(zz - xx - yy + 1.0)
+        return (z[0] - x[2]) * k, (y[0] + x[1]) * k, 0.5 * t, (y[2] + z[1]) * k
+    t = math.sqrt(z[2] - x[0] - y[1] + 1.0)
     k = 0.5 / t
-    return (xy - yx) * k, (zx + xz) * k, (yz + zy) * k, 0.5 * t
+    return (x[1] - y[0]) * k, (z[0] + x[2]) * k, (y[2] + z[1]) * k, 0.5 * t
 
 
 # ---------- Body rate control: PID with feed-forward (PX4 v1.15 source, mc_rate_control).

@@ -25,6 +25,7 @@ from musls_control.px4_cascade.attitude_control import (
     control_rates,
     filter_gyro,
     first_order_alpha,
+    put_quaternion,
     set_attitude_from_thrust,
 )
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
@@ -44,15 +45,15 @@ from musls_control.px4_cascade.takeoff import (
     update_hover_thrust,
 )
 from musls_control.px4_frames import (
-    body_flu_frd_scalars,
-    orientation_enu_ned_scalars,
-    world_enu_ned_scalars,
-    yaw_enu_ned_scalars,
+    body_swapped,
+    orientation_swapped,
+    world_swapped,
+    yaw_swapped,
 )
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
-from musls_description.vectors import yaw_of
+from musls_description.vectors import put, yaw_of
 
 # ---------- State of the chain after power-up, or of a drone that is already in the air.
 
@@ -142,31 +143,27 @@ POSITION_DIVIDER = 2
 
 
 @compiled()
+def _vector(row, first):
+    return row[first], row[first + 1], row[first + 2]
+
+
+@compiled()
 def read_vehicle(vehicle, row):
     """Convert one row of `Estimate` to NED/FRD."""
-    position, velocity, acceleration = vehicle.position, vehicle.velocity, vehicle.acceleration
-    position[0], position[1], position[2] = world_enu_ned_scalars(row[0], row[1], row[2])
-    velocity[0], velocity[1], velocity[2] = world_enu_ned_scalars(row[3], row[4], row[5])
-    w, x, y, z = orientation_enu_ned_scalars(row[6], row[7], row[8], row[9])
-    q = vehicle.q
-    q[0], q[1], q[2], q[3] = w, x, y, z
-    omega = vehicle.omega_raw
-    omega[0], omega[1], omega[2] = body_flu_frd_scalars(row[10], row[11], row[12])
-    acceleration[0], acceleration[1], acceleration[2] = world_enu_ned_scalars(
-        row[13], row[14], row[15]
-    )
+    put(vehicle.position, world_swapped(_vector(row, 0)))
+    put(vehicle.velocity, world_swapped(_vector(row, 3)))
+    put_quaternion(vehicle.q, orientation_swapped((row[6], row[7], row[8], row[9])))
+    put(vehicle.omega_raw, body_swapped(_vector(row, 10)))
+    put(vehicle.acceleration, world_swapped(_vector(row, 13)))
 
 
 @compiled()
 def read_setpoint(setpoint, row):
     """Convert one row of `DroneSetpoints` to NED."""
-    position, velocity, acceleration = setpoint.position, setpoint.velocity, setpoint.acceleration
-    position[0], position[1], position[2] = world_enu_ned_scalars(row[0], row[1], row[2])
-    velocity[0], velocity[1], velocity[2] = world_enu_ned_scalars(row[3], row[4], row[5])
-    acceleration[0], acceleration[1], acceleration[2] = world_enu_ned_scalars(
-        row[6], row[7], row[8]
-    )
-    setpoint.yaw = yaw_enu_ned_scalars(row[9])
+    put(setpoint.position, world_swapped(_vector(row, 0)))
+    put(setpoint.velocity, world_swapped(_vector(row, 3)))
+    put(setpoint.acceleration, world_swapped(_vector(row, 6)))
+    setpoint.yaw = yaw_swapped(row[9])
     setpoint.yaw_rate = -row[10]
 
 
@@ -231,8 +228,7 @@ def step_drones(setpoints, measurements, parameters, states, mixers, commands):
         state.setpoint.armed = 1 if setpoints[i, 11] > 0.5 else 0
         read_vehicle(state.vehicle, measurements[i])
         if state.tick == 0:  # no attitude set-point yet: hold, or a flying drone would be jerked
-            for k in range(4):
-                state.attitude.q_setpoint[k] = state.vehicle.q[k]
+            put_quaternion(state.attitude.q_setpoint, state.vehicle.q)
         run_inner_loops(state, p, mixers[i], commands[i, 0], commands[i, 1])
         if state.tick % POSITION_DIVIDER == 0:
             read_setpoint(state.setpoint, setpoints[i])

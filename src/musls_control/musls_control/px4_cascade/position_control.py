@@ -107,7 +107,7 @@ def control_position(s, setpoint, vehicle, p):
 
 @compiled()
 def control_velocity(s, setpoint, vehicle, p):
-    """Turn the velocity error into an acceleration and a thrust set-point; update the integrator."""
+    """Turn the velocity error into an acceleration and a thrust; update the integrator."""
     gains_p = (p.MPC_XY_VEL_P_ACC, p.MPC_XY_VEL_P_ACC, p.MPC_Z_VEL_P_ACC)
     gains_d = (p.MPC_XY_VEL_D_ACC, p.MPC_XY_VEL_D_ACC, p.MPC_Z_VEL_D_ACC)
     gains_i = (p.MPC_XY_VEL_I_ACC, p.MPC_XY_VEL_I_ACC, p.MPC_Z_VEL_I_ACC)
