@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from musls_analysis.figures.flight import plot
 from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.report.summary import summarise
 from musls_description.errors import ConfigError
@@ -53,7 +54,7 @@ def test_summary_and_figure(recorder):
     assert found["mean_power_w"] == pytest.approx(20.0 * (50.0 - 0.245), rel=1e-6)
     assert found["energy_wh"] == pytest.approx(found["mean_power_w"] * 0.98 / 3600.0, rel=1e-6)
     assert found["min_voltage_v"] == pytest.approx(49.51, rel=1e-6)
-    assert len(run.plot("batteries").axes) == 3
+    assert len(plot(run, "batteries").axes) == 3
 
 
 def test_no_battery_no_topic(recorder):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,7 @@ def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
     for name in [LOAD, *sorted(bodies)]:
         if (name, "pose") not in logs:
             raise ConfigError(f"{path}: the bag has no messages on /{name}/pose")
-    samples = {}
+    samples: dict[Topic, SignalTrack] = {}
     for key in sorted(logs, key=lambda key: key != (LOAD, "pose")):  # it is everybody's clock
         if key not in _TEXTS.values():
             samples[key] = _decoded(path, key, logs, samples)
@@ -123,7 +124,7 @@ def _decoded(path: Path, key: Topic, logs: _Logs, samples: Samples) -> SignalTra
     header = ["header.stamp.sec", "header.stamp.nanosec", "header.frame_id"] if stamped else []
     fields = [*(column.field for column in columns), *header]
     try:
-        found = decode_columns(messages, signal.type, fields)
+        found: list[Any] = decode_columns(messages, signal.type, fields)
         if signal.rate is not Rate.SHAPE and any(isinstance(part, list) for part in found):
             raise ValueError("messages of different sizes")
         values = dict(zip((c.name for c in columns), found, strict=False))
@@ -140,16 +141,15 @@ def _decoded(path: Path, key: Topic, logs: _Logs, samples: Samples) -> SignalTra
     return SignalTrack(time_s[order], {name: _picked(v, order) for name, v in values.items()})
 
 
-def _picked(values: Sequence[np.ndarray] | np.ndarray, order: np.ndarray) -> Sequence[np.ndarray]:
-    if isinstance(values, np.ndarray):
-        return values[order].astype(float)
-    return [values[k] for k in order.tolist()]
+def _picked(values: Any, order: np.ndarray) -> Any:
+    listed = isinstance(values, list)
+    return [values[k] for k in order.tolist()] if listed else values[order].astype(float)
 
 
 def _both_ends(
     time_s: np.ndarray,
     frame: np.ndarray,
-    values: Mapping[str, Sequence[np.ndarray]],
+    values: Mapping[str, np.ndarray],
     ends: tuple[str, ...],
 ) -> SignalTrack:
     """Samples where both ends have one, (T, 2, ...)."""
@@ -158,8 +158,7 @@ def _both_ends(
         raise ValueError(f"frame_id must end in {' or '.join(f'/{end}' for end in ends)}")
     both, *at = np.intersect1d(time_s[first], time_s[second], return_indices=True)
     columns = {
-        name: np.stack([of[first][at[0]], of[second][at[1]]], axis=1)
-        for name, of in ((name, np.asarray(of)) for name, of in values.items())
+        name: np.stack([of[first][at[0]], of[second][at[1]]], axis=1) for name, of in values.items()
     }
     return SignalTrack(both, columns)
 
@@ -181,7 +180,8 @@ def _on_clock(log: Log, logs: _Logs, samples: Samples) -> np.ndarray:
     logged_s = _seconds(np.array(logs[LOAD, "pose"].time_ns))
     lag_s = samples[LOAD, "pose"].time_s - logged_s
     announced_s = _seconds(np.array(log.time_ns))
-    return announced_s + np.interp(announced_s, logged_s, lag_s)
+    times_s: np.ndarray = announced_s + np.interp(announced_s, logged_s, lag_s)
+    return times_s
 
 
 def _seconds(time_ns: np.ndarray) -> np.ndarray:

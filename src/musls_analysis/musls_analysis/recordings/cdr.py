@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rosbags.interfaces import Nodetype
@@ -44,7 +44,7 @@ class CdrStack:
         """
         self.size = len(rows)
         self._rows = rows
-        self._order = "<" if rows[0, 1] & 1 else ">"
+        self._order: Literal["<", ">"] = "<" if rows[0, 1] & 1 else ">"
         self._at = ENCAPSULATION
 
     def numbers(self, dtype: str, count: int = 1) -> np.ndarray:
@@ -123,7 +123,7 @@ def _field(stack: CdrStack, kind: Nodetype, what: Any) -> Any:
 @cache
 def _number(msgtype: str) -> tuple[str, int] | None:
     """Type and count of the numbers that a message consists of; None for another message."""
-    fields = [field for _, field in types().fielddefs[msgtype][1]]
+    fields: list[Any] = [field for _, field in types().fielddefs[msgtype][1]]
     kinds = {what[0] if kind == Nodetype.BASE else "string" for kind, what in fields}
     return None if len(kinds) != 1 or "string" in kinds else (_dtype(kinds.pop()), len(fields))
 

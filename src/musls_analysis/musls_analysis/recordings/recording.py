@@ -199,11 +199,11 @@ class SignalTrack:
 
     Attributes:
         time_s: Sample times (T,).
-        columns: By name, (T, ...); of a shape that changes T arrays.
+        columns: Arrays by name, (T, ...); lists of T arrays where the shape changes.
     """
 
     time_s: Array
-    columns: Mapping[str, Array | Sequence[Array]]
+    columns: Mapping[str, Any]
 
     @property
     def parts(self) -> tuple[Any, ...]:

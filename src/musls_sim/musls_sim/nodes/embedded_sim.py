@@ -137,9 +137,9 @@ class JointStates:
         """Publish the present angles."""
         if self._plant is None or not self._out.get_subscription_count():
             return
-        if self._plant.tree is not self._tree:
-            self._tree = self._plant.tree
-            self._coordinates = joint_coordinates(self._plant.tree)
+        tree = self._plant.tree
+        if tree is not None and tree is not self._tree:
+            self._tree, self._coordinates = tree, joint_coordinates(tree)
         message = JointState(name=list(self._coordinates))
         stamp(message.header.stamp, time_s)
         message.position = self._plant.positions[list(self._coordinates.values())].tolist()

@@ -76,7 +76,8 @@ def put(message: Any, field: str, value: Any) -> None:
     *path, last = field.split(".")
     for name in path:
         message = getattr(message, name)
-    kind, what = dict(types().fielddefs[message.__msgtype__][1])[last]
+    fields: dict[str, Any] = dict(types().fielddefs[message.__msgtype__][1])
+    kind, what = fields[last]
     if kind == Nodetype.NAME:
         value = _small_array(what, value)
     elif kind == Nodetype.SEQUENCE and what[0][0] == Nodetype.NAME:

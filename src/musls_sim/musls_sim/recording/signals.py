@@ -199,10 +199,9 @@ def _battery(number: int) -> Callable[[RigSystem, Any], Array]:
 
     def values(system: RigSystem, session: Any) -> Array:
         rows, batteries = zip(*_batteries(system).values(), strict=True)
-        state = session.power.state[list(rows)]
-        if number == 2:
-            return np.array([b.capacity_ah for b in batteries]) * state[:, 2]
-        return (state[:, 0], -state[:, 1], None, state[:, 2])[number]
+        state: Array = session.power.state[list(rows)]
+        capacity_ah = np.array([battery.capacity_ah for battery in batteries])
+        return (state[:, 0], -state[:, 1], capacity_ah * state[:, 2], state[:, 2])[number]
 
     return values
 
@@ -390,13 +389,13 @@ class Place(NamedTuple):
     Attributes:
         signal: Whose.
         owner: Its name.
-        index: The same, from 0.
+        row: The same, from 0.
         end: Which of the signal's ends, from 0.
     """
 
     signal: Signal
     owner: str
-    index: int
+    row: int
     end: int
 
     @property
@@ -502,7 +501,7 @@ class Row:
         return out
 
     def _message(self, place: Place, stamp_ns: int, rows: Columns) -> Any:
-        signal, index = place.signal, place.index
+        signal, index = place.signal, place.row
         message = msg.empty(signal.type)
         if msg.has_header(signal.type):
             message.header.stamp, message.header.frame_id = msg.stamp(stamp_ns), place.frame
@@ -547,7 +546,7 @@ class Row:
     def _numbers(self, columns: Columns, place: Place) -> Array:
         """All numbers of an owner, (rows, numbers)."""
         parts = [
-            self.of_owner(columns, place.signal, column, place.index)
+            self.of_owner(columns, place.signal, column, place.row)
             for column in place.signal.columns
         ]
         return np.column_stack([part.reshape(len(part), prod(part.shape[1:])) for part in parts])
