@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from musls_analysis.comparison.compare import (
     StageComparison,
     compare_stage,
     error_intervals,
+    moved_points,
     write_comparison,
 )
 from musls_analysis.comparison.cycles import CutStage, cut
@@ -113,7 +114,7 @@ def fit_drones(
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """What to fly and how to compare.
+    """Flights and comparison.
 
     Attributes:
         systems: Names or files of systems, one column of the table each.
@@ -130,10 +131,15 @@ class ReproduceOptions:
     seeds: int
     workers: int
     overrides: Sequence[str] = ()
-    offsets_m: Mapping[str, Sequence[float]] | None = None
+    offsets_m: Mapping[str, Sequence[float]] = field(default_factory=dict)
     command: str = ""
     fit_on: Sequence[Path] = ()
     leave_stage_out: bool = False
+
+    @property
+    def compared_points(self) -> str:
+        """Points of the simulated bodies, in words."""
+        return f"body origins{moved_points(self.offsets_m)}"
 
 
 @dataclass(frozen=True)
@@ -212,12 +218,15 @@ def reproduce(
         columns = []
         for variant in variants:
             columns.append(_column(variant, work, options))
-            about = {"system": variant.name, "compared_points": _points(options)}
+            about = {"system": variant.name, "compared_points": options.compared_points}
             write_comparison([*columns[-1].comparisons.values()], about, work / variant.name)
             _draw_turning(columns[-1], work / variant.name)
         text = table(columns, options)
         (work / TABLE).write_text(text, encoding="utf-8")
-        summary: dict[str, Any] = {"command": options.command, "compared_points": _points(options)}
+        summary: dict[str, Any] = {
+            "command": options.command,
+            "compared_points": options.compared_points,
+        }
         summary["systems"] = {c.system: _numbers(c) for c in columns}
         (work / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return columns
@@ -225,7 +234,7 @@ def reproduce(
 
 @dataclass(frozen=True)
 class Variant:
-    """What one column flies.
+    """Flights of one column.
 
     Attributes:
         name: Of the column and its folder.
@@ -240,7 +249,7 @@ class Variant:
     mission: Mission
 
     def folders(self, work: Path, group: str, seeds: int) -> list[Path]:
-        """Where the flights of a group are."""
+        """Folders of the flights of a group."""
         return [work / self.name / "flights" / f"{group}seed_{seed}" for seed in range(seeds)]
 
     def tasks(self, work: Path, seeds: int) -> list[tuple[list[str], Path]]:
@@ -314,7 +323,7 @@ def _column(
     options: ReproduceOptions,
 ) -> Column:
     rows = [one.recording.time_s for cuts in variant.mission.real.values() for one in cuts]
-    how = CompareOptions(offsets_m=options.offsets_m or {}, gap_limit_s=bridged_s(rows))
+    how = CompareOptions(offsets_m=options.offsets_m, gap_limit_s=bridged_s(rows))
     flown = {
         group: [read_recording(f) for f in variant.folders(work, group, options.seeds)]
         for group in variant.overrides
@@ -404,17 +413,19 @@ def _footnote(columns: Sequence[Column], options: ReproduceOptions) -> str:
         "Translational error [mm] / geodesic error [deg] of the mean cycles, bold where at or "
         "below the paper's; in brackets the middle 90 % of both over drawn cycles and seeds "
         f"(seeds: {options.seeds}; of one real cycle they say nothing about another). {cycles}. "
-        f"Compared points: {_points(options)}.{_fits(options)}"
+        f"Compared points: {options.compared_points}.{_fits(options)}"
         + "".join(f" {line}." for line in _about(columns))
     )
 
 
 def _about(columns: Sequence[Column]) -> list[str]:
-    """What is doubtful about the recordings, and what was taken from them."""
-    lines: list[str] = []
-    for column in columns:
-        lines += column.notes
-        lines += [line for c in column.comparisons.values() for line in c.warnings]
+    """Doubts about the recordings, and what was taken from them."""
+    lines = [
+        line
+        for column in columns
+        for some in (column.notes, *(c.warnings for c in column.comparisons.values()))
+        for line in some
+    ]
     return list(dict.fromkeys(lines))
 
 
@@ -424,14 +435,6 @@ def _fits(options: ReproduceOptions) -> str:
     if options.leave_stage_out:
         return " Fitted: each stage with what the other stages tell."
     return ""
-
-
-def _points(options: ReproduceOptions) -> str:
-    moved = "; ".join(
-        f"{body} at ({x:g}, {y:g}, {z:g}) m in its frame"
-        for body, (x, y, z) in (options.offsets_m or {}).items()
-    )
-    return "body origins" + (f", but in the simulation {moved}" if moved else "")
 
 
 def _numbers(column: Column) -> dict[str, Any]:

@@ -495,6 +495,14 @@ def _summary(comparison: StageComparison) -> dict[str, Any]:
     }
 
 
+def moved_points(offsets_m: Mapping[str, Sequence[float]]) -> str:
+    """Which other points than the origins of simulated bodies are compared, in words; or ""."""
+    moved = "; ".join(
+        f"{body} at ({x:g}, {y:g}, {z:g}) m in its frame" for body, (x, y, z) in offsets_m.items()
+    )
+    return f", but in the simulation {moved}" if moved else ""
+
+
 def _write_means(comparison: StageComparison, path: Path) -> None:
     times_s = comparison.phase * comparison.period_s
     with path.open("w", newline="", encoding="utf-8") as file:

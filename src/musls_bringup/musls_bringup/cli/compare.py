@@ -15,7 +15,7 @@ from musls_bringup.cli.options import (
     SimulatedPoints,
     frames_of,
     offsets_m,
-    path_of,
+    out_folder,
     within,
 )
 from musls_description.errors import ConfigError
@@ -34,87 +34,43 @@ BY_MOTION = (
     "how late the drones follow them does not show"
 )
 
-Spans = list[str] | None
-
-# The command line, one line each below.
 _Real = Annotated[
     Path, typer.Argument(help="Real flight: bag, flight log or CSV excerpt.", metavar="REAL")
 ]
 _Sims = Annotated[
     list[Path], typer.Argument(help="Simulated flights: result folders or bags.", metavar="SIM...")
 ]
-_Stages = Annotated[
-    list[str],
-    typer.Option(
-        metavar="NAME",
-        help="Stage to compare, such as circle, shm, engage; may be repeated.",
-    ),
-]
-_LagLimit = Annotated[
-    float,
-    typer.Option(metavar="S", help="Largest time shift that is tried, in both directions [s]."),
-]
-_EulerMean = Annotated[
-    bool,
-    typer.Option("--euler-mean", help="Average roll, pitch and yaw one by one, as the paper does."),
-]
-_Bodies = Annotated[
-    str | None,
-    typer.Option(
-        metavar="BODY,...", help="Bodies to compare, separated by commas.", show_default="all"
-    ),
-]
-_SkipReal = Annotated[
-    int,
-    typer.Option(
-        metavar="N", min=0, help="Number of cycles to leave out at the start of the real flight."
-    ),
-]
-_SkipSim = Annotated[
-    int,
-    typer.Option(
-        metavar="N", min=0, help="Number of cycles to leave out at the start of each simulation."
-    ),
-]
-_RealCycles = Annotated[
-    Spans,
-    typer.Option(
-        metavar="START:END",
-        help="Start and end of a cycle of the real flight [s]; may be repeated.",
-    ),
-]
-_SimCycles = Annotated[
-    Spans,
-    typer.Option(
-        metavar="START:END",
-        help="Start and end of a simulated cycle [s]; may be repeated.",
-    ),
-]
-_Out = Annotated[
-    Path | None,
-    typer.Option(
-        parser=path_of,
-        metavar="DIR",
-        help="Output folder.",
-        show_default="runs/compare_DATE_TIME",
-    ),
-]
+_STAGE = "Stage to compare, such as circle, shm, engage; may be repeated."
+_LAG = "Largest time shift that is tried, in both directions [s]."
+_EULER = "Average roll, pitch and yaw one by one, as the paper does."
+_BODIES = "Bodies to compare, separated by commas."
+_SKIP_REAL = "Number of cycles to leave out at the start of the real flight."
+_SKIP_SIM = "Number of cycles to leave out at the start of each simulation."
+_REAL_CYCLE = "Start and end of a cycle of the real flight [s]; may be repeated."
+_SIM_CYCLE = "Start and end of a simulated cycle [s]; may be repeated."
+_Spans = list[str] | None
+
+
+def _span_option(help: str) -> Any:
+    return typer.Option(metavar="START:END", help=help)
 
 
 def run(
     real: _Real,
     sims: _Sims,
-    stage: _Stages,
-    lag_limit: _LagLimit = 0.5,
-    euler_mean: _EulerMean = False,
+    stage: Annotated[list[str], typer.Option(metavar="NAME", help=_STAGE)],
+    lag_limit: Annotated[float, typer.Option(metavar="S", help=_LAG)] = 0.5,
+    euler_mean: Annotated[bool, typer.Option("--euler-mean", help=_EULER)] = False,
     offset: SimulatedPoints = None,
     frames: Frames = None,
-    bodies: _Bodies = None,
-    skip_real: _SkipReal = 0,
-    skip_sim: _SkipSim = 0,
-    real_cycle: _RealCycles = None,
-    sim_cycle: _SimCycles = None,
-    out: _Out = None,
+    bodies: Annotated[
+        str | None, typer.Option(metavar="BODY,...", help=_BODIES, show_default="all")
+    ] = None,
+    skip_real: Annotated[int, typer.Option(metavar="N", min=0, help=_SKIP_REAL)] = 0,
+    skip_sim: Annotated[int, typer.Option(metavar="N", min=0, help=_SKIP_SIM)] = 0,
+    real_cycle: Annotated[_Spans, _span_option(_REAL_CYCLE)] = None,
+    sim_cycle: Annotated[_Spans, _span_option(_SIM_CYCLE)] = None,
+    out: Annotated[Path | None, out_folder("runs/compare_DATE_TIME")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
@@ -158,11 +114,13 @@ def _read(real: Path, sims: list[Path], frames: list[str] | None) -> list[Record
 
 
 def _about(recordings: list[Recording], options: CompareOptions) -> dict[str, Any]:
-    """What was compared and how."""
+    """Sources and options of the comparison, for its JSON file."""
+    from musls_analysis.comparison.compare import moved_points
+
     return {
         "real": recordings[0].source,
         "sims": [recording.source for recording in recordings[1:]],
-        "compared_points": _points(options.offsets_m),
+        "compared_points": f"body origins as recorded{moved_points(options.offsets_m)}",
         "rotations_averaged": (
             "roll, pitch, yaw one by one" if options.euler_mean else "on SO(3), chordal"
         ),
@@ -179,47 +137,38 @@ def _span(text: str) -> tuple[float, float]:
         raise ConfigError(f"cycle '{text}': must be START:END in seconds") from None
 
 
-def _points(offsets_m: Any) -> str:
-    if not offsets_m:
-        return "body origins as recorded"
-    moved = "; ".join(
-        f"{body} at ({x:g}, {y:g}, {z:g}) m in its frame" for body, (x, y, z) in offsets_m.items()
-    )
-    return f"body origins as recorded, but in the simulation {moved}"
-
-
 def _offset_lines(comparison: StageComparison) -> list[str]:
-    """What the compared point of the load, and of bodies with --offset, is worth."""
+    """Errors with the compared point of the load, and of bodies with --offset, and the best."""
     lines = []
-    for body, worth in comparison.offsets.items():
-        if body != "load" and not any(worth.assumed_m):
+    for body, point in comparison.offsets.items():
+        if body != "load" and not any(point.assumed_m):
             continue
         name = body.replace("_", " ")
         error_mm = 1e3 * comparison.errors[body].translational_error_m
-        best = ",".join(f"{value:.3f}" for value in worth.best_m)
-        if any(worth.assumed_m):
-            point = ",".join(f"{value:g}" for value in worth.assumed_m)
+        best = ",".join(f"{value:.3f}" for value in point.best_m)
+        if any(point.assumed_m):
+            moved = ",".join(f"{value:g}" for value in point.assumed_m)
             assumed = (
-                f"offset {point} m assumed: {error_mm:.1f} mm, without it "
-                f"{1e3 * worth.origin_error_m:.1f} mm"
+                f"offset {moved} m assumed: {error_mm:.1f} mm, without it "
+                f"{1e3 * point.origin_error_m:.1f} mm"
             )
         else:
             assumed = f"no offset assumed: {error_mm:.1f} mm"
-        least_mm = 1e3 * worth.best_error_m
+        least_mm = 1e3 * point.best_error_m
         lines.append(f"{name}: {assumed}; least with --offset {body}={best}: {least_mm:.1f} mm")
     return lines
 
 
 def _frame_lines(comparison: StageComparison) -> list[str]:
-    """What a constant rotation of the load's recorded frame is worth."""
-    worth = comparison.frames.get("load")
-    if worth is None:
+    """Attitude error of the load as recorded, and with the best rotation of its frame."""
+    frame = comparison.frames.get("load")
+    if frame is None:
         return []
-    x, y, z = worth.rotation_deg
+    x, y, z = frame.rotation_deg
     plain_deg = comparison.errors["load"].geodesic_error_deg
     return [
         f"load: {plain_deg:.1f} deg as recorded; with its recorded frame turned by "
-        f"{x:.1f},{y:.1f},{z:.1f} deg: {worth.error_deg:.1f} deg"
+        f"{x:.1f},{y:.1f},{z:.1f} deg: {frame.error_deg:.1f} deg"
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import path_of, within
+from musls_bringup.cli.options import out_folder, within
 from musls_description.errors import ConfigError
 
 EXAMPLE = "musls figures runs/mine pose_load tensions --format pdf --width 181 --font serif"
@@ -47,15 +47,7 @@ def run(
         typer.Option(metavar="MM", help="Width: 181 fits a page of two columns, 88 one column."),
     ] = 181.0,
     font: Annotated[Font, typer.Option(help="Kind of letters.")] = Font.SANS,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            parser=path_of,
-            metavar="DIR",
-            help="Output folder.",
-            show_default="figures in the RUN folder",
-        ),
-    ] = None,
+    out: Annotated[Path | None, out_folder("figures in the RUN folder")] = None,
 ) -> None:
     """Draws the report's figures again, as PDF, SVG or PNG of a given width."""
     from musls_analysis.figures.flight import write_for_paper

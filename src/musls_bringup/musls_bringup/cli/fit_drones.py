@@ -8,32 +8,17 @@ from typing import Annotated
 
 import typer
 
-from musls_bringup.cli.options import Overwrite, Settings, path_of
+from musls_bringup.cli.options import Overwrite, RealFlights, Settings, out_folder
 from musls_bringup.cli.progress import WorkShown
 
 EXAMPLE = "musls fit-drones flights/ --out runs/drones"
 
 
 def run(
-    flights: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FLIGHTS",
-            help="Real recording, or folder with *_circle.csv, *_shm.csv, *_engage.csv or some of "
-            "them; the cycles of several are pooled.",
-        ),
-    ],
+    flights: RealFlights,
     system: Annotated[str, typer.Option(help="Shipped system or file.")] = "x500_trio_swivel",
     settings: Settings = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            parser=path_of,
-            metavar="DIR",
-            help="Output folder.",
-            show_default="runs/fit-drones_DATE_TIME",
-        ),
-    ] = None,
+    out: Annotated[Path | None, out_folder("runs/fit-drones_DATE_TIME")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Identifies the imperfections of real drones: tilts, delay, with 90 % intervals.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from math import isfinite
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,6 +36,9 @@ ScenarioName = Annotated[
 LONGEST_NAME_BYTES, LONGEST_PATH_BYTES = 200, 3500
 """Of a name and a whole path; file systems take 255 and 4095, temporary names included."""
 
+MOST_PROCESSES = 1024
+"""That an option may ask for."""
+
 LARGEST_OFFSET_M = 100.0
 """Of a point of a body from its centre of mass."""
 
@@ -58,15 +61,17 @@ def path_of(text: str) -> Path:
     return path
 
 
-FlightFolder = Annotated[
-    Path | None,
-    typer.Option(
-        parser=path_of,
-        metavar="DIR",
-        help="Output folder.",
-        show_default="runs/SCENARIO_DATE_TIME",
-    ),
-]
+def out_folder(default: str, help: str = "Output folder.") -> Any:
+    """The option of the folder that a command writes; `default` says which it is without one."""
+    return typer.Option(parser=path_of, metavar="DIR", help=help, show_default=default)
+
+
+def worker_count(default: str, help: str = "Number of worker processes.") -> Any:
+    """The option of a number of processes; `default` says which it is without one."""
+    return typer.Option(min=1, max=MOST_PROCESSES, help=help, show_default=default)
+
+
+FlightFolder = Annotated[Path | None, out_folder("runs/SCENARIO_DATE_TIME")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -137,6 +142,14 @@ RecordedPoints = Annotated[
         "BODY is load, drone_1, ... or drones; may be repeated.",
     ),
 ]
+RealFlights = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FLIGHTS",
+        help="Real recording, or folder with *_circle.csv, *_shm.csv, *_engage.csv or some of "
+        "them; the cycles of several are pooled.",
+    ),
+]
 SimulatedPoints = Annotated[
     list[str] | None,
     typer.Option(
@@ -181,10 +194,6 @@ def frames_of(texts: Sequence[str] | None) -> dict[str, str]:
     """
     named = [part for text in texts or () for part in text.split(",")]
     return dict(_pair(part, "--frames", "BODY=FRAME,...") for part in named)
-
-
-MOST_PROCESSES = 1024
-"""That an option may ask for."""
 
 
 def within(option: str, value: float, low: float, high: float, unit: str = "") -> float:

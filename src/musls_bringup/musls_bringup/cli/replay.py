@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from musls_bringup.cli.options import (
-    MOST_PROCESSES,
     Overwrite,
     RecordedPoints,
     numbers,
     offsets_m,
-    path_of,
+    out_folder,
     within,
+    worker_count,
 )
 from musls_bringup.cli.progress import WorkShown
 from musls_description.errors import ConfigError
@@ -59,15 +59,7 @@ def run(
         Path | None,
         typer.Option(help="fit.json (or its folder) of an earlier --fit to start from."),
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_PROCESSES,
-            help="Processes of a fit.",
-            show_default="number of processors",
-        ),
-    ] = None,
+    workers: Annotated[int | None, worker_count("one per core", "Processes of a fit.")] = None,
     lead_in: Annotated[
         float,
         typer.Option(
@@ -76,15 +68,7 @@ def run(
         ),
     ] = 2.0,
     step: Annotated[float, typer.Option(help="Physics step [s]; fits take 0.004.")] = 0.001,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            parser=path_of,
-            metavar="DIR",
-            help="Output folder.",
-            show_default="runs/replay_..._DATE_TIME",
-        ),
-    ] = None,
+    out: Annotated[Path | None, out_folder("runs/replay_..._DATE_TIME")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""

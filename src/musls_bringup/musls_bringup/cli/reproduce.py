@@ -9,26 +9,19 @@ from typing import Annotated
 import typer
 
 from musls_bringup.cli.options import (
-    MOST_PROCESSES,
     Overwrite,
+    RealFlights,
     Settings,
     SimulatedPoints,
     offsets_m,
-    path_of,
+    out_folder,
+    worker_count,
 )
 from musls_bringup.cli.progress import WorkShown
 from musls_description.errors import ConfigError
 
 EXAMPLE = "musls reproduce flights/ --seeds 5 --system x500_trio_swivel"
 
-_Flights = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="FLIGHTS",
-        help="Real recording, or folder with *_circle.csv, *_shm.csv, *_engage.csv or some of "
-        "them; the cycles of several are pooled.",
-    ),
-]
 _Systems = Annotated[
     list[str] | None,
     typer.Option(
@@ -39,7 +32,7 @@ _Systems = Annotated[
 
 
 def run(
-    flights: _Flights,
+    flights: RealFlights,
     system: _Systems = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Flights per system.")] = 5,
     settings: Settings = None,
@@ -57,24 +50,8 @@ def run(
             "--leave-stage-out", help="Identify them for each stage from the other stages."
         ),
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_PROCESSES,
-            help="Number of worker processes.",
-            show_default="one per core",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            parser=path_of,
-            metavar="DIR",
-            help="Output folder.",
-            show_default="runs/reproduce_DATE_TIME",
-        ),
-    ] = None,
+    workers: Annotated[int | None, worker_count("one per core")] = None,
+    out: Annotated[Path | None, out_folder("runs/reproduce_DATE_TIME")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Flies the paper's missions several times and compares them with its real flights."""

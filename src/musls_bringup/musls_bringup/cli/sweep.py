@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import (
-    MOST_PROCESSES,
-    path_of,
-)
+from musls_bringup.cli.options import out_folder, worker_count
 from musls_bringup.cli.progress import WorkShown
 from musls_description.errors import ConfigError
 
@@ -30,15 +27,7 @@ def run(
         str | None,
         typer.Argument(help="Shipped sweep, YAML file or folder of a sweep.", show_default=False),
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_PROCESSES,
-            help="Number of worker processes.",
-            show_default="the sweep's, else one per core",
-        ),
-    ] = None,
+    workers: Annotated[int | None, worker_count("the sweep's, else one per core")] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -46,15 +35,7 @@ def run(
             help="Use the Dask cluster with this address instead of processes of this machine.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            parser=path_of,
-            metavar="DIR",
-            help="Folder of the sweep.",
-            show_default="runs/sweep_NAME",
-        ),
-    ] = None,
+    out: Annotated[Path | None, out_folder("runs/sweep_NAME", "Folder of the sweep.")] = None,
     resume: Annotated[
         bool,
         typer.Option(
