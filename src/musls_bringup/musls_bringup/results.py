@@ -1,29 +1,31 @@
 """Result folders: made whole or not at all, and only one run at a time for each.
 
-A run writes into `.NAME.partial` beside its folder NAME and renames that at its end. The partial
-folder is also the claim on NAME: it holds the file `.run`, locked as long as the run lives, so that
-a second run with the same folder learns it before it begins. What a killed run leaves behind has no
-lock any more: the next run in the same place keeps its recording as `NAME_killed` or, where there
-is none, deletes it.
+A run writes into `.NAME.partial` beside its folder NAME and renames that at its end. As long as it
+lives it locks the file `.run` in there: a second run with the same folder learns it before it
+begins, and what a killed run leaves behind has no lock. The next run in the same place keeps its
+recording as `NAME_killed` or, where there is none, deletes it.
+
+Three signals ask a run to end: Ctrl-C, SIGTERM and SIGHUP, all alike. Before anything is flown they
+end the command at once. In flight the first one stops the flight, whose results are then written;
+one more, or the first one after the flight, leaves the report out. Bag, scenario and summary are
+kept in any case, unless a third one comes while they are written.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import shutil
 import signal
 import socket
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 from musls_description.errors import MuslsError
 
@@ -38,20 +40,6 @@ _LONGEST = 200
 
 class ResultError(MuslsError):
     """A result folder cannot be written."""
-
-
-class Owner(NamedTuple):
-    """The run that writes a partial folder.
-
-    Attributes:
-        pid: Its process.
-        host: Its machine.
-        name: Name of the folder that it makes.
-    """
-
-    pid: int
-    host: str
-    name: str
 
 
 def default_folder(name: str) -> Path:
@@ -87,12 +75,13 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """
     check_folder(out, overwrite=overwrite)
     out = Path(os.path.realpath(out))  # "." and links: the folder itself is replaced
+    work = out.parent / f".{out.name[:_LONGEST]}{_SUFFIX}"
     made = [parent for parent in out.parents if not os.path.lexists(parent)]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             os.lstat(out)  # a name that is too long shows now, not after the work
-        with _claimed(out) as work:
+        with _claimed(work, out):
             try:
                 yield work
                 _finish(work, out, overwrite=overwrite)
@@ -109,91 +98,40 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def _claimed(out: Path) -> Iterator[Path]:
+def _claimed(work: Path, out: Path) -> Iterator[None]:
     """Make the partial folder and lock it as long as the block runs."""
-    work = out.parent / f".{out.name[:_LONGEST]}{_SUFFIX}"
-    # The lock has to be there when the folder appears under its name, hence the renaming.
-    fresh = Path(tempfile.mkdtemp(_SUFFIX, f".{out.name[:_LONGEST]}-", out.parent))
-    try:
-        fresh.chmod(0o777 & ~_umask())
-        with (fresh / _OWNER).open("w", encoding="utf-8") as lock:
-            with suppress(OSError):  # a file system without locks: the process number has to do
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            json.dump(Owner(os.getpid(), socket.gethostname(), out.name)._asdict(), lock)
-            lock.flush()
-            _take_name(fresh, work, out)
-            yield work
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    if work.is_dir():
+        with _abandoned(work) as free:
+            if not free:
+                owner = work / _OWNER
+                who = owner.read_text(encoding="utf-8") if owner.is_file() else ""
+                who = who or f"its files are in {work}"
+                raise ResultError(f"another run is writing {out} ({who}): name another folder")
+            put_aside(work, out.name)
+    work.mkdir()
+    with (work / _OWNER).open("w", encoding="utf-8") as lock:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock.write(f"process {os.getpid()}{_on_host()}")  # locked before it says whose it is
+        lock.flush()
+        yield
 
 
-def _take_name(fresh: Path, work: Path, out: Path) -> None:
-    """Give the folder its name, unless a living run has it; what a dead one left is put aside."""
-    for _ in range(3):
-        try:
-            os.rename(fresh, work)  # fails where a folder with files in it exists
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        with _abandoned(work) as owner:
-            if owner is not None:
-                put_aside(work, out.name)
-                continue
-        raise ResultError(f"another run is writing {out} ({_describe(work)}): name another folder")
-    raise ResultError(f"another run is writing {out}: name another folder")
-
-
-def _describe(work: Path) -> str:
-    owner = _owner(work)
-    return f"process {owner.pid} on {owner.host}" if owner else f"its files are in {work}"
-
-
-def _owner(work: Path) -> Owner | None:
-    """What a partial folder says about its run; None without such a file."""
-    try:
-        return Owner(**json.loads((work / _OWNER).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
+def _on_host() -> str:
+    return f" on {socket.gethostname()}"
 
 
 @contextmanager
-def _abandoned(work: Path) -> Iterator[Owner | None]:
-    """The run that left a partial folder behind; None if it may be alive.
-
-    While the block runs nobody else takes the folder for abandoned.
-    """
-    owner = _owner(work)
-    # A lock of another machine may be invisible here.
-    if owner is None or owner.host != socket.gethostname():
-        yield None
-        return
-    try:
-        lock: IO[str] = (work / _OWNER).open("r+", encoding="utf-8")
-    except OSError:
-        yield None
-        return
-    with lock:
+def _abandoned(work: Path) -> Iterator[bool]:
+    """Whether the run of a partial folder is dead; while the block runs nobody else takes it."""
+    with ExitStack() as stack:
         try:
+            lock = stack.enter_context((work / _OWNER).open("r+", encoding="utf-8"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield None
-            return
-        except OSError:  # no locks here
-            if _is_alive(owner.pid):
-                yield None
-                return
-        yield owner
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+            free = lock.read().endswith(_on_host())  # another machine's lock may be invisible here
+        except OSError:  # no such file, locked, or no locks here
+            free = False
+        yield free
 
 
 def leftovers(parent: Path) -> Iterator[tuple[Path, str]]:
@@ -202,9 +140,9 @@ def leftovers(parent: Path) -> Iterator[tuple[Path, str]]:
     While the caller has one, no other process takes it.
     """
     for work in sorted(parent.glob(f".*{_SUFFIX}")):
-        with _abandoned(work) as owner:
-            if owner is not None:
-                yield work, owner.name
+        with _abandoned(work) as free:
+            if free:
+                yield work, work.name[1:].removesuffix(_SUFFIX)
 
 
 def put_aside(work: Path, name: str) -> Path | None:
@@ -233,29 +171,20 @@ def put_aside(work: Path, name: str) -> Path | None:
 
 
 def _finish(work: Path, out: Path, *, overwrite: bool) -> None:
-    """Turn the partial folder into the result."""
-    (work / _OWNER).unlink()
-    if not (overwrite and os.path.lexists(out)):
-        work.rename(out)
-        return
-    older = Path(tempfile.mkdtemp(prefix=f".{out.name[:_LONGEST]}-older-", dir=out.parent))
-    out.rename(older / out.name)  # out of the way at once, deleted after
+    """Turn the partial folder into the result; an older one is put back where that fails."""
+    older = out.with_name(f".{out.name[:_LONGEST]}.older")
+    shutil.rmtree(older, ignore_errors=True)
+    if overwrite and os.path.lexists(out):
+        out.rename(older)
     try:
         work.rename(out)
     except OSError:
-        (older / out.name).rename(out)
+        if os.path.lexists(older):
+            older.rename(out)
         raise
-    finally:
-        shutil.rmtree(older, ignore_errors=True)
+    (out / _OWNER).unlink()
+    shutil.rmtree(older, ignore_errors=True)
 
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-# ---------- Signals that ask a run to end: Ctrl-C, SIGTERM and SIGHUP, all alike
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals."""

@@ -14,15 +14,11 @@ what is slow to import (numba, dartpy, matplotlib) belongs inside `run`, so that
 
 from __future__ import annotations
 
-import atexit
-import codecs
 import errno
 import io
 import os
 import sys
-import threading
 import traceback
-import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -35,88 +31,46 @@ from musls_bringup import results
 from musls_description.errors import MuslsError, near_names
 from musls_description.one_thread import ONE_THREAD
 
-# ---------- Standard streams that never end a run: closed, full, or unable to show a degree sign
 
-_PLAIN = {"°": " deg", "×": "x", "±": "+-", "µ": "u", "\N{GREEK SMALL LETTER MU}": "u",
-          "–": "-", "—": "-", "−": "-", "…": "...", "\u202f": " ", "·": "*", "→": "->"}  # fmt: skip
-
-
-def plain(error: UnicodeError) -> tuple[str, int]:
-    """Codec error handler: write what a terminal cannot show in plain letters."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = error.object[error.start : error.end]
-    letters = (_PLAIN.get(c) or _without_accent(c) for c in text)
-    return "".join(letters), error.end
-
-
-def _without_accent(letter: str) -> str:
-    return unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode() or "?"
-
-
-codecs.register_error("musls.plain", plain)
-
-
-class Sink(io.RawIOBase):
-    """A file descriptor that takes everything; after its first failure it drops what comes.
+class Stream(io.TextIOWrapper):
+    """Standard stream that drops what cannot be written: a flight outlives its terminal.
 
     Attributes:
         failure: Why something was dropped.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.failure: OSError | None = None
+    failure: OSError | None = None
 
-    def write(self, data: Any) -> int:
-        """Write all or, after a failure, nothing."""
-        left = memoryview(data).cast("B")
-        size = len(left)
-        while left and self.failure is None:
-            try:
-                left = left[os.write(self._descriptor, left) :]
-            except OSError as error:
-                self.failure = error
-        return size
-
-    def writable(self) -> bool:
-        """It is."""
-        return True
-
-    def fileno(self) -> int:
-        """The descriptor."""
-        return self._descriptor
-
-    def isatty(self) -> bool:
-        """Whether it is a terminal."""
-        return os.isatty(self._descriptor)
-
-
-def protect() -> Sink:
-    """Put such streams in the place of standard output and error; for a process of its own.
-
-    Returns:
-        Standard output's.
-    """
-    for descriptor in (0, 1, 2):  # a closed one would become the next file that is opened
+    def write(self, text: str) -> int:
+        """Write a text, if it can be."""
         try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    encodings = [getattr(s, "encoding", None) or "utf-8" for s in (sys.stdout, sys.stderr)]
-    sinks = [Sink(1), Sink(2)]
-    sys.stdout, sys.stderr = (
-        io.TextIOWrapper(
-            io.BufferedWriter(sink), encoding, "musls.plain", line_buffering=sink.isatty() or to_err
-        )
-        for sink, encoding, to_err in zip(sinks, encodings, (False, True), strict=True)
-    )
-    return sinks[0]
+            return super().write(text)
+        except OSError as error:
+            self._drop(error)
+            return len(text)
+
+    def flush(self) -> None:
+        """Write what is left, if it can be."""
+        try:
+            super().flush()
+        except OSError as error:
+            self._drop(error)
+
+    def _drop(self, error: OSError) -> None:
+        self.failure = self.failure or error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
 
 
-def is_quiet(failure: OSError) -> bool:
-    """Whether the reader has just gone, such as `head`."""
-    return failure.errno == errno.EPIPE
+def protect_streams() -> None:
+    """Replace the standard streams by ones that cannot fail, also those that are closed."""
+    for name in ("stdin", "stdout", "stderr"):  # a file that is opened gets the lowest free number
+        stream = getattr(sys, name)
+        if stream is None:
+            stream = open(os.devnull, "r" if name == "stdin" else "w")  # noqa: SIM115
+        if name != "stdin":
+            buffered = stream.line_buffering
+            stream = Stream(stream.detach(), stream.encoding, "replace", line_buffering=buffered)
+        setattr(sys, name, stream)
 
 
 COMMANDS = {
@@ -241,28 +195,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     results.catch()
-    output = protect()
+    protect_streams()
     status = run(sys.argv[1:])
     sys.stdout.flush()
-    if output.failure is not None:
-        if not is_quiet(output.failure):
-            report_line(f"standard output cannot be written: {output.failure.strerror}")
-        status = status or EXIT_FAILURE
-    leave(status)
-    return status
-
-
-def leave(status: int) -> None:
-    """Ends the process without taking the interpreter apart, which takes half a second.
-
-    What has to be done at the end is done; with other threads at work it returns.
-    """
-    if any(not t.daemon for t in threading.enumerate() if t is not threading.main_thread()):
-        return
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    failure = getattr(sys.stdout, "failure", None)
+    if failure is None:
+        return status
+    if failure.errno != errno.EPIPE:  # else the reader has just gone, such as `head`
+        report_line(f"standard output cannot be written: {failure.strerror}")
+    return status or EXIT_FAILURE
 
 
 def run(argv: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Shows how far long work is: a bar on a terminal, elsewhere a line every ten seconds."""
+"""Shows how far long work is: a bar on a terminal, elsewhere a line where there is news."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 LINE_EVERY_S = 10.0
-"""Time between two lines where there is no terminal."""
+"""Least time between two lines where there is no terminal."""
 
 DRAW_EVERY_S = 0.1
 """Time between two pictures of the bar, at least."""
@@ -88,8 +88,12 @@ class WorkShown:
             print(text, file=sys.stderr)
 
     def _write_lines(self) -> None:
+        said = ""
         while not self._done.wait(LINE_EVERY_S):
-            print(f"musls: {self._title}: {' '.join(self._text.split())}", file=sys.stderr)
+            line = f"musls: {self._title}: {' '.join(self._text.split())}"
+            if line != said:
+                print(line, file=sys.stderr)
+            said = line
 
 
 def _bar(console: Console) -> Progress:
