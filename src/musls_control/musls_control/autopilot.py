@@ -198,12 +198,7 @@ class LandingTimer:
         self._since_s = None
 
     def update(self, time_s: float, landed: bool) -> bool:
-        """Take a report of the land detector; returns whether it is time to disarm.
-
-        Args:
-            time_s: Simulated time.
-            landed: The land detector's verdict.
-        """
+        """Take a report of the land detector; returns whether it is time to disarm."""
         if not landed:
             self._since_s = None
         elif self._since_s is None:

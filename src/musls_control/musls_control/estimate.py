@@ -85,12 +85,7 @@ class Estimate(BodyMotion):
 
     @classmethod
     def zeros(cls, n_drones: int, n_cables: int | None = None) -> Estimate:
-        """Return load and drones at rest at the origin, level and facing east.
-
-        Args:
-            n_drones: Number of drones.
-            n_cables: Number of cables; None for one per drone.
-        """
+        """Return load and drones at rest at the origin, level, facing east; a cable per drone."""
         made = cls(_at_rest(1 + n_drones))
         if n_cables is not None:
             made.tension_n = np.zeros((n_cables, 2))

@@ -49,9 +49,7 @@ class Cone:
     def offsets_m(self, n_drones: int, radius_m: float | Array | None = None) -> Array:
         """Place of each drone in the frame of the load's set-point, (n_drones, 3).
 
-        Args:
-            n_drones: Number of drones.
-            radius_m: Another radius than the cone's own, one for all or (n_drones,).
+        A radius, one for all or (n_drones,), may replace the cone's own.
         """
         if self.places_m is not None and radius_m is None:
             return self._places(n_drones)

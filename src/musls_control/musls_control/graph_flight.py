@@ -108,13 +108,7 @@ class GraphControl(HeardMotion):
     """
 
     def __init__(self, controller: Controller, system: SlungLoadSystem, period_s: float) -> None:
-        """Prepare.
-
-        Args:
-            controller: Level `autopilot_forces`, built for this period.
-            system: What is flown.
-            period_s: Time between two steps.
-        """
+        """Prepare a controller of level `autopilot_forces` that was built for this period."""
         super().__init__(system.n_drones, system.n_rotors)
         self._controller, self.flies = controller, False
         self._setpoints = DroneSetpoints.unset(system.n_drones)
@@ -141,15 +135,7 @@ class GraphControl(HeardMotion):
         self.flies = False
 
     def step(self, time_s: float, reference: LoadReference) -> tuple[Array, Array]:
-        """Ask for accelerations.
-
-        Args:
-            time_s: Now.
-            reference: What is asked of the load.
-
-        Returns:
-            Acceleration set-points (n, 3) [m/s2, ENU] and yaws (n,) of the drones; not to be kept.
-        """
+        """Return accelerations (n, 3) [m/s2, ENU] and yaws (n,) of the drones; not to be kept."""
         estimate = self.estimate
         self.turn_rates()
         if not self.flies:
@@ -226,14 +212,7 @@ class GraphDelivery(HeardMotion):
     def __init__(
         self, mission: MissionSpec, cone: Cone, system: SlungLoadSystem, gravity_m_s2: float
     ) -> None:
-        """Prepare; `begin` before each flight.
-
-        Args:
-            mission: With `delivery`.
-            cone: Formation.
-            system: Drones, cables, load.
-            gravity_m_s2: Gravity.
-        """
+        """Prepare; `begin` before each flight."""
         super().__init__(system.n_drones, system.n_rotors)
         self._mission, self._cone, self.system = mission, cone, system
         self._gravity_m_s2 = gravity_m_s2
@@ -250,11 +229,7 @@ class GraphDelivery(HeardMotion):
     ) -> None:
         """Get ready for a flight; hooks that are to close later open now.
 
-        Args:
-            plan: What is flown.
-            ground: Where load and drones stand.
-            send: Lets an event happen, given by its fields.
-            tell: Told kind and text of what happened.
+        `send` and `tell` are as of `GraphHooks`.
         """
         given = delivery_of(self._mission)
         self._told, self._last_s = False, -np.inf
@@ -346,9 +321,6 @@ class MissionFile:
     def control(self, period_s: float) -> GraphControl | None:
         """Make the scenario's controller, None for the formation's set-points alone.
 
-        Args:
-            period_s: Time between two steps.
-
         Raises:
             ConfigError: It cannot fly this system, or not as acceleration set-points.
         """
@@ -390,12 +362,7 @@ class MissionFile:
         return GraphDelivery(self.mission, self.formation, system, gravity)
 
     def plan(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
-        """Sample the set-points of the whole flight.
-
-        Args:
-            load_enu_m: Where the load stands, (3,).
-            load_yaw_rad: Its heading.
-            drones_enu_m: Where the drones stand, (n, 3).
+        """Sample the set-points of a flight of load, (3,), and drones, (n, 3), from where they are.
 
         Raises:
             ConfigError: A stage is too long.

@@ -57,9 +57,6 @@ class RotorMixer:
     def __init__(self, drones: Sequence[Drone]) -> None:
         """Invert the geometry.
 
-        Args:
-            drones: All with the same number of rotors.
-
         Raises:
             ConfigError: Numbers of rotors differ, or rotors that cannot produce roll, pitch, yaw
                 and thrust independently.
@@ -87,13 +84,7 @@ class RotorMixer:
             rotors["coefficient_n_s2"] = k
 
     def step(self, thrust_n: Array, moment_body_n_m: Array, speed_rad_s: Array) -> None:
-        """Compute the rotor speeds of all drones.
-
-        Args:
-            thrust_n: Along the body's z axis, (n,).
-            moment_body_n_m: (n, 3).
-            speed_rad_s: Result, (n, n_rotors), within the rotors' limits.
-        """
+        """Write rotor speeds, (n, n_rotors), for thrusts, (n,), and body moments, (n, 3)."""
         mix(self._rotors, thrust_n, moment_body_n_m, speed_rad_s)
 
 

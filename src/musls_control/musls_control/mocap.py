@@ -84,12 +84,7 @@ class MocapFilter:
         return now_s - sample.stamp_s + self.limits.camera_latency_s
 
     def take(self, now_s: float, sample: Sample) -> bool:
-        """Whether a sample is to be used.
-
-        Args:
-            now_s: The vehicle's clock.
-            sample: What has come.
-        """
+        """Whether a sample is to be used."""
         found = self._fault(now_s, sample)
         if found is not None:
             reason, self.detail = found
@@ -180,13 +175,9 @@ class VisualOdometry:
 def visual_odometry(
     now_s: float, sample: Sample, latency_s: float, *, north_aligned: bool
 ) -> VisualOdometry:
-    """Convert a sample.
+    """Convert a sample (ENU) that was taken `latency_s` ago.
 
-    Args:
-        now_s: The vehicle's clock.
-        sample: A pose, ENU.
-        latency_s: From the exposure to now.
-        north_aligned: Whether the world's y axis points north.
+    `north_aligned`: the world's y axis points north.
     """
     return VisualOdometry(
         round(now_s * 1e6),

@@ -258,13 +258,9 @@ def target_system(instance: int) -> int:
 
 
 def px4_topic(instance: int, direction: str, name: str, message: type) -> str:
-    """Full name of a topic.
+    """Full name of a topic "in" to PX4 or "out" of it, such as "vehicle_status".
 
-    Args:
-        instance: PX4's instance, from 1.
-        direction: "in" to PX4 or "out" of it.
-        name: Such as "vehicle_status".
-        message: Type of the message; its MESSAGE_VERSION makes the suffix.
+    The type's MESSAGE_VERSION makes the suffix.
 
     Raises:
         ConfigError: See `px4_namespace`.

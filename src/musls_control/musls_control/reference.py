@@ -281,15 +281,9 @@ class Reference:
         return Reference([Piece(0.0, 0.0, Rest(np.array(pose, np.float64)))])
 
     def samples(self, time_s: Array) -> Array:
-        """Evaluate many times at once.
+        """Derivatives 0 to 4 of x, y, z [m, ENU] and yaw [rad] at many times, (k, 5, 4).
 
         Where one piece takes over from another, the one that begins counts.
-
-        Args:
-            time_s: Times since the start of the plan, ascending or not, (k,).
-
-        Returns:
-            Derivatives 0 to 4 of x, y, z [m, ENU] and yaw [rad], (k, 5, 4).
         """
         times = np.asarray(time_s, np.float64)
         found = np.empty((len(times), ORDERS, 4))
@@ -345,13 +339,7 @@ class Reference:
         return Reference([*earlier, *later])
 
     def relocated(self, turn_rad: float, from_xy_m: Array, to_xy_m: Array) -> Reference:
-        """The same, turned about a vertical axis and shifted horizontally.
-
-        Args:
-            turn_rad: Angle, counter-clockwise.
-            from_xy_m: Point of the axis, (2,).
-            to_xy_m: Where that point goes, (2,).
-        """
+        """The same, turned about a vertical axis and shifted with it from one place (2,) to another."""
         start, end = np.array(from_xy_m, np.float64), np.array(to_xy_m, np.float64)
         return Reference(
             replace(piece, path=_Relocated(piece.path, turn_rad, start, end))

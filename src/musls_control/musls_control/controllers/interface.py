@@ -110,13 +110,7 @@ class Controller(ABC):
 
     @abstractmethod
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
-        """Return the commands for the coming control period, see `ControlLevel` for the shapes.
-
-        Args:
-            time_s: Simulated time.
-            reference: Set-point of the load at this time, with derivatives.
-            estimate: Measured motion of load and drones, and tensions.
-        """
+        """Return the commands for the coming control period, see `ControlLevel` for the shapes."""
 
 
 # ---------- Controllers that users write: checked when they are built, watched while they fly.
@@ -127,11 +121,7 @@ class ControllerError(MuslsError):
 
 
 def build_user_controller(source: str, parameters: Mapping[str, Any]) -> Controller:
-    """Load a user's class and make the controller.
-
-    Args:
-        source: "my.py:MyController" or "package.module:MyController".
-        parameters: Arguments of the class, by name.
+    """Load a user's class, "my.py:MyController" or "package.module:MyController", and make it.
 
     Raises:
         ConfigError: No such class, it is no `Controller`, or the parameters do not fit.
@@ -197,13 +187,7 @@ class WatchedController:
         *,
         takes_nan: bool = False,
     ) -> None:
-        """Prepare.
-
-        Args:
-            controller: Who is called.
-            shapes: Shapes that its commands may have.
-            takes_nan: Whether NaN stands for what is not given, as in set-points.
-        """
+        """Prepare; commands have one of `shapes`, NaN stands for what is not given if it may."""
         self._controller, self._shapes, self._takes_nan = controller, shapes, takes_nan
         self.calls, self.total_s = 0, 0.0
         self._seen: Array = np.empty(0)  # array whose type and shape are known to fit

@@ -59,12 +59,7 @@ class PidLimits:
 
     @staticmethod
     def of(drones: tuple[Drone, ...], thrust_n: Array) -> PidLimits:
-        """Limits of rotors: moments are those that a rotor's limits leave beside a thrust.
-
-        Args:
-            drones: With their rotors.
-            thrust_n: Thrust of each drone in hover, (n,).
-        """
+        """Limits of rotors: moments that they leave beside the thrust of a hover, (n,)."""
         largest, moments = [], []
         for drone, hover in zip(drones, thrust_n, strict=True):
             inverse = np.linalg.pinv(wrench_of_thrusts(drone))
@@ -138,14 +133,10 @@ class CascadedPid:
         self._lean_rad = np.zeros((len(self._mass), 2))
 
     def start(self, drones: BodyMotion, moment_n_m: ArrayLike = 0.0) -> None:
-        """Take over as after a long hover: the integrals hold tilt and moments.
+        """Take over as after a long hover: the integrals hold tilt and given moments, (n, 3).
 
         A drone that pulls at a cable leans in its place, and the cable turns it; these slow
         integrals would need a minute to find that.
-
-        Args:
-            drones: Measured motion; its tilt is held.
-            moment_n_m: Moments that are to be held, (n, 3).
         """
         self.integrals[:] = 0.0
         roll, pitch, _ = roll_pitch_yaw(drones.orientation_wxyz).T
@@ -160,12 +151,7 @@ class CascadedPid:
         self.integrals[:, 3:] = np.where(gains > 0.0, turns / np.maximum(gains, 1e-12), 0.0)
 
     def step(self, reference: DroneReference, drones: BodyMotion) -> Array:
-        """Return thrust along the body's z axis and moment in the body's frame, (n, 4) [N, N m].
-
-        Args:
-            reference: Where the drones are to be.
-            drones: Measured motion.
-        """
+        """Return thrust along the body's z axis and moment in the body's frame, (n, 4) [N, N m]."""
         angles = roll_pitch_yaw(drones.orientation_wxyz)
         gap = reference.position_enu_m - drones.position_enu_m
         speed = reference.velocity_enu_m_s - drones.velocity_enu_m_s

@@ -51,11 +51,6 @@ DRAWN_M = 0.05
 def compile_delivery(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:
     """Sample all set-points of a delivery, with the rows that wait.
 
-    Args:
-        mission: With `delivery`.
-        cone: Formation.
-        ground: Where load and drones stand.
-
     Raises:
         ConfigError: The flight would last too long, or have too many set-points.
     """
@@ -98,12 +93,7 @@ def compile_abort(
 ) -> FlightPlan:
     """Sample the rest of a delivery that failed: the load is set down, the drones land round it.
 
-    Args:
-        mission: With `delivery`.
-        cone: Formation.
-        ground: Where load and drones stood.
-        load_pose: Present set-point of the load, (4,).
-        height_m: Height to return at.
+    It begins at the load's set-point, (4,), and returns, if it does, at a height.
     """
     draft = Draft(mission.setpoint_rate_hz, cone, len(ground.drone_position_enu_m))
     draft.add("abort", load_pose[None].copy())
@@ -193,13 +183,7 @@ class PayloadScale:
     """
 
     def __init__(self, own_kg: Array, thrust_n_s2: Array, gravity_m_s2: float) -> None:
-        """Begin with nothing known but the drones.
-
-        Args:
-            own_kg: See above.
-            thrust_n_s2: Nominal thrust constants, (n, n_rotors).
-            gravity_m_s2: Gravity.
-        """
+        """Begin with the drones' own masses, (n,), and nominal thrust constants, (n, n_rotors)."""
         self.own_kg, self._thrust, self._gravity = own_kg, thrust_n_s2, gravity_m_s2
         self.factor = np.ones(len(own_kg))
         self.carried_kg = 0.0

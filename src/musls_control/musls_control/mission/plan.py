@@ -196,12 +196,12 @@ class Draft:
     def add(
         self, name: str, pose: Array, drones: Array | None = None, piece: Piece | None = None
     ) -> None:
-        """Append rows of one phase.
+        """Append rows of one phase: set-points of the load, (k, 4), the drones in formation.
 
         Args:
             name: Of the phase.
             pose: Set-points of the load, (k, 4).
-            drones: Set-points of the drones if they are not in formation, (k, n, 3).
+            drones: Set-points of drones that are not in formation, (k, n, 3).
             piece: What the load's set-points sample; without it they stay where they are.
         """
         self.pieces.append(piece or Piece(self.now_s, self.now_s, Rest(pose[0])))
@@ -257,11 +257,6 @@ class Draft:
 def compile_plan(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:
     """Sample all set-points of a mission that starts and ends on the ground.
 
-    Args:
-        mission: What is to be flown.
-        cone: Formation.
-        ground: Where load and drones stand.
-
     Raises:
         ConfigError: The flight would last too long, or have too many set-points.
     """
@@ -284,11 +279,7 @@ def compile_air_plan(
 ) -> FlightPlan:
     """Sample all set-points of a mission that starts and ends hanging in the air.
 
-    Args:
-        mission: What is to be flown; its ground phases are left out.
-        cone: Formation.
-        load_pose: Load's set-point at the start: x, y, z [m], yaw [rad], (4,).
-        n_drones: Number of drones.
+    The load's set-point begins at x, y, z [m], yaw [rad], (4,); ground phases are left out.
 
     Raises:
         ConfigError: The flight would last too long, or have too many set-points.
@@ -301,12 +292,7 @@ def compile_air_plan(
 
 
 def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
-    """About how long a flight takes, without sampling its set-points.
-
-    Args:
-        mission: What is to be flown.
-        lands: Whether it starts and ends on the ground.
-    """
+    """About how long a flight takes that starts and ends on the ground (`lands`) or in the air."""
     if mission.duration_s is not None:
         return mission.duration_s
     first = mission.stages[0].pose(np.zeros(1))[0]
@@ -336,13 +322,7 @@ def _transit_s(mission: MissionSpec, way: Array) -> float:
 
 
 def hold_plan(mission: MissionSpec, load_pose: Array, drones: Array, yaws: Array) -> FlightPlan:
-    """Plan in which everything stays where it is for the mission's `duration_s`.
-
-    Args:
-        mission: With a duration.
-        load_pose: Where the load is: x, y, z [m], yaw [rad], (4,).
-        drones: Where the drones are, (n, 3).
-        yaws: Their headings, (n,).
+    """Plan in which load (4,) and drones (n, 3), (n,) stay for the mission's `duration_s`.
 
     Raises:
         ConfigError: Too many set-points.

@@ -162,15 +162,7 @@ class FlightPlayer(PlanPlayer):
         goals: GoalSettings,
         keeper: Gatekeeper | None = None,
     ) -> None:
-        """Prepare.
-
-        Args:
-            plan: What to fly.
-            cone: Formation.
-            mission: Its settling time is kept on the way to goals and when aborting.
-            goals: Speeds and limits of goals.
-            keeper: Of a delivery.
-        """
+        """Prepare; the mission's settling time is kept on the way to goals and when aborting."""
         super().__init__(plan, keeper)
         self.state, self.goals = PlayState.IDLE, goals
         self._whole, self._cone, self._settle_s = plan, cone, mission.settle_s
@@ -244,11 +236,7 @@ class FlightPlayer(PlanPlayer):
         self.state, self._paused_at_s = self._resume, None
 
     def go_to(self, load_pose: Array, time_s: float) -> None:
-        """Carry the load to a pose and hold it there.
-
-        Args:
-            load_pose: x, y, z [m, ENU], yaw [rad], (4,).
-            time_s: Now.
+        """Carry the load to a pose, x, y, z [m, ENU], yaw [rad], (4,), and hold it there.
 
         Raises:
             Refused: The load is not in the air, or the pose is not finite, too low, too high or

@@ -62,12 +62,7 @@ class DeliveryTopics:
     """Asks for events on `/musls/apply_event`; hears and tells on `/events` what has happened."""
 
     def __init__(self, node: Node, heard: Callable[[str], None]) -> None:
-        """Begin to listen.
-
-        Args:
-            node: Has publishers and subscription.
-            heard: Told the kind of each event that happens from now on.
-        """
+        """Begin to listen; `heard` is told the kind of each event that happens from now on."""
         self._ask = node.create_publisher(String, APPLY, QoSProfile(depth=10))
         self._tell = node.create_publisher(String, EVENTS, _HAPPENED)
         node.create_subscription(
@@ -97,14 +92,7 @@ class MotionInputs:
     def __init__(
         self, node: Node, bodies: Sequence[str], motion: HeardMotion, heard: Callable[[], None]
     ) -> None:
-        """Begin to listen.
-
-        Args:
-            node: Has the subscriptions.
-            bodies: Load, then drones.
-            motion: Is told.
-            heard: Called after each message.
-        """
+        """Begin to listen to load and drones; `heard` is called after each message."""
         self._node, self._motion, self._heard = node, motion, heard
         self._inputs = []
         for k, body in enumerate(bodies):
@@ -150,12 +138,7 @@ class SetpointStream:
     """
 
     def __init__(self, node: Node, drones: list[str]) -> None:
-        """Make the publishers.
-
-        Args:
-            node: Has them.
-            drones: Names.
-        """
+        """Make the publishers."""
         self._drones = drones
         self._all = node.create_publisher(MultiDOFJointTrajectory, "/formation/setpoints", 10)
         self._accelerations = [
@@ -165,13 +148,7 @@ class SetpointStream:
     def send(
         self, wanted: FormationSetpoint, asked: tuple[list, list] | None, time_s: float
     ) -> None:
-        """Publish; last what simulated time waits for.
-
-        Args:
-            wanted: See `stream_of`.
-            asked: See `stream_of`.
-            time_s: Now.
-        """
+        """Publish, see `stream_of`; last what simulated time waits for."""
         pushes = asked[0] if asked is not None else []
         for publisher, push in zip(self._accelerations, pushes, strict=False):
             told = AccelStamped()

@@ -81,12 +81,7 @@ class SteppedNode(DescribedNode, ABC):
     """A node that is stepped at a rate: by /clock with `use_sim_time`, else by a timer."""
 
     def __init__(self, name: str, *, rate_hz: float = 50.0) -> None:
-        """Make the node.
-
-        Args:
-            name: Of the node.
-            rate_hz: Steps per second without /clock; with it every message is a step.
-        """
+        """Make a node of so many steps a second; with /clock every message is a step."""
         super().__init__(name)
         self.time_s = 0.0
         self._checks = 0
@@ -174,12 +169,8 @@ def run(
 ) -> int:
     """Make a node and let it work until SIGINT or SIGTERM; returns the exit code.
 
-    Bad parameters and other errors of ours end with one line and code 2.
-
-    Args:
-        make: Makes the node.
-        args: Of the command line, for ROS.
-        work: What it does until it has finished or is interrupted; by default it is spun.
+    Bad parameters and other errors of ours end with one line and code 2. `work` is what it does
+    until it has finished or is interrupted; by default it is spun.
     """
     # Not rclpy's handlers, which take the context away in the midst of a step. SIGINT is set too
     # because a shell's background job inherits it as ignored.

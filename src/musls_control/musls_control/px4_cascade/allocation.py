@@ -299,12 +299,7 @@ def rotor_layout(drone: Drone) -> RotorLayout:
 
 
 def torque_authority_rad_s2(drone: Drone, gravity_m_s2: float) -> Array:
-    """Angular acceleration of a hovering drone per unit of torque command, roll, pitch, yaw (3,).
-
-    Args:
-        drone: Airframe.
-        gravity_m_s2: Gravity.
-    """
+    """Angular acceleration in hover per unit of torque command, roll, pitch, yaw (3,)."""
     mixer = build_mixer(rotor_layout(drone))
     k = np.array([rotor.thrust_coefficient_n_s2 for rotor in drone.rotors])
     hover_n = drone.mass_kg * gravity_m_s2 * k / k.sum()
@@ -334,10 +329,6 @@ def gains(drone: Drone, gravity_m_s2: float) -> dict[str, float]:
     b P is kept from the x500. With slower rotors the natural frequency then falls with the root of
     the lag, b D is raised so that the damping stays, and attitude and horizontal motion are slowed
     down alike; the loop of the height is slow enough.
-
-    Args:
-        drone: Airframe.
-        gravity_m_s2: Gravity.
     """
     if drone.model == X500:
         return {}

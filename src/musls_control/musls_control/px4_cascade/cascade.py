@@ -62,14 +62,9 @@ LONG_AGO_TICKS = 1 << 40
 
 
 def initial_state(parameters: np.ndarray, *, in_flight: bool) -> np.ndarray:
-    """Return fresh state records.
+    """Return fresh `STATE_DTYPE` records, (n_drones,), for records of `PARAMETER_DTYPE`.
 
-    Args:
-        parameters: (n_drones,) records of `PARAMETER_DTYPE`.
-        in_flight: True for hovering drones: state flight, thrust at MPC_THR_HOVER.
-
-    Returns:
-        (n_drones,) records of `STATE_DTYPE`.
+    Hovering drones (`in_flight`) are in state flight, with a thrust of MPC_THR_HOVER.
     """
     state = np.zeros(len(parameters), STATE_DTYPE)
     hover_thrust = parameters["MPC_THR_HOVER"]
@@ -105,7 +100,7 @@ def trim_state(
     """Put the integrators where they end up after a long hover at given motor commands.
 
     Args:
-        state: (n_drones,) records of `STATE_DTYPE` of drones in flight, changed in place.
+        state: Of drones in flight, changed in place.
         parameters: (n_drones,) records of `PARAMETER_DTYPE`.
         mixers: (n_drones, n_rotors, MIXER_COLUMNS).
         throttle: Motor commands that hold the drones, (n_drones, n_rotors).
@@ -300,40 +295,29 @@ class Px4Cascade(Autopilot):
     def reset(self, *, in_flight: bool = False) -> None:
         """Go back to the state after power-up.
 
-        Args:
-            in_flight: True starts hovering instead of on the ground: take-off state flight, not
-                landed, thrust at MPC_THR_HOVER. The set-points must then be armed at once.
+        `in_flight` starts hovering instead: take-off state flight, not landed, thrust at
+        MPC_THR_HOVER. The set-points must then be armed at once.
         """
         self._state[:] = initial_state(self._parameters, in_flight=in_flight)
 
     def trim(self, throttle: np.ndarray, thrust_direction_enu: np.ndarray) -> None:
         """Start in flight and in equilibrium: all integrators as after a long hover.
 
-        Args:
-            throttle: Motor commands that hold the drones, (n_drones, n_rotors).
-            thrust_direction_enu: Unit vectors of their thrust, (n_drones, 3).
+        The drones are held by motor commands, (n_drones, n_rotors), with thrust along unit vectors,
+        (n_drones, 3).
         """
         self.reset(in_flight=True)
         trim_state(self._state, self._parameters, self._mixers, throttle, thrust_direction_enu)
 
     def resume(self, rotor_speed_rad_s: np.ndarray, estimate: Estimate) -> None:
-        """Take over in flight: the integrators are as if the present thrust had been held long.
-
-        Args:
-            rotor_speed_rad_s: Present rotor speeds, (n_drones, n_rotors).
-            estimate: Motion of load and drones.
-        """
+        """Take over in flight: the integrators are as if the present thrust had been held long."""
         slowest, fastest = self._mixers[:, :, OMEGA_MIN], self._mixers[:, :, OMEGA_MAX]
         throttle = np.clip((rotor_speed_rad_s - slowest) / (fastest - slowest), 0.0, 1.0)
         up = rotate(estimate.drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
         self.trim(throttle, up)
 
     def lighten(self, ratio: np.ndarray) -> None:
-        """The drones weigh less (or more) from now on: the hover thrust follows at once.
-
-        Args:
-            ratio: New over present mass that the rotors carry, (n_drones,).
-        """
+        """The rotors carry a share of their mass, (n,): the hover thrust follows at once."""
         slowest, fastest = self._mixers[:, :, OMEGA_MIN], self._mixers[:, :, OMEGA_MAX]
         speed = slowest + self.hover_thrust[:, None] * (fastest - slowest)
         speed = speed * np.sqrt(ratio)[:, None]
@@ -350,11 +334,7 @@ class Px4Cascade(Autopilot):
     ) -> MotorCommands:
         """Advance all drones by one step of `dt_s` and write the motor commands into `out`.
 
-        Args:
-            time_s: Simulated time; for the interface only, the chain counts its own steps.
-            setpoint: Set-points, (n_drones, 12).
-            estimate: Motion of load and drones, (1 + n_drones, 16).
-            out: Commands, (n_drones, 2, n_rotors), overwritten.
+        The chain counts its own steps; `time_s` is for the interface only.
 
         Raises:
             ConfigError: Containers whose shapes do not fit this cascade.

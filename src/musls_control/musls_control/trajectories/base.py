@@ -75,18 +75,11 @@ class Trajectory(Protocol):
         """Poses at times in [0, duration_s]: x, y, z [m], yaw [rad, continuous], (k, 4)."""
 
     def derivatives(self, time_s: Array) -> Array:
-        """Poses and their first to fourth time derivatives, exact.
+        """Poses and their first to fourth time derivatives, exact, (k, 5, 4); order 0 is `pose`.
 
         At a corner of a path (a jump of the velocity) the derivatives are those of the part that
         begins there; at `duration_s`, where nothing begins, those of the part that ends. A jump of
         the pose itself has no derivative and adds none.
-
-        Args:
-            time_s: Times in [0, duration_s], (k,).
-
-        Returns:
-            (k, 5, 4): derivatives 0 to 4 of x, y, z [m, ENU] and yaw [rad]; order 0 is `pose`,
-            bit for bit.
         """
 
 
@@ -99,16 +92,10 @@ class StageTraits:
     recorded_as: ClassVar[tuple[str, ...]] = ()
 
     def tilt(self, time_s: Array) -> Array:
-        """Roll and pitch of the load and their first to fourth time derivatives.
+        """Roll and pitch of the load [rad] and their first to fourth time derivatives, (k, 5, 2).
 
         With the yaw they are the attitude: turn by the yaw about z, then by the pitch about the new
         y, then by the roll about the new x axis. Level unless a trajectory says otherwise.
-
-        Args:
-            time_s: Times in [0, duration_s], (k,).
-
-        Returns:
-            Derivatives 0 to 4 of roll and pitch [rad], (k, 5, 2).
         """
         return np.zeros((len(time_s), ORDERS, 2))
 
@@ -152,14 +139,7 @@ class Periodic(StageTraits, ABC):
 
 
 def at_rest(pose: Array) -> Array:
-    """Derivatives of poses that do not move.
-
-    Args:
-        pose: x, y, z [m], yaw [rad], (k, 4).
-
-    Returns:
-        (k, 5, 4): the poses, then zeros.
-    """
+    """Derivatives of poses that do not move, (k, 4) to (k, 5, 4)."""
     derivatives = np.zeros((len(pose), ORDERS, 4))
     derivatives[:, 0] = pose
     return derivatives
@@ -202,8 +182,7 @@ class TrajectoryError(MuslsError):
 def watched(kind: type) -> type:
     """Let the methods of a user's class check what they return and say where they failed.
 
-    Args:
-        kind: A trajectory's class; changed in place, once. What it inherits is left alone.
+    The class is changed in place, once; what it inherits is left alone.
 
     Raises:
         ConfigError: A method that a trajectory must have is missing.

@@ -74,16 +74,9 @@ _RAMP = Polynomial([0.0, 0.0, 0.0, 0.0, 2.5, -3.0, 1.0])
 
 
 def ramped_phase(time_s: Array, rate_rad_s: float, ramp_s: float, cruise_s: float) -> Array:
-    """Phase that speeds up, goes on evenly and slows down, with four derivatives.
+    """Phase that speeds up, goes on evenly and slows down, with four derivatives, (m, 5).
 
-    Args:
-        time_s: Times in [0, 2 ramp_s + cruise_s], (m,).
-        rate_rad_s: Rate between the ramps.
-        ramp_s: Time of each ramp; the phase advances by rate ramp_s / 2 in it.
-        cruise_s: Time between the ramps.
-
-    Returns:
-        (m, 5).
+    Each ramp advances it by rate ramp_s / 2; times are in [0, 2 ramp_s + cruise_s], (m,).
     """
     found = np.zeros((len(time_s), ORDERS))
     end_s = 2.0 * ramp_s + cruise_s
@@ -102,17 +95,7 @@ def ramped_phase(time_s: Array, rate_rad_s: float, ramp_s: float, cruise_s: floa
 
 
 def wave(phase: Array, amplitude: float, multiple: int, shift_rad: float) -> Array:
-    """Sine of a multiple of the phase and its derivatives with respect to the phase.
-
-    Args:
-        phase: (m,).
-        amplitude: Amplitude.
-        multiple: Of the phase.
-        shift_rad: Added to it; pi/2 makes a cosine.
-
-    Returns:
-        (m, 5).
-    """
+    """amplitude sin(multiple phase + shift) and its derivatives by the phase, (m, 5)."""
     quarter = 0.5 * np.pi
     return np.column_stack(
         [
@@ -123,15 +106,7 @@ def wave(phase: Array, amplitude: float, multiple: int, shift_rad: float) -> Arr
 
 
 def along(curve: Array, phase: Array) -> Array:
-    """Derivatives with respect to time of a curve run through by a phase (Faa di Bruno).
-
-    Args:
-        curve: Derivatives 0 to 4 with respect to the phase, (m, 5).
-        phase: Derivatives 0 to 4 of the phase with respect to time, (m, 5).
-
-    Returns:
-        (m, 5).
-    """
+    """Derivatives by time of a curve, given by a phase, (m, 5) each (Faa di Bruno)."""
     f0, f1, f2, f3, f4 = curve.T
     _, p1, p2, p3, p4 = phase.T
     return np.column_stack(

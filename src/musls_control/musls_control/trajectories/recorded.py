@@ -24,14 +24,7 @@ POSE_STAMPED = "geometry_msgs/msg/PoseStamped"
 
 
 def read_table(path: str, columns: Sequence[str]) -> Array:
-    """Read columns of a CSV file; lines that begin with # are left out.
-
-    Args:
-        path: File; its first line names the columns.
-        columns: Those that are wanted, the time first.
-
-    Returns:
-        (rows, columns).
+    """Read columns of a CSV file, (rows, columns), the time first; lines with # are left out.
 
     Raises:
         ConfigError: No such file or column, something that is no number, or times that do not
@@ -69,14 +62,7 @@ def read_table(path: str, columns: Sequence[str]) -> Array:
 
 
 def read_bag_poses(path: str, topic: str) -> tuple[Array, Array]:
-    """Read the poses of a topic in a bag.
-
-    Args:
-        path: Folder of a rosbag2 bag.
-        topic: Of `POSE_STAMPED`.
-
-    Returns:
-        Stamps [s], (m,); x, y, z [m], yaw, roll, pitch [rad], (m, 6).
+    """Read a topic of `POSE_STAMPED`: stamps [s]; x, y, z [m], yaw, roll, pitch [rad], (m, 6).
 
     Raises:
         ConfigError: No bag, no such topic, or times that do not ascend.

@@ -48,14 +48,9 @@ class Spline:
         return float(self.knots[-1] - self.knots[0]) * self.unit_s
 
     def derivatives(self, time_s: Array, count: int) -> Array:
-        """Evaluate.
+        """Evaluate at times since the first point, (m,), held at the ends outside, (m, count, d).
 
-        Args:
-            time_s: Times since the first point, (m,); held at the ends outside.
-            count: Number of derivatives, the position is the first.
-
-        Returns:
-            (m, count, d). At a corner the part that begins counts.
+        The position is the first of `count`. At a corner the part that begins counts.
         """
         degree = 2 * self.order - 1
         spline = BSpline(self.knots, self.coefficients, degree)
@@ -257,15 +252,7 @@ LARGEST_RATIO = 100.0
 def times_by_rule(points: Array, speed_m_s: float, acceleration_m_s2: float) -> Array:
     """RotorTM's rule: 3 (2 d / v)(1 + 6.5 (v / a) exp(-2 d / v)) for a segment of length d.
 
-    A rule of thumb: neither speed nor acceleration is a limit of the curve.
-
-    Args:
-        points: (m, 3).
-        speed_m_s: v.
-        acceleration_m_s2: a.
-
-    Returns:
-        Times, (m - 1,).
+    A rule of thumb: neither speed v nor acceleration a is a limit of the curve. Points (m, 3).
     """
     pace = 2.0 * np.linalg.norm(np.diff(points, axis=0), axis=1) / speed_m_s
     slow = 1.0 + 6.5 * speed_m_s / acceleration_m_s2 * np.exp(-pace)
@@ -291,17 +278,9 @@ def cost_and_slopes(spline: Spline, segment_s: Array) -> tuple[float, Array]:
 def best_times(
     points: Array, segment_s: Array, order: int, start: EndConditions, end: EndConditions
 ) -> Array:
-    """Divide the same whole time among the segments so that the cost is least.
+    """Divide the same whole time among the segments so that the cost is least, (m - 1,).
 
-    Args:
-        points: (m, d).
-        segment_s: First guess, (m - 1,).
-        order: k.
-        start: Derivatives at the first point.
-        end: Derivatives at the last one.
-
-    Returns:
-        Times, (m - 1,), with the sum of the guess.
+    Arguments as of `least_derivative`, times as a first guess.
     """
     if len(segment_s) == 1:
         return segment_s
@@ -329,13 +308,9 @@ def best_times(
 def scaled_to_limits(
     make: Callable[[Array], Spline], segment_s: Array, speed_m_s: float, acceleration_m_s2: float
 ) -> Array:
-    """Stretch all times alike until neither limit is exceeded and one is reached.
+    """Stretch all times, (m - 1,), alike until neither limit is exceeded and one is reached.
 
-    Args:
-        make: Curve for given times; its first three coordinates are x, y, z.
-        segment_s: Times, (m - 1,).
-        speed_m_s: Largest speed.
-        acceleration_m_s2: Largest acceleration.
+    `make` returns the curve for given times; its first three coordinates are x, y, z.
     """
     # One step is exact for a curve from rest to rest; given velocities at the ends take a few.
     for _ in range(20):
