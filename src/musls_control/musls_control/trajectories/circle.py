@@ -95,7 +95,7 @@ def ramped_phase(time_s: Array, rate_rad_s: float, ramp_s: float, cruise_s: floa
 
 
 def wave(phase: Array, amplitude: float, multiple: int, shift_rad: float) -> Array:
-    """amplitude sin(multiple phase + shift) and its derivatives by the phase, (m, 5)."""
+    """Curve amplitude sin(multiple phase + shift) and its derivatives by the phase, (m, 5)."""
     quarter = 0.5 * np.pi
     return np.column_stack(
         [
