@@ -339,7 +339,7 @@ class Reference:
         return Reference([*earlier, *later])
 
     def relocated(self, turn_rad: float, from_xy_m: Array, to_xy_m: Array) -> Reference:
-        """The same, turned about a vertical axis that is shifted from one place, (2,), to another."""
+        """The same, turned about a vertical axis that is shifted from a place, (2,), to another."""
         start, end = np.array(from_xy_m, np.float64), np.array(to_xy_m, np.float64)
         return Reference(
             replace(piece, path=_Relocated(piece.path, turn_rad, start, end))

@@ -83,13 +83,21 @@ class Trajectory(Protocol):
         """
 
 
-class StageTraits:
+class StageTraits(ABC):
     """Declarations of an ordinary trajectory, see `Trajectory`."""
 
     jerks_cables: ClassVar[bool] = False
     sets_load_down: ClassVar[bool] = False
     cycle_rule: ClassVar[CycleRule] = CycleRule.WHOLE
     recorded_as: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def derivatives(self, time_s: Array) -> Array:
+        """Poses and their derivatives, see `Trajectory.derivatives`."""
+
+    def pose(self, time_s: Array) -> Array:
+        """Poses at times, see `Trajectory.pose`."""
+        return self.derivatives(time_s)[:, 0]
 
     def tilt(self, time_s: Array) -> Array:
         """Roll and pitch of the load [rad] and their first to fourth time derivatives, (k, 5, 2).
@@ -100,8 +108,8 @@ class StageTraits:
         return np.zeros((len(time_s), ORDERS, 2))
 
 
-class Once(StageTraits, ABC):
-    """A trajectory that does not repeat, and whose poses come with their derivatives."""
+class Once(StageTraits):
+    """A trajectory that does not repeat."""
 
     @property
     @abstractmethod
@@ -113,16 +121,8 @@ class Once(StageTraits, ABC):
         """The whole duration."""
         return self.duration_s
 
-    @abstractmethod
-    def derivatives(self, time_s: Array) -> Array:
-        """Poses and their derivatives, see `Trajectory.derivatives`."""
 
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        return self.derivatives(time_s)[:, 0]
-
-
-class Periodic(StageTraits, ABC):
+class Periodic(StageTraits):
     """Duration of a trajectory that repeats; for classes with `period_s` and `repetitions`."""
 
     repetitions: int
@@ -190,7 +190,9 @@ def watched(kind: type) -> type:
     if not isinstance(kind, type):
         raise ConfigError(f"trajectory {kind!r}: must be a class")
     fields = getattr(kind, "__dataclass_fields__", {})
-    missing = [name for name in _NEEDED if not hasattr(kind, name) and name not in fields]
+    abstract = getattr(kind, "__abstractmethods__", ())
+    lacks = [name for name in _NEEDED if not hasattr(kind, name) or name in abstract]
+    missing = [name for name in lacks if name not in fields]
     if missing:
         raise ConfigError(f"{file_of(kind)}: trajectory {kind.__name__} has no {missing[0]}")
     for name, shape in _SHAPES.items():

@@ -1,4 +1,4 @@
-"""A circle at constant speed."""
+"""Curves round a centre: circles, figures of eight, helices."""
 
 from __future__ import annotations
 
@@ -48,27 +48,22 @@ class Circle(Periodic):
         """Time of one circle."""
         return 2.0 * np.pi * self.radius_m / self.speed_m_s
 
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        angle = time_s * self.speed_m_s / self.radius_m
-        x = self.center_m[0] + self.radius_m * np.cos(angle)
-        y = self.center_m[1] + self.radius_m * np.sin(angle)
-        return np.column_stack([x, y, np.full_like(angle, self.height_m), angle])
-
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""
-        found = at_rest(self.pose(time_s))
         omega = self.speed_m_s / self.radius_m
         angle = time_s * self.speed_m_s / self.radius_m
         cos, sin = np.cos(angle), np.sin(angle)
-        for order, (x, y) in enumerate(((-sin, cos), (-cos, -sin), (sin, -cos), (cos, sin)), 1):
-            found[:, order, 0] = self.radius_m * omega**order * x
-            found[:, order, 1] = self.radius_m * omega**order * y
+        x = self.center_m[0] + self.radius_m * cos
+        y = self.center_m[1] + self.radius_m * sin
+        found = at_rest(np.column_stack([x, y, np.full_like(angle, self.height_m), angle]))
+        for order, ways in enumerate(((-sin, cos), (-cos, -sin), (sin, -cos), (cos, sin)), 1):
+            for axis, way in enumerate(ways):
+                found[:, order, axis] = self.radius_m * omega**order * way
         found[:, 1, 3] = omega
         return found
 
 
-# ---------- Motion along closed curves.
+# ---------- A phase that starts and stops smoothly, and the chain rule.
 
 _RAMP = Polynomial([0.0, 0.0, 0.0, 0.0, 2.5, -3.0, 1.0])
 
@@ -120,7 +115,7 @@ def along(curve: Array, phase: Array) -> Array:
     )
 
 
-# ---------- Circle.
+# ---------- Curves that start and end at rest, the load turning back and forth.
 
 QUARTER = float(np.pi / 2.0)
 

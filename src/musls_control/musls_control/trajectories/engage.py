@@ -68,8 +68,7 @@ class Engage(Periodic):
         step = self.turn_s + self.rest_s
         return step + self.yaw_hold_s + self.yaw_return_s + self.hold_s + self.lower_s
 
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
+    def _pose(self, time_s: Array) -> Array:
         t = np.mod(time_s, self.period_s)
         # Ends of cycles, rounded up or down, are ends; only the first instant is a beginning.
         t = np.where((time_s > 0.0) & (t < 1e-9), self.period_s, t)
@@ -89,7 +88,7 @@ class Engage(Periodic):
 
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`; the step up adds none."""
-        found = at_rest(self.pose(time_s))
+        found = at_rest(self._pose(time_s))
         step, lower_start = self.turn_s + self.rest_s, self.period_s - self.lower_s
         back = step + self.yaw_hold_s
         corners = np.array([0.0, self.turn_s, step, back, back + self.yaw_return_s, lower_start])

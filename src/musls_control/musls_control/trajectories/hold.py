@@ -1,4 +1,4 @@
-"""A rest at one pose."""
+"""A rest at one pose, and a jump from one to another."""
 
 from __future__ import annotations
 
@@ -27,21 +27,14 @@ class Hold(Once):
     position_m: Vector3 = (0.0, 0.0, 1.0)
     yaw_rad: Finite = 0.0
 
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        return np.tile([*self.position_m, self.yaw_rad], (len(time_s), 1))
-
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""
-        return at_rest(self.pose(time_s))
-
-
-# ---------- A jump of the set-point, for step responses.
+        return at_rest(np.tile([*self.position_m, self.yaw_rad], (len(time_s), 1)))
 
 
 @spec
 class Step(Once):
-    """The set-point jumps from one pose to another; the jump itself has no derivative.
+    """The set-point jumps, for step responses; the jump itself has no derivative.
 
     Attributes:
         kind: "step".
@@ -71,15 +64,11 @@ class Step(Once):
         """Before and after the jump."""
         return self.wait_s + self.hold_s
 
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        before = np.array([*self.start_m, self.start_rotation_rad[2]])
-        after = np.array([*self.end_m, self.end_rotation_rad[2]])
-        return np.where(self._jumped(time_s)[:, None], after, before)
-
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""
-        return at_rest(self.pose(time_s))
+        before = np.array([*self.start_m, self.start_rotation_rad[2]])
+        after = np.array([*self.end_m, self.end_rotation_rad[2]])
+        return at_rest(np.where(self._jumped(time_s)[:, None], after, before))
 
     def tilt(self, time_s: Array) -> Array:
         """Roll and pitch with derivatives, see `StageTraits.tilt`."""

@@ -18,8 +18,6 @@ from musls_description.rotations import roll_pitch_yaw
 from musls_description.schema import Finite, spec
 from musls_description.strict_yaml import is_file, read_text, shown
 
-# ---------- Reads tables and bags with set-points.
-
 POSE_STAMPED = "geometry_msgs/msg/PoseStamped"
 
 

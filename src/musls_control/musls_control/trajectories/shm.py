@@ -41,20 +41,13 @@ class Shm(Periodic):
         """Time of one period."""
         return 2.0 * np.pi / self.omega_rad_s
 
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        along = self.amplitude_m * np.sin(self.omega_rad_s * time_s)
-        x = self.center_m[0] + along * np.cos(self.axis_yaw_rad)
-        y = self.center_m[1] + along * np.sin(self.axis_yaw_rad)
-        constant = np.ones_like(along)
-        return np.column_stack([x, y, self.height_m * constant, self.yaw_rad * constant])
-
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""
-        found = at_rest(self.pose(time_s))
+        middle = [*self.center_m, self.height_m, self.yaw_rad]
+        found = at_rest(np.tile(middle, (len(time_s), 1)))
         sin, cos = np.sin(self.omega_rad_s * time_s), np.cos(self.omega_rad_s * time_s)
-        for order, wave in enumerate((cos, -sin, -cos, sin), 1):
+        for order, wave in enumerate((sin, cos, -sin, -cos, sin)):
             along = self.amplitude_m * self.omega_rad_s**order * wave
-            found[:, order, 0] = along * np.cos(self.axis_yaw_rad)
-            found[:, order, 1] = along * np.sin(self.axis_yaw_rad)
+            found[:, order, 0] += along * np.cos(self.axis_yaw_rad)
+            found[:, order, 1] += along * np.sin(self.axis_yaw_rad)
         return found

@@ -1,4 +1,4 @@
-"""Straight flights between poses."""
+"""Straight flights between poses, and the way-points of several trajectories."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from pydantic import BeforeValidator, Field
 
 from musls_control.trajectories.base import Array, Periodic, Repetitions, at_rest, rate_of_part
 from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
-
-# ---------- Way-points of several trajectories.
 
 MOST_SMOOTH_POINTS = 10_000
 
@@ -115,21 +113,13 @@ class Waypoints(Periodic):
         """Mean time of one repetition."""
         return self.duration_s / self.repetitions
 
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        times, poses = self._knots()
-        return np.column_stack([np.interp(time_s, times, poses[:, k]) for k in range(4)])
-
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""
-        found = at_rest(self.pose(time_s))
         times, poses = self._knots()
+        found = at_rest(np.column_stack([np.interp(time_s, times, p) for p in poses.T]))
         rates = np.diff(poses, axis=0) / np.diff(times)[:, None]
         found[:, 1] = rate_of_part(time_s, times[:-1], rates, times[-1])
         return found
-
-
-# ---------- Back and forth on a straight line.
 
 
 @spec
@@ -162,18 +152,13 @@ class Line(Periodic):
         """Time there and back."""
         return 2.0 * float(np.linalg.norm(np.subtract(self.end_m, self.start_m))) / self.speed_m_s
 
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
-        phase = np.mod(time_s / self.period_s, 1.0)
-        share = 1.0 - np.abs(2.0 * phase - 1.0)
-        start, end = np.array(self.start_m), np.array(self.end_m)
-        position = start + share[:, None] * (end - start)
-        return np.column_stack([position, np.full(len(time_s), self.yaw_rad)])
-
     def derivatives(self, time_s: Array) -> Array:
         """Poses and their derivatives, see `Trajectory.derivatives`."""
-        found = at_rest(self.pose(time_s))
-        way = np.array(self.end_m) - np.array(self.start_m)
+        phase = np.mod(time_s / self.period_s, 1.0)
+        share = 1.0 - np.abs(2.0 * phase - 1.0)
+        start, way = np.array(self.start_m), np.subtract(self.end_m, self.start_m)
+        position = start + share[:, None] * way
+        found = at_rest(np.column_stack([position, np.full(len(time_s), self.yaw_rad)]))
         velocity = self.speed_m_s * way / float(np.linalg.norm(way))
         half_s = 0.5 * self.period_s
         corners = half_s * np.arange(2.0 * self.repetitions)

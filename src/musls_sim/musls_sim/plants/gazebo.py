@@ -272,8 +272,8 @@ def _quiet_stdout() -> Iterator[None]:
 
 Array = NDArray[np.float64]
 
-SPEED_LIMIT_M_S = 1e3
-"""No link of a flight is faster; Gazebo itself puts a model that is not finite back and goes on."""
+LOST_SPEED_M_S = 1e3
+"""A link this fast was lost: Gazebo puts a model that is not finite back, and goes on."""
 
 DRONE_TOUCHES_M = 0.02
 """Clearance below which a drone may stand on the ground."""
@@ -375,7 +375,7 @@ class GazeboPlant(Plant):
         self._server.run(self.substeps)
         self._periods += 1
         body, speed = fastest_body(self._motion)
-        if not speed < SPEED_LIMIT_M_S:
+        if not speed < LOST_SPEED_M_S:
             raise SimulationDiverged(
                 f"Gazebo's state is not physical at {self.time_s:.3f} s: body {body} moves at "
                 f"{speed:.3g} m/s; take a smaller physics.step_size_s"

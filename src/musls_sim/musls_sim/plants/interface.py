@@ -18,6 +18,9 @@ from musls_description.tree import Tree
 from musls_sim.scenario.physics import PhysicsSpec, StartSpec
 from musls_sim.scenario.rig import RigSpec
 
+SPEED_LIMIT_M_S = 100.0
+"""No body of a slung-load system gets that fast; beyond it the integration has failed."""
+
 # ---------- The energy balance of a driven system: what holds an integration to account.
 
 

@@ -18,7 +18,7 @@ from musls_description.spawn import HangingEquilibrium, ground_radius_m, hanging
 from musls_description.system import SlungLoadSystem, formation_of
 from musls_sim.plants.massless.start import freed
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
-from musls_sim.scenario.scenario import Scenario
+from musls_sim.scenario.scenario import MIN_THRUST_MARGIN, Scenario
 
 # ---------- Mission: length, size, speed, and whether cables stay slack
 
@@ -196,9 +196,6 @@ def _wind_caution(scenario: Scenario) -> Iterator[str]:
 
 MAX_SAG_M = 0.5
 """Distance of the hanging load from its set-point beyond which the formation does not fit."""
-
-MIN_THRUST_MARGIN = 1.1
-"""Largest thrust over hover thrust below which a multirotor cannot be controlled any more."""
 
 
 LARGEST_TURN_RAD = np.radians(5.0)

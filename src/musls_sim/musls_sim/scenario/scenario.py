@@ -52,7 +52,7 @@ from musls_sim.scenario.sensors import AnyEstimation, LimitsSpec, MotionCaptureS
 # ---------- Loss of a drone: how it is noticed and what is done
 
 MIN_THRUST_MARGIN = 1.1
-"""Least margin with which a multirotor can be controlled, as before every flight."""
+"""Largest over hover thrust below which a multirotor cannot be controlled any more."""
 
 LEAST_DRONES = 4
 """From so many on the loss of one can be survived."""

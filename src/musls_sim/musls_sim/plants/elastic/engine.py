@@ -15,7 +15,7 @@ from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
 from musls_sim.plants.elastic.state import INTEGERS, packed
 from musls_sim.plants.elastic.step import advance
-from musls_sim.plants.interface import SimulationDiverged
+from musls_sim.plants.interface import SPEED_LIMIT_M_S, SimulationDiverged
 
 if TYPE_CHECKING:
     from musls_sim.plants.elastic.state import Tables
@@ -170,8 +170,6 @@ NEAR_M = 1e-3
 REFINEMENTS = 8
 """How often the step of a period may be halved."""
 
-SPEED_LIMIT_M_S = 100.0
-"""No body of a slung-load system gets that fast; beyond it something has gone wrong."""
 
 Path = Callable[[float, float], Array]
 """Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from musls_description.compiled import compiled
 from musls_description.compiled_memory import borrowed
+from musls_sim.plants.interface import SPEED_LIMIT_M_S
 from musls_sim.plants.massless.bodies import look_for_ground, settle_corners
 from musls_sim.plants.massless.cables import decide, project, rates
 from musls_sim.plants.massless.records import (
@@ -210,9 +211,6 @@ SHORT_S = 1e-4
 
 TURN = 0.25
 """Largest angle that the fastest motion turns through in a step [rad]."""
-
-SPEED_LIMIT_M_S = 100.0
-"""No body of a slung-load system gets that fast; beyond it something has gone wrong."""
 
 
 @compiled()

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
 from musls_description.system import Cable, SlungLoadSystem
+from musls_sim.plants.interface import SPEED_LIMIT_M_S
 from musls_sim.plants.rigid_links.rows import OMEGA, POSITION, VELOCITY
 from musls_sim.plants.rigid_links.tables import (
     BALANCE,
@@ -47,9 +48,6 @@ FLOOR_LIFT_M = 0.01
 
 MEMORY_S = 1.0
 """Time constant of "the last second"."""
-
-SPEED_LIMIT_M_S = 100.0
-"""No body of a slung-load system gets that fast; beyond it the integration has failed."""
 
 
 @compiled()
