@@ -56,6 +56,16 @@ def test_linear_motion_is_resampled_exactly(time_s, start, velocity, shares):
     np.testing.assert_allclose(found.position_enu_m, start + at[:, None] * velocity, atol=1e-9)
 
 
+def test_a_quarter_of_a_span_is_a_quarter_of_its_way_and_turn():
+    ends = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 8.0]])
+    track = PoseTrack(np.array([1.0, 3.0]), ends, axis_angle([0.0, 0.0, 1.0], [0.0, 1.2]))
+    found = resample(track, np.array([1.5]), gap_limit_s=5.0)
+    assert found.position_enu_m[0] == pytest.approx([1.0, 0.0, 2.0])
+    assert found.orientation_wxyz[0] == pytest.approx([np.cos(0.15), 0.0, 0.0, np.sin(0.15)])
+    beside = resample(track, np.array([1.0, 1.5, 3.0]), gap_limit_s=1.0).position_enu_m
+    assert np.isnan(beside).all(axis=1).tolist() == [False, True, False]
+
+
 @given(times, st.floats(-3.0, 3.0), quaternions(), st.lists(unit, min_size=1, max_size=9))
 def test_turning_at_constant_rate_is_resampled_exactly(time_s, rate, first, shares):
     """Samples are at most 0.5 s and so 1.5 rad apart."""

@@ -175,7 +175,30 @@ def _check(data: np.ndarray, row_shape: tuple[int, ...], name: str) -> None:
         )
 
 
-# ---------- When a landed drone is disarmed: the same rule for missions and for PX4's stand-in.
+# ---------- PX4's rules for missions, lost links and the stand-in on the ROS graph
+
+COM_OF_LOSS_T_S = 1.0
+"""Time without set-points after which an offboard flight is left for PX4's own failsafe."""
+
+MPC_LAND_SPEED_M_S = 0.7
+
+
+def hold_or_land(row: np.ndarray, place: np.ndarray, *, lands: bool, landed: bool = False) -> None:
+    """Write the set-point of PX4's own modes: stay at a place, or go down there.
+
+    Args:
+        row: Of `DroneSetpoints`, (12,); whether it is armed stays.
+        place: Position, world [m], and yaw [rad], (4,).
+        lands: Go down.
+        landed: It stands on the ground and does not take off again.
+    """
+    row[0:11] = np.nan
+    row[0:3], row[9], row[10] = place[:3], place[3], 0.0
+    if landed:
+        row[2], row[5] = np.nan, 0.0
+    elif lands:
+        row[2], row[5] = np.nan, -MPC_LAND_SPEED_M_S
+
 
 DISARM_AFTER_LANDING_S = 2.0
 """Time landed before a drone is disarmed, PX4's COM_DISARM_LAND."""

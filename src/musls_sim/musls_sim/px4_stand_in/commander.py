@@ -1,4 +1,4 @@
-"""What PX4's commander does of what an offboard flight meets: arming, modes, failsafes.
+"""PX4's commander as an offboard flight meets it: arming, modes, failsafes.
 
 Behaviour of PX4 v1.15 to v1.17: offboard mode needs a fresh stream of OffboardControlMode, is left
 when the stream stops for COM_OF_LOSS_T and taken again when it comes back; vehicles disarm
@@ -13,15 +13,13 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.autopilot import LandingTimer
+from musls_control.autopilot import COM_OF_LOSS_T_S, LandingTimer, hold_or_land
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.rotations import yaw_of
 
 Array = NDArray[np.float64]
 
-COM_OF_LOSS_T_S = 1.0
 COM_DISARM_PRFLT_S = 10.0
-MPC_LAND_SPEED_M_S = 0.7
 FORCE = 21196.0
 """Second parameter of a disarm command that is meant in flight too."""
 
@@ -208,9 +206,6 @@ class Commander:
     def _hold_place(self, measured: Array, landed: bool, row: Array) -> None:
         if self._hold is None:
             self._hold = np.array([*measured[0:3], yaw_of(measured[6:10])])
-        row[0:3], row[9] = self._hold[:3], self._hold[3]
-        if landed:  # no wish to take off
-            row[2], row[5] = np.nan, 0.0
+        hold_or_land(row, self._hold, lands=self.nav_state is NavState.LAND, landed=landed)
+        if landed:
             self._hold[2] = measured[2]
-        elif self.nav_state is NavState.LAND:
-            row[2], row[5] = np.nan, -MPC_LAND_SPEED_M_S

@@ -1,8 +1,7 @@
 """Links to the drones that can be lost: what a flight stack does without set-points.
 
 PX4 in offboard mode follows its last set-point for COM_OF_LOSS_T, then its failsafe holds the place
-or lands (COM_OBL_RC_ACT); landed it disarms after COM_DISARM_LAND. The same for the ROS graph's
-stand-in for PX4 is in `px4_stand_in.commander`.
+or lands (COM_OBL_RC_ACT); landed it disarms after COM_DISARM_LAND.
 """
 
 from __future__ import annotations
@@ -10,14 +9,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.autopilot import Autopilot, DroneSetpoints, LandingTimer
+from musls_control.autopilot import (
+    COM_OF_LOSS_T_S,
+    Autopilot,
+    DroneSetpoints,
+    LandingTimer,
+    hold_or_land,
+)
 from musls_control.estimate import Estimate
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 Array = NDArray[np.float64]
-
-COM_OF_LOSS_T_S = 1.0
-MPC_LAND_SPEED_M_S = 0.7
 
 
 class _Lost:
@@ -117,8 +119,5 @@ class DroneLinks:
             lost.hold = np.array([*place, lost.heard[9]])
         landed = bool(self._autopilot.landed[drone])
         lost.disarmed |= lost.landing.update(time_s, landed)
-        row[:] = np.nan
-        row[0:3], row[9] = lost.hold[:3], lost.hold[3]
-        row[10], row[11] = 0.0, 0.0 if lost.disarmed else lost.heard[11]
-        if lost.action == "land":
-            row[2], row[5] = np.nan, -MPC_LAND_SPEED_M_S
+        hold_or_land(row, lost.hold, lands=lost.action == "land")
+        row[11] = 0.0 if lost.disarmed else lost.heard[11]
