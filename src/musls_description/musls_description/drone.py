@@ -182,6 +182,12 @@ class Box:
         """Height of the lower face in the body frame [m]."""
         return self.center_m[2] - self.size_m[2] / 2.0
 
+    @property
+    def corners_m(self) -> np.ndarray:
+        """Corners in the body frame, (8, 3) [m]."""
+        signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+        return np.array(self.center_m) + 0.5 * signs * np.array(self.size_m)
+
 
 @spec
 class Rotor:

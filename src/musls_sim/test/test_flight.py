@@ -14,7 +14,7 @@ from flight_helpers import Look, session_with_bag
 from rosbags.highlevel import AnyReader
 
 from musls_control.formation import Cone
-from musls_control.mission.plan import compile_air_plan
+from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission.spec import MissionSpec
 from musls_control.phases import PHASES
 from musls_control.trajectories import Circle
@@ -323,6 +323,26 @@ def test_set_points_are_handed_out_at_their_rate_and_held(rate):
         assert (data[:, 11] == 1.0).all()
     first_circle = np.flatnonzero(plan.stage == 1)[0]
     assert log.stages == [(0.0, "settle"), (log.times[first_circle], "circle")]
+
+
+@pytest.mark.parametrize(("lands", "wait_s"), [(True, 2.0), (False, 20.0)])
+def test_a_flight_ends_after_landing_or_when_no_landing_is_found(lands, wait_s):
+    """PX4's 2 s on the ground, at most 20 s after the plan; then disarmed, and over 0.4 s later."""
+    mission = MissionSpec(stages=(Circle(speed_m_s=3.0),), settle_s=0.2)
+    places = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
+    plan = compile_plan(mission, Cone(), GroundSpot(np.zeros(3), 0.0, places))
+    log = Log()
+    guidance = MissionGuidance(plan, SimpleNamespace(landed=np.full(2, lands)), [log], 0.004)
+    tick = 0
+    while not guidance.finished:
+        guidance.step(tick)
+        armed = guidance.setpoint.armed.all()
+        tick += 1
+        assert tick * 0.004 < plan.duration_s + 25.0
+    disarmed_s, stage = log.stages[-1]
+    assert stage == "disarmed" and not armed and guidance.landed == lands
+    assert disarmed_s == pytest.approx(plan.duration_s + wait_s, abs=0.03)
+    assert tick * 0.004 == pytest.approx(disarmed_s + 0.4, abs=0.012)
 
 
 @pytest.fixture(scope="module")

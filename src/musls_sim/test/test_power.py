@@ -157,3 +157,23 @@ def test_turning_rotors_resist_tilting():
     np.testing.assert_allclose(inputs.wrench_body[1, :3], expected, atol=1e-12)
     power.end(inputs)
     assert not inputs.wrench_body.any()
+
+
+def test_the_gyroscopic_moment_of_changing_rotors_is_its_mean_over_the_period():
+    """Angular momentum half-way between begin and end of the period; its change turns about z."""
+    system = load_system("delivery")
+    drone = dataclasses.replace(
+        system.drones[0],
+        rotors=tuple(dataclasses.replace(r, spin="ccw") for r in system.drones[0].rotors),
+    )
+    system = dataclasses.replace(system, drones=(drone,))
+    power = Power(system, PERIOD_S)
+    state, inputs = hovering(system)
+    state.motion[1, 10:13] = [0.3, -0.2, 0.1]
+    state.rotor_speed_rad_s[:] = 300.0
+    inputs.rotor_command_rad_s[:] = 350.0
+    power.begin(state, inputs)
+    step = 50.0 * (1.0 - np.exp(-PERIOD_S / drone.rotors[0].time_constant_up_s))
+    h = 4 * 1.46e-4 * (300.0 + 0.5 * step)
+    expected = -np.cross([0.3, -0.2, 0.1], [0.0, 0.0, h]) - [0, 0, 4 * 1.46e-4 * step / PERIOD_S]
+    np.testing.assert_allclose(inputs.wrench_body[1, :3], expected, rtol=1e-9)

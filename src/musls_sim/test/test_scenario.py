@@ -13,8 +13,14 @@ from musls_description.errors import ConfigError
 from musls_description.library import SYSTEMS, load_system, system_names
 from musls_description.schema import to_yaml
 from musls_sim.autopilots import AutopilotSetup
-from musls_sim.preflight.checks import MIN_THRUST_MARGIN, check_hover, hover_in_formation
-from musls_sim.scenario.scenario import AUTOPILOTS, Scenario, load_scenario, scenario_path
+from musls_sim.preflight.checks import check_hover, hover_in_formation
+from musls_sim.scenario.scenario import (
+    AUTOPILOTS,
+    MIN_THRUST_MARGIN,
+    Scenario,
+    load_scenario,
+    scenario_path,
+)
 from musls_sim.scenario.sensors import MotionCaptureSpec, TruthSpec
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

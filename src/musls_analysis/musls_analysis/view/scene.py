@@ -46,12 +46,6 @@ FACE_NORMALS = np.array(
 )
 
 
-def box_corners(box: Box) -> np.ndarray:
-    """Corners of a box in its body's frame (8, 3)."""
-    signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    return np.array(box.center_m) + 0.5 * signs * np.array(box.size_m)
-
-
 @dataclass(frozen=True)
 class LoadShape:
     """A box with the points where the cables pull.
@@ -68,10 +62,10 @@ class LoadShape:
     def of(cls, load: Load) -> LoadShape:
         """Shape of a load."""
         places = np.array(load.cable_attachments_m, float).reshape(-1, 3)
-        return cls(box_corners(load.collision), places)
+        return cls(load.collision.corners_m, places)
 
 
-ANCHOR = LoadShape(box_corners(Box(size_m=(0.06, 0.06, 0.06))), np.zeros((0, 3)))
+ANCHOR = LoadShape(Box(size_m=(0.06, 0.06, 0.06)).corners_m, np.zeros((0, 3)))
 """An anchor, which has no size of its own."""
 
 
@@ -107,7 +101,7 @@ class DroneShape:
         rim = np.stack([np.cos(_DISC), np.sin(_DISC), np.zeros(DISC_POINTS)], axis=-1)
         span = float(np.linalg.norm(hubs[:, :2], axis=1).max())
         plate = rim * [0.42 * span, 0.34 * span, 0.0] + [0.0, 0.0, 0.4 * hubs[:, 2].mean()]
-        corners = box_corners(drone.collision)
+        corners = drone.collision.corners_m
         reach = max(span + radius, float(np.linalg.norm(corners, axis=1).max()))
         return cls(
             hubs, radius, hubs[:, None] + radius * rim, hubs[:, 0] > 1e-6, plate, _gear(corners),

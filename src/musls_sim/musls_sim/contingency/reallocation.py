@@ -23,6 +23,7 @@ from musls_description.spawn import drones_above
 from musls_description.system import SlungLoadSystem, formation_of
 from musls_sim.plants.massless.start import freed
 from musls_sim.preflight.feasibility import DroneMargins, drone_margins
+from musls_sim.scenario.imperfections import tilt_matrix
 from musls_sim.scenario.scenario import ContingencySpec, Scenario
 
 Array = NDArray[np.float64]
@@ -162,7 +163,7 @@ class _Problem:
 
     def turned(self, x: Array) -> Array:
         """Attachment points about the load's centre, (m, 3) [m]."""
-        found: Array = self.anchors @ tilted(x[-2], x[-1]).T
+        found: Array = self.anchors @ tilt_matrix((x[-2], x[-1])).T
         return found
 
     def drones(self, x: Array) -> Array:
@@ -180,7 +181,7 @@ class _Problem:
         """Force and moment on the load, zero in equilibrium, (6,)."""
         forces = self.forces(x) / self.weight_n
         total = forces.sum(axis=0) - [0.0, 0.0, 1.0]
-        hung = tilted(x[-2], x[-1]) @ self.moment_n_m / self.weight_n
+        hung = tilt_matrix((x[-2], x[-1])) @ self.moment_n_m / self.weight_n
         moment = np.cross(self.turned(x), forces).sum(axis=0) + np.cross(hung, [0.0, 0.0, -1.0])
         return np.concatenate([total, 5.0 * moment])
 
@@ -257,7 +258,7 @@ def _judged(scenario: Scenario, problem: _Problem, x: Array) -> Reallocation | N
     azimuths = scenario.formation.azimuths_rad(number)
     if not _stable(problem, x):
         return None
-    rotation, forces = tilted(x[-2], x[-1]), problem.forces(x)
+    rotation, forces = tilt_matrix((x[-2], x[-1])), problem.forces(x)
     places = drones_above(
         freed(problem.system), np.zeros(3), rotation, forces, problem.gravity,
         azimuths[left] + np.pi,
@@ -282,7 +283,7 @@ def _stable(problem: _Problem, x: Array) -> bool:
     """
     from scipy.linalg import null_space
 
-    forces, anchors, pose = problem.forces(x), problem.turned(x), tilted(x[-2], x[-1])
+    forces, anchors, pose = problem.forces(x), problem.turned(x), tilt_matrix((x[-2], x[-1]))
     tension = np.linalg.norm(forces, axis=1)
     ends = anchors + problem.length_m[:, None] * forces / tension[:, None]
     hung = pose @ problem.moment_n_m  # weight of what hangs times where
@@ -306,14 +307,3 @@ def _stable(problem: _Problem, x: Array) -> bool:
     if free.shape[1] == 0:
         return True
     return bool(np.linalg.eigvalsh(free.T @ bend @ free).min() > 0.0)
-
-
-def tilted(around_x_rad: float, around_y_rad: float) -> Array:
-    """Rotation by a vector in the horizontal plane, (3, 3) (Rodrigues)."""
-    angle = float(np.hypot(around_x_rad, around_y_rad))
-    cross = np.array([
-        [0.0, 0.0, around_y_rad], [0.0, 0.0, -around_x_rad], [-around_y_rad, around_x_rad, 0.0],
-    ])  # fmt: skip
-    half = np.sinc(0.5 * angle / np.pi)
-    found: Array = np.eye(3) + np.sinc(angle / np.pi) * cross + 0.5 * half**2 * cross @ cross
-    return found

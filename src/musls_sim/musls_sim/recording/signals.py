@@ -146,7 +146,7 @@ def flown_names(system: RigSystem) -> list[str]:
     return ["load", *drone_names(system)]
 
 
-def body_names(system: RigSystem) -> list[str]:
+def frame_names(system: RigSystem) -> list[str]:
     """Frames of the bodies: load, drone_1, drone_2 ..., anchor_1 ..."""
     return [*flown_names(system), *anchor_names(system)]
 
@@ -290,14 +290,14 @@ SIGNALS: dict[str, Signal] = {
     signal.name: signal
     for signal in (
         Signal(
-            "pose", "geometry_msgs/msg/PoseStamped", Rate.STATE, body_names,
+            "pose", "geometry_msgs/msg/PoseStamped", Rate.STATE, frame_names,
             (
                 Column("position_enu_m", "pose.position", (3,), _motion(0, 3)),
                 Column("orientation_wxyz", "pose.orientation", (4,), _motion(6, 10)),
             ),
         ),
         Signal(
-            "twist", "geometry_msgs/msg/TwistStamped", Rate.STATE, body_names,
+            "twist", "geometry_msgs/msg/TwistStamped", Rate.STATE, frame_names,
             (
                 Column("velocity_enu_m_s", "twist.linear", (3,), _motion(3, 6)),
                 Column(
@@ -488,7 +488,7 @@ class Row:
 
     def messages(self, stamp_ns: int, row: Columns) -> list[tuple[str, Any]]:
         """Topic and message of all that one row, as written, becomes."""
-        rows, names = {key: values[None] for key, values in row.items()}, body_names(self._system)
+        rows, names = {key: values[None] for key, values in row.items()}, frame_names(self._system)
         out = []
         if self.rate is Rate.STATE:
             clock = msg.empty("rosgraph_msgs/msg/Clock")

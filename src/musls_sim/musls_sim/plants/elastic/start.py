@@ -22,7 +22,6 @@ from musls_description.spawn import Configuration
 from musls_description.system import (
     MOST_SEGMENTS,
     Anchor,
-    Box,
     Cable,
     CableEnd,
     Drone,
@@ -376,7 +375,7 @@ def rig_body(
         position_enu_m=np.array(position_enu_m, float),
         rotation=np.array(rotation, float),
         drag_n_s_m=np.array(part.drag_n_s_m),
-        corners_m=_corners(part.collision),
+        corners_m=part.collision.corners_m,
         drone=drone,
     )
 
@@ -393,13 +392,6 @@ def moving_body(part: Load | Drone, state: BodyState, drone: int = -1) -> RigBod
 def rotation_of(quaternion_wxyz: tuple[float, float, float, float]) -> Array:
     """Matrix of a quaternion, (3, 3)."""
     return matrix(np.array(quaternion_wxyz))
-
-
-def _corners(box: Box) -> Array:
-    """Corners of a box, (8, 3)."""
-    signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    corners: Array = np.array(box.center_m) + 0.5 * signs * np.array(box.size_m)
-    return corners
 
 
 # ---------- Load and drones of a slung-load system as a rig, in a configuration of rigid links

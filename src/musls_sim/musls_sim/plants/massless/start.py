@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.drone import Box, Drone
+from musls_description.drone import Drone
 from musls_description.rotations import from_matrix
 from musls_description.spawn import Configuration
 from musls_description.system import Load, SlungLoadSystem
@@ -113,7 +113,7 @@ def build_tables(
     n = system.n_drones
     rotors = rotor_table(system)
     parts: list[Load | Drone] = [system.load, *system.drones]
-    corners = np.vstack([_corners(part.collision) for part in parts])
+    corners = np.vstack([part.collision.corners_m for part in parts])
     bodies = np.array([_body(part, 8 * i) for i, part in enumerate(parts)])
     state = np.zeros((1 + n, c.STATE))
     state[:, c.X : c.X + 3] = start.position_enu_m
@@ -126,7 +126,7 @@ def build_tables(
     parameters[c.FRICTION], parameters[c.RESTITUTION] = system.ground_friction, restitution
     parameters[c.STEP] = step_s
     parameters[c.CONTACT_STEP] = min(
-        contact_step_s(p.mass_kg, _turning(p), _corners(p.collision)) for p in parts
+        contact_step_s(p.mass_kg, _turning(p), p.collision.corners_m) for p in parts
     )
     mass = float(bodies[:, c.MASS].sum())
     parameters[c.TENSION_NOISE] = NOISE * mass * gravity_m_s2
@@ -177,7 +177,7 @@ def _body(part: Load | Drone, first_corner: int) -> Array:
         row[c.INVERSE : c.INVERSE + 9] = np.linalg.inv(inertia).ravel()
     row[c.DRAG : c.DRAG + 3] = part.drag_n_s_m
     row[c.STIFFNESS], row[c.DAMPING] = corner_constants(part.mass_kg)
-    corners = _corners(part.collision)
+    corners = part.collision.corners_m
     row[c.RADIUS] = np.linalg.norm(corners, axis=1).max()
     row[c.FIRST_CORNER], row[c.CORNERS] = first_corner, len(corners)
     row[c.FREE] = 1.0
@@ -202,10 +202,3 @@ def _turning(part: Load | Drone) -> Array:
     """Inertia, for a point mass a very large one."""
     inertia = np.array(part.inertia_kg_m2)
     return inertia if inertia.any() else 1e9 * np.eye(3)
-
-
-def _corners(box: Box) -> Array:
-    """Corners of a box, (8, 3)."""
-    signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    corners: Array = np.array(box.center_m) + 0.5 * signs * np.array(box.size_m)
-    return corners

@@ -34,6 +34,7 @@ from musls_sim.plants.changes import (
     scale_rotors,
 )
 from musls_sim.plants.interface import (
+    SPEED_LIMIT_M_S,
     Change,
     EnergyAudit,
     Plant,
@@ -73,7 +74,6 @@ from musls_sim.plants.rigid_links.step_control import (
     MADE_UP,
     OK,
     RUNAWAY,
-    SPEED_LIMIT_M_S,
     TOO_COARSE,
     Levels,
     stable_step_s,
