@@ -119,8 +119,8 @@ def plant_at_start(
         else:
             light = weightless(system)
             start = motion_of(light, _hanging(light, position, spec.gravity_m_s2, yaw, yaws))
-        plant = MasslessPlant(system, start, ground_height_enu_m=ground, **options)
-        return plant, start.orientation_wxyz[1:].copy()
+        light_plant = MasslessPlant(system, start, ground_height_enu_m=ground, **options)
+        return light_plant, start.orientation_wxyz[1:].copy()
     if slack:
         turn = Rotation.from_euler("z", yaw).as_matrix()
         lying = slung_between(system, load, turn, position, yaws, spec.gravity_m_s2)

@@ -275,13 +275,13 @@ def _origins(name: str, body: str) -> list[Parameter]:
     """Recorded point of a body."""
     return _vector(
         name, "m", 0.2, 0.01,
-        lambda at: at.spec.offset_m(body),
+        lambda at: at.spec.offset_m(body).tolist(),
         lambda at, by: _with_offset(at, body, by),
     )  # fmt: skip
 
 
 def _with_offset(setup: Setup, body: str, by: Vector) -> Setup:
-    offsets = {**setup.spec.offsets_m, body: _sum(setup.spec.offset_m(body), by)}
+    offsets = {**setup.spec.offsets_m, body: _sum(setup.spec.offset_m(body).tolist(), by)}
     return replace(setup, spec=replace(setup.spec, offsets_m=offsets))
 
 
