@@ -41,7 +41,7 @@ _PERIODS_DIFFER_WARNING, _PERIODS_DIFFER_ERROR = 0.02, 0.1
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """How to compare.
+    """Options of a comparison.
 
     Attributes:
         lag_limit_s: Greatest shift in time looked at, either way.

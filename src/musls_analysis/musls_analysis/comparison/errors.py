@@ -1,4 +1,4 @@
-"""How far a body is from where it should be: eq. 12 and 13 of the seed paper.
+"""Errors of a body to its set-point: eq. 12 and 13 of the seed paper, per stage.
 
 A set-point is held until the next one arrives, and each measured pose counts against the set-point
 that was valid then. A mean is that of the samples of a stage, as in the paper.
@@ -89,7 +89,7 @@ _HEADINGS = ("body", "stage", "mean [m]", "max [m]", "rms [m]", "mean [°]", "ma
 
 @dataclass(frozen=True)
 class StageError:
-    """How far a body was from its set-point in one stage, over all samples of the stage.
+    """Errors of a body to its set-point in one stage, over all samples of the stage.
 
     Attributes:
         body: "load", "drone_1", ...

@@ -89,11 +89,7 @@ class Found:
 
 
 def motion_of(stage: str, cut: CutStage) -> dict[str, Found]:
-    """Fields of the stage's trajectory as its set-points say.
-
-    Args:
-        stage: "circle", "shm" or "engage".
-        cut: Its cycles.
+    """Fields of the trajectory "circle", "shm" or "engage" as its set-points say.
 
     Returns:
         By the field's name; fields that the recording does not tell are left out.
@@ -107,7 +103,7 @@ def motion_of(stage: str, cut: CutStage) -> dict[str, Found]:
 
 
 def update_rate(cut: CutStage) -> Found | None:
-    """How often the set-points of a periodic stage are updated [Hz], where the rows tell it."""
+    """Update rate of the set-points of a periodic stage [Hz], where the rows tell it."""
     held = _within(cut)
     if not cut.periodic or len(held.time_s) < 8:
         return None
@@ -240,7 +236,7 @@ Real = Mapping[str, Sequence[CutStage]]
 
 @dataclass(frozen=True)
 class Mission:
-    """What flies recorded cycles again.
+    """Overrides of the scenario that fly recorded cycles again.
 
     Attributes:
         overrides: `key=value` of the scenario, what is taken from the recordings.
@@ -254,7 +250,7 @@ class Mission:
 
     @property
     def taken(self) -> list[str]:
-        """What was taken from the recordings, without which stages they have."""
+        """Overrides taken from the recordings, without which stages they have."""
         return [text for text in self.overrides if not text.startswith(STAGES)]
 
     @property
@@ -264,7 +260,7 @@ class Mission:
 
     @property
     def remarks(self) -> list[str]:
-        """What was taken from the recordings, and what is doubtful about these."""
+        """Overrides taken from the recordings, and doubts about these, for people."""
         lines = [line for cuts in self.real.values() for one in cuts for line in one.warnings]
         if self.taken:
             lines.append(f"{self.source}: flown with {', '.join(self.taken)}, as it was recorded")
@@ -471,7 +467,7 @@ def _turn(have: NDArray[np.complex128], want: NDArray[np.complex128]) -> float:
 
 
 def _order(places: Array, offsets: Array) -> list[int]:
-    """Which drone is in each place, for a formation that may be turned and moved a little."""
+    """Drone in each place, for a formation that may be turned and moved a little."""
     n = len(places)
     same = list(range(n))
     if not 2 <= n <= MOST_ORDERED:

@@ -50,12 +50,12 @@ NOT_SEEN = (
     "thrust_tilt_rad is told from a tilt of the recorded frame by nothing here: it is what the "
     "recorded attitudes lean by",
 )
-"""What recorded drones cannot tell."""
+"""Imperfections that recorded poses cannot tell."""
 
 
 @dataclass(frozen=True)
 class DroneFit:
-    """What was identified.
+    """Identified imperfections.
 
     Attributes:
         imperfections: For a scenario.
@@ -66,7 +66,7 @@ class DroneFit:
             (n,) [m].
         factor: By which the linear answer is smaller or larger than the simulated one.
         stages: From which stages, with their real cycles.
-        notes: What is doubtful.
+        notes: Doubts, for people.
     """
 
     imperfections: Imperfections
@@ -190,7 +190,7 @@ def _estimate(models: Sequence[StageModel], factor: float) -> tuple[Estimated, .
 
 
 def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Array) -> float:
-    """How much larger the simulated answer is than the linear one, over all drones and stages."""
+    """Ratio of the simulated answer to the linear one, over all drones and stages."""
     expected, seen = [], []
     for old, new in zip(before, after, strict=True):
         for i in range(len(old.late)):
@@ -216,13 +216,7 @@ def _notes(push: Estimated) -> list[str]:
 
 
 def write_fit(fit: DroneFit, folder: Path, command: str) -> None:
-    """Write imperfections.yaml, which a scenario takes, and summary.json.
-
-    Args:
-        fit: What was identified.
-        folder: Exists.
-        command: What the user typed.
-    """
+    """Write imperfections.yaml, which a scenario takes, and summary.json."""
     lines = [f"# {command}", *(f"# {line}" for line in summary_of(fit))]
     text = "\n".join(lines) + "\n" + to_yaml(fit.imperfections)
     (folder / "imperfections.yaml").write_text(text, encoding="utf-8")
@@ -326,14 +320,7 @@ class StageModel:
 def stage_model(
     stage: str, real: Sequence[CutStage], sim: CutStage, gains: Mapping[str, float]
 ) -> StageModel:
-    """Compare a stage and work out its sensitivities.
-
-    Args:
-        stage: Name.
-        real: The same stage of one or more real flights.
-        sim: Of the simulated one.
-        gains: PX4's parameters by name.
-    """
+    """Compare a stage of real flights with a simulated one and work out its sensitivities."""
     drones = drones_of(real[0].recording.bodies)
     phase = phases(GRID, sim.periodic)
     gap_s = bridged_s(one.recording.time_s for one in real)
@@ -439,7 +426,7 @@ UNKNOWN_SHARE = 0.8
 
 @dataclass(frozen=True)
 class Unit:
-    """What is drawn again as a whole: a cycle, or a part of one.
+    """Unit of the bootstrap, drawn as a whole: a cycle, or a part of one.
 
     Attributes:
         group: Stage; units are drawn among those of their own.

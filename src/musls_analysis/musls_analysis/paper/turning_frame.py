@@ -1,4 +1,4 @@
-"""Where each drone is in the frame that turns with its set-point: outward, forward, up.
+"""Places of the drones in axes that turn with their set-points: outward, forward, up.
 
 In world axes a formation that turns hides what is fixed in a drone; averaged over drones, one hides
 the others. Here each drone has its own numbers.
@@ -17,11 +17,7 @@ from musls_analysis.recordings.recording import Array
 
 
 def turning_frame(drones_enu_m: Array, setpoints_enu_m: Array) -> Array:
-    """Places of drones about their centroid, in axes that turn with the formation's set-points.
-
-    Args:
-        drones_enu_m: Positions, (n, M, 3).
-        setpoints_enu_m: Their set-points at the same times, (n, M, 3).
+    """Places (n, M, 3) of drones about their centroid, in axes that turn with their set-points.
 
     Returns:
         Outward, forward (counter-clockwise), up of the centroid, of each drone (n, M, 3) [m].
@@ -51,12 +47,7 @@ class Turning:
 
 
 def turning(comparison: StageComparison, sim: CutStage) -> Turning:
-    """Look at a comparison from the turning frame.
-
-    Args:
-        comparison: Of one stage.
-        sim: One of its simulated flights, for the set-points.
-    """
+    """The drones of a compared stage in the turning frame of one of its simulated flights."""
     drones = drones_of(comparison.sim)
     cycle = sim.cycles[-1]
     time_s = cycle.start_s + comparison.phase * (cycle.end_s - cycle.start_s)

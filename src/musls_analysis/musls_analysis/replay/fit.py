@@ -444,10 +444,7 @@ def write_fit(result: FitResult, source: str, folder: Path) -> dict[str, Any]:
 
 
 def read_values(path: Path) -> dict[str, float]:
-    """Values of a fit, by parameter.
-
-    Args:
-        path: fit.json, or the folder that holds it.
+    """Values of a fit, by parameter, from its fit.json or the folder that holds it.
 
     Raises:
         ConfigError: No such file, or it is not a fit's.

@@ -156,7 +156,7 @@ START_UP_S = 1.0
 
 @dataclass(frozen=True)
 class ReplaySpec:
-    """How to replay, and what the recorded poses are poses of.
+    """Options of a replay, and what the recorded poses are poses of.
 
     Attributes:
         lead_in_s: Time during which the load is drawn along.

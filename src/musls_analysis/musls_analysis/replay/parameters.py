@@ -86,7 +86,7 @@ GROUPS = {
     "load_tilt": "recorded frame of the load against the load's, rotation vector x y z [rad]",
     "load_delay": "how much later the load's poses are stamped than the drones' [s]",
 }
-"""What may be fitted. A group with x y z stands for its three components (`load_com_z` for one)."""
+"""Parameters of a fit. A group with x y z stands for its components (`load_com_z` for one)."""
 
 
 def parameters(names: Iterable[str], setup: Setup) -> list[Parameter]:

@@ -48,7 +48,7 @@ NOTE_EVERY = 5
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What a replay came to.
+    """Result of a replay.
 
     Attributes:
         load: Predicted pose of the load as the recording would have it (reference point, frame and
@@ -96,18 +96,14 @@ class Replay:
     """
 
     def __init__(self, recording: Recording, spec: ReplaySpec) -> None:
-        """Smooth the recorded motion.
-
-        Args:
-            recording: With the load and all drones.
-            spec: How to replay.
+        """Smooth the recorded motion, of the load and all drones.
 
         Raises:
             ConfigError: A body is missing or has too few samples, or the recording is too short.
         """
         self.spec = spec
         self.recorded = RecordedPaths(recording)
-        Motion(self.recorded, spec)  # what is wrong with it is said now
+        Motion(self.recorded, spec)  # raises now, not in the first run
 
     def run(
         self,
@@ -239,7 +235,7 @@ class _Track:
         )
 
 
-# ---------- What a replay writes: tables, numbers and a figure.
+# ---------- Files: tables, numbers and a figure.
 
 
 def summary(replay: Replay, result: ReplayResult) -> dict[str, Any]:

@@ -134,11 +134,7 @@ class Plan:
 
 
 def make_plan(sweep: SweepSpec, scenario: Path) -> Plan:
-    """Resolve and check every run.
-
-    Args:
-        sweep: The sweep.
-        scenario: File of its scenario.
+    """Resolve and check every run of a sweep over the scenario in a file.
 
     Raises:
         ConfigError: A key or value is wrong, in one line.

@@ -45,7 +45,7 @@ def available_cores() -> int:
 
 @dataclass(frozen=True)
 class Execution:
-    """How to run a sweep.
+    """Way to run a sweep.
 
     Attributes:
         flyer: "module:function" that flies, see `Job`.
@@ -62,7 +62,7 @@ class Execution:
 
 @dataclass
 class Progress:
-    """Where a sweep stands.
+    """State of a sweep.
 
     Attributes:
         total: Number of runs.
@@ -250,11 +250,7 @@ class WorkerProcess:
     """Makes one run at a time; started with its first run, and again after its death."""
 
     def __init__(self, scratch: Path | None = None) -> None:
-        """Nothing is started yet.
-
-        Args:
-            scratch: Where runs get temporary folders; default the system's place.
-        """
+        """Nothing is started yet; runs get temporary folders in `scratch` or the system's place."""
         self._scratch = scratch
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False

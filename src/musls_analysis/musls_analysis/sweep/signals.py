@@ -1,4 +1,4 @@
-"""Time series that a sweep keeps of a run: poses, set-points, errors, tensions.
+"""Time series and numbers that a sweep keeps of a run: poses, set-points, errors, tensions.
 
 Kept are times, poses and set-points as 32-bit numbers, compressed (a load's minute at 50 Hz takes
 about 100 kB); angles and errors are worked out when asked for.
@@ -38,12 +38,7 @@ def signal_names(bodies: Iterable[str]) -> list[str]:
 
 
 def extract(recording: Recording, names: Iterable[str]) -> dict[str, NDArray]:
-    """Take what is kept out of a recording.
-
-    Args:
-        recording: The flight.
-        names: Bodies and cables; those that it has not are left out.
-    """
+    """Take the series of bodies and cables out of a recording, of those that it has."""
     kept: dict[str, NDArray] = {}
     for name in names:
         if name in recording.bodies:
@@ -132,10 +127,7 @@ _REDUCE: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 def usual_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers that every table has.
-
-    Args:
-        summary: Content of summary.json.
+    """Numbers that every table has, from the content of summary.json.
 
     Returns:
         Flight numbers; `max_tension_n` and, per main stage, `slack_fraction.<stage>` over all
@@ -165,12 +157,10 @@ def usual_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
 def chosen_metric(metric: Metric, summary: Mapping[str, Any], series: Series) -> float | None:
     """A number that the user asked for; None if the run has it not."""
     if metric.path is not None:
-        found = np.asarray(_numbers(summary, metric.path.split(".")), float)
+        found = np.array(_numbers(summary, metric.path.split(".")), float)
     else:
-        found = np.asarray(_samples(metric, summary, series), float)
-    if len(found) == 0:
-        return None
-    return float(_REDUCE[metric.reduce](found))
+        found = _samples(metric, summary, series)
+    return float(_REDUCE[metric.reduce](found)) if len(found) else None
 
 
 def _numbers(node: Any, path: Sequence[str]) -> list[float]:
@@ -181,10 +171,7 @@ def _numbers(node: Any, path: Sequence[str]) -> list[float]:
         node = {str(i): item for i, item in enumerate(node)}
     if not isinstance(node, Mapping):
         return []
-    if path[0] == "*":
-        below = list(node.values())
-    else:
-        below = [node[path[0]]] if path[0] in node else []
+    below = node.values() if path[0] == "*" else [node[path[0]]] if path[0] in node else []
     return [number for item in below for number in _numbers(item, path[1:])]
 
 
@@ -203,10 +190,7 @@ def _samples(metric: Metric, summary: Mapping[str, Any], series: Series) -> np.n
 
 def stage_window(summary: Mapping[str, Any], name: str) -> tuple[float, float] | None:
     """Start and end of a stage [s], None if the run has it not."""
-    for stage in summary.get("stages", ()):
-        if stage["name"] == name:
-            return stage["start_s"], stage["end_s"]
-    return None
+    return next(((s.start_s, s.end_s) for s in _stages(summary) if s.name == name), None)
 
 
 def _stages(summary: Mapping[str, Any]) -> list[Stage]:

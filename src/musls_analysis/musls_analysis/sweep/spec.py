@@ -1,4 +1,4 @@
-"""What a sweep file says.
+"""Specification of a sweep, the content of its file.
 
 ::
 
@@ -147,22 +147,6 @@ AnyFigure = Annotated[
     Field(discriminator="kind"),
 ]
 
-__all__ = [
-    "AnyFigure",
-    "AnySampling",
-    "DistributionFigure",
-    "Grid",
-    "LatinHypercube",
-    "MapFigure",
-    "Metric",
-    "MetricFigure",
-    "OverlayFigure",
-    "ParallelFigure",
-    "Parameter",
-    "RandomSampling",
-    "SweepSpec",
-    "load_sweep",
-]  # fmt: skip
 
 MOST_RUNS = 100_000
 """Of one sweep, repetitions included; each is checked before the first one starts."""
@@ -170,7 +154,6 @@ MOST_RUNS = 100_000
 LONGEST_RUN_S = 30 * 86400.0
 """Wall time of a run: 30 days."""
 
-REDUCTIONS = ("max", "min", "mean", "rms", "range", "last")
 Reduction = Literal["max", "min", "mean", "rms", "range", "last"]
 
 
@@ -233,7 +216,7 @@ class Parameter:
 
     @property
     def cut(self) -> tuple[float, float]:
-        """Where a normal distribution is cut off."""
+        """Ends at which a normal distribution is cut off."""
         low = -math.inf if self.min is None else self.min
         return low, math.inf if self.max is None else self.max
 
@@ -324,7 +307,7 @@ AnySampling = Annotated[Grid | RandomSampling | LatinHypercube, Field(discrimina
 
 @spec
 class SweepSpec:
-    """A sweep, see the module's text.
+    """A sweep.
 
     Attributes:
         name: Short name, also of the folder.

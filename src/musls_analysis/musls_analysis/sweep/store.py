@@ -39,12 +39,12 @@ class SweepError(MuslsError):
 
 
 class Outcome(NamedTuple):
-    """What became of a run.
+    """Outcome of a run.
 
     Attributes:
         record: For JSON: id, status, reason, summary, wall_s, host.
         series: Compressed time series; empty if there are none.
-        log: What the run printed.
+        log: Printed text.
     """
 
     record: dict[str, Any]
@@ -56,11 +56,7 @@ class Store:
     """Reads and writes the folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is touched yet.
-
-        Args:
-            folder: Of the sweep.
-        """
+        """Nothing is touched yet."""
         self.folder = folder
         self.scratch = folder / "scratch"
 
@@ -84,10 +80,7 @@ class Store:
 
     @contextmanager
     def opened(self, text: str) -> Iterator[None]:
-        """Make the folder and keep other sweeps out of it.
-
-        Args:
-            text: Of the sweep file, kept in the folder.
+        """Make the folder, keep the text of the sweep file in it and other sweeps out of it.
 
         Raises:
             SweepError: Another sweep is running in it, or it cannot be written.
@@ -138,12 +131,7 @@ class Store:
         return self.folder / "flights" / run
 
     def write(self, outcome: Outcome, about: Mapping[str, Any]) -> None:
-        """Write a run; whoever sees its JSON sees all of it.
-
-        Args:
-            outcome: What became of it.
-            about: Further keys of the record.
-        """
+        """Write a run and further keys of its record; whoever sees its JSON sees all of it."""
         run = outcome.record["id"]
         log = self.folder / "logs" / f"{run}.log"
         if outcome.log:

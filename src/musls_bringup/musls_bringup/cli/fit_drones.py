@@ -1,4 +1,4 @@
-"""`musls fit-drones`: what real drones have that simulated ones have not."""
+"""`musls fit-drones`: imperfections of real drones, from their recorded flights."""
 
 from __future__ import annotations
 

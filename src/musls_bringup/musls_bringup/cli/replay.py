@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
     from musls_analysis.replay import Replay
+    from musls_analysis.replay.fit import FitSpec
     from musls_analysis.replay.parameters import Setup
     from musls_description.system import SlungLoadSystem
 
@@ -72,7 +73,9 @@ def run(
     overwrite: Overwrite = False,
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
-    from musls_bringup.results import check_folder, default_folder
+    from musls_analysis.recordings.readers import read_recording
+    from musls_analysis.replay import Replay
+    from musls_bringup.results import check_folder, default_folder, result_folder
 
     folder = out or default_folder(f"replay_{recording.stem}")
     check_folder(folder, overwrite=overwrite)
@@ -83,35 +86,34 @@ def run(
     if bounds and fit is None:
         raise ConfigError("--bounds are those of a --fit")
     setup = _setup(chosen, lead_in, step, offset, with_fit)
-    wanted = None if fit is None else _Fit.read(fit, bounds, setup, workers)
-    _replay(recording, setup, models, wanted, folder, overwrite=overwrite)
+    wanted = None if fit is None else _fit_spec(fit, bounds, setup, models[0], workers)
+    read = read_recording(recording)
+    for warning in read.warnings:
+        typer.echo(f"musls: warning: {warning}", err=True)
+    replay = Replay(read, setup.spec)
+    with result_folder(folder, overwrite=overwrite) as work:
+        if wanted is not None:
+            setup = _fitted(replay, setup, wanted, work)
+        if len(models) == 1:
+            _conclude(_replayed(replay, setup, models[0], work))
+        else:
+            _compare(replay, setup, models, work)
     typer.echo(f"results in {folder}")
 
 
-class _Fit(NamedTuple):
-    """What is to be fitted.
+def _fit_spec(
+    fit: str, bounds: list[str] | None, setup: Setup, model: str, workers: int | None
+) -> FitSpec:
+    """Options of a fit; what is wrong shows before the recording is read."""
+    from musls_analysis.replay.fit import FitSpec
+    from musls_analysis.replay.parameters import parameters
+    from musls_analysis.sweep.run import available_cores
 
-    Attributes:
-        names: Of the parameters.
-        limits: Bounds by name.
-        workers: Processes.
-    """
-
-    names: list[str]
-    limits: dict[str, tuple[float, float]]
-    workers: int
-
-    @classmethod
-    def read(cls, fit: str, bounds: list[str] | None, setup: Setup, workers: int | None) -> _Fit:
-        """Read the options; what is wrong shows before the recording is read."""
-        from musls_analysis.replay.parameters import parameters
-        from musls_analysis.sweep.run import available_cores
-
-        named = [numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
-        limits = {name: (low, high) for name, (low, high) in named}
-        names = fit.split(",")
-        parameters(names, setup)
-        return cls(names, limits, workers or available_cores())
+    named = [numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
+    names = fit.split(",")
+    parameters(names, setup)
+    limits = {name: (low, high) for name, (low, high) in named}
+    return FitSpec(names, limits, model, workers or available_cores())
 
 
 def _system(name: str) -> SlungLoadSystem:
@@ -148,45 +150,11 @@ def _setup(
     return setup if with_fit is None else with_values(setup, read_values(with_fit), str(with_fit))
 
 
-def _replay(
-    recording: Path,
-    setup: Setup,
-    models: list[str],
-    fit: _Fit | None,
-    folder: Path,
-    *,
-    overwrite: bool,
-) -> None:
-    """Read, fit if that is wanted, replay, write and print."""
-    from musls_analysis.recordings.readers import read_recording
-    from musls_analysis.replay import Replay
-    from musls_bringup.results import result_folder
-
-    read = read_recording(recording)
-    for warning in read.warnings:
-        typer.echo(f"musls: warning: {warning}", err=True)
-    replay = Replay(read, setup.spec)
-    with result_folder(folder, overwrite=overwrite) as work:
-        if fit is not None:
-            setup = _fitted(replay, setup, fit, models[0], work)
-        if len(models) == 1:
-            _conclude(_replayed(replay, setup, models[0], work))
-        else:
-            _compare(replay, setup, models, work)
-
-
-def _fitted(
-    replay: Replay,
-    setup: Setup,
-    wanted: _Fit,
-    model: str,
-    work: Path,
-) -> Setup:
+def _fitted(replay: Replay, setup: Setup, spec: FitSpec, work: Path) -> Setup:
     """Fit, write and print; the setup with what was found."""
-    from musls_analysis.replay.fit import FitSpec, fit, fit_table, write_fit
+    from musls_analysis.replay.fit import fit, fit_table, write_fit
 
     with WorkShown("fitting") as shown:
-        spec = FitSpec(wanted.names, wanted.limits, model, wanted.workers)
         result = fit(replay, setup.system, spec, shown.update)
     found = write_fit(result, replay.recorded.source, work)
     _table(("parameter", "value", "+-", "unit", "start", "bounds", ""), fit_table(found))
