@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from time import monotonic
 from typing import Any
-
-from numba.core.event import install_timer
 
 from musls_analysis.recordings.bag import recording_from
 from musls_analysis.recordings.recording import Recording
@@ -28,8 +27,6 @@ from musls_sim.recording import BagRecorder, RecordingError
 from musls_sim.scenario.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.session.loop import Loop, Observer
 from musls_sim.session.session import FlightResult, Session
-
-# ---------- How the user calls the program.
 
 
 def program() -> str:
@@ -97,7 +94,6 @@ def fly(
             kept in `out` (the consoles of failed PX4s beside it), without a report.
     """
     failure: MuslsError | None = None
-    compiling: list[float] = []
     with (
         Ending() as ending,
         result_folder(out, overwrite=options.overwrite) as work,
@@ -112,11 +108,11 @@ def fly(
         )
         recorder = _bag(session, work / "bag")
         session.observe_with(recorder)
-        session.observe_with(_KeepFromStart(ending))
+        start = _Start(ending)
+        session.observe_with(start)
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
         try:
-            with install_timer("numba:compile", compiling.append):
-                failure = _run(session, realtime=options.realtime)
+            failure = _run(session, realtime=options.realtime)
         except Px4Error:
             raise  # its message says where the consoles are
         except BaseException:
@@ -129,7 +125,7 @@ def fly(
         recording = recording_from(recorder)
         summary = write_results(
             scenario, work, out, recording,
-            lambda: _speed(session, result, sum(compiling), failure),
+            lambda: _speed(session, result, start.compile_s, failure),
             result.max_tension_n.tolist(), options.report and failure is None, say, ending,
             peaks=result.tension_peaks,
         )  # fmt: skip
@@ -151,14 +147,23 @@ def _run(session: Session, *, realtime: bool) -> MuslsError | None:
     return None
 
 
-class _KeepFromStart(Observer):
-    """Tells when there begins to be something to keep; a real autopilot takes long to start."""
+class _Start(Observer):
+    """Tells when there begins to be something to keep; a real autopilot takes long to start.
+
+    Attributes:
+        compile_s: Time of the first control period, in which everything is compiled.
+    """
 
     def __init__(self, ending: Ending) -> None:
-        self._ending = ending
+        self._ending, self._begin_s, self.compile_s = ending, 0.0, 0.0
 
     def start(self, loop: Loop) -> None:
         self._ending.keep_with(loop.stop)
+        self._begin_s = monotonic()
+
+    def observe(self, time_s: float, loop: Loop) -> None:
+        if time_s > 0.0 and not self.compile_s:
+            self.compile_s = monotonic() - self._begin_s
 
 
 def _bag(session: Session, folder: Path) -> BagRecorder:

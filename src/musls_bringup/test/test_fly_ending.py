@@ -173,13 +173,13 @@ def test_a_signal_while_the_report_is_drawn_leaves_it_out(
 def test_a_signal_before_the_flight_leaves_nothing(here, monkeypatch, caught, number, where):
     before = contents(here)
     if where == "start":
-        start = fly_module._KeepFromStart.start
+        start = fly_module._Start.start
 
         def started(self, loop):
             start(self, loop)
             signal.raise_signal(number)
 
-        monkeypatch.setattr(fly_module._KeepFromStart, "start", started)
+        monkeypatch.setattr(fly_module._Start, "start", started)
     else:
         monkeypatch.setattr(fly_module, "to_yaml", lambda *args: signal.raise_signal(number))
     assert main([*FLY, "--out", "new/x"]) == 128 + number

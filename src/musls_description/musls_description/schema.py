@@ -24,7 +24,6 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.dataclasses import dataclass as pydantic_dataclass
-from pydantic.dataclasses import rebuild_dataclass
 from pydantic_core import ArgsKwargs
 from typing_extensions import dataclass_transform
 
@@ -163,15 +162,13 @@ def spec(cls: type[T]) -> type[T]:
     Construction raises `ConfigError` (one line: field, value, what is allowed) instead of
     pydantic's own error.
     """
-    # Deferred: of the many specifications a scenario needs a few, and building all takes 0.15 s.
-    config = ConfigDict(extra="forbid", defer_build=True)
+    config = ConfigDict(extra="forbid")
     decorate = pydantic_dataclass(frozen=True, kw_only=True, config=config)
     made = cast(type[T], decorate(cls))
     validating_init = made.__init__
 
     @functools.wraps(validating_init)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        _complete(made)
         try:
             validating_init(self, *args, **kwargs)
         except ValidationError as error:
@@ -182,17 +179,6 @@ def spec(cls: type[T]) -> type[T]:
     if (tag := _tag(made)) is not None:
         _SPECS_BY_KIND.setdefault(tag, []).append(made)
     return made
-
-
-def _complete(cls: Any) -> None:
-    """Build the schema of a specification; pydantic then puts its own `__init__` back."""
-    if not getattr(cls, "__pydantic_complete__", True):  # classes of users are no specifications
-        for field in cls.__pydantic_fields__.values():
-            for part in _dataclasses_in(field.annotation):
-                _complete(part)
-        init = cls.__init__
-        rebuild_dataclass(cls)
-        cls.__init__ = init
 
 
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
@@ -341,20 +327,15 @@ def build(
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where}: expected a mapping of {cls.__name__}, not {_short(data)}")
     try:
-        return adapter(cls).validate_python(data)
+        return adapter(cls).validate_python(data)  # type: ignore[arg-type]  # a class has a hash
     except ValidationError as error:
         sources = sources or Sources([SourceFile((), where, text)])
         raise ConfigError(describe(error, cls, data, sources)) from None
 
 
+@functools.cache
 def adapter(cls: Any) -> TypeAdapter[Any]:
-    """What makes a class from plain data, for `spec` classes and others."""
-    return _adapter(cls)
-
-
-@functools.cache  # on its own: for mypy a dataclass has no hash
-def _adapter(cls: Any) -> TypeAdapter[Any]:
-    _complete(cls)
+    """Reader of a class from plain data, for `spec` classes and others."""
     return TypeAdapter(cls)
 
 

@@ -71,43 +71,27 @@ class _StrictLoader(yaml.SafeLoader):
             self._depth -= 1
 
     def get_single_node(self) -> yaml.Node | None:
-        """Compose the only document; aliases must not make it endless or huge."""
+        """Compose the only document; its aliases must not make it endless or huge."""
         node = super().get_single_node()
         if node is not None:
-            _Size().of(node)
+            _count_values(node, {})
         return node
 
 
-class _Size:
-    """Counts values and depth with all aliases written out, each node once."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, tuple[int, int] | None] = {}
-
-    def of(self, node: yaml.Node) -> tuple[int, int]:
-        """Number of values in a node, itself included, and their depth."""
-        if id(node) in self._found:
-            found = self._found[id(node)]
-            if found is None:
-                raise _refuse("a YAML anchor that contains an alias of itself", node)
-            return found
-        self._found[id(node)] = None
-        values, depth = 1, 0
-        for below in self._children(node):
-            more, deeper = self.of(below)
-            values, depth = values + more, max(depth, deeper)
-        if values > MAX_VALUES:
-            raise _refuse(f"more than {MAX_VALUES} values (with aliases written out)", node)
-        if depth >= MAX_DEPTH:
-            raise _refuse(f"nested more than {MAX_DEPTH} deep (with aliases written out)", node)
-        self._found[id(node)] = values, depth + 1
-        return values, depth + 1
-
-    @staticmethod
-    def _children(node: yaml.Node) -> list[yaml.Node]:
-        if isinstance(node, yaml.MappingNode):
-            return [part for pair in node.value for part in pair]
-        return node.value if isinstance(node, yaml.SequenceNode) else []
+def _count_values(node: yaml.Node, counted: dict[yaml.Node, int | None]) -> int:
+    """Values in a node with all aliases written out; None in `counted` while it is looked at."""
+    below = node.value if isinstance(node, yaml.CollectionNode) else []
+    counted[node] = None
+    count = 1
+    for child in (part for item in below for part in (item if isinstance(item, tuple) else [item])):
+        inside = counted[child] if child in counted else _count_values(child, counted)
+        if inside is None:
+            raise _refuse("a YAML anchor that contains an alias of itself", child)
+        count += inside
+    if count > MAX_VALUES:
+        raise _refuse(f"more than {MAX_VALUES} values (with aliases written out)", node)
+    counted[node] = count
+    return count
 
 
 def _construct_mapping(loader: _StrictLoader, node: yaml.Node) -> dict[Hashable, Any]:
@@ -241,17 +225,6 @@ def parse_yaml(text: str, where: str) -> Any:
     Raises:
         ConfigError: The text is no YAML, or gives a key twice; names file and line.
     """
-    if _FROM < len(text) < _TO:  # a sweep reads the same files for each of its runs
-        return copy.deepcopy(_parsed(text, where))
-    return _load(text, where, lambda loader: loader.get_single_data())
-
-
-_FROM, _TO = 200, 200_000
-"""Length of the texts whose content is remembered."""
-
-
-@functools.lru_cache(maxsize=32)
-def _parsed(text: str, where: str) -> Any:
     return _load(text, where, lambda loader: loader.get_single_data())
 
 

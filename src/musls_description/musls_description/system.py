@@ -1,9 +1,10 @@
-"""What a multi-UAV slung-load system is: load, drones with rotors, cables made of rigid links.
+"""Multi-UAV slung-load systems: load, drones with rotors, cables; rigs with winches and pulleys.
 
 `SlungLoadSystem` is the only source of truth for masses, inertias, attachment points and links;
-every writer (DART skeleton, SDF, Xacro) reads it. It is a `RigSystem`: that has the same parts, and
-anchors, winches and pulleys, joined in any way (see `rigging`). Symbols in brackets are those of the
-seed paper (Merton and Hunter, "Dynamics Modeling of a Multi-UAV Slung Load System Using a
+every writer (DART skeleton, SDF, Xacro) reads it. It joins load attachment i and drone i by cable i.
+It is a `RigSystem`: that has the same parts, and anchors, winches and pulleys, joined in any way.
+Everything is numbered from 1 in names (`anchor_1`, `cable_1`, `winch_1`, `pulley_1`). Symbols in
+brackets are those of the seed paper (Merton and Hunter, "Dynamics Modeling of a Multi-UAV Slung Load System Using a
 Discrete-Link Cable Approach", Table I and eq. 1 to 10). Body frames are FLU with the origin in the
 centre of mass, SI units throughout.
 """
@@ -249,8 +250,8 @@ class Pulley:
         inertia_kg_m2: Inertia about the axis.
         friction_n_m: Dry friction of the bearing.
         damping_n_m_s_rad: Viscous friction of the bearing.
-        axis: Axis of the pulley in the body's frame; in a positive turn, cable passes from the first
-            to the second. If it is left out, the pulley's spin does not act on the body.
+        axis: Axis of the pulley in the body's frame; in a positive turn, cable passes from the
+            first to the second. If it is left out, the pulley's spin does not act on the body.
         capstan_friction: Coefficient of friction of a rope that slides over it; 0 for none.
         efficiency: Lower over higher tension of the two sides while the pulley turns.
         extra_wrap_rad: Wrap angle in addition to the angle between the two sides.

@@ -108,7 +108,7 @@ def test_a_winch_leaves_the_formation():
         ("pulleys.0.cables", [{"cable": 2, "end": 2}], ["pulleys.0", "two cables, not of 1"]),
         ("pulleys.0.cables.1.cable", 2, ["pulleys.0", "one with itself"]),
         ("pulleys.0.body", "drone_1", ["pulleys.0.body", "unknown body 'drone_1'", "anchor_1"]),
-        ("pulleys.0.body", "anchor_1", ["pulleys.0", "on anchor_1, but end 2 of cable_2 is on load"]),
+        ("pulleys.0.body", "anchor_1", ["pulleys.0", "anchor_1, but end 2 of cable_2 is on load"]),
         ("anchors.0.orientation_wxyz", [1, 1, 0, 0], ["anchors.0.orientation_wxyz", "unit"]),
         ("anchors.0.inertia_kg_m2", [[1, 0, 0], [0, 1, 0], [0, 0, 1]], ["anchors.0", "mass_kg"]),
         ("anchors", [], ["drones or anchors"]),

@@ -70,12 +70,6 @@ def test_aliases_that_grow_without_bound_are_refused_before_they_do(text):
         parse_yaml(text, "f.yaml")
 
 
-def test_aliases_that_nest_without_bound_are_refused():
-    text = "a0: &a0 [1]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 300))
-    with pytest.raises(ConfigError, match=r"line 1\d\d: nested more than 100 deep"):
-        parse_yaml(text, "f.yaml")
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
