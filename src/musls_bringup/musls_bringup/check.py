@@ -32,9 +32,6 @@ __all__ = ["as_data", "check", "draw", "draw_losses", "loss_sentence", "losses"]
 def check(scenario: Scenario) -> Feasibility:
     """Judge whether a scenario can be flown.
 
-    Args:
-        scenario: What is to be flown.
-
     Raises:
         ConfigError: The scenario makes no sense: the cables do not reach, the cable model does not
             have this system, ...
@@ -70,13 +67,7 @@ def losses(scenario: Scenario) -> list[Reallocation | None]:
 
 
 def loss_sentence(scenario: Scenario, number: int, found: Reallocation | None) -> str:
-    """One line about the loss of a drone.
-
-    Args:
-        scenario: With a `contingency`.
-        number: Of the drone, from 1.
-        found: The formation of the others.
-    """
+    """One line about the loss of a drone."""
     if found is None:
         return f"without drone_{number}: no formation holds the load, it is set down at once"
     assert scenario.contingency is not None
@@ -134,13 +125,7 @@ def as_data(
 
 
 def draw(scenario: Scenario, found: Feasibility, path: Path) -> None:
-    """Write the figure: thrust margin over cone angle and load mass.
-
-    Args:
-        scenario: Drones and formation.
-        found: The scenario's own point.
-        path: PNG.
-    """
+    """Write the figure: thrust margin over cone angle and load mass."""
     from musls_analysis.figures.formation import Carriers, margins_figure
     from musls_analysis.figures.style import save, styled
 
@@ -161,13 +146,7 @@ def draw(scenario: Scenario, found: Feasibility, path: Path) -> None:
 
 
 def draw_losses(scenario: Scenario, lost: Sequence[Reallocation | None], path: Path) -> None:
-    """Write the figure: where the drones go when one is lost, from above, with thrust margins.
-
-    Args:
-        scenario: Formation.
-        lost: From `losses`.
-        path: PNG.
-    """
+    """Write the figure: where the drones go when one is lost, from above, with thrust margins."""
     from musls_analysis.figures.formation import losses_figure
     from musls_analysis.figures.style import save, styled
 
@@ -215,10 +194,6 @@ def prepare(scenario: Scenario, *, force: bool = False) -> Components:
 
     A real PX4 is not started.
 
-    Args:
-        scenario: What would be flown.
-        force: In spite of too little thrust.
-
     Raises:
         ConfigError: It cannot be flown.
     """
@@ -251,12 +226,7 @@ def phases(plan: FlightPlan) -> list[Phase]:
 
 
 def planned(scenario: Scenario, parts: Components) -> Subject:
-    """The set-points as if they had been flown, to be looked at.
-
-    Args:
-        scenario: The scenario.
-        parts: From `prepare`.
-    """
+    """The set-points as if they had been flown, to be looked at."""
     plan = parts.plan
     time_s = np.arange(len(plan.stage)) / plan.rate_hz
     bodies = {}

@@ -199,19 +199,6 @@ def write_results(
 ) -> dict[str, Any]:
     """Write summary, figures and report of a flight.
 
-    Args:
-        scenario: What was flown.
-        work: Folder for them.
-        out: Folder that it will become.
-        recording: The flight.
-        speed: Gives the flight's own part of the summary.
-        max_tension_n: Largest tension of each cable over all steps, (n,).
-        report: Whether to draw figures and report.
-        say: Told what is being done.
-        ending: Tells whether to hurry.
-        command: What flies it again, for the report.
-        peaks: Largest tensions of each cable over time, over all steps.
-
     Returns:
         The content of summary.json.
     """

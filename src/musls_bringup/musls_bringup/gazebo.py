@@ -54,11 +54,6 @@ PX4_PARAMETERS = {
 def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> dict[str, str]:
     """Write all files as text.
 
-    Args:
-        scenario: What is to be flown; a real PX4 flies it, whatever its autopilot says.
-        folder: Where the files will be found, with room for the bag.
-        force: Fly in spite of too little thrust.
-
     Returns:
         Text by file name.
 

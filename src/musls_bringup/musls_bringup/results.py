@@ -148,10 +148,6 @@ def leftovers(parent: Path) -> Iterator[tuple[Path, str]]:
 def put_aside(work: Path, name: str) -> Path | None:
     """Keep what a killed run recorded beside where its result was to be.
 
-    Args:
-        work: Its partial folder, see `leftovers`.
-        name: Of the folder that it was to become.
-
     Returns:
         Where it is now; None if there was no recording and the folder is deleted.
 
@@ -201,11 +197,7 @@ class EndAsked(SystemExit):
     """
 
     def __init__(self, number: int) -> None:
-        """Keep the exit code.
-
-        Args:
-            number: Of the signal.
-        """
+        """Keep the exit code."""
         self.exit_code = 128 + number
         super().__init__(self.exit_code)
 
@@ -247,11 +239,7 @@ class Ending:
         return signal.Signals(self.number).name if self.number else None
 
     def keep_with(self, stop: Callable[[], None]) -> None:
-        """From now on there is something to keep.
-
-        Args:
-            stop: Ends the run soon; called from a signal handler.
-        """
+        """From now on there is something to keep."""
         self._stop = stop
 
     @contextmanager

@@ -129,12 +129,7 @@ def _along(axis: Axis, along: float, across: float) -> Vector3:
 
 
 def inertia_of(shape: AnyShape, mass_kg: float) -> Matrix3:
-    """Inertia of a homogeneous body about its centre [kg m2].
-
-    Args:
-        shape: Its shape.
-        mass_kg: Its mass.
-    """
+    """Inertia of a homogeneous body about its centre [kg m2]."""
     x, y, z = shape.squares_m2
     moments = mass_kg * np.array([y + z, z + x, x + y])
     rows = [tuple(float(v) for v in row) for row in np.diag(moments)]

@@ -42,10 +42,6 @@ LONGEST_NAME = 100
 def near_names(name: object, known: Iterable[str]) -> str:
     """Say which known names are closest to a wrong one, else list them all.
 
-    Args:
-        name: What was given; need not be text.
-        known: What may be given.
-
     Returns:
         "did you mean 'a' or 'b'?", or "known: a, b, c".
     """

@@ -115,9 +115,6 @@ def _is_nan(value: Any) -> bool:
 def json_schema(kind: type) -> dict[str, Any]:
     """Make the JSON schema of a specification.
 
-    Args:
-        kind: Class made with `spec`.
-
     Returns:
         A schema in draft 7; fields that take one of several kinds have `x-kinds` too.
     """
@@ -219,11 +216,7 @@ class Keys:
     """All keys of a specification, read from its JSON schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Read nothing yet.
-
-        Args:
-            schema: From `json_schema`.
-        """
+        """Read nothing yet."""
         self._schema = schema
 
     @property

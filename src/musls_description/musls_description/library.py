@@ -30,21 +30,13 @@ SYSTEMS = Path(__file__).parent / "systems"
 
 
 def system_names(*, slung: bool = False) -> list[str]:
-    """Names of the shipped systems.
-
-    Args:
-        slung: True leaves out rigs that are not slung loads.
-    """
+    """Names of the shipped systems; with `slung` only of slung loads, no other rigs."""
     names = sorted(path.stem for path in SYSTEMS.glob("*.yaml"))
     return [n for n in names if not slung or isinstance(load_system(n), SlungLoadSystem)]
 
 
 def system_path(name: str, relative_to: Path | None = None) -> Path:
-    """Find a system by shipped name or by file.
-
-    Args:
-        name: A shipped name, or a path that ends in .yaml.
-        relative_to: Folder that a relative path starts from.
+    """Find a system by shipped name, or by file (a name that ends in .yaml).
 
     Raises:
         ConfigError: There is no such system or file; the message names similar systems.
@@ -73,11 +65,6 @@ def load_system(name: str) -> RigSystem:
 def build_system(data: Any, where: str, text: str | None = None) -> RigSystem:
     """Build a system from plain data, short forms allowed.
 
-    Args:
-        data: As read from YAML.
-        where: File, for the error.
-        text: YAML text, for the line in the error.
-
     Raises:
         ConfigError: Unknown, missing or invalid field.
     """
@@ -88,11 +75,6 @@ def build_system(data: Any, where: str, text: str | None = None) -> RigSystem:
 
 def expand_system(data: Any, file: SourceFile, below: tuple[str, ...] = ()) -> Any:
     """Write out the short forms of a system's data (see the module's text).
-
-    Args:
-        data: As read from YAML.
-        file: Where it stands, for the error.
-        below: Keys of a scenario below which it stands.
 
     Raises:
         ConfigError: A part that does not exist.

@@ -181,11 +181,7 @@ class Motor:
         return 60.0 / (2.0 * math.pi * self.speed_constant_rpm_v)
 
     def current_a(self, moment_n_m: float) -> float:
-        """Current of a motor that turns.
-
-        Args:
-            moment_n_m: Torque of the propeller.
-        """
+        """Current of a motor that turns."""
         return self.gear_ratio * moment_n_m / self.torque_constant_n_m_a + self.idle_current_a
 
     def voltage_v(self, speed_rad_s: float, current_a: float) -> float:
@@ -194,12 +190,7 @@ class Motor:
         return back + self.resistance_ohm * current_a
 
     def top_speed_rad_s(self, moment_n_m_s2: float, voltage_v: float) -> float:
-        """Speed of the propeller at a voltage: V = K_t w / n + R (n k_m w^2 / K_t + I_0).
-
-        Args:
-            moment_n_m_s2: Torque of the propeller per squared speed, k_m [N m s2/rad2].
-            voltage_v: At the motor.
-        """
+        """Speed of the propeller at a voltage: V = K_t w / n + R (n k_m w^2 / K_t + I_0)."""
         k_t, n = self.torque_constant_n_m_a, self.gear_ratio
         a = self.resistance_ohm * n * moment_n_m_s2 / k_t
         b = k_t / n
@@ -267,12 +258,7 @@ class Battery:
         return self.cells * (self.cell_empty_v + (self.cell_full_v - self.cell_empty_v) * charge)
 
     def current_a(self, charge: float, power_w: float) -> float:
-        """Current that gives a power; the largest possible power's if that is less.
-
-        Args:
-            charge: Share of the charge.
-            power_w: What is drawn: P = (U - R I) I.
-        """
+        """Current that gives a power; the largest possible power's if that is less."""
         rest_v, r = self.rest_v(charge), self.resistance_ohm
         root = math.sqrt(max(rest_v * rest_v - 4.0 * r * power_w, 0.0))
         return 2.0 * min(power_w, rest_v**2 / (4.0 * r) if r else power_w) / (rest_v + root)
@@ -281,9 +267,6 @@ class Battery:
         """Time from the start to the reserve at a constant power.
 
         From the current at a charge, dt = -capacity ds / I(s), by Simpson's rule.
-
-        Args:
-            power_w: What is drawn.
         """
         if power_w <= 0.0:
             return math.inf
@@ -333,11 +316,7 @@ class Propulsion:
         return found
 
     def top_speed_rad_s(self, moment_n_m_s2: float) -> float | None:
-        """Speed at the battery's nominal voltage; None without motor and battery.
-
-        Args:
-            moment_n_m_s2: Torque of the propeller per squared speed [N m s2/rad2].
-        """
+        """Speed at the battery's nominal voltage; None without motor and battery."""
         if self.motor is None or self.battery is None:
             return None
         return self.motor.top_speed_rad_s(moment_n_m_s2, self.battery.nominal_v)
@@ -347,11 +326,6 @@ class Propulsion:
 
         At full voltage the battery's current is the sum of the motors', so its resistance counts
         as often as there are rotors; the electronics are left out.
-
-        Args:
-            moment_n_m_s2: Torque of the propeller per squared speed [N m s2/rad2].
-            charge: Share of the charge.
-            rotors: How many turn.
 
         Raises:
             ValueError: There is no battery.

@@ -102,11 +102,6 @@ def load_class(source: str) -> type:
 def check_arguments(function: Any, given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Check named arguments against a signature and its annotations.
 
-    Args:
-        function: A function or a class.
-        given: Arguments by name.
-        where: What they are, for the error: "controller.parameters".
-
     Returns:
         The arguments, converted to the annotated types.
 

@@ -1,4 +1,4 @@
-"""Rotations as arrays of quaternions [w, x, y, z].
+"""Rotations as arrays of quaternions [w, x, y, z], (..., 4).
 
 Unit quaternions turn body vectors into world vectors. `vectors` has the same operations
 for compiled code.
@@ -10,12 +10,7 @@ import numpy as np
 
 
 def relative(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Rotation from b to a: conj(b) a, elementwise over the rows.
-
-    Args:
-        a: Quaternions (..., 4).
-        b: Quaternions (..., 4).
-    """
+    """Rotation from b to a: conj(b) a, elementwise over the rows."""
     w1, x1, y1, z1 = np.moveaxis(b * np.array([1.0, -1.0, -1.0, -1.0]), -1, 0)
     w2, x2, y2, z2 = np.moveaxis(a, -1, 0)
     return np.stack(
@@ -31,9 +26,6 @@ def relative(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def roll_pitch_yaw(q: np.ndarray) -> np.ndarray:
     """Angles of the sequence yaw (z), pitch (y), roll (x); not unwrapped.
-
-    Args:
-        q: Unit quaternions body to world (..., 4).
 
     Returns:
         Roll, pitch, yaw [rad] (..., 3).
@@ -52,9 +44,6 @@ def wrapped(angle_rad: np.ndarray) -> np.ndarray:
 
 def from_roll_pitch_yaw(angles_rad: np.ndarray) -> np.ndarray:
     """Inverse of `roll_pitch_yaw`: extrinsic x-y-z angles to quaternions.
-
-    Args:
-        angles_rad: Roll, pitch, yaw [rad] (..., 3).
 
     Returns:
         Unit quaternions body to world (..., 4).
@@ -117,9 +106,6 @@ def from_matrix(m: np.ndarray) -> np.ndarray:
     Each row of the table below is the quaternion times four times one of its components; the row
     of the largest component keeps all digits (Shepperd 1978).
 
-    Args:
-        m: Rotation matrices (..., 3, 3).
-
     Returns:
         Unit quaternions (..., 4), w >= 0.
     """
@@ -170,10 +156,6 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def rotate(q: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """Turn vectors by unit quaternions.
-
-    Args:
-        q: Quaternions body to world (..., 4).
-        vector: Vectors in the body's frame (..., 3).
 
     Returns:
         The vectors in the world frame (..., 3).

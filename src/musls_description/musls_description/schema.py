@@ -186,14 +186,7 @@ _MISSING = ("missing", "missing_argument", "missing_keyword_only_argument")
 
 
 def describe(error: ValidationError, root: type, data: Any, sources: Sources) -> str:
-    """Say the first error of a validation in one line; of missing keys all.
-
-    Args:
-        error: What pydantic found.
-        root: Dataclass that was to be built; its fields give the near names.
-        data: What it was to be built from.
-        sources: Where the data came from.
-    """
+    """Say the first error of a validation in one line; of missing keys all."""
     # A union reports one error per alternative; the longest path is the one that was meant.
     # Of equals an unknown key says most: the missing one is probably just misspelt.
     errors = error.errors(include_url=False)
@@ -313,13 +306,6 @@ def build(
     cls: type[T], data: Any, where: str, text: str | None = None, sources: Sources | None = None
 ) -> T:
     """Build a specification from plain data.
-
-    Args:
-        cls: Class made with `spec`.
-        data: Mapping of its fields, as YAML gives it.
-        where: Name of the file (or of what else the data came from) for the error.
-        text: The YAML text, if the error is to name the line.
-        sources: Instead of both, where there are several files or overrides.
 
     Raises:
         ConfigError: Unknown, missing or invalid field.

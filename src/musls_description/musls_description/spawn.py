@@ -196,11 +196,6 @@ def root(residual: Callable[[Array], Array], guess: Array, tolerance: float) -> 
 
     Where the solution is not unique, it is the one that the steps of least length lead to.
 
-    Args:
-        residual: Function of the unknowns (n,) with residuals (m,).
-        guess: Where to begin, (n,).
-        tolerance: Largest residual that is allowed.
-
     Returns:
         The unknowns, (n,); None where nothing was found.
     """
@@ -478,14 +473,6 @@ def slung_between(
 ) -> Configuration:
     """Hang slack cables between a load that is held and level drones.
 
-    Args:
-        system: The system.
-        load_position_enu_m: (3,).
-        load_rotation: Load frame to world, (3, 3).
-        drone_positions_enu_m: Centres of mass, (n_drones, 3).
-        drone_yaws_rad: (n_drones,).
-        gravity_m_s2: Gravity.
-
     Raises:
         ConfigError: A cable is too short.
     """
@@ -509,14 +496,6 @@ def slung_state(
     gravity_m_s2: float = 9.80665,
 ) -> tuple[Configuration, Array]:
     """Hang cables between a load and drones that are held in given poses.
-
-    Args:
-        system: The system.
-        load_position_enu_m: (3,).
-        load_rotation: Load frame to world, (3, 3).
-        drone_positions_enu_m: Centres of mass, (n_drones, 3).
-        drone_rotations: Drone frames to world, (n_drones, 3, 3).
-        gravity_m_s2: Gravity.
 
     Returns:
         The configuration, and the attitudes that the drones have in it, (n_drones, 3, 3): on a
@@ -587,12 +566,6 @@ def ground_spawn(
 
     The S lies on its side, not upright, so nothing falls far when the run starts. It turns by less
     than 45 degrees from the straight line, far from the joints' singularity at 90 degrees.
-
-    Args:
-        system: The system.
-        load_position_enu_m: Where the load stands, (2,).
-        load_yaw_rad: Heading of the load.
-        ground_height_enu_m: Height of the ground.
     """
     c, s = np.cos(load_yaw_rad), np.sin(load_yaw_rad)
     rotation = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])

@@ -1,12 +1,12 @@
 """Multi-UAV slung-load systems: load, drones with rotors, cables; rigs with winches and pulleys.
 
 `SlungLoadSystem` is the only source of truth for masses, inertias, attachment points and links;
-every writer (DART skeleton, SDF, Xacro) reads it. It joins load attachment i and drone i by cable i.
-It is a `RigSystem`: that has the same parts, and anchors, winches and pulleys, joined in any way.
-Everything is numbered from 1 in names (`anchor_1`, `cable_1`, `winch_1`, `pulley_1`). Symbols in
-brackets are those of the seed paper (Merton and Hunter, "Dynamics Modeling of a Multi-UAV Slung Load System Using a
-Discrete-Link Cable Approach", Table I and eq. 1 to 10). Body frames are FLU with the origin in the
-centre of mass, SI units throughout.
+every writer (DART skeleton, SDF, Xacro) reads it. It joins load attachment i and drone i by cable
+i. It is a `RigSystem`: that has the same parts, and anchors, winches and pulleys, joined in any
+way. Everything is numbered from 1 in names (`anchor_1`, `cable_1`, `winch_1`, `pulley_1`). Symbols
+in brackets are those of the seed paper (Merton and Hunter, "Dynamics Modeling of a Multi-UAV Slung
+Load System Using a Discrete-Link Cable Approach", Table I and eq. 1 to 10). Body frames are FLU with
+the origin in the centre of mass, SI units throughout.
 """
 
 from __future__ import annotations
@@ -648,11 +648,7 @@ class SlungLoadSystem(RigSystem):
 
 
 def system_class(data: Any) -> type[RigSystem]:
-    """Class of a system by what its data has: anchors, winches, pulleys or ends make it a rig.
-
-    Args:
-        data: As read from YAML, short forms written out.
-    """
+    """Class of a system by what its data has: anchors, winches, pulleys or ends make it a rig."""
     if not isinstance(data, Mapping):
         return SlungLoadSystem
     cables = data.get("cables")
@@ -679,10 +675,6 @@ AnySystem = Annotated[RigSystem, BeforeValidator(_validated)]
 def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
     """Return a system that is a slung load (one cable to each drone, nothing else), else raise.
 
-    Args:
-        system: Any system.
-        what: Key that needs a slung load, for the error, e.g. "cable_model = rigid_links".
-
     Raises:
         ConfigError: It is another rig; the message names the parts that are not possible and the
             cable model that can have them.
@@ -700,10 +692,6 @@ def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
 def formation_of(system: RigSystem, what: str) -> SlungLoadSystem:
     """Load and drones that fly in formation; winches on their cables may be there.
 
-    Args:
-        system: Any system.
-        what: Key that needs a formation, for the error, e.g. "mission.stages".
-
     Raises:
         ConfigError: It has no formation.
     """
@@ -712,10 +700,6 @@ def formation_of(system: RigSystem, what: str) -> SlungLoadSystem:
 
 def extended_load(system: RigSystem, what: str) -> None:
     """Refuse a load that is a point mass.
-
-    Args:
-        system: Any system.
-        what: Key that needs a load with inertia, for the error, e.g. "cable_model = elastic".
 
     Raises:
         ConfigError: The load has no inertia.

@@ -213,9 +213,6 @@ def _cell(text: str) -> str:
 def file_schema(file: str) -> dict[str, Any]:
     """JSON schema of a file as users write it, short forms included.
 
-    Args:
-        file: One of `FILES`.
-
     Raises:
         ConfigError: Another one.
     """

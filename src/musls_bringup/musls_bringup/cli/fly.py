@@ -192,13 +192,6 @@ def show_plan(
 ) -> None:
     """Check a scenario and print what it would do; nothing is flown.
 
-    Args:
-        scenario: What would be flown.
-        out: Folder that the flight would write; only looked at.
-        force: In spite of too little thrust.
-        overwrite: An older result would be replaced.
-        table: Print the phases.
-
     Raises:
         ConfigError: It cannot be flown.
     """
@@ -260,11 +253,7 @@ def _pose(pose: object) -> str:
 
 
 def keep_killed_runs(out: Path) -> None:
-    """Look for remains of killed runs beside an output folder and say what became of them.
-
-    Args:
-        out: Folder that a new run is about to write.
-    """
+    """Look for remains of killed runs beside an output folder and say what became of them."""
     from musls_bringup.results import leftovers, put_aside
 
     try:

@@ -84,11 +84,6 @@ TEMPLATES = {
 def write_new(kind: str, name: str, system: str = "x500_trio") -> tuple[Path, list[str]]:
     """Write a template under a name of one's own.
 
-    Args:
-        kind: One of `TEMPLATES`.
-        name: Of the new thing; folders that exist may stand before it, and its suffix after it.
-        system: That a scenario flies: a shipped name or a file.
-
     Returns:
         The file, and commands that use it.
 

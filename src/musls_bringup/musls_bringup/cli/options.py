@@ -210,12 +210,6 @@ def within(option: str, value: float, low: float, high: float, unit: str = "") -
 def numbers(text: str, count: int, option: str, form: str) -> tuple[str, tuple[float, ...]]:
     """Name and numbers of a text NAME=NUMBER,NUMBER,...
 
-    Args:
-        text: The text.
-        count: How many numbers there have to be.
-        option: Its option, for the error.
-        form: What it has to look like, for the error.
-
     Raises:
         ConfigError: It does not.
     """

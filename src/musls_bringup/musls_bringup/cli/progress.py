@@ -23,12 +23,7 @@ class WorkShown:
     """A context manager around long work; nothing of it stays on a terminal."""
 
     def __init__(self, title: str, text: str = "") -> None:
-        """Nothing is shown before the block begins.
-
-        Args:
-            title: What is being done.
-            text: Where it stands.
-        """
+        """Nothing is shown before the block begins."""
         self._title, self._text = title, text
         self._bar: Progress | None = None
         self._done = threading.Event()
@@ -63,12 +58,7 @@ class WorkShown:
             self._bar.stop()
 
     def update(self, text: str, share: float | None = None) -> None:
-        """Tell where the work stands.
-
-        Args:
-            text: In words.
-            share: Done, 0 to 1; None keeps what was told before.
-        """
+        """Tell where the work stands."""
         self._text = text
         if self._bar is None:
             return

@@ -61,11 +61,6 @@ def check_px4(scenario: Scenario) -> None:
 def check_messages(px4: str, release: str, installed: str | None) -> None:
     """Refuse messages that are surely not those of the PX4 that is to fly.
 
-    Args:
-        px4: Version and path, for the message.
-        release: Of the PX4.
-        installed: See `installed_px4`; only a release can be compared.
-
     Raises:
         Px4Error: They are of another release.
     """
@@ -86,10 +81,6 @@ def px4_consoles(out: Path, work: Path) -> Iterator[Path]:
     """Gives the folder for what real PX4s and their agent print.
 
     It joins the results, or stays beside them where the error of a failed flight says.
-
-    Args:
-        out: Folder of the results.
-        work: Folder that it is until they are finished.
     """
     logs = Path(f"{os.path.realpath(out)}.px4-logs")
     shutil.rmtree(logs, ignore_errors=True)  # of an earlier failure
@@ -120,13 +111,6 @@ def fly_through_graph(
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Fly with one process per node and write what `musls fly` writes.
-
-    Args:
-        scenario: What to fly.
-        out: Folder for the results.
-        options: How.
-        progress: Called a few times a second.
-        say: Told what is being done after the flight.
 
     Returns:
         The content of summary.json.

@@ -99,11 +99,7 @@ class Graph:
     """
 
     def __init__(self, logs: Path) -> None:
-        """Nothing runs yet.
-
-        Args:
-            logs: Folder for one log per node; made if missing.
-        """
+        """Nothing runs yet."""
         logs.mkdir(parents=True, exist_ok=True)
         self.logs = logs
         self.environment = {
@@ -115,13 +111,7 @@ class Graph:
         self._processes: dict[str, subprocess.Popen] = {}
 
     def start(self, node: NodeSpec, *, name: str = "", read: bool = False) -> IO[str] | None:
-        """Start a node in a session of its own, so that Ctrl-C reaches us only.
-
-        Args:
-            node: Which.
-            name: Of its log, default the executable.
-            read: Return its standard output instead of logging it.
-        """
+        """Start a node in a session of its own, so that Ctrl-C reaches us only."""
         name = name or node.executable
         with (self.logs / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
@@ -220,11 +210,7 @@ class Running:
 
 
 def running_nodes(proc: Path = Path("/proc")) -> list[Running]:
-    """All nodes of this user, by their process ids.
-
-    Args:
-        proc: Where the kernel shows processes.
-    """
+    """All nodes of this user, by their process ids."""
     found = []
     for folder in proc.glob("[0-9]*"):
         try:
@@ -259,10 +245,6 @@ def _is_orphan(folder: Path, proc: Path) -> bool:
 
 def end(nodes: list[Running], patience_s: float = 15.0) -> list[Running]:
     """End processes: asked first, killed if they do not listen.
-
-    Args:
-        nodes: Which.
-        patience_s: Time that they get together.
 
     Returns:
         Those that had to be killed.

@@ -47,10 +47,6 @@ REPLAY_ARGUMENTS = {
 def shared_file(folder: str, name: str) -> Path:
     """A file that colcon installs into share, or of the source tree.
 
-    Args:
-        folder: launch, params or layouts.
-        name: Of the file.
-
     Raises:
         ConfigError: It is not there.
     """
@@ -66,9 +62,6 @@ def shared_file(folder: str, name: str) -> Path:
 
 def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
     """Nodes of fly.launch.py.
-
-    Args:
-        given: Value of every argument.
 
     Raises:
         ConfigError: An argument is wrong.
@@ -102,9 +95,6 @@ def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
 
 def replay_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
     """Nodes of replay.launch.py.
-
-    Args:
-        given: Value of every argument.
 
     Raises:
         ConfigError: An argument is wrong.
@@ -149,11 +139,6 @@ def is_installed(program: str) -> bool:
 def robot_model_of(wanted: str, scenario: Scenario, sim: str) -> list[graph.NodeSpec]:
     """robot_state_publisher with the system's URDF, fed by the simulator's `/joint_states`.
 
-    Args:
-        wanted: "true", "false", or "auto": where it is installed and the system has a URDF.
-        scenario: Whose system.
-        sim: Simulator: only the embedded one tells joints.
-
     Raises:
         ConfigError: It is wanted and cannot be had.
     """
@@ -187,11 +172,6 @@ def rviz_of(wanted: bool, **parameters: bool) -> list[graph.NodeSpec]:
 
 def bag_folder(name: str, out: Path | None, *, keep: bool) -> Path:
     """Make a folder for scenario and bag.
-
-    Args:
-        name: Begin of its name below `runs`.
-        out: Where the user wants it.
-        keep: Whether something is recorded; else it is a temporary one.
 
     Raises:
         ConfigError: It exists or cannot be made.
@@ -239,10 +219,6 @@ def truth(name: str, value: str) -> bool:
 
 def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
     """Launch actions that start nodes, and end the launch when one of them ends.
-
-    Args:
-        nodes: What to start.
-        params: Parameter file; the shipped one if empty.
 
     Raises:
         ConfigError: The shipped file is not installed.
@@ -298,9 +274,6 @@ REAL_ARGUMENTS = {
 
 def real_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
     """Nodes of real.launch.py; all go by the computer's time.
-
-    Args:
-        given: Value of every argument.
 
     Raises:
         ConfigError: An argument is wrong.

@@ -230,11 +230,7 @@ class RosSetupError(MuslsError):
 
 
 def missing_packages(px4: str | None = None) -> list[InterfacePackage]:
-    """Message packages that Python does not find, or that hold other messages than wanted.
-
-    Args:
-        px4: Release or sources of PX4; None takes what is installed if it is whole.
-    """
+    """Message packages that Python does not find, or that hold other messages than wanted."""
     installed = installed_px4()
     wanted = px4_msgs(px4 or (DEFAULT_RELEASE if installed in (None, OTHER) else installed))
     return [
@@ -314,10 +310,6 @@ def check_ros() -> None:
 
 def set_up(say: Callable[[str], None] = lambda text: None, px4: str | None = None) -> list[str]:
     """Build and install the message packages that are missing.
-
-    Args:
-        say: Told what is being done.
-        px4: Release of PX4 whose messages are wanted, or folder of its sources.
 
     Returns:
         Names of the packages that were built.

@@ -282,13 +282,6 @@ def add_visual(
 ) -> Element:
     """Add a visual shape.
 
-    Args:
-        link: Link that it is added to.
-        name: Name, unique in the link.
-        position_m: Centre in the link, (3,).
-        colour: Red, green and blue, each from 0 to 1.
-        along_x: Lay the shape's z axis along the link's x axis.
-
     Returns:
         The geometry, to be filled.
     """
@@ -300,15 +293,7 @@ def add_visual(
 
 
 def add_joint(scope: Element, name: str, parent: str, child: str, link: Link) -> None:
-    """Add the joint that holds a link.
-
-    Args:
-        scope: Model or world.
-        name: Of the joint, unique in the scope.
-        parent: The parent link's name as seen from the scope.
-        child: This link's.
-        link: The link; it has one axis (revolute joint) or two (universal).
-    """
+    """Add the joint that holds a link."""
     kind = {1: "revolute", 2: "universal"}[len(link.axes)]
     joint = add(scope, "joint", name=name, type=kind)
     if np.any(link.joint_position_m):
@@ -587,13 +572,6 @@ def include_files(
 
     `<include merge="true">` (Gazebo Harmonic) puts load, cables and drones into the world as
     `world_sdf` has them, so that PX4 finds its topics; a plain `<include>` nests them.
-
-    Args:
-        system: The system.
-        spawn: Where it starts.
-        drones: How drones are written.
-        step_s: Physics step of the recipe.
-        gravity_m_s2: Gravity of the recipe.
 
     Returns:
         Text of `NAME/model.sdf`, `NAME/model.config` and `NAME/recipe.sdf`, a world to begin with.
