@@ -5,8 +5,8 @@ every writer (DART skeleton, SDF, Xacro) reads it. It joins load attachment i an
 i. It is a `RigSystem`: that has the same parts, and anchors, winches and pulleys, joined in any
 way. Everything is numbered from 1 in names (`anchor_1`, `cable_1`, `winch_1`, `pulley_1`). Symbols
 in brackets are those of the seed paper (Merton and Hunter, "Dynamics Modeling of a Multi-UAV Slung
-Load System Using a Discrete-Link Cable Approach", Table I and eq. 1 to 10). Body frames are FLU with
-the origin in the centre of mass, SI units throughout.
+Load System Using a Discrete-Link Cable Approach", Table I and eq. 1 to 10). Body frames are FLU
+with the origin in the centre of mass, SI units throughout.
 """
 
 from __future__ import annotations
