@@ -9,14 +9,12 @@ import pytest
 from made_up_recordings import flight
 
 from musls_analysis.comparison.compare import (
-    TABLE_COLUMNS,
     CompareOptions,
     compare_stage,
     frame_fit,
-    table_rows,
-    write_comparison,
 )
 from musls_analysis.comparison.cycles import CutStage, cut, cut_at
+from musls_analysis.comparison.files import TABLE_COLUMNS, table_rows, write_comparison
 from musls_analysis.comparison.mean_cycle import MeanCycle
 from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_control.trajectories import Circle, Shm

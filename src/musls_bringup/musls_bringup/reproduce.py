@@ -20,17 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from musls_analysis.comparison.compare import (
-    SUMMARY,
     BodyErrors,
     CompareOptions,
     Interval,
     StageComparison,
     compare_stage,
     error_intervals,
-    moved_points,
-    write_comparison,
 )
 from musls_analysis.comparison.cycles import CutStage, cut
+from musls_analysis.comparison.files import SUMMARY, moved_points, write_comparison
 from musls_analysis.paper.flights import (
     FIRST_CYCLES_DROPPED,
     SCENARIO,

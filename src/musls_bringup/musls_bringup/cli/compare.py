@@ -74,8 +74,9 @@ def run(
     overwrite: Overwrite = False,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
-    from musls_analysis.comparison.compare import CompareOptions, compare_stage, write_comparison
+    from musls_analysis.comparison.compare import CompareOptions, compare_stage
     from musls_analysis.comparison.cycles import cut_alike
+    from musls_analysis.comparison.files import write_comparison
     from musls_bringup.results import check_folder, default_folder, result_folder
 
     folder = out or default_folder("compare")
@@ -115,7 +116,7 @@ def _read(real: Path, sims: list[Path], frames: list[str] | None) -> list[Record
 
 def _about(recordings: list[Recording], options: CompareOptions) -> dict[str, Any]:
     """Sources and options of the comparison, for its JSON file."""
-    from musls_analysis.comparison.compare import moved_points
+    from musls_analysis.comparison.files import moved_points
 
     return {
         "real": recordings[0].source,
