@@ -1,4 +1,4 @@
-"""What a reader cannot know from the recording itself."""
+"""How recordings of others are read: options, and poses made fit to compute with."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ class ReadOptions:
     formation: Cone = field(default_factory=Cone)
     drop_stale: bool = True
 
-
-# ---------- Makes pose tracks fit to compute with; whatever is dropped is counted and said.
 
 FARTHEST_M = 1e8
 """Of a recorded position; a larger number is none, squares and sums of it would overflow. Frames

@@ -1,4 +1,4 @@
-"""Finds out what a recording is and reads it."""
+"""Recordings of any kind: finds out what it is and reads it."""
 
 from __future__ import annotations
 
@@ -73,6 +73,8 @@ def _cleaned(recording: Recording) -> Recording:
     warnings = (*recording.warnings, *notes.lines)
     return replace(recording, bodies=bodies, setpoints=setpoints, warnings=warnings)
 
+
+# ---------- Any kind
 
 _HEAD_BYTES = 65536
 

@@ -20,9 +20,16 @@ from musls_control.phases import PHASES
 from musls_description.errors import ConfigError
 from musls_description.rotations import slerp
 
-# ---------- Tracks
-
 Array = NDArray[np.float64]
+_Part = TypeVar("_Part")
+
+LOAD = "load"
+"""Name of the load among the bodies; without a load, of what a rig shows instead."""
+
+ANCHOR = "anchor_"
+"""Begin of the names of anchors."""
+
+# ---------- Tracks
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +328,7 @@ class Body:
         return part
 
 
-# ---------- Stages of a mission, from the moments at which their names were announced.
+# ---------- Stages of a mission
 
 
 def stages_from_changes(
@@ -370,19 +377,7 @@ def main_stages(stages: Sequence[Stage]) -> list[Stage]:
     return chosen or list(stages)
 
 
-__all__ = [
-    "LOAD", "AccelerationTrack", "BatteryTrack", "Body", "CableTrack", "Event", "PoseTrack",
-    "Recording", "RotorTrack", "SignalTrack", "Stage", "TwistTrack", "WrenchTrack", "main_stages",
-    "stages_from_changes",
-]  # fmt: skip
-
-_Part = TypeVar("_Part")
-
-LOAD = "load"
-"""Name of the load among the bodies; without a load, of what a rig shows instead."""
-
-ANCHOR = "anchor_"
-"""Begin of the names of anchors."""
+# ---------- A flight
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -576,7 +571,7 @@ def _entry(parts: Mapping[str, _Part], name: str, what: str) -> _Part:
         raise ConfigError(f"no {what} {name} in this recording; it has {known}") from None
 
 
-# ---------- Poses at any times between the samples of a track.
+# ---------- Poses between the samples of a track
 
 DEFAULT_GAP_LIMIT_S = 0.5
 """Longer gaps are not bridged: the seed paper's flights were logged every 0.1 to 0.4 s."""
@@ -630,7 +625,7 @@ def gaps(track: PoseTrack, start_s: float, end_s: float, gap_limit_s: float) -> 
     return int(np.count_nonzero(long & (t[1:] > start_s) & (t[:-1] < end_s)))
 
 
-# ---------- Cables that were cut, broke or were let go: which parts of a recorded shape are there.
+# ---------- Cables that were cut, broke or were let go
 
 PARTS = frozenset({"cable_cut", "cable_broken", "release", "hook_opened"})
 """Kinds of events after which a cable may be in pieces."""

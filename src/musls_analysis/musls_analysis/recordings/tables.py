@@ -1,4 +1,4 @@
-"""What the text formats share: tables of numbers, from columns to bodies."""
+"""Flights in text files: CSV excerpts, and the log files of the seed paper's flights."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _poses(time_s: np.ndarray, rows: np.ndarray) -> PoseTrack:
     return PoseTrack(time_s, rows[:, :3], from_roll_pitch_yaw(rows[:, 3:]))
 
 
-# ---------- Reads excerpts of flights as CSV.
+# ---------- CSV excerpts
 
 POSE = ("x", "y", "z", "roll", "pitch", "yaw")
 SETPOINT = ("load_des_x", "load_des_y", "load_des_z", "load_des_yaw")
@@ -197,9 +197,9 @@ def is_excerpt(first_line: str) -> bool:
 def read_excerpt(path: Path, options: ReadOptions) -> Recording:
     """Read a CSV excerpt.
 
-    Args:
-        path: The file.
-        options: Formation for the drones' set-points, and whether stale rows stay.
+    Columns: `t` [s]; `load_des_x,y,z` [m], `load_des_yaw` [rad]: set-point of the load;
+    `load_x,y,z,roll,pitch,yaw`, `d1_x,...`, `d2_x,...`: measured poses, ENU, extrinsic x-y-z
+    angles. The drones' set-points were not recorded: they follow from `options.formation`.
 
     Raises:
         ConfigError: Columns are missing, or nothing usable is in it.
@@ -221,9 +221,7 @@ def read_excerpt(path: Path, options: ReadOptions) -> Recording:
         raise ConfigError(f"{path}: a column comes twice")
     wanted = [header.index(name) for name in needed]
     rows, _ = number_rows(lines[1:], ",", len(header), wanted, notes)
-    measured = {
-        body: rows[:, 1 + 6 * i : 7 + 6 * i] for i, body in enumerate(columns)
-    }  # fmt: skip
+    measured = {body: rows[:, 1 + 6 * i : 7 + 6 * i] for i, body in enumerate(columns)}
     setpoints = _setpoints(rows[:, -4:], numbers, options.formation) if has_setpoint else {}
     return table_recording(path, rows[:, 0], measured, setpoints, (), options, notes)
 
@@ -239,7 +237,7 @@ def _setpoints(load: np.ndarray, drones: list[int], cone: Cone) -> dict[str, np.
     return setpoints
 
 
-# ---------- Reads the log files of the seed paper's flights (repository `musls_cable_modeling`).
+# ---------- Log files of the seed paper's flights (repository `musls_cable_modeling`)
 
 STAGES = {0: "unassigned", 1: "circle", 2: "shm", 3: "tension_engage", 4: "yaw_engage", 9: "hold"}
 """Our names of the mission's stages."""
@@ -282,9 +280,12 @@ def _drones(columns: int) -> int | None:
 def read_flight_log(path: Path, options: ReadOptions) -> Recording:
     """Read a log file.
 
-    Args:
-        path: The file.
-        options: Whether stale rows stay.
+    35 + 20 n columns for n drones (95 for three), separated by spaces: 0 time [s]; 1-6 set-point
+    of the load (x y z [m], roll pitch yaw [rad]); 7-12 its measured pose; then per drone i (from 0)
+    from column 35 + 20 i: 6 set-point, 6 measured. The rest (differences, distances, an estimate)
+    is not read. Lines `MISSION_STAGE n NAME` and `PHASE_NAME` stand between the rows. The clock
+    restarts at such a line (stage 1). Its clock is kept as the recording's; what was logged before
+    lies at negative times.
 
     Raises:
         ConfigError: No such log, a clock that goes back in the middle of a stage, or nothing
@@ -334,17 +335,7 @@ def _split(lines: list[str], notes: Notes) -> tuple[list[str], list[_Marker]]:
 def _one_clock(
     path: Path, time_s: np.ndarray, index: np.ndarray, markers: list[_Marker]
 ) -> tuple[np.ndarray, list[float]]:
-    """Join what was logged on several clocks.
-
-    Args:
-        path: File, for messages.
-        time_s: Logged times (T,).
-        index: Number of each row among all rows of the log (T,).
-        markers: Lines between the rows.
-
-    Returns:
-        Times on the clock of stage 1 (T,), and the time of each marker.
-    """
+    """Times on the clock of stage 1 (T,), of rows with a number in the log, and of the markers."""
     if len(time_s) == 0:
         return time_s, []
     back = 1 + np.flatnonzero(np.diff(time_s) < -LARGEST_DISORDER_S)

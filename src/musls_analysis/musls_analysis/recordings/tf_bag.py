@@ -20,7 +20,7 @@ from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stag
 from musls_description.errors import ConfigError
 from musls_description.rotations import product, rotate
 
-# ---------- Which TF frame is which body.
+# ---------- Frames of the bodies
 
 _ENDING = r"(?:[_/](?:base_link|base|link|body|marker|pose|gt|mocap|measured))*"
 _DESIRED = r"[_/](?:des|desired|sp|setpoint|ref|reference|target)"
@@ -111,6 +111,9 @@ def _ordered(frames: dict[str, str]) -> dict[str, str]:
 def _few(names: Iterable[str]) -> str:
     names = sorted(names)
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+# ---------- Their poses
 
 
 class _Transforms(NamedTuple):

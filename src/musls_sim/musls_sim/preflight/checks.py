@@ -17,6 +17,7 @@ from musls_description.errors import ConfigError
 from musls_description.spawn import HangingEquilibrium, ground_radius_m, hanging_equilibrium
 from musls_description.system import SlungLoadSystem, formation_of
 from musls_sim.plants.massless.start import freed
+from musls_sim.preflight.trim import drag_n_s_m
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.scenario.scenario import MIN_THRUST_MARGIN, Scenario
 
@@ -178,13 +179,9 @@ def _wind_caution(scenario: Scenario) -> Iterator[str]:
         return
     gravity = scenario.physics.gravity_m_s2
     weight_n = system.mass_kg * gravity
-    drag_n_s_m = 0.0 if system.load is None else max(system.load.drag_n_s_m[:2])
-    for drone in system.drones:
-        hover_n = weight_n / system.n_drones / len(drone.rotors)
-        drag_n_s_m += max(drone.drag_n_s_m[:2]) + sum(
-            r.drag_n_s2_m_rad * np.sqrt(hover_n / r.thrust_coefficient_n_s2) for r in drone.rotors
-        )
-    drag_n = speed_m_s * drag_n_s_m
+    load_n_s_m = 0.0 if system.load is None else max(system.load.drag_n_s_m[:2])
+    hover_n = weight_n / system.n_drones
+    drag_n = speed_m_s * (load_n_s_m + sum(max(drag_n_s_m(d, hover_n)[:2]) for d in system.drones))
     most_n = sum(drone.max_thrust_n for drone in system.drones)
     held_n = min(weight_n * np.tan(PX4_TILT_RAD), np.sqrt(max(most_n**2 - weight_n**2, 0.0)))
     if drag_n > held_n:
@@ -193,6 +190,8 @@ def _wind_caution(scenario: Scenario) -> Iterator[str]:
             f"against {held_n:.3g} N at most: they will be blown away"
         )
 
+
+# ---------- Hover: how the system hangs in formation
 
 MAX_SAG_M = 0.5
 """Distance of the hanging load from its set-point beyond which the formation does not fit."""
@@ -289,13 +288,7 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
             f"formation.height_m = {scenario.formation.height_m:g}: the load would hang "
             f"{abs(hover.sag_m):.2f} m {where} its set-point; about {fitting:.2f} fits these cables"
         )
-    # Setting the load down on purpose needs a flight from the ground.
-    heights = [
-        (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
-        for k, stage in enumerate(scenario.mission.stages)
-        if not stage.sets_load_down or scenario.start.kind != "ground"
-    ]
-    _check_ground(scenario, hover, heights)
+    _check_ground(scenario, hover)
     for text in [*_turn_caution(scenario, hover), *cautions(scenario)]:
         warnings.warn(text, stacklevel=2)
 
@@ -320,8 +313,13 @@ def _turn_caution(scenario: Scenario, hover: Hover) -> list[str]:
     ]
 
 
-def _check_ground(scenario: Scenario, hover: Hover, heights: list[tuple[float, int]]) -> None:
-    """Refuse a load that would drag over the ground."""
+def _check_ground(scenario: Scenario, hover: Hover) -> None:
+    """Refuse a load that would drag over the ground; a flight from there may set it down."""
+    heights = [
+        (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
+        for k, stage in enumerate(scenario.mission.stages)
+        if not stage.sets_load_down or scenario.start.kind != "ground"
+    ]
     if not heights:
         return
     lowest = min(heights)

@@ -20,7 +20,10 @@ from musls_description.spawn import hanging_equilibrium
 from musls_description.system import Drone, formation_of
 from musls_sim.preflight.checks import MIN_THRUST_MARGIN, Hover, flight_duration_s
 from musls_sim.preflight.separation import Closest
+from musls_sim.preflight.trim import drag_n_s_m
 from musls_sim.scenario.scenario import Scenario
+
+Array = NDArray[np.float64]
 
 # ---------- Thrust that a battery's voltage allows
 
@@ -36,7 +39,7 @@ def full_thrust_n(drone: Drone, charge: float) -> float:
     return total
 
 
-# ---------- What batteries, cables and propellers do not stand, found before a flight
+# ---------- Batteries, cables and propellers
 
 BREAK_SHARE = 0.8
 """Of a cable's break force that it may carry."""
@@ -200,22 +203,7 @@ def _upright(direction: Array) -> Array:
     return turn
 
 
-def drag_n_s_m(drone: Drone, thrust_n: float) -> Array:
-    """Linear drag of a level drone along x, y, z, rotors included, (3,).
-
-    Args:
-        drone: Body and rotors.
-        thrust_n: Of all rotors; their drag goes with their speed.
-    """
-    share_n = thrust_n / len(drone.rotors)
-    rotors = sum(
-        r.drag_n_s2_m_rad * np.sqrt(share_n / r.thrust_coefficient_n_s2) for r in drone.rotors
-    )
-    drag: Array = np.array(drone.drag_n_s_m) + rotors * np.array([1.0, 1.0, 0.0])
-    return drag
-
-
-# ---------- Where in a mission the drones work hardest, found before the flight
+# ---------- The moments of a mission at which the drones work hardest
 
 SAMPLES = 2000
 """Moments of each stage that are looked at."""
@@ -321,7 +309,7 @@ def _estimates(scenario: Scenario, hover: Hover, samples: Array) -> tuple[Array,
     return share, tilt, carried[:, 2]
 
 
-Array = NDArray[np.float64]
+# ---------- Margins
 
 LOWEST_M, HIGHEST_M = -500.0, 20_000.0
 """Ceilings are looked for between these."""
@@ -443,9 +431,8 @@ def assess(
         moments: So many of the mission's hard moments are solved exactly.
         problems: Found already.
     """
-    rest = Motion.at_rest(scenario.mission.stages[0].pose(np.zeros(1))[0])
     at_rest = Forces(hover.equilibrium.drone_force_n, hover.equilibrium.load_end_tension_n)
-    formation = margins(scenario, at_rest, rest)
+    formation = margins(scenario, at_rest)
     found, hardest, moment = list(problems), list[DroneMargins](), None
     for candidate in hard_moments(scenario, hover, moments):
         try:
@@ -454,7 +441,7 @@ def assess(
             why = str(error).split(":")[0]
             found.append(f"{candidate.stage} at {candidate.time_s:.1f} s: {why}")
             continue
-        of = margins(scenario, forces, candidate.motion)
+        of = margins(scenario, forces)
         if not hardest or _least(of) < _least(hardest):
             hardest, moment = of, candidate
     limit_deg = scenario.autopilot.parameters.get(
@@ -526,14 +513,8 @@ def _cautions(formation: Sequence[DroneMargins], hardest: Sequence[DroneMargins]
     return found
 
 
-def margins(scenario: Scenario, forces: Forces, motion: Motion) -> list[DroneMargins]:
-    """Margins of all drones for given forces.
-
-    Args:
-        scenario: The drones.
-        forces: What they must give.
-        motion: Where.
-    """
+def margins(scenario: Scenario, forces: Forces) -> list[DroneMargins]:
+    """Margins of all drones for given forces."""
     return [
         drone_margins(drone, thrust, float(tension))
         for drone, thrust, tension in zip(

@@ -14,7 +14,10 @@ from musls_description.errors import ConfigError
 from musls_description.system import RigSystem
 from musls_sim.scenario.sensors import LimitsSpec
 
-# ---------- The closest pair of drones, compiled.
+Array = NDArray[np.float64]
+
+BLOCK_ROWS = 4096
+"""Rows of a plan that are looked at together."""
 
 
 @compiled()
@@ -33,12 +36,6 @@ def closest_pair(places, radii):
                     best = distance - radii[i] - radii[j]
                     centres, row, first, second = distance, k, i, j
     return row, first, second, centres, best
-
-
-Array = NDArray[np.float64]
-
-BLOCK_ROWS = 4096
-"""Rows of a plan that are looked at together."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Rotor speeds that hold a drone in equilibrium."""
+"""Rotor speeds that hold a drone in equilibrium, and its drag at these."""
 
 from __future__ import annotations
 
@@ -57,3 +57,18 @@ def hover_throttle(drone: Drone, thrust_n: float) -> float:
     speed = rotor.speed_max_rad_s * np.sqrt(share)
     throttle = (speed - rotor.speed_min_rad_s) / (rotor.speed_max_rad_s - rotor.speed_min_rad_s)
     return float(np.clip(throttle, 0.0, 1.0))
+
+
+def drag_n_s_m(drone: Drone, thrust_n: float) -> Array:
+    """Linear drag of a level drone along x, y, z, rotors included, (3,).
+
+    Args:
+        drone: Body and rotors.
+        thrust_n: Of all rotors; their drag goes with their speed.
+    """
+    share_n = thrust_n / len(drone.rotors)
+    rotors = sum(
+        r.drag_n_s2_m_rad * np.sqrt(share_n / r.thrust_coefficient_n_s2) for r in drone.rotors
+    )
+    drag: Array = np.array(drone.drag_n_s_m) + rotors * np.array([1.0, 1.0, 0.0])
+    return drag

@@ -42,8 +42,6 @@ from musls_sim.recording.messages import types as message_types
 from musls_sim.recording.rows import Chunk
 from musls_sim.recording.signals import qos
 
-# ---------- The error of this package.
-
 
 class RecordingError(MuslsError):
     """A bag cannot be created or written; the message names the path and the reason."""
@@ -312,9 +310,7 @@ def _qos_text(profile: Qos) -> str:
 
 
 def _yaml(content: object) -> str:
-    # libyaml's emitter, where it was built in, takes a fifth of the time.
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(content, Dumper=dumper, sort_keys=False)
+    text: str = yaml.safe_dump(content, sort_keys=False)
     return text
 
 
