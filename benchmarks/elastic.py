@@ -22,7 +22,6 @@ from musls_bringup.scenarios import SCENARIOS
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.elastic import state as columns
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.plant import DartPlant
@@ -57,7 +56,7 @@ def measure(name: str, segments: int, rounds: int) -> tuple[np.ndarray, np.ndarr
     plant = ElasticPlant(system, **start_of(system), segments=segments)
     yardstick = load_system("x500_trio")
     dart = DartPlant(yardstick, physics_step_s=0.004, **start_of(yardstick))
-    memory = plant.engine._memory.numbers
+    memory = plant.engine._memory
     begin_state = memory.copy()
     inputs = PlantInputs.zeros(system)
     inputs.rotor_command_rad_s[:] = plant.state.rotor_speed_rad_s
@@ -70,7 +69,7 @@ def measure(name: str, segments: int, rounds: int) -> tuple[np.ndarray, np.ndarr
             plant.step(inputs)
         plant_us.append(1e6 * (perf_counter() - begin) / TURN)
         bare_us.append(dart.bare_step_us(repetitions=15))
-    solved = plant.engine.tables.sums[columns.ITERATIONS] / (2.0 * TURN)
+    solved = plant.engine.sums["iterations"] / (2.0 * TURN)
     return np.array(plant_us), np.array(bare_us), float(solved)
 
 

@@ -33,6 +33,12 @@ def scale(factor, a):
 
 
 @compiled()
+def add_scaled(a, f, b):
+    """Return a + f b."""
+    return a[0] + f * b[0], a[1] + f * b[1], a[2] + f * b[2]
+
+
+@compiled()
 def dot(a, b):
     """Return the scalar product a . b."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
@@ -125,6 +131,38 @@ def write_matrix(matrix, columns):
     """Write a matrix given column by column, nine numbers."""
     for k in range(3):
         matrix[k, 0], matrix[k, 1], matrix[k, 2] = columns[k], columns[3 + k], columns[6 + k]
+
+
+@compiled()
+def put_matrix(out, m):
+    """Copy a matrix (3, 3)."""
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = m[i, j]
+
+
+@compiled()
+def turn_inertia(r, inertia, out):
+    """Write the inertia of a turned body, R J R^T, (3, 3) each."""
+    for i in range(3):
+        row = rotate_back(inertia, (r[i, 0], r[i, 1], r[i, 2]))
+        put(out[i], rotate(r, row))
+
+
+@compiled()
+def orthonormalise(r):
+    """Remove rounding from a rotation matrix, in place: one step of R (3 I - R^T R) / 2."""
+    xx = r[0, 0] * r[0, 0] + r[1, 0] * r[1, 0] + r[2, 0] * r[2, 0]
+    xy = r[0, 0] * r[0, 1] + r[1, 0] * r[1, 1] + r[2, 0] * r[2, 1]
+    xz = r[0, 0] * r[0, 2] + r[1, 0] * r[1, 2] + r[2, 0] * r[2, 2]
+    yy = r[0, 1] * r[0, 1] + r[1, 1] * r[1, 1] + r[2, 1] * r[2, 1]
+    yz = r[0, 1] * r[0, 2] + r[1, 1] * r[1, 2] + r[2, 1] * r[2, 2]
+    zz = r[0, 2] * r[0, 2] + r[1, 2] * r[1, 2] + r[2, 2] * r[2, 2]
+    for i in range(3):
+        x, y, z = r[i, 0], r[i, 1], r[i, 2]
+        r[i, 0] = 1.5 * x - 0.5 * (x * xx + y * xy + z * xz)
+        r[i, 1] = 1.5 * y - 0.5 * (x * xy + y * yy + z * yz)
+        r[i, 2] = 1.5 * z - 0.5 * (x * xz + y * yz + z * zz)
 
 
 # ---------- Unit quaternions

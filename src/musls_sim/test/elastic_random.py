@@ -7,7 +7,6 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 
 LAW = [(0.0, 0.0), (0.01, 20.0), (0.03, 200.0), (0.05, 600.0)]
@@ -158,6 +157,6 @@ def shuffled(rig, body_order, cable_order, flips):
 def positions(engine):
     """Positions of all bodies and of the nodes of each cable."""
     return (
-        engine.tables.bodies[:, c.BX : c.BX + 3].copy(),
+        engine.tables.bodies["position"].copy(),
         [engine.nodes_enu_m(k).copy() for k in range(len(engine.rig.cables))],
     )

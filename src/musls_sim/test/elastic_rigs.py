@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 
 G = 9.81
@@ -77,22 +76,19 @@ def frequencies(engine, axis, count=3):
     The derivative of the accelerations by the positions, by central differences of `restart`.
     """
     t = engine.tables
-    free = [b for b in range(len(t.bodies)) if t.numbers[b, c.B_FREE]]
-    places = [(t.bodies, b, c.BX + axis) for b in free]
-    reads = [(t.bodies, b, c.BA + axis) for b in free]
-    for kind in t.kinds:
-        first = kind[c.FIRST_NODE]
-        places += [(t.nodes, first + i, c.X + axis) for i in range(1, kind[c.SEGMENTS])]
-        reads += [(t.nodes, first + i, c.A + axis) for i in range(1, kind[c.SEGMENTS])]
+    free = [b for b in range(len(t.bodies)) if t.bodies[b]["free"]]
+    places = [(t.bodies, b) for b in free]
+    for cable in t.cables:
+        places += [(t.nodes, cable["first_node"] + i) for i in range(1, cable["segments"])]
     step = 1e-6
     matrix = np.empty((len(places), len(places)))
-    for k, (table, row, column) in enumerate(places):
+    for k, (table, row) in enumerate(places):
         sides = []
         for sign in (1.0, -1.0):
-            table[row, column] += sign * step
+            table["position"][row, axis] += sign * step
             engine.restart()
-            sides.append(np.array([a[i, j] for a, i, j in reads]))
-            table[row, column] -= sign * step
+            sides.append(np.array([a["acceleration"][i, axis] for a, i in places]))
+            table["position"][row, axis] -= sign * step
         matrix[:, k] = (sides[0] - sides[1]) / (2.0 * step)
     squares = np.sort(-np.linalg.eigvals(matrix).real)
     return np.sqrt(squares[:count])

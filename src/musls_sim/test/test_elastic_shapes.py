@@ -7,7 +7,6 @@ from scipy.optimize import brentq
 from scipy.special import jn_zeros, jv, yv
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.cable import law_rows, table_law
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigCable
@@ -78,8 +77,8 @@ def test_own_weight_and_load_stretch_a_cable(segments):
 def test_a_disturbed_cable_relaxes_to_the_same_stretch():
     engine = Engine(hanging_rig(5, length=10.0, mass=1.0, tip=2.0, ea=1e4))
     length = -engine.nodes_enu_m(0)[-1, 2]
-    engine.tables.bodies[1, c.BX + 2] += 0.01
-    engine.tables.nodes[2, c.X] += 0.02
+    engine.tables.bodies[1]["position"][2] += 0.01
+    engine.tables.nodes[2]["position"][0] += 0.02
     assert engine.relax() < 1e-6 * G
     assert -engine.nodes_enu_m(0)[-1, 2] == pytest.approx(length, abs=1e-9)
     assert np.abs(engine.nodes_enu_m(0)[:, 0]).max() < 1e-9
@@ -95,7 +94,7 @@ def test_table_gives_stretch_and_frequency_of_its_branch(mass, slope):
     rig = hanging_rig(1, length=2.0, mass=1e-9, tip=mass, law=BILINEAR, law_linear=True)
     rig.bodies[1].position_enu_m = np.array([0.0, 0.0, -2.0 * (1.0 + strain)])
     engine = Engine(rig)
-    assert abs(engine.body(1, c.BA)[2]) < 1e-6 * G
+    assert abs(engine.body(1, "acceleration")[2]) < 1e-6 * G
     assert frequencies(engine, 2, 1)[0] == pytest.approx(np.sqrt(slope / (mass * 2.0)), rel=1e-5)
 
 
@@ -123,13 +122,13 @@ def test_relaxation_time_does_not_depend_on_the_segments(segments):
     ea, damping = 1e4, 40.0
     rig = hanging_rig(segments, length=2.0, mass=1e-7, tip=1.0, ea=ea, damping_n_s=damping)
     engine = Engine(rig, period_s=5e-4)
-    engine.tables.bodies[1, c.BV + 2] = 0.01
-    rest = engine.body(1, c.BX)[2]
+    engine.tables.bodies[1]["velocity"][2] = 0.01
+    rest = engine.body(1, "position")[2]
     engine.restart()
     heights = []
     for _ in range(800):
         engine.step()
-        heights.append(engine.body(1, c.BX)[2] - rest)
+        heights.append(engine.body(1, "position")[2] - rest)
     w = np.sqrt(ea / 2.0)
     zeta = damping * w / (2.0 * ea)
     assert period_of(np.array(heights), 5e-4) == pytest.approx(
@@ -184,13 +183,13 @@ def test_hanging_chain_swings_at_its_frequency():
     s = np.linspace(0.0, 1.0, 11)
     sideways = 0.01 * jv(0, jn_zeros(0, 1)[0] * np.sqrt(1.0 - s))
     down = np.concatenate([[0.0], np.cumsum(np.sqrt(lengths**2 - np.diff(sideways) ** 2))])
-    engine.tables.nodes[:, c.X], engine.tables.nodes[:, c.X + 2] = sideways, -down
-    engine.tables.bodies[1, [c.BX, c.BX + 2]] = sideways[-1], -down[-1]
+    engine.tables.nodes["position"][:, 0], engine.tables.nodes["position"][:, 2] = sideways, -down
+    engine.tables.bodies["position"][1] = sideways[-1], 0.0, -down[-1]
     engine.restart()
     x = []
     for _ in range(1500):
         engine.step()
-        x.append(engine.body(1, c.BX)[0])
+        x.append(engine.body(1, "position")[0])
     assert period_of(np.array(x), 0.004) == pytest.approx(2.0 * np.pi / w, rel=2e-3)
 
 
@@ -208,7 +207,7 @@ def test_cantilever_deflects_as_its_discrete_joints_say(segments, factor):
     force, n = 3e-4, segments
     engine = bent(beam_rig(n, clamp_factor=factor), (0.0, force, 0.0))
     exact = (n + 1) * (2 * n + 1) / (6 * n**2) if factor == 1.0 else (1 + 1 / (2 * n**2)) / 3
-    assert engine.body(1, c.BX)[1] == pytest.approx(force * exact, rel=1e-5)
+    assert engine.body(1, "position")[1] == pytest.approx(force * exact, rel=1e-5)
     assert engine.reaction(0)[1] == pytest.approx(-force, rel=1e-6)
     assert engine.reaction(0)[5] == pytest.approx(-force, rel=1e-4)  # times a length of 1 m
 
@@ -235,7 +234,7 @@ def test_simply_supported_beam_deflects_as_its_discrete_joints_say(segments):
     ]
     rig = Rig([anchor(ends[0]), mote(ends[1]), anchor(ends[2])], halves, gravity_m_s2=0.0)
     engine = bent(rig, (0.0, force, 0.0))
-    assert engine.body(1, c.BX)[1] == pytest.approx(
+    assert engine.body(1, "position")[1] == pytest.approx(
         force / 48.0 * (1.0 + 2.0 / segments**2), rel=1e-5
     )
 
@@ -249,7 +248,7 @@ def test_end_moment_bends_a_rod_into_a_circle():
     headings = np.arctan2(steps[:, 1], steps[:, 0])
     assert np.diff(headings) == pytest.approx(moment / n, rel=1e-6)
     assert headings[0] == pytest.approx(moment / (2 * n), rel=1e-6)
-    forward = engine.tables.bodies[1, c.BR : c.BR + 9].reshape(3, 3)[:, 0]
+    forward = engine.body(1, "rotation")[:, 0]
     assert forward == pytest.approx([0.0, 1.0, 0.0], abs=1e-6)
     assert engine.energy_j()[3] == pytest.approx(moment**2 / 2.0, rel=1e-6)
 
@@ -267,7 +266,7 @@ def buckling_load(segments, factor, first=0.80, second=0.88):
     for load in loads:
         rig = beam_rig(segments, ei=ei, length=length, clamp_factor=factor)
         engine = bent(rig, (-load, across, 0.0))
-        inverse.append(across / engine.body(1, c.BX)[1])
+        inverse.append(across / engine.body(1, "position")[1])
     return loads[0] + inverse[0] * (loads[1] - loads[0]) / (inverse[0] - inverse[1])
 
 

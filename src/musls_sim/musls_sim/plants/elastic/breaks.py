@@ -6,65 +6,50 @@ as a parabola; what this says about a peak or a crossing is then checked by shor
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.output import bending_energy, strain_energy
-from musls_sim.plants.elastic.state import (
-    ALIVE,
-    BENDS,
-    BROKE_AT,
-    BROKE_ENERGY,
-    BROKE_TENSION,
-    CLAMP_A,
-    CLAMP_B,
-    CUT_AT,
-    DOOMED,
-    ELASTIC,
-    FIRST_SEGMENT,
-    GEOMETRIC,
-    LIMIT,
-    LOSS_BREAK,
-    SEGMENTS,
-    STIFFNESS,
-    T_BEGIN,
-    T_FIRST,
-    TENSION,
-    Tables,
-)
+from musls_sim.plants.elastic.state import Tables
 
-GAMMA = 2.0 - np.sqrt(2.0)
+GAMMA = 2.0 - math.sqrt(2.0)
 """Time of the first stage, see `step`."""
 
 
 @compiled()
-def note_tensions(t, column):
-    """Keep the present tensions of all segments in a column of `breaks`."""
-    for s in range(t.segments.shape[0]):
-        t.breaks[s, column] = t.segments[s, TENSION]
+def note_tensions(t, begin):
+    """Keep the present tensions of all segments: at the begin of a step, or in its first stage."""
+    for segment in t.segments:
+        if begin:
+            segment.begin_tension = segment.tension
+        else:
+            segment.first_tension = segment.tension
 
 
 @compiled()
-def judge(t):
-    """Compare tensions with break forces after both stages of a step."""
+def check_overload(t):
+    """Compare tensions with break forces after both stages of a step.
+
+    Returns the largest ratio at its end, that of a peak inside and the peak's share of the step,
+    and the largest change, over the break force.
+    """
     end = peak = rise = 0.0
     when = 1.0
-    for s in range(t.segments.shape[0]):
-        b = t.breaks[s]
-        if t.segments[s, ALIVE] == 0.0 or b[LIMIT] == np.inf:
+    for s in t.segments:
+        if s.alive == 0.0 or s.break_force == math.inf:
             continue
-        first, last = b[T_FIRST] - b[T_BEGIN], t.segments[s, TENSION] - b[T_BEGIN]
-        end = max(end, (b[T_BEGIN] + last) / b[LIMIT])
-        rise = max(rise, abs(first) / b[LIMIT], abs(last) / b[LIMIT])
+        first, last = s.first_tension - s.begin_tension, s.tension - s.begin_tension
+        end = max(end, s.tension / s.break_force)
+        rise = max(rise, abs(first) / s.break_force, abs(last) / s.break_force)
         bend = (last - first / GAMMA) / (1.0 - GAMMA)
         slope = last - bend
         if bend >= 0.0 or slope <= 0.0 or slope >= -2.0 * bend:
             continue  # no peak inside
         at = -0.5 * slope / bend
-        ratio = (b[T_BEGIN] + 0.5 * slope * at) / b[LIMIT]
+        ratio = (s.begin_tension + 0.5 * slope * at) / s.break_force
         if ratio > peak:
             peak, when = ratio, at
     return end, peak, when, rise
@@ -74,32 +59,31 @@ def judge(t):
 def overload(t):
     """Largest tension over break force now."""
     worst = 0.0
-    for s in range(t.segments.shape[0]):
-        if t.segments[s, ALIVE] > 0.0:
-            worst = max(worst, t.segments[s, TENSION] / t.breaks[s, LIMIT])
+    for segment in t.segments:
+        if segment.alive > 0.0:
+            worst = max(worst, segment.tension / segment.break_force)
     return worst
 
 
 @compiled()
-def doom(t, least):
+def mark_broken(t, least):
     """Mark what breaks at the end of this step: one segment of each cable that is overloaded."""
-    for kind in t.kinds:
+    for cable in t.cables:
         worst, which = 0.0, -1
-        for s in range(kind[FIRST_SEGMENT], kind[FIRST_SEGMENT] + kind[SEGMENTS]):
-            ratio = t.segments[s, TENSION] / t.breaks[s, LIMIT]
-            if t.segments[s, ALIVE] > 0.0 and ratio >= least and ratio > worst:
+        for s in range(cable.first_segment, cable.first_segment + cable.segments):
+            ratio = t.segments[s].tension / t.segments[s].break_force
+            if t.segments[s].alive > 0.0 and ratio >= least and ratio > worst:
                 worst, which = ratio, s
         if which >= 0:
-            t.breaks[which, DOOMED] = 1.0
+            t.segments[which].marked = 1.0
 
 
 @compiled()
 def next_cut(t, after, end):
     """Time of the next cut as a share of the period, `end` if there is none before."""
-    for s in range(t.segments.shape[0]):
-        at = t.breaks[s, CUT_AT]
-        if t.segments[s, ALIVE] > 0.0 and after < at < end:
-            end = at
+    for segment in t.segments:
+        if segment.alive > 0.0 and after < segment.cut_at < end:
+            end = segment.cut_at
     return end
 
 
@@ -110,29 +94,23 @@ def part(t, at):
     The tension vanishes at once, and so does the bending of the joints at both ends.
     """
     number = 0
-    for k in range(t.kinds.shape[0]):
-        kind, cable = t.kinds[k], t.cables[k]
-        for i in range(kind[SEGMENTS]):
-            segment, b = t.segments[kind[FIRST_SEGMENT] + i], t.breaks[kind[FIRST_SEGMENT] + i]
-            due = b[DOOMED] > 0.0 or b[CUT_AT] <= at
-            if segment[ALIVE] == 0.0 or not due:
+    for cable in t.cables:
+        for i in range(cable.segments):
+            segment = t.segments[cable.first_segment + i]
+            due = segment.marked > 0.0 or segment.cut_at <= at
+            if segment.alive == 0.0 or not due:
                 continue
-            lost = strain_energy(t, kind, cable, i)
-            if kind[BENDS]:
-                if i > 0 or kind[CLAMP_A]:
-                    lost += bending_energy(t, kind, cable, i)
-                if i + 1 < kind[SEGMENTS] or kind[CLAMP_B]:
-                    lost += bending_energy(t, kind, cable, i + 1)
-            t.sums[LOSS_BREAK] += lost
-            b[BROKE_AT], b[BROKE_TENSION], b[BROKE_ENERGY] = at, segment[TENSION], lost
-            b[DOOMED], b[CUT_AT] = 0.0, np.inf
-            segment[ALIVE] = segment[TENSION] = segment[ELASTIC] = 0.0
-            segment[STIFFNESS] = segment[GEOMETRIC] = 0.0
+            lost = strain_energy(t, cable, i)
+            if cable.bends:
+                lost += bending_energy(t, cable, i) + bending_energy(t, cable, i + 1)
+            t.system[0].sums.loss_breaks += lost
+            segment.broken_at, segment.broken_tension = at, segment.tension
+            segment.broken_energy = lost
+            segment.marked, segment.cut_at = 0.0, math.inf
+            segment.alive = segment.tension = segment.elastic_tension = 0.0
+            segment.stiffness = segment.geometric_stiffness = 0.0
             number += 1
     return number
-
-
-# ---------- What broke or was cut in a period, read from the tables after it.
 
 
 @dataclass(frozen=True)
@@ -142,7 +120,7 @@ class Break:
     Attributes:
         time_s: When.
         cable: Index of its cable, from 0.
-        segment: Its index from end A, from 0.
+        segment: Its index from end 1, from 0.
         tension_n: Its tension just before.
         energy_j: Strain energy that it held, with the bending of the joints at its ends.
     """
@@ -154,21 +132,16 @@ class Break:
     energy_j: float
 
 
-def broken(tables: Tables, begin_s: float, period_s: float) -> list[Break]:
-    """Take what broke in a period out of the tables, in the order of time.
-
-    Args:
-        tables: Of the rig, after the period.
-        begin_s: Its begin.
-        period_s: Its length.
-    """
-    found = []
-    rows = np.flatnonzero(tables.breaks[:, c.BROKE_AT] >= 0.0)
-    for row in rows[np.argsort(tables.breaks[rows, c.BROKE_AT], kind="stable")]:
-        cable = int(np.searchsorted(tables.kinds[:, c.FIRST_SEGMENT], row, side="right")) - 1
-        columns = [c.BROKE_AT, c.BROKE_TENSION, c.BROKE_ENERGY]
-        at, tension_n, energy_j = tables.breaks[row, columns].tolist()
-        segment = int(row - tables.kinds[cable, c.FIRST_SEGMENT])
-        found.append(Break(begin_s + at * period_s, cable, segment, tension_n, energy_j))
-    tables.breaks[rows, c.BROKE_AT] = -1.0
+def take_breaks(tables: Tables, begin_s: float, period_s: float) -> list[Break]:
+    """Take what broke in a period out of the tables, in the order of time."""
+    found, segments = [], tables.segments
+    rows = np.flatnonzero(segments["broken_at"] >= 0.0)
+    for row in rows[np.argsort(segments["broken_at"][rows], kind="stable")]:
+        cable = int(np.searchsorted(tables.cables["first_segment"], row, side="right")) - 1
+        at, tension_n, energy_j = (
+            float(segments[name][row]) for name in ("broken_at", "broken_tension", "broken_energy")
+        )
+        number = int(row - tables.cables["first_segment"][cable])
+        found.append(Break(begin_s + at * period_s, cable, number, tension_n, energy_j))
+    segments["broken_at"][rows] = -1.0
     return found

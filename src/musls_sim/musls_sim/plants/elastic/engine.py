@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.elastic import state as c
-from musls_sim.plants.elastic.breaks import Break, broken
+from musls_sim.plants.elastic.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
-from musls_sim.plants.elastic.state import INTEGERS, packed
+from musls_sim.plants.elastic.state import SUMS, Records, Tables, packed
 from musls_sim.plants.elastic.step import advance
 from musls_sim.plants.interface import SPEED_LIMIT_M_S, SimulationDiverged
-
-if TYPE_CHECKING:
-    from musls_sim.plants.elastic.state import Tables
-
 
 # ---------- What drives the winches, handed to the compiled step; says where it jumps.
 
@@ -33,17 +27,13 @@ class Drives:
     Winches are few, so Python's own numbers are quicker here than arrays.
     """
 
-    def __init__(self, winches: Array) -> None:
+    def __init__(self, winches: Records) -> None:
         """Look at the rows of the winches.
 
         Args:
-            winches: Rows of the winches in the table of shafts, (n_winches, SHAFT_COLUMNS).
+            winches: Records of the winches in the table of shafts, (n_winches,).
         """
-        self._columns = (
-            winches[:, c.DRIVE : c.DRIVE + 2],
-            winches[:, c.BY_RATE],
-            winches[:, c.BRAKE],
-        )
+        self._columns = winches["drive"], winches["by_rate"], winches["brake"]
         self._told = [column.tolist() for column in self._columns]
 
     def take_over(self, feed: Array, by_rate: NDArray[np.bool_], brake_nm: Array) -> bool:
@@ -105,19 +95,19 @@ class DrumMemory:
             winch: Index of the winch.
         """
         self._row = tables.shafts[winch]
-        cable, self._end = tables.turning[winch, [c.S_CABLE, c.S_END]]
-        self._tables, self._kind, self._cable = tables, tables.kinds[cable], tables.cables[cable]
-        self._radius_m = float(self._row[c.RADIUS])
-        self._start_m, self._wound_m = float(self._cable[c.START_LENGTH]), float(self._row[c.WOUND])
+        self._end, self._tables = self._row["end"][0], tables
+        self._cable = tables.cables[self._row["cable"][0]]
+        self._radius_m, self._wound_m = float(self._row["radius"]), float(self._row["wound"])
+        self._start_m = float(self._cable["start_length"])
         self.pieces: list[tuple[float, float]] = [(np.inf, 0.0)]
-        self._angle = float(self._row[c.Y])
+        self._angle = float(self._row["angle"])
         self._out_m = self._radius_m * self._angle
         self._strain = 0.0
 
     def begin(self, period_s: float) -> None:
         """Set the cable per angle of the coming period."""
         row, y = self._row, self._angle
-        speed = row[c.YV] if row[c.BY_RATE] == 0.0 else row[[c.DRIVE, c.DRIVE + 1]].mean()
+        speed = row["rate"] if row["by_rate"] == 0.0 else row["drive"].mean()
         turned = float(speed) * period_s
         self._strain = self._strain_at_exit()
         if turned > 0.0:
@@ -125,13 +115,13 @@ class DrumMemory:
         else:
             ratio = self._radius_m / (1.0 + self._strain)
         shift = self._out_m - ratio * y
-        row[c.RADIUS] = ratio
-        row[c.WOUND] = self._wound_m - shift
-        self._cable[c.START_LENGTH] = self._start_m + shift
+        row["radius"] = ratio
+        row["wound"] = self._wound_m - shift
+        self._cable["start_length"] = self._start_m + shift
 
     def end(self) -> None:
         """Note what was wound on or came off."""
-        y = float(self._row[c.Y])
+        y = float(self._row["angle"])
         if y > self._angle:
             self._out_m += self._paid_out(y)
             while self.pieces[-1][0] <= y:
@@ -155,11 +145,11 @@ class DrumMemory:
 
     def _strain_at_exit(self) -> float:
         """Of the segment at the drum; slack cable is wound on without strain."""
-        first, count = self._kind[c.FIRST_NODE], self._kind[c.SEGMENTS]
+        first, count = self._cable["first_node"], self._cable["segments"]
         near = first + (count if self._end == 1 else 0)
         far = near + (-1 if self._end == 1 else 1)
-        nodes = self._tables.nodes[:, c.X : c.X + 3]
-        rest = float(self._cable[c.REST_LENGTH] / count)
+        nodes = self._tables.nodes["position"]
+        rest = float(self._cable["rest_length"] / count)
         return max(0.0, float(np.linalg.norm(nodes[near] - nodes[far])) / rest - 1.0)
 
 
@@ -185,7 +175,7 @@ class Engine:
         substeps: Steps in a period.
         refined_periods: Periods that needed more.
         paths: Paths of prescribed bodies by their index; a body without one stands still, None for
-            one whose motion somebody writes into `tables.path` before each step.
+            one whose motion somebody writes into `tables.bodies["path"]` before each step.
         wrench_body: Inputs in the bodies' frames, moment and force, (n_bodies, 6).
         wrench_enu: The same in the world frame.
         command: Rotor commands, (n_drones, n_rotors) [rad/s].
@@ -216,6 +206,7 @@ class Engine:
         """
         self.rig = rig
         self._memory, self.tables = packed(build_tables(rig))
+        self._kept = np.zeros((2, len(self._memory)))  # begin of the period, begin of a step
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
         self.period_s, self.substeps = period_s, substeps
@@ -227,12 +218,12 @@ class Engine:
         self.command = np.zeros(rig.rotors.shape[:2])
         self.wind_enu_m_s = np.zeros(3)
         self.feed = np.zeros((len(rig.winches), 2))
-        self.by_rate = self.tables.shafts[: len(rig.winches), c.BY_RATE] > 0.0
+        self.by_rate = self.tables.shafts["by_rate"][: len(rig.winches)] > 0.0
         self.brake_nm = np.zeros(len(rig.winches))
         self.breaks: list[Break] = []
         self._cuts: list[tuple[float, int]] = []
-        self.can_break = bool(np.isfinite(self.tables.breaks[:, c.LIMIT]).any())
-        self.tables.parameters[c.FRAGILE] = float(self.can_break)
+        self.can_break = bool(np.isfinite(self.tables.segments["break_force"]).any())
+        self.tables.system["can_break"][0] = float(self.can_break)
         self._memories = [
             DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
         ]
@@ -252,7 +243,7 @@ class Engine:
         if self._advance(0) < 0:
             raise SimulationDiverged("elastic cables: no accelerations for this start")
         self.start_energy_j = float(energies(self.tables).sum())
-        self.tables.sums[:] = 0.0
+        self.tables.system["sums"] = np.zeros(1, SUMS)
 
     def _watch_prescribed(self) -> None:
         """Note what of the tables belongs to the paths of prescribed bodies."""
@@ -260,8 +251,8 @@ class Engine:
         for b, body in enumerate(self.rig.bodies):
             if body.prescribed:
                 p = self.tables.bodies[b]
-                rotations = p[c.BREF : c.BREF + 9], p[c.BR : c.BR + 9]
-                self._places.append((b, self.tables.path[b], p[c.BX : c.BX + 3], *rotations))
+                rotations = p["reference_rotation"], p["rotation"]
+                self._places.append((b, p["path"], p["position"], *rotations))
 
     def _set_paths(self, begin_s: float) -> None:
         for b, row, position, reference, rotation in self._places:
@@ -276,7 +267,7 @@ class Engine:
         """Hand the drives over; where one jumps, the accelerations are found anew."""
         if len(self.feed):
             jumped = self._drives.take_over(self.feed, self.by_rate, self.brake_nm)
-            self.tables.parameters[c.JUMPED] = float(jumped)
+            self.tables.system["jumped"][0] = float(jumped)
 
     def prescribe(self, bodies: set[int], paths: Mapping[int, Path | None]) -> None:
         """Choose which bodies are prescribed from now on.
@@ -292,9 +283,12 @@ class Engine:
         for b, body in enumerate(self.rig.bodies):
             if not body.prescribed:
                 inverse = np.linalg.inv(np.asarray(body.inertia_kg_m2, float))
-                old.bodies[b, c.B_INVERSE : c.B_INVERSE + 9] = inverse.ravel()
-        for name in INTEGERS:
-            getattr(old, name)[:] = getattr(fresh, name)
+                old.bodies["inverse_inertia"][b] = inverse
+        for name in ("cables", "bodies", "shafts", "system", "unknowns"):
+            table = getattr(fresh, name)
+            for field in table.dtype.names:
+                if table.dtype[field].base.kind == "i":
+                    getattr(old, name)[field] = table[field]
         self.paths = dict(paths)
         self._watch_prescribed()
         self._set_paths(self.time_s)
@@ -323,7 +317,7 @@ class Engine:
                 f"with steps of {self.period_s / self.substeps / 2**REFINEMENTS:.2g} s"
             )
         self.refined_periods += steps > self.substeps
-        if self.tables.parameters[c.FRAGILE]:
+        if self.tables.system["can_break"][0]:
             self._note_breaks()
         self._periods += 1
         for memory in self._memories:
@@ -334,25 +328,25 @@ class Engine:
 
         Args:
             cable: Index of the cable, from 0.
-            segment: Index of the segment from end A, from 0.
+            segment: Index of the segment from end 1, from 0.
             time_s: When; the step is divided there. None or a time in the past cuts at once.
 
         Raises:
             ConfigError: There is no such cable or segment.
         """
         t = self.tables
-        if not 0 <= cable < len(t.kinds):
-            raise ConfigError(f"cut: cable {cable}: there are cables 0 to {len(t.kinds) - 1}")
-        kind = t.kinds[cable]
-        if not 0 <= segment < kind[c.SEGMENTS]:
+        if not 0 <= cable < len(t.cables):
+            raise ConfigError(f"cut: cable {cable}: there are cables 0 to {len(t.cables) - 1}")
+        kind = t.cables[cable]
+        if not 0 <= segment < kind["segments"]:
             raise ConfigError(
-                f"cut: segment {segment}: cable {cable} has segments 0 to {kind[c.SEGMENTS] - 1}"
+                f"cut: segment {segment}: cable {cable} has segments 0 to {kind['segments'] - 1}"
             )
-        row = int(kind[c.FIRST_SEGMENT]) + segment
+        row = int(kind["first_segment"]) + segment
         if time_s is not None and time_s > self.time_s:
             self._cuts.append((time_s, row))
             return
-        t.breaks[row, c.CUT_AT] = 0.0
+        t.segments[row]["cut_at"] = 0.0
         self._set_paths(self.time_s)
         if self._advance(0) < 0:
             raise SimulationDiverged("elastic cables: no accelerations after a cut")
@@ -361,32 +355,34 @@ class Engine:
     def mend(self, cable: int, segment: int) -> None:
         """Join a segment that was cut. What that strains or bends counts as work from outside."""
         t, before_j = self.tables, self.energy_j().sum()
-        row = t.kinds[cable, c.FIRST_SEGMENT] + segment
-        t.segments[row, c.ALIVE], t.breaks[row, c.CUT_AT] = 1.0, np.inf
+        row = t.cables[cable]["first_segment"] + segment
+        t.segments[row]["alive"], t.segments[row]["cut_at"] = 1.0, np.inf
         self._set_paths(self.time_s)
         if self._advance(0) < 0:
             raise SimulationDiverged("elastic cables: no accelerations with the hook closed")
-        t.sums[c.WORK] += self.energy_j().sum() - before_j
+        t.system["sums"]["work"][0] += self.energy_j().sum() - before_j
 
     def _schedule_cuts(self) -> None:
         """Hand the cuts of the coming period to the compiled step."""
         for time_s, row in list(self._cuts):
             share = time_s / self.period_s - self._periods
             if share <= 1.0:
-                self.tables.breaks[row, c.CUT_AT] = share
+                self.tables.segments[row]["cut_at"] = share
                 self._cuts.remove((time_s, row))
-        now = np.isfinite(self.tables.breaks[:, c.CUT_AT]).any()
-        self.tables.parameters[c.FRAGILE] = float(self.can_break or now)
+        now = np.isfinite(self.tables.segments["cut_at"]).any()
+        self.tables.system["can_break"][0] = float(self.can_break or now)
 
     def _note_breaks(self) -> None:
         """Take over what broke in the last period."""
-        self.breaks += broken(self.tables, self.time_s, self.period_s)
-        self.tables.parameters[c.FRAGILE] = float(self.can_break)
+        self.breaks += take_breaks(self.tables, self.time_s, self.period_s)
+        self.tables.system["can_break"][0] = float(self.can_break)
 
     def _advance(self, steps: int, period_s: float | None = None) -> int:
         return int(
             advance(
-                *self._memory,
+                *self.tables,
+                self._memory,
+                self._kept,
                 steps,
                 REFINEMENTS if period_s is None else 0,
                 self.period_s if period_s is None else period_s,
@@ -415,16 +411,16 @@ class Engine:
         t, before, longest, limit, lasted = self.tables, np.inf, step_s, step_s, 0
         last_s = step_s
         self.restart()  # the outside wrenches are those of now: no jump to begin with
-        t.parameters[c.FRAGILE] = 0.0
+        t.system["can_break"][0] = 0.0
         for _ in range(200):
             self._stop()
             self._set_paths(self.time_s)
-            kept = self._memory.numbers.copy()
+            kept = self._memory.copy()
             if self._advance(1, step_s) < 0:
-                self._memory.numbers[:] = kept  # far from a solution numbers overflow
+                self._memory[:] = kept  # far from a solution numbers overflow
                 step_s, limit, lasted = step_s / 4.0, step_s / 2.0, 0
                 continue
-            moved = np.abs(t.nodes[:, c.V : c.V + 3]).max() * step_s
+            moved = np.abs(t.nodes["velocity"]).max() * step_s
             if moved < 1e-13 or (moved >= before and moved < 1e-11):
                 break
             lasted += 1
@@ -433,73 +429,70 @@ class Engine:
             elif lasted % 16 == 0:  # what was too long may do now
                 limit = min(2.0 * limit, longest)
             before, last_s, step_s = moved, step_s, min(2.0 * step_s, limit)
-        t.parameters[c.FRAGILE] = float(self.can_break)
+        t.system["can_break"][0] = float(self.can_break)
         self._stop()
         self.restart()
-        left = [np.abs(t.nodes[:, c.A : c.A + 3]).max(), np.abs(t.bodies[:, c.BA : c.BA + 3]).max()]
+        left = [np.abs(t.nodes["acceleration"]).max(), np.abs(t.bodies["acceleration"]).max()]
         return float(max(left))
 
     def _stop(self) -> None:
         """Bring everything to rest where it is."""
         t = self.tables
-        for column in (c.V, c.A):
-            t.nodes[:, column : column + 3] = 0.0
-        for column in (c.BV, c.BA, c.BW, c.BTAU, c.BL):
-            t.bodies[:, column : column + 3] = 0.0
-        t.shafts[:, [c.YV, c.YA]] = 0.0
+        for name in ("velocity", "acceleration"):
+            t.nodes[name] = t.bodies[name] = 0.0
+        for name in ("omega", "torque", "angular_momentum"):
+            t.bodies[name] = 0.0
+        t.shafts["rate"] = t.shafts["acceleration"] = 0.0
 
     # ------------------------------------------------------------------ what tests and plants read
 
     def nodes_enu_m(self, cable: int) -> Array:
-        """Nodes of a cable from A to B, (segments + 1, 3)."""
-        return self._nodes(cable)[:, c.X : c.X + 3]
+        """Nodes of a cable from end 1 to end 2, (segments + 1, 3)."""
+        return self._nodes(cable)["position"]
 
     def node_velocities_enu_m_s(self, cable: int) -> Array:
         """Their velocities, (segments + 1, 3)."""
-        return self._nodes(cable)[:, c.V : c.V + 3]
+        return self._nodes(cable)["velocity"]
 
     def node_accelerations_enu_m_s2(self, cable: int) -> Array:
         """Their accelerations, (segments + 1, 3)."""
-        return self._nodes(cable)[:, c.A : c.A + 3]
+        return self._nodes(cable)["acceleration"]
 
-    def _nodes(self, cable: int) -> Array:
-        kind = self.tables.kinds[cable]
-        first = kind[c.FIRST_NODE]
-        return self.tables.nodes[first : first + kind[c.SEGMENTS] + 1]
+    def _nodes(self, cable: int) -> Records:
+        first, count = self.tables.cables[["first_node", "segments"]][cable]
+        return self.tables.nodes[first : first + count + 1]
 
     def tensions_n(self, cable: int) -> Array:
-        """Tension of every segment of a cable from A to B, (segments,)."""
-        kind = self.tables.kinds[cable]
-        first = kind[c.FIRST_SEGMENT]
-        return self.tables.segments[first : first + kind[c.SEGMENTS], c.TENSION]
+        """Tension of every segment of a cable from end 1 to end 2, (segments,)."""
+        first, count = self.tables.cables[["first_segment", "segments"]][cable]
+        return self.tables.segments["tension"][first : first + count]
 
     def end_force_n(self, cable: int, end: int) -> Array:
-        """Force of a cable on the body at its end (0: A, 1: B), world, (3,).
+        """Force of a cable on the body at its end (0 or 1), world, (3,).
 
         The weight and inertia of the half segment at the end are included.
         """
-        column = (c.END_FORCE_A, c.END_FORCE_B)[end]
-        return self.tables.cables[cable, column : column + 3]
+        return self.tables.cables["force"][cable, end]
 
     def length_m(self, cable: int) -> float:
         """Free rest length of a cable."""
-        row, changes = self.tables.cables[cable], self.tables.kinds[cable, c.REELS] > 0
-        return float(row[c.REST_LENGTH] if changes else self.rig.cables[cable].length_m)
+        record = self.tables.cables[cable]
+        return float(record["rest_length"] if record["reels"] else self.rig.cables[cable].length_m)
 
     @property
     def angle_rad(self) -> Array:
         """Angles of winches, then wheels, since the start (length out of a feed), (n_shafts,)."""
-        return self.tables.shafts[:, c.Y]
+        return self.tables.shafts["angle"]
 
     @property
     def rate_rad_s(self) -> Array:
         """Their rates, (n_shafts,)."""
-        return self.tables.shafts[:, c.YV]
+        return self.tables.shafts["rate"]
 
     @property
     def drive_nm(self) -> Array:
         """Torques of the drives at the end of the step (force of a feed), positive pays out."""
-        return self.tables.shafts[: len(self.feed), c.TORQUE]
+        return self.tables.shafts["torque"][: len(self.feed)]
 
     @property
     def halted(self) -> Array:
@@ -508,15 +501,20 @@ class Engine:
         1: no cable left on the winch (on the first side of the wheel); -1: reeled in (none left on
         the second side); 0: neither.
         """
-        return self.tables.shafts[:, c.HALTED]
+        return self.tables.shafts["halted"]
 
-    def body(self, index: int, column: int) -> Array:
-        """Three columns of a body, see `columns`."""
-        return self.tables.bodies[index, column : column + 3]
+    def body(self, index: int, name: str) -> Array:
+        """Field of a body, see `state.BODY`."""
+        return self.tables.bodies[name][index]
+
+    @property
+    def sums(self) -> np.void:
+        """Work and losses since the start, see `state.SUMS`."""
+        return self.tables.system["sums"][0]
 
     def reaction(self, index: int) -> Array:
         """Force and moment about its centre that a prescribed body needs, world, (6,)."""
-        return self.tables.bodies[index, c.REACTION : c.REACTION + 6]
+        return self.tables.bodies["reaction"][index]
 
     def energy_j(self) -> Array:
         """Kinetic, potential, axial strain and bending energy, (4,)."""
@@ -524,6 +522,6 @@ class Engine:
 
     def missing_energy_j(self) -> float:
         """Work that is in no energy and no loss: what the integration took (negative: made)."""
-        s = self.tables.sums
-        losses = s[c.LOSS_CABLES] + s[c.LOSS_GROUND] + s[c.LOSS_BREAK]
-        return float(s[c.WORK] - losses - (self.energy_j().sum() - self.start_energy_j))
+        s = self.sums
+        losses = s["loss_cables"] + s["loss_ground"] + s["loss_breaks"]
+        return float(s["work"] - losses - (self.energy_j().sum() - self.start_energy_j))

@@ -22,7 +22,6 @@ from musls_sim.plants.changes import (
     scale_rotors,
 )
 from musls_sim.plants.drone_paths import PoseEnds
-from musls_sim.plants.elastic import state as c
 from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.rig import Rig, RigWheel, RigWinch
 from musls_sim.plants.elastic.start import (
@@ -46,7 +45,7 @@ from musls_sim.plants.interface import (
     PrescribedMotion,
     Reaction,
 )
-from musls_sim.plants.rigid_links.rows import rotor_table
+from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.plants.rigid_links.step_control import substeps
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
@@ -189,7 +188,7 @@ class Reels:
         self._engine, self._happened = engine, happened
         self._limits = np.array([w.brake_torque_n_m or ANY_TORQUE_N_M for w in system.winches])
         self._halted = [0.0] * len(system.winches)
-        self._changing = np.flatnonzero(engine.tables.kinds[:, c.REELS])
+        self._changing = np.flatnonzero(engine.tables.cables["reels"])
 
     def drive(self, inputs: PlantInputs) -> None:
         """Hand on the inputs of the coming period."""
@@ -201,7 +200,7 @@ class Reels:
         """Write the free lengths, and note winches that came to their stops."""
         engine = self._engine
         changing = self._changing
-        free_length_m[changing] = engine.tables.cables[changing, c.REST_LENGTH]
+        free_length_m[changing] = engine.tables.cables["rest_length"][changing]
         halted = engine.halted[: len(self._halted)].tolist()
         if halted == self._halted:
             return
@@ -286,9 +285,9 @@ def is_open(engine: Engine, cable: int, from_end_a: bool) -> bool:
         cable: Its index, from 0.
         from_end_a: Whether the load is at the engine's end A.
     """
-    kind = engine.tables.kinds[cable]
-    first, n = kind[c.FIRST_SEGMENT], kind[c.SEGMENTS]
-    alive = engine.tables.segments[first : first + n, c.ALIVE] > 0.0
+    kind = engine.tables.cables[cable]
+    first, n = kind["first_segment"], kind["segments"]
+    alive = engine.tables.segments[first : first + n]["alive"] > 0.0
     lowest = segment_at_load(engine, cable, from_end_a)
     return not alive[lowest] and bool(np.delete(alive, lowest).all())
 
@@ -301,9 +300,9 @@ def hook_miss(engine: Engine, cable: int, from_end_a: bool) -> tuple[float, floa
     free, place = (1, 0) if from_end_a else (-2, -1)
     position = engine.nodes_enu_m(cable)
     velocity = engine.node_velocities_enu_m_s(cable)
-    kind = engine.tables.kinds[cable]
-    row = kind[c.FIRST_SEGMENT] + segment_at_load(engine, cable, from_end_a)
-    length_m = float(engine.tables.segments[row, c.REST])
+    kind = engine.tables.cables[cable]
+    row = kind["first_segment"] + segment_at_load(engine, cable, from_end_a)
+    length_m = float(engine.tables.segments[row]["rest_length"])
     speed = float(np.linalg.norm(velocity[free] - velocity[place]))
     if np.linalg.norm(position[free] - position[place]) > length_m:
         return np.inf, speed
@@ -386,7 +385,7 @@ class ElasticPlant(Plant):
             flipped = [is_flipped(system.ends(i)) for i in range(system.n_cables)]
         rig = Rig(
             *parts,
-            rotors=rotor_table(system),
+            rotors=rotor_records(system),
             gravity_m_s2=gravity_m_s2,
             ground_height_enu_m=ground_height_enu_m,
             ground_friction=system.ground_friction,
@@ -479,7 +478,7 @@ class ElasticPlant(Plant):
 
     def _follow_anchors(self) -> None:
         """Let the anchors that are not pushed follow their inputs."""
-        self._anchor_paths = self.engine.tables.path[self._first_anchor :]
+        self._anchor_paths = self.engine.tables.bodies["path"][self._first_anchor :]
         self._own_paths: dict[int, Path | None] = {}
         for b, row in enumerate(self._anchor_paths, start=self._first_anchor):
             row[:] = 0.0
@@ -495,18 +494,18 @@ class ElasticPlant(Plant):
             order, signs, shown = self._show_turned
             np.multiply(t.force.ravel()[order], signs, out=shown)
         if len(self._anchor_paths):
-            state.anchor_wrench_n[:] = t.bodies[first:, c.REACTION : c.REACTION + 6]
+            state.anchor_wrench_n[:] = t.bodies["reaction"][first:]
             for b in self._pushed:
                 wrench = self.engine.wrench_enu[b]
                 state.anchor_wrench_n[b - first] = [*wrench[3:], *wrench[:3]]
         if state.reels:
             self._reels.show(state.free_length_m)
         if self.system.load is None:
-            cable = self.engine.tables.kinds[0]
-            middle = t.nodes[cable[c.FIRST_NODE] + cable[c.SEGMENTS] // 2]
-            state.motion[0, 0:3] = middle[c.X : c.X + 3]
-            state.motion[0, 3:6] = middle[c.V : c.V + 3]
-            state.motion[0, 13:16] = middle[c.A : c.A + 3]
+            cable = self.engine.tables.cables[0]
+            middle = t.nodes[cable["first_node"] + cable["segments"] // 2]
+            state.motion[0, 0:3] = middle["position"]
+            state.motion[0, 3:6] = middle["velocity"]
+            state.motion[0, 13:16] = middle["acceleration"]
 
     def _turned_forces(self) -> tuple[NDArray[np.intp], Array, Array]:
         """Where each force at an end stands in the engine's, its sign, and where it is shown."""
@@ -537,19 +536,18 @@ class ElasticPlant(Plant):
         """
         t = self.engine.tables
         n = 1 + self.system.n_drones
-        t.bodies[:n, c.BV : c.BV + 3] = t.motion[:n, 15:18] = velocity_enu_m_s
-        t.bodies[:n, c.BW : c.BW + 3] = t.motion[:n, 12:15] = omega_enu_rad_s
+        for motion in (t.bodies[:n], t.bodies["stage"][:n]):
+            motion["velocity"], motion["omega"] = velocity_enu_m_s, omega_enu_rad_s
         for b in range(n):
-            inertia = t.bodies[b, c.IW : c.IW + 9].reshape(3, 3)
-            t.bodies[b, c.BL : c.BL + 3] = inertia @ omega_enu_rad_s[b]
-        for kind, cable in zip(t.kinds, self.engine.rig.cables, strict=True):
-            rows = t.nodes[kind[c.FIRST_NODE] : kind[c.FIRST_NODE] + kind[c.SEGMENTS] + 1]
+            inertia = t.bodies["stage"]["inertia"][b]
+            t.bodies["angular_momentum"][b] = inertia @ omega_enu_rad_s[b]
+        for i, cable in enumerate(self.engine.rig.cables):
             ends = [
-                velocity_enu_m_s[b]
-                + np.cross(omega_enu_rad_s[b], t.motion[b, :9].reshape(3, 3) @ point)
+                velocity_enu_m_s[b] + np.cross(omega_enu_rad_s[b], t.bodies["rotation"][b] @ point)
                 for b, point in zip(cable.bodies, cable.points_m, strict=True)
             ]
-            rows[:, c.V : c.V + 3] = np.linspace(ends[0], ends[1], len(rows))
+            velocity = self.engine.node_velocities_enu_m_s(i)
+            velocity[:] = np.linspace(ends[0], ends[1], len(velocity))
         self.engine.restart()
 
     def _prescribe(self, motion: PrescribedMotion | None) -> None:
@@ -598,13 +596,14 @@ class ElasticPlant(Plant):
     def _change_load(self, mass_kg: float) -> None:
         """Give the load another mass; velocities stay, energy is counted anew."""
         row = self.engine.tables.bodies[0]
-        factor = mass_kg / row[c.B_MASS]
-        row[c.B_MASS] = mass_kg
-        row[c.B_INVERSE : c.B_INVERSE + 9] /= factor
-        for first, size in (
-            (c.B_INERTIA, 9), (c.IW, 9), (c.BL, 3), (c.BLS, 3)
-        ):  # fmt: skip
-            row[first : first + size] *= factor
+        factor = mass_kg / row["mass"]
+        row["mass"] = mass_kg
+        row["inverse_inertia"] /= factor
+        row["inertia"] *= factor
+        row["angular_momentum"] *= factor
+        stage = self.engine.tables.bodies["stage"]
+        stage["inertia"][0] *= factor
+        stage["angular_momentum"][0] *= factor
         self.engine.restart()
 
     def cable_nodes_enu_m(self, index: int) -> Array:
@@ -636,10 +635,10 @@ class ElasticPlant(Plant):
         return self.audit.made_j
 
     def _write_audit(self, audit: EnergyAudit) -> None:
-        sums = self.engine.tables.sums
-        audit.work_j, audit.absolute_work_j = float(sums[c.WORK]), float(sums[c.ABSOLUTE_WORK])
-        audit.loss_j = float(sums[c.LOSS_CABLES] + sums[c.LOSS_GROUND])
-        audit.break_j = float(sums[c.LOSS_BREAK])
+        sums = self.engine.sums
+        audit.work_j, audit.absolute_work_j = float(sums["work"]), float(sums["absolute_work"])
+        audit.loss_j = float(sums["loss_cables"] + sums["loss_ground"])
+        audit.break_j = float(sums["loss_breaks"])
         audit.start_j = self.engine.start_energy_j
         audit.energy_j = float(self.engine.energy_j().sum())
 

@@ -13,10 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.elastic import state as c
-from musls_sim.plants.elastic.cable import law_rows
+from musls_sim.plants.elastic.cable import law_records
 from musls_sim.plants.elastic.reels import radius_at
-from musls_sim.plants.elastic.state import Tables
+from musls_sim.plants.elastic.state import (
+    BAND,
+    BODY,
+    BORDERED,
+    CABLE,
+    CORNER,
+    DRUM,
+    FEED,
+    FROM_LEAF,
+    FROM_PRESCRIBED,
+    LAW,
+    NODE,
+    PULLEY,
+    ROW,
+    SEGMENT,
+    SHAFT,
+    SYSTEM,
+    UNKNOWN,
+    Tables,
+)
+from musls_sim.plants.rigid_body import Records
 
 # ---------- Order in which bodies and shafts are eliminated, and where their matrix is not zero.
 
@@ -28,33 +47,27 @@ def elimination_order(rig: Rig) -> list[int]:
     return sorted(free, key=lambda b: (degree[b], b))
 
 
-def envelope_of(
-    kinds: NDArray[np.int64], numbers: NDArray[np.int64], turning: NDArray[np.int64], room: int
-) -> NDArray[np.int64]:
-    """First column of each row of the matrix of bodies and shafts.
-
-    Args:
-        kinds: See `tables.Tables`.
-        numbers: The same.
-        turning: The same.
-        room: Rows of the matrix.
-    """
-    envelope = 6 * (np.arange(room) // 6)
-    envelope[turning[:, c.S_DOF]] = turning[:, c.S_DOF]
-    for kind in kinds:
-        pair = sorted(numbers[kind[[c.BODY_A, c.BODY_B]], c.B_DOF])
+def _unknown_table(cables: Records, bodies: Records, shafts: Records) -> Records:
+    """Unknowns of bodies and shafts, with the first column of each row of their matrix."""
+    room = 6 * len(bodies) + len(shafts)
+    first = 6 * (np.arange(room) // 6)
+    first[shafts["dof"]] = shafts["dof"]
+    for cable in cables:
+        pair = sorted(bodies["dof"][cable["body"]])
         if pair[0] >= 0:
             rows = slice(pair[1], pair[1] + 6)
-            envelope[rows] = np.minimum(envelope[rows], pair[0])
-        shafts = [turning[w, c.S_DOF] for w in kind[[c.REEL_A, c.REEL_B]] if w >= 0]
-        for row in shafts:
-            for column in [*pair, *shafts]:
+            first[rows] = np.minimum(first[rows], pair[0])
+        reels = [shafts["dof"][w] for w in cable["reel"] if w >= 0]
+        for row in reels:
+            for column in [*pair, *reels]:
                 if column >= 0:
-                    envelope[row] = min(envelope[row], column)
-    for w in turning:
-        if numbers[w[c.S_BODY], c.B_DOF] >= 0:
-            envelope[w[c.S_DOF]] = min(envelope[w[c.S_DOF]], numbers[w[c.S_BODY], c.B_DOF])
-    return envelope
+                    first[row] = min(first[row], column)
+    for shaft in shafts:
+        if bodies["dof"][shaft["body"]] >= 0:
+            first[shaft["dof"]] = min(first[shaft["dof"]], bodies["dof"][shaft["body"]])
+    unknowns = np.zeros(room, UNKNOWN)
+    unknowns["first"] = first
+    return unknowns
 
 
 # ---------- Winches and wheels of a rig, and their tables.
@@ -143,8 +156,8 @@ class RigWheel:
     extra_wrap_rad: float = field(default=0.0)
 
 
-def shaft_tables(rig: Rig, first_row: int) -> tuple[Array, NDArray[np.int64]]:
-    """Tables of the shafts: the winches, then the wheels.
+def shaft_table(rig: Rig, first_row: int) -> Records:
+    """Records of the shafts: the winches, then the wheels.
 
     Args:
         rig: The rig.
@@ -153,29 +166,27 @@ def shaft_tables(rig: Rig, first_row: int) -> tuple[Array, NDArray[np.int64]]:
     Raises:
         ConfigError: A winch or wheel that cannot be.
     """
-    count = len(rig.winches) + len(rig.wheels)
-    shafts = np.zeros((count, c.SHAFT_COLUMNS))
-    turning = np.full((count, c.SHAFT_INTEGERS), -1, np.int64)
+    shafts = np.zeros(len(rig.winches) + len(rig.wheels), SHAFT)
+    shafts["cable"] = shafts["end"] = -1
     for w, part in enumerate(_parts(rig)):
-        name, ends = _name(rig, w), _ends(part)
-        row, numbers = shafts[w], turning[w]
-        numbers[c.S_BODY] = rig.cables[ends[0][0]].bodies[ends[0][1]]
-        numbers[c.S_DOF] = first_row + w
-        numbers[[c.S_CABLE, c.S_END]] = ends[0]
-        row[c.VISCOUS], row[c.BEARING] = part.viscous_nm_s, part.friction_nm
+        name, ends, shaft = _name(rig, w), _ends(part), shafts[w]
+        shaft["body"] = rig.cables[ends[0][0]].bodies[ends[0][1]]
+        shaft["dof"] = first_row + w
+        for side, (cable, end) in enumerate(ends):
+            shaft["cable"][side], shaft["end"][side] = cable, end
+        shaft["viscous"], shaft["bearing"] = part.viscous_nm_s, part.friction_nm
         if part.axis is not None:
-            axis = np.asarray(part.axis, float)
-            row[c.SPIN_AXIS : c.SPIN_AXIS + 3] = axis / np.linalg.norm(axis)
+            shaft["axis"] = np.asarray(part.axis, float) / np.linalg.norm(part.axis)
         if isinstance(part, RigWinch):
-            _winch_row(rig, part, row, numbers, name)
+            _fill_winch(rig, part, shaft, name)
         else:
-            _wheel_row(rig, part, row, numbers, name)
-        rubs = row[c.CAPSTAN] > 0.0 or 0.0 < row[c.SHEAVE] < 1.0
+            _fill_wheel(rig, part, shaft, name)
+        rubs = shaft["capstan"] > 0.0 or 0.0 < shaft["efficiency"] < 1.0
         least = LEAST_RUBBING_SHARE if rubs else LEAST_INERTIA_SHARE
-        least *= rig.mass_kg * row[c.RADIUS] ** 2
-        row[c.TURN_INERTIA] = max(part_inertia(part), least)
-        row[[c.RATIO, c.RATIO_SLOPE, c.OUT]] = radius_at(row, 0.0)
-    return shafts, turning
+        least *= rig.mass_kg * shaft["radius"] ** 2
+        shaft["inertia"] = max(part_inertia(part), least)
+        shaft["ratio"], shaft["ratio_slope"], shaft["out"] = radius_at(shaft, 0.0)
+    return shafts
 
 
 def _parts(rig: Rig) -> list[RigWinch | RigWheel]:
@@ -217,9 +228,7 @@ def part_inertia(part: RigWinch | RigWheel) -> float:
     return part.inertia_kg_m2
 
 
-def _winch_row(
-    rig: Rig, winch: RigWinch, row: Array, numbers: NDArray[np.int64], name: str
-) -> None:
+def _fill_winch(rig: Rig, winch: RigWinch, row: np.void, name: str) -> None:
     if winch.kind not in ("feed", "drum"):
         raise ConfigError(f"{name}: kind must be feed or drum, not {winch.kind!r}")
     stored = winch.stored_length_m or 0.0
@@ -230,35 +239,33 @@ def _winch_row(
         raise ConfigError(f"{name}: keeps_stretch needs a drum without layers")
     if not feed and winch.radius_m <= 0.0:
         raise ConfigError(f"{name}: radius_m must be positive, not {winch.radius_m:g}")
-    numbers[c.S_KIND] = c.FEED if feed else c.DRUM
-    row[c.BY_RATE] = feed or winch.by_rate
-    row[c.RADIUS] = 1.0 if feed else winch.radius_m
-    row[c.WOUND] = stored
-    row[c.WOUND_ANGLE] = stored / row[c.RADIUS]
+    row["kind"] = FEED if feed else DRUM
+    row["by_rate"] = feed or winch.by_rate
+    row["radius"] = 1.0 if feed else winch.radius_m
+    row["wound"] = stored
+    row["wound_angle"] = stored / row["radius"]
     if not feed and winch.layer_m > 0.0:
-        row[c.LAYER], row[c.LAYER_ANGLE] = winch.layer_m, 2.0 * np.pi * winch.layer_turns
+        row["layer"], row["layer_angle"] = winch.layer_m, 2.0 * np.pi * winch.layer_turns
         if winch.stored_length_m is None:
             raise ConfigError(f"{name}: layers need stored_length_m")
-        row[c.WOUND_ANGLE] = _angle_of(row, stored)
-    row[c.Y_HIGH] = np.inf if winch.stored_length_m is None else row[c.WOUND_ANGLE]
-    row[c.Y_LOW] = -np.inf
-    row[c.PUSH_STIFFNESS] = rig.mass_kg * 9.80665 / STOP_DEPTH_M
+        row["wound_angle"] = _angle_of(row, stored)
+    row["highest_angle"] = np.inf if winch.stored_length_m is None else row["wound_angle"]
+    row["lowest_angle"] = -np.inf
+    row["stop_stiffness"] = rig.mass_kg * 9.80665 / STOP_DEPTH_M
 
 
-def _angle_of(row: Array, length_m: float) -> float:
+def _angle_of(row: np.void, length_m: float) -> float:
     """Angle of a drum with layers from bare to a wound length."""
-    low, high = 0.0, length_m / row[c.RADIUS]
+    low, high = 0.0, length_m / row["radius"]
     for _ in range(200):
         middle = 0.5 * (low + high)
-        row[c.WOUND_ANGLE] = middle
+        row["wound_angle"] = middle
         wound = float(radius_at(row, middle)[2])  # all of it paid out
         low, high = (middle, high) if wound < length_m else (low, middle)
     return float(0.5 * (low + high))
 
 
-def _wheel_row(
-    rig: Rig, wheel: RigWheel, row: Array, numbers: NDArray[np.int64], name: str
-) -> None:
+def _fill_wheel(rig: Rig, wheel: RigWheel, row: np.void, name: str) -> None:
     (first, end_1), (second, end_2) = wheel.sides
     one, two = rig.cables[first], rig.cables[second]
     if one.bodies[end_1] != two.bodies[end_2]:
@@ -274,36 +281,32 @@ def _wheel_row(
             f"{name}: radius_m must be positive, efficiency above 0 and at most 1, "
             "capstan_friction not negative"
         )
-    numbers[c.S_KIND] = c.WHEEL
-    numbers[[c.S_CABLE_2, c.S_END_2]] = second, end_2
-    row[c.RADIUS] = wheel.radius_m
-    row[c.CAPSTAN], row[c.SHEAVE] = wheel.capstan_friction, wheel.efficiency
-    row[c.EXTRA_WRAP] = wheel.extra_wrap_rad
-    row[c.Y_LOW], row[c.Y_HIGH] = -np.inf, np.inf
+    row["kind"] = PULLEY
+    row["radius"] = wheel.radius_m
+    row["capstan"], row["efficiency"] = wheel.capstan_friction, wheel.efficiency
+    row["extra_wrap"] = wheel.extra_wrap_rad
+    row["lowest_angle"], row["highest_angle"] = -np.inf, np.inf
 
 
-def reel_columns(
-    rig: Rig, kinds: NDArray[np.int64], cables: Array, nodes: Array, turning: NDArray[np.int64]
-) -> None:
-    """Fill in the columns of the cables whose length changes."""
-    for w, numbers in enumerate(turning):
-        for at, end in ((c.S_CABLE, c.S_END), (c.S_CABLE_2, c.S_END_2)):
-            if numbers[at] >= 0:
-                kinds[numbers[at], c.REEL_A + numbers[end]] = w
-    for kind, row, cable in zip(kinds, cables, rig.cables, strict=True):
-        reels = kind[[c.REEL_A, c.REEL_B]] >= 0
-        kind[c.REELS] = reels.sum()
-        if not reels.any():
+def _fill_reels(rig: Rig, cables: Records, nodes: Records, shafts: Records) -> None:
+    """Fill in what the cables whose length changes have beyond others."""
+    for w, shaft in enumerate(shafts):
+        for cable, end in zip(shaft["cable"], shaft["end"], strict=True):
+            if cable >= 0:
+                cables["reel"][cable, end] = w
+    for row, cable in zip(cables, rig.cables, strict=True):
+        row["reels"] = (row["reel"] >= 0).sum()
+        if row["reels"] == 0:
             continue
-        row[c.START_LENGTH] = cable.length_m
-        row[c.LINEAR_DENSITY] = cable.mass_kg / cable.length_m
-        row[c.SHORTEST_LENGTH] = shortest_length_m(cable)
-        row[c.STOP_STIFFNESS] = rig.mass_kg * 9.80665 / STOP_DEPTH_M
-        for end, w in enumerate(kind[[c.REEL_A, c.REEL_B]]):
-            if w >= 0 and turning[w, c.S_KIND] != c.WHEEL:
-                row[c.STORED_A + end] = rig.winches[w].stored_length_m or 0.0
-                node = kind[c.FIRST_NODE] + end * kind[c.SEGMENTS]
-                nodes[node, c.MASS] += row[c.LINEAR_DENSITY] * row[c.STORED_A + end]
+        row["start_length"] = cable.length_m
+        row["linear_density"] = cable.mass_kg / cable.length_m
+        row["shortest_length"] = shortest_length_m(cable)
+        row["stop_stiffness"] = rig.mass_kg * 9.80665 / STOP_DEPTH_M
+        for end, w in enumerate(row["reel"]):
+            if w >= 0 and shafts["kind"][w] != PULLEY:
+                row["stored"][end] = rig.winches[w].stored_length_m or 0.0
+                node = row["first_node"] + end * row["segments"]
+                nodes["mass"][node] += row["linear_density"] * row["stored"][end]
 
 
 def shortest_length_m(cable: RigCable) -> float:
@@ -326,7 +329,7 @@ STATIC_SINK_M = 1e-4
 TENSION_TOLERANCE_SHARE = 1e-5
 """Tension that a stage may leave open, as a share of the weight of the whole rig."""
 
-MADE_SHARE_M = 1e-6
+ENERGY_TOLERANCE_M = 1e-6
 """Height [m] to which the energy that a step may make would lift the whole rig."""
 
 
@@ -430,7 +433,7 @@ class Rig:
     Attributes:
         bodies: All bodies.
         cables: All cables.
-        rotors: From `rotor_table`, (n_drones, n_rotors, 8).
+        rotors: From `rotor_records`, (n_drones, n_rotors).
         gravity_m_s2: Gravity.
         ground_height_enu_m: Height of the ground, None for none.
         ground_friction: Friction coefficient of bodies on the ground.
@@ -440,7 +443,7 @@ class Rig:
 
     bodies: list[RigBody]
     cables: list[RigCable]
-    rotors: Array = field(default_factory=lambda: np.zeros((0, 4, 8)))
+    rotors: Records = field(default_factory=lambda: np.zeros((0, 4), ROTOR))
     gravity_m_s2: float = 9.80665
     ground_height_enu_m: float | None = None
     ground_friction: float = 0.8
@@ -465,114 +468,88 @@ def build_tables(rig: Rig) -> Tables:
         ConfigError: A cable that cannot be, such as a table that is not monotone.
     """
     check_ends(rig)
-    kinds, cables, laws = _cable_tables(rig)
-    bodies, numbers, corners, n_dofs = _body_tables(rig)
-    rows = int(kinds[-1, c.FIRST_ROW] + 3 * kinds[-1, c.SEGMENTS] + 6) if len(kinds) else 0
-    parameters = np.zeros(c.PARAMETERS)
-    parameters[c.GRAVITY] = rig.gravity_m_s2
+    cables, laws = _cable_table(rig)
+    bodies, corners, n_dofs = _body_table(rig)
+    shafts = shaft_table(rig, n_dofs)
+    nodes = _node_table(rig)
+    _fill_reels(rig, cables, nodes, shafts)
+    rows = int(cables["first_row"][-1] + 3 * cables["segments"][-1] + 6) if len(cables) else 0
+    unknowns, speed = _unknown_table(cables, bodies, shafts), np.zeros(rig.rotors.shape[:2])
+    system = np.zeros(1, SYSTEM)
     ground = rig.ground_height_enu_m
-    parameters[c.GROUND] = -np.inf if ground is None else ground
-    parameters[c.FRICTION] = rig.ground_friction
-    parameters[c.TOLERANCE_N] = TENSION_TOLERANCE_SHARE * rig.mass_kg * 9.80665
-    parameters[c.MADE_J] = MADE_SHARE_M * rig.mass_kg * 9.80665
-    shafts, turning = shaft_tables(rig, n_dofs)
-    n, room = len(rig.cables), 6 * len(rig.bodies) + len(shafts)
-    motion = np.zeros((len(bodies), 27))
-    motion[:, :9] = bodies[:, c.BR : c.BR + 9]
-    motion[:, 9:12] = bodies[:, c.BX : c.BX + 3]
-    motion[:, 12:15] = bodies[:, c.BW : c.BW + 3]
-    motion[:, 15:18] = bodies[:, c.BV : c.BV + 3]
-    speed = np.zeros(rig.rotors.shape[:2])
-    nodes, segments = _node_table(rig, kinds), _segment_table(rig, kinds)
-    reel_columns(rig, kinds, cables, nodes, turning)
+    system["gravity"], system["ground"] = rig.gravity_m_s2, -np.inf if ground is None else ground
+    system["ground_friction"] = rig.ground_friction
+    system["tolerance"] = TENSION_TOLERANCE_SHARE * rig.mass_kg * 9.80665
+    system["energy_tolerance"] = ENERGY_TOLERANCE_M * rig.mass_kg * 9.80665
+    system["n_dofs"] = n_dofs + len(shafts)
     return Tables(
-        kinds=kinds,
-        cables=cables,
-        laws=laws,
         nodes=nodes,
-        segments=segments,
-        breaks=_break_table(rig),
+        segments=_segment_table(rig),
+        cables=cables,
         bodies=bodies,
-        numbers=numbers,
-        motion=motion,
         corners=corners,
-        path=np.zeros((len(bodies), 2, 18)),
-        rotors=rig.rotors,
-        speed=speed,
-        stage_speed=speed.copy(),
-        parameters=parameters,
-        band=np.zeros((rows + c.BAND, 1 + c.BAND)),
-        border=np.zeros((rows + c.BAND, c.WIDEST_BORDER)),
-        right=np.zeros(rows + c.BAND),
-        corner=np.zeros((n, c.WIDEST_BORDER, c.WIDEST_BORDER)),
-        edge=np.zeros((n, c.WIDEST_BORDER)),
-        small=np.zeros((n, c.SMALL, c.SMALL)),
-        small_right=np.zeros((n, c.SMALL)),
-        matrix=np.zeros((room, room)),
-        envelope=envelope_of(kinds, numbers, turning, room),
-        counts=np.array([n_dofs + len(shafts)]),
-        unknown=np.zeros(room),
-        sums=np.zeros(c.SUMS),
-        old_sums=np.zeros(c.SUMS),
-        losses=np.zeros(5),
-        work=np.zeros(96),
-        own=np.zeros((6, 6)),
-        blocks=np.zeros((3, 3, 3)),
-        shown=np.zeros((len(bodies), 16)),
-        force=np.zeros((n, 2, 3)),
-        peak=np.zeros(n),
         shafts=shafts,
-        turning=turning,
+        system=system,
+        speed=speed,
+        laws=laws,
+        rows=np.zeros(rows + BAND, ROW),
+        matrix=np.zeros((len(unknowns), len(unknowns))),
+        unknowns=unknowns,
+        rotors=rig.rotors,
+        stage_speed=speed.copy(),
+        shown=np.zeros((len(bodies), 16)),
+        force=np.zeros((len(cables), 2, 3)),
+        peak=np.zeros(len(cables)),
     )
 
 
-def _cable_tables(rig: Rig) -> tuple[NDArray[np.int64], Array, Array]:
-    kinds = np.zeros((len(rig.cables), c.CABLE_INTEGERS), np.int64)
-    cables = np.zeros((len(rig.cables), c.CABLE_COLUMNS))
-    laws: list[Array] = []
+def _cable_table(rig: Rig) -> tuple[Records, Records]:
+    cables = np.zeros(len(rig.cables), CABLE)
+    laws = [np.zeros(0, LAW)]
     node = segment = law = 0
-    row = 3  # room for end A of the first cable, see `plain`
-    kinds[:, [c.REEL_A, c.REEL_B]] = -1
+    row = 3  # room for end 1 of the first cable, if it is a leaf
+    cables["reel"] = -1
     changing = reeled(rig)
-    for k, (kind, numbers, cable) in enumerate(zip(kinds, cables, rig.cables, strict=True)):
+    for k, (record, cable) in enumerate(zip(cables, rig.cables, strict=True)):
         n = cable.segments
         clamps = [axis is not None and cable.bends for axis in cable.clamps]
-        kind[[c.FIRST_NODE, c.SEGMENTS, c.FIRST_SEGMENT, c.FIRST_ROW]] = node, n, segment, row
-        kind[[c.BODY_A, c.BODY_B]] = cable.bodies
-        kind[[c.CLAMP_A, c.CLAMP_B]] = clamps
-        kind[c.BENDS], kind[c.SLACK] = cable.bends, cable.slack
-        kind[c.BORDER], kind[c.TAIL] = 3 + 3 * clamps[0], 3 + 3 * clamps[1]
+        record["first_node"], record["first_segment"], record["first_row"] = node, segment, row
+        record["segments"], record["body"], record["clamped"] = n, cable.bodies, clamps
+        record["bends"], record["slack"] = cable.bends, cable.slack
+        record["border"], record["tail"] = 3 + 3 * clamps[0], 3 + 3 * clamps[1]
         if cable.law is not None:
             laws.append(_checked_law(cable))
-            kind[[c.TABLE_FIRST, c.TABLE_ROWS]] = law, len(laws[-1])
+            record["law_first"], record["law_rows"] = law, len(laws[-1])
             law += len(laws[-1])
-        kind[c.FOLD] = c.BORDERED if k in changing else _fold(rig, cable)
-        if kind[c.FOLD] != c.BORDERED:
-            kind[c.BORDER] = 0
-        node, segment, row = node + n + 1, segment + n, row + 3 * n + int(kind[c.TAIL])
-        numbers[c.EA], numbers[c.DAMPING] = cable.ea_n, cable.damping_n_s
-        numbers[c.EI], numbers[c.BENDING_DAMPING] = cable.ei_n_m2, cable.bending_damping_n_m2_s
-        numbers[c.POINT_A : c.POINT_A + 6] = np.ravel(cable.points_m)
-        for at, axis in zip((c.AXIS_A, c.AXIS_B), cable.clamps, strict=True):
+        record["fold"] = BORDERED if k in changing else _fold(rig, cable)
+        if record["fold"] != BORDERED:
+            record["border"] = 0
+        node, segment, row = node + n + 1, segment + n, row + 3 * n + int(record["tail"])
+        record["axial_stiffness"], record["axial_damping"] = cable.ea_n, cable.damping_n_s
+        record["bending_stiffness"] = cable.ei_n_m2
+        record["bending_damping"] = cable.bending_damping_n_m2_s
+        record["point"] = cable.points_m
+        for end, axis in enumerate(cable.clamps):
             if axis is not None:
-                numbers[at : at + 3] = np.asarray(axis) / np.linalg.norm(axis)
-        numbers[[c.CLAMP_FACTOR_A, c.CLAMP_FACTOR_B]] = cable.clamp_factor
-        numbers[[c.DRAG_ACROSS, c.DRAG_ALONG]] = cable.drag_across_n_s2_m3, cable.drag_along_n_s2_m3
-        numbers[c.REST_LENGTH] = cable.length_m
-    return kinds, cables, np.vstack(laws) if laws else np.zeros((0, c.LAW_COLUMNS))
+                record["axis"][end] = np.asarray(axis) / np.linalg.norm(axis)
+        record["clamp_factor"] = cable.clamp_factor
+        record["drag_across"] = cable.drag_across_n_s2_m3
+        record["drag_along"] = cable.drag_along_n_s2_m3
+        record["rest_length"] = cable.length_m
+    return cables, np.concatenate(laws)
 
 
 def _fold(rig: Rig, cable: RigCable) -> int:
-    """How end A of a cable is treated, see `plain`."""
+    """How end 1 of a cable is treated, see `state.BORDERED`."""
     if cable.bends:
-        return c.BORDERED
+        return BORDERED
     if rig.bodies[cable.bodies[0]].prescribed:
-        return c.FROM_PRESCRIBED
-    return c.FROM_LEAF if cable.bodies[0] in _leaves(rig) else c.BORDERED
+        return FROM_PRESCRIBED
+    return FROM_LEAF if cable.bodies[0] in _leaves(rig) else BORDERED
 
 
 def _leaves(rig: Rig) -> set[int]:
-    """Free bodies that hang on end A of a single cable, one without bending."""
+    """Free bodies that hang on end 1 of a single cable, one without bending."""
     ends, changing = [b for cable in rig.cables for b in cable.bodies], reeled(rig)
     return {
         cable.bodies[0]
@@ -584,85 +561,73 @@ def _leaves(rig: Rig) -> set[int]:
     }
 
 
-def _checked_law(cable: RigCable) -> Array:
+def _checked_law(cable: RigCable) -> Records:
     assert cable.law is not None
-    rows = law_rows(cable.law, cable.law_linear)
+    laws = law_records(cable.law, cable.law_linear)
     at_rest = np.interp(0.0, *np.array(cable.law, float).T)
     if abs(at_rest) > 1e-9 * max(abs(cable.law[-1][1]), 1.0):
         raise ConfigError(f"cable law: force at strain 0 must be 0, not {at_rest:.4g} N")
-    return rows
+    return laws
 
 
-def _node_table(rig: Rig, kinds: NDArray[np.int64]) -> Array:
-    nodes = np.zeros((sum(k.segments + 1 for k in rig.cables), c.NODE_COLUMNS))
-    for kind, cable in zip(kinds, rig.cables, strict=True):
-        rows = nodes[kind[c.FIRST_NODE] : kind[c.FIRST_NODE] + cable.segments + 1]
-        rows[:, c.X : c.X + 3] = rows[:, c.XS : c.XS + 3] = cable.nodes_enu_m
-        if cable.velocities_enu_m_s is not None:
-            rows[:, c.V : c.V + 3] = cable.velocities_enu_m_s
-        rows[:, c.MASS] = cable.mass_kg / cable.segments
-        rows[[0, -1], c.MASS] /= 2.0
-    return nodes
-
-
-def _segment_table(rig: Rig, kinds: NDArray[np.int64]) -> Array:
-    segments = np.zeros((sum(k.segments for k in rig.cables), c.SEGMENT_COLUMNS))
-    for kind, cable in zip(kinds, rig.cables, strict=True):
-        rows = segments[kind[c.FIRST_SEGMENT] : kind[c.FIRST_SEGMENT] + cable.segments]
-        rows[:, c.REST] = cable.length_m / cable.segments
-        rows[:, c.INVERSE_REST] = cable.segments / cable.length_m
-        rows[:, c.ALIVE] = 1.0
-    return segments
-
-
-def _break_table(rig: Rig) -> Array:
-    breaks = np.zeros((sum(k.segments for k in rig.cables), c.BREAK_COLUMNS))
-    breaks[:, [c.CUT_AT, c.BROKE_AT]] = np.inf, -1.0
-    limits = []
+def _node_table(rig: Rig) -> Records:
+    tables = []
     for cable in rig.cables:
-        limit = np.broadcast_to(np.asarray(cable.break_force_n, float), (cable.segments,))
-        if not (limit > 0.0).all():
-            raise ConfigError(f"break_force_n: must be positive, not {limit.min():g} N")
-        limits.append(limit)
-    breaks[:, c.LIMIT] = np.concatenate(limits) if limits else []
-    return breaks
+        nodes = np.zeros(cable.segments + 1, NODE)
+        nodes["position"] = nodes["stage"]["position"] = cable.nodes_enu_m
+        if cable.velocities_enu_m_s is not None:
+            nodes["velocity"] = cable.velocities_enu_m_s
+        nodes["mass"] = cable.mass_kg / cable.segments
+        nodes["mass"][[0, -1]] /= 2.0
+        tables.append(nodes)
+    return np.concatenate([np.zeros(0, NODE), *tables])
 
 
-def _body_tables(rig: Rig) -> tuple[Array, NDArray[np.int64], Array, int]:
-    bodies = np.zeros((len(rig.bodies), c.BODY_COLUMNS))
-    numbers = np.zeros((len(rig.bodies), c.BODY_INTEGERS), np.int64)
-    corners: list[Array] = []
-    order, leaves = elimination_order(rig), _leaves(rig)
-    order = [b for b in order if b not in leaves]
-    for b, (p, n, body) in enumerate(zip(bodies, numbers, rig.bodies, strict=True)):
-        inertia = np.asarray(body.inertia_kg_m2, float)
-        p[c.B_MASS] = body.mass_kg
-        p[c.B_INERTIA : c.B_INERTIA + 9] = inertia.ravel()
+def _segment_table(rig: Rig) -> Records:
+    tables = []
+    for cable in rig.cables:
+        segments = np.zeros(cable.segments, SEGMENT)
+        segments["rest_length"] = cable.length_m / cable.segments
+        segments["inverse_rest_length"] = cable.segments / cable.length_m
+        segments["alive"] = 1.0
+        segments["break_force"] = cable.break_force_n
+        segments["cut_at"], segments["broken_at"] = np.inf, -1.0
+        if not (segments["break_force"] > 0.0).all():
+            least = segments["break_force"].min()
+            raise ConfigError(f"break_force_n: must be positive, not {least:g} N")
+        tables.append(segments)
+    return np.concatenate([np.zeros(0, SEGMENT), *tables])
+
+
+def _body_table(rig: Rig) -> tuple[Records, Records, int]:
+    """Bodies, their corners, and the number of unknowns of the bodies."""
+    bodies = np.zeros(len(rig.bodies), BODY)
+    leaves = _leaves(rig)
+    order = [b for b in elimination_order(rig) if b not in leaves]
+    n_corners = 0
+    for b, (record, body) in enumerate(zip(bodies, rig.bodies, strict=True)):
+        inertia, stage = np.asarray(body.inertia_kg_m2, float), record["stage"]
+        record["mass"], record["inertia"], record["drag"] = body.mass_kg, inertia, body.drag_n_s_m
         if not body.prescribed:
-            p[c.B_INVERSE : c.B_INVERSE + 9] = np.linalg.inv(inertia).ravel()
-        p[c.B_DRAG : c.B_DRAG + 3] = body.drag_n_s_m
-        p[c.BX : c.BX + 3] = p[c.BXS : c.BXS + 3] = body.position_enu_m
-        p[c.BV : c.BV + 3] = body.velocity_enu_m_s
-        p[c.BR : c.BR + 9] = p[c.BREF : c.BREF + 9] = np.ravel(body.rotation)
-        p[c.BW : c.BW + 3] = body.omega_enu_rad_s
+            record["inverse_inertia"] = np.linalg.inv(inertia)
+        record["reference_rotation"] = body.rotation
         world = body.rotation @ inertia @ np.transpose(body.rotation)
-        p[c.IW : c.IW + 9] = world.ravel()
-        p[c.BL : c.BL + 3] = world @ body.omega_enu_rad_s
-        n[c.B_DOF] = 6 * order.index(b) if b in order else -1
-        n[c.B_FREE] = not body.prescribed
-        n[c.B_DRONE], n[c.B_INDEX] = body.drone, b
-        n[c.B_FIRST_CORNER], n[c.B_CORNERS] = len(corners), len(body.corners_m)
+        stage["inertia"], record["angular_momentum"] = world, world @ body.omega_enu_rad_s
+        for motion in (record, stage):
+            motion["position"], motion["velocity"] = body.position_enu_m, body.velocity_enu_m_s
+            motion["rotation"], motion["omega"] = body.rotation, body.omega_enu_rad_s
+        record["dof"] = 6 * order.index(b) if b in order else -1
+        record["free"], record["drone"] = not body.prescribed, body.drone
+        record["first_corner"], record["corners"] = n_corners, len(body.corners_m)
+        n_corners += len(body.corners_m)
         if len(body.corners_m):
-            p[c.B_RADIUS] = np.linalg.norm(body.corners_m, axis=1).max()
+            record["radius"] = np.linalg.norm(body.corners_m, axis=1).max()
         stiffness = body.mass_kg * 9.80665 / (4.0 * STATIC_SINK_M)
-        p[c.B_CONTACT_STIFFNESS] = stiffness
-        p[c.B_CONTACT_DAMPING] = np.sqrt(stiffness * body.mass_kg)  # critical on four corners
-        for corner in body.corners_m:
-            row = np.zeros(c.CORNER_COLUMNS)
-            row[:3] = corner
-            corners.append(row)
+        record["contact_stiffness"] = stiffness
+        record["contact_damping"] = np.sqrt(stiffness * body.mass_kg)  # critical on four corners
     for cable in rig.cables:
         for b in cable.bodies:
-            bodies[b, c.B_LUMPS] += cable.mass_kg / cable.segments / 2.0
-    table = np.vstack(corners) if corners else np.zeros((0, c.CORNER_COLUMNS))
-    return bodies, numbers, table, 6 * len(order)
+            bodies["lump_mass"][b] += cable.mass_kg / cable.segments / 2.0
+    corners = np.zeros(n_corners, CORNER)
+    corners["place"] = np.concatenate([np.zeros((0, 3)), *(b.corners_m for b in rig.bodies)])
+    return bodies, corners, 6 * len(order)

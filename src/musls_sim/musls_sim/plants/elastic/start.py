@@ -32,8 +32,7 @@ from musls_description.system import (
     body_names,
 )
 from musls_description.tree import build_tree
-from musls_sim.plants.elastic import state as c
-from musls_sim.plants.elastic.cable import law_rows, table_law
+from musls_sim.plants.elastic.cable import law_records, table_law
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 from musls_sim.plants.rigid_links.multibody import body_motion, joint_table
@@ -261,8 +260,8 @@ def _stop(rig: Rig) -> None:
 def _take_over(rig: Rig, engine: Engine) -> None:
     """Keep the places that an engine found."""
     for b, body in enumerate(rig.bodies):
-        body.position_enu_m = engine.body(b, c.BX).copy()
-        body.rotation = engine.tables.bodies[b, c.BR : c.BR + 9].reshape(3, 3).copy()
+        body.position_enu_m = engine.body(b, "position").copy()
+        body.rotation = engine.body(b, "rotation").copy()
     for i, cable in enumerate(rig.cables):
         cable.nodes_enu_m = engine.nodes_enu_m(i).copy()
         length_m = engine.length_m(i)  # a wheel has shared out anew what is on its sides
@@ -316,8 +315,8 @@ class Line(NamedTuple):
         """Strain of a tension."""
         if self.law is None:
             return linear_strain(self.ea_n)
-        rows = law_rows(self.law, self.law_linear)
-        return table_strain(lambda strain: float(table_law(rows, strain)[0]))
+        rows = law_records(self.law, self.law_linear)
+        return table_strain(lambda strain: float(table_law(rows, 0, len(rows), strain)[0]))
 
 
 def line_of(
