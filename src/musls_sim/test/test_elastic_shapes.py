@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 from scipy.special import jn_zeros, jv, yv
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.elastic.cable import law_rows, table_law
+from musls_sim.plants.elastic.cable import law_records, table_law
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigCable
 from musls_sim.plants.elastic.start import linear_strain, nodes_between
@@ -99,13 +99,13 @@ def test_table_gives_stretch_and_frequency_of_its_branch(mass, slope):
 
 
 def test_table_is_monotone_and_its_energy_the_integral_of_its_force():
-    rows = law_rows([(0.0, 0.0), (0.002, 5.0), (0.01, 200.0), (0.02, 260.0)])
+    rows = law_records([(0.0, 0.0), (0.002, 5.0), (0.01, 200.0), (0.02, 260.0)])
     strains = np.linspace(-0.005, 0.03, 4001)
-    force, slope, energy = np.array([table_law(rows, e) for e in strains]).T
+    force, slope, energy = np.array([table_law(rows, 0, len(rows), e) for e in strains]).T
     assert (slope > 0.0).all()
     sums = np.concatenate([[0.0], np.cumsum((force[1:] + force[:-1]) / 2 * np.diff(strains))])
     assert np.abs(energy - energy[0] - sums).max() < 1e-6 * np.abs(energy).max()
-    assert table_law(rows, 0.0)[2] == 0.0
+    assert table_law(rows, 0, len(rows), 0.0)[2] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_table_is_monotone_and_its_energy_the_integral_of_its_force():
 )
 def test_table_that_is_not_monotone_is_refused(table):
     with pytest.raises(ConfigError, match="both increase"):
-        law_rows(table)
+        law_records(table)
 
 
 @pytest.mark.parametrize("segments", [1, 2, 5, 20])

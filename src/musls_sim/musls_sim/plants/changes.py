@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from musls_description.errors import ConfigError
 from musls_description.system import RigSystem
 from musls_sim.plants.interface import Change
+from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.plants.rigid_links.rows import THRUST, TORQUE, rotor_table
 
 Array = NDArray[np.float64]
@@ -125,7 +126,7 @@ def scale_rotors(system: RigSystem, rotors: Array, change: RotorEfficiency) -> N
 
     Args:
         system: What is simulated.
-        rotors: From `aerodynamics.rotor_table`, changed in place.
+        rotors: From `rotor_records` (rigid links: `rotor_table`), changed in place.
         change: The change; it counts from the intact rotor, whatever happened to it before.
 
     Raises:
@@ -139,7 +140,12 @@ def scale_rotors(system: RigSystem, rotors: Array, change: RotorEfficiency) -> N
     if not 0.0 <= change.efficiency <= 1.0:
         raise ConfigError(f"efficiency {change.efficiency:g}: must be between 0 and 1")
     some = slice(None) if change.rotor is None else slice(change.rotor - 1, change.rotor)
-    intact = rotor_table(system)[change.drone - 1, some]
     changed = rotors[change.drone - 1, some]
-    for column in (THRUST, TORQUE):
-        changed[:, column] = change.efficiency * intact[:, column]
+    if rotors.dtype.names:
+        records = rotor_records(system)[change.drone - 1, some]
+        for name in ("thrust", "torque"):
+            changed[name] = change.efficiency * records[name]
+    else:
+        intact = rotor_table(system)[change.drone - 1, some]
+        for column in (THRUST, TORQUE):
+            changed[:, column] = change.efficiency * intact[:, column]

@@ -35,7 +35,7 @@ from musls_sim.plants.elastic.state import (
     UNKNOWN,
     Tables,
 )
-from musls_sim.plants.rigid_body import Records
+from musls_sim.plants.rigid_body import ROTOR, Records
 
 # ---------- Order in which bodies and shafts are eliminated, and where their matrix is not zero.
 
