@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from musls_control.estimate import BodyMotion
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.vectors import (
@@ -27,6 +28,7 @@ from musls_description.vectors import (
     body_axes_in_world,
     cross,
     dot,
+    put,
     rotate,
     scale,
     sub,
@@ -41,11 +43,24 @@ SMALLEST = 1e-9
 """Forces [N] and cross products below this have no direction."""
 
 
+DRONE = np.dtype(
+    [
+        ("inertia", np.float64, (3, 3)),  # about the centre of mass, body frame
+        ("force", np.float64, 3),  # wanted, weight included [N, ENU]
+        ("yaw", np.float64),  # wanted
+        ("rate", np.float64, 3),  # of the wanted attitude in its own frame, `reference_rates`
+        ("acceleration", np.float64, 3),  # its derivative
+        ("thrust", np.float64),  # result along the body's z axis, never negative
+        ("moment", np.float64, 3),  # result [N m, body]
+    ]
+)
+
+
 class GeometricAttitude:
     """Attitude control of all drones.
 
     Attributes:
-        n_drones: Number of drones.
+        drones: What is wanted, and what follows: (n,) records of `DRONE`.
     """
 
     def __init__(
@@ -65,64 +80,28 @@ class GeometricAttitude:
         Raises:
             ConfigError: Shapes that do not fit, or a gain that is not positive.
         """
-        self._inertia = np.ascontiguousarray(inertia_kg_m2, np.float64)
+        inertia = np.array(inertia_kg_m2, np.float64)
         frequency = np.array(natural_frequency_rad_s, np.float64)
         damping = np.array(damping_ratio, np.float64)
-        if self._inertia.ndim != 3 or self._inertia.shape[1:] != (3, 3):
-            raise ConfigError(f"inertia_kg_m2 must be (n, 3, 3), not {self._inertia.shape}")
+        if inertia.ndim != 3 or inertia.shape[1:] != (3, 3):
+            raise ConfigError(f"inertia_kg_m2 must be (n, 3, 3), not {inertia.shape}")
         for name, values in (
             ("natural_frequency_rad_s", frequency),
             ("damping_ratio", damping),
         ):
             if values.shape != (3,) or not (np.isfinite(values).all() and (values > 0.0).all()):
                 raise ConfigError(f"{name} = {values.tolist()}: three positive numbers are needed")
-        self.n_drones = len(self._inertia)
+        self.drones = np.zeros(len(inertia), DRONE)
+        self.drones["inertia"] = inertia
         self._gains = np.stack([frequency**2, 2.0 * damping * frequency])
-        self._still = np.zeros((self.n_drones, 3))
 
-    def step(
-        self,
-        force_enu_n: Array,
-        yaw_rad: Array,
-        orientation_wxyz: Array,
-        omega_body_rad_s: Array,
-        thrust_n: Array,
-        moment_body_n_m: Array,
-        reference_rate_rad_s: Array | None = None,
-        reference_acceleration_rad_s2: Array | None = None,
-    ) -> None:
-        """Compute thrust and moment of all drones.
+    def step(self, motion: BodyMotion) -> None:
+        """Compute thrust and moment of all drones from their measured motion.
 
         Without a force, thrust is zero and the present direction of thrust is kept; where the force
         is along the desired heading, the present left side of the body is.
-
-        Args:
-            force_enu_n: Desired forces, weight included, (n, 3).
-            yaw_rad: Desired yaws, (n,).
-            orientation_wxyz: Measured, body FLU to ENU, (n, 4).
-            omega_body_rad_s: Measured body rates, (n, 3).
-            thrust_n: Result along the body's z axis, (n,); never negative.
-            moment_body_n_m: Result, (n, 3).
-            reference_rate_rad_s: Rates of the desired attitude in its own frame, (n, 3), see
-                `reference_rates`; default zero.
-            reference_acceleration_rad_s2: Their derivatives, (n, 3); default zero.
         """
-        rate = self._still if reference_rate_rad_s is None else reference_rate_rad_s
-        acceleration = (
-            self._still if reference_acceleration_rad_s2 is None else reference_acceleration_rad_s2
-        )
-        attitude_moments(
-            force_enu_n,
-            yaw_rad,
-            orientation_wxyz,
-            omega_body_rad_s,
-            rate,
-            acceleration,
-            self._inertia,
-            self._gains,
-            thrust_n,
-            moment_body_n_m,
-        )
+        attitude_moments(self.drones, self._gains, motion.orientation_wxyz, motion.omega_body_rad_s)
 
 
 @compiled()
@@ -141,46 +120,32 @@ def desired_axes(desired, force, yaw_rad, present):
 
 
 @compiled()
-def attitude_moments(
-    force,
-    yaw,
-    orientation,
-    omega,
-    rate_d,
-    acceleration_d,
-    inertia,
-    gains,
-    thrust,
-    moment,
-):
+def attitude_moments(drones, gains, orientation, omega):
     """Compute thrust and moment of all drones, see `GeometricAttitude.step`."""
     r, d, relative = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
-    wanted = np.empty(3)
-    for i in range(force.shape[0]):
-        q = orientation[i]
-        write_matrix(r, body_axes_in_world(q))
-        desired_axes(d, force[i], yaw[i], r)
-        along = force[i, 0] * r[0, 2] + force[i, 1] * r[1, 2] + force[i, 2] * r[2, 2]
-        thrust[i] = max(along, 0.0)
+    for i in range(drones.shape[0]):
+        drone, w = drones[i], omega[i]
+        write_matrix(r, body_axes_in_world(orientation[i]))
+        desired_axes(d, drone.force, drone.yaw, r)
+        drone.thrust = max(dot(drone.force, (r[0, 2], r[1, 2], r[2, 2])), 0.0)
         for a in range(3):  # R^T R_d: from the desired frame to the body's
             for b in range(3):
                 relative[a, b] = r[0, a] * d[0, b] + r[1, a] * d[1, b] + r[2, a] * d[2, b]
-        w, j = omega[i], inertia[i]
         error = (
             0.5 * (relative[1, 2] - relative[2, 1]),
             0.5 * (relative[2, 0] - relative[0, 2]),
             0.5 * (relative[0, 1] - relative[1, 0]),
         )
-        feed = rotate(relative, rate_d[i])
-        ahead = rotate(relative, acceleration_d[i])
-        turning = cross(w, feed)
-        for a in range(3):
-            control = -gains[0, a] * error[a] - gains[1, a] * (w[a] - feed[a])
-            wanted[a] = ahead[a] - turning[a] + control
-        spin, inertial = rotate(j, w), rotate(j, wanted)
-        gyroscopic = cross(w, spin)
-        for a in range(3):
-            moment[i, a] = gyroscopic[a] + inertial[a]
+        feed = rotate(relative, drone.rate)
+        ahead = sub(rotate(relative, drone.acceleration), cross(w, feed))
+        rate_error = sub(w, feed)
+        control = (
+            -gains[0, 0] * error[0] - gains[1, 0] * rate_error[0],
+            -gains[0, 1] * error[1] - gains[1, 1] * rate_error[1],
+            -gains[0, 2] * error[2] - gains[1, 2] * rate_error[2],
+        )
+        gyroscopic = cross(w, rotate(drone.inertia, w))
+        put(drone.moment, add(gyroscopic, rotate(drone.inertia, add(ahead, control))))
 
 
 @compiled()

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
+from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import GeometricAttitude, reference_rates
 from musls_description.errors import ConfigError
 
@@ -20,13 +21,14 @@ def wxyz(rotation):
 def run(force, yaw, rotation, omega, rate=None, acceleration=None, inertia=INERTIA):
     """Thrust and moment of one drone."""
     control = GeometricAttitude(inertia[None], FREQUENCY, DAMPING)
-    thrust, moment = np.full(1, np.nan), np.full((1, 3), np.nan)
-    extra = [None if v is None else np.array(v, float)[None] for v in (rate, acceleration)]
-    control.step(
-        np.array(force, float)[None], np.array([yaw]), wxyz(rotation)[None],
-        np.array(omega, float)[None], thrust, moment, *extra,
-    )  # fmt: skip
-    return thrust[0], moment[0]
+    (drone,) = control.drones
+    drone["force"], drone["yaw"] = force, yaw
+    drone["rate"] = 0.0 if rate is None else rate
+    drone["acceleration"] = 0.0 if acceleration is None else acceleration
+    motion = Estimate.zeros(1).drones
+    motion.orientation_wxyz[:], motion.omega_body_rad_s[:] = wxyz(rotation), omega
+    control.step(motion)
+    return float(drone["thrust"]), drone["moment"].copy()
 
 
 def desired(force, yaw):

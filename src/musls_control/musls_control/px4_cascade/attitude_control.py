@@ -143,13 +143,6 @@ SATURATION_THRESHOLD = 1.1920929e-7
 
 
 @compiled()
-def rate_axis(rate_setpoint, rate, rate_derivative, integral, p_gain, d_gain, feed_forward):
-    """Return the normalised torque of one axis."""
-    proportional = p_gain * (rate_setpoint - rate)
-    return proportional + integral - d_gain * rate_derivative + feed_forward * rate_setpoint
-
-
-@compiled()
 def integrate_axis(integral, error, unallocated, i_gain, limit, dt_s):
     """Return the integrator of one axis after one step.
 
@@ -186,9 +179,8 @@ def control_rates(s, rates_setpoint, gyro, armed, may_be_landed, p):
     for i in range(3):
         p_gain, i_gain, d_gain, feed_forward, limit = gains[i]
         wanted, rate = rates_setpoint[i], gyro.omega[i]
-        s.torque_setpoint[i] = rate_axis(
-            wanted, rate, gyro.omega_derivative[i], s.integral[i], p_gain, d_gain, feed_forward
-        )
+        follow = p_gain * (wanted - rate) + s.integral[i] - d_gain * gyro.omega_derivative[i]
+        s.torque_setpoint[i] = follow + feed_forward * wanted
         if armed != 0 and may_be_landed == 0:
             s.integral[i] = integrate_axis(
                 s.integral[i], wanted - rate, s.unallocated_torque[i], i_gain, limit, p.dt_s

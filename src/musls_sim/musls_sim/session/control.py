@@ -117,23 +117,15 @@ class ForceLevel(LevelAdapter):
             [drone.inertia_kg_m2 for drone in drones], (tilting, tilting, tilting / 3.0)
         )
         self._mixer = RotorMixer(drones)
-        self._force_n, self._yaw_rad = np.zeros((n, 3)), np.zeros(n)
         self._thrust_n, self._moment_n_m = np.zeros(n), np.zeros((n, 3))
 
     def apply(self, commands: Array, tick: int) -> None:
         """See `LevelAdapter.apply`; without a yaw the guidance's is kept."""
-        self._force_n[:] = commands[:, 0:3]
-        given = commands.shape[1] > 3
-        self._yaw_rad[:] = commands[:, 3] if given else self.setpoint.yaw_enu_rad
-        drones = self.estimate.drones
-        self._attitude.step(
-            self._force_n,
-            self._yaw_rad,
-            drones.orientation_wxyz,
-            drones.omega_body_rad_s,
-            self._thrust_n,
-            self._moment_n_m,
-        )
+        drones, given = self._attitude.drones, commands.shape[1] > 3
+        drones["force"] = commands[:, 0:3]
+        drones["yaw"] = commands[:, 3] if given else self.setpoint.yaw_enu_rad
+        self._attitude.step(self.estimate.drones)
+        self._thrust_n[:], self._moment_n_m[:] = drones["thrust"], drones["moment"]
         if commands.shape[1] == 7:
             self._moment_n_m += commands[:, 4:7]
         self._mixer.step(self._thrust_n, self._moment_n_m, self.command.omega_cmd_rad_s)
