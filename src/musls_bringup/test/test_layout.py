@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from graphlib import TopologicalSorter
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from xml.etree import ElementTree
@@ -67,6 +68,31 @@ def test_imports_point_one_way(path):
     package = path.relative_to(ROOT / "src").parts[0]
     higher = set(PACKAGES[PACKAGES.index(package) + 1 :])
     assert not top_level_imports(path) & higher
+
+
+def module_name(path):
+    """Returns the dotted name of a module of ours."""
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts[1:]).removesuffix(
+        ".__init__"
+    )
+
+
+def own_imports(path, names):
+    """Returns the modules of ours that a module imports: at its top, in functions or for types."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inside & names or {node.module}
+    return found & names
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    names = {module_name(path): path for path in MODULES}
+    graph = {name: own_imports(path, names.keys()) for name, path in names.items()}
+    TopologicalSorter(graph).prepare()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq, least_squares
 
 from musls_description.errors import ConfigError
 from musls_description.rotations import (
@@ -182,90 +183,16 @@ def configuration_from_directions(
     return Configuration(np.asarray(load_position_enu_m, float), load_rotation, tuple(angles))
 
 
-# ---------- Roots of equations, with nothing but NumPy.
-
-STEPS = 30
-"""Steps of Newton's method before the search is left to scipy."""
-
-_HALVINGS = 8
-_DIFFERENCE = 1e-7
-
-
 def root(residual: Callable[[Array], Array], guess: Array, tolerance: float) -> Array | None:
-    """Find where all residuals vanish.
+    """Find unknowns (n,) for which all residuals (m,) vanish; None where there are none.
 
-    Where the solution is not unique, it is the one that the steps of least length lead to.
-
-    Returns:
-        The unknowns, (n,); None where nothing was found.
+    Steps of limited length do not jump from one root to another; where the solution is not unique,
+    the shortest of them lead to it.
     """
-    found = _newton(residual, np.asarray(guess, float), tolerance)
-    return nearest_root(residual, guess, tolerance) if found is None else found
-
-
-def nearest_root(
-    residual: Callable[[Array], Array], guess: Array, tolerance: float
-) -> Array | None:
-    """Find a root as `root` does, by scipy's steps of limited length.
-
-    They do not jump from one root to another. Arguments and result are those of `root`.
-    """
-    from scipy.optimize import least_squares
-
     solution = least_squares(
         residual, guess, x_scale="jac", xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300
     )
     return solution.x if np.abs(solution.fun).max() <= tolerance else None
-
-
-def _newton(residual: Callable[[Array], Array], x: Array, tolerance: float) -> Array | None:
-    """Newton's method that halves steps which do not help, to the end of the digits."""
-    gap = residual(x)
-    size = float(np.abs(gap).max())
-    for _ in range(STEPS):
-        if not np.isfinite(size):
-            return None
-        step = np.linalg.lstsq(_slope(residual, x, gap), -gap, rcond=1e-10)[0]
-        for halving in range(_HALVINGS):
-            there = x + 0.5**halving * step
-            gap_there = residual(there)
-            size_there = float(np.abs(gap_there).max())
-            if size_there < size:
-                break
-        else:
-            break
-        x, gap, size = there, gap_there, size_there
-    return x if size <= tolerance else None
-
-
-def _slope(residual: Callable[[Array], Array], x: Array, gap: Array) -> Array:
-    """Derivatives of the residuals by differences, (m, n)."""
-    steps = _DIFFERENCE * np.maximum(np.abs(x), 1.0)
-    columns = []
-    for k, step in enumerate(steps):
-        moved = x.copy()
-        moved[k] += step
-        columns.append((residual(moved) - gap) / (moved[k] - x[k]))
-    return np.array(columns).T
-
-
-def bisected(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find the root of a function that has another sign at either end, to the last digit.
-
-    Raises:
-        ValueError: It has the same sign at both.
-    """
-    sign = np.sign(function(low))
-    if sign == 0.0:
-        return low
-    if sign * function(high) > 0.0:
-        raise ValueError(f"no change of sign between {low:g} and {high:g}")
-    while low < (middle := 0.5 * (low + high)) < high:
-        if sign * function(middle) > 0.0:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 # ---------- Start at rest in the air
@@ -342,9 +269,7 @@ def hanging_equilibrium(
     problem = _Problem(
         system, np.asarray(drone_positions_enu_m, float), gravity_m_s2, load_yaw_rad, drone_yaws_rad
     )
-    # Four and more cables have several equilibria, with other shares of the weight.
-    search = root if system.n_drones < 4 else nearest_root
-    solution = search(problem.residual, problem.first_guess(), 1e-8)
+    solution = root(problem.residual, problem.first_guess(), 1e-8)
     if solution is None:
         raise ConfigError(
             "no hanging equilibrium: the cables do not reach from the load to the drones at "
@@ -605,18 +530,6 @@ def _bow(links: int, azimuth_rad: float, slope: float) -> Array:
     shape = np.sin(2.0 * np.pi * place) if links > 3 else place - 0.5
     bend = 0.0
     if links > 1:
-        bend = bisected(lambda a: float(np.mean(np.cos(a * shape))) - SLACK_RATIO, 0.0, 2.0)
+        bend = brentq(lambda a: np.mean(np.cos(a * shape)) - SLACK_RATIO, 0.0, 2.0, xtol=1e-15)
     heading = azimuth_rad + bend * shape
     return np.column_stack([flat * np.cos(heading), flat * np.sin(heading), np.full(links, slope)])
-
-
-__all__ = [
-    "Configuration",
-    "HangingEquilibrium",
-    "configuration_from_directions",
-    "drones_above",
-    "ground_spawn",
-    "hanging_equilibrium",
-    "slung_between",
-    "slung_state",
-]

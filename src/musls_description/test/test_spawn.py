@@ -12,6 +12,7 @@ from musls_description.spawn import (
     ground_spawn,
     hanging_equilibrium,
     link_directions,
+    root,
     universal_angles,
     universal_rotation,
 )
@@ -137,3 +138,13 @@ def test_out_of_reach_is_said():
     system = load_system("x500_trio")
     with pytest.raises(ConfigError, match="do not reach"):
         hanging_equilibrium(system, formation(system, radius=3.0))
+
+
+def test_of_many_roots_the_one_that_is_near():
+    """x0 + x1 = 2 from (5, 1): straight down on the line, to (3, -1)."""
+    found = root(lambda x: np.array([x[0] + x[1] - 2.0]), np.array([5.0, 1.0]), 1e-12)
+    assert found == pytest.approx([3.0, -1.0], abs=1e-6)
+
+
+def test_nothing_where_there_is_no_root():
+    assert root(lambda x: x**2 + 1.0, np.array([0.3]), 1e-6) is None

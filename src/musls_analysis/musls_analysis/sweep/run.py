@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 from musls_analysis.sweep.plan import Plan, wanted_series
 from musls_analysis.sweep.signals import extract, pack
 from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepError
+from musls_description import ONE_THREAD
 from musls_description.errors import MuslsError
-from musls_description.one_thread import ONE_THREAD
 from musls_description.schema import build
 
 _CONNECT_S = 10

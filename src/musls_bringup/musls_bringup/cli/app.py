@@ -28,8 +28,8 @@ import typer
 from typer.core import TyperGroup
 
 from musls_bringup import results
+from musls_description import ONE_THREAD
 from musls_description.errors import MuslsError, near_names
-from musls_description.one_thread import ONE_THREAD
 
 
 class Stream(io.TextIOWrapper):

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
+from musls_description import ONE_THREAD
 from musls_description.errors import ConfigError, MuslsError
-from musls_description.one_thread import ONE_THREAD
 
 EXAMPLE = "musls test -k catenary"
 
