@@ -82,6 +82,8 @@ from musls_sim.plants.rigid_links.step_control import (
 from musls_sim.plants.rigid_links.tables import ENERGY, EXCHANGED, KINETIC, SPURIOUS, Tables
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
+Array = NDArray[np.float64]
+
 # ---------- Drones moved along prescribed paths: the cables and the load alone are free
 
 ENERGY_SHARE = 0.01
@@ -231,101 +233,6 @@ class PrescribedEnds:
         return float(self._plant.tables.ledger[ENERGY])
 
 
-# ---------- Cuts, breaks, hooks and another load of a plant of rigid links
-
-
-def change_joints(plant: DartPlant, change: CutCable | ReleaseHook | AttachHook) -> None:
-    """Open or close a joint; what is open or closed already stays so.
-
-    Raises:
-        ConfigError: There is no such cable or segment.
-    """
-    check_cut(plant.system, change)
-    first = int(plant.tree.first_link[change.cable - 1])
-    if isinstance(change, AttachHook):
-        _close(plant, first)
-    elif isinstance(change, CutCable):
-        _open(plant, first + change.segment - 1)
-    else:
-        _open(plant, first if change.at == "load" else int(plant.tree.drone[change.cable - 1]))
-
-
-def is_open(plant: DartPlant, cable: int) -> bool:
-    """See `interface.Plant`."""
-    return bool(plant.tree.bodies[plant.tree.first_link[cable]].parent < 0)
-
-
-def hook_miss(plant: DartPlant, cable: int) -> tuple[float, float]:
-    """See `interface.Plant`."""
-    body = plant.tree.first_link[cable]
-    load, hook = plant.tables.motion[0], plant.tables.motion[body]
-    arm = load[:9].reshape(3, 3) @ plant.whole.bodies[body].joint_in_parent_position_m
-    way = load[POSITION : POSITION + 3] + arm - hook[POSITION : POSITION + 3]
-    there = load[VELOCITY : VELOCITY + 3] + np.cross(load[OMEGA : OMEGA + 3], arm)
-    speed = there - hook[VELOCITY : VELOCITY + 3]
-    return float(np.linalg.norm(way)), float(np.linalg.norm(speed))
-
-
-def break_overloaded(plant: DartPlant) -> None:
-    """Part the cables whose tension was beyond their break force in the last period.
-
-    At the end where it is larger: the links beyond it go on with their joints.
-    """
-    for i, cable in enumerate(plant.system.cables):
-        tension, limit = plant.tables.peak[i], cable.elastic.break_force_n
-        if limit is None or tension <= limit:
-            continue
-        force = plant.state.tension_n[i]
-        at_load = force[0] >= force[1]
-        body = int((plant.tree.first_link if at_load else plant.tree.drone)[i])
-        if plant.tree.bodies[body].parent < 0:
-            continue
-        _open(plant, body)
-        where = "load" if at_load else "drone"
-        what = f"cable_{i + 1}: broke at the {where} at {tension:.4g} N"
-        plant.happened.append(PlantEvent(plant.time_s, "cable_broken", what))
-
-
-def change_load(plant: DartPlant, mass_kg: float) -> None:
-    """Give the load another mass; velocities stay, energy is counted anew."""
-    row = plant.tables.masses[0]
-    row[4:] *= mass_kg / row[0]
-    row[0] = mass_kg
-    plant.set_load(row)
-
-
-def cable_nodes_enu_m(plant: DartPlant, index: int) -> Array:
-    """Joints of a cable (from 0) from the load to the drone, (links + 1, 3)."""
-    first, drone = plant.tree.first_link[index], plant.tree.drone[index]
-    table = plant.tables.motion
-    nodes = np.empty((drone - first + 1, 3))
-    nodes[:-1] = table[first:drone, POSITION : POSITION + 3]
-    if plant.tree.bodies[drone].parent < 0:  # nothing holds the upper end
-        top, end = table[drone - 1], np.array([plant.system.cables[index].link_length_m, 0.0, 0.0])
-    else:
-        top, end = table[drone], np.array(plant.system.drones[index].cable_attachment_m)
-    nodes[-1] = top[POSITION : POSITION + 3] + top[:9].reshape(3, 3) @ end
-    return nodes
-
-
-def cable_end_rotations(plant: DartPlant, index: int) -> Array:
-    """Rotations of a cable's first and last link, world, (2, 3, 3)."""
-    ends = [plant.tree.first_link[index], plant.tree.drone[index] - 1]
-    turns: Array = plant.tables.motion[ends, :9].reshape(2, 3, 3)
-    return turns
-
-
-def _open(plant: DartPlant, body: int) -> None:
-    if plant.tree.bodies[body].parent >= 0:
-        plant.become(opened(plant.pieces, body))
-
-
-def _close(plant: DartPlant, body: int) -> None:
-    if plant.tree.bodies[body].parent < 0:
-        masses = plant.tables.masses
-        plant.become(closed(plant.pieces, body, plant.whole.bodies[body], masses))
-
-
 # ---------- Messages when a simulation fails: cause and cure
 
 WEIGHTS = 20.0
@@ -431,32 +338,7 @@ def _too_large(plant: DartPlant, inputs: PlantInputs) -> str:
     return ""
 
 
-# ---------- Time of a physics step in DART alone
-
-
-def bare_step_us(plant: DartPlant, repetitions: int = 20, batch: int = 10) -> float:
-    """Time DART alone needs for a physics step of a plant's skeleton, in flight [us].
-
-    Steps a copy in the present configuration, lifted clear of the ground, and takes the median over
-    batches, short ones because a busy machine slows the long ones.
-    """
-    start = plant.skeleton.getPositions()
-    world = plant.world.clone()
-    skeleton = world.getSkeleton("musls")
-    start[5] += 1000.0
-    rest = np.zeros_like(start)
-    times = []
-    for _ in range(repetitions):
-        skeleton.setPositions(start)
-        skeleton.setVelocities(rest)
-        begin = perf_counter()
-        for _ in range(batch):
-            world.step()
-        times.append((perf_counter() - begin) / batch)
-    return float(np.median(times) * 1e6)
-
-
-Array = NDArray[np.float64]
+# ---------- The plant
 
 
 class _Calls(NamedTuple):
@@ -649,7 +531,7 @@ class DartPlant(Plant):
             levels.settle(level)
         self.steps += 1
         if self._fragile:
-            break_overloaded(self)
+            self._break_overloaded()
 
     def _advance(self, level: int, inputs: PlantInputs) -> bool:
         """Advance one period at a level of refinement; False if that is too coarse."""
@@ -723,21 +605,77 @@ class DartPlant(Plant):
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if isinstance(change, LoadMass):
-            change_load(self, change.mass_kg)
+            self._change_load(change.mass_kg)
         elif isinstance(change, RotorEfficiency):
             scale_rotors(self.system, self.tables.rotors, change)
         elif isinstance(change, CutCable | ReleaseHook | AttachHook):
-            change_joints(self, change)
+            self._change_joints(change)
         else:
             super().apply(change)
 
+    def _change_load(self, mass_kg: float) -> None:
+        """Give the load another mass; velocities stay, energy is counted anew."""
+        row = self.tables.masses[0]
+        row[4:] *= mass_kg / row[0]
+        row[0] = mass_kg
+        self.set_load(row)
+
+    def _change_joints(self, change: CutCable | ReleaseHook | AttachHook) -> None:
+        """Open or close a joint; what is open or closed already stays so.
+
+        Raises:
+            ConfigError: There is no such cable or segment.
+        """
+        check_cut(self.system, change)
+        first = int(self.tree.first_link[change.cable - 1])
+        if isinstance(change, AttachHook):
+            self._close(first)
+        elif isinstance(change, CutCable):
+            self._open(first + change.segment - 1)
+        else:
+            self._open(first if change.at == "load" else int(self.tree.drone[change.cable - 1]))
+
+    def _open(self, body: int) -> None:
+        if self.tree.bodies[body].parent >= 0:
+            self.become(opened(self.pieces, body))
+
+    def _close(self, body: int) -> None:
+        if self.tree.bodies[body].parent < 0:
+            masses = self.tables.masses
+            self.become(closed(self.pieces, body, self.whole.bodies[body], masses))
+
+    def _break_overloaded(self) -> None:
+        """Part the cables whose tension was beyond their break force in the last period.
+
+        At the end where it is larger: the links beyond it go on with their joints.
+        """
+        for i, cable in enumerate(self.system.cables):
+            tension, limit = self.tables.peak[i], cable.elastic.break_force_n
+            if limit is None or tension <= limit:
+                continue
+            force = self.state.tension_n[i]
+            at_load = force[0] >= force[1]
+            body = int((self.tree.first_link if at_load else self.tree.drone)[i])
+            if self.tree.bodies[body].parent < 0:
+                continue
+            self._open(body)
+            where = "load" if at_load else "drone"
+            what = f"cable_{i + 1}: broke at the {where} at {tension:.4g} N"
+            self.happened.append(PlantEvent(self.time_s, "cable_broken", what))
+
     def hook_is_open(self, cable: int) -> bool:
         """See `interface.Plant`."""
-        return is_open(self, cable)
+        return bool(self.tree.bodies[self.tree.first_link[cable]].parent < 0)
 
     def hook_miss(self, cable: int) -> tuple[float, float]:
         """See `interface.Plant`."""
-        return hook_miss(self, cable)
+        body = self.tree.first_link[cable]
+        load, hook = self.tables.motion[0], self.tables.motion[body]
+        arm = load[:9].reshape(3, 3) @ self.whole.bodies[body].joint_in_parent_position_m
+        way = load[POSITION : POSITION + 3] + arm - hook[POSITION : POSITION + 3]
+        there = load[VELOCITY : VELOCITY + 3] + np.cross(load[OMEGA : OMEGA + 3], arm)
+        speed = there - hook[VELOCITY : VELOCITY + 3]
+        return float(np.linalg.norm(way)), float(np.linalg.norm(speed))
 
     @property
     def pieces(self) -> Pieces:
@@ -762,14 +700,47 @@ class DartPlant(Plant):
         self.read_motion()
 
     def cable_nodes_enu_m(self, index: int) -> Array:
-        """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
-        return cable_nodes_enu_m(self, index)
+        """Joints of a cable (from 0) from the load to the drone, (links + 1, 3)."""
+        first, drone = self.tree.first_link[index], self.tree.drone[index]
+        table = self.tables.motion
+        nodes = np.empty((drone - first + 1, 3))
+        nodes[:-1] = table[first:drone, POSITION : POSITION + 3]
+        if self.tree.bodies[drone].parent < 0:  # nothing holds the upper end
+            top, end = (
+                table[drone - 1],
+                np.array([self.system.cables[index].link_length_m, 0.0, 0.0]),
+            )
+        else:
+            top, end = table[drone], np.array(self.system.drones[index].cable_attachment_m)
+        nodes[-1] = top[POSITION : POSITION + 3] + top[:9].reshape(3, 3) @ end
+        return nodes
 
-    cable_end_rotations = cable_end_rotations
+    def cable_end_rotations(self, index: int) -> Array:
+        """Rotations of a cable's first and last link, world, (2, 3, 3)."""
+        ends = [self.tree.first_link[index], self.tree.drone[index] - 1]
+        turns: Array = self.tables.motion[ends, :9].reshape(2, 3, 3)
+        return turns
 
-    def bare_step_us(self, repetitions: int = 20) -> float:
-        """Time DART alone needs for a physics step of this skeleton, in flight [us]."""
-        return bare_step_us(self, repetitions)
+    def bare_step_us(self, repetitions: int = 20, batch: int = 10) -> float:
+        """Time DART alone needs for a physics step of a plant's skeleton, in flight [us].
+
+        Steps a copy in the present configuration, lifted clear of the ground, and takes the median over
+        batches, short ones because a busy machine slows the long ones.
+        """
+        start = self.skeleton.getPositions()
+        world = self.world.clone()
+        skeleton = world.getSkeleton("musls")
+        start[5] += 1000.0
+        rest = np.zeros_like(start)
+        times = []
+        for _ in range(repetitions):
+            skeleton.setPositions(start)
+            skeleton.setVelocities(rest)
+            begin = perf_counter()
+            for _ in range(batch):
+                world.step()
+            times.append((perf_counter() - begin) / batch)
+        return float(np.median(times) * 1e6)
 
     def read_motion(self) -> None:
         """Read coordinates and rates that were set in the skeleton; energy is counted anew."""
