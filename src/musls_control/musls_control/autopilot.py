@@ -1,4 +1,4 @@
-"""What an autopilot is: set-points of all drones and the estimate in, motor commands out.
+"""Interface of autopilots: set-points of all drones and the estimate in, motor commands out.
 
 The containers hold one contiguous float64 array each (one row per drone); the named fields are
 views into it. A compiled autopilot then receives one array instead of six, which matters at

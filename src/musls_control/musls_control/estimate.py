@@ -1,4 +1,4 @@
-"""What estimators and motion capture report of the system: motion of all bodies, cable tensions.
+"""The estimate: motion of all bodies and cable tensions, by estimators or motion capture.
 
 One contiguous array holds the motion of all bodies; the named fields are views into it. A compiled
 controller then takes one array instead of five, which matters at 250 Hz because every array

@@ -1,4 +1,4 @@
-"""What the formation needs of a scenario file: mission, formation, start, number of drones."""
+"""Flights through a ROS graph, without ROS: mission file, heard motion, controller, delivery."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import DroneSetpoints
-from musls_control.controllers import AnyController, ControlLevel, ControlSetup
+from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import Controller, level_of, prepare_controller
-from musls_control.controllers.kinds import FormationSpec
 from musls_control.estimate import Estimate
 from musls_control.formation import Cone
 from musls_control.mission.delivery import (
@@ -94,7 +93,9 @@ class HeardMotion:
         self.estimate.omega_body_rad_s[:] = rotate(inverse, self._omega_enu_rad_s)
 
 
-# ---------- A controller that flies in a ROS graph.
+# ---------- A controller that flies in a ROS graph: measured motion in, accelerations out.
+#
+# It sees what is published of load and drones; PX4s see its forces as acceleration set-points.
 
 STEP_S = 0.02
 """Time between two messages of /clock, and two steps."""
@@ -154,6 +155,9 @@ def takes_part(stage: str) -> bool:
 
 
 # ---------- A delivery that flies in a ROS graph: measured motion in, gates and events out.
+#
+# Hooks open and close through the events of whoever has them; that they have closed is heard as an
+# event, too.
 
 LONGEST_STEP_S = 0.5
 """A longer gap between two samples is not weighed over."""
@@ -273,7 +277,7 @@ Array = NDArray[np.float64]
 
 @spec
 class Gravity:
-    """What a controller must know of the physics.
+    """Physics that a controller must know.
 
     Attributes:
         gravity_m_s2: Gravity.
@@ -284,7 +288,7 @@ class Gravity:
 
 @spec
 class Flown:
-    """What a controller must know of a scenario.
+    """Parts of a scenario that a controller must know.
 
     Attributes:
         controller: Which one.
@@ -349,7 +353,7 @@ class MissionFile:
         return GraphControl(controller, system, period_s)
 
     def delivery(self) -> GraphDelivery | None:
-        """What watches over a delivery, None for other missions and for a start in the air.
+        """Make the watch over a delivery, None for other missions and for a start in the air.
 
         Raises:
             ConfigError: It has more than load, cables and drones.
@@ -404,7 +408,7 @@ def read_mission_file(path: Path) -> MissionFile:
 
 
 def _flown(data: Mapping[str, Any], where: str) -> Flown | None:
-    """What the controller or the delivery of a scenario must know, None for other missions."""
+    """Parts that the scenario's controller or delivery must know, None for other missions."""
     controller = data.get("controller", "formation")
     kind = controller.get("kind") if isinstance(controller, Mapping) else controller
     mission = data["mission"]

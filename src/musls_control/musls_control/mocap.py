@@ -1,4 +1,4 @@
-"""Which poses of a motion-capture system are used, and why not the others."""
+"""Motion capture for PX4: filter of poses, and messages of visual odometry."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class MocapFilter:
         return self._fault_of_motion(now_s, sample)
 
     def _fault_of_motion(self, now_s: float, sample: Sample) -> tuple[str, str] | None:
-        """What can only be seen against the sample before."""
+        """Faults against the sample before."""
         if self._last is None:
             return None
         limits = self.limits

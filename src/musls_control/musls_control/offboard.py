@@ -1,4 +1,12 @@
-"""PX4's offboard protocol from the side of the companion computer, without ROS."""
+"""PX4's offboard protocol from the side of the companion computer, without ROS.
+
+PX4 wants a stream of OffboardControlMode for a second before it accepts the mode, and leaves it
+after COM_OF_LOSS_T without one. Times are those of the vehicle's clock (simulated or not).
+
+Instance i (from 1; PX4's own numbering begins with 0, which has no namespace) has the namespace
+`px4_i` and the MAVLink system id i + 1. A message of version v > 0 has `_v` and its version
+behind the topic's name (PX4 v1.16 and later).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
-
-# ---------- One drone's way through PX4's offboard mode.
 
 Array = NDArray[np.float64]
 
@@ -69,7 +75,7 @@ class OffboardSettings:
 
 @dataclass(frozen=True)
 class Setpoint:
-    """What a drone is to do, ENU; NaN means "not given".
+    """Set-point of a drone, ENU; NaN means "not given".
 
     Attributes:
         position_enu_m: (3,).

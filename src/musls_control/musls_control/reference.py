@@ -28,7 +28,7 @@ _LEVEL.flags.writeable = False
 
 @dataclass(frozen=True)
 class LoadReference:
-    """What is asked of the load at one time, ENU.
+    """Set-point of the load at one time, ENU.
 
     Attributes:
         derivatives: Derivatives 0 to 4 of x, y, z [m] and yaw [rad, continuous], (5, 4).
@@ -123,7 +123,7 @@ class LoadReference:
 
 
 class Path(Protocol):
-    """What a piece of a reference follows; every `Trajectory` is one.
+    """Interface of what a piece of a reference follows; every `Trajectory` is one.
 
     One that tilts the load has a method `tilt`, too, see `trajectories.base.StageTraits`.
     """

@@ -1,6 +1,121 @@
-"""Controllers: from the load's reference and the estimate to commands for the drones."""
+"""Controllers that a scenario can name: from the load's reference and the estimate to commands."""
 
-from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
-from musls_control.controllers.kinds import CONTROLLERS, AnyController
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from musls_control.controllers.interface import (
+    Controller,
+    ControlLevel,
+    ControlSetup,
+    build_user_controller,
+)
+from musls_control.estimate import Estimate
+from musls_control.reference import LoadReference
+from musls_description.errors import ConfigError
+from musls_description.registry import Registry, any_of
+from musls_description.schema import Finite, Vector3, spec
+
+Array = NDArray[np.float64]
+
+CONTROLLERS: Registry[Any] = Registry(
+    "controller",
+    "musls.controllers",
+    {
+        "payload": "musls_control.controllers.payload:PayloadSpec",
+        "pid": "musls_control.controllers.pid:PidSpec",
+        "rotortm": "musls_control.controllers.rotortm:RotorTmSpec",
+    },
+)
+"""Specifications by kind: classes made with `spec` that have `kind` and `build(setup)`."""
+
+AnyController = any_of(CONTROLLERS)
+"""Type of a scenario's `controller` key."""
+
+
+@CONTROLLERS.register("formation")
+@spec
+class FormationSpec:
+    """Drones fly to their places in the formation round the load's set-point, without feedback.
+
+    Attributes:
+        kind: "formation".
+    """
+
+    kind: Literal["formation"] = "formation"
+
+    def build(self, setup: ControlSetup) -> None:
+        """No controller of its own: the mission's drone set-points go to the autopilot."""
+
+
+@CONTROLLERS.register("open_loop")
+@spec
+class OpenLoopSpec:
+    """Constant thrust and moment on each drone, without rotors and without control.
+
+    Attributes:
+        kind: "open_loop".
+        thrust_n: Thrust along each drone's z axis, (n_drones,).
+        moment_body_nm: Moment on each drone in its frame, (n_drones, 3) [N m].
+    """
+
+    kind: Literal["open_loop"] = "open_loop"
+    thrust_n: tuple[Finite, ...]
+    moment_body_nm: tuple[Vector3, ...] | None = None
+
+    def build(self, setup: ControlSetup) -> Controller:
+        """Make the controller.
+
+        Raises:
+            ConfigError: The number of rows is not the number of drones.
+        """
+        n = setup.system.n_drones
+        moments = self.moment_body_nm or ((0.0, 0.0, 0.0),) * n
+        for name, rows in (("thrust_n", self.thrust_n), ("moment_body_nm", moments)):
+            if len(rows) != n:
+                raise ConfigError(f"controller.{name} has {len(rows)} entries for {n} drones")
+        return _OpenLoop(np.column_stack([self.thrust_n, moments]))
+
+
+class _OpenLoop(Controller):
+    """Returns the same commands for ever."""
+
+    level = ControlLevel.IDEAL_THRUST_MOMENT
+
+    def __init__(self, commands: Array) -> None:
+        self._commands = commands
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Thrust and moments, (n, 4)."""
+        return self._commands
+
+
+@CONTROLLERS.register("python")
+@spec
+class PythonSpec:
+    """A controller class of one's own.
+
+    Attributes:
+        kind: "python".
+        source: Where the class is: "my.py:MyController", or "package.module:MyController".
+        parameters: Further arguments of the class, by name.
+    """
+
+    kind: Literal["python"] = "python"
+    source: Annotated[str, Field(pattern=r"^.+:\w+$")]
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+    def build(self, setup: ControlSetup) -> Controller:
+        """Load the class and make the controller.
+
+        Raises:
+            ConfigError: No such file or class, or the parameters do not fit.
+        """
+        return build_user_controller(self.source, self.parameters)
+
 
 __all__ = ["CONTROLLERS", "AnyController", "ControlLevel", "ControlSetup", "Controller"]

@@ -1,4 +1,4 @@
-"""What a controller is: reference and estimate in, commands of one level out."""
+"""Interface of controllers, reference and estimate in, commands of one level out; their calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 class ControlLevel(str, Enum):
-    """What a controller puts out; adapters complete the chain down to the rotors.
+    """Kinds of commands; adapters complete the chain down to the rotors.
 
     Attributes:
         DRONE_SETPOINTS: Position and yaw of each drone, (n, 4) [m, rad], or all columns of
@@ -58,7 +58,7 @@ class ControlLevel(str, Enum):
 
 @dataclass(frozen=True)
 class ControlSetup:
-    """What a controller may know before the flight.
+    """System and settings that a controller may know before the flight.
 
     Attributes:
         system: Masses, inertias, attachments, cables.

@@ -1,4 +1,17 @@
-"""`pid`: cascaded PIDs that keep the drones in formation, see `musls_control.controllers.pid`.
+"""`pid`: cascaded PIDs keep drones in formation: height, sideways, roll, pitch, yaw of each.
+
+The control of the delivery drone of 002 (eq. 56 to 58, fig. 15 and table 6 of that paper):
+
+    thrust = m (g + PID(z_d - z)) / (cos(roll) cos(pitch))
+    pitch_d = PID(x_d - x),   roll_d = -PID(y_d - y)               x forward, y left of the drone
+    M = J (PID(roll_d - roll), PID(pitch_d - pitch), PID(yaw_d - yaw))
+
+Signs: the table's gains of roll are negative. A positive roll does accelerate towards -y, but one
+minus is enough, and it belongs to the reference of the roll; in the inner loop it would make the
+attitude unstable. Added to the paper, which says nothing about it: the weight is fed forward, the
+sideways errors are turned into the drone's heading (integrals too: a cable pulls forward, wherever
+the formation turns), tilt and moments have limits, and no integral grows while its output is
+limited and its error pushes on.
 
 Table 6 of 002 gives newtons per rotor for its own drone of m = 10.0224 kg and J = (0.27, 0.26,
 0.42) kg m2. The paper leaves open whether the height's output is meant per rotor; with one per
@@ -29,8 +42,6 @@ from musls_description.rotations import matrix_to_body, roll_pitch_yaw, wrapped
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.system import formation_of
 
-# ---------- Cascaded PID control of drones.
-
 PROPORTIONAL, INTEGRAL, DERIVATIVE = range(3)
 """Columns of gains."""
 
@@ -47,7 +58,7 @@ LEAST_COSINE = 0.5
 
 @dataclass(frozen=True)
 class PidLimits:
-    """What a drone can do, a number per drone.
+    """Limits of the drones, a number per drone.
 
     Attributes:
         thrust_n: Largest thrust, (n,).

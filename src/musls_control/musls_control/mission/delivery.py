@@ -166,7 +166,7 @@ FORGET_S = 0.5
 
 
 class PayloadScale:
-    """What the drones carry, weighed by their rotors: over windows of time, and all the time.
+    """Mass that the drones carry, by their rotors: over windows of time, and all the time.
 
     The mean thrust over a while, by the rotors' speeds, is the mass that hangs there:
 
@@ -217,7 +217,7 @@ class PayloadScale:
         self._time_s, self._begin_m_s = 0.0, None
 
     def masses_kg(self) -> Array:
-        """What hung on each drone's rotors within the window, its own weight included, (n,)."""
+        """Mass that hung on each drone's rotors within the window, its own included, (n,)."""
         assert self._begin_m_s is not None and self._last_m_s is not None
         rise = self._last_m_s - self._begin_m_s
         masses: Array = self.factor * self._impulse / (self._gravity * self._time_s + rise)

@@ -25,7 +25,7 @@ from musls_description.rotations import from_roll_pitch_yaw
 Array = NDArray[np.float64]
 
 HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
-"""What is waited for: all hooks are closed; the load rests and the cables are slack, then the hooks
+"""Gates wait for: all hooks are closed; the load rests and the cables are slack, then the hooks
 are opened; nothing hangs on the drones any more."""
 
 WEIGHED = "weighed"

@@ -89,12 +89,12 @@ class PlanPlayer:
     _waits, _due = False, -1
 
     def reference_at(self, time_s: float) -> LoadReference:
-        """What is asked of the load at a time, with derivatives."""
+        """Set-point of the load at a time, with derivatives."""
         return self.plan.reference.at(time_s - self.begin_s)
 
 
 class PlayState(str, Enum):
-    """What the player does."""
+    """State of the player."""
 
     IDLE = "idle"
     FLYING = "flying"
@@ -207,7 +207,7 @@ class FlightPlayer(PlanPlayer):
         )
 
     def reference_at(self, time_s: float) -> LoadReference:
-        """What is asked of the load at a time, with derivatives; at rest while paused or idle."""
+        """Set-point of the load at a time, with derivatives; at rest while paused or idle."""
         if self.state is PlayState.IDLE or self._paused_at_s is not None:
             return Reference.rest(self.plan.load_pose[self.row]).at(0.0)
         return super().reference_at(time_s)

@@ -1,4 +1,4 @@
-"""What a mission is as a scenario gives it, with the limits of its times, rates and speeds."""
+"""Specification of missions, with the limits of their times, rates and speeds."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class DeliverySpec:
 
 @spec
 class MissionSpec:
-    """What is flown, and with which times and speeds.
+    """Mission of a scenario: stages, times and speeds.
 
     Attributes:
         kind: "stages" flies the stages with the load; "delivery" leaves the load at a place and the

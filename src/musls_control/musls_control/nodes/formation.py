@@ -346,7 +346,7 @@ class FormationNode(SteppedNode):
         self._show_state("arming" if player.state is PlayState.IDLE else player.state.value)
 
     def _next_setpoint(self, player: FlightPlayer, time_s: float) -> FormationSetpoint:
-        """What the player asks for; a delivery weighs and watches meanwhile."""
+        """Set-point of the player; a delivery weighs and watches meanwhile."""
         delivery = self._delivery
         if delivery is None:
             return player.at(time_s)

@@ -1,4 +1,4 @@
-"""What the nodes share: parameters, steps in simulated or real time, a clean end."""
+"""Base of the nodes: parameters, steps in simulated or real time, a clean end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FROM_PX4 = QoSProfile(
 """PX4 publishes best effort: a reliable subscription would get nothing."""
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-"""Who comes late gets the last message."""
+"""Late subscribers get the last message."""
 
 DUPLICATE_CHECK_S = 3.0
 """Age up to which a node gives way to another one; an older one stays."""
@@ -201,7 +201,7 @@ def _spin(node: Node, interrupt: Interrupt) -> None:
 
 
 BAD_INPUT = (MuslsError, ParameterException)
-"""What a user can have done wrong."""
+"""Errors of users, told in one line."""
 
 
 def report(error: Exception) -> int:
@@ -210,7 +210,7 @@ def report(error: Exception) -> int:
     return EXIT_BAD_INPUT
 
 
-# ---------- nodes read from stamped messages.
+# ---------- Reading stamped messages.
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Hears best-effort publishers, too, as those of motion capture are."""

@@ -259,7 +259,17 @@ def output_motors(u, omega, mixer, armed, thrust_model_factor):
         omega[i] = mixer[i, OMEGA_MIN] + u[i] * (mixer[i, OMEGA_MAX] - mixer[i, OMEGA_MIN])
 
 
-# ---------- PX4 is told about an airframe.
+# ---------- Rotor layout and gains from a drone's true properties.
+#
+# PX4's gains act on normalised torques and were made for airframes like the x500. A drone that is
+# lighter, larger or has slower rotors answers a unit of torque command differently, so its gains
+# are chosen such that its rate loops move as those of the x500 do, as far as its rotors allow.
+#
+# One axis of the rate loop, with the angular acceleration b per unit of torque command, rotors of
+# first order with time constant tau, and gains P and D (Franklin, Powell, Emami-Naeini, "Feedback
+# Control of Dynamic Systems", proportional and rate feedback):
+#
+#     tau s^2 + (1 + b D) s + b P = 0,   so   wn^2 = b P / tau,   2 zeta wn = (1 + b D) / tau.
 
 Array = NDArray[np.float64]
 

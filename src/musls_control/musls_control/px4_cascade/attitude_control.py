@@ -1,4 +1,7 @@
-"""Attitude control on quaternions with reduced yaw priority (PX4 v1.15 source, mc_att_control)."""
+"""Attitude control on quaternions with reduced yaw priority, rate control, gyro filter.
+
+Source: PX4 v1.15, mc_att_control, mc_rate_control, sensors/vehicle_angular_velocity.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +190,7 @@ def control_rates(s, rates_setpoint, gyro, armed, may_be_landed, p):
             )
 
 
-# ---------- Gyro low pass and angular acceleration (PX4 v1.15 source.
+# ---------- Gyro low pass, angular acceleration (PX4 v1.15, sensors/vehicle_angular_velocity).
 
 
 def butterworth_coefficients(cutoff_hz: float, sample_rate_hz: float) -> tuple[float, float, float]:

@@ -133,6 +133,11 @@ def _set_flag(hysteresis: np.ndarray) -> None:
 
 
 # ---------- The one compiled call per step: the whole chain, for all drones.
+#
+# Order of a step (as most steps of PX4 in lockstep): the rates of this very sample meet the rate
+# set-point of the previous step, torque and thrust reach the motors in the same step; then attitude
+# control prepares the next rate set-point with an attitude set-point of an earlier step; every
+# second step the outer loops run.
 
 POSITION_DIVIDER = 2
 

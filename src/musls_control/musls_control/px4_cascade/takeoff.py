@@ -1,4 +1,4 @@
-"""Take-off state machine and smooth ramp (PX4 v1.15 source, mc_pos_control/Takeoff)."""
+"""Take-off with its smooth ramp (PX4 v1.15 source, mc_pos_control/Takeoff), landing, hover."""
 
 from __future__ import annotations
 
@@ -140,6 +140,10 @@ def hold_on_ground(setpoint):
 
 
 # ---------- Land detector (PX4 v1.15 source, land_detector/MulticopterLandDetector).
+#
+# Three stages, each held for a third of LNDMC_TRIG_TIME: ground contact (commanded down, little
+# thrust, no motion), perhaps landed (least thrust, no rotation), landed. There is no range finder,
+# so PX4's check of the distance to the ground does not apply.
 
 DESCENT_SPEED_M_S = 0.3
 FREEFALL_ACCELERATION_M_S2 = 2.0
@@ -206,7 +210,10 @@ def detect_landing(s, vehicle, omega, thrust, armed, descent_speed, hover, p):
     update_hysteresis(s.landed, 1 if landed else 0, stage_time, dt)
 
 
-# ---------- Hover thrust estimator.
+# ---------- Hover thrust estimator: a Kalman filter (PX4 v1.15 source, mc_hover_thrust_estimator).
+#
+# Model: upward acceleration = g thrust / hover_thrust - g. The measurement noise is learned from
+# the residuals. With a slung load this estimator is what adapts the flight stack to the weight.
 
 LOW_PASS_TIME_S = 1.0
 NOISE_LEARNING_TIME_S = 2.0

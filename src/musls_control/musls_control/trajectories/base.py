@@ -1,4 +1,4 @@
-"""What a trajectory is, what it declares about itself, and helpers that several share."""
+"""Interface of trajectories, their declarations, helpers, and the watch over those of users."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CycleRule(str, Enum):
 
 
 class Trajectory(Protocol):
-    """What mission, simulator and analysis need of a trajectory.
+    """Interface that mission, simulator and analysis need.
 
     A class of one's own gets the declarations by deriving from `StageTraits` or `Periodic`. It may
     have a `tilt`, too, see `StageTraits`; without one the load is to stay level.
@@ -167,7 +167,7 @@ def rate_of_part(time_s: Array, corners_s: Array, rates: Array, end_s: float) ->
     return rates[np.clip(part, 0, max(last, 0))]
 
 
-# ---------- Trajectories that users write: wrong results of their methods give a one-line error.
+# ---------- Trajectories that users write.
 
 _SHAPES = {"pose": (4,), "derivatives": (ORDERS, 4), "tilt": (ORDERS, 2)}
 """Methods that take times, and what they return for each time."""

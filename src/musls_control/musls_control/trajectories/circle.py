@@ -71,7 +71,9 @@ _RAMP = Polynomial([0.0, 0.0, 0.0, 0.0, 2.5, -3.0, 1.0])
 def ramped_phase(time_s: Array, rate_rad_s: float, ramp_s: float, cruise_s: float) -> Array:
     """Phase that speeds up, goes on evenly and slows down, with four derivatives, (m, 5).
 
-    Each ramp advances it by rate ramp_s / 2; times are in [0, 2 ramp_s + cruise_s], (m,).
+    The ramp is that of RotorTM's circle: with s = t / ramp_s the phase is
+    rate ramp_s (2.5 s^4 - 3 s^5 + s^6), its rate goes from 0 to `rate` as a smooth step, and the
+    phase has three continuous derivatives. Each ramp advances it by rate ramp_s / 2; times are in [0, 2 ramp_s + cruise_s], (m,).
     """
     found = np.zeros((len(time_s), ORDERS))
     end_s = 2.0 * ramp_s + cruise_s
@@ -121,7 +123,7 @@ QUARTER = float(np.pi / 2.0)
 
 
 class Ramped(Once):
-    """What curves have in common that are run through by a phase with smooth ramps.
+    """Base of curves that are run through by a phase with smooth ramps.
 
     Derived classes have the fields `turn_s`, `ramp_s`, `cruise_s`, `yaw_rad` and `rotation_rad`,
     and say where the curve goes.

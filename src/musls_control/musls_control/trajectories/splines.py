@@ -69,7 +69,7 @@ class Spline:
 
 @dataclass(frozen=True)
 class EndConditions:
-    """What holds at an end beside the position.
+    """Conditions at an end beside the position.
 
     Attributes:
         derivatives: First to (k-1)th derivative in SI units, (k-1, d); NaN leaves one free, which

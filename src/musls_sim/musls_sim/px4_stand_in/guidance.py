@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from musls_control.controllers.kinds import FormationSpec
+from musls_control.controllers import FormationSpec
 from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_description.errors import ConfigError
 from musls_sim.px4_stand_in.commander import Commander, NavState

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 
-from musls_control.controllers import AnyController
-from musls_control.controllers.kinds import FormationSpec
+from musls_control.controllers import AnyController, FormationSpec
 from musls_control.formation import Cone
 from musls_control.mission.spec import MissionSpec
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS

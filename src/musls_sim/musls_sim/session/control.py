@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
-from musls_control.controllers import Controller, ControlLevel, ControlSetup
+from musls_control.controllers import Controller, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import WatchedController, level_of, prepare_controller
-from musls_control.controllers.kinds import FormationSpec
 from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.mixing import RotorMixer
 from musls_control.payload.actuation import ForcesToSetpoints
