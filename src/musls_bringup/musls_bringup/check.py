@@ -1,4 +1,4 @@
-"""What `musls check` says: table, JSON and figure."""
+"""A scenario before it is flown: whether it can be flown, its phases and its set-points."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def draw_losses(scenario: Scenario, lost: Sequence[Reallocation | None], path: P
         save(losses_figure(places, anchors, found), path)
 
 
-# ---------- What a scenario does, seen before it is flown: its phases and its set-points.
+# ---------- Phases and set-points
 
 Array = NDArray[np.float64]
 

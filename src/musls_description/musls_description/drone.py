@@ -21,7 +21,7 @@ from musls_description.schema import (
     spec,
 )
 
-# ---------- Homogeneous shapes, from which inertia and box of a body follow instead of being given
+# ---------- Homogeneous shapes: inertia and box of a body follow from them
 
 Axis = Literal["x", "y", "z"]
 
@@ -322,7 +322,7 @@ class Drone:
         return sum(rotor.max_thrust_n for rotor in self.rotors)
 
 
-# ---------- How far the rotors of a drone reach.
+# ---------- Reach of a drone's rotors
 
 
 def propeller_radius_m(drone: Drone) -> float:

@@ -30,7 +30,7 @@ class ConfigError(MuslsError, ValueError):
     """A file, key or value is wrong; the message names it, its value and what is allowed."""
 
 
-# ---------- Suggestions for a wrong name.
+# ---------- Suggestions for a wrong name
 
 MOST_NAMES = 60
 """Known names that are listed when none is near."""

@@ -25,7 +25,7 @@ from musls_description.registry import KINDS
 from musls_description.schema import LARGEST, to_data
 from musls_description.strict_yaml import shown
 
-# ---------- Read Google-style docstrings of classes: summary, explanation
+# ---------- Docstrings of classes (Google style): summary, explanation, meaning of each field
 
 
 def summary(thing: object) -> str:

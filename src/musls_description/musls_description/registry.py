@@ -42,7 +42,7 @@ from musls_description.errors import ConfigError, near_names
 from musls_description.schema import adapter
 from musls_description.strict_yaml import shown
 
-# ---------- Python files of users: loaded, with errors that name file and line.
+# ---------- Python files of users: loaded, with errors that name file and line
 
 _STAMPS: dict[str, tuple[int, int]] = {}
 """Time of change and size of the files that have been run, by the names of their modules."""

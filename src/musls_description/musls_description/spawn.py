@@ -26,7 +26,7 @@ from musls_description.tree import (
     joint_in_load,
 )
 
-# ---------- A configuration of the whole tree: pose of the load and the angles of every joint.
+# ---------- Configuration of the tree: pose of the load and the angles of every joint
 
 Array = NDArray[np.float64]
 
@@ -195,7 +195,13 @@ def root(residual: Callable[[Array], Array], guess: Array, tolerance: float) -> 
     return solution.x if np.abs(solution.fun).max() <= tolerance else None
 
 
-# ---------- Start at rest in the air
+# ---------- Start at rest in the air: static equilibrium of load, chains and hovering drones
+#
+# A link in equilibrium between frictionless pins lies along the mean of the forces at its two
+# ends. With F the force of the cable on the load and m_l the mass of a link, link j (from the
+# load, j = 1..n) therefore points along F + (j - 1/2) m_l g e_3: the exact shape of the chain, of
+# which the catenary is the limit. What remains is to find the pose of the load and the forces F_i
+# for which each chain ends at its drone: 6 + 3 n_drones equations (4 to 9 with all rates zero).
 
 
 @dataclass(frozen=True)

@@ -333,7 +333,7 @@ def _pairs(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
     return own
 
 
-# ---------- Where the values of a specification came from: files and overrides
+# ---------- Where a value came from: its own file, a system's file or an override, for the error
 
 Key = str | int
 

@@ -36,7 +36,7 @@ from musls_description.schema import (
     spec,
 )
 
-# ---------- Parts of general rigs: anchors, the ends and the material of cables
+# ---------- Parts of general rigs: anchors, cable ends and materials, winches, pulleys
 
 MAX_ANCHORS = 100
 """Anchors, winches or pulleys of one system."""
@@ -669,7 +669,7 @@ def _validated(value: Any) -> Any:
 AnySystem = Annotated[RigSystem, BeforeValidator(_validated)]
 """Type of a field that holds a slung-load system or another rig."""
 
-# ---------- Check that a system is a slung load, for code that cannot treat other rigs.
+# ---------- Checks of code that cannot treat every rig
 
 
 def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:

@@ -1,4 +1,4 @@
-"""What the tests of the models share: spawns, and where the tree of bodies is in them."""
+"""Shared by the tests of the models: spawns, and where the tree of bodies is in them."""
 
 import dataclasses
 

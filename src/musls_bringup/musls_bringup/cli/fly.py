@@ -184,7 +184,7 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
     return 128 + signal.Signals[summary["ended_by"]] if summary["ended_by"] else 0
 
 
-# ---------- `musls fly --plan` and `--dry-run`: what would be flown.
+# ---------- `musls fly --plan` and `--dry-run`
 
 
 def show_plan(
@@ -249,7 +249,7 @@ def _pose(pose: object) -> str:
     return f"{x:.2f} {y:.2f} {z:.2f} {np.round(np.degrees(yaw_rad)) + 0.0:4.0f}"
 
 
-# ---------- What killed runs left in a folder: their recordings are kept, the rest is deleted.
+# ---------- Remains of killed runs: their recordings are kept, the rest is deleted
 
 
 def keep_killed_runs(out: Path) -> None:

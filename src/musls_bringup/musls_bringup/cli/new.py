@@ -39,8 +39,6 @@ def run(
         typer.echo(f"    {use}")
 
 
-# ---------- Commented files to start from: systems, scenarios, controllers and sweeps of one's own
-
 FOLDER = Path(__file__).parents[1] / "templates"
 
 LONGEST_NAME = 80

@@ -24,7 +24,7 @@ from musls_description.schema import to_yaml
 from musls_sim.px4.install import Firmware
 from musls_sim.scenario.scenario import Scenario
 
-# ---------- What differs in the graph when real PX4s fly the embedded simulator's drones.
+# ---------- Real PX4s that fly the embedded simulator's drones
 
 
 def offboard_of(scenario: Scenario) -> graph.NodeSpec:

@@ -187,7 +187,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-# ---------- Nodes of this project that run without whoever started them: found
+# ---------- Nodes that an earlier run has left behind: found, named and ended
 
 _NODE = re.compile(r"(?:^|/)musls_(?:sim|control)(?:\.nodes\.|/)(\w+)$")
 _REAPERS = ("systemd", "init", "tini", "docker-init", "dumb-init", "catatonit")

@@ -1,4 +1,4 @@
-"""What the launch files start, as data, so that it can be tested without `launch`."""
+"""Nodes of the launch files as data, tested without `launch`, and launch actions made of them."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def truth(name: str, value: str) -> bool:
     return value == "true"
 
 
-# ---------- Nodes as data become launch actions. For launch files only: `launch` comes with ROS
+# ---------- Launch actions, for launch files only: `launch` comes with ROS
 
 
 def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
@@ -255,7 +255,7 @@ def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
     return actions
 
 
-# ---------- What real.launch.py starts: real vehicles, a motion-capture system, no simulator.
+# ---------- real.launch.py: real vehicles, a motion-capture system, no simulator
 
 INPUTS = ("poses", "mocap4r2")
 

@@ -1,4 +1,4 @@
-"""Builds the missing message packages with colcon and the generator wheels.
+"""The ROS message packages that no wheel provides, built with colcon and the generator wheels.
 
 They are installed into the Python environment itself, beside the ROS wheels, which put their
 libraries there too: after that they are found like any other package. Where a ROS installation or
@@ -23,7 +23,7 @@ from pydantic import Field
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import build, read_text, read_yaml, spec
 
-# ---------- Source packages of the ROS messages that no wheel provides: px4_msgs and tf2_msgs.
+# ---------- Source packages of the ROS messages that no wheel provides: px4_msgs and tf2_msgs
 
 ORIGIN_FILE = "origin.txt"
 
@@ -34,7 +34,7 @@ TABLE = Path(__file__).with_name("px4_msgs.yaml")
 Release = Annotated[str, Field(pattern=r"^v\d+\.\d+$")]
 
 DEFAULT_RELEASE = "v1.17"
-"""What is built if nobody says which."""
+"""Built if nobody says which."""
 
 
 @spec

@@ -35,7 +35,7 @@ from musls_description.spawn import Configuration
 from musls_description.system import Cable, SlungLoadSystem
 from musls_description.tree import STOP_RAD, Body, build_tree
 
-# ---------- The tree at its spawn, written as links and joints that SDF has.
+# ---------- The tree at its spawn as links and joints that SDF has
 
 Array = NDArray[np.float64]
 Kind: TypeAlias = Literal["load", "cable", "drone"]
@@ -238,7 +238,7 @@ def drone_name(system: SlungLoadSystem, index: int) -> str:
     return f"{model}_{index + 1}"
 
 
-# ---------- SDF elements that load, cables and drones share.
+# ---------- Elements that load, cables and drones share
 
 
 def add_pose(parent: Element, position_m: Array, rotation: Array, relative_to: str = "") -> None:
@@ -316,7 +316,7 @@ def add_joint(scope: Element, name: str, parent: str, child: str, link: Link) ->
             )
 
 
-# ---------- The drones' SDF models: with motors and sensors for PX4, as one rigid body
+# ---------- The drones: with motors and sensors for PX4, as one rigid body, or PX4's own models
 
 # A rotor's mass over the drone's and its radius of gyration over the arm's length: PX4's x500
 # (16 g of 2.06 kg, 41 mm of 246 mm).
