@@ -53,18 +53,6 @@ class Configuration:
         return np.concatenate([rotation, self.load_position_enu_m, *self.joint_angles_rad])
 
 
-def universal_angles(direction: Array) -> Array:
-    """Angles (about y, then z) that turn the x axis into a unit direction, (2,) [rad]."""
-    x, y, z = direction
-    return np.array([np.arctan2(-z, x), np.arcsin(np.clip(y, -1.0, 1.0))])
-
-
-def universal_rotation(angles_rad: Array) -> Array:
-    """Rotation Ry(first angle) Rz(second angle) of a universal joint, (3, 3)."""
-    (ca, cb), (sa, sb) = np.cos(angles_rad), np.sin(angles_rad)
-    return np.array([[ca * cb, -ca * sb, sa], [sb, cb, 0.0], [-sa * cb, sa * sb, ca]])
-
-
 def level_rotation(z_axis: Array, yaw_rad: float) -> Array:
     """Rotation with a given z axis whose x axis, seen from above, points along a yaw, (3, 3)."""
     (zx, zy, zz), c, s = z_axis, math.cos(yaw_rad), math.sin(yaw_rad)
@@ -93,7 +81,7 @@ def universal_chain(rotation: Array, directions: Array) -> tuple[list[float], Ar
         first = math.atan2(-(zx * dx + zy * dy + zz * dz), xx * dx + xy * dy + xz * dz)
         second = math.asin(along)
         ca, sa, cb, sb = math.cos(first), math.sin(first), math.cos(second), math.sin(second)
-        # Columns of R Ry(first) Rz(second), see `universal_rotation`.
+        # Columns of R Ry(first) Rz(second).
         turned = (ca * xx - sa * zx, ca * xy - sa * zy, ca * xz - sa * zz)  # x after the first turn
         columns = [
             [cb * turned[0] + sb * yx, cb * turned[1] + sb * yy, cb * turned[2] + sb * yz],

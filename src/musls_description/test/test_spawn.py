@@ -13,8 +13,7 @@ from musls_description.spawn import (
     hanging_equilibrium,
     link_directions,
     root,
-    universal_angles,
-    universal_rotation,
+    universal_chain,
 )
 from musls_description.tree import build_tree
 
@@ -44,10 +43,12 @@ def formation(system, radius=1.0, height=3.2):
     return np.column_stack([radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, height)])
 
 
-def test_universal_angles_invert_the_rotation():
+def test_universal_joints_point_where_they_are_asked_to():
     for direction in np.random.default_rng(1).normal(size=(50, 3)):
         direction /= np.linalg.norm(direction)
-        assert np.allclose(universal_rotation(universal_angles(direction))[:, 0], direction)
+        angles, frame = universal_chain(np.eye(3), direction[None])
+        assert np.allclose(frame[:, 0], direction)
+        assert np.allclose(frame, Rotation.from_euler("YZ", angles).as_matrix())
 
 
 @pytest.mark.parametrize("name", system_names(slung=True))
