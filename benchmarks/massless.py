@@ -20,7 +20,6 @@ from musls_bringup.scenarios import SCENARIOS
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.massless import records
 from musls_sim.plants.massless.plant import MasslessPlant, hanging
 from musls_sim.plants.rigid_links.plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
@@ -78,7 +77,7 @@ def plant_alone(name: str, rounds: int, dart: DartPlant) -> dict[str, np.ndarray
             plant.step(inputs)
         times["plant"].append((perf_counter() - begin) / TURN)
         times["bare"].append(dart.bare_step_us(repetitions=15) * 1e-6)
-    assert plant.tables.cables[:, records.TAUT].all()
+    assert plant.taut.all()
     return {key: 1e6 * np.array(values) for key, values in times.items()}
 
 

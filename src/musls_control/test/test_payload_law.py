@@ -17,15 +17,23 @@ from musls_control.payload.kernel import (
     payload_forces,
 )
 from musls_control.payload.load_law import (
+    ATTITUDE_INTEGRAL,
+    GAP,
     GRAVITY,
     MASS,
     MOST_TURN,
     MOST_XY,
     MOST_Z,
     PERIOD,
+    POSITION_INTEGRAL,
     REACH_XY,
     REACH_Z,
+    SPEED,
+    SPIN,
+    TURN,
     attitude_reference,
+    demand,
+    moment_of,
 )
 from musls_description.rotations import from_roll_pitch_yaw, matrix_to_body
 
@@ -291,3 +299,37 @@ def test_feedback_asks_for_no_more_than_its_limit():
     total = flight.memory[PULL].sum(axis=0) / flight.mass - [0.0, 0.0, G]
     assert np.hypot(total[0], total[1]) == pytest.approx(0.5)
     assert total[2] == pytest.approx(-0.25)
+
+
+def test_derivatives_of_the_gyroscopic_moment():
+    """(J W' + W x J W) and its derivatives, against differences along W(t) = W + A t + ..."""
+    inertia = np.array([[0.05, 0.003, 0], [0.003, 0.06, 0.002], [0, 0.002, 0.09]])
+    w, alpha, second, third = np.random.default_rng(3).normal(size=(4, 3))
+
+    def moment_at(t):
+        rate = w + alpha * t + second * t**2 / 2 + third * t**3 / 6
+        return inertia @ (alpha + second * t + third * t**2 / 2) + np.cross(rate, inertia @ rate)
+
+    h, found = 1e-3, np.empty(3)
+    low, now, high = moment_at(-h), moment_at(0.0), moment_at(h)
+    expected = now, (high - low) / (2 * h), (high - 2 * now + low) / h**2
+    for order, wanted in enumerate((alpha, second, third)):
+        moment_of(inertia, w, alpha, wanted, second, order, found)
+        np.testing.assert_allclose(found, expected[order], atol=1e-5)
+
+
+def test_each_derivative_of_the_demand_is_fed_by_the_error_one_derivative_on():
+    """The integral's part in the second derivatives is the speed and the spin that are left."""
+    table, errors, motion = np.zeros(8), np.zeros((8, 3)), np.zeros((4, 3))
+    table[MASS], gains, gained = 2.0, np.zeros((6, 3)), np.array([0.3, 0.4, 0.5])
+    gains[POSITION_INTEGRAL] = gains[ATTITUDE_INTEGRAL] = gained
+    errors[GAP], errors[SPEED], errors[TURN], errors[SPIN] = np.arange(1.0, 13.0).reshape(4, 3)
+    free, reference, integral = np.ones(3), np.zeros((5, 4)), np.zeros(6)
+    wrench, wanted = np.zeros(6), np.zeros(3)
+    for order, gap, turn in ((1, GAP, TURN), (2, SPEED, SPIN)):
+        demand(
+            order, table, gains, errors, integral, reference, np.zeros(3), free, np.ones(2),
+            motion, wrench, wanted,
+        )  # fmt: skip
+        np.testing.assert_allclose(wrench[:3], 2.0 * gained * errors[gap])
+        np.testing.assert_allclose(wanted, gained * errors[turn])

@@ -156,7 +156,7 @@ def test_waypoints_hold_and_move():
 
 def test_what_the_kinds_declare():
     """An engagement alone asks for special care; recordings name it in several ways."""
-    special = [name for name, kind in TRAJECTORIES.items() if kind.jerks_cables]
+    special = [name for name, kind in TRAJECTORIES.items() if kind.snaps_taut]
     assert special == [name for name, kind in TRAJECTORIES.items() if kind.sets_load_down]
     assert special == ["engage"]
     rules = {name: kind.cycle_rule for name, kind in TRAJECTORIES.items()}

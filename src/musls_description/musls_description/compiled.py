@@ -4,6 +4,9 @@ numba keeps compiled code on disk and compiles again when the file of the functi
 not look at the other files: a function that calls a helper of another module, or uses a constant
 of it, would go on with the old one. Here the stamp of a compiled function covers its module and all
 modules of its own package and of this distribution that the module imports, directly or not.
+
+numba has no public way for that: a cache folder named by a hash of all sources (`NUMBA_CACHE_DIR`)
+would compile everything again, for minutes, after an edit of one function.
 """
 
 from __future__ import annotations
@@ -18,8 +21,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from llvmlite import binding as llvm
-from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]  # a C module
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -46,7 +47,6 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
         if cache_file is not None:
             cache_file._source_stamp = source_stamp(function.__module__)
             cache_file._load_index = functools.partial(_index_or_none, cache_file._load_index)
-            dispatcher._cache.load_overload = functools.partial(_load, dispatcher._cache)
         for signature in signatures:
             dispatcher.compile(signature)
         if signatures:
@@ -54,25 +54,6 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
         return cast(Function, dispatcher)  # is called as the function itself
 
     return decorate
-
-
-def _load(cache: Any, signature: Any, context: Any) -> Any:
-    """A compiled version of a function from the disk, None where there is none.
-
-    numba first gets everything ready that a compilation may need, which takes 0.15 s and includes
-    the import of SciPy's linear algebra. Code that is compiled already needs the runtime alone;
-    what has to be compiled after all gets the rest ready then.
-    """
-    _name_runtime()
-    with cache._guard_against_spurious_io_errors():
-        return cache._load_overload(signature, context)
-
-
-@functools.cache
-def _name_runtime() -> None:
-    """Tell the loader of compiled code where the functions of numba's runtime are."""
-    for name, address in _nrt_python.c_helpers.items():
-        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 def _index_or_none(load_index: Callable[[], dict[Any, str]]) -> dict[Any, str]:

@@ -7,7 +7,6 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.massless import records as c
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.massless.start import Motion
 
@@ -153,8 +152,8 @@ class Dense:
 
 def motion_now(plant):
     """State of a plant as a `Motion`."""
-    y = plant.tables.state
-    return Motion(y[:, 0:3].copy(), y[:, 3:7].copy(), y[:, 7:10].copy(), y[:, 10:13].copy())
+    y = plant.records.bodies["state"]
+    return Motion(*(y[field].copy() for field in ("position", "attitude", "velocity", "omega")))
 
 
 def momenta(plant, about=(0.0, 0.0, 0.0)):
@@ -174,8 +173,8 @@ def momenta(plant, about=(0.0, 0.0, 0.0)):
 
 def set_motion(plant, velocity_enu_m_s, omega_body_rad_s):
     """Give all bodies velocities."""
-    plant.tables.state[:, c.V : c.V + 3] = velocity_enu_m_s
-    plant.tables.state[:, c.W : c.W + 3] = omega_body_rad_s
+    plant.records.bodies["state"]["velocity"][:] = velocity_enu_m_s
+    plant.records.bodies["state"]["omega"][:] = omega_body_rad_s
     plant.forget_inputs()
 
 

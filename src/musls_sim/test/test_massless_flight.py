@@ -15,7 +15,6 @@ from musls_description.spawn import ground_spawn, hanging_equilibrium
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
-from musls_sim.plants.massless import records as c
 from musls_sim.plants.massless.plant import MasslessPlant, hanging
 from musls_sim.plants.massless.start import freed, motion_of
 from musls_sim.plants.rigid_links.plant import DartPlant
@@ -191,7 +190,7 @@ def test_prescribed_drones_move_the_load_and_the_work_is_accounted_for():
     inputs.motion = PrescribedMotion(path)
     for _ in range(500):
         plant.step(inputs)
-        assert np.abs(plant.tables.cables[:, c.GAP])[plant.taut].max() < 1e-8
+        assert np.abs(plant.records.cables["gap"])[plant.taut].max() < 1e-8
     np.testing.assert_allclose(plant.state.position_enu_m[1:], path(2.0)[0], atol=1e-12)
     audit = plant.reaction.audit
     assert abs(audit.missing_j) < 1e-4 * audit.absolute_work_j + 1e-9

@@ -19,7 +19,6 @@ from scipy.optimize import brentq
 from scipy.special import ellipk
 
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.massless import records as c
 
 M, ML, L, G = 0.25, 0.07, 0.5, 9.81
 HOVER = (M + ML) * G
@@ -29,8 +28,9 @@ G_EFF = HOVER / M
 
 def relative(plant):
     """Load seen from the drone: position and velocity."""
-    y = plant.tables.state
-    return np.concatenate([y[0, :3] - y[1, :3], y[0, 7:10] - y[1, 7:10]])
+    load, drone = plant.records.bodies["state"][:2]
+    parts = [load[field] - drone[field] for field in ("position", "velocity")]
+    return np.concatenate(parts)
 
 
 def crossings(time_s, value, rate):
@@ -82,8 +82,8 @@ def test_a_free_pivot_swings_with_the_period_of_the_ideal_pendulum():
     assert period == pytest.approx(1.345547, abs=1e-6)
     passes = crossings(times(plant, seen), seen[:, 0], seen[:, 3])
     np.testing.assert_allclose(np.diff(passes), period / 2.0, atol=2e-8)
-    y = plant.tables.state
-    centre = (ML * y[0, :3] + M * y[1, :3]) / (M + ML)
+    load, drone = plant.records.bodies["state"]["position"]
+    centre = (ML * load + M * drone) / (M + ML)
     assert np.abs(centre - [0.0, 0.0, L * M / (M + ML)]).max() < 1e-12
 
 
@@ -94,21 +94,23 @@ def test_small_swings_of_a_triangle_have_the_frequencies_of_the_linear_theory(mo
     small = 1e-4
     if mode == "yaw":
         radius = 0.30825
-        plant.tables.state[0, c.W + 2] = small  # and the drones the other way round
+        plant.records.bodies["state"]["omega"][0, 2] = small  # and the drones the other way round
         tangent = np.cross([0.0, 0.0, 1.0], positions[1:] / radius)
-        plant.tables.state[1:, 7:10] = -small * 0.01245978846 / (0.75 * radius) * tangent
+        plant.records.bodies["state"]["velocity"][1:] = (
+            -small * 0.01245978846 / (0.75 * radius) * tangent
+        )
         expected = np.sqrt(0.278 * 9.81 / 3.0 * (3.0 * radius**2 / 0.01245978846 + 4.0))
     else:
-        plant.tables.state[0, c.V + 1] = small  # y: the axis of symmetry
-        plant.tables.state[1:, c.V + 1] = -small * 0.278 / 0.75
+        plant.records.bodies["state"]["velocity"][0, 1] = small  # y: the axis of symmetry
+        plant.records.bodies["state"]["velocity"][1:, 1] = -small * 0.278 / 0.75
         expected = np.sqrt(9.81 * (1.0 + 0.278 / 0.75))
     plant.forget_inputs()
 
     def look(p):
-        y = p.tables.state
+        y = p.records.bodies["state"]
         if mode == "yaw":
-            return 2.0 * y[0, c.Q + 3], y[0, c.W + 2]
-        return y[0, 1] - y[1:, 1].mean(), y[0, 8] - y[1:, 8].mean()
+            return 2.0 * y["attitude"][0, 3], y["omega"][0, 2]
+        return [y[at][0, 1] - y[at][1:, 1].mean() for at in ("position", "velocity")]
 
     seen = run(plant, thrust, 6.0, look)
     passes = crossings(times(plant, seen), seen[:, 0], seen[:, 1])
@@ -133,7 +135,7 @@ def test_a_spinning_dumbbell_in_free_fall_keeps_its_tension_and_momenta():
 def test_a_dumbbell_that_falls_without_spin_keeps_its_length():
     plant = level(pair(), [[0, 0, 0], [0, 0, L]])
     run(plant, 0.0, 2.0)
-    assert abs(plant.tables.cables[0, c.GAP]) < 1e-12
+    assert abs(plant.records.cables[0]["gap"]) < 1e-12
     assert abs(plant.state.tension_n[0, 0]) < 1e-11
 
 
@@ -183,7 +185,7 @@ def test_a_string_that_swings_too_high_goes_slack_and_snaps_taut_again(share):
     assert told[0].time_s == pytest.approx(slack_s, abs=1e-7)
     assert told[1].time_s == pytest.approx(taut_s, abs=1e-7)
     loss = 0.5 * M * ML / (M + ML) * radial**2
-    assert plant.tables.sums[c.JERK_LOSS] == pytest.approx(loss, rel=1e-6)
+    assert plant.records.world[0]["impact_loss"] == pytest.approx(loss, rel=1e-6)
     assert plant.taut[0] and abs(np.linalg.norm(relative(plant)[:3]) - L) < 1e-14
 
 
@@ -204,7 +206,7 @@ def test_event_times_are_the_same_for_other_steps():
 
 def test_a_drone_that_pushes_its_cable_slackens_it_at_once():
     plant = level(pair(), [[0, 0, 0], [0, 0, L]])
-    plant.tables.state[1, 3:7] = [0.0, 1.0, 0.0, 0.0]  # upside down
+    plant.records.bodies["state"]["attitude"][1] = [0.0, 1.0, 0.0, 0.0]  # upside down
     run(plant, 4.0, plant.period_s)
     assert [(e.kind, e.time_s) for e in plant.happened] == [("cable_slack", 0.0)]
     assert plant.state.tension_n[0, 0] == 0.0
@@ -227,7 +229,7 @@ def test_a_graze_jerks_only_where_the_length_is_reached(beyond_m):
     first = plant.happened[0]
     assert first.kind == "cable_taut" and first.time_s == pytest.approx(hit_s, abs=1e-9)
     loss = 0.5 * M * ML / (M + ML) * 2.0 * G_EFF * beyond_m
-    assert plant.tables.sums[c.JERK_LOSS] == pytest.approx(loss, rel=1e-4)
+    assert plant.records.world[0]["impact_loss"] == pytest.approx(loss, rel=1e-4)
     assert plant.happened[1].kind == "cable_slack"
 
 
@@ -309,11 +311,11 @@ def test_jerks_have_their_closed_forms():
     lever = np.cross(arm, [0.0, 0.0, 1.0])
     impulse = rate / (1.0 / 0.25 + 1.0 / 0.7 + lever @ np.linalg.solve(inertia, lever))
     assert float(plant.happened[0].what.split()[2]) == pytest.approx(impulse, rel=1e-3)
-    assert plant.tables.sums[c.JERK_LOSS] == pytest.approx(0.5 * rate * impulse, rel=1e-12)
+    assert plant.records.world[0]["impact_loss"] == pytest.approx(0.5 * rate * impulse, rel=1e-12)
 
     # Vertical cables around the centre, the load falls: all go on together.
     plant = box(slack=())
-    plant.tables.state[0, c.V + 2] = -1.0
+    plant.records.bodies["state"]["velocity"][0, 2] = -1.0
     plant.forget_inputs()
     run(plant, 0.25 * G + 0.3 * G / 4.0, plant.period_s)
     expected = -0.3 / (0.3 + 4 * 0.25)
@@ -332,7 +334,8 @@ def test_drones_on_one_point_are_one_drone_of_their_mass_and_thrust():
         velocities = np.vstack([[0.3, 0.2, 0.0], np.tile([-0.2, 0.0, 0.0], (n, 1))])
         plant = level(system, np.vstack([np.zeros(3), above]), velocities)
         run(plant, 1.15 * G * 3.0 / n, 1.0)
-        ends.append(np.concatenate([plant.tables.state[0], plant.tables.state[1, :3]]))
+        load, drone = plant.records.bodies["state"][:2]
+        ends.append([*(x for at in load.dtype.names for x in load[at]), *drone["position"]])
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-10)
 
 
@@ -344,7 +347,7 @@ def test_lengths_do_not_drift_and_energy_is_the_work_within_a_minute():
     positions, _, thrust = triangle_hover()
     velocities = np.random.default_rng(2).normal(size=(4, 3)) * 0.3
     plant = level(triangle(), positions, velocities)
-    gaps = plant.tables.cables[:, c.GAP]
+    gaps = plant.records.cables["gap"]
     worst = run(plant, thrust, 60.0, lambda p: np.abs(gaps)[p.taut].max(initial=0.0))
     assert worst.max() < 1e-10
     audit = plant.audit
@@ -354,14 +357,14 @@ def test_lengths_do_not_drift_and_energy_is_the_work_within_a_minute():
 def test_a_slack_load_is_a_free_top():
     """Asymmetric body, slack cables: angular momentum and energy of the load keep, poles move."""
     plant = random_plant(np.random.default_rng(8), 3, slack=(0, 1, 2), still=True)
-    plant.tables.cables[:, c.LENGTH] *= 3.0
-    plant.tables.state[0, c.W : c.W + 3] = [0.4, 0.2, 5.0]
+    plant.records.cables["length"] *= 3.0
+    plant.records.bodies["state"]["omega"][0] = [0.4, 0.2, 5.0]
     plant.forget_inputs()
 
     def look(p):
         dense = Dense(p.system, motion_now(p))
         momentum = dense.inertia[0] @ dense.w[0]
-        return [*momentum, dense.w[0] @ momentum, *p.tables.state[0, c.W : c.W + 3]]
+        return [*momentum, dense.w[0] @ momentum, *p.records.bodies["state"]["omega"][0]]
 
     seen = run(plant, 0.0, 1.0, look)
     assert not plant.happened

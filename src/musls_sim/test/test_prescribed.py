@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system, system_names
 from musls_description.spawn import hanging_equilibrium, slung_between
+from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.multibody import (
     advance_coordinates,
     end_jacobian,
@@ -223,3 +224,22 @@ def test_load_on_parallel_cables_swings_as_a_pendulum(kind):
     missing = plant.reaction.audit.missing_j
     assert abs(missing) < 0.02 * plant.reaction.audit.absolute_work_j
     assert plant.state.tension_n.sum(axis=0)[0] == pytest.approx(1.66 * 9.80665, rel=0.05)
+
+
+def test_air_takes_the_energy_of_a_load_that_falls_below_slack_springs():
+    system = load_system("x500_trio")
+    load = dataclasses.replace(system.load, drag_n_s_m=(2.0, 2.0, 2.0))
+    system = dataclasses.replace(system, load=load)
+    pose = np.tile([0.0, 0.0, 5.0], (3, 1)), np.tile([1.0, 0.0, 0.0, 0.0], (3, 1))
+    plant = SpringCablePlant(
+        system, np.array([0.0, 0.0, 5.0]), np.eye(3), pose, physics_step_s=0.001,
+        gravity_m_s2=9.81,
+    )  # fmt: skip
+    inputs = dataclasses.replace(
+        PlantInputs.zeros(system), motion=PrescribedMotion(lambda time_s: pose)
+    )
+    for _ in range(75):
+        plant.step(inputs)
+    audit = plant.reaction.audit
+    assert (plant.state.tension_n == 0.0).all() and audit.loss_j > 0.2
+    assert audit.missing_j == pytest.approx(0.0, abs=0.02 * audit.loss_j)

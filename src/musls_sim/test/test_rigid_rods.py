@@ -87,12 +87,12 @@ def test_accelerations_and_rod_forces_are_those_of_all_bodies(n):
             matrix[:size, row : row + 6] = jacobian.T
             right[row : row + 3] = np.cross(omega, np.cross(omega, arm))
         solution = np.linalg.solve(matrix, right)
-        whole = plant._states[2]
+        whole = plant._whole["rate"]
         scale = np.abs(solution[:size]).max()
-        alpha = turns[0] @ whole[10:13]
+        alpha = turns[0] @ whole["omega"]
         np.testing.assert_allclose(alpha, solution[3:6], atol=1e-10 * scale)
         back = turns[0] @ plant.composite.place_m[0]
-        load = whole[7:10] + np.cross(alpha, back) + np.cross(omega, np.cross(omega, back))
+        load = whole["velocity"] + np.cross(alpha, back) + np.cross(omega, np.cross(omega, back))
         np.testing.assert_allclose(load, solution[:3], atol=1e-10 * scale)
         # On the load the rod acts with J^T lambda, that is -J^T: +lambda of its drone's rows.
         for k in range(n):

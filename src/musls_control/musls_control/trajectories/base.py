@@ -48,13 +48,13 @@ class Trajectory(Protocol):
     have a `tilt`, too, see `StageTraits`; without one the load is to stay level.
 
     Attributes:
-        jerks_cables: Slack cables are jerked taut, which needs a finer step of the physics.
+        snaps_taut: Slack cables snap taut, which needs a finer step of the physics.
         sets_load_down: The set-point goes below the ground's level on purpose.
         cycle_rule: How recordings of it are cut into cycles.
         recorded_as: Other names under which recordings hold this stage, the preferred one first.
     """
 
-    jerks_cables: ClassVar[bool]
+    snaps_taut: ClassVar[bool]
     sets_load_down: ClassVar[bool]
     cycle_rule: ClassVar[CycleRule]
     recorded_as: ClassVar[tuple[str, ...]]
@@ -86,7 +86,7 @@ class Trajectory(Protocol):
 class StageTraits(ABC):
     """Declarations of an ordinary trajectory, see `Trajectory`."""
 
-    jerks_cables: ClassVar[bool] = False
+    snaps_taut: ClassVar[bool] = False
     sets_load_down: ClassVar[bool] = False
     cycle_rule: ClassVar[CycleRule] = CycleRule.WHOLE
     recorded_as: ClassVar[tuple[str, ...]] = ()

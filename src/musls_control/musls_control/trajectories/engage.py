@@ -56,7 +56,7 @@ class Engage(Periodic):
     center_m: Point2 = (0.0, 0.0)
     repetitions: Repetitions = 1
 
-    jerks_cables: ClassVar[bool] = True
+    snaps_taut: ClassVar[bool] = True
     sets_load_down: ClassVar[bool] = True
     cycle_rule: ClassVar[CycleRule] = CycleRule.STEP_UP
     # The logs of the real flights know two engagements; the one with the turn is this stage.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from musls_description.errors import ConfigError
 from musls_description.system import RigSystem
 from musls_sim.plants.interface import Change
-from musls_sim.plants.rigid_body import rotor_records
-from musls_sim.plants.rigid_links.rows import THRUST, TORQUE, rotor_table
+from musls_sim.plants.rigid_body import ROTOR, rotor_records
 
 Array = NDArray[np.float64]
 
@@ -121,12 +120,13 @@ def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) ->
         )
 
 
-def scale_rotors(system: RigSystem, rotors: Array, change: RotorEfficiency) -> None:
+def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficiency) -> None:
     """Make the change in a plant's table of rotors.
 
     Args:
         system: What is simulated.
-        rotors: From `rotor_records` (rigid links: `rotor_table`), changed in place.
+        rotors: From `rigid_body.rotor_records`, (n_drones, n_rotors), or the same as numbers,
+            (n_drones, n_rotors, 8); changed in place.
         change: The change; it counts from the intact rotor, whatever happened to it before.
 
     Raises:
@@ -140,12 +140,8 @@ def scale_rotors(system: RigSystem, rotors: Array, change: RotorEfficiency) -> N
     if not 0.0 <= change.efficiency <= 1.0:
         raise ConfigError(f"efficiency {change.efficiency:g}: must be between 0 and 1")
     some = slice(None) if change.rotor is None else slice(change.rotor - 1, change.rotor)
-    changed = rotors[change.drone - 1, some]
-    if rotors.dtype.names:
-        records = rotor_records(system)[change.drone - 1, some]
-        for name in ("thrust", "torque"):
-            changed[name] = change.efficiency * records[name]
-    else:
-        intact = rotor_table(system)[change.drone - 1, some]
-        for column in (THRUST, TORQUE):
-            changed[:, column] = change.efficiency * intact[:, column]
+    records = rotors if rotors.dtype.names else rotors.view(ROTOR)[..., 0]
+    intact = rotor_records(system)[change.drone - 1, some]
+    changed = records[change.drone - 1, some]
+    for field in ("thrust", "torque"):
+        changed[field] = change.efficiency * intact[field]

@@ -82,41 +82,37 @@ def _turn(begin_wxyz: Array, end_wxyz: Array) -> Array:
 
 
 class DronePaths:
-    """Turns poses over time into the tables that `bodies.follow` takes."""
+    """Turns poses over time into the cubics that `massless.bodies.follow` takes."""
 
     def __init__(self, pose: Callable[[float], Pose]) -> None:
         """Keep the function."""
         self._ends = PoseEnds(pose)
 
-    def table(self, begin_s: float, end_s: float) -> Array:
-        """Cubics of a period: position, rotation vector since its begin, and the quaternion there.
-
-        Args:
-            begin_s: Begin of the period.
-            end_s: Its end.
+    def cubics(self, begin_s: float, end_s: float) -> tuple[Array, Array, Array]:
+        """Position, rotation vector since the begin of a period (world), and the attitude there.
 
         Returns:
-            (n_drones, 10, 3).
+            Coefficients of cubics in the time since the begin, (n_drones, 4, 3) each, and unit
+            quaternions, (n_drones, 4).
         """
         begin, end, turn = self._ends.of(begin_s, end_s)
         # Rate of the rotation vector at the end: the inverse of omega = r + p x r / 2 + ...
         omega = end.omega_enu_rad_s
         rate = omega - np.cross(turn, omega) / 2.0 + np.cross(turn, np.cross(turn, omega)) / 12.0
         length = end_s - begin_s
-        out = np.zeros((len(turn), 10, 3))
-        moved = (
-            (
-                begin.position_enu_m,
-                begin.velocity_enu_m_s,
-                end.position_enu_m,
-                end.velocity_enu_m_s,
-            ),
-            (0.0 * turn, begin.omega_enu_rad_s, turn, rate),
+        path = _cubic(
+            begin.position_enu_m,
+            begin.velocity_enu_m_s,
+            end.position_enu_m,
+            end.velocity_enu_m_s,
+            length,
         )
-        for at, (x0, v0, x1, v1) in zip((0, 4), moved, strict=True):
-            mean = (x1 - x0) / length
-            out[:, at], out[:, at + 1] = x0, v0
-            out[:, at + 2] = (3.0 * mean - 2.0 * v0 - v1) / length
-            out[:, at + 3] = (v0 + v1 - 2.0 * mean) / length**2
-        out[:, 8:].reshape(len(turn), 6)[:, :4] = begin.orientation_wxyz
-        return out
+        turning = _cubic(0.0 * turn, begin.omega_enu_rad_s, turn, rate, length)
+        return path, turning, begin.orientation_wxyz
+
+
+def _cubic(x0: Array, v0: Array, x1: Array, v1: Array, length_s: float) -> Array:
+    """Coefficients of cubics from values and rates at both ends, (n, 4, 3)."""
+    mean = (x1 - x0) / length_s
+    second, third = (3.0 * mean - 2.0 * v0 - v1) / length_s, (v0 + v1 - 2.0 * mean) / length_s**2
+    return np.stack([x0, v0, second, third], axis=1)

@@ -272,7 +272,7 @@ class PlantSetup:
         physics: How to step it.
         equilibrium: How the system hangs in formation; a start in the air begins there. None for
             a rig that has no formation.
-        jerks_cables: Whether the mission jerks slack cables taut, which asks for finer steps.
+        snaps_taut: Whether slack cables snap taut in the mission, which asks for finer steps.
         rig: What anchors and winches do; the plant needs to know which anchors are pushed.
     """
 
@@ -280,7 +280,7 @@ class PlantSetup:
     start: StartSpec
     physics: PhysicsSpec
     equilibrium: HangingEquilibrium | None
-    jerks_cables: bool = False
+    snaps_taut: bool = False
     rig: RigSpec = field(default_factory=RigSpec)
 
 

@@ -96,9 +96,8 @@ def point_position(body, point):
 
 
 @compiled()
-def angular_acceleration(body, moment):
-    """Euler's equation in the body's frame, from the moment in the world: J a = M - w x J w."""
-    omega = rotate_back(body.rotation, body.omega)
+def angular_acceleration(body, omega, moment):
+    """Euler's equation, J a = M - w x J w; a and w in the body's frame, M in the world."""
     gyroscopic = cross(omega, times(body.inertia, omega))
     return times(body.inverse_inertia, sub(rotate_back(body.rotation, moment), gyroscopic))
 

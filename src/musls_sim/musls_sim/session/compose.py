@@ -167,7 +167,7 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
             scenario.start,
             scenario.physics,
             None if hover is None else hover.equilibrium,
-            jerks_cables=any(stage.jerks_cables for stage in scenario.mission.stages),
+            snaps_taut=any(stage.snaps_taut for stage in scenario.mission.stages),
             rig=scenario.rig,
         )
     )

@@ -1,1 +1,1 @@
-"""Inextensible massless cables: taut or slack, with jerks between; event-driven integration."""
+"""Inextensible massless cables: taut or slack, with impacts between; event-driven integration."""

@@ -22,6 +22,7 @@ from musls_sim.plants.changes import (
 )
 from musls_sim.plants.drone_paths import DronePaths
 from musls_sim.plants.interface import (
+    SPEED_LIMIT_M_S,
     Change,
     EnergyAudit,
     Plant,
@@ -33,88 +34,303 @@ from musls_sim.plants.interface import (
     Reaction,
     SimulationDiverged,
 )
-from musls_sim.plants.massless import records as c
-from musls_sim.plants.massless.records import packed
-from musls_sim.plants.massless.start import Motion, build_tables, freed, motion_of, weightless
-from musls_sim.plants.massless.step import SPEED_LIMIT_M_S, advance
-from musls_sim.plants.rigid_links.rows import OMEGA, POSITION, VELOCITY
+from musls_sim.plants.massless.records import MOST_EVENTS, SLACKENED
+from musls_sim.plants.massless.start import Motion, build_records, freed, motion_of, weightless
+from musls_sim.plants.massless.step import advance
 from musls_sim.plants.rigid_links.step_control import substeps
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
 
-# ---------- Cables without mass that are cut, let go of and hooked up again.
+Array = NDArray[np.float64]
 
 ENDLESS_M = 1e6
 """Length of a cable that is not held at both ends."""
 
+KINDS = ("cable_slack", "cable_taut", "cable_jerked")
+"""Kinds of events, by their number in the records."""
 
-def let_go(plant: MasslessPlant, change: CutCable | ReleaseHook) -> None:
-    """Take a cable off the load, the drone, or both; nothing else changes.
+REACH_M = 1e-6
+"""By how much the ends of a cable may be further apart than its length at the start."""
 
-    Raises:
-        ConfigError: There is no such cable or segment.
+
+class MasslessPlant(Plant):
+    """Cables without mass, stretch and bending between load and drones, see `interface.Plant`.
+
+    Of the cables only length and ends count. See `docs/massless.md`.
+
+    Attributes:
+        records: Records of load, drones and cables.
+        happened: Cables that went slack or taut, see `interface.Plant`.
+        held_by: What holds each cable: "both" ends, the "drone", the "load", or "nobody", (n,).
     """
-    check_cut(plant.system, change)
-    i = change.cable - 1
-    row, held = plant.tables.cables[i], plant.held_by[i]
-    row[c.LENGTH], row[c.TAUT], row[c.TENSION] = ENDLESS_M, 0.0, 0.0
-    other = "drone"
-    if isinstance(change, CutCable):
-        other = "nobody"
-    elif change.at == "drone":
-        other = "load"
-    plant.held_by[i] = other if held in ("both", other) else "nobody"
+
+    cable_model = "massless"
+
+    def __init__(
+        self,
+        system: SlungLoadSystem,
+        start: Motion,
+        *,
+        physics_step_s: float | None = None,
+        gravity_m_s2: float = 9.80665,
+        ground_height_enu_m: float | None = 0.0,
+        rotor_speed_rad_s: Array | None = None,
+        restitution: float = 0.0,
+    ) -> None:
+        """Build the records in the start.
+
+        Args:
+            system: What to build.
+            start: Motion of load and drones at time 0.
+            physics_step_s: Longest time step in the air; None takes 4 ms.
+            gravity_m_s2: Gravity.
+            ground_height_enu_m: Height of the ground, None for no ground.
+            rotor_speed_rad_s: Rotor speeds at time 0, (n_drones, n_rotors); default at rest.
+            restitution: Share of the separation rate with which a cable's ends come back after
+                an impact, from 0 to 1.
+
+        Raises:
+            ConfigError: A cable does not reach.
+        """
+        self.system = system
+        self.gravity_m_s2 = gravity_m_s2
+        self.period_s = CONTROL_PERIOD_S
+        self.substeps = substeps(CONTROL_PERIOD_S if physics_step_s is None else physics_step_s)
+        self.physics_step_s = self.period_s / self.substeps
+        self._ground = ground_height_enu_m
+        self._memory, self._layout, self.records = build_records(
+            system,
+            start,
+            gravity_m_s2=gravity_m_s2,
+            ground_height_enu_m=ground_height_enu_m,
+            step_s=self.physics_step_s,
+            restitution=restitution,
+        )
+        self._address = self._memory.ctypes.data
+        t, n = self.records, system.n_drones
+        if rotor_speed_rad_s is not None:
+            t.speed[:] = rotor_speed_rad_s
+        t.end_speed[:] = t.speed
+        self.state = PlantState(t.shown, t.speed, t.force.reshape(n, 2, 3), t.cables["peak"])
+        self.reaction = Reaction.zeros(system)
+        self.happened: list[PlantEvent] = []
+        self.held_by = ["both"] * n
+        self._periods = 0
+        self._motion: PrescribedMotion | None = None
+        self._paths: DronePaths | None = None
+        self._first_look()
+
+    def _first_look(self) -> None:
+        """Check the lengths, find tensions and energy of the start."""
+        self._advance(PlantInputs.zeros(self.system), 0.0)
+        gaps = self.records.cables["gap"]
+        worst = int(gaps.argmax())
+        if gaps[worst] > REACH_M:
+            length = self.system.cables[worst].length_m
+            raise ConfigError(
+                f"cable_{worst + 1} of {length:g} m does not reach over "
+                f"{length + gaps[worst]:.6g} m from the load to drone_{worst + 1}"
+            )
+        self.forget_inputs()
+        self._start_j = self.energy_j
+
+    def forget_inputs(self) -> None:
+        """Look at the cables anew in the next step: something was changed from outside."""
+        self.records.world[0]["wind"] = np.nan
+
+    # -------------------------------------------------------------------------------- the step
+
+    @property
+    def time_s(self) -> float:
+        """Simulated time, exact multiple of the period."""
+        return self._periods * self.period_s
+
+    @property
+    def refined_periods(self) -> int:
+        """Periods with an event or with steps shorter than the usual."""
+        return int(self.records.world[0]["refined"])
+
+    def step(self, inputs: PlantInputs) -> None:
+        """Advance one control period, see `interface.Plant.step`."""
+        if inputs.motion is not self._motion:
+            self._prescribe(inputs.motion)
+        if self._motion is None:
+            count = self._advance(inputs, self.period_s)
+        else:
+            count = self._follow(inputs, self._motion)
+        if count < 0:
+            raise SimulationDiverged(
+                f"simulation diverged at {self.time_s:.3f} s: a body moves faster than "
+                f"{SPEED_LIMIT_M_S:g} m/s; check rotor commands, wind and forces"
+            )
+        if count:
+            self._tell(count)
+        self._periods += 1
+
+    def _advance(self, inputs: PlantInputs, period_s: float) -> int:
+        return int(
+            advance(
+                self._address,
+                self._layout,
+                period_s,
+                self._motion is not None,
+                inputs.rotor_command_rad_s,
+                inputs.wind_enu_m_s,
+                inputs.wrench_body,
+                inputs.wrench_enu,
+            )
+        )
+
+    def _follow(self, inputs: PlantInputs, motion: PrescribedMotion) -> int:
+        """One period with the drones on their paths."""
+        assert self._paths is not None
+        begin_s, t = self.time_s, self.records
+        drones = t.bodies[1:]
+        drones["path"], drones["turning"], drones["attitude"] = self._paths.cubics(
+            begin_s, begin_s + self.period_s
+        )
+        enu = inputs.wrench_enu
+        if motion.load_wrench is not None:
+            enu = enu.copy()
+            enu[0] += motion.load_wrench(begin_s + self.period_s / 2)
+        held = PlantInputs(np.zeros_like(t.speed), inputs.wind_enu_m_s, inputs.wrench_body, enu)
+        count = self._advance(held, self.period_s)
+        self.reaction.end_force_n[:] = t.cables["impulse"] / self.period_s
+        self._write_audit(self.reaction.audit)
+        return count
+
+    def _prescribe(self, motion: PrescribedMotion | None) -> None:
+        """Let the drones follow a path, or fly again."""
+        self._motion, free = motion, motion is None
+        self._paths = None if motion is None else DronePaths(motion.pose)
+        for body, drone in zip(self.records.bodies[1:], self.system.drones, strict=True):
+            body["free"], body["inverse_mass"] = free, free / drone.mass_kg
+            body["inverse_inertia"] = free * np.linalg.inv(np.array(drone.inertia_kg_m2))
+        self.forget_inputs()
+        for name in ("work", "loss", "absolute_work", "impact_loss"):
+            self.records.world[name] = 0.0
+        self._start_j = self.energy_j
+
+    def _tell(self, count: int) -> None:
+        """Turn the events of the period into text."""
+        begin_s = self.time_s
+        for event in self.records.events[: min(count, MOST_EVENTS)]:
+            cable = f"cable_{event['cable'] + 1}"
+            if event["kind"] != SLACKENED:
+                cable += f": impulse {event['impulse']:.4g} N s, {event['loss']:.4g} J lost"
+            time_s = begin_s + float(event["time"])
+            self.happened.append(PlantEvent(time_s, KINDS[event["kind"]], cable))
+
+    # ------------------------------------------------- cables that are cut, let go and hooked up
+    #
+    # Of a cable without mass that is not held at both ends nothing is left but its picture: it
+    # pulls at nothing. In the records it becomes so long that it is never taut. A hook that is open
+    # at the load hangs straight below the drone, wherever that goes.
+
+    def apply(self, change: Change) -> None:
+        """Change the system between two periods, see `interface.Plant.apply`."""
+        if isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self.records.rotors, change)
+        elif isinstance(change, CutCable | ReleaseHook | AttachHook):
+            check_cut(self.system, change)
+            self._hold(change.cable - 1, change)
+        else:
+            super().apply(change)
+        self.forget_inputs()
+
+    def _hold(self, i: int, change: CutCable | ReleaseHook | AttachHook) -> None:
+        """Take a cable off the load, the drone, or both, or hang it on the load again: slack."""
+        cable, held = self.records.cables[i], self.held_by[i]
+        if isinstance(change, AttachHook):
+            if held == "drone":
+                cable["length"], self.held_by[i] = self.system.cables[i].length_m, "both"
+            return
+        cable["length"], cable["taut"], cable["tension"] = ENDLESS_M, 0, 0.0
+        left = "drone"
+        if isinstance(change, CutCable):
+            left = "nobody"
+        elif change.at == "drone":
+            left = "load"
+        self.held_by[i] = left if held in ("both", left) else "nobody"
+
+    def hook_is_open(self, cable: int) -> bool:
+        """See `interface.Plant`."""
+        return self.held_by[cable] == "drone"
+
+    def hook_miss(self, cable: int) -> tuple[float, float]:
+        """See `interface.Plant`: the hook hangs straight below the drone.
+
+        Infinitely far as long as the cable does not reach from the drone.
+        """
+        (low, low_velocity), (high, high_velocity) = self._ends(cable)
+        length = self.system.cables[cable].length_m
+        miss = float(np.linalg.norm(high - [0.0, 0.0, length] - low))
+        if np.linalg.norm(high - low) > length:
+            miss = np.inf
+        return miss, float(np.linalg.norm(high_velocity - low_velocity))
+
+    def _ends(self, cable: int) -> list[tuple[Array, Array]]:
+        """Places and velocities of a cable's ends on load and drone, world, (3,) each."""
+        t, ends = self.records, []
+        for body, point in ((t.bodies[0], "load_point"), (t.bodies[cable + 1], "drone_point")):
+            arm = body["rotation"] @ t.cables[cable][point]
+            velocity = body["velocity"] + np.cross(body["omega"], arm)
+            ends.append((body["position"] + arm, velocity))
+        return ends
+
+    # --------------------------------------------------------------------------- what it shows
+
+    def cable_nodes_enu_m(self, index: int) -> Array:
+        """Points of cable `index` (from 0) from the load to the drone, (links + 1, 3).
+
+        A massless line has no shape of its own while it is slack; it is drawn hanging. One that is
+        not held at both ends hangs from its drone, or lies as a point.
+        """
+        cable, held = self.system.cables[index], self.held_by[index]
+        points = cable.links + 1
+        (low, _), (high, _) = self._ends(index)
+        if held == "both":
+            return hanging_line(low, high, cable.length_m, points, self._ground)
+        top = low if held == "load" else high
+        along = np.linspace(cable.length_m if held == "drone" else 0.0, 0.0, points)
+        line: Array = top - np.column_stack([0.0 * along, 0.0 * along, along])
+        return line
+
+    @property
+    def taut(self) -> Array:
+        """Which cables are taut, (n,) of bool."""
+        flags: Array = self.records.cables["taut"] != 0
+        return flags
+
+    @property
+    def energy_j(self) -> float:
+        """Kinetic and potential energy of load and drones that fly [J]."""
+        free = self.records.bodies[self.records.bodies["free"] != 0]
+        mass, y = free["mass"], free["state"]
+        kinetic = mass @ np.sum(y["velocity"] ** 2, axis=1)
+        kinetic += np.einsum("ni,nij,nj", y["omega"], free["inertia"], y["omega"])
+        return float(0.5 * kinetic + self.gravity_m_s2 * mass @ y["position"][:, 2])
+
+    @property
+    def audit(self) -> EnergyAudit:
+        """Work, losses and energies since the start."""
+        audit = EnergyAudit()
+        self._write_audit(audit)
+        return audit
+
+    @property
+    def spurious_energy_j(self) -> float:
+        """Energy that the integration made from nothing so far; 0 if it only took some."""
+        return self.audit.made_j
+
+    def _write_audit(self, audit: EnergyAudit) -> None:
+        world = self.records.world[0]
+        audit.work_j, audit.absolute_work_j = float(world["work"]), float(world["absolute_work"])
+        audit.loss_j = float(world["loss"] + world["impact_loss"])
+        audit.start_j, audit.energy_j = self._start_j, self.energy_j
 
 
-def hook_up(plant: MasslessPlant, change: AttachHook) -> None:
-    """Hang a cable that only its drone holds on the load again: slack, it changes nothing."""
-    check_cut(plant.system, change)
-    i = change.cable - 1
-    if plant.held_by[i] == "drone":
-        plant.tables.cables[i, c.LENGTH] = plant.system.cables[i].length_m
-        plant.held_by[i] = "both"
-
-
-def hook_miss(plant: MasslessPlant, cable: int) -> tuple[float, float]:
-    """Distance and speed of an open hook from its place on the load [m, m/s].
-
-    Infinitely far as long as the cable does not reach from the drone.
-    """
-    low, high = _ends(plant, cable)
-    length = plant.system.cables[cable].length_m
-    miss = float(np.linalg.norm(high - [0.0, 0.0, length] - low))
-    if np.linalg.norm(high - low) > length:
-        miss = np.inf
-    row, speeds = plant.tables.cables[cable], []
-    for body, at in ((0, c.POINT_LOAD), (cable + 1, c.POINT_DRONE)):
-        m = plant.tables.motion[body]
-        arm = m[:9].reshape(3, 3) @ row[at : at + 3]
-        speeds.append(m[VELOCITY : VELOCITY + 3] + np.cross(m[OMEGA : OMEGA + 3], arm))
-    return miss, float(np.linalg.norm(speeds[1] - speeds[0]))
-
-
-def loose_line(plant: MasslessPlant, cable: int, points: int) -> Array:
-    """A cable that is not held at both ends: hangs from its drone, or lies as a point."""
-    low, high = _ends(plant, cable)
-    held = plant.held_by[cable]
-    length = plant.system.cables[cable].length_m if held == "drone" else 0.0
-    top = low if held == "load" else high
-    along = np.linspace(length, 0.0, points)
-    line: Array = top - np.column_stack([0.0 * along, 0.0 * along, along])
-    return line
-
-
-def _ends(plant: MasslessPlant, cable: int) -> tuple[Array, Array]:
-    """Both places where a cable hangs, world, (3,) each."""
-    row = plant.tables.cables[cable]
-    ends = []
-    for body, at in ((0, c.POINT_LOAD), (cable + 1, c.POINT_DRONE)):
-        m = plant.tables.motion[body]
-        ends.append(m[POSITION : POSITION + 3] + m[:9].reshape(3, 3) @ row[at : at + 3])
-    return ends[0], ends[1]
-
-
-# ---------- What a massless cable looks like: straight when taut, hanging like a fine line when slack.
+# ---------- The shape of a slack cable: that of a fine line
 
 STRAIGHT = 1e-6
 """Share of the length by which the ends are closer, below which the line is drawn straight."""
@@ -174,263 +390,7 @@ def _arc(ratio: float) -> float:
     return s
 
 
-Array = NDArray[np.float64]
-
-REACH_M = 1e-6
-"""By how much the ends of a cable may be further apart than its length at the start."""
-
-
-class MasslessPlant(Plant):
-    """Cables without mass, stretch and bending between load and drones, see `interface.Plant`.
-
-    Of the cables only length and ends count. See `docs/massless.md`.
-
-    Attributes:
-        tables: All arrays.
-        happened: Cables that went slack or taut, see `interface.Plant`.
-        held_by: What holds each cable: "both" ends, the "drone", the "load", or "nobody", (n,).
-    """
-
-    cable_model = "massless"
-
-    def __init__(
-        self,
-        system: SlungLoadSystem,
-        start: Motion,
-        *,
-        physics_step_s: float | None = None,
-        gravity_m_s2: float = 9.80665,
-        ground_height_enu_m: float | None = 0.0,
-        rotor_speed_rad_s: Array | None = None,
-        restitution: float = 0.0,
-    ) -> None:
-        """Build the tables in the start.
-
-        Args:
-            system: What to build.
-            start: Motion of load and drones at time 0.
-            physics_step_s: Longest time step in the air; None takes 4 ms.
-            gravity_m_s2: Gravity.
-            ground_height_enu_m: Height of the ground, None for no ground.
-            rotor_speed_rad_s: Rotor speeds at time 0, (n_drones, n_rotors); default at rest.
-            restitution: Share of the separation rate with which a cable's ends come back after
-                a jerk, from 0 to 1.
-
-        Raises:
-            ConfigError: A cable does not reach.
-        """
-        self.system = system
-        self.gravity_m_s2 = gravity_m_s2
-        self.period_s = CONTROL_PERIOD_S
-        self.substeps = substeps(CONTROL_PERIOD_S if physics_step_s is None else physics_step_s)
-        self.physics_step_s = self.period_s / self.substeps
-        self._ground = ground_height_enu_m
-        tables = build_tables(
-            system,
-            start,
-            gravity_m_s2=gravity_m_s2,
-            ground_height_enu_m=ground_height_enu_m,
-            step_s=self.physics_step_s,
-            restitution=restitution,
-        )
-        self._memory, self._places, self.tables = packed(tables)
-        t, n = self.tables, system.n_drones
-        if rotor_speed_rad_s is not None:
-            t.speed[:] = rotor_speed_rad_s
-        t.speed_end[:] = t.speed
-        self.state = PlantState(t.shown, t.speed, t.force.reshape(n, 2, 3), t.peak)
-        self.reaction = Reaction.zeros(system)
-        self.happened: list[PlantEvent] = []
-        self.held_by = ["both"] * n
-        self._periods = 0
-        self._motion: PrescribedMotion | None = None
-        self._paths: DronePaths | None = None
-        self._first_look()
-
-    def _first_look(self) -> None:
-        """Check the lengths, find tensions and energy of the start."""
-        t = self.tables
-        self._advance(PlantInputs.zeros(self.system), 0.0)
-        gaps = t.cables[:, c.GAP]
-        worst = int(gaps.argmax())
-        if gaps[worst] > REACH_M:
-            length = self.system.cables[worst].length_m
-            raise ConfigError(
-                f"cable_{worst + 1} of {length:g} m does not reach over "
-                f"{length + gaps[worst]:.6g} m from the load to drone_{worst + 1}"
-            )
-        self.forget_inputs()
-        self._start_j = self.energy_j
-
-    def forget_inputs(self) -> None:
-        """Look at the cables anew in the next step: something was changed from outside."""
-        self.tables.held[0] = np.nan
-
-    # -------------------------------------------------------------------------------- the step
-
-    @property
-    def time_s(self) -> float:
-        """Simulated time, exact multiple of the period."""
-        return self._periods * self.period_s
-
-    @property
-    def refined_periods(self) -> int:
-        """Periods with an event or with steps shorter than the usual."""
-        return int(self.tables.sums[c.REFINED])
-
-    def step(self, inputs: PlantInputs) -> None:
-        """Advance one control period, see `interface.Plant.step`."""
-        if inputs.motion is not self._motion:
-            self._prescribe(inputs.motion)
-        if self._motion is None:
-            count = self._advance(inputs, self.period_s)
-        else:
-            count = self._follow(inputs, self._motion)
-        if count < 0:
-            raise SimulationDiverged(
-                f"simulation diverged at {self.time_s:.3f} s: a body moves faster than "
-                f"{SPEED_LIMIT_M_S:g} m/s; check rotor commands, wind and forces"
-            )
-        if count:
-            self._tell(count)
-        self._periods += 1
-
-    def _advance(self, inputs: PlantInputs, period_s: float) -> int:
-        return int(
-            advance(
-                self._memory,
-                self._places,
-                period_s,
-                self._motion is not None,
-                inputs.rotor_command_rad_s,
-                inputs.wind_enu_m_s,
-                inputs.wrench_body,
-                inputs.wrench_enu,
-            )
-        )
-
-    def _follow(self, inputs: PlantInputs, motion: PrescribedMotion) -> int:
-        """One period with the drones on their paths."""
-        assert self._paths is not None
-        begin_s = self.time_s
-        self.tables.path[:] = self._paths.table(begin_s, begin_s + self.period_s)
-        enu = inputs.wrench_enu
-        if motion.load_wrench is not None:
-            enu = enu.copy()
-            enu[0] += motion.load_wrench(begin_s + self.period_s / 2)
-        held = PlantInputs(
-            np.zeros_like(self.tables.speed), inputs.wind_enu_m_s, inputs.wrench_body, enu
-        )
-        count = self._advance(held, self.period_s)
-        force = self.tables.cables[:, c.FORCE_SUM : c.FORCE_SUM + 3]
-        self.reaction.end_force_n[:] = force / self.period_s
-        self._write_audit(self.reaction.audit)
-        return count
-
-    def _prescribe(self, motion: PrescribedMotion | None) -> None:
-        """Let the drones follow a path, or fly again."""
-        self._motion, t = motion, self.tables
-        self._paths = None if motion is None else DronePaths(motion.pose)
-        for row, drone in zip(t.bodies[1:], self.system.drones, strict=True):
-            row[c.FREE] = 1.0 if motion is None else 0.0
-            row[c.INVERSE_MASS] = row[c.FREE] / drone.mass_kg
-            inverse = row[c.FREE] * np.linalg.inv(np.array(drone.inertia_kg_m2))
-            row[c.INVERSE : c.INVERSE + 9] = inverse.ravel()
-        self.forget_inputs()
-        t.sums[:4] = 0.0
-        self._start_j = self.energy_j
-
-    def _tell(self, count: int) -> None:
-        """Turn the events of the period into text."""
-        begin_s = self.time_s
-        for row in self.tables.events[: min(count, c.MOST_EVENTS)]:
-            cable, kind = f"cable_{int(row[c.EVENT_CABLE]) + 1}", int(row[c.EVENT_KIND])
-            time_s = begin_s + float(row[c.EVENT_TIME])
-            if kind != c.SLACKENED:
-                impulse, loss = row[c.EVENT_IMPULSE], row[c.EVENT_LOSS]
-                cable += f": impulse {impulse:.4g} N s, {loss:.4g} J lost"
-            self.happened.append(PlantEvent(time_s, KINDS[kind], cable))
-
-    def apply(self, change: Change) -> None:
-        """Change the system between two periods, see `interface.Plant.apply`."""
-        if isinstance(change, CutCable | ReleaseHook):
-            let_go(self, change)
-        elif isinstance(change, AttachHook):
-            hook_up(self, change)
-        elif isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self.tables.rotors, change)
-        else:
-            super().apply(change)
-        self.forget_inputs()
-
-    def hook_is_open(self, cable: int) -> bool:
-        """See `interface.Plant`."""
-        return self.held_by[cable] == "drone"
-
-    def hook_miss(self, cable: int) -> tuple[float, float]:
-        """See `interface.Plant`: the hook hangs straight below the drone."""
-        return hook_miss(self, cable)
-
-    # --------------------------------------------------------------------------- what it shows
-
-    def cable_nodes_enu_m(self, index: int) -> Array:
-        """Points of cable `index` (from 0) from the load to the drone, (links + 1, 3).
-
-        A massless line has no shape of its own while it is slack; it is drawn hanging.
-        """
-        cable = self.system.cables[index]
-        if self.held_by[index] != "both":
-            return loose_line(self, index, cable.links + 1)
-        load, drone = (self.tables.motion[i] for i in (0, 1 + index))
-        row = self.tables.cables[index]
-        ends = [
-            m[9:12] + m[:9].reshape(3, 3) @ row[at : at + 3]
-            for m, at in ((load, c.POINT_LOAD), (drone, c.POINT_DRONE))
-        ]
-        points = cable.links + 1
-        return hanging_line(ends[0], ends[1], cable.length_m, points, self._ground)
-
-    @property
-    def taut(self) -> Array:
-        """Which cables are taut, (n,) of bool."""
-        flags: Array = self.tables.cables[:, c.TAUT] != 0.0
-        return flags
-
-    @property
-    def energy_j(self) -> float:
-        """Kinetic and potential energy of load and drones that fly [J]."""
-        total = 0.0
-        for row, y in zip(self.tables.bodies, self.tables.state, strict=True):
-            if row[c.FREE] != 0.0:
-                inertia = row[c.INERTIA : c.INERTIA + 9].reshape(3, 3)
-                v, omega = y[c.V : c.V + 3], y[c.W : c.W + 3]
-                total += 0.5 * (row[c.MASS] * v @ v + omega @ inertia @ omega)
-                total += row[c.MASS] * self.gravity_m_s2 * y[c.X + 2]
-        return float(total)
-
-    @property
-    def audit(self) -> EnergyAudit:
-        """Work, losses and energies since the start."""
-        audit = EnergyAudit()
-        self._write_audit(audit)
-        return audit
-
-    @property
-    def spurious_energy_j(self) -> float:
-        """Energy that the integration made from nothing so far; 0 if it only took some."""
-        return self.audit.made_j
-
-    def _write_audit(self, audit: EnergyAudit) -> None:
-        sums = self.tables.sums
-        audit.work_j, audit.absolute_work_j = float(sums[c.WORK]), float(sums[c.ABSOLUTE_WORK])
-        audit.loss_j = float(sums[c.LOSS] + sums[c.JERK_LOSS])
-        audit.start_j, audit.energy_j = self._start_j, self.energy_j
-
-
-KINDS = ("cable_slack", "cable_taut", "cable_jerked")
-"""Kinds of events, by their number in the tables."""
-
-# ---------- Builds the plant with massless cables of a scenario.
+# ---------- The plant of a scenario
 
 
 def build(setup: PlantSetup) -> MasslessPlant:

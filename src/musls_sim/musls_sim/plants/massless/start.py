@@ -1,4 +1,4 @@
-"""Where load and drones are at the start, as plants without chains take it."""
+"""Where load and drones are at the start, for plants without chains, and their records in it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.drone import Drone
+from musls_description.records import pack
 from musls_description.rotations import from_matrix
 from musls_description.spawn import Configuration
 from musls_description.system import Load, SlungLoadSystem
 from musls_description.tree import build_tree
-from musls_sim.plants.massless import records as c
-from musls_sim.plants.massless.bodies import contact_step_s, corner_constants
-from musls_sim.plants.massless.records import Tables
+from musls_sim.plants.massless.records import (
+    BODY,
+    CABLE,
+    EVENT,
+    MOST_EVENTS,
+    ROW,
+    WORLD,
+    System,
+)
+from musls_sim.plants.rigid_body import (
+    CORNER,
+    contact_step_s,
+    corner_constants,
+    rotor_records,
+)
 from musls_sim.plants.rigid_links.multibody import body_motion, joint_table
-from musls_sim.plants.rigid_links.rows import rotor_table
 
 Array = NDArray[np.float64]
+Records = NDArray[np.void]
 
 LEAST_MASS_KG = 1e-12
 """Mass of a cable as good as none, the least that a description takes."""
@@ -85,13 +98,13 @@ def freed(system: SlungLoadSystem) -> SlungLoadSystem:
     return dataclasses.replace(system, cables=cables)
 
 
-# ---------- Builds the tables of a system with massless cables.
+# ---------- The records of a system in its start
 
 NOISE = 1e-12
 """Tension that counts as none, over the weight of everything."""
 
 
-def build_tables(
+def build_records(
     system: SlungLoadSystem,
     start: Motion,
     *,
@@ -99,8 +112,8 @@ def build_tables(
     ground_height_enu_m: float | None,
     step_s: float,
     restitution: float,
-) -> Tables:
-    """Tables of a system in its start.
+) -> tuple[Array, NDArray[np.int64], System]:
+    """Records of a system in its start, in one memory: memory, layout and views of it.
 
     Args:
         system: Load, drones and cables; of the cables only the lengths count.
@@ -110,91 +123,67 @@ def build_tables(
         step_s: Longest step.
         restitution: See `MasslessPlant`.
     """
-    n = system.n_drones
-    rotors = rotor_table(system)
+    n, r = system.n_drones, system.n_rotors
     parts: list[Load | Drone] = [system.load, *system.drones]
-    corners = np.vstack([part.collision.corners_m for part in parts])
-    bodies = np.array([_body(part, 8 * i) for i, part in enumerate(parts)])
-    state = np.zeros((1 + n, c.STATE))
-    state[:, c.X : c.X + 3] = start.position_enu_m
-    state[:, c.Q : c.Q + 4] = start.orientation_wxyz
-    state[:, c.V : c.V + 3] = start.velocity_enu_m_s
-    state[:, c.W : c.W + 3] = start.omega_body_rad_s
-    parameters = np.zeros(c.PARAMETERS)
-    parameters[c.GRAVITY] = gravity_m_s2
-    parameters[c.GROUND] = np.nan if ground_height_enu_m is None else ground_height_enu_m
-    parameters[c.FRICTION], parameters[c.RESTITUTION] = system.ground_friction, restitution
-    parameters[c.STEP] = step_s
-    parameters[c.CONTACT_STEP] = min(
+    corners = np.zeros(8 * len(parts), CORNER)
+    corners["place"] = np.vstack([part.collision.corners_m for part in parts])
+    bodies = np.zeros(1 + n, BODY)
+    for i, (body, part) in enumerate(zip(bodies, parts, strict=True)):
+        _write_body(body, part, 8 * i)
+    state = bodies["state"]
+    state["position"], state["velocity"] = start.position_enu_m, start.velocity_enu_m_s
+    state["attitude"], state["omega"] = start.orientation_wxyz, start.omega_body_rad_s
+    world = np.zeros(1, WORLD)
+    world["gravity"], world["friction"] = gravity_m_s2, system.ground_friction
+    world["ground"] = np.nan if ground_height_enu_m is None else ground_height_enu_m
+    world["restitution"], world["step"], world["wind"] = restitution, step_s, np.nan
+    world["contact_step"] = min(
         contact_step_s(p.mass_kg, _turning(p), p.collision.corners_m) for p in parts
     )
-    mass = float(bodies[:, c.MASS].sum())
-    parameters[c.TENSION_NOISE] = NOISE * mass * gravity_m_s2
-    corner_rows = np.zeros((len(corners), c.CORNER))
-    corner_rows[:, :3] = corners
-    speed = np.zeros(rotors.shape[:2])
-    return Tables(
-        state=state,
-        begin=np.zeros_like(state),
-        first=np.zeros_like(state),
-        rate=np.zeros_like(state),
-        total=np.zeros_like(state),
-        bodies=bodies,
-        motion=np.zeros((1 + n, 18)),
-        cables=_cables(system, parts),
-        corners=corner_rows,
-        rotors=rotors,
-        speed=speed,
-        speed_begin=speed.copy(),
-        speed_middle=speed.copy(),
-        speed_end=speed.copy(),
-        path=np.zeros((n, 10, 3)),
-        matrix=np.zeros((n, n)),
-        factor=np.zeros((n, n)),
-        right=np.zeros(n),
-        solution=np.zeros(n),
-        spare=np.zeros(n),
-        who=np.zeros(n + 1),
-        basis=np.zeros(n),
-        parameters=parameters,
-        sums=np.zeros(c.SUMS),
-        power=np.zeros(6),
-        events=np.zeros((c.MOST_EVENTS, c.EVENT)),
-        held=np.full(3 + 12 * (1 + n), np.nan),
-        wrench=np.zeros(6),
-        shown=np.zeros((1 + n, 16)),
-        force=np.zeros((n, 6)),
-        peak=np.zeros(n),
-    )
+    world["tension_noise"] = NOISE * bodies["mass"].sum() * gravity_m_s2
+    arrays = {
+        "world": world,
+        "bodies": bodies,
+        "cables": _cables(system, parts),
+        "corners": corners,
+        "rotors": rotor_records(system),
+        "rows": np.zeros(n, ROW),
+        "matrix": np.zeros((n, n)),
+        "factor": np.zeros((n, n)),
+        "events": np.zeros(MOST_EVENTS, EVENT),
+        "speed": np.zeros((n, r)),
+        "begin_speed": np.zeros((n, r)),
+        "middle_speed": np.zeros((n, r)),
+        "end_speed": np.zeros((n, r)),
+        "shown": np.zeros((1 + n, 16)),
+        "force": np.zeros((n, 6)),
+        "command": np.zeros((n, r)),
+    }
+    memory, begin, views = pack(arrays)
+    return memory, begin, System(**views)
 
 
-def _body(part: Load | Drone, first_corner: int) -> Array:
-    row = np.zeros(c.BODY)
-    inertia = np.array(part.inertia_kg_m2)
-    row[c.MASS], row[c.INVERSE_MASS] = part.mass_kg, 1.0 / part.mass_kg
-    row[c.INERTIA : c.INERTIA + 9] = inertia.ravel()
+def _write_body(body: np.void, part: Load | Drone, first_corner: int) -> None:
+    inertia, corners = np.array(part.inertia_kg_m2), part.collision.corners_m
+    body["mass"], body["inverse_mass"], body["free"] = part.mass_kg, 1.0 / part.mass_kg, 1
+    body["inertia"], body["drag"] = inertia, part.drag_n_s_m
     if inertia.any():  # a point mass does not turn
-        row[c.INVERSE : c.INVERSE + 9] = np.linalg.inv(inertia).ravel()
-    row[c.DRAG : c.DRAG + 3] = part.drag_n_s_m
-    row[c.STIFFNESS], row[c.DAMPING] = corner_constants(part.mass_kg)
-    corners = part.collision.corners_m
-    row[c.RADIUS] = np.linalg.norm(corners, axis=1).max()
-    row[c.FIRST_CORNER], row[c.CORNERS] = first_corner, len(corners)
-    row[c.FREE] = 1.0
-    return row
+        body["inverse_inertia"] = np.linalg.inv(inertia)
+    body["stiffness"], body["damping"] = corner_constants(part.mass_kg)
+    body["radius"] = np.linalg.norm(corners, axis=1).max()
+    body["first_corner"], body["corners"] = first_corner, len(corners)
 
 
-def _cables(system: SlungLoadSystem, parts: list[Load | Drone]) -> Array:
-    rows = np.zeros((system.n_drones, c.CABLE))
+def _cables(system: SlungLoadSystem, parts: list[Load | Drone]) -> Records:
+    rows = np.zeros(system.n_drones, CABLE)
     least = [float(np.linalg.eigvalsh(_turning(p))[0]) for p in parts]
     for i, (row, cable, drone) in enumerate(zip(rows, system.cables, system.drones, strict=True)):
         ends = np.array(system.load.cable_attachments_m[i]), np.array(drone.cable_attachment_m)
-        row[c.LENGTH] = cable.length_m
-        row[c.POINT_LOAD : c.POINT_LOAD + 3], row[c.POINT_DRONE : c.POINT_DRONE + 3] = ends
+        row["length"], (row["load_point"], row["drone_point"]) = cable.length_m, ends
         across = 1.0 / cable.length_m
         arms = [float(np.linalg.norm(end)) for end in ends]
-        row[c.LOAD_SPIN] = arms[0] / least[0] + across / system.load.mass_kg
-        row[c.DRONE_SPIN] = arms[1] / least[1 + i] + across / drone.mass_kg
+        row["load_spin"] = arms[0] / least[0] + across / system.load.mass_kg
+        row["drone_spin"] = arms[1] / least[1 + i] + across / drone.mass_kg
     return rows
 
 

@@ -11,127 +11,197 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_description.compiled_memory import borrowed
+from musls_description.vectors import dot, put, scale
 from musls_sim.plants.interface import SPEED_LIMIT_M_S
-from musls_sim.plants.massless.bodies import look_for_ground, settle_corners
+from musls_sim.plants.massless.bodies import copy_state, move, normalise
 from musls_sim.plants.massless.cables import decide, project, rates
-from musls_sim.plants.massless.records import (
-    ABSOLUTE_WORK,
-    ALONG,
-    CONTACT_STEP,
-    DRONE_SPIN,
-    FORCE_BEGIN,
-    FORCE_SUM,
-    FREE,
-    FRICTION,
-    GAP,
-    GAP_BEGIN,
-    GAP_HIGH,
-    GAP_LOW,
-    LOAD_SPIN,
-    LOSS,
-    MIDDLE,
-    PEAK,
-    RATE,
-    RATE_BEGIN,
-    REFINED,
-    STATE,
-    STEP,
-    TAUT,
-    TENSION,
-    TENSION_NOISE,
-    THRESHOLD,
-    VALUE,
-    WORK,
-    Q,
-    W,
-    body_numbers,
-    unpack,
-)
-from musls_sim.plants.rigid_links.rows import DOWN, UP, collect_state, fastest_body
+from musls_sim.plants.massless.records import keep_inputs, open_system, show_bodies
+from musls_sim.plants.rigid_body import fastest_body, look_for_ground, settle_corners
 
-# ---------- Steps of Runge and Kutta, and their repetition up to an event, in compiled code.
+BEYOND_M = 1e-13
+"""How far beyond its length a cable is when it has reached it."""
+
+MOST_LOCATED = 300
+"""Events of a period that are located in time; the rest of it goes on in short steps."""
+
+SHORT_S = 1e-4
+"""Those steps."""
+
+TURN = 0.25
+"""Largest angle that the fastest motion turns through in a step [rad]."""
 
 BRACKET_S = 1e-11
 """Width to which an event is enclosed."""
 
 
 @compiled()
-def spin_to(t, now, command, out):
+def advance(address, places, period, prescribed, command, wind, in_body, in_world):
+    """Advance one control period with the inputs held; returns the number of events, or -1."""
+    t = open_system(address, places, command)
+    world, now, steps = t.world[0], 0.0, 0
+    world.events, moving = 0, period > 0.0
+    t.begin_speed[:] = t.speed
+    for c in t.cables:
+        put(c.impulse, (0.0, 0.0, 0.0))
+    if keep_inputs(t, wind, in_body, in_world) or prescribed:
+        decide(t, t.speed, now, moving)
+    for c in t.cables:
+        c.peak = c.tension
+    while now < period:
+        near = look_for_ground(t.bodies, world.ground, world.step)
+        located = world.events < MOST_LOCATED
+        longest = step_length(t, near)
+        if not located:
+            longest = min(longest, SHORT_S)
+        h = (period - now) / max(np.ceil((period - now) / longest - 1e-6), 1.0)
+        h, event = one_step(t, now, h, located)
+        end_step(t, h, near)
+        now += h
+        steps += 1
+        if period - now < 1e-9 * period:
+            now = period
+        if event:
+            decide(t, t.end_speed, now, moving)
+        if not fastest_body(t.bodies)[1] < SPEED_LIMIT_M_S:
+            return -1
+    if period > 0.0:
+        t.speed[:] = t.end_speed
+        world.refined += steps > np.ceil(period / world.step - 1e-6)
+    show_bodies(t, period)
+    for k in range(t.cables.shape[0]):
+        t.force[k, 0] = t.force[k, 3] = t.cables[k].tension
+    return world.events
+
+
+@compiled()
+def step_length(t, near):
+    """Longest step for the present motion."""
+    fastest2 = load = 0.0
+    for body in t.bodies:
+        if body.free != 0:
+            fastest2 = max(fastest2, dot(body.state.omega, body.state.omega))
+    for c in t.cables:
+        load += c.tension * c.load_spin
+        fastest2 = max(fastest2, c.tension * c.drone_spin)
+    fastest2 = max(fastest2, load)
+    h = min(t.world[0].step, t.world[0].contact_step) if near else t.world[0].step
+    return min(h, TURN / np.sqrt(fastest2)) if fastest2 > 0.0 else h
+
+
+@compiled()
+def one_step(t, now, h, located):
+    """Step up to h, or to just behind the first event."""
+    begin_step(t)
+    trial(t, now, h)
+    if overstepped(t):
+        return (locate(t, now, h) if located else h), True
+    inside = suspicion(t, h) if located else 0.0
+    if inside == 0.0:
+        return h, False
+    trial(t, now, inside)
+    if overstepped(t):
+        return locate(t, now, inside), True
+    trial(t, now, h)
+    return h, False
+
+
+@compiled()
+def begin_step(t):
+    """Keep where the step begins."""
+    for body in t.bodies:
+        copy_state(body.begin, body.state)
+        copy_state(body.first, body.rate)
+    t.world[0].first_driven, t.world[0].first_lost = t.world[0].driven, t.world[0].lost
+    for c in t.cables:
+        c.threshold = max(c.gap, 0.0) + BEYOND_M
+        c.begin_gap, c.begin_rate = c.gap, c.rate
+        c.value_low = c.gap - c.threshold if c.taut == 0 else -c.tension
+        put(c.begin_force, scale(c.tension, c.along))
+
+
+@compiled()
+def end_step(t, h, near):
+    """Sum up what happened in a step that is done."""
+    world = t.world[0]
+    world.work += h * world.mean_driven
+    world.loss += h * world.mean_lost
+    world.absolute_work += abs(h * world.mean_driven)
+    for c in t.cables:
+        c.peak = max(c.peak, c.tension)
+        for k in range(3):
+            c.impulse[k] += 0.5 * h * (c.begin_force[k] + c.tension * c.along[k])
+    if near:
+        settle_corners(t.bodies, t.corners, world.friction)
+    if world.rows > 0:
+        project(t)
+
+
+# ---------- Steps of Runge and Kutta, and their repetition up to an event
+
+
+@compiled()
+def spin_to(t, now, out):
     """Rotor speeds at a time since the begin of the period: first-order lag, exact."""
-    begin, rotors = t.speed_begin, t.rotors
+    begin, command, rotors = t.begin_speed, t.command, t.rotors
     for i in range(begin.shape[0]):
         last_lag, share = -1.0, 0.0
         for j in range(begin.shape[1]):
             gap = command[i, j] - begin[i, j]
-            lag = rotors[i, j, UP] if gap > 0.0 else rotors[i, j, DOWN]
+            lag = rotors[i, j].up if gap > 0.0 else rotors[i, j].down
             if lag != last_lag:
                 last_lag, share = lag, 1.0 - np.exp(-now / lag)
             out[i, j] = begin[i, j] + gap * share
 
 
 @compiled()
-def trial(t, now, h, command, wind, body, enu):
-    """Step of Runge and Kutta from `t.begin`, whose derivatives are `t.first`, to `t.state`.
+def trial(t, now, h):
+    """Step of Runge and Kutta from where the step begins.
 
-    The derivatives at the end are left in `t.rate`, gaps, rates and tensions in the cables,
-    the mean powers in `t.power[2:]`.
+    The derivatives at the end are left in the bodies, gaps, rates and tensions in the cables, the
+    mean powers in `t.world`.
     """
-    y, y0, k, total = t.state, t.begin, t.rate, t.total
-    nb = y.shape[0]
-    spin_to(t, now + 0.5 * h, command, t.speed_middle)
-    spin_to(t, now + h, command, t.speed_end)
+    world = t.world[0]
+    spin_to(t, now + 0.5 * h, t.middle_speed)
+    spin_to(t, now + h, t.end_speed)
     for c in t.cables:
-        c[MIDDLE] = np.inf
-    p0, p1 = t.power[4], t.power[5]
-    for stage in range(1, 4):
-        d = t.first if stage == 1 else k
-        ahead = h if stage == 3 else 0.5 * h
-        for i in range(nb):
-            for j in range(STATE):
-                if stage == 1:
-                    total[i, j] = d[i, j]
-                else:
-                    total[i, j] += 2.0 * d[i, j]
-                y[i, j] = y0[i, j] + ahead * d[i, j]
-        speed = t.speed_end if stage == 3 else t.speed_middle
-        rates(t, y, speed, now + ahead, wind, body, enu, k)
-        weight = 1.0 if stage == 3 else 2.0
-        p0 += weight * t.power[0]
-        p1 += weight * t.power[1]
+        c.least = np.inf
+    driven, lost = world.first_driven, world.first_lost
+    for stage in range(1, 5):
+        for body in t.bodies:
+            if stage == 1:
+                copy_state(body.total, body.first)
+                move(body.state, body.begin, 0.5 * h, body.first)
+            elif stage < 4:
+                move(body.total, body.total, 2.0, body.rate)
+                move(body.state, body.begin, 0.5 * h if stage == 2 else h, body.rate)
+            else:
+                move(body.total, body.total, 1.0, body.rate)
+                move(body.state, body.begin, h / 6.0, body.total)
+                normalise(body.state.attitude)
+        if stage == 4:
+            world.mean_driven, world.mean_lost = driven / 6.0, lost / 6.0
+        ahead, speed = (0.5 * h, t.middle_speed) if stage < 3 else (h, t.end_speed)
+        rates(t, speed, now + ahead)
+        weight = 2.0 if stage < 3 else 1.0
+        driven += weight * world.driven
+        lost += weight * world.lost
         if stage < 3:
             for c in t.cables:
-                c[MIDDLE] = min(c[MIDDLE], c[TENSION])
-    for i in range(nb):
-        for j in range(STATE):
-            y[i, j] = y0[i, j] + h / 6.0 * (total[i, j] + k[i, j])
-        w, a, b, c = y[i, Q], y[i, Q + 1], y[i, Q + 2], y[i, Q + 3]
-        s = 1.0 / np.sqrt(w * w + a * a + b * b + c * c)
-        for j in range(4):
-            y[i, Q + j] *= s
-    t.power[2], t.power[3] = p0 / 6.0, p1 / 6.0
-    rates(t, y, t.speed_end, now + h, wind, body, enu, k)
+                c.least = min(c.least, c.tension)
 
 
 @compiled()
 def overstepped(t):
-    """Write the event functions after a trial into VALUE; whether any is positive.
+    """Write the event functions after a trial into the cables; whether any is positive.
 
     Slack cables: gap beyond the threshold; taut ones: how far tension is below zero.
     """
-    noise = t.parameters[TENSION_NOISE]
+    noise = t.world[0].tension_noise
     found = False
     for c in t.cables:
-        c[VALUE] = c[GAP] - c[THRESHOLD] if c[TAUT] == 0.0 else -c[TENSION] - noise
-        found |= c[VALUE] > 0.0
+        c.value = c.gap - c.threshold if c.taut == 0 else -c.tension - noise
+        found |= c.value > 0.0
     return found
-
-
-@compiled()
-def keep_values(t, column):
-    """Keep the event functions as those of one end of the bracket."""
-    for c in t.cables:
-        c[column] = c[VALUE]
 
 
 @compiled()
@@ -140,15 +210,15 @@ def suspicion(t, h):
 
     Of slack cables the gap is taken as the cubic of the values and rates at both ends.
     """
-    noise = t.parameters[TENSION_NOISE]
+    noise = t.world[0].tension_noise
     first = 0.0
     for c in t.cables:
-        if c[TAUT] != 0.0:
-            if c[MIDDLE] < -noise and (first == 0.0 or 0.5 * h < first):
+        if c.taut != 0:
+            if c.least < -noise and (first == 0.0 or 0.5 * h < first):
                 first = 0.5 * h
             continue
-        g0, g1 = c[GAP_BEGIN], c[GAP]
-        r0, r1 = c[RATE_BEGIN] * h, c[RATE] * h
+        g0, g1 = c.begin_gap, c.gap
+        r0, r1 = c.begin_rate * h, c.rate * h
         if max(g0, g1) + abs(r0) + abs(r1) < 0.0:
             continue
         c2, c3 = 3.0 * (g1 - g0) - 2.0 * r0 - r1, r0 + r1 - 2.0 * (g1 - g0)
@@ -166,183 +236,42 @@ def suspicion(t, h):
                 s = q / (3.0 * c3) if c3 != 0.0 else 0.0
             if 0.0 < s < 1.0 and c2 + 3.0 * c3 * s < 0.0:
                 top = g0 + s * (r0 + s * (c2 + s * c3))
-                if top > c[THRESHOLD] - 1e-8 and (first == 0.0 or s * h < first):
+                if top > c.threshold - 1e-8 and (first == 0.0 or s * h < first):
                     first = s * h
     return first
 
 
 @compiled()
-def locate(t, now, high, command, wind, body, enu):
-    """Enclose the first event of a step; the state is left just behind it."""
+def locate(t, now, high):
+    """Enclose the first event before a time of a step at which one has passed.
+
+    The state is left just behind it.
+    """
     low, at = 0.0, -1.0
+    for c in t.cables:
+        c.value_high = c.value
     for turn in range(100):
         if high - low <= BRACKET_S:
             break
         root = high
         for c in t.cables:
-            if c[GAP_HIGH] > 0.0:
-                down = min(c[GAP_LOW], 0.0)
-                root = min(root, low + (high - low) * (-down) / (c[GAP_HIGH] - down))
+            if c.value_high > 0.0:
+                down = min(c.value_low, 0.0)
+                root = min(root, low + (high - low) * (-down) / (c.value_high - down))
         # By turns on either side of the guess, so that both ends come close; sometimes the middle.
         margin = max(0.4 * BRACKET_S, 0.02 * min(root - low, high - root))
         at = root + margin if turn % 2 == 0 else root - margin
         if turn % 6 > 3 or turn > 40 or not low < at < high:
             at = 0.5 * (low + high)
-        trial(t, now, at, command, wind, body, enu)
+        trial(t, now, at)
         if overstepped(t):
             high = at
-            keep_values(t, GAP_HIGH)
+            for c in t.cables:
+                c.value_high = c.value
         else:
             low = at
-            keep_values(t, GAP_LOW)
+            for c in t.cables:
+                c.value_low = c.value
     if at != high:
-        trial(t, now, high, command, wind, body, enu)
+        trial(t, now, high)
     return high
-
-
-BEYOND_M = 1e-13
-"""How far beyond its length a cable is when it has reached it."""
-
-MOST_LOCATED = 300
-"""Events of a period that are located in time; the rest of it goes on in short steps."""
-
-SHORT_S = 1e-4
-"""Those steps."""
-
-TURN = 0.25
-"""Largest angle that the fastest motion turns through in a step [rad]."""
-
-
-@compiled()
-def step_length(t, near):
-    """Longest step for the present motion."""
-    fastest2, load = 0.0, 0.0
-    for i in range(t.state.shape[0]):
-        if t.bodies[i, FREE] != 0.0:
-            w = t.state[i]
-            fastest2 = max(fastest2, w[W] ** 2 + w[W + 1] ** 2 + w[W + 2] ** 2)
-    for k in range(t.cables.shape[0]):
-        c = t.cables[k]
-        load += c[TENSION] * c[LOAD_SPIN]
-        fastest2 = max(fastest2, c[TENSION] * c[DRONE_SPIN])
-    fastest2 = max(fastest2, load)
-    h = t.parameters[STEP]
-    if near:
-        h = min(h, t.parameters[CONTACT_STEP])
-    return min(h, TURN / np.sqrt(fastest2)) if fastest2 > 0.0 else h
-
-
-@compiled()
-def _begin_step(t):
-    """Keep where the step begins."""
-    for i in range(t.state.shape[0]):
-        for j in range(STATE):
-            t.begin[i, j] = t.state[i, j]
-            t.first[i, j] = t.rate[i, j]
-    t.power[4], t.power[5] = t.power[0], t.power[1]
-    for c in t.cables:
-        c[THRESHOLD] = max(c[GAP], 0.0) + BEYOND_M
-        c[GAP_BEGIN], c[RATE_BEGIN] = c[GAP], c[RATE]
-        c[GAP_LOW] = c[GAP] - c[THRESHOLD] if c[TAUT] == 0.0 else -c[TENSION]
-        for i in range(3):
-            c[FORCE_BEGIN + i] = c[TENSION] * c[ALONG + i]
-
-
-@compiled()
-def _end_step(t, h, near):
-    """Sum up what happened in a step that is done."""
-    t.sums[WORK] += h * t.power[2]
-    t.sums[LOSS] += h * t.power[3]
-    t.sums[ABSOLUTE_WORK] += abs(h * t.power[2])
-    for c in t.cables:
-        c[PEAK] = max(c[PEAK], c[TENSION])
-        for i in range(3):
-            c[FORCE_SUM + i] += 0.5 * h * (c[FORCE_BEGIN + i] + c[TENSION] * c[ALONG + i])
-    if near:
-        settle_corners(t, t.parameters[FRICTION])
-    if t.who[t.cables.shape[0]] > 0.0:
-        project(t)
-
-
-@compiled()
-def _one_step(t, now, h, located, command, wind, body, enu):
-    """Step up to h, or to just behind the first event."""
-    _begin_step(t)
-    trial(t, now, h, command, wind, body, enu)
-    if overstepped(t):
-        if not located:
-            return h, True
-        keep_values(t, GAP_HIGH)
-        return locate(t, now, h, command, wind, body, enu), True
-    inside = suspicion(t, h) if located else 0.0
-    if inside == 0.0:
-        return h, False
-    trial(t, now, inside, command, wind, body, enu)
-    if overstepped(t):
-        keep_values(t, GAP_HIGH)
-        return locate(t, now, inside, command, wind, body, enu), True
-    trial(t, now, h, command, wind, body, enu)
-    return h, False
-
-
-@compiled()
-def changed(t, wind, body, enu):
-    """Whether wind or wrenches differ from those of the last period; they are kept."""
-    held, at, different = t.held, 3, False
-    for k in range(3):
-        different |= held[k] != wind[k]
-        held[k] = wind[k]
-    for i in range(body.shape[0]):
-        for k in range(6):
-            different |= held[at] != body[i, k] or held[at + 1] != enu[i, k]
-            held[at], held[at + 1] = body[i, k], enu[i, k]
-            at += 2
-    return different
-
-
-@compiled()
-def advance(memory, places, period, prescribed, command, wind, body, enu):
-    """Advance one control period with the inputs held."""
-    t, places = unpack(memory, places), borrowed(places)
-    command, wind, body, enu = borrowed(command), borrowed(wind), borrowed(body), borrowed(enu)
-    now, count, steps = 0.0, 0, 0
-    t.speed_begin[:] = t.speed
-    for c in t.cables:
-        c[PEAK] = 0.0
-        c[FORCE_SUM : FORCE_SUM + 3] = 0.0
-    if changed(t, wind, body, enu) or prescribed:
-        count = decide(t, t.speed, now, count, period > 0.0, wind, body, enu)
-    for c in t.cables:
-        c[PEAK] = c[TENSION]
-    while now < period:
-        near = look_for_ground(t, t.state, t.parameters[STEP])
-        located = count < MOST_LOCATED
-        longest = step_length(t, near)
-        if not located:
-            longest = min(longest, SHORT_S)
-        h = (period - now) / max(np.ceil((period - now) / longest - 1e-6), 1.0)
-        h, event = _one_step(t, now, h, located, command, wind, body, enu)
-        _end_step(t, h, near)
-        now += h
-        steps += 1
-        if period - now < 1e-9 * period:
-            now = period
-        if event:
-            count = decide(t, t.speed_end, now, count, True, wind, body, enu)
-        if not fastest_body(t.motion)[1] < SPEED_LIMIT_M_S:
-            return -1
-    if period > 0.0:
-        t.speed[:] = t.speed_end
-        t.sums[REFINED] += steps > np.ceil(period / t.parameters[STEP] - 1e-6)
-    show(t, places, period)
-    return count
-
-
-@compiled()
-def show(t, places, period):
-    """Write the state of bodies and cables for Python."""
-    collect_state(t.motion, body_numbers(places, t.motion.shape[0]), period, t.shown)
-    for k in range(t.cables.shape[0]):
-        t.force[k, :] = 0.0
-        t.force[k, 0] = t.force[k, 3] = t.cables[k, TENSION]
-        t.peak[k] = t.cables[k, PEAK]

@@ -105,7 +105,7 @@ def _on_gazebo(
 
 def _auto_step_s(setup: PlantSetup, system: SlungLoadSystem) -> float:
     """Largest step that is an integer part of the period and holds the mission's tensions."""
-    margin = ENGAGEMENT_MARGIN if setup.jerks_cables else TENSION_MARGIN
+    margin = ENGAGEMENT_MARGIN if setup.snaps_taut else TENSION_MARGIN
     limit = stable_step_s(system, setup.physics.gravity_m_s2, margin)
     return CONTROL_PERIOD_S / substeps(limit)
 

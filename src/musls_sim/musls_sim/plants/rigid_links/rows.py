@@ -13,6 +13,11 @@ from numpy.typing import NDArray
 from musls_description.compiled import compiled
 from musls_description.system import RigSystem
 from musls_description.vectors import from_matrix
+from musls_sim.plants.rigid_body import (
+    GROUND_DAMPING_N_S_M2,
+    GROUND_STIFFNESS_N_M2,
+    rotor_records,
+)
 
 ROTATION, POSITION, OMEGA, VELOCITY = 0, 9, 12, 15
 """Columns of a row."""
@@ -119,11 +124,6 @@ def add_inputs(m, body, enu, w):
 
 # ---------- Soft ground under the cables
 
-GROUND_STIFFNESS_N_M2 = 60.0
-GROUND_DAMPING_N_S_M2 = 1.0
-"""Ground under a cable, per length of cable. Soft enough for a node of any chain at 4 ms (the mass
-of a node shrinks with its length too), hard enough that a lying cable sinks in by 1.4 mm."""
-
 
 @compiled()
 def add_soft_ground(m, ground, length, w):
@@ -148,23 +148,5 @@ def rotor_table(system: RigSystem) -> Array:
     Columns: place (3), thrust coefficient, reaction torque coefficient with sign about body z,
     time constants up and down, drag coefficient.
     """
-    rows = np.array(
-        [
-            [
-                [
-                    *rotor.position_m,
-                    rotor.thrust_coefficient_n_s2,
-                    rotor.thrust_coefficient_n_s2
-                    * rotor.moment_ratio_m
-                    * (-1.0 if rotor.spin == "ccw" else 1.0),
-                    rotor.time_constant_up_s,
-                    rotor.time_constant_down_s,
-                    rotor.drag_n_s2_m_rad,
-                ]
-                for rotor in drone.rotors
-            ]
-            for drone in system.drones
-        ]
-    )
-    table: Array = rows.reshape(system.n_drones, system.n_rotors, 8)
+    table: Array = rotor_records(system).view(float).reshape(system.n_drones, system.n_rotors, 8)
     return table

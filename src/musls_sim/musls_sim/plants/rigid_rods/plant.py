@@ -17,6 +17,7 @@ from musls_description.spawn import HangingEquilibrium
 from musls_description.system import Load, SlungLoadSystem, slung_system
 from musls_sim.plants.changes import RotorEfficiency, scale_rotors
 from musls_sim.plants.interface import (
+    SPEED_LIMIT_M_S,
     Change,
     EnergyAudit,
     Plant,
@@ -26,18 +27,16 @@ from musls_sim.plants.interface import (
     Reaction,
     SimulationDiverged,
 )
-from musls_sim.plants.massless import records as c
-from musls_sim.plants.massless.bodies import contact_step_s
 from musls_sim.plants.massless.plant import given_motion, hanging
-from musls_sim.plants.massless.records import packed
-from musls_sim.plants.massless.start import Motion, build_tables
-from musls_sim.plants.massless.step import SPEED_LIMIT_M_S
+from musls_sim.plants.massless.records import BODY
+from musls_sim.plants.massless.start import Motion, build_records
+from musls_sim.plants.rigid_body import contact_step_s
 from musls_sim.plants.rigid_links.step_control import substeps
 from musls_sim.plants.rigid_rods.step import advance
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
-# ---------- One rigid body made of load and drones, after Li et al., "RotorTM", IEEE T-RO 2023, eq. 24.
+# ---------- One rigid body of load and drones (Li et al., "RotorTM", IEEE T-RO 2023, eq. 24)
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class RigidRodsPlant(Plant):
     clamped at both ends, so that the force in it follows from its drone's balance.
 
     Attributes:
-        tables: Arrays of the parts.
+        records: Records of the parts.
         composite: Masses of the whole.
     """
 
@@ -134,7 +133,7 @@ class RigidRodsPlant(Plant):
         self.physics_step_s = self.period_s / self.substeps
         self.composite = whole = Composite.of(system, start)
         _check_rates(whole, start)
-        tables = build_tables(
+        self._memory, self._layout, self.records = build_records(
             system,
             start,
             gravity_m_s2=gravity_m_s2,
@@ -142,37 +141,35 @@ class RigidRodsPlant(Plant):
             step_s=self.physics_step_s,
             restitution=0.0,
         )
-        self._memory, self._places, self.tables = packed(tables)
-        t, n = self.tables, system.n_drones
-        self._parts = np.hstack([whole.place_m, whole.attitude.reshape(1 + n, 9)])
-        self._hooks = self._rod_ends()
-        self._body = np.zeros(c.BODY)
-        self._body[c.MASS], self._body[c.INVERSE_MASS] = whole.mass_kg, 1.0 / whole.mass_kg
-        self._body[c.INERTIA : c.INERTIA + 9] = whole.inertia_kg_m2.ravel()
-        self._body[c.INVERSE : c.INVERSE + 9] = np.linalg.inv(whole.inertia_kg_m2).ravel()
-        self._states = np.zeros((5, c.STATE))
+        self._address = self._memory.ctypes.data
+        t, n = self.records, system.n_drones
+        t.bodies["place"], t.bodies["beside"] = whole.place_m, whole.attitude
+        self._place_rod_ends()
+        self._structure = np.zeros(BODY.itemsize // 8)
+        self._whole = self._structure.view(BODY)[0]
+        self._whole["mass"], self._whole["inverse_mass"] = whole.mass_kg, 1.0 / whole.mass_kg
+        self._whole["inertia"] = whole.inertia_kg_m2
+        self._whole["inverse_inertia"] = np.linalg.inv(whole.inertia_kg_m2)
         self._set_state(start)
-        self._whole, self._outside = np.zeros(18), np.zeros((1 + n, 6))
-        corners = t.corners[:8, :3] + whole.place_m[0]  # of the load, on which the whole stands
-        t.parameters[c.CONTACT_STEP] = min(
-            t.parameters[c.CONTACT_STEP],
+        corners = t.corners["place"][:8] + whole.place_m[0]  # of the load: the whole stands on it
+        t.world[0]["contact_step"] = min(
+            t.world[0]["contact_step"],
             contact_step_s(whole.mass_kg, whole.inertia_kg_m2, corners),
         )
-        t.bodies[:, c.STIFFNESS] *= whole.mass_kg / t.bodies[:, c.MASS]
-        t.bodies[:, c.DAMPING] *= whole.mass_kg / t.bodies[:, c.MASS]
+        t.bodies["stiffness"] *= whole.mass_kg / t.bodies["mass"]
+        t.bodies["damping"] *= whole.mass_kg / t.bodies["mass"]
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
-        t.speed_end[:] = t.speed
-        self.state = PlantState(t.shown, t.speed, t.force.reshape(n, 2, 3), t.peak)
+        t.end_speed[:] = t.speed
+        self.state = PlantState(t.shown, t.speed, t.force.reshape(n, 2, 3), t.cables["peak"])
         self.reaction = Reaction.zeros(system)
         self._periods = 0
         self._advance(PlantInputs.zeros(system), 0.0)
         self._start_j = self.energy_j
 
-    def _rod_ends(self) -> Array:
-        """Ends of the rods on load and drone from the centre of the whole, (n, 6)."""
+    def _place_rod_ends(self) -> None:
+        """Write the ends of the rods on load and drone, from the centre of the whole."""
         place, attitude = self.composite.place_m, self.composite.attitude
-        ends = []
         for i, (rod, drone) in enumerate(zip(self.system.cables, self.system.drones, strict=True)):
             anchor = place[0] + np.array(self.system.load.cable_attachments_m[i])
             hook = place[1 + i] + attitude[1 + i] @ np.array(drone.cable_attachment_m)
@@ -182,18 +179,17 @@ class RigidRodsPlant(Plant):
                     f"rod_{i + 1} of {rod.length_m:g} m (cables.{i}.length_m) does not fit: "
                     f"load and drone_{i + 1} are {length:.6g} m apart"
                 )
-            ends.append([*anchor, *hook])
-        return np.array(ends)
+            cable = self.records.cables[i]
+            cable["load_point"], cable["drone_point"] = anchor, hook
 
     def _set_state(self, start: Motion) -> None:
         """State of the whole from that of the load."""
-        y = self._states[0]
+        y = self._whole["state"]
         turn = matrix_to_body(start.orientation_wxyz[0]).T
         back, omega = -self.composite.place_m[0], start.omega_body_rad_s[0]
-        y[c.X : c.X + 3] = start.position_enu_m[0] + turn @ back
-        y[c.Q : c.Q + 4] = start.orientation_wxyz[0]
-        y[c.V : c.V + 3] = start.velocity_enu_m_s[0] + turn @ np.cross(omega, back)
-        y[c.W : c.W + 3] = omega
+        y["position"] = start.position_enu_m[0] + turn @ back
+        y["velocity"] = start.velocity_enu_m_s[0] + turn @ np.cross(omega, back)
+        y["attitude"], y["omega"] = start.orientation_wxyz[0], omega
 
     # -------------------------------------------------------------------------------- the step
 
@@ -205,7 +201,7 @@ class RigidRodsPlant(Plant):
     @property
     def refined_periods(self) -> int:
         """Periods with steps shorter than the usual."""
-        return int(self.tables.sums[c.REFINED])
+        return int(self.records.world[0]["refined"])
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""
@@ -224,14 +220,9 @@ class RigidRodsPlant(Plant):
     def _advance(self, inputs: PlantInputs, period_s: float) -> int:
         return int(
             advance(
-                self._memory,
-                self._places,
-                self._whole,
-                self._body,
-                self._states,
-                self._parts,
-                self._outside,
-                self._hooks,
+                self._address,
+                self._layout,
+                self._structure,
                 period_s,
                 inputs.rotor_command_rad_s,
                 inputs.wind_enu_m_s,
@@ -244,31 +235,34 @@ class RigidRodsPlant(Plant):
         """Change the system between two periods, see `interface.Plant.apply`."""
         if not isinstance(change, RotorEfficiency):
             super().apply(change)
-        scale_rotors(self.system, self.tables.rotors, change)
+        scale_rotors(self.system, self.records.rotors, change)
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Points of rod `index` (from 0) from the load to the drone, (links + 1, 3)."""
-        turn = self._whole[:9].reshape(3, 3)
-        ends = self._whole[9:12] + self._hooks[index].reshape(2, 3) @ turn.T
+        whole, rod = self._whole, self.records.cables[index]
+        ends = [
+            whole["position"] + whole["rotation"] @ rod[end]
+            for end in ("load_point", "drone_point")
+        ]
         points: Array = np.linspace(ends[0], ends[1], self.system.cables[index].links + 1)
         return points
 
     @property
     def energy_j(self) -> float:
         """Kinetic and potential energy [J]."""
-        y, whole = self._states[0], self.composite
-        v, omega = y[c.V : c.V + 3], y[c.W : c.W + 3]
+        y, whole = self._whole["state"], self.composite
+        v, omega = y["velocity"], y["omega"]
         kinetic = 0.5 * (whole.mass_kg * v @ v + omega @ whole.inertia_kg_m2 @ omega)
-        return float(kinetic + whole.mass_kg * self.gravity_m_s2 * y[c.X + 2])
+        return float(kinetic + whole.mass_kg * self.gravity_m_s2 * y["position"][2])
 
     @property
     def audit(self) -> EnergyAudit:
         """Work, losses and energies since the start."""
-        sums = self.tables.sums
+        world = self.records.world[0]
         return EnergyAudit(
-            work_j=float(sums[c.WORK]),
-            absolute_work_j=float(sums[c.ABSOLUTE_WORK]),
-            loss_j=float(sums[c.LOSS]),
+            work_j=float(world["work"]),
+            absolute_work_j=float(world["absolute_work"]),
+            loss_j=float(world["loss"]),
             start_j=self._start_j,
             energy_j=self.energy_j,
         )
