@@ -89,7 +89,7 @@ def draw(speed, command, rotors, drones, dt, state):
 def react(speed, command, motion, rotors, dt, moment):
     """Moment of the spinning rotors on the drones, the mean over a period.
 
-    The speeds follow their commands as in `aerodynamics.spin_rotors`, so that the change of their
+    The speeds follow their commands as in the plants, so that the change of their
     angular momentum in a period is exact.
     """
     for i in range(speed.shape[0]):
@@ -123,7 +123,7 @@ class Power:
     """Motors and batteries of all drones.
 
     Attributes:
-        state: Of each drone, see the columns in `power_kernel`, (n_drones, 7); NaN voltage without
+        state: Of each drone, see the columns above, (n_drones, 7); NaN voltage without
             a battery.
     """
 

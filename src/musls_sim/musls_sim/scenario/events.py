@@ -838,8 +838,8 @@ class Attach(Permanent):
         _check_hook("attach", self.cable, system)
         if system.winches or system.pulleys:
             raise ConfigError(
-                f"events: attach: {system.name} has winches or pulleys: only cables of fixed length "
-                "can be hooked up"
+                f"events: attach: {system.name} has winches or pulleys: only cables of fixed "
+                "length can be hooked up"
             )
 
     def fits(self, context: EventContext) -> None:

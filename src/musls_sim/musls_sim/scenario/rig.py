@@ -163,8 +163,8 @@ class WinchDrive:
             brake=self.brake,
         )
         _check_ascending(self.time_s, jumps=True)
-        given = [n for n in ("feed_m_s", "torque_n_m", "speed_rad_s") if getattr(self, n)]
-        if len(given) > 1 or not (given or self.brake):
+        given = sum(map(bool, (self.feed_m_s, self.torque_n_m, self.speed_rad_s)))
+        if given > 1 or not (given or self.brake):
             raise ValueError("give one of feed_m_s, torque_n_m and speed_rad_s, or brake alone")
 
     @property
@@ -196,10 +196,12 @@ class RigSpec:
         Raises:
             ConfigError: Names the anchor or winch.
         """
-        for part, count in (("anchors", len(system.anchors)), ("winches", len(system.winches))):
-            single = {"anchors": "anchor", "winches": "winch"}[part]
+        for part, single, asked, count in (
+            ("anchors", "anchor", self.anchors, len(system.anchors)),
+            ("winches", "winch", self.winches, len(system.winches)),
+        ):
             names = [f"{single}_{i + 1}" for i in range(count)]
-            for name in getattr(self, part):
+            for name in asked:
                 if name not in names:
                     near = near_names(name, names)
                     raise ConfigError(f"rig.{part}: unknown {single} '{name}': {near}")

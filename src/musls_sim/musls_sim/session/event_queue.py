@@ -129,7 +129,7 @@ class EventQueue:
             if ready is not None and not ready(self._context):
                 continue
             self._waiting.remove(waiting)
-            if name := getattr(event, "name", None):
+            for name in names_of(event):
                 self._begun_s.setdefault(name, time_s)
             self.note(time_s, event.kind, event.begin(self._context))
             if event.duration_s is not None:
@@ -215,7 +215,7 @@ def check_order(events: Sequence[EventSpec]) -> None:
     Raises:
         ConfigError: There is one, or two events have the same name.
     """
-    own = [name for event in events if (name := getattr(event, "name", None))]
+    own = [name for event in events for name in names_of(event)[:-1]]
     for name in own:
         if own.count(name) > 1:
             raise ConfigError(f"events: two events have the name '{name}'")

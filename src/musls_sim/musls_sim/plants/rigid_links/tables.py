@@ -52,7 +52,7 @@ class Views(NamedTuple):
         masses: From `inertia.mass_table`, (n_bodies, 13).
         link_length: Length of cable for which a body stands [m], (n_bodies,).
         drag: Of load and drones, (1 + n_drones, 3) [N s/m].
-        rotors: From `aerodynamics.rotor_table`, changed by failures, (n_drones, n_rotors, 8).
+        rotors: From `rotor_table`, changed by failures, (n_drones, n_rotors, 8).
         reach: Radius round the origins of load and drones that holds their collision boxes,
             (1 + n_drones,) [m].
         speed: Rotor speeds, (n_drones, n_rotors) [rad/s].
