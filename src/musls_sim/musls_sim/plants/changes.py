@@ -142,6 +142,6 @@ def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficienc
     some = slice(None) if change.rotor is None else slice(change.rotor - 1, change.rotor)
     records = rotors if rotors.dtype.names else rotors.view(ROTOR)[..., 0]
     intact = rotor_records(system)[change.drone - 1, some]
-    changed = records[change.drone - 1, some]
+    changed: NDArray[Any] = records[change.drone - 1, some]
     for field in ("thrust", "torque"):
         changed[field] = change.efficiency * intact[field]

@@ -289,7 +289,9 @@ class GazeboPlant(Plant):
     """
 
     cable_model = "rigid_links"
+    changes: tuple[type[Change], ...] = (RotorEfficiency,)
     spurious_energy_j = 0.0
+    system: SlungLoadSystem
 
     def __init__(
         self,
@@ -401,14 +403,12 @@ class GazeboPlant(Plant):
             self.state.cable_force_n, self.state.tension_peak_n,
         )  # fmt: skip
 
-    changes: tuple[type[Change], ...] = (RotorEfficiency,)
-    """What `apply` can do."""
-
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
-        if not isinstance(change, RotorEfficiency):
+        if isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self._rotors, change)
+        else:
             super().apply(change)
-        scale_rotors(self.system, self._rotors, change)
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
