@@ -73,7 +73,8 @@ def ramped_phase(time_s: Array, rate_rad_s: float, ramp_s: float, cruise_s: floa
 
     The ramp is that of RotorTM's circle: with s = t / ramp_s the phase is
     rate ramp_s (2.5 s^4 - 3 s^5 + s^6), its rate goes from 0 to `rate` as a smooth step, and the
-    phase has three continuous derivatives. Each ramp advances it by rate ramp_s / 2; times are in [0, 2 ramp_s + cruise_s], (m,).
+    phase has three continuous derivatives. Each ramp advances it by rate ramp_s / 2; times are in
+    [0, 2 ramp_s + cruise_s], (m,).
     """
     found = np.zeros((len(time_s), ORDERS))
     end_s = 2.0 * ramp_s + cruise_s
