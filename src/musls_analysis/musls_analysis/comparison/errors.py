@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -112,37 +112,17 @@ class StageError:
     geodesic_error_rms_deg: float
 
 
-@dataclass(frozen=True)
-class ErrorTable(Sequence[StageError]):
-    """A sequence of errors, bodies in their order, stages in that of time.
-
-    Attributes:
-        rows: The errors.
-    """
-
-    rows: tuple[StageError, ...]
+class ErrorTable(tuple[StageError, ...]):
+    """A sequence of errors, bodies in their order, stages in that of time."""
 
     def by_body(self) -> dict[str, dict[str, dict[str, float]]]:
         """Numbers by body, stage and name, as in summary.json."""
         result: dict[str, dict[str, dict[str, float]]] = {}
-        for row in self.rows:
+        for row in self:
             numbers = asdict(row)
             del numbers["body"], numbers["stage"]
             result.setdefault(row.body, {})[row.stage] = numbers
         return result
-
-    @overload
-    def __getitem__(self, index: int) -> StageError: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[StageError, ...]: ...
-    def __getitem__(self, index: int | slice) -> StageError | tuple[StageError, ...]:
-        return self.rows[index]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[StageError]:
-        return iter(self.rows)
 
     def __str__(self) -> str:
         return "\n".join("  ".join(cells) for cells in self._cells())
@@ -165,7 +145,7 @@ class ErrorTable(Sequence[StageError]):
         return f"<table><thead>{row(_HEADINGS, 'th')}</thead><tbody>{body}</tbody></table>"
 
     def _cells(self) -> Iterator[tuple[str, ...]]:
-        for body, stage, *numbers in (tuple(asdict(row).values()) for row in self.rows):
+        for body, stage, *numbers in (tuple(asdict(row).values()) for row in self):
             lengths, angles = numbers[:3], numbers[3:]
             yield body, stage, *(f"{x:.4f}" for x in lengths), *(f"{x:.2f}" for x in angles)
 
@@ -184,7 +164,7 @@ def error_table(recording: Recording) -> ErrorTable:
             if distance.size and angle.size:
                 degrees = np.degrees(_mean_max_rms(angle)).tolist()
                 rows.append(StageError(body, stage.name, *_mean_max_rms(distance), *degrees))
-    return ErrorTable(tuple(rows))
+    return ErrorTable(rows)
 
 
 def _mean_max_rms(errors: np.ndarray) -> tuple[float, float, float]:

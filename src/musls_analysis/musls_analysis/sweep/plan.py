@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from musls_analysis.sweep.spec import (
     Grid,
     LatinHypercube,
-    Metric,
     OverlayFigure,
     Parameter,
     SweepSpec,
@@ -205,25 +204,16 @@ def _check_names(sweep: SweepSpec, kinds: set[str], bodies: set[str]) -> None:
     """Refuse signals, bodies and stages that no run can have."""
     from musls_analysis.sweep.signals import FLIGHT_COLUMNS, SUMMARY_PARTS, signal_names
 
-    where = f"sweep {sweep.name}"
+    def check(name: str, known: Sequence[str], what: str, *also: str) -> None:
+        if not {name, *also} & set(known):
+            raise ConfigError(f"sweep {sweep.name}: {what}: {near_names(name, known)}")
+
     for signal in _signals(sweep):
-        known = signal_names(bodies)
-        if signal not in known:
-            raise ConfigError(f"{where}: no signal '{signal}': {near_names(signal, known)}")
+        check(signal, signal_names(bodies), f"no signal '{signal}'")
     for body in sweep.series:
-        if body not in bodies:
-            raise ConfigError(f"{where}: series: no '{body}': {near_names(body, sorted(bodies))}")
+        check(body, sorted(bodies), f"series: no '{body}'")
     stages = {f.stage for f in sweep.figures if isinstance(f, OverlayFigure)}
-    stages |= {m.stage for m in sweep.metrics if m.stage}
-    known = sorted(kinds | PHASES)
-    for stage in stages:
-        if not {stage, stage.rsplit("_", 1)[0]} & set(known):
-            raise ConfigError(f"{where}: no stage '{stage}': {near_names(stage, known)}")
-    for metric in sweep.metrics:
-        _check_path(metric, (*FLIGHT_COLUMNS, *SUMMARY_PARTS), where)
-
-
-def _check_path(metric: Metric, known: tuple[str, ...], where: str) -> None:
-    head = (metric.path or known[0]).partition(".")[0]
-    if head not in known:
-        raise ConfigError(f"{where}: metric '{metric.path}': {near_names(head, known)}")
+    for stage in stages | {m.stage for m in sweep.metrics if m.stage}:
+        check(stage, sorted(kinds | PHASES), f"no stage '{stage}'", stage.rsplit("_", 1)[0])
+    for path in (metric.path for metric in sweep.metrics if metric.path):
+        check(path.partition(".")[0], (*FLIGHT_COLUMNS, *SUMMARY_PARTS), f"metric '{path}'")
