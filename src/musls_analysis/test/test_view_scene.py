@@ -5,17 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from made_up_recordings import flight
+from matplotlib.colors import to_rgb
 
+from musls_analysis.figures.style import SLACK_CABLE, UNKNOWN_TENSION
 from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage
 from musls_analysis.view.align import aligning_shift_s, shown_window, stage_at
 from musls_analysis.view.canvas import camera_on
-from musls_analysis.view.chart import SLACK, UNKNOWN, TensionScale, round_up, tension_scale
+from musls_analysis.view.chart import TensionScale, round_up, tension_scale
 from musls_analysis.view.picture import WIDE, LabelPlacer, Picture, Rectangle, pulley_pieces
 from musls_analysis.view.scene import (
     BOX_FACES,
     FACE_NORMALS,
+    BoxShape,
     DroneShape,
-    LoadShape,
     Subject,
     framed_points_enu_m,
     open_subject,
@@ -65,7 +67,7 @@ def test_camera_fills_its_frame_and_keeps_all_points_inside():
 
 
 def test_camera_looks_along_its_azimuth_with_up_up():
-    points = LoadShape.of(TRIO.load).corners_m * 10.0
+    points = BoxShape.of(TRIO.load.collision).corners_m * 10.0
     camera = camera_on(points, (0.0, 0.0, 200.0, 200.0), 200.0, -90.0, 0.0)  # from the south
     at, depth = camera.project(np.array([[0.0, 0, 0], [0.5, 0, 0], [0, 0, 0.5], [0, 0.5, 0]]))
     east, up, north = at[1] - at[0], at[2] - at[0], at[3] - at[0]
@@ -91,7 +93,7 @@ def test_camera_options_out_of_range(angles, word):
 
 
 def test_box_faces_belong_to_their_normals():
-    corners = LoadShape.of(TRIO.load).corners_m
+    corners = BoxShape.of(TRIO.load.collision).corners_m
     size = np.array(TRIO.load.collision.size_m)
     for face, normal in zip(BOX_FACES, FACE_NORMALS, strict=True):
         middle = corners[list(face)].mean(axis=0) - corners.mean(axis=0)
@@ -207,7 +209,8 @@ def test_stage_at_a_time():
 def test_colours_of_tension():
     scale = TensionScale(8.0)
     colours = scale.colours(np.array([0.1, 0.6, 8.0, 80.0, np.nan]))
-    assert np.allclose(colours[0], SLACK) and np.allclose(colours[4], UNKNOWN)
+    assert np.allclose(colours[0], to_rgb(SLACK_CABLE))
+    assert np.allclose(colours[4], to_rgb(UNKNOWN_TENSION))
     assert np.allclose(colours[2], colours[3])
     assert colours[1, 2] > colours[1, 0] and colours[2, 0] > colours[2, 2]  # blue to orange
     assert scale.ticks_n().tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
@@ -271,7 +274,7 @@ def test_system_fills_the_picture_of_a_moment():
     its = Subject(flight("circle"), load_system("x500_trio"), "circle")
     picture = Picture([its], (7.0, 30.0), framed_s=(17.3, 17.3))
     shown = sample(its, np.array([17.3]))
-    points = framed_points_enu_m(shown, its.boxes(), its.drone_shapes())
+    points = framed_points_enu_m(its, shown)
     at, _ = picture.camera.project(points)
     left, top, right, bottom = WIDE.scene_px
     assert at[:, 1].min() == pytest.approx(top) and at[:, 1].max() == pytest.approx(bottom)

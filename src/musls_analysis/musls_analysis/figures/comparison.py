@@ -1,11 +1,10 @@
-"""Mean trajectories in space, real against simulated (as Fig. 5 of the seed paper)."""
+"""Figures of the mean cycles of a stage, real against simulated."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -14,6 +13,7 @@ from musls_analysis.comparison.compare import StageComparison
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.comparison.mean_cycle import MeanCycle
 from musls_analysis.figures import style
+from musls_analysis.figures.over_time import POSE_LABELS, value_limits
 from musls_analysis.figures.space import spatial_axes
 from musls_analysis.paper.turning_frame import Turning
 from musls_analysis.recordings.recording import LOAD
@@ -22,21 +22,18 @@ REAL_LINE: style.Look = {"color": style.INK, "linewidth": 1.1}
 """The real system looks like this in every figure; simulated ones have the body's colour."""
 
 
-def real_handle() -> Line2D:
-    """Legend entry for the real system."""
+def _real_handle() -> Line2D:
     return Line2D([], [], **REAL_LINE | {"linewidth": 1.8}, label="real")
 
 
 def mean_paths_figure(comparison: StageComparison) -> Figure:
-    """Draw the mean cycles in space, equal scale on all axes; dots mark their start."""
+    """Draw the mean cycles in space, equal scale on all axes; dots mark their start (Fig. 5)."""
     figure = style.new_figure(4.7, 5.6)
-    handles = [real_handle(), *style.body_handles(comparison.sim)]
-    for handle in handles[1:]:
+    sims = style.body_handles(comparison.sim)
+    for handle in sims:
         handle.set_label(f"{handle.get_label()}, sim")
-    handles.append(
-        Line2D([], [], ls="", marker="o", ms=5, color=style.FAINT, label="start of the cycle")
-    )
-    ax = spatial_axes(figure, handles, *_bounds_enu_m(comparison))
+    start = Line2D([], [], ls="", marker="o", ms=5, color=style.FAINT, label="start of the cycle")
+    ax = spatial_axes(figure, [_real_handle(), *sims, start], *_bounds_enu_m(comparison))
     for body in comparison.sim:
         sim_line: style.Look = {"color": style.colour(body), "linewidth": 1.5}
         pair = ((comparison.real[body], REAL_LINE, 3), (comparison.sim[body], sim_line, 2))
@@ -45,9 +42,9 @@ def mean_paths_figure(comparison: StageComparison) -> Figure:
             if comparison.periodic:
                 path = np.concatenate([path, path[:1]])
             ax.plot(*path.T, **line, zorder=zorder)
-            start = path[np.flatnonzero(np.isfinite(path[:, 0]))[0]]
+            first = path[np.flatnonzero(np.isfinite(path[:, 0]))[0]]
             ax.plot(
-                *start, ls="", marker="s" if body == LOAD else "o", ms=5.0, zorder=zorder + 2,
+                *first, ls="", marker="s" if body == LOAD else "o", ms=5.0, zorder=zorder + 2,
                 mfc=line["color"], mec="white", mew=0.6,
             )  # fmt: skip
     return figure
@@ -55,13 +52,8 @@ def mean_paths_figure(comparison: StageComparison) -> Figure:
 
 def _bounds_enu_m(comparison: StageComparison) -> np.ndarray:
     """Corners of a box around everything; no side much shorter than the longest (2, 3)."""
-    everything = np.concatenate(
-        [
-            mean.position_enu_m
-            for side in (comparison.real, comparison.sim)
-            for mean in side.values()
-        ]
-    )
+    means = [*comparison.real.values(), *comparison.sim.values()]
+    everything = np.concatenate([mean.position_enu_m for mean in means])
     low, high = np.nanmin(everything, axis=0), np.nanmax(everything, axis=0)
     low[2] = min(low[2], 0.0)
     size = np.maximum(high - low + 0.1, 0.35 * np.max(high - low))
@@ -73,28 +65,20 @@ def _bounds_enu_m(comparison: StageComparison) -> np.ndarray:
     return np.stack([low, high])
 
 
-# ---------- Mean pose of one body over a cycle, real against simulated (as Fig. 8 of the seed pape
-
-LABELS = ("x [m]", "y [m]", "z [m]", "roll [deg]", "pitch [deg]", "yaw [deg]")
-_SMALLEST_RANGE = (0.2, 0.2, 0.2, 4.0, 4.0, 4.0)
-"""An axis shows at least this much, so that noise does not look like motion."""
-
-
 def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
-    """Draw x, y, z on the left and roll, pitch, yaw on the right, with 95 % confidence bands.
+    """Draw the mean pose of a body with 95 % confidence bands (Fig. 8).
 
-    Args:
-        comparison: One stage.
-        body: "load", "drone_1", ...
+    x, y, z stand on the left and roll, pitch, yaw on the right.
     """
     figure = style.new_figure(3.9)
     axes = figure.subplots(3, 2, sharex=True)
     (sim,) = style.body_handles([body])
     sim.set_label(f"{style.label(body)}, sim")
-    handles = [real_handle(), sim]
+    handles = [_real_handle(), sim]
     real_values, real_ci = _columns(comparison.real[body])
     sim_values, sim_ci = _columns(comparison.sim[body])
-    sim_values[:, 3:] += _whole_turns_deg(real_values[:, 3:], sim_values[:, 3:])
+    turns = np.round(np.nanmedian(real_values[:, 3:] - sim_values[:, 3:], axis=0) / 360.0)
+    sim_values[:, 3:] += 360.0 * turns
     if np.isfinite(np.concatenate([real_ci, sim_ci])).any():
         handles.append(Patch(color=style.FAINT, alpha=0.4, lw=0, label="95 % confidence"))
     top_in = style.legend_on_top(figure, handles)
@@ -106,10 +90,19 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
         (real_values, real_ci, REAL_LINE),
     )
     for k, ax in enumerate(axes.T.flat):
-        for values, half_width, line in drawn:
-            _band(ax, time_s, values[:, k], half_width[:, k], line)
-        _dress(ax, k, [real_values[:, k], sim_values[:, k]], [real_ci[:, k], sim_ci[:, k]])
+        shown = []
+        for values, half_widths, line in drawn:
+            value, half = values[:, k], half_widths[:, k]
+            if np.isfinite(half).any():
+                band = value - half, value + half
+                ax.fill_between(time_s, *band, color=line["color"], alpha=0.22, lw=0)
+            ax.plot(time_s, value, **line)
+            shown += [value - np.nan_to_num(half), value + np.nan_to_num(half)]
+        ax.set(ylim=value_limits(shown, 0.2 if k < 3 else 4.0), ylabel=POSE_LABELS[k])
         ax.set_xlim(0.0, comparison.period_s)
+        ax.yaxis.set_label_coords(-0.155, 0.5)
+        ax.grid(False, axis="x")
+        ax.locator_params(axis="y", nbins=4)
     for ax in axes[-1]:
         ax.set_xlabel("time in the cycle [s]")
     return figure
@@ -119,41 +112,6 @@ def _columns(mean: MeanCycle) -> tuple[np.ndarray, np.ndarray]:
     """Values and half widths (M, 6): x y z [m], roll pitch yaw [deg]."""
     values = np.hstack([mean.position_enu_m, np.degrees(mean.angles_rad)])
     return values, np.hstack([mean.position_ci_m, np.degrees(mean.angles_ci_rad)])
-
-
-def _whole_turns_deg(real: np.ndarray, sim: np.ndarray) -> np.ndarray:
-    """Whole turns that bring the simulated angles to the real ones (3,)."""
-    return 360.0 * np.round(np.nanmedian(real - sim, axis=0) / 360.0)
-
-
-def _band(
-    ax: Axes, time_s: np.ndarray, values: np.ndarray, half_width: np.ndarray, line: dict
-) -> None:
-    if np.isfinite(half_width).any():
-        ax.fill_between(
-            time_s, values - half_width, values + half_width, color=line["color"], alpha=0.22, lw=0
-        )
-    ax.plot(time_s, values, **line)
-
-
-def _dress(ax: Axes, k: int, values: list[np.ndarray], half_widths: list[np.ndarray]) -> None:
-    everything = np.concatenate(
-        [
-            value + sign * np.nan_to_num(half_width)
-            for value, half_width in zip(values, half_widths, strict=True)
-            for sign in (-1.0, 1.0)
-        ]
-    )
-    low, high = np.nanmin(everything), np.nanmax(everything)
-    half = max(0.54 * (high - low), 0.5 * _SMALLEST_RANGE[k])
-    ax.set_ylim(0.5 * (low + high) - half, 0.5 * (low + high) + half)
-    ax.set_ylabel(LABELS[k])
-    ax.yaxis.set_label_coords(-0.155, 0.5)
-    ax.grid(False, axis="x")
-    ax.locator_params(axis="y", nbins=4)
-
-
-# ---------- Errors between the mean trajectories over the cycle, one line per body.
 
 
 def cycle_errors_figure(comparison: StageComparison) -> Figure:
@@ -181,23 +139,21 @@ def cycle_errors_figure(comparison: StageComparison) -> Figure:
     return figure
 
 
-# ---------- Each drone's place in the turning frame over the mean cycle, real against simulated.
-
-_AXES = ("outward, m", "forward, m", "up, m")
-
-
 def turning_frame_figure(stages: Sequence[Turning]) -> Figure:
-    """Draw outward, forward and up (columns) of each stage (rows); real dashed."""
+    """Draw each drone's place in the turning frame over the mean cycle; real dashed.
+
+    Outward, forward and up are columns, stages rows.
+    """
     figure = style.new_figure(1.0 + 1.9 * len(stages))
     axes = figure.subplots(len(stages), 3, squeeze=False, sharex="row")
     for row, found in zip(axes, stages, strict=True):
-        for k, ax in enumerate(row):
+        for k, (ax, axis) in enumerate(zip(row, ("outward", "forward", "up"), strict=True)):
             for i, drone in enumerate(found.drones):
-                colour = style.colour(drone)
-                label = drone.replace("_", " ")
-                ax.plot(found.phase, found.sim[i, :, k], color=colour, lw=1.4, label=label)
-                ax.plot(found.phase, found.real[i, :, k], color=colour, lw=1.0, ls="--")
-            ax.set_title(f"{found.stage}: {_AXES[k]}", fontsize=8)
+                shade = style.colour(drone)
+                name = style.label(drone)
+                ax.plot(found.phase, found.sim[i, :, k], color=shade, lw=1.4, label=name)
+                ax.plot(found.phase, found.real[i, :, k], color=shade, lw=1.0, ls="--")
+            ax.set_title(f"{found.stage}: {axis}, m", fontsize=8)
         row[1].set_xlabel("phase of the cycle (dashed: recorded)")
     axes[0, 0].legend(fontsize=7)
     figure.tight_layout()

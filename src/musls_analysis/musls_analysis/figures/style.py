@@ -1,17 +1,18 @@
-"""One look for all figures: a colour per body, fonts, sizes, saving.
+"""One look for figures, pictures, films and pages: colours, names, fonts, sizes, saving.
 
 Figures are built with matplotlib's object interface; pyplot would only cost start-up time.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
@@ -22,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-# ---------- One colour per meaning, for figures, films and pages; needs no drawing library.
+from musls_analysis.recordings.recording import Event, Recording
 
 LOAD_COLOUR = "#d55e00"
 ANCHOR_COLOUR = "#6e7781"
@@ -42,18 +43,22 @@ def colour(body: str) -> str:
     return DRONE_COLOURS[(int(body.rsplit("_", 1)[1]) - 1) % len(DRONE_COLOURS)]
 
 
-__all__ = [
-    "DPI", "FAINT", "GRID", "INK", "SETPOINT_LINE", "WIDTH_IN", "Look", "NotebookFigure", "Paper",
-    "body_handles", "colour", "figure_of", "for_paper", "hide_time", "label", "legend_height_in",
-    "legend_on_top", "margins", "new_figure", "save", "setpoint_handle", "size_in", "styled",
-]  # fmt: skip
-
 WIDTH_IN = 7.6
 DPI = 130
 INK = "#22272e"
 """Text and axes."""
 FAINT = "#8b949e"
 GRID = "#e3e6ea"
+BAND = "#f2f4f7"
+"""Of every second stage."""
+EVENT = "#cf222e"
+"""Marks of events."""
+MOST_EVENTS = 40
+"""Of one kind that are marked; more would hide the curves."""
+CABLE, UNKNOWN_TENSION, SLACK_CABLE = "#8b949e", "#57606a", "#a3adb8"
+PULLEY, PULLEY_RIM = "#d1d6de", "#333b47"
+SECOND = "#4d7c0f"
+"""Everything of a recording that is laid over another one."""
 Look = dict[str, Any]
 """Keywords of matplotlib's for how something is drawn."""
 SETPOINT_LINE: Look = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder": 3}
@@ -98,6 +103,17 @@ _SETTINGS: dict[Any, Any] = {
 def label(name: str) -> str:
     """Name for people: "drone_1" becomes "drone 1"."""
     return name.replace("_", " ")
+
+
+def shown_events(recording: Recording) -> list[Event]:
+    """Events that are marked: the first `MOST_EVENTS` of each kind."""
+    counts: Counter[str] = Counter()
+    events = []
+    for event in recording.events:
+        counts[event.kind] += 1
+        if counts[event.kind] <= MOST_EVENTS:
+            events.append(event)
+    return events
 
 
 def styled() -> AbstractContextManager[None]:
@@ -156,20 +172,12 @@ class NotebookFigure(Figure):
         return png.getvalue()
 
 
-FigureKind = TypeVar("FigureKind", bound=NotebookFigure)
-
-
-def figure_of(kind: type[FigureKind], height_in: float, width_in: float = WIDTH_IN) -> FigureKind:
-    """Make an empty figure of a kind that draws itself with Agg."""
-    size = (width_in * _width_share.get(), height_in)
-    figure = kind(figsize=size, dpi=DPI, facecolor="white")
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
     """Make an empty figure."""
-    return figure_of(NotebookFigure, height_in, width_in)
+    size = (width_in * _width_share.get(), height_in)
+    figure = NotebookFigure(figsize=size, dpi=DPI, facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def size_in(ax: Axes) -> tuple[float, float]:

@@ -32,7 +32,7 @@ def plotly_script() -> bytes | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     path = Path(spec.submodule_search_locations[0]) / "package_data/plotly.min.js"
-    return gzip.compress(path.read_bytes(), 6, mtime=0) if path.is_file() else None
+    return gzip.compress(path.read_bytes(), 4, mtime=0) if path.is_file() else None
 
 
 def interactive(
@@ -198,6 +198,7 @@ def write_report(
     live = interactive(recording, summary, flown.peaks)
     live_template = environment.from_string(INTERACTIVE.read_text(encoding="utf-8"))
     live_html = live_template.render(live=live) if live else ""
+    figures = folder / "figures"
     html = template.render(
         flown=flown,
         recording=recording,
@@ -210,7 +211,8 @@ def write_report(
         system_rows=_system_rows(flown.system) if flown.system else [],
         run_rows=_run_rows(recording, summary, flown),
         key_numbers=_key_numbers(recording, summary),
-        figures=write_figures(recording, summary, folder / "figures"),
+        figures=write_figures(recording, summary, figures),
+        folder=figures,
         live=live_html,
     )
     path = folder / "report.html"

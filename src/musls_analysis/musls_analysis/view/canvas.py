@@ -1,13 +1,15 @@
-"""Draws polygons, lines and text at once with matplotlib's Agg renderer, without its artists.
+"""Where pictures are drawn: a canvas of polygons, lines and text, and a perspective camera.
 
-A frame takes some hundred shapes; an artist for each would take most of the time. Coordinates are
-picture points of the layout, x to the right, y downwards, whatever the scale of the picture.
+Everything is drawn at once with matplotlib's Agg renderer: a picture takes some hundred shapes, an
+artist for each would take most of the time. Coordinates are picture points of the layout, x to the
+right, y downwards, whatever the scale of the picture.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -21,8 +23,7 @@ from musls_description.errors import ConfigError
 
 Colour = str | Sequence[float] | np.ndarray
 """A name, or red, green, blue from 0 to 1, (3,)."""
-_POINTS_PER_PX = 0.72
-_FAMILY = "DejaVu Sans"
+_POINTS_PER_PX = 0.72  # at 100 dots an inch
 
 
 class Canvas:
@@ -41,28 +42,26 @@ class Canvas:
         """Make a white picture of `scale` times the layout's size."""
         self.width_px, self.height_px, self.scale = width_px, height_px, scale
         size = round(width_px * scale), round(height_px * scale)
-        self._renderer = RendererAgg(*size, 100.0 * scale)  # 100 dots an inch: 1 px is 0.72 points
+        self._renderer = RendererAgg(*size, 100.0 * scale)
         self._flip = Affine2D().scale(scale, -scale).translate(0.0, size[1])
-        self._fonts: dict[tuple, FontProperties] = {}
         self._background = None
         self.rectangle(0, 0, width_px, height_px, "white")
 
     def polygon(
         self,
         points: np.ndarray,
-        fill: Colour | None,
+        fill: Colour,
         edge: Colour | None = None,
         width: float = 1.0,
         alpha: float = 1.0,
     ) -> None:
-        """Fill a closed polygon (n, 2), and draw its edge."""
+        """Fill a closed polygon (n, 2), and draw its edge; nothing if a point is NaN."""
         if not np.isfinite(points).all():
             return
         closed = np.concatenate([points, points[:1]])
         codes = np.full(len(closed), Path.LINETO, Path.code_type)
         codes[0], codes[-1] = Path.MOVETO, Path.CLOSEPOLY
-        face = _rgba(fill, alpha) if fill is not None else None
-        self._draw(Path(closed, codes), face, edge, width, alpha)
+        self._draw(Path(closed, codes), _rgba(fill, alpha), edge, width, alpha)
 
     def line(
         self,
@@ -93,23 +92,20 @@ class Canvas:
         colour: Colour = "black",
         bold: bool = False,
         align: Literal["left", "center", "right"] = "left",
-        alpha: float = 1.0,
     ) -> float:
         """Write a line of text with its baseline at y; returns its width [px]."""
-        font = self._font(size, bold)
         width = self.width_of(text, size, bold)
         x -= {"left": 0.0, "center": 0.5, "right": 1.0}[align] * width
         gc = self._renderer.new_gc()
-        gc.set_foreground(_rgba(colour, alpha), isRGBA=True)
-        gc.set_alpha(alpha)
-        self._renderer.draw_text(gc, x * self.scale, y * self.scale, text, font, 0.0)
+        gc.set_foreground(_rgba(colour, 1.0), isRGBA=True)
+        self._renderer.draw_text(gc, x * self.scale, y * self.scale, text, _font(size, bold), 0.0)
         gc.restore()
         return width
 
     def width_of(self, text: str, size: float = 12.0, bold: bool = False) -> float:
         """Width of a line of text [px]."""
-        font = self._font(size, bold)
-        return self._renderer.get_text_width_height_descent(text, font, False)[0] / self.scale
+        size_px = self._renderer.get_text_width_height_descent(text, _font(size, bold), False)
+        return size_px[0] / self.scale
 
     def keep_background(self) -> None:
         """Remember what is drawn now."""
@@ -122,19 +118,6 @@ class Canvas:
     def rgb(self) -> np.ndarray:
         """Copy of the picture (height, width, 3), bytes."""
         return np.asarray(self._renderer.buffer_rgba())[:, :, :3].copy()
-
-    def rgba(self) -> memoryview:
-        """The picture itself (height, width, 4), bytes: what is drawn next changes it."""
-        return memoryview(self._renderer.buffer_rgba())
-
-    def _font(self, size: float, bold: bool) -> FontProperties:
-        key = size, bold
-        if key not in self._fonts:
-            weight = "bold" if bold else "normal"
-            self._fonts[key] = FontProperties(
-                family=_FAMILY, size=_POINTS_PER_PX * size, weight=weight
-            )
-        return self._fonts[key]
 
     def _draw(self, path, face, edge, width, alpha, dash=None, cap="round") -> None:
         gc = self._renderer.new_gc()
@@ -156,6 +139,12 @@ class Canvas:
         gc.restore()
 
 
+@cache
+def _font(size_px: float, bold: bool) -> FontProperties:
+    weight = "bold" if bold else "normal"
+    return FontProperties(family="DejaVu Sans", size=_POINTS_PER_PX * size_px, weight=weight)
+
+
 def _rgba(colour: Colour, alpha: float) -> tuple[float, float, float, float]:
     if isinstance(colour, str):
         return to_rgba(colour, alpha)
@@ -163,7 +152,7 @@ def _rgba(colour: Colour, alpha: float) -> tuple[float, float, float, float]:
     return to_rgba((red, green, blue), alpha)
 
 
-# ---------- A perspective camera: world points to picture points.
+# ---------- Camera
 
 FIELD_OF_VIEW_DEG = 28.0
 """Of the whole picture's height; a small angle keeps sizes comparable."""
@@ -173,7 +162,7 @@ NEAREST_M = 0.2
 
 @dataclass(frozen=True)
 class Camera:
-    """Where one looks from.
+    """A perspective camera: world points to picture points.
 
     Attributes:
         position_enu_m: The eye (3,).
@@ -190,8 +179,7 @@ class Camera:
     def project(self, points_enu_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Picture points (..., 2) [px] and distances along the line of sight (...) [m].
 
-        Args:
-            points_enu_m: World points (..., 3); those behind the camera become NaN.
+        World points (..., 3) behind the camera become NaN.
         """
         seen = (points_enu_m - self.position_enu_m) @ self.axes.T
         depth = np.where(seen[..., 2] > NEAREST_M, seen[..., 2], np.nan)
@@ -205,19 +193,6 @@ class Camera:
     def moved(self, by_m: np.ndarray) -> Camera:
         """The same camera at another place."""
         return replace(self, position_enu_m=self.position_enu_m + by_m)
-
-
-def view_axes(azimuth_deg: float, elevation_deg: float) -> np.ndarray:
-    """Rows right, up, forward of an eye that stands at an azimuth and elevation.
-
-    Args:
-        azimuth_deg: Where the eye stands, counter-clockwise from east.
-        elevation_deg: Its height above the horizon, 0 to 90.
-    """
-    a, e = np.radians([azimuth_deg, elevation_deg])
-    forward = -np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
-    right = np.array([-np.sin(a), np.cos(a), 0.0])
-    return np.stack([right, np.cross(right, forward), forward])
 
 
 def camera_on(
@@ -234,24 +209,27 @@ def camera_on(
         points_enu_m: World points (n, 3).
         frame_px: Left, top, right, bottom of where they are to be.
         height_px: Height of the whole picture.
-        azimuth_deg: See `view_axes`.
-        elevation_deg: See `view_axes`.
+        azimuth_deg: Where the eye stands, counter-clockwise from east.
+        elevation_deg: Its height above the horizon, 0 to 89.
         zoom: Above 1 comes closer.
 
     Raises:
         ConfigError: An angle or the zoom is out of range.
     """
-    for name, value, low, high in (
+    for name, value, least, most in (
         ("azimuth", azimuth_deg, -360.0, 360.0),
         ("elevation", elevation_deg, 0.0, 89.0),
         ("zoom", zoom, 0.1, 20.0),
     ):
-        if not low <= value <= high:
-            raise ConfigError(f"{name} is {value:g}, must be from {low:g} to {high:g}")
-    axes = view_axes(azimuth_deg, elevation_deg)
+        if not least <= value <= most:
+            raise ConfigError(f"{name} is {value:g}, must be from {least:g} to {most:g}")
+    a, e = np.radians([azimuth_deg, elevation_deg])
+    forward = -np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+    right = np.array([-np.sin(a), np.cos(a), 0.0])
+    axes = np.stack([right, np.cross(right, forward), forward])
     focal_px = 0.5 * height_px / np.tan(0.5 * np.radians(FIELD_OF_VIEW_DEG))
-    left, top, right, bottom = frame_px
-    half = 0.5 * np.array([right - left, bottom - top]) / focal_px
+    left, top, right_px, bottom = frame_px
+    half = 0.5 * np.array([right_px - left, bottom - top]) / focal_px
     seen = points_enu_m @ axes.T
     # Each side of the frame is a plane through the eye: |x - x_eye| <= half * (depth - depth_eye).
     # The tightest points on both sides give the eye's place across and the distance it needs.
@@ -261,5 +239,5 @@ def camera_on(
     middle_depth = 0.5 * float(seen[:, 2].min() + seen[:, 2].max())
     distance = max(middle_depth - depth, 10.0 * NEAREST_M) / zoom
     eye = np.array([*(0.5 * (low + high)), middle_depth - distance])
-    center = np.array([0.5 * (left + right), 0.5 * (top + bottom)])
+    center = np.array([0.5 * (left + right_px), 0.5 * (top + bottom)])
     return Camera(eye @ axes, axes, float(focal_px), center)

@@ -16,156 +16,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.colors import to_rgb
 
-from musls_analysis.comparison.errors import error_track
-from musls_analysis.figures.style import colour, label
-from musls_analysis.recordings.recording import DEFAULT_GAP_LIMIT_S, LOAD, PoseTrack, resample
+from musls_analysis.figures.style import PULLEY_RIM, colour, label
+from musls_analysis.recordings.recording import LOAD, PoseTrack
 from musls_analysis.view.align import staged_subject
 from musls_analysis.view.canvas import Canvas
-from musls_analysis.view.chart import (
-    Series,
-    differences,
-    draw_tension_bar,
-    has_tension,
-    setpoint_errors,
-    tension_scale,
-    tensions,
-)
+from musls_analysis.view.chart import differences, setpoint_errors, tension_scale, tensions
 from musls_analysis.view.film import whole_file
 from musls_analysis.view.picture import Look
-from musls_analysis.view.scene import RIM, DroneShape, LoadShape, Subject, pulley_rims, sample
+from musls_analysis.view.scene import BoxShape, DroneShape, Shape, Subject, pulley_rims, sample
 from musls_description.errors import MuslsError
 
 if TYPE_CHECKING:
     import rerun as rr
     import rerun.blueprint as rrb
 
-
-# ---------- Layout of rerun's viewer: the scene, the plots beside it, phase and colours below.
-
-
-def layout(subjects: Sequence[Subject]) -> rrb.Blueprint:
-    """Views of what the subjects have data for."""
-    import rerun.blueprint as rrb
-
-    scene = rrb.Spatial3DView(
-        origin="/", name=" and ".join(subject.name for subject in subjects),
-        contents=["/run/**", "/with/**"], background=[250, 251, 252],
-        line_grid=rrb.LineGrid3D(visible=True, spacing=1.0, color=[139, 152, 168, 120]),
-    )  # fmt: skip
-    coloured = any(map(has_tension, subjects))
-    plots = []
-    if len(subjects) == 2:
-        plots.append(("difference", "distance between the two [m]"))
-    if coloured:
-        plots.append(("tension", "cable tension at the load [N]"))
-    if subjects[0].recording.setpoints:
-        plots.append(("error", "distance to the set-point [m]"))
-        plots.append(("angle", "angle to the set-point [deg]"))
-    left = [scene, rrb.TextDocumentView(origin="/phase", name="phase")]
-    shares = [7, 1]
-    if coloured:
-        bottom = [left[1], rrb.Spatial2DView(origin="/legend", name="cable tension")]
-        left[1] = rrb.Horizontal(*bottom)
-    if subjects[0].recording.events:
-        left.append(rrb.TextLogView(origin="/events", name="events"))
-        shares.append(1)
-    column = rrb.Vertical(*left, row_shares=shares)
-    parts = [column]
-    if plots:
-        views = [rrb.TimeSeriesView(origin=f"/{path}", name=name) for path, name in plots]
-        parts = [rrb.Horizontal(column, rrb.Vertical(*views), column_shares=[5, 3])]
-    return rrb.Blueprint(
-        *parts, rrb.TimePanel(state="expanded", timeline="time"), collapse_panels=True
-    )
-
-
-# ---------- Bodies for rerun's viewer, at the stream's present time, below an entity that moves.
-
-_DISC_HEIGHT_M = 0.012
-_LINE_M, _OUTLINE_M = 0.012, 0.003
-
-
-def rgba(rgb: np.ndarray, alpha: float = 1.0) -> np.ndarray:
-    """Bytes (4,) of a colour (3,) and an opacity from 0 to 1."""
-    return np.round(255.0 * np.append(rgb, alpha)).astype(np.uint8)
-
-
-def log_load(
-    stream: rr.RecordingStream, path: str, shape: LoadShape, rgb: np.ndarray, outline: bool
-) -> None:
-    """Log the load's box, solid or as an outline.
-
-    Args:
-        stream: Where to.
-        path: Entity that has the pose.
-        shape: The box.
-        rgb: Colour, 0 to 1 (3,).
-        outline: Whether it stands for a set-point.
-    """
-    import rerun as rr
-
-    low, high = shape.corners_m.min(axis=0), shape.corners_m.max(axis=0)
-    box = rr.Boxes3D(
-        centers=0.5 * (low + high), half_sizes=0.5 * (high - low), colors=rgba(rgb),
-        radii=_OUTLINE_M, fill_mode="majorwireframe" if outline else "solid",
-    )  # fmt: skip
-    stream.log(f"{path}/box", box)
-
-
-def log_pulleys(stream: rr.RecordingStream, path: str, rims: np.ndarray) -> None:
-    """Log the rims of the pulleys on a body.
-
-    Args:
-        stream: Where to.
-        path: Entity that has the pose.
-        rims: Points in the body's frame, (pulleys, points, 3).
-    """
-    import rerun as rr
-
-    rings = list(np.concatenate([rims, rims[:, :1]], axis=1))
-    lines = rr.LineStrips3D(rings, colors=rgba(RIM), radii=_LINE_M)
-    stream.log(f"{path}/pulleys", lines)
-
-
-def log_drone(
-    stream: rr.RecordingStream, path: str, shape: DroneShape, rgb: np.ndarray, outline: bool
-) -> None:
-    """Log a drone's arms, gear and rotor discs; only rings and arms for a set-point.
-
-    Args:
-        stream: Where to.
-        path: Entity that has the pose.
-        shape: The drone.
-        rgb: Colour, 0 to 1 (3,).
-        outline: Whether it stands for a set-point.
-    """
-    import rerun as rr
-
-    arms = [np.stack([np.zeros(3), hub]) for hub in shape.hubs_m]
-    rings = [np.concatenate([disc, disc[:1]]) for disc in shape.discs_m]
-    if outline:
-        lines = rr.LineStrips3D(arms + rings, colors=rgba(rgb), radii=_OUTLINE_M)
-        stream.log(f"{path}/outline", lines)
-        return
-    gear = list(shape.gear_m)
-    colours = [rgba(0.7 * rgb)] * len(arms) + [rgba(np.full(3, 0.3))] * len(gear)
-    radii = [_LINE_M] * len(arms) + [0.5 * _LINE_M] * len(gear)
-    stream.log(f"{path}/frame", rr.LineStrips3D(arms + gear, colors=colours, radii=radii))
-    front = np.where(shape.front, 1.0, 0.6)
-    discs = rr.Cylinders3D(
-        centers=shape.hubs_m, lengths=[_DISC_HEIGHT_M] * len(arms),
-        radii=[shape.rotor_radius_m] * len(arms),
-        colors=[rgba(rgb + (1.0 - share) * (1.0 - rgb)) for share in front], fill_mode="solid",
-    )  # fmt: skip
-    stream.log(f"{path}/rotors", discs)
-
-
 ROOTS = ("run", "with")
 TIME = "time"
 _TRAIL_S, _TRAIL_STEP_S = 3.0, 0.1
 _CABLE_STEP_S = 0.04
 """Cables are sampled at most this often: the eye sees no more."""
+_DISC_HEIGHT_M = 0.012
+_LINE_M, _OUTLINE_M = 0.012, 0.003
 
 
 def check_rerun() -> None:
@@ -245,49 +118,89 @@ def _stream(subjects: Sequence[Subject]) -> rr.RecordingStream:
     return stream
 
 
-def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
-    """Send everything to a stream.
+def layout(subjects: Sequence[Subject]) -> rrb.Blueprint:
+    """The scene, plots of what the subjects have data for beside it, phase and colours below."""
+    import rerun.blueprint as rrb
 
-    Args:
-        stream: Where to.
-        subjects: One or two.
-    """
+    scene = rrb.Spatial3DView(
+        origin="/", name=" and ".join(subject.name for subject in subjects),
+        contents=["/run/**", "/with/**"], background=[250, 251, 252],
+        line_grid=rrb.LineGrid3D(visible=True, spacing=1.0, color=[139, 152, 168, 120]),
+    )  # fmt: skip
+    coloured = any(subject.has_tension for subject in subjects)
+    plots = []
+    if len(subjects) == 2:
+        plots.append(("difference", "distance between the two [m]"))
+    if coloured:
+        plots.append(("tension", "cable tension at the load [N]"))
+    if subjects[0].recording.setpoints:
+        plots.append(("error", "distance to the set-point [m]"))
+        plots.append(("angle", "angle to the set-point [deg]"))
+    below = rrb.TextDocumentView(origin="/phase", name="phase")
+    if coloured:
+        legend = rrb.Spatial2DView(origin="/legend", name="cable tension")
+        below = rrb.Horizontal(below, legend)
+    left, shares = [scene, below], [7, 1]
+    if subjects[0].recording.events:
+        left.append(rrb.TextLogView(origin="/events", name="events"))
+        shares.append(1)
+    parts = [rrb.Vertical(*left, row_shares=shares)]
+    if plots:
+        views = [rrb.TimeSeriesView(origin=f"/{path}", name=name) for path, name in plots]
+        parts = [rrb.Horizontal(*parts, rrb.Vertical(*views), column_shares=[5, 3])]
+    return rrb.Blueprint(
+        *parts, rrb.TimePanel(state="expanded", timeline=TIME), collapse_panels=True
+    )
+
+
+def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
+    """Send everything of one or two subjects to a stream."""
     import rerun as rr
 
     stream.log("/", rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
-    coloured = next((s for s in subjects if has_tension(s)), None)
+    coloured = next((s for s in subjects if s.has_tension), None)
+    scale = tension_scale(coloured, (coloured.start_s, coloured.end_s)) if coloured else None
     for root, subject in zip(ROOTS, subjects, strict=False):
-        window_s = subject.start_s, subject.end_s
-        scale = tension_scale(coloured, window_s) if coloured is subject else None
-        _log_subject(stream, root, subject, Look(root != ROOTS[0], scale))
-        if scale:
-            canvas = Canvas(320, 56, 2.0)
-            draw_tension_bar(canvas, scale, 64.0, 24.0, 236.0)
-            stream.log("legend", rr.Image(canvas.rgb()), static=True)
-    _log_plots(stream, subjects)
-    _log_phases(stream, subjects)
-    _log_events(stream, subjects[0])
+        _log_subject(
+            stream, root, subject, Look(root != ROOTS[0], scale if coloured is subject else None)
+        )
+    if scale:
+        canvas = Canvas(320, 56, 2.0)
+        scale.draw(canvas, 64.0, 24.0, 236.0)
+        stream.log("legend", rr.Image(canvas.rgb()), static=True)
+    _log_plots(stream, subjects, coloured)
+    staged = staged_subject(subjects) or subjects[0]
+    for stage in staged.recording.stages:
+        stream.set_time(TIME, duration=stage.start_s + staged.shift_s)
+        stream.log("phase", rr.TextDocument(f"# {label(stage.name)}", media_type="text/markdown"))
+    for event in subjects[0].recording.events:
+        stream.set_time(TIME, duration=event.time_s + subjects[0].shift_s)
+        stream.log("events", rr.TextLog(f"{event.kind}: {event.what}", level="WARN"))
+    stream.reset_time()
 
 
 def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
     import rerun as rr
 
-    boxes, drones, pulleys = subject.boxes(), subject.drone_shapes(), pulley_rims(subject)
-    recording = subject.recording
+    shapes, pulleys, recording = subject.shapes(), pulley_rims(subject), subject.recording
     for part, tracks in (("", recording.bodies), ("setpoint/", recording.setpoints)):
         if part and look.second:
             continue  # two sets of outlines would hide more than they show
         for body, track in tracks.items():
             path = f"{root}/{part}{body}"
             stream.set_time(TIME, duration=float(track.time_s[0] + subject.shift_s))
-            rgb = look.colour(body)
-            if body in boxes:
-                log_load(stream, path, boxes[body], rgb, outline=bool(part))
-            elif body in drones:
-                log_drone(stream, path, drones[body], rgb, outline=bool(part))
+            if body in shapes:
+                _log_shape(stream, path, shapes[body], look.colour(body), outline=bool(part))
             if body in pulleys and not part:
-                log_pulleys(stream, path, pulleys[body])
-            _send_poses(stream, path, subject, body, track)
+                rims = pulleys[body]
+                rings = list(np.concatenate([rims, rims[:, :1]], axis=1))
+                lines = rr.LineStrips3D(rings, colors=_rgba(to_rgb(PULLEY_RIM)), radii=_LINE_M)
+                stream.log(f"{path}/pulleys", lines)
+            poses = rr.Transform3D.columns(
+                translation=subject.centre_enu_m(body, track),
+                quaternion=track.orientation_wxyz[:, [1, 2, 3, 0]],
+            )
+            stream.send_columns(path, _times(track.time_s + subject.shift_s), poses)
     for body, track in recording.bodies.items():
         _send_trail(stream, f"{root}/trail/{body}", subject, body, track, look)
     _send_cables(stream, root, subject, look)
@@ -296,23 +209,57 @@ def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: 
     stream.reset_time()
 
 
+def _log_shape(
+    stream: rr.RecordingStream, path: str, shape: Shape, rgb: np.ndarray, outline: bool
+) -> None:
+    """A body below an entity that moves; an outline stands for a set-point."""
+    import rerun as rr
+
+    if isinstance(shape, BoxShape):
+        low, high = shape.corners_m.min(axis=0), shape.corners_m.max(axis=0)
+        box = rr.Boxes3D(
+            centers=0.5 * (low + high), half_sizes=0.5 * (high - low), colors=_rgba(rgb),
+            radii=_OUTLINE_M, fill_mode="majorwireframe" if outline else "solid",
+        )  # fmt: skip
+        stream.log(f"{path}/box", box)
+    else:
+        _log_drone(stream, path, shape, rgb, outline)
+
+
+def _log_drone(
+    stream: rr.RecordingStream, path: str, shape: DroneShape, rgb: np.ndarray, outline: bool
+) -> None:
+    """Arms, gear and rotor discs; only rings and arms for a set-point."""
+    import rerun as rr
+
+    arms = [np.stack([np.zeros(3), hub]) for hub in shape.hubs_m]
+    if outline:
+        rings = [np.concatenate([disc, disc[:1]]) for disc in shape.discs_m]
+        lines = rr.LineStrips3D(arms + rings, colors=_rgba(rgb), radii=_OUTLINE_M)
+        stream.log(f"{path}/outline", lines)
+        return
+    gear = list(shape.gear_m)
+    colours = [_rgba(0.7 * rgb)] * len(arms) + [_rgba(np.full(3, 0.3))] * len(gear)
+    radii = [_LINE_M] * len(arms) + [0.5 * _LINE_M] * len(gear)
+    stream.log(f"{path}/frame", rr.LineStrips3D(arms + gear, colors=colours, radii=radii))
+    front = np.where(shape.front, 1.0, 0.6)
+    discs = rr.Cylinders3D(
+        centers=shape.hubs_m, lengths=[_DISC_HEIGHT_M] * len(arms),
+        radii=[shape.rotor_radius_m] * len(arms),
+        colors=[_rgba(rgb + (1.0 - share) * (1.0 - rgb)) for share in front], fill_mode="solid",
+    )  # fmt: skip
+    stream.log(f"{path}/rotors", discs)
+
+
+def _rgba(rgb: Sequence[float] | np.ndarray, alpha: float = 1.0) -> np.ndarray:
+    """Bytes (4,) of a colour (3,) and an opacity from 0 to 1."""
+    return np.round(255.0 * np.append(rgb, alpha)).astype(np.uint8)
+
+
 def _times(time_s: np.ndarray) -> list[Any]:
     import rerun as rr
 
     return [rr.TimeColumn(TIME, duration=time_s)]
-
-
-def _send_poses(
-    stream: rr.RecordingStream, path: str, subject: Subject, body: str, track: PoseTrack
-) -> None:
-    import rerun as rr
-
-    q = track.orientation_wxyz
-    columns = rr.Transform3D.columns(
-        translation=subject.origin_enu_m(body, track.position_enu_m, q),
-        quaternion=q[:, [1, 2, 3, 0]],
-    )
-    stream.send_columns(path, _times(track.time_s + subject.shift_s), columns)
 
 
 def _send_trail(
@@ -321,17 +268,16 @@ def _send_trail(
     """The way of the last seconds, as one line for each moment."""
     import rerun as rr
 
-    moments = np.arange(track.time_s[0], track.time_s[-1], _TRAIL_STEP_S)
-    past = resample(track, moments, DEFAULT_GAP_LIMIT_S)
-    place = subject.origin_enu_m(body, past.position_enu_m, past.orientation_wxyz)
+    moments = np.arange(track.time_s[0], track.time_s[-1], _TRAIL_STEP_S) + subject.shift_s
+    place = subject.centre_at(body, moments)
     count = round(_TRAIL_S / _TRAIL_STEP_S)
     strips = [place[max(0, k - count) : k + 1] for k in range(len(moments))]
     strips = [strip[np.isfinite(strip).all(axis=1)] for strip in strips]
     columns = rr.LineStrips3D.columns(
-        strips=strips, colors=[rgba(look.colour(body), 0.5)] * len(strips),
+        strips=strips, colors=[_rgba(look.colour(body), 0.5)] * len(strips),
         radii=np.full(len(strips), 0.006),
     )  # fmt: skip
-    stream.send_columns(path, _times(moments + subject.shift_s), columns)
+    stream.send_columns(path, _times(moments), columns)
 
 
 def _send_cables(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
@@ -347,69 +293,31 @@ def _send_cables(stream: rr.RecordingStream, root: str, subject: Subject, look: 
         counts = [len(some) for some in pieces]
         if not sum(counts):
             continue
-        if look.scale is not None:
-            shades = look.scale.colours(cable.tension_n[known])
-        else:
-            shades = np.broadcast_to(look.cable_colour, (len(counts), 3))
+        shades = look.cable_colours(cable.tension_n[known])
         columns = rr.LineStrips3D.columns(
             strips=[strip for some in pieces for strip in some],
-            colors=[rgba(shade) for shade in np.repeat(shades, counts, axis=0)],
+            colors=[_rgba(shade) for shade in np.repeat(shades, counts, axis=0)],
             radii=np.full(sum(counts), 0.006 if look.second else 0.01),
         ).partition(counts)
         stream.send_columns(f"{root}/{name}", _times(times[known]), columns)
 
 
-def _log_plots(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
+def _log_plots(
+    stream: rr.RecordingStream, subjects: Sequence[Subject], coloured: Subject | None
+) -> None:
+    import rerun as rr
+
+    distances, angles = setpoint_errors(subjects[0])
     groups = {
-        "tension": next((tensions(s) for s in subjects if has_tension(s)), []),
-        "error": setpoint_errors(subjects[0]),
-        "angle": _angle_errors(subjects[0]),
+        "tension": tensions(coloured) if coloured else [],
+        "error": distances,
+        "angle": angles,
         "difference": differences(subjects) if len(subjects) == 2 else [],
     }
     for group, lines in groups.items():
         for series in lines:
-            _log_series(stream, f"{group}/{series.name}", series)
-
-
-def _angle_errors(subject: Subject) -> list[Series]:
-    """Angle to the held set-point by body [deg] (eq. 13)."""
-    recording = subject.recording
-    series = []
-    for body, setpoint in recording.setpoints.items():
-        track = error_track(recording.bodies[body], setpoint)
-        angle = np.degrees(track.geodesic_error_rad)
-        series.append(Series(body, track.time_s + subject.shift_s, angle))
-    return series
-
-
-def _log_series(stream: rr.RecordingStream, path: str, series: Series) -> None:
-    import rerun as rr
-    from matplotlib.colors import to_rgb
-
-    shade = rgba(np.array(to_rgb(colour(series.name))))
-    stream.log(path, rr.SeriesLines(colors=shade, names=label(series.name)), static=True)
-    known = np.isfinite(series.value)
-    stream.send_columns(
-        path, _times(series.time_s[known]), rr.Scalars.columns(scalars=series.value[known])
-    )
-
-
-def _log_events(stream: rr.RecordingStream, subject: Subject) -> None:
-    """What happened, as lines of a log on the time line."""
-    import rerun as rr
-
-    for event in subject.recording.events:
-        stream.set_time(TIME, duration=event.time_s + subject.shift_s)
-        stream.log("events", rr.TextLog(f"{event.kind}: {event.what}", level="WARN"))
-    stream.reset_time()
-
-
-def _log_phases(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
-    """The stage that is flown, as a text that changes."""
-    import rerun as rr
-
-    subject = staged_subject(subjects) or subjects[0]
-    for stage in subject.recording.stages:
-        stream.set_time(TIME, duration=stage.start_s + subject.shift_s)
-        stream.log("phase", rr.TextDocument(f"# {label(stage.name)}", media_type="text/markdown"))
-    stream.reset_time()
+            path, shade = f"{group}/{series.name}", _rgba(to_rgb(colour(series.name)))
+            stream.log(path, rr.SeriesLines(colors=shade, names=label(series.name)), static=True)
+            known = np.isfinite(series.value)
+            values = rr.Scalars.columns(scalars=series.value[known])
+            stream.send_columns(path, _times(series.time_s[known]), values)
