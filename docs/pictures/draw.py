@@ -170,11 +170,8 @@ def shrink(path: Path, width_px: int = 940) -> None:
     if small.width > width_px:
         size = (width_px, round(small.height * width_px / small.width))
         small = small.resize(size, Image.Resampling.LANCZOS)
-    colours = palette(np.asarray(small))
-    found = np.array(colours.getpalette(), np.uint8).reshape(-1, 3)
-    found[found.sum(axis=1).argmax()] = 255  # the page's white
-    colours.putpalette(found.tobytes())
-    small.quantize(palette=colours, dither=Image.Dither.NONE).save(path, optimize=True)
+    paletted = small.quantize(palette=palette(np.asarray(small)), dither=Image.Dither.NONE)
+    paletted.save(path, optimize=True)
 
 
 def main() -> None:

@@ -135,7 +135,12 @@ def palette(picture: np.ndarray) -> Image.Image:
     near = (pixels // 4).astype(np.int64) @ [1 << 16, 1 << 8, 1]
     _, first, counts = np.unique(near, return_index=True, return_counts=True)
     weighted = np.repeat(pixels[first], np.ceil(np.sqrt(counts)).astype(int), axis=0)
-    return Image.fromarray(weighted[None]).quantize(255, Image.Quantize.MEDIANCUT, kmeans=3)
+    quantized = Image.fromarray(weighted[None]).quantize(255, Image.Quantize.MEDIANCUT, kmeans=3)
+    colours = np.array(quantized.getpalette(), np.uint8).reshape(-1, 3)
+    colours[colours.min(axis=1) > 248] = 255  # the page's white; Pillow looks up by 4 levels
+    found = Image.new("P", (1, 1))
+    found.putpalette(colours.tobytes())
+    return found
 
 
 def write_mp4(
