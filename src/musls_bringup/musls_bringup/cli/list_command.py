@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +18,8 @@ from musls_description.keys import meanings, summary
 from musls_description.strict_yaml import shown
 
 EXAMPLE = "musls list systems"
+
+PACKAGE = Path(__file__).parents[1]
 
 
 def run(
@@ -46,11 +52,17 @@ def _systems() -> list[tuple[str, str]]:
     return [(name, load_system(name).description) for name in system_names()]
 
 
-def _scenarios() -> list[tuple[str, str]]:
-    from musls_bringup.scenarios import SCENARIOS
+def _described(folder: Path) -> list[tuple[str, str]]:
+    """Names and descriptions of the YAML files of a folder."""
     from musls_description.schema import read_yaml
 
-    return [(p.stem, read_yaml(p).get("description", "")) for p in sorted(SCENARIOS.glob("*.yaml"))]
+    return [(p.stem, read_yaml(p).get("description", "")) for p in sorted(folder.glob("*.yaml"))]
+
+
+def _registered(module: str, registry: str) -> list[tuple[str, str]]:
+    """Names and first lines of the docstrings of a registry's content."""
+    entries = getattr(import_module(module), registry)
+    return [(name, summary(thing)) for name, thing in entries.items()]
 
 
 def _cable_models() -> list[tuple[str, str]]:
@@ -62,30 +74,6 @@ def _cable_models() -> list[tuple[str, str]]:
     return [*flown, *(its for its in replayed if its[0] not in PLANTS)]
 
 
-def _trajectories() -> list[tuple[str, str]]:
-    from musls_control.trajectories import TRAJECTORIES
-
-    return [(name, summary(kind)) for name, kind in TRAJECTORIES.items()]
-
-
-def _controllers() -> list[tuple[str, str]]:
-    from musls_control.controllers import CONTROLLERS
-
-    return [(name, summary(kind)) for name, kind in CONTROLLERS.items()]
-
-
-def _autopilots() -> list[tuple[str, str]]:
-    from musls_sim.scenario.scenario import AUTOPILOTS
-
-    return [(name, summary(build)) for name, build in AUTOPILOTS.items()]
-
-
-def _events() -> list[tuple[str, str]]:
-    from musls_sim.scenario.events import EVENTS
-
-    return [(name, summary(kind)) for name, kind in EVENTS.items()]
-
-
 def _readers() -> list[tuple[str, str]]:
     from musls_analysis.recordings.readers import READERS
 
@@ -93,13 +81,6 @@ def _readers() -> list[tuple[str, str]]:
         ("bag", "rosbag2 folder, or its .mcap or .db3 file"),
         *((name, reader.what) for name, reader in READERS.items()),
     ]
-
-
-def _sweeps() -> list[tuple[str, str]]:
-    from musls_bringup.sweeps import SWEEPS
-    from musls_description.schema import read_yaml
-
-    return [(p.stem, read_yaml(p).get("description", "")) for p in sorted(SWEEPS.glob("*.yaml"))]
 
 
 def _trajectory_parameters(name: str) -> list[str]:
@@ -135,17 +116,17 @@ def _short(value: Any) -> str:
     return "null" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-KINDS = {
+KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "systems": _systems,
-    "scenarios": _scenarios,
-    "sweeps": _sweeps,
+    "scenarios": partial(_described, PACKAGE / "scenarios"),
+    "sweeps": partial(_described, PACKAGE / "sweeps"),
     "cable-models": _cable_models,
-    "trajectories": _trajectories,
-    "controllers": _controllers,
-    "autopilots": _autopilots,
-    "events": _events,
+    "trajectories": partial(_registered, "musls_control.trajectories", "TRAJECTORIES"),
+    "controllers": partial(_registered, "musls_control.controllers", "CONTROLLERS"),
+    "autopilots": partial(_registered, "musls_sim.scenario.scenario", "AUTOPILOTS"),
+    "events": partial(_registered, "musls_sim.scenario.events", "EVENTS"),
     "readers": _readers,
 }
 
 PARAMETERS = {"trajectories": _trajectory_parameters}
-"""What is said of each name when only its sort is listed."""
+"""Further lines for each name when only its sort is listed."""
