@@ -226,7 +226,8 @@ def test_stamps_are_read_from_the_bytes(hold):
     types = messages.topics
     for topic, data in messages.render(12.345678901, vehicles):
         assert stamp_ns(types[topic], data) == 12_345_678_901
-    assert stamp_ns("std_msgs/msg/String", b"\0" * 20) is None
+    for unstamped in ("std_msgs/msg/String", "std_msgs/msg/Float64"):
+        assert stamp_ns(unstamped, b"\0" * 20) is None
 
 
 def test_the_clock_tells_the_time_of_what_has_no_stamp():

@@ -18,10 +18,10 @@ from musls_description.rotations import matrix
 from musls_description.schema import build, to_data
 from musls_description.spawn import hanging_equilibrium
 from musls_description.system import Drone, formation_of
-from musls_sim.preflight.checks import MIN_THRUST_MARGIN, Hover, flight_duration_s
+from musls_sim.preflight.checks import Hover, flight_duration_s
 from musls_sim.preflight.separation import Closest
 from musls_sim.preflight.trim import drag_n_s_m
-from musls_sim.scenario.scenario import Scenario
+from musls_sim.scenario.scenario import MIN_THRUST_MARGIN, Scenario
 
 Array = NDArray[np.float64]
 
