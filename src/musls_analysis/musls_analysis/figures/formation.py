@@ -87,7 +87,7 @@ def margins_figure(carriers: Carriers, angle_deg: float, load_kg: float) -> Figu
     return figure
 
 
-# ---------- Where the drones of a formation go when one of them is lost.
+# ---------- Formations without one of their drones
 
 COLUMNS = 3
 

@@ -14,9 +14,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
+from musls_analysis.comparison.errors import above_ground
 from musls_analysis.figures import style
 from musls_analysis.figures.style import BAND, EVENT, FAINT, INK, label
-from musls_analysis.recordings.recording import Recording
+from musls_analysis.recordings.recording import LOAD, Recording
 from musls_analysis.report.summary import WHERE, slack_intervals
 from musls_description.rotations import roll_pitch_yaw, wrapped
 
@@ -165,10 +166,16 @@ def pose_figure(recording: Recording, body: str) -> Figure:
 
 
 def _setpoints(recording: Recording, body: str, angles_deg: np.ndarray) -> np.ndarray:
-    """Held set-points (T, 6), angles on the turn of the measured ones; NaN without any."""
+    """Held set-points (T, 6), angles on the turn of the measured ones; NaN without any.
+
+    The load's does not lie below the ground while it stands, as in the table of errors.
+    """
     if body not in recording.setpoints:
         return np.full((len(angles_deg), 6), np.nan)
-    held = recording.setpoints[body].held_at(recording.bodies[body].time_s)
+    setpoint = recording.setpoints[body]
+    if body == LOAD:
+        setpoint = above_ground(recording, setpoint)
+    held = setpoint.held_at(recording.bodies[body].time_s)
     difference = wrapped(roll_pitch_yaw(held.orientation_wxyz) - np.radians(angles_deg))
     return np.hstack([held.position_enu_m, angles_deg + np.degrees(difference)])
 

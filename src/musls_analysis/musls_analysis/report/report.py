@@ -20,7 +20,7 @@ from musls_analysis.recordings.recording import LOAD, Array, Recording, main_sta
 from musls_analysis.report.summary import WHERE, Peaks, cable_peaks, sentence
 from musls_description.system import RigSystem
 
-# ---------- The figures of a report that one can turn, zoom and point at, within the same single f
+# ---------- Figures to turn, zoom and point at: plotly draws them in the browser
 
 MOST_POINTS = 1200
 """Of each curve; more than a screen has columns."""

@@ -38,7 +38,7 @@ from musls_analysis.recordings.recording import (
     main_stages,
 )
 
-# ---------- What the error of the load is made of: behind on its way, too low, aside.
+# ---------- What the load's error is made of: behind on its way, too low, aside
 
 SLOWEST_M_S = 0.02
 """Mean speed of a set-point below which nothing lags behind."""
@@ -103,7 +103,7 @@ def _lines(recording: Recording) -> Iterator[str]:
         )
 
 
-# ---------- When cables are slack.
+# ---------- Slack
 
 DEFAULT_SLACK_THRESHOLD_N = 0.5
 """Tension at the load below which a cable counts as slack: about twice the weight of the seed
@@ -135,7 +135,7 @@ def slack_intervals(cable: CableTrack, slack_threshold_n: float) -> list[tuple[f
     ]
 
 
-# ---------- Where the largest tensions of a flight were: in flight, at snaps, at take-up and touch
+# ---------- Largest tensions: in flight, at snaps, at take-up and touch-down
 
 SNAP_S = 0.3
 """A tension so soon after a cable was slack belongs to its snap."""

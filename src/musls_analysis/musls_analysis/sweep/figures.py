@@ -31,7 +31,7 @@ from musls_analysis.sweep.spec import (
 )
 from musls_analysis.sweep.store import FAILED, FINISHED, Store, SweepError
 
-# ---------- Names, units and colours of what a sweep's figures show.
+# ---------- Names, units and colours
 
 _UNITS = {
     "_m": ("m", 1.0), "_deg": ("°", 1.0), "_n": ("N", 1.0), "_s": ("s", 1.0), "_us": ("µs", 1.0),
@@ -65,10 +65,10 @@ def metric_text(column: str) -> Text:
     """Texts for a column of the table, e.g. "errors.load.engage.translational_error_m"."""
     *where, what = column.split(".")
     if what in _SPECIAL:
-        return Text(_SPECIAL[what], what.replace("_", " "))
+        return Text(_SPECIAL[what], style.label(what))
     if where[:1] == ["slack_fraction"]:
-        return Text("slack fraction", what.replace("_", " "))
-    places = [p.replace("_", " ") for p in where if p not in ("errors", "cables", "stages", "*")]
+        return Text("slack fraction", style.label(what))
+    places = [style.label(p) for p in where if p not in ("errors", "cables", "stages", "*")]
     unit, scale = "", 1.0
     for suffix, (text, factor) in _UNITS.items():
         if what.endswith(suffix):
@@ -85,11 +85,28 @@ def signal_text(name: str) -> str:
     """Axis of a signal, e.g. "load yaw [°]" for "load.yaw_deg"."""
     body, _, kind = name.partition(".")
     text = metric_text(kind)
-    return f"{body.replace('_', ' ')} {text.axis.replace('[mm]', '[m]')}"
+    return f"{style.label(body)} {text.axis.replace('[mm]', '[m]')}"
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _known(metrics: Sequence[str], rows: Rows) -> list[str]:
+    """Those metrics that some run has."""
+    return [m for m in metrics if any(_number(row.get(m)) for row in rows)]
+
+
+def _panels(count: int, first_in: float, panel_in: float) -> tuple[Figure, np.ndarray]:
+    """Figure of panels in at most two columns; places that are left over stay empty."""
+    columns = min(count, 2)
+    lines = -(-count // columns)
+    width_in = style.WIDTH_IN if columns > 1 else 4.6
+    drawn = style.new_figure(first_in + panel_in * lines, width_in)
+    axes = np.atleast_1d(drawn.subplots(lines, columns)).ravel()
+    for ax in axes[count:]:
+        ax.set_visible(False)
+    return drawn, axes[:count]
 
 
 def value_text(value: Any) -> str:
@@ -108,12 +125,6 @@ class ParameterText:
     """How a parameter is shown: small numbers with a common power of ten in the unit."""
 
     def __init__(self, sweep: SweepSpec, key: str) -> None:
-        """Look at all its values.
-
-        Args:
-            sweep: The sweep.
-            key: The parameter.
-        """
         parameter = sweep.parameters[key]
         name, bracket, unit = sweep.label(key).partition(" [")
         self.name = name
@@ -178,9 +189,9 @@ def belongs(row: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
     return all(row[key] == value for key, value in group.items())
 
 
-# ---------- Metrics over a parameter: repetitions as dots, their mean as a line, their range as a
+# ---------- Metrics over a parameter
 
-_FAILED: style.Look = {"color": "#cf222e", "marker": "x", "ls": "", "ms": 5.0, "mew": 1.4}
+_FAILED: style.Look = {"color": style.EVENT, "marker": "x", "ls": "", "ms": 5.0, "mew": 1.4}
 _LOG_FROM = 8.0
 """Ratio of largest to smallest value from which an axis is logarithmic."""
 _MARKERS = "osD^vP"
@@ -230,24 +241,14 @@ class _Axis:
 
 
 def metric_figure(sweep: SweepSpec, figure: MetricFigure, rows: Rows) -> Figure:
-    """Draw metrics over a parameter.
-
-    Args:
-        sweep: The sweep.
-        figure: What to show.
-        rows: The table.
-    """
+    """Draw metrics over a parameter."""
     key = figure.x or next(iter(sweep.parameters))
     axis = _Axis(sweep, key, rows)
     grid = isinstance(sweep.sampling, Grid)
     groups = combinations(sweep, rows, key) if grid else [{}]
-    count = len(figure.panels)
-    columns = min(count, 2)
-    lines = -(-count // columns)
-    drawn = style.new_figure(0.85 + 2.4 * lines, style.WIDTH_IN if columns > 1 else 4.6)
-    axes = np.atleast_1d(drawn.subplots(lines, columns)).ravel()
+    drawn, axes = _panels(len(figure.panels), 0.85, 2.4)
     handles: dict[str, Line2D] = {}
-    for ax, panel in zip(axes, figure.panels, strict=False):
+    for ax, panel in zip(axes, figure.panels, strict=True):
         curves = [(metric, group) for metric in panel for group in groups]
         for k, (metric, group) in enumerate(curves):
             text = metric_text(metric)
@@ -268,10 +269,8 @@ def metric_figure(sweep: SweepSpec, figure: MetricFigure, rows: Rows) -> Figure:
         ax.set_yscale("log" if figure.log else "linear")
     top = _legend(drawn, handles, rows)
     style.margins(drawn, 0.62, 0.15, 0.48, top + 0.15, wspace=0.27, hspace=0.25)
-    for k, ax in enumerate(axes[:count]):
-        _finish(ax, axis, rows, named=k + columns >= count)
-    for ax in axes[count:]:
-        ax.set_visible(False)
+    for k, ax in enumerate(axes):
+        _finish(ax, axis, rows, named=k + min(len(axes), 2) >= len(axes))
     return drawn
 
 
@@ -327,7 +326,7 @@ def _finish(ax: Axes, axis: _Axis, rows: Rows, *, named: bool) -> None:
         )  # fmt: skip
 
 
-# ---------- Signals of many runs over the time since a stage began (as Fig. 6 of the seed paper).
+# ---------- Signals of many runs over the time since a stage began (as Fig. 6 of the paper)
 
 _MOST_IN_LEGEND = 8
 _MOST_LINES = 5
@@ -371,14 +370,7 @@ class _Values(NamedTuple):
 def overlay_figure(
     sweep: SweepSpec, figure: OverlayFigure, rows: Rows, store: Store
 ) -> Figure | None:
-    """Draw signals of all runs; None if no run has them.
-
-    Args:
-        sweep: The sweep.
-        figure: What to show.
-        rows: The table.
-        store: Gives the time series.
-    """
+    """Draw signals of all runs; None if no run has them."""
     key = figure.by or next(iter(sweep.parameters))
     values = distinct([row[key] for row in rows])
     groups = combinations(sweep, rows, key) if isinstance(sweep.sampling, Grid) else [{}]
@@ -461,7 +453,7 @@ def _finish_overlay(
         ax.set_ylabel(signal_text(name))
     drawn.align_ylabels(axes[:, 0])
     for ax in axes[-1]:
-        ax.set_xlabel(f"time in stage {figure.stage.replace('_', ' ')} [s]")
+        ax.set_xlabel(f"time in stage {style.label(figure.stage)} [s]")
         ax.margins(x=0.0)
     text = ParameterText(sweep, by.key)
     few = len(by.values) <= _MOST_IN_LEGEND
@@ -492,7 +484,7 @@ def _colour_bar(
     bar.ax.minorticks_off()
 
 
-# ---------- Figures of whole studies: maps over two parameters, parallel coordinates, distribution
+# ---------- Whole studies: maps, parallel coordinates, distributions
 
 PERCENTILES = (5, 25, 50, 75, 95)
 """That a distribution's figure marks and names."""
@@ -504,26 +496,17 @@ _MOST_TICKS_study_figures = 7
 
 
 def map_figure(sweep: SweepSpec, figure: MapFigure, rows: Rows) -> Figure | None:
-    """Draw metrics over two parameters as coloured cells, means over everything else.
-
-    Args:
-        sweep: The sweep.
-        figure: What to show.
-        rows: The table.
-    """
+    """Draw metrics over two parameters as coloured cells, means over everything else."""
     x, y = figure.x, figure.y
     keys = list(sweep.parameters)
     x = x or keys[0]
     y = y or next(key for key in keys if key != x)
-    metrics = [m for m in figure.metrics if any(_number(row.get(m)) for row in rows)]
+    metrics = _known(figure.metrics, rows)
     if not metrics:
         return None
-    columns = min(len(metrics), 2)
-    lines = -(-len(metrics) // columns)
-    drawn = style.new_figure(0.5 + 2.7 * lines, style.WIDTH_IN if columns > 1 else 4.6)
-    axes = np.atleast_1d(drawn.subplots(lines, columns)).ravel()
+    drawn, axes = _panels(len(metrics), 0.5, 2.7)
     places = [distinct([row[key] for row in rows]) for key in (x, y)]
-    for ax, metric in zip(axes, metrics, strict=False):
+    for ax, metric in zip(axes, metrics, strict=True):
         text = metric_text(metric)
         values = np.full((len(places[1]), len(places[0])), np.nan)
         for j, i in np.ndindex(values.shape):
@@ -539,8 +522,6 @@ def map_figure(sweep: SweepSpec, figure: MapFigure, rows: Rows) -> Figure | None
             step = -(-len(marks) // _MOST_TICKS_study_figures)
             axis.set_ticks(range(0, len(marks), step), [named.value(v) for v in marks[::step]])
             axis.set_label_text(named.axis)
-    for ax in axes[len(metrics) :]:
-        ax.set_visible(False)
     style.margins(drawn, 0.6, 0.6, 0.45, 0.35, wspace=0.5, hspace=0.5)
     return drawn
 
@@ -562,14 +543,8 @@ def _cells(drawn: Figure, ax: Axes, values: np.ndarray, text: Text) -> None:
 
 
 def parallel_figure(sweep: SweepSpec, figure: ParallelFigure, rows: Rows) -> Figure | None:
-    """Draw each run as a line through its parameters and metrics, coloured by the last metric.
-
-    Args:
-        sweep: The sweep.
-        figure: What to show.
-        rows: The table.
-    """
-    metrics = [m for m in figure.metrics if any(_number(row.get(m)) for row in rows)]
+    """Draw each run as a line through its parameters and metrics, coloured by the last metric."""
+    metrics = _known(figure.metrics, rows)
     if not metrics:
         return None
     whole = [row for row in rows if all(_number(row.get(m)) for m in metrics)]
@@ -607,22 +582,13 @@ def parallel_figure(sweep: SweepSpec, figure: ParallelFigure, rows: Rows) -> Fig
 
 
 def distribution_figure(sweep: SweepSpec, figure: DistributionFigure, rows: Rows) -> Figure | None:
-    """Draw how often each value of a metric came, with its percentiles.
-
-    Args:
-        sweep: The sweep.
-        figure: What to show.
-        rows: The table.
-    """
-    metrics = [m for m in figure.metrics if any(_number(row.get(m)) for row in rows)]
+    """Draw how often each value of a metric came, with its percentiles."""
+    metrics = _known(figure.metrics, rows)
     if not metrics:
         return None
-    columns = min(len(metrics), 2)
-    lines = -(-len(metrics) // columns)
-    drawn = style.new_figure(0.4 + 2.3 * lines, style.WIDTH_IN if columns > 1 else 4.6)
-    axes = np.atleast_1d(drawn.subplots(lines, columns)).ravel()
+    drawn, axes = _panels(len(metrics), 0.4, 2.3)
     style.margins(drawn, 0.62, 0.2, 0.48, 0.45, wspace=0.27, hspace=0.75)
-    for ax, metric in zip(axes, metrics, strict=False):
+    for ax, metric in zip(axes, metrics, strict=True):
         text = metric_text(metric)
         values = np.array([text.scale * r[metric] for r in rows if _number(r.get(metric))])
         ax.hist(values, bins=min(40, max(5, round(len(values) ** 0.5))), color="#9ec9e2", lw=0)
@@ -640,8 +606,6 @@ def distribution_figure(sweep: SweepSpec, figure: DistributionFigure, rows: Rows
             )  # fmt: skip
         ax.set_title(f"{_title(text)}, {len(values)} runs", pad=20)
         ax.set(xlabel=text.axis, ylabel="runs")
-    for ax in axes[len(metrics) :]:
-        ax.set_visible(False)
     return drawn
 
 
