@@ -313,16 +313,20 @@ def build(
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where}: expected a mapping of {cls.__name__}, not {_short(data)}")
     try:
-        return adapter(cls).validate_python(data)  # type: ignore[arg-type]  # a class has a hash
+        return adapter(cls).validate_python(data)
     except ValidationError as error:
         sources = sources or Sources([SourceFile((), where, text)])
         raise ConfigError(describe(error, cls, data, sources)) from None
 
 
-@functools.cache
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
 def adapter(cls: Any) -> TypeAdapter[Any]:
     """Reader of a class from plain data, for `spec` classes and others."""
-    return TypeAdapter(cls)
+    if cls not in _ADAPTERS:
+        _ADAPTERS[cls] = TypeAdapter(cls)
+    return _ADAPTERS[cls]
 
 
 def to_data(value: Any) -> Any:

@@ -212,7 +212,7 @@ def run(argv: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = show_warning
+            warnings.showwarning = show_warning  # type: ignore[assignment]
             status = command.main(args, prog_name="musls", standalone_mode=False)
     except results.EndAsked as ended:
         return ended.exit_code
