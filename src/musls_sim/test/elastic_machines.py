@@ -8,7 +8,7 @@ import numpy as np
 from elastic_rigs import anchor, point_mass
 
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigWheel, RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigPulley, RigWinch
 from musls_sim.plants.elastic.start import linear_strain, nodes_between
 
 STEEL_EA_N, STEEL_KG_M = 3e6, 0.4  # 10 mm rope
@@ -82,15 +82,15 @@ def crane():
     strain = linear_strain(STEEL_EA_N)
     cables[8].nodes_enu_m = nodes_between(hook, np.array(places["peg"]), *size, strain)
     wheels = [
-        RigWheel(((0, 1), (1, 0)), 0.2, 0.5),
-        RigWheel(((1, 1), (2, 0)), 0.15, 0.2),
-        RigWheel(((2, 1), (3, 0)), 0.15, 0.2),
-        RigWheel(((3, 1), (4, 0)), 0.15, 0.2),
-        RigWheel(((5, 1), (6, 0)), 0.1, 0.05),
-        RigWheel(((6, 1), (7, 0)), 0.1, 0.05),
+        RigPulley(((0, 1), (1, 0)), 0.2, 0.5),
+        RigPulley(((1, 1), (2, 0)), 0.15, 0.2),
+        RigPulley(((2, 1), (3, 0)), 0.15, 0.2),
+        RigPulley(((3, 1), (4, 0)), 0.15, 0.2),
+        RigPulley(((5, 1), (6, 0)), 0.1, 0.05),
+        RigPulley(((6, 1), (7, 0)), 0.1, 0.05),
     ]
     winch = RigWinch(0, 0, "drum", 50.0, 0.25, 4.0, by_rate=True)
-    return Rig(bodies, cables, winches=[winch], wheels=wheels), row
+    return Rig(bodies, cables, winches=[winch], pulleys=wheels), row
 
 
 def trolley_path(row):
@@ -139,8 +139,8 @@ def gravity_rig(radius=0.11, ring_kg=0.1):
         options = {"ea": 1e5, "density": 6e-3}
         cables.append(line((k, 4 + k), (floor, ceiling), 7, pull, **options))
         cables.append(line((4 + k, 8), (ceiling, ring), 6, pull, **options))
-        wheels.append(RigWheel(((2 * k, 1), (2 * k + 1, 0)), 0.04, 2e-4))
+        wheels.append(RigPulley(((2 * k, 1), (2 * k + 1, 0)), 0.04, 2e-4))
         winches.append(RigWinch(2 * k, 0, "drum", 5.0, radius, 5e-3, viscous_nm_s=0.4))
     down = np.array([[0.0, 0.0, ring_z], [0.0, 0.0, arm_z]])
     cables.append(line((8, 9), down, 5, 4.0 * pull * rise, ea=1e5, density=6e-3))
-    return Rig(bodies, cables, winches=winches, wheels=wheels), rise
+    return Rig(bodies, cables, winches=winches, pulleys=wheels), rise

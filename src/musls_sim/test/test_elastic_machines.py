@@ -6,14 +6,14 @@ from elastic_machines import CRANE_LOAD_KG, crane_engine, gravity_rig, line
 from elastic_rigs import anchor, period_of, point_mass, run
 
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.rig import Rig, RigWheel, RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigPulley, RigWinch
 
 G = 9.80665
 
 
 def test_crane_hangs_at_rest_and_hoists_with_half_the_rope_speed():
     engine, row, _ = crane_engine()
-    assert [len(engine.rig.cables), len(engine.rig.wheels), len(engine.rig.winches)] == [9, 6, 1]
+    assert [len(engine.rig.cables), len(engine.rig.pulleys), len(engine.rig.winches)] == [9, 6, 1]
     assert sum(k.segments for k in engine.rig.cables) == 70
     engine.paths = {}
     start = engine.body(row["load"], "position").copy()
@@ -55,7 +55,7 @@ def test_crane_sways_as_a_pendulum_after_its_trolley_has_driven():
 def test_gravity_rig_pulls_in_proportion_to_its_torques():
     """4 N m and 8 N m: ratio 2.00; F = 4 (tau / r) cos(angle) less the weight of ring and rope."""
     rig, rise = gravity_rig()
-    assert [len(rig.cables), len(rig.wheels), len(rig.winches)] == [9, 4, 4]
+    assert [len(rig.cables), len(rig.pulleys), len(rig.winches)] == [9, 4, 4]
     assert sum(k.segments for k in rig.cables) == 57
     engine = Engine(rig)
     forces = []
@@ -78,8 +78,8 @@ def equaliser(wheel):
         cable.damping_n_s = 24.0
     body = point_mass(load, 1.0)
     body.drag_n_s_m = np.full(3, 0.3)
-    wheels = [RigWheel(((0, 0), (1, 0)), 0.03, 1e-5)] if wheel else []
-    engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, wheels=wheels))
+    wheels = [RigPulley(((0, 0), (1, 0)), 0.03, 1e-5)] if wheel else []
+    engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, pulleys=wheels))
     engine.relax()
 
     def lags(t):
@@ -111,14 +111,14 @@ def test_equaliser_shares_the_load_though_one_holder_lags():
 
 
 @pytest.mark.parametrize("segments", [2, 5])
-def test_relax_finds_the_place_of_a_wheel(segments):
+def test_relax_finds_the_place_of_a_pulley(segments):
     """A load on a wheel in a line between two points: the ellipse's lowest point, no inertia."""
     points = [np.array([-1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.4])]
     load = np.array([0.2, 0.0, -1.2])
     cables = [line((2, k), (load, p), segments, 6.0, 1e5, 1e-3) for k, p in enumerate(points)]
     body = point_mass(load, 1.0)
-    wheel = RigWheel(((0, 0), (1, 0)), 0.03, 1e-5)
-    engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, wheels=[wheel]))
+    wheel = RigPulley(((0, 0), (1, 0)), 0.03, 1e-5)
+    engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, pulleys=[wheel]))
     assert engine.relax() < 1e-5
     total = sum(engine.length_m(k) for k in (0, 1))
     half = np.arcsin(2.0 / total)  # both sides have one slope: total sin(half) is the distance

@@ -8,7 +8,7 @@ from elastic_rigs import G, Y, anchor, point_mass, run
 
 from musls_description.errors import ConfigError
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigWheel, RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigPulley, RigWinch
 
 DENSITY = 1e-3
 
@@ -30,8 +30,8 @@ def atwood(m1=1.0, m2=1.5, inertia=0.0, radius=0.1, **options):
         side((0, 2), (0, 0, 0), (0, 0, -1.0), m2 * G, **options),
     ]
     bodies = [anchor(), point_mass((0, 0, -1.0), m1), point_mass((0, 0, -1.0), m2)]
-    wheel = RigWheel(((0, 0), (1, 0)), radius, inertia)
-    return Rig(bodies, cables, gravity_m_s2=G, wheels=[wheel])
+    wheel = RigPulley(((0, 0), (1, 0)), radius, inertia)
+    return Rig(bodies, cables, gravity_m_s2=G, pulleys=[wheel])
 
 
 @pytest.mark.parametrize("inertia", [0.0, 0.02])
@@ -77,7 +77,7 @@ def test_axle_force_of_a_wrap(angle):
     # One end held, the other pulled along its side.
     cables = [side((0, k + 1), (0, 0, 0), e, 20.0, density=1e-6) for k, e in enumerate(ends)]
     bodies = [anchor(), anchor(ends[0]), point_mass(ends[1], 1.0)]
-    rig = Rig(bodies, cables, gravity_m_s2=0.0, wheels=[RigWheel(((0, 0), (1, 0)), 0.05)])
+    rig = Rig(bodies, cables, gravity_m_s2=0.0, pulleys=[RigPulley(((0, 0), (1, 0)), 0.05)])
     engine = Engine(rig)
     engine.wrench_enu[2, 3:] = 20.0 * ends[1]
     engine.restart()
@@ -102,8 +102,8 @@ def heavy_line(segments, period=0.002, ea=1e6):
                      damping_n_s=2e3, slack=False)
         )  # fmt: skip
         bodies.append(point_mass(nodes[-1], mote, 1e-12))
-    wheel = RigWheel(((0, 0), (1, 0)), 0.1)
-    return Engine(Rig(bodies, cables, gravity_m_s2=G, wheels=[wheel]), period_s=period)
+    wheel = RigPulley(((0, 0), (1, 0)), 0.1)
+    return Engine(Rig(bodies, cables, gravity_m_s2=G, pulleys=[wheel]), period_s=period)
 
 
 @pytest.mark.parametrize("segments", [1, 4, 16])
@@ -126,8 +126,8 @@ def test_capstan_holds_up_to_its_ratio(wrap_turns):
     ratio = np.exp(0.2 * (np.pi + 2.0 * np.pi * wrap_turns))
     for share, slides in ((0.98, False), (1.02, True)):
         rig = atwood(1.0, share * ratio, density=1e-6)
-        rig.wheels[0].capstan_friction = 0.2
-        rig.wheels[0].extra_wrap_rad = 2.0 * np.pi * wrap_turns
+        rig.pulleys[0].capstan_friction = 0.2
+        rig.pulleys[0].extra_wrap_rad = 2.0 * np.pi * wrap_turns
         engine = Engine(rig)
         run(engine, 0.1)
         before = engine.rate_rad_s[0]
@@ -163,8 +163,8 @@ def tackle(pull, efficiency=1.0, falls=6, load=10.0):
     for k in range(count):
         end = 1 if k % 2 == 0 else 0  # first wheel on the block
         nxt = 0 if k == falls - 1 else end
-        wheels.append(RigWheel(((k, end), (k + 1, nxt)), 0.05, efficiency=efficiency))
-    return Rig([beam, block, puller], cables, gravity_m_s2=G, wheels=wheels)
+        wheels.append(RigPulley(((k, end), (k + 1, nxt)), 0.05, efficiency=efficiency))
+    return Rig([beam, block, puller], cables, gravity_m_s2=G, pulleys=wheels)
 
 
 def test_block_and_tackle_of_six_falls():
@@ -205,7 +205,7 @@ def test_moving_wheel_keeps_all_forces_in_balance():
     ]
     body = RigBody(1.0, 1e-2 * np.eye(3), load, drag_n_s_m=np.full(3, 4.0))
     bodies = [anchor(points[0]), anchor(points[1]), body]
-    rig = Rig(bodies, cables, gravity_m_s2=G, wheels=[RigWheel(((0, 0), (1, 0)), 0.03, 1e-5)])
+    rig = Rig(bodies, cables, gravity_m_s2=G, pulleys=[RigPulley(((0, 0), (1, 0)), 0.03, 1e-5)])
     engine = Engine(rig)
     run(engine, 10.0)
     at_wheel = [engine.tensions_n(k)[0] for k in (0, 1)]
@@ -220,7 +220,7 @@ def test_moving_wheel_keeps_all_forces_in_balance():
     assert frame == pytest.approx([0.0, 0.0, mass * G], abs=0.05)
 
 
-def test_a_winch_hauls_over_a_wheel_with_a_spinning_drum_and_wheel():
+def test_a_winch_hauls_over_a_wheel_with_a_spinning_drum_and_pulley():
     """Winch on the ground, wheel above, load: all momenta and energies in one system."""
     cables = [
         side((0, 1), (0, 0, 0), (0.5, 0, 2.0), G, density=0.02, ea=2e4, damping_n_s=20.0),
@@ -228,10 +228,10 @@ def test_a_winch_hauls_over_a_wheel_with_a_spinning_drum_and_wheel():
     ]
     bodies = [anchor(), anchor((0.5, 0, 2.0)), point_mass((0.5, 0, 1.0), 1.0)]
     winch = RigWinch(0, 0, "drum", 3.0, 0.04, 2e-3, axis=Y)
-    wheel = RigWheel(((0, 1), (1, 0)), 0.05, 1e-3, axis=Y)
+    wheel = RigPulley(((0, 1), (1, 0)), 0.05, 1e-3, axis=Y)
     missing = []
     for period in (0.004, 0.002):
-        rig = Rig(bodies, cables, gravity_m_s2=G, winches=[winch], wheels=[wheel])
+        rig = Rig(bodies, cables, gravity_m_s2=G, winches=[winch], pulleys=[wheel])
         engine = Engine(rig, period_s=period)
         for k in range(round(0.8 / period)):
             t = np.array([k, k + 1]) * period
@@ -258,14 +258,14 @@ def test_bad_wheels_are_refused():
     with pytest.raises(ConfigError, match="one line"):
         Engine(rig)
     rig = atwood()
-    rig.wheels[0] = RigWheel(((0, 0), (1, 1)))
+    rig.pulleys[0] = RigPulley(((0, 0), (1, 1)))
     with pytest.raises(ConfigError, match="different bodies"):
         Engine(rig)
     rig = atwood()
-    rig.wheels.append(RigWheel(((0, 0), (1, 1))))
-    with pytest.raises(ConfigError, match="two winches or wheels"):
+    rig.pulleys.append(RigPulley(((0, 0), (1, 1))))
+    with pytest.raises(ConfigError, match="two winches or pulleys"):
         Engine(rig)
     rig = atwood()
-    rig.wheels[0].efficiency = 1.2
+    rig.pulleys[0].efficiency = 1.2
     with pytest.raises(ConfigError, match="efficiency"):
         Engine(rig)

@@ -513,7 +513,7 @@ def _accelerate(stage, change, dh):
 
 
 @compiled()
-def _joint(t1, t2, u1, u2, stiffness, damping):
+def joint_moment(t1, t2, u1, u2, stiffness, damping):
     """Moment of a joint between the directions t1 and t2, which change at the rates u1 and u2.
 
     Returns:
@@ -602,7 +602,7 @@ def assemble_bending(t, cable, losses, held, dh):
             i1 = i2
             continue
         stiffness, damping = cable.bending_stiffness * weight, cable.bending_damping * weight
-        angle, on_2, on_1, loss, projector = _joint(t1, t2, u1, u2, stiffness, damping)
+        angle, on_2, on_1, loss, projector = joint_moment(t1, t2, u1, u2, stiffness, damping)
         losses.cables += loss
         bent += 0.5 * stiffness * angle * angle
         block = _stiffness_of_joint(t1, t2, stiffness, damping / dh, projector)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -337,16 +338,14 @@ class Engine:
         t = self.tables
         if not 0 <= cable < len(t.cables):
             raise ConfigError(f"cut: cable {cable}: there are cables 0 to {len(t.cables) - 1}")
-        kind = t.cables[cable]
-        if not 0 <= segment < kind["segments"]:
-            raise ConfigError(
-                f"cut: segment {segment}: cable {cable} has segments 0 to {kind['segments'] - 1}"
-            )
-        row = int(kind["first_segment"]) + segment
+        first, n = t.cables[["first_segment", "segments"]][cable]
+        if not 0 <= segment < n:
+            raise ConfigError(f"cut: segment {segment}: cable {cable} has segments 0 to {n - 1}")
+        row = int(first) + (n - 1 - segment if self.rig.cables[cable].reverse else segment)
         if time_s is not None and time_s > self.time_s:
             self._cuts.append((time_s, row))
             return
-        t.segments[row]["cut_at"] = 0.0
+        t.segments["cut_at"][row] = 0.0
         self._set_paths(self.time_s)
         if self._advance(0) < 0:
             raise SimulationDiverged("elastic cables: no accelerations after a cut")
@@ -355,8 +354,8 @@ class Engine:
     def mend(self, cable: int, segment: int) -> None:
         """Join a segment that was cut. What that strains or bends counts as work from outside."""
         t, before_j = self.tables, self.energy_j().sum()
-        row = t.cables[cable]["first_segment"] + segment
-        t.segments[row]["alive"], t.segments[row]["cut_at"] = 1.0, np.inf
+        record = self.segments(cable)[segment]
+        record["alive"], record["cut_at"] = 1.0, np.inf
         self._set_paths(self.time_s)
         if self._advance(0) < 0:
             raise SimulationDiverged("elastic cables: no accelerations with the hook closed")
@@ -374,7 +373,11 @@ class Engine:
 
     def _note_breaks(self) -> None:
         """Take over what broke in the last period."""
-        self.breaks += take_breaks(self.tables, self.time_s, self.period_s)
+        for found in take_breaks(self.tables, self.time_s, self.period_s):
+            cable = self.rig.cables[found.cable]
+            if cable.reverse:
+                found = replace(found, segment=cable.segments - 1 - found.segment)
+            self.breaks.append(found)
         self.tables.system["can_break"][0] = float(self.can_break)
 
     def _advance(self, steps: int, period_s: float | None = None) -> int:
@@ -387,10 +390,11 @@ class Engine:
                 REFINEMENTS if period_s is None else 0,
                 self.period_s if period_s is None else period_s,
                 SPEED_LIMIT_M_S if period_s is None else np.inf,
-                self.command,
-                self.wind_enu_m_s,
-                self.wrench_body,
-                self.wrench_enu,
+                # One layout: a view of other arrays would be compiled for anew.
+                np.ascontiguousarray(self.command),
+                np.ascontiguousarray(self.wind_enu_m_s),
+                np.ascontiguousarray(self.wrench_body),
+                np.ascontiguousarray(self.wrench_enu),
             )
         )
 
@@ -460,19 +464,26 @@ class Engine:
 
     def _nodes(self, cable: int) -> Records:
         first, count = self.tables.cables[["first_node", "segments"]][cable]
-        return self.tables.nodes[first : first + count + 1]
+        return self._in_order(cable, self.tables.nodes[first : first + count + 1])
+
+    def segments(self, cable: int) -> Records:
+        """Segments of a cable from end 1 to end 2, see `state.SEGMENT`, (segments,)."""
+        first, count = self.tables.cables[["first_segment", "segments"]][cable]
+        return self._in_order(cable, self.tables.segments[first : first + count])
+
+    def _in_order(self, cable: int, records: Records) -> Records:
+        return records[::-1] if self.rig.cables[cable].reverse else records
 
     def tensions_n(self, cable: int) -> Array:
         """Tension of every segment of a cable from end 1 to end 2, (segments,)."""
-        first, count = self.tables.cables[["first_segment", "segments"]][cable]
-        return self.tables.segments["tension"][first : first + count]
+        return self.segments(cable)["tension"]
 
     def end_force_n(self, cable: int, end: int) -> Array:
         """Force of a cable on the body at its end (0 or 1), world, (3,).
 
         The weight and inertia of the half segment at the end are included.
         """
-        return self.tables.cables["force"][cable, end]
+        return self.tables.cables["force"][cable, end ^ int(self.rig.cables[cable].reverse)]
 
     def length_m(self, cable: int) -> float:
         """Free rest length of a cable."""
@@ -481,7 +492,7 @@ class Engine:
 
     @property
     def angle_rad(self) -> Array:
-        """Angles of winches, then wheels, since the start (length out of a feed), (n_shafts,)."""
+        """Angles of winches, then pulleys, since the start (length out of a feed), (n_shafts,)."""
         return self.tables.shafts["angle"]
 
     @property
@@ -496,9 +507,9 @@ class Engine:
 
     @property
     def halted(self) -> Array:
-        """Direction in which winches, then wheels, cannot turn on, (n_shafts,).
+        """Direction in which winches, then pulleys, cannot turn on, (n_shafts,).
 
-        1: no cable left on the winch (on the first side of the wheel); -1: reeled in (none left on
+        1: no cable left on the winch (on the first side of the pulley); -1: reeled in (none left on
         the second side); 0: neither.
         """
         return self.tables.shafts["halted"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,9 @@ from musls_sim.plants.changes import (
 )
 from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.elastic.engine import Engine, Path
-from musls_sim.plants.elastic.rig import Rig, RigWheel, RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigPulley, RigWinch
 from musls_sim.plants.elastic.start import (
     ANY_TORQUE_N_M,
-    is_flipped,
     line_of,
     rig_parts,
     rotation_of,
@@ -100,18 +99,13 @@ class OnePath:
         return row
 
 
-# ---------- Winches and wheels of a system in the elastic core
+# ---------- Winches and pulleys of a system in the elastic core
 
 SPARE_SHARE = 1.01
 """Length on a feed that says nothing of it, over what the scenario pays out."""
 
 
-def core_end(end: int, cable: int, flipped: Collection[int]) -> int:
-    """End of the core's cable (0: A, 1: B) of end 1 or 2 of cable `cable` (from 0)."""
-    return end - 1 if cable in flipped else 2 - end
-
-
-def rig_winches(system: RigSystem, drives: RigSpec, flipped: Collection[int]) -> list[RigWinch]:
+def rig_winches(system: RigSystem, drives: RigSpec) -> list[RigWinch]:
     """The winches of a system."""
     made = []
     for i, winch in enumerate(system.winches, start=1):
@@ -119,7 +113,7 @@ def rig_winches(system: RigSystem, drives: RigSpec, flipped: Collection[int]) ->
         made.append(
             RigWinch(
                 winch.cable - 1,
-                core_end(winch.end, winch.cable - 1, flipped),
+                winch.end - 1,
                 winch.kind,
                 stored_length_m=_stored(winch, drives, i),
                 radius_m=winch.radius_m or 1.0,
@@ -136,25 +130,18 @@ def rig_winches(system: RigSystem, drives: RigSpec, flipped: Collection[int]) ->
     return made
 
 
-def rig_wheels(system: RigSystem, flipped: Collection[int]) -> list[RigWheel]:
-    """The wheels of a system."""
-    return [_wheel(wheel, flipped) for wheel in system.pulleys]
-
-
-def _wheel(wheel: Pulley, flipped: Collection[int]) -> RigWheel:
-    first, second = (
-        (side.cable - 1, core_end(side.end, side.cable - 1, flipped)) for side in wheel.cables
-    )
-    return RigWheel(
+def _pulley(pulley: Pulley) -> RigPulley:
+    first, second = ((side.cable - 1, side.end - 1) for side in pulley.cables)
+    return RigPulley(
         (first, second),
-        radius_m=wheel.radius_m,
-        inertia_kg_m2=wheel.inertia_kg_m2,
-        axis=wheel.axis,
-        friction_nm=wheel.friction_n_m,
-        viscous_nm_s=wheel.damping_n_m_s_rad,
-        capstan_friction=wheel.capstan_friction,
-        efficiency=wheel.efficiency,
-        extra_wrap_rad=wheel.extra_wrap_rad,
+        radius_m=pulley.radius_m,
+        inertia_kg_m2=pulley.inertia_kg_m2,
+        axis=pulley.axis,
+        friction_nm=pulley.friction_n_m,
+        viscous_nm_s=pulley.damping_n_m_s_rad,
+        capstan_friction=pulley.capstan_friction,
+        efficiency=pulley.efficiency,
+        extra_wrap_rad=pulley.extra_wrap_rad,
     )
 
 
@@ -215,13 +202,12 @@ class Reels:
 # ---------- Cuts and breaks as the plant shows them: cables and segments by number, from end 1
 
 
-def cut(engine: Engine, change: CutCable | ReleaseHook, from_end_a: bool) -> None:
+def cut(engine: Engine, change: CutCable | ReleaseHook) -> None:
     """Cut a cable now.
 
     Args:
         engine: What moves the cables.
         change: Which cable, and where; a hook lets go of the segment next to it.
-        from_end_a: Whether end 1 of the cable is the engine's end A.
 
     Raises:
         ConfigError: There is no such cable or segment.
@@ -236,12 +222,7 @@ def cut(engine: Engine, change: CutCable | ReleaseHook, from_end_a: bool) -> Non
         segment = 1 if change.at == "load" else n
     if not 1 <= segment <= n:
         raise ConfigError(f"cut: segment {segment}: cable {change.cable} has segments 1 to {n}")
-    engine.cut(change.cable - 1, segment - 1 if from_end_a else n - segment)
-
-
-def segment_at_load(engine: Engine, cable: int, from_end_a: bool) -> int:
-    """The engine's index of the segment next to the load, both from 0."""
-    return 0 if from_end_a else engine.rig.cables[cable].segments - 1
+    engine.cut(change.cable - 1, segment - 1)
 
 
 class BreakLog:
@@ -259,17 +240,13 @@ class BreakLog:
         """Leave out what is known already: cuts that somebody asked for."""
         self._seen = len(engine.breaks)
 
-    def note(self, engine: Engine, from_end_a: frozenset[int] = frozenset()) -> None:
-        """Take over what broke since the last time.
-
-        Args:
-            engine: What moves the cables.
-            from_end_a: Indices of the cables whose end 1 is the engine's end A.
-        """
+    def note(self, engine: Engine) -> None:
+        """Take over what broke since the last time."""
         for b in engine.breaks[self._seen :]:
             n = engine.rig.cables[b.cable].segments
-            number = b.segment + 1 if b.cable in from_end_a else n - b.segment
-            what = f"cable_{b.cable + 1}: segment {number} of {n} broke at {b.tension_n:.4g} N"
+            what = (
+                f"cable_{b.cable + 1}: segment {b.segment + 1} of {n} broke at {b.tension_n:.4g} N"
+            )
             self.happened.append(PlantEvent(b.time_s, "cable_broken", what))
         self._seen = len(engine.breaks)
 
@@ -277,42 +254,24 @@ class BreakLog:
 # ---------- Hooks at the load that open and close
 
 
-def is_open(engine: Engine, cable: int, from_end_a: bool) -> bool:
-    """Whether a cable hangs whole on its upper end, but for the segment next to the load.
-
-    Args:
-        engine: What moves the cables.
-        cable: Its index, from 0.
-        from_end_a: Whether the load is at the engine's end A.
-    """
-    kind = engine.tables.cables[cable]
-    first, n = kind["first_segment"], kind["segments"]
-    alive = engine.tables.segments[first : first + n]["alive"] > 0.0
-    lowest = segment_at_load(engine, cable, from_end_a)
-    return not alive[lowest] and bool(np.delete(alive, lowest).all())
+def is_open(engine: Engine, cable: int) -> bool:
+    """Whether a cable (from 0) hangs whole on its end 2, but for the segment next to the load."""
+    alive = engine.segments(cable)["alive"] > 0.0
+    return not alive[0] and bool(alive[1:].all())
 
 
-def hook_miss(engine: Engine, cable: int, from_end_a: bool) -> tuple[float, float]:
+def hook_miss(engine: Engine, cable: int) -> tuple[float, float]:
     """Distance and speed of an open hook from its place on the load [m, m/s].
 
-    Infinitely far as long as the last segment would be taut. Arguments as for `is_open`.
+    Infinitely far as long as the last segment would be taut.
     """
-    free, place = (1, 0) if from_end_a else (-2, -1)
-    position = engine.nodes_enu_m(cable)
+    place, free = engine.nodes_enu_m(cable)[:2]
     velocity = engine.node_velocities_enu_m_s(cable)
-    kind = engine.tables.cables[cable]
-    row = kind["first_segment"] + segment_at_load(engine, cable, from_end_a)
-    length_m = float(engine.tables.segments[row]["rest_length"])
-    speed = float(np.linalg.norm(velocity[free] - velocity[place]))
-    if np.linalg.norm(position[free] - position[place]) > length_m:
+    length_m = float(engine.segments(cable)["rest_length"][0])
+    speed = float(np.linalg.norm(velocity[1] - velocity[0]))
+    if np.linalg.norm(free - place) > length_m:
         return np.inf, speed
-    below = position[free] - [0.0, 0.0, length_m]
-    return float(np.linalg.norm(below - position[place])), speed
-
-
-def close(engine: Engine, cable: int, from_end_a: bool) -> None:
-    """Join the segment next to the load again, as it was made."""
-    engine.mend(cable, segment_at_load(engine, cable, from_end_a))
+    return float(np.linalg.norm(free - [0.0, 0.0, length_m] - place)), speed
 
 
 Array = NDArray[np.float64]
@@ -379,24 +338,22 @@ class ElasticPlant(Plant):
         if isinstance(start, Configuration):
             plain = _formation(system)
             parts = slung_parts(plain, start, lines, gravity_m_s2, segments, shape_of or plain)
-            flipped = [False] * system.n_cables
         else:
             parts = rig_parts(system, start, drives or RigSpec(), lines, gravity_m_s2)
-            flipped = [is_flipped(system.ends(i)) for i in range(system.n_cables)]
         rig = Rig(
             *parts,
             rotors=rotor_records(system),
             gravity_m_s2=gravity_m_s2,
             ground_height_enu_m=ground_height_enu_m,
             ground_friction=system.ground_friction,
-            winches=rig_winches(system, drives or RigSpec(), np.flatnonzero(flipped)),
-            wheels=rig_wheels(system, np.flatnonzero(flipped)),
+            winches=rig_winches(system, drives or RigSpec()),
+            pulleys=[_pulley(pulley) for pulley in system.pulleys],
         )
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
             rotor_speed_rad_s = settle(rig, system)
         self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s)
         self._first_anchor = first = 1 + system.n_drones
-        self._flipped = np.flatnonzero(flipped)
+        self._flipped = np.flatnonzero([not cable.reverse for cable in rig.cables])
         self._pushed = [b for b in range(first, len(rig.bodies)) if not rig.bodies[b].prescribed]
         self.state = self._make_state()
         self._breaks = BreakLog()
@@ -453,7 +410,7 @@ class ElasticPlant(Plant):
                 engine.wrench_enu = inputs.wrench_enu.copy()
                 engine.wrench_enu[0] += self._motion.load_wrench(self.time_s + self.period_s / 2)
         engine.step()
-        self._breaks.note(engine, frozenset(self._flipped.tolist()))
+        self._breaks.note(engine)
         self._show()
         if self._motion is not None:
             self._note_reaction()
@@ -566,12 +523,12 @@ class ElasticPlant(Plant):
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if isinstance(change, CutCable | ReleaseHook):
-            cut(self.engine, change, from_end_a=change.cable - 1 in self._flipped)
+            cut(self.engine, change)
             self._breaks.skip(self.engine)
         elif isinstance(change, AttachHook):
             check_cut(self.system, change)
             if self.hook_is_open(change.cable - 1):
-                close(self.engine, change.cable - 1, change.cable - 1 in self._flipped)
+                self.engine.mend(change.cable - 1, 0)
         elif isinstance(change, LoadMass):
             self._change_load(change.mass_kg)
         elif isinstance(change, RotorEfficiency):
@@ -581,11 +538,11 @@ class ElasticPlant(Plant):
 
     def hook_is_open(self, cable: int) -> bool:
         """See `interface.Plant`."""
-        return is_open(self.engine, cable, cable in self._flipped)
+        return is_open(self.engine, cable)
 
     def hook_miss(self, cable: int) -> tuple[float, float]:
         """See `interface.Plant`: the last segment counts as hanging straight down."""
-        return hook_miss(self.engine, cable, cable in self._flipped)
+        return hook_miss(self.engine, cable)
 
     def winch_input(self, winch: int) -> str:
         """Which input a winch (from 0) takes, see `interface.Plant`."""
@@ -608,13 +565,11 @@ class ElasticPlant(Plant):
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Nodes of cable `index` (from 0) from end 1 (the load) to end 2, (segments + 1, 3)."""
-        way = 1 if index in self._flipped else -1
-        return np.array(self.engine.nodes_enu_m(index)[::way])
+        return np.array(self.engine.nodes_enu_m(index))
 
     def segment_tensions_n(self, index: int) -> Array:
         """Tension of each segment of cable `index` from end 1 (the load) to end 2, (segments,)."""
-        way = 1 if index in self._flipped else -1
-        return np.array(self.engine.tensions_n(index)[::way])
+        return np.array(self.engine.tensions_n(index))
 
     @property
     def end_wrench(self) -> Array:
@@ -645,7 +600,9 @@ class ElasticPlant(Plant):
     def _note_reaction(self) -> None:
         """Force that moves each cable's end, at the end of the period, and the audit."""
         for i in range(self.system.n_drones):
-            self.reaction.end_force_n[i] = -self.engine.end_force_n(i, 0)
+            self.reaction.end_force_n[i] = -self.engine.end_force_n(
+                i, int(self.engine.rig.cables[i].reverse)
+            )
         self._write_audit(self.reaction.audit)
 
 

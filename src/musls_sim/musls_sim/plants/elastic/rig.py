@@ -7,7 +7,7 @@ two of them. `ElasticPlant` makes one of a slung-load system; tests and case stu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ def _unknown_table(cables: Records, bodies: Records, shafts: Records) -> Records
     return unknowns
 
 
-# ---------- Winches and wheels of a rig, and their tables.
+# ---------- Winches and pulleys of a rig, and their tables.
 
 SHORTEST_SHARE = 0.1
 """Share of its length at the start to which a cable of few segments can be reeled in."""
@@ -79,7 +79,7 @@ STOP_DEPTH_M = 1e-3
 """Length by which the weight of the whole rig overruns the stop of a winch."""
 
 LEAST_INERTIA_SHARE = 1e-5
-"""Least inertia of a shaft over mass of the rig and squared radius, for wheels of slack cables."""
+"""Least inertia of a shaft over mass of the rig and squared radius, for pulleys of slack cables."""
 
 LEAST_RUBBING_SHARE = 1e-4
 """The same with friction that grows with the tensions."""
@@ -95,7 +95,7 @@ class RigWinch:
 
     Attributes:
         cable: Index of the cable.
-        end: 0 for end A, 1 for end B.
+        end: 0 for end 1, 1 for end 2.
         kind: "feed" (a rate of free length is the input) or "drum".
         stored_length_m: Length on the winch at the start; None for as much as is needed, then the
             body's mass counts it.
@@ -127,21 +127,21 @@ class RigWinch:
 
 
 @dataclass
-class RigWheel:
-    """A wheel that joins two cables of the same line: what goes in on one side comes out.
+class RigPulley:
+    """A pulley that joins two cables of the same line: what goes in on one side comes out.
 
     Attributes:
-        sides: Index of the cable and its end on the wheel (0: A, 1: B), of both sides. A positive
+        sides: Index of the cable and its end on the pulley (0 or 1), of both sides. A positive
             angle takes cable from the first and gives it to the second.
         radius_m: Radius.
-        inertia_kg_m2: About its axis; the body's inertia counts the wheel as standing.
+        inertia_kg_m2: About its axis; the body's inertia counts the pulley as standing.
         axis: Direction of a positive turn, body frame; None where its spin does not act on the
             body, which is right where both cables lie at the axle.
         friction_nm: Torque of dry friction in the bearing.
         viscous_nm_s: Torque of the bearing per speed.
         capstan_friction: Friction coefficient of a cable that slides over a post: the tensions
             differ by up to e^(coefficient times wrap).
-        efficiency: Share of the higher tension that the other side has while the wheel turns.
+        efficiency: Share of the higher tension that the other side has while the pulley turns.
         extra_wrap_rad: Wrap beyond the angle between the two sides (whole turns).
     """
 
@@ -157,16 +157,16 @@ class RigWheel:
 
 
 def shaft_table(rig: Rig, first_row: int) -> Records:
-    """Records of the shafts: the winches, then the wheels.
+    """Records of the shafts: the winches, then the pulleys.
 
     Args:
         rig: The rig.
         first_row: First row of the shafts in the matrix of the bodies.
 
     Raises:
-        ConfigError: A winch or wheel that cannot be.
+        ConfigError: A winch or pulley that cannot be.
     """
-    shafts = np.zeros(len(rig.winches) + len(rig.wheels), SHAFT)
+    shafts = np.zeros(len(rig.winches) + len(rig.pulleys), SHAFT)
     shafts["cable"] = shafts["end"] = -1
     for w, part in enumerate(_parts(rig)):
         name, ends, shaft = _name(rig, w), _ends(part), shafts[w]
@@ -180,7 +180,7 @@ def shaft_table(rig: Rig, first_row: int) -> Records:
         if isinstance(part, RigWinch):
             _fill_winch(rig, part, shaft, name)
         else:
-            _fill_wheel(rig, part, shaft, name)
+            _fill_pulley(rig, part, shaft, name)
         rubs = shaft["capstan"] > 0.0 or 0.0 < shaft["efficiency"] < 1.0
         least = LEAST_RUBBING_SHARE if rubs else LEAST_INERTIA_SHARE
         least *= rig.mass_kg * shaft["radius"] ** 2
@@ -189,21 +189,21 @@ def shaft_table(rig: Rig, first_row: int) -> Records:
     return shafts
 
 
-def _parts(rig: Rig) -> list[RigWinch | RigWheel]:
-    return [*rig.winches, *rig.wheels]
+def _parts(rig: Rig) -> list[RigWinch | RigPulley]:
+    return [*rig.winches, *rig.pulleys]
 
 
-def _ends(part: RigWinch | RigWheel) -> list[tuple[int, int]]:
+def _ends(part: RigWinch | RigPulley) -> list[tuple[int, int]]:
     return [(part.cable, part.end)] if isinstance(part, RigWinch) else list(part.sides)
 
 
 def _name(rig: Rig, w: int) -> str:
-    wheel = w - len(rig.winches)
-    return f"pulley_{wheel + 1}" if wheel >= 0 else f"winch_{w + 1}"
+    pulley = w - len(rig.winches)
+    return f"pulley_{pulley + 1}" if pulley >= 0 else f"winch_{w + 1}"
 
 
 def check_ends(rig: Rig) -> None:
-    """Check that every winch and wheel is on cable ends of its own.
+    """Check that every winch and pulley is on cable ends of its own.
 
     Raises:
         ConfigError: An end that does not exist or is taken.
@@ -216,12 +216,12 @@ def check_ends(rig: Rig) -> None:
             if (cable, end) in taken:
                 raise ConfigError(
                     f"{_name(rig, w)}: end {end + 1} of cable_{cable + 1} "
-                    "is on two winches or wheels"
+                    "is on two winches or pulleys"
                 )
             taken.add((cable, end))
 
 
-def part_inertia(part: RigWinch | RigWheel) -> float:
+def part_inertia(part: RigWinch | RigPulley) -> float:
     """Inertia of a shaft; a feed has none."""
     if isinstance(part, RigWinch) and part.kind == "feed":
         return 0.0
@@ -265,8 +265,8 @@ def _angle_of(row: np.void, length_m: float) -> float:
     return float(0.5 * (low + high))
 
 
-def _fill_wheel(rig: Rig, wheel: RigWheel, row: np.void, name: str) -> None:
-    (first, end_1), (second, end_2) = wheel.sides
+def _fill_pulley(rig: Rig, pulley: RigPulley, row: np.void, name: str) -> None:
+    (first, end_1), (second, end_2) = pulley.sides
     one, two = rig.cables[first], rig.cables[second]
     if one.bodies[end_1] != two.bodies[end_2]:
         raise ConfigError(f"{name}: its two cables end on different bodies")
@@ -276,15 +276,19 @@ def _fill_wheel(rig: Rig, wheel: RigWheel, row: np.void, name: str) -> None:
             f"{name}: both cables must be of one line, but have {densities[0]:.4g} and "
             f"{densities[1]:.4g} kg/m"
         )
-    if wheel.radius_m <= 0.0 or not 0.0 < wheel.efficiency <= 1.0 or wheel.capstan_friction < 0.0:
+    if (
+        pulley.radius_m <= 0.0
+        or not 0.0 < pulley.efficiency <= 1.0
+        or pulley.capstan_friction < 0.0
+    ):
         raise ConfigError(
             f"{name}: radius_m must be positive, efficiency above 0 and at most 1, "
             "capstan_friction not negative"
         )
     row["kind"] = PULLEY
-    row["radius"] = wheel.radius_m
-    row["capstan"], row["efficiency"] = wheel.capstan_friction, wheel.efficiency
-    row["extra_wrap"] = wheel.extra_wrap_rad
+    row["radius"] = pulley.radius_m
+    row["capstan"], row["efficiency"] = pulley.capstan_friction, pulley.efficiency
+    row["extra_wrap"] = pulley.extra_wrap_rad
     row["lowest_angle"], row["highest_angle"] = -np.inf, np.inf
 
 
@@ -318,7 +322,7 @@ def shortest_length_m(cable: RigCable) -> float:
 
 def reeled(rig: Rig) -> set[int]:
     """Indices of the cables whose length changes."""
-    return {w.cable for w in rig.winches} | {k for w in rig.wheels for k, _ in w.sides}
+    return {w.cable for w in rig.winches} | {k for w in rig.pulleys for k, _ in w.sides}
 
 
 Array = NDArray[np.float64]
@@ -371,9 +375,9 @@ class RigCable:
     """A cable between points of two bodies.
 
     Attributes:
-        bodies: Indices of the bodies at its ends A and B.
+        bodies: Indices of the bodies at its ends 1 and 2.
         points_m: The points in their frames, (2, 3).
-        nodes_enu_m: Positions of its nodes at the start from A to B, (segments + 1, 3).
+        nodes_enu_m: Positions of its nodes at the start from end 1 to end 2, (segments + 1, 3).
         length_m: Rest length.
         mass_kg: Mass.
         ea_n: Axial stiffness; not used with a table.
@@ -383,16 +387,18 @@ class RigCable:
         slack: Cannot push.
         ei_n_m2: Bending stiffness.
         bending_damping_n_m2_s: Moment per rate of curvature.
-        clamps: Directions, from A towards B, in the frames of the bodies at A and B in which the
+        clamps: Directions, from end 1 towards end 2, in the frames of the bodies there in which the
             ends are clamped, None for a hinge.
         clamp_factor: Stiffness of a clamp's joint over EI / segment length: 2 is of second order
             (half a segment bends), 1 the joint of the elements that Robotica 2024 uses.
         drag_across_n_s2_m3: Air drag across, per length and squared speed: rho C d / 2.
         drag_along_n_s2_m3: Along.
         velocities_enu_m_s: Of the nodes at the start, at rest by default.
-        shortest_m: Length to which winches and wheels can take it in; default one segment's worth,
+        shortest_m: Length to which winches and pulleys can take it in; default one segment's worth,
             at most a tenth of its length at the start.
         break_force_n: Tension at which a segment breaks: a number for all or (segments,).
+        reverse: The tables hold it from end 2 to end 1. The step is quickest where the end that
+            comes first there is on a prescribed body, or on a free one without other cables.
     """
 
     bodies: tuple[int, int]
@@ -414,6 +420,7 @@ class RigCable:
     velocities_enu_m_s: Array | None = None
     shortest_m: float | None = None
     break_force_n: float | Array = np.inf
+    reverse: bool = False
 
     @property
     def segments(self) -> int:
@@ -424,6 +431,23 @@ class RigCable:
     def bends(self) -> bool:
         """Whether it has bending stiffness or damping."""
         return self.ei_n_m2 > 0.0 or self.bending_damping_n_m2_s > 0.0
+
+    def in_tables(self) -> RigCable:
+        """The cable with its ends in the order of the tables."""
+        if not self.reverse:
+            return self
+        speeds, limit = self.velocities_enu_m_s, np.asarray(self.break_force_n, float)
+        first, second = (None if axis is None else -np.asarray(axis) for axis in self.clamps)
+        return replace(
+            self,
+            bodies=self.bodies[::-1],
+            points_m=np.asarray(self.points_m)[::-1],
+            nodes_enu_m=self.nodes_enu_m[::-1],
+            clamps=(second, first),
+            velocities_enu_m_s=None if speeds is None else speeds[::-1],
+            break_force_n=limit[::-1] if limit.ndim else limit,
+            reverse=False,
+        )
 
 
 @dataclass
@@ -438,7 +462,7 @@ class Rig:
         ground_height_enu_m: Height of the ground, None for none.
         ground_friction: Friction coefficient of bodies on the ground.
         winches: At ends of cables.
-        wheels: Each joins two cables.
+        pulleys: Each joins two cables.
     """
 
     bodies: list[RigBody]
@@ -448,7 +472,7 @@ class Rig:
     ground_height_enu_m: float | None = None
     ground_friction: float = 0.8
     winches: list[RigWinch] = field(default_factory=list)
-    wheels: list[RigWheel] = field(default_factory=list)
+    pulleys: list[RigPulley] = field(default_factory=list)
 
     @property
     def mass_kg(self) -> float:
@@ -468,6 +492,7 @@ def build_tables(rig: Rig) -> Tables:
         ConfigError: A cable that cannot be, such as a table that is not monotone.
     """
     check_ends(rig)
+    rig = _in_tables(rig)
     cables, laws = _cable_table(rig)
     bodies, corners, n_dofs = _body_table(rig)
     shafts = shaft_table(rig, n_dofs)
@@ -500,6 +525,19 @@ def build_tables(rig: Rig) -> Tables:
         shown=np.zeros((len(bodies), 16)),
         force=np.zeros((len(cables), 2, 3)),
         peak=np.zeros(len(cables)),
+    )
+
+
+def _in_tables(rig: Rig) -> Rig:
+    """The rig with the ends of its cables in the order of the tables."""
+    turned = [int(cable.reverse) for cable in rig.cables]
+    return replace(
+        rig,
+        cables=[cable.in_tables() for cable in rig.cables],
+        winches=[replace(w, end=w.end ^ turned[w.cable]) for w in rig.winches],
+        pulleys=[
+            replace(w, sides=tuple((k, end ^ turned[k]) for k, end in w.sides)) for w in rig.pulleys
+        ],
     )
 
 

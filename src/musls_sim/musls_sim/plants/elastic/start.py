@@ -198,7 +198,7 @@ def settle(rig: Rig, system: RigSystem) -> Array:
     """Bring a rig to rest; its bodies and cables are changed in place.
 
     Drones hold their places. They lean so that their thrust holds what hangs on them. Winches stand
-    still, wheels turn until both sides pull alike.
+    still, pulleys turn until both sides pull alike.
 
     Args:
         rig: To be brought to rest.
@@ -264,7 +264,7 @@ def _take_over(rig: Rig, engine: Engine) -> None:
         body.rotation = engine.body(b, "rotation").copy()
     for i, cable in enumerate(rig.cables):
         cable.nodes_enu_m = engine.nodes_enu_m(i).copy()
-        length_m = engine.length_m(i)  # a wheel has shared out anew what is on its sides
+        length_m = engine.length_m(i)  # a pulley has shared out anew what is on its sides
         cable.mass_kg *= length_m / cable.length_m
         cable.length_m = length_m
 
@@ -447,12 +447,10 @@ def slung_parts(
             nodes += load[9:12] + arms[i]
             m[9:12] = nodes[-1] - hook
         bodies.append(rig_body(drone, m[9:12], m[:9].reshape(3, 3), i))
-        points = np.array([drone.cable_attachment_m, system.load.cable_attachments_m[i]])
-        cables.append(
-            RigCable(
-                (1 + i, 0), points, nodes[::-1], cable.length_m, cable.mass_kg, **lines[i]._asdict()
-            )
-        )
+        points = np.array([system.load.cable_attachments_m[i], drone.cable_attachment_m])
+        size = cable.length_m, cable.mass_kg
+        made = RigCable((0, 1 + i), points, nodes, *size, **lines[i]._asdict(), reverse=True)
+        cables.append(made)
     return bodies, cables
 
 
@@ -492,8 +490,7 @@ def rig_parts(
                 f"{MOST_SEGMENTS} segments"
             )
         ends = system.ends(i)
-        flip = is_flipped(ends)
-        a, b = ends if flip else ends[::-1]
+        a, b = ends
         shape = _shape_of(start, i, system.n_cables)
         places = [_place(bodies[rows[end.body]], end) for end in (a, b)]
         made = RigCable(
@@ -503,23 +500,21 @@ def rig_parts(
             cable.length_m,
             cable.mass_kg,
             clamps=(_direction(a, 1.0), _direction(b, -1.0)),
+            reverse=_is_reverse(ends),
             **line._asdict(),
         )
-        _lay(made, bodies, cable, line, shape, gravity, flip, i)
+        _lay(made, bodies, cable, line, shape, gravity, i)
         _check_ends(made, bodies, i)
         _move_along(made, bodies)
         cables.append(made)
     return bodies, cables
 
 
-def is_flipped(ends: tuple[CableEnd, CableEnd]) -> bool:
-    """Whether the core's end A is end 1 of a cable instead of end 2.
-
-    The core is quickest where A is an anchor, or a drone on a single cable.
-    """
+def _is_reverse(ends: tuple[CableEnd, CableEnd]) -> bool:
+    """Whether end 2 comes first in the tables: an anchor before a drone before a load."""
     order = {"anchor": 0, "drone": 1, "load": 2}
     ranks = [order[end.body.split("_")[0]] for end in ends]
-    return ranks[0] < ranks[1]
+    return ranks[0] >= ranks[1]
 
 
 def _bodies(system: RigSystem, start: StartSpec, drives: RigSpec) -> list[RigBody]:
@@ -592,7 +587,7 @@ def _place(body: RigBody, end: CableEnd) -> Array:
 
 
 def _direction(end: CableEnd, sign: float) -> Array | None:
-    """Clamp's direction from A towards B; the description has the one that leaves the body."""
+    """Clamp's direction from end 1 to end 2; the description has the one that leaves the body."""
     return None if end.clamp_direction is None else sign * np.array(end.clamp_direction)
 
 
@@ -603,7 +598,6 @@ def _lay(
     line: Line,
     shape: CableStart,
     gravity: float,
-    flip: bool,
     index: int,
 ) -> None:
     """Give a cable its shape at the start; straight so far."""
@@ -614,7 +608,7 @@ def _lay(
         nodes = np.array(shape.nodes_enu_m, float)
         if nodes.shape != made.nodes_enu_m.shape:
             raise ConfigError(f"{where}.nodes_enu_m has {len(nodes)} rows, not {cable.links + 1}")
-        made.nodes_enu_m = nodes if flip else nodes[::-1].copy()
+        made.nodes_enu_m = nodes
     elif shape.shape == "straight":
         if shape.strain is not None:
             made.length_m = chord / (1.0 + shape.strain)

@@ -48,7 +48,7 @@ from musls_sim.plants.elastic.reels import (
     start_shafts,
 )
 from musls_sim.plants.elastic.stage import solve_stage, update_wrenches
-from musls_sim.plants.elastic.state import Drive, Tables
+from musls_sim.plants.elastic.state import Drive, Tables, borrow
 from musls_sim.plants.rigid_body import spin_rotors
 
 GAMMA = 2.0 - math.sqrt(2.0)
@@ -397,10 +397,12 @@ def advance(
     none was short enough, -2 where a body is too fast.
     """
     t = Tables(
-        nodes, segments, cables, bodies, corners, shafts, system, speed, laws, rows, matrix,
-        unknowns, rotors, stage_speed, shown, force, peak,
+        borrow(nodes), borrow(segments), borrow(cables), borrow(bodies), borrow(corners),
+        borrow(shafts), borrow(system), borrow(speed), borrow(laws), borrow(rows), borrow(matrix),
+        borrow(unknowns), borrow(rotors), borrow(stage_speed), borrow(shown), borrow(force),
+        borrow(peak),
     )  # fmt: skip
-    drive = Drive(period, command, wrench_body, wrench_enu)
+    drive = Drive(period, borrow(command), borrow(wrench_body), borrow(wrench_enu))
     s = system[0]
     put(s.wind, wind)
     used = _advance(t, x, kept, drive, steps, refinements)
