@@ -119,10 +119,7 @@ def write_gif(
     delays_ms = [10 * int(end - start) for start, end in pairwise(ends_cs)]
     each = frames()
     with whole_file(path) as work:
-        next(each).save(
-            work, "GIF", save_all=True, append_images=each, duration=delays_ms, loop=0,
-            optimize=False,
-        )  # fmt: skip
+        next(each).save(work, "GIF", save_all=True, append_images=each, duration=delays_ms, loop=0)
 
 
 def palette(picture: np.ndarray) -> Image.Image:
@@ -136,7 +133,7 @@ def palette(picture: np.ndarray) -> Image.Image:
     _, first, counts = np.unique(near, return_index=True, return_counts=True)
     weighted = np.repeat(pixels[first], np.ceil(np.sqrt(counts)).astype(int), axis=0)
     quantized = Image.fromarray(weighted[None]).quantize(255, Image.Quantize.MEDIANCUT, kmeans=3)
-    colours = np.array(quantized.getpalette(), np.uint8).reshape(-1, 3)
+    colours = np.array(quantized.getpalette(), np.uint8).reshape(-1, 3)[:255]
     colours[colours.min(axis=1) > 248] = 255  # the page's white; Pillow looks up by 4 levels
     found = Image.new("P", (1, 1))
     found.putpalette(colours.tobytes())
