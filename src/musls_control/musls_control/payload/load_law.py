@@ -143,7 +143,7 @@ def moment_of(inertia, w, alpha, wanted, wanted_rate, order, moment):
         moment[a] = own[a] + turning[a]
 
 
-# ---------- Attitude, body rate and its derivatives from Euler angles and their derivatives, exactly.
+# ---------- Attitude, body rate and its derivatives from Euler angles and theirs, exactly
 
 ORDERS = 5
 """Coefficients of a series: angle and four derivatives."""

@@ -27,7 +27,7 @@ from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.system import SlungLoadSystem
 
-# ---------- Gains of the payload controller: what a scenario may set, and what fits a system by itself.
+# ---------- Gains of the payload controller: as the scenario sets them, or derived from the system
 
 Array = NDArray[np.float64]
 

@@ -32,6 +32,8 @@ LONGEST_STEP_S = 0.001
 class SpringCablePlant(Plant):
     """A rigid load on massless springs below prescribed drones, see `interface.Plant`."""
 
+    system: SlungLoadSystem
+
     cable_model = "springs"
     spurious_energy_j = 0.0
 

@@ -724,8 +724,8 @@ class DartPlant(Plant):
     def bare_step_us(self, repetitions: int = 20, batch: int = 10) -> float:
         """Time DART alone needs for a physics step of a plant's skeleton, in flight [us].
 
-        Steps a copy in the present configuration, lifted clear of the ground, and takes the median over
-        batches, short ones because a busy machine slows the long ones.
+        Steps a copy in the present configuration, lifted clear of the ground, and takes the median
+        over batches, short ones because a busy machine slows the long ones.
         """
         start = self.skeleton.getPositions()
         world = self.world.clone()

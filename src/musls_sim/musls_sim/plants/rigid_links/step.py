@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from musls_description.compiled import compiled
 from musls_description.compiled_memory import borrowed
+from musls_sim.plants.interface import SPEED_LIMIT_M_S
 from musls_sim.plants.rigid_links.dart import joint_changes
 from musls_sim.plants.rigid_links.dynamics import (
     cable_forces,
@@ -22,7 +23,6 @@ from musls_sim.plants.rigid_links.step_control import (
     MADE_UP,
     OK,
     RUNAWAY,
-    SPEED_LIMIT_M_S,
     account,
     judge_energy,
     judge_step,

@@ -101,6 +101,8 @@ class RigidRodsPlant(Plant):
         composite: Masses of the whole.
     """
 
+    system: SlungLoadSystem
+
     cable_model = "rigid_rods"
 
     def __init__(
@@ -234,7 +236,7 @@ class RigidRodsPlant(Plant):
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if not isinstance(change, RotorEfficiency):
-            super().apply(change)
+            return super().apply(change)
         scale_rotors(self.system, self.records.rotors, change)
 
     def cable_nodes_enu_m(self, index: int) -> Array:
