@@ -134,7 +134,7 @@ def palette(picture: np.ndarray) -> Image.Image:
     weighted = np.repeat(pixels[first], np.ceil(np.sqrt(counts)).astype(int), axis=0)
     quantized = Image.fromarray(weighted[None]).quantize(255, Image.Quantize.MEDIANCUT, kmeans=3)
     colours = np.array(quantized.getpalette(), np.uint8).reshape(-1, 3)[:255]
-    colours[colours.min(axis=1) > 248] = 255  # the page's white; Pillow looks up by 4 levels
+    colours[colours.min(axis=1) > 245] = 255  # the page: Pillow takes the colour nearest to 252
     found = Image.new("P", (1, 1))
     found.putpalette(colours.tobytes())
     return found
