@@ -38,6 +38,10 @@ SLACK_SHARE = 0.05
 """A cable counts as slack while its tension at the load is below this share of its static load."""
 
 
+COMPILES_S = 0.5
+"""A control period that takes longer has compiled something."""
+
+
 @dataclass(frozen=True)
 class FlyOptions:
     """How to fly.
@@ -151,7 +155,7 @@ class _Start(Observer):
     """Tells when there begins to be something to keep; a real autopilot takes long to start.
 
     Attributes:
-        compile_s: Time of the first control period, in which everything is compiled.
+        compile_s: Time of the first control period, where it is so long that it compiled.
     """
 
     def __init__(self, ending: Ending) -> None:
@@ -162,8 +166,9 @@ class _Start(Observer):
         self._begin_s = monotonic()
 
     def observe(self, time_s: float, loop: Loop) -> None:
-        if time_s > 0.0 and not self.compile_s:
-            self.compile_s = monotonic() - self._begin_s
+        if time_s > 0.0 and self._begin_s:
+            first_s, self._begin_s = monotonic() - self._begin_s, 0.0
+            self.compile_s = first_s if first_s > COMPILES_S else 0.0
 
 
 def _bag(session: Session, folder: Path) -> BagRecorder:

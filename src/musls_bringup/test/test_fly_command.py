@@ -36,26 +36,6 @@ def flown(tmp_path_factory):
     return folder / "new" / "result"
 
 
-START = """\
-import sys
-from musls_bringup import fly
-
-scenario = fly.find_scenario("circle", {overrides})
-fly.Session(scenario).advance(1)
-slow = "scipy.linalg", "scipy.optimize", "scipy.spatial", "matplotlib", "dask", "plotly"
-print(*(name for name in slow if name in sys.modules))
-"""
-
-
-@pytest.mark.parametrize("overrides", [[], ["cable_model=massless", "start=air"]])
-def test_a_flight_does_not_wait_for_slow_imports(overrides):
-    """Imports are most of what a short flight takes beside the flight itself."""
-    command = [sys.executable, "-c", START.format(overrides=overrides)]
-    for _ in range(2):  # the first run may compile, for which numba imports SciPy
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
-
-
 def test_a_flight_writes_all_its_results(flown):
     assert sorted(path.name for path in flown.iterdir()) == [
         "bag", "figures", "report.html", "scenario.yaml", "summary.json",
@@ -74,7 +54,7 @@ def test_the_summary_holds_what_is_promised(flown):
     assert summary["sim_time_s"] == pytest.approx(0.6, abs=0.01)
     assert summary["wall_time_s"] > 0.0
     assert summary["real_time_factor"] == pytest.approx(
-        summary["sim_time_s"] / summary["wall_time_s"]
+        summary["sim_time_s"] / (summary["wall_time_s"] - summary["compile_s"])
     )
     assert summary["steps"] * summary["step_size_s"] == pytest.approx(summary["sim_time_s"])
     # Bare is one step of the skeleton alone, the plant's a control period with all forces.
