@@ -146,7 +146,7 @@ class RigidRodsPlant(Plant):
         self._address = self._memory.ctypes.data
         t, n = self.records, system.n_drones
         t.bodies["place"], t.bodies["beside"] = whole.place_m, whole.attitude
-        self._place_rod_ends()
+        self._place_rod_ends(system)
         self._structure = np.zeros(BODY.itemsize // 8)
         self._whole = self._structure.view(BODY)[0]
         self._whole["mass"], self._whole["inverse_mass"] = whole.mass_kg, 1.0 / whole.mass_kg
@@ -169,11 +169,11 @@ class RigidRodsPlant(Plant):
         self._advance(PlantInputs.zeros(system), 0.0)
         self._start_j = self.energy_j
 
-    def _place_rod_ends(self) -> None:
+    def _place_rod_ends(self, system: SlungLoadSystem) -> None:
         """Write the ends of the rods on load and drone, from the centre of the whole."""
         place, attitude = self.composite.place_m, self.composite.attitude
-        for i, (rod, drone) in enumerate(zip(self.system.cables, self.system.drones, strict=True)):
-            anchor = place[0] + np.array(self.system.load.cable_attachments_m[i])
+        for i, (rod, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
+            anchor = place[0] + np.array(system.load.cable_attachments_m[i])
             hook = place[1 + i] + attitude[1 + i] @ np.array(drone.cable_attachment_m)
             length = float(np.linalg.norm(hook - anchor))
             if abs(length - rod.length_m) > MISS_M:
@@ -235,9 +235,10 @@ class RigidRodsPlant(Plant):
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
-        if not isinstance(change, RotorEfficiency):
-            return super().apply(change)
-        scale_rotors(self.system, self.records.rotors, change)
+        if isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self.records.rotors, change)
+        else:
+            super().apply(change)
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Points of rod `index` (from 0) from the load to the drone, (links + 1, 3)."""
