@@ -12,9 +12,10 @@ from musls_description.errors import ConfigError
 from musls_sim.plants.elastic.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
-from musls_sim.plants.elastic.state import SUMS, Records, Tables, packed
+from musls_sim.plants.elastic.state import SUMS, Tables, packed
 from musls_sim.plants.elastic.step import advance
 from musls_sim.plants.interface import SPEED_LIMIT_M_S, SimulationDiverged
+from musls_sim.plants.rigid_body import Records
 
 # ---------- What drives the winches, handed to the compiled step; says where it jumps.
 
@@ -483,7 +484,8 @@ class Engine:
 
         The weight and inertia of the half segment at the end are included.
         """
-        return self.tables.cables["force"][cable, end ^ int(self.rig.cables[cable].reverse)]
+        found: Array = self.tables.cables["force"][cable, end ^ int(self.rig.cables[cable].reverse)]
+        return found
 
     def length_m(self, cable: int) -> float:
         """Free rest length of a cable."""
@@ -516,16 +518,19 @@ class Engine:
 
     def body(self, index: int, name: str) -> Array:
         """Field of a body, see `state.BODY`."""
-        return self.tables.bodies[name][index]
+        found: Array = self.tables.bodies[name][index]
+        return found
 
     @property
     def sums(self) -> np.void:
         """Work and losses since the start, see `state.SUMS`."""
-        return self.tables.system["sums"][0]
+        found: np.void = self.tables.system["sums"][0]
+        return found
 
     def reaction(self, index: int) -> Array:
         """Force and moment about its centre that a prescribed body needs, world, (6,)."""
-        return self.tables.bodies["reaction"][index]
+        found: Array = self.tables.bodies["reaction"][index]
+        return found
 
     def energy_j(self) -> Array:
         """Kinetic, potential, axial strain and bending energy, (4,)."""

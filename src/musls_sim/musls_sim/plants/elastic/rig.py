@@ -536,7 +536,14 @@ def _in_tables(rig: Rig) -> Rig:
         cables=[cable.in_tables() for cable in rig.cables],
         winches=[replace(w, end=w.end ^ turned[w.cable]) for w in rig.winches],
         pulleys=[
-            replace(w, sides=tuple((k, end ^ turned[k]) for k, end in w.sides)) for w in rig.pulleys
+            replace(
+                w,
+                sides=(
+                    (w.sides[0][0], w.sides[0][1] ^ turned[w.sides[0][0]]),
+                    (w.sides[1][0], w.sides[1][1] ^ turned[w.sides[1][0]]),
+                ),
+            )
+            for w in rig.pulleys
         ],
     )
 
