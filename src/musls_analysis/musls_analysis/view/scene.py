@@ -361,8 +361,8 @@ def _cables(
             tension = np.interp(
                 clock_s, track.time_s, track.tension_n[:, 0], left=np.nan, right=np.nan
             )
-        recorded = track is not None and len(track.shape_time_s) > 0
-        if recorded:
+        recorded = bool(track and len(track.shape_time_s))
+        if track and recorded:
             shapes = [_shape_at(track, t) for t in clock_s]
             points = [p if p is not None else s for p, s in zip(shapes, straight, strict=True)]
             slack = np.zeros(len(clock_s), bool)
