@@ -22,7 +22,7 @@ def plan_of(tmp_path, text):
     return make_plan(sweep_of(tmp_path, text), tmp_path / "engage.yaml")
 
 
-# --------------------------------------------------------------------------------- sampling
+# ---------- Sampling
 
 
 def test_grid_is_all_combinations_with_the_last_parameter_fastest(tmp_path):
@@ -75,7 +75,7 @@ def test_draws_depend_on_the_seed_alone(tmp_path, kind):
     assert random_points(tmp_path, kind, 20)[0] != random_points(tmp_path, kind, 20, seed=1)[0]
 
 
-# ------------------------------------------------------------------------------------- runs
+# ---------- Runs
 
 
 def test_same_settings_are_one_run(tmp_path):

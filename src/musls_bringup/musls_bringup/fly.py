@@ -202,11 +202,7 @@ def write_results(
     command: str = "",
     peaks: Peaks | None = None,
 ) -> dict[str, Any]:
-    """Write summary, figures and report of a flight.
-
-    Returns:
-        The content of summary.json.
-    """
+    """Write summary, figures and report of a flight."""
     found = summarise(
         recording,
         slack_threshold_n=slack_threshold_n(scenario),

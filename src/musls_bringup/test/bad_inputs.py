@@ -204,7 +204,7 @@ def _encoded(rng: random.Random, text: str) -> bytes:
     return rng.choice([data] * 20 + [data[: len(data) // 2] + b"\xff\xfe", b"", b"\0" * 50])
 
 
-# ---------------------------------------------------------------------------------------- commands
+# ---------- Commands
 
 FIELDS = [
     "name", "description", "system", "system.load.mass_kg", "system.load.inertia_kg_m2",
@@ -283,7 +283,7 @@ def _argument(word: str) -> str:
     return word.replace("\0", "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-# -------------------------------------------------------------------------------------- recordings
+# ---------- Recordings
 
 CELLS = [
     "", " ", "nan", "inf", "-inf", "1e300", "-1e300", "1e-300", "1e999", "x", "1" * 5000, "٣", "0",

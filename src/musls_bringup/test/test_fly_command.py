@@ -19,7 +19,7 @@ from musls_description.library import system_names
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
-# ---------------------------------------------------------------------------------- a good flight
+# ---------- A good flight
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def test_two_processes_fly_the_same_flight(here):
     assert raw_messages(here / "a") == raw_messages(here / "b")
 
 
-# -------------------------------------------------------------------------------------- bad input
+# ---------- Bad input
 
 INERTIA = "system.load.inertia_kg_m2"
 
@@ -343,7 +343,7 @@ def test_a_diverged_simulation_is_one_line_and_leaves_nothing(here, capsys):
     assert "simulation diverged at 0.0" in line and "step_size_s" in line
 
 
-# ---------------------------------------------------------------------------------- where it goes
+# ---------- Where it goes
 
 
 def test_a_folder_that_exists_is_refused(result, here, capsys):
@@ -443,7 +443,7 @@ def test_result_folder_keeps_other_files_of_the_parents_it_made(tmp_path):
     assert contents(tmp_path) == {"a": False, "a/other.txt": b"of somebody else"}
 
 
-# ------------------------------------------------------------------------------------------ lists
+# ---------- Lists
 
 
 def listed(capsys, kind):

@@ -20,7 +20,7 @@ from musls_bringup.cli import main
 from musls_sim.recording import bag_file
 from musls_sim.session.session import Session
 
-# ------------------------------------------------------------------------------------- disk full
+# ---------- Disk full
 
 
 def no_space(*args, **options):

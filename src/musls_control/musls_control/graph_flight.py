@@ -35,7 +35,7 @@ from musls_description.rotations import rotate
 from musls_description.schema import Positive, build, parse_yaml, read_text, spec
 from musls_description.system import AnySystem, SlungLoadSystem, formation_of, slung_system
 
-# ---------- Motion of load and drones as it is heard in a ROS graph.
+# ---------- Motion of load and drones as it is heard in a ROS graph
 
 _SAME_S = 1e-4
 """Two stamps that differ by less are the same moment."""
@@ -93,7 +93,7 @@ class HeardMotion:
         self.estimate.omega_body_rad_s[:] = rotate(inverse, self._omega_enu_rad_s)
 
 
-# ---------- A controller that flies in a ROS graph: measured motion in, accelerations out.
+# ---------- A controller that flies in a ROS graph: measured motion in, accelerations out
 #
 # It sees what is published of load and drones; PX4s see its forces as acceleration set-points.
 
@@ -154,7 +154,7 @@ def takes_part(stage: str) -> bool:
     return stage not in GROUND_PHASES
 
 
-# ---------- A delivery that flies in a ROS graph: measured motion in, gates and events out.
+# ---------- A delivery that flies in a ROS graph: measured motion in, gates and events out
 #
 # Hooks open and close through the events of whoever has them; that they have closed is heard as an
 # event, too.

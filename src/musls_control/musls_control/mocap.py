@@ -148,7 +148,7 @@ def _jumped(limits: MocapLimits, before: Sample, after: Sample, passed_s: float)
     return far > limits.jump_tolerance_m + limits.largest_speed_m_s * max(passed_s, 0.0)
 
 
-# ---------- A motion-capture pose as PX4's VehicleOdometry wants it.
+# ---------- A motion-capture pose as PX4's VehicleOdometry wants it
 
 POSE_FRAME_NED, POSE_FRAME_FRD = 1, 2
 

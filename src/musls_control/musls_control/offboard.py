@@ -239,7 +239,7 @@ class OffboardSession:
         return command
 
 
-# ---------- Names of PX4's topics, and which vehicle is meant.
+# ---------- Names of PX4's topics, and which vehicle is meant
 
 FIRST_INSTANCE, LAST_INSTANCE = 1, 253
 

@@ -145,7 +145,7 @@ def test_bad_values_are_refused_in_one_line(values, word):
     assert "\n" not in str(error.value)
 
 
-# ----------------------------------------------------------------------------- the real flight
+# ---------- The real flight
 
 
 def measured_and_wanted(log):

@@ -45,7 +45,7 @@ def derivatives_at(spline, times, order):
     return spline.derivatives(np.atleast_1d(np.array(times, float)), order + 1)[:, order]
 
 
-# -------------------------------------------------------------------------------- closed forms
+# ---------- Closed forms
 
 
 @pytest.mark.parametrize("k", ORDERS)
@@ -90,7 +90,7 @@ def test_slaloms_of_the_paper_take_as_long_as_there(limits, duration):
     assert slalom.duration_s == pytest.approx(duration, abs=1e-6)
 
 
-# ------------------------------------------------------------------ interpolation, smoothness
+# ---------- Interpolation, smoothness
 
 
 @settings(max_examples=40, deadline=None)
@@ -128,7 +128,7 @@ def test_free_ends_are_the_natural_ones_and_cost_less(k):
         assert spline.cost() < rest.cost()
 
 
-# ---------------------------------------------------------------------------------- optimality
+# ---------- Optimality
 
 
 @settings(max_examples=40, deadline=None)
@@ -198,7 +198,7 @@ def test_optimised_times_reach_a_limit_and_keep_both():
     assert speed > 0.999 or acceleration > 1.498
 
 
-# -------------------------------------------------------------------------------- conditioning
+# ---------- Conditioning
 
 
 def exact(times, points, k, at):
@@ -287,7 +287,7 @@ def test_fifty_points_in_fitting_times_are_met_to_rounding(k):
     assert np.allclose(derivatives_at(spline, at, 0), points, rtol=0, atol=1e-9 * max(1.0, size))
 
 
-# ------------------------------------------------------------------------------------ corridor
+# ---------- Corridor
 
 
 def excess(flight, bound_of):
@@ -396,7 +396,7 @@ def test_bernstein_points_of_a_piece():
             assert values[0] == pytest.approx(BSpline(knots, coefficients, 5)(t), abs=1e-12)
 
 
-# ------------------------------------------------------------------------------ the trajectory
+# ---------- The trajectory
 
 
 def test_points_are_passed_without_stopping_unless_asked():

@@ -64,7 +64,7 @@ def paper_stages():
     )
 
 
-# ------------------------------------------------------------------------------ order of phases
+# ---------- Order of phases
 
 
 def test_phases_of_a_flight_from_the_ground():
@@ -122,7 +122,7 @@ def test_a_flight_in_the_air_has_no_ground_phases():
     assert np.allclose(plan.drone_yaw_rad, yaw)
 
 
-# ------------------------------------------------------------------------------------- the ground
+# ---------- The ground
 
 
 def test_the_flight_starts_standing_and_ends_on_the_ground():
@@ -201,7 +201,7 @@ def test_after_an_engagement_the_load_is_lifted_on_the_spot():
         assert np.allclose(plan.load_pose[rows(plan, name), :2], 0.0)
 
 
-# -------------------------------------------------------------------------------------- sampling
+# ---------- Sampling
 
 
 @pytest.mark.parametrize("rate", [1.0, 5.0, 7.0, 30.0, 100.0 / 3.0, 250.0])
@@ -244,7 +244,7 @@ def test_shapes_and_finite_numbers():
         assert (np.abs(plan.drone_yaw_rad) <= np.pi).all()
 
 
-# ------------------------------------------------------------------------------------ continuity
+# ---------- Continuity
 
 
 def allowed_speed(mission, name):
@@ -322,7 +322,7 @@ def test_form_up_and_spread_stay_above_the_ground_and_apart():
             assert gap.min() > 1.5
 
 
-# ----------------------------------------------------------------------------------- whole turns
+# ---------- Whole turns
 
 
 @pytest.mark.parametrize("repetitions", [1, 2, 3])
@@ -357,7 +357,7 @@ def test_after_circles_the_engagement_is_set_down_without_unwinding():
     assert yaw[-1] == pytest.approx(2 * TURN)
 
 
-# ------------------------------------------------------------------------------------- bad input
+# ---------- Bad input
 
 
 @pytest.mark.parametrize(

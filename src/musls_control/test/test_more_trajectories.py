@@ -18,7 +18,7 @@ def at(trajectory, *times_s):
     return trajectory.derivatives(np.array(times_s, float))
 
 
-# ------------------------------------------------------------------------------ ramps, phases
+# ---------- Ramps, phases
 
 
 @pytest.mark.parametrize("turn_s", [6.0, 10.0])
@@ -112,7 +112,7 @@ def test_step_jumps():
     assert (step.derivatives(np.linspace(0, 10, 50))[:, 1:] == 0.0).all()
 
 
-# ------------------------------------------------------------------------------------ attitude
+# ---------- Attitude
 
 
 @pytest.mark.parametrize("kind", ["smooth_circle", "figure_eight", "step", "recorded", "circle"])
@@ -166,7 +166,7 @@ def test_tilt_of_one_axis_follows_the_sine_of_the_angle():
     assert np.allclose(tilt[:, 0, 0], 0.2 * np.sin(angle)) and (tilt[:, :, 1] == 0.0).all()
 
 
-# ------------------------------------------------------------------------------------ recorded
+# ---------- Recorded
 
 
 def test_recorded_goes_through_all_samples():

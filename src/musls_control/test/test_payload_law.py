@@ -123,7 +123,7 @@ def rest(time_s):
     return reference
 
 
-# ------------------------------------------------------------------------------------ allocation
+# ---------- Allocation
 
 
 @pytest.mark.parametrize("n", NUMBERS)
@@ -161,7 +161,7 @@ def test_preferred_forces_are_kept_for_their_own_wrench(n):
     assert forces == pytest.approx(preferred, abs=1e-12)
 
 
-# ------------------------------------------------------------------------------------- reference
+# ---------- Reference
 
 
 def test_body_rates_of_euler_angles_are_the_derivatives_of_the_attitude():
@@ -194,7 +194,7 @@ def test_yaw_alone_is_the_same_with_four_and_with_six_columns():
     assert found[1] == pytest.approx(found[3], abs=1e-14)
 
 
-# ------------------------------------------------------------------------------------------- law
+# ---------- Law
 
 
 @pytest.mark.parametrize("n", NUMBERS)

@@ -35,7 +35,7 @@ def whole_plan(*stages, **settings):
     return compile_plan(MissionSpec(stages=stages, **settings), CONE, SPOT)
 
 
-# ------------------------------------------------------------------------------ whole missions
+# ---------- Whole missions
 
 
 @pytest.mark.parametrize("rate", [5.0, 7.0, 50.0])
@@ -134,7 +134,7 @@ def test_a_move_stands_still_at_its_end():
     assert np.allclose(after, [end, *np.zeros((4, 4))])
 
 
-# ------------------------------------------------------------------------ goals, pauses, aborts
+# ---------- Goals, pauses, aborts
 
 
 MISSION = MissionSpec(stages=(Circle(), Engage()))

@@ -51,7 +51,7 @@ def greatest_rates(trajectory, step_s=1e-3):
     return np.linalg.norm(rate[:, :3], axis=1).max(), np.abs(rate[:, 3]).max()
 
 
-# --------------------------------------------------------------------------------- all of them
+# ---------- All of them
 
 
 def test_an_example_of_every_kind_is_tested():
@@ -111,7 +111,7 @@ def test_bad_values_are_refused_in_one_line(make, key):
     assert "\n" not in str(error.value)
 
 
-# -------------------------------------------------------------------------------------- circle
+# ---------- Circle
 
 
 @settings(max_examples=50, deadline=None)
@@ -173,7 +173,7 @@ def test_the_real_flights_circle():
     assert np.polyfit(log["t"], angle, 1)[0] == pytest.approx(0.2, abs=1e-3)
 
 
-# ----------------------------------------------------------------------------------------- shm
+# ---------- Shm
 
 
 @settings(max_examples=50, deadline=None)
@@ -225,7 +225,7 @@ def test_the_real_flights_shm():
     assert len(log) == 126 and sample[0] == 37
 
 
-# -------------------------------------------------------------------------------------- engage
+# ---------- Engage
 
 
 def test_engage_turns_with_slack_cables_and_then_steps_up():
@@ -338,7 +338,7 @@ def test_the_real_flights_engagement():
     assert np.sum(off > 1e-5) <= 1
 
 
-# -------------------------------------------------------------------- hold, line and waypoints
+# ---------- Hold, line and waypoints
 
 
 def test_hold_stays():

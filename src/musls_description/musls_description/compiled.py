@@ -31,10 +31,6 @@ _IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]+)", re.M)
 def compiled(*signatures: Any) -> Callable[[Function], Function]:
     """Make the decorator for a compiled function.
 
-    Args:
-        signatures: numba signatures to compile at once. Without any, the function is compiled for
-            the types of its first call.
-
     No fast-math: results are to repeat bit for bit. NumPy's error model: a division by zero gives
     inf as in C++ and costs no branch. The compiled code releases Python's global lock.
     """
@@ -70,11 +66,7 @@ def _index_or_none(load_index: Callable[[], dict[Any, str]]) -> dict[Any, str]:
 
 
 def source_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
-    """Name, time of change and size of a module's file and of all files of ours that it imports.
-
-    Args:
-        name: Name of a module whose imports have been executed.
-    """
+    """Name, time of change and size of a module's file and of all files of ours that it imports."""
     own = name.partition(".")[0]
     seen: set[str] = set()
     open_ends = [name]

@@ -102,9 +102,6 @@ def load_class(source: str) -> type:
 def check_arguments(function: Any, given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Check named arguments against a signature and its annotations.
 
-    Returns:
-        The arguments, converted to the annotated types.
-
     Raises:
         ConfigError: An argument is unknown, missing or of a wrong type.
     """

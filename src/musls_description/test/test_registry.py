@@ -140,7 +140,7 @@ def test_a_cell_of_a_notebook_may_run_twice_but_no_other_file_takes_the_name():
     assert registry["mine"].version == 2
 
 
-# ----------------------------------------------------------------------------------------- any_of
+# ---------- Any_of
 
 SHAPES = Registry("shape", "musls.shapes_of_tests", {})
 

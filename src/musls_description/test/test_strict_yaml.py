@@ -138,7 +138,7 @@ def test_lines_of_paths():
     assert line_of("[", ("none",)) == (None, 0)
 
 
-# ------------------------------------------------------------------------------ where it came from
+# ---------- Where it came from
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_overrides_that_are_none(text):
         Override.parse(text)
 
 
-# --------------------------------------------------------------------------------- specifications
+# ---------- Specifications
 
 
 @spec

@@ -60,11 +60,7 @@ class RowCollector:
     """
 
     def __init__(self, bodies: Sequence[str]) -> None:
-        """Begin with nothing.
-
-        Args:
-            bodies: Names of those that make a row.
-        """
+        """Begin with nothing."""
         self._bodies = tuple(bodies)
         self._rows: dict[int, dict[str, BodyState]] = {}
         self._done_ns = -1

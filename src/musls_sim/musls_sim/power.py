@@ -128,12 +128,7 @@ class Power:
     """
 
     def __init__(self, system: RigSystem, period_s: float) -> None:
-        """Begin with the charge at the start.
-
-        Args:
-            system: What flies.
-            period_s: Control period.
-        """
+        """Begin with the charge at the start."""
         self._system, self._period_s = system, period_s
         self._rotors = np.array([_rotor_rows(drone) for drone in system.drones])
         self._drones = np.array([_drone_row(drone) for drone in system.drones])
@@ -154,11 +149,7 @@ class Power:
         return cls(system, period_s) if any(map(has_power, system.drones)) else None
 
     def look(self, state: PlantState) -> None:
-        """Let the voltages follow the present speeds; no time passes.
-
-        Args:
-            state: Whose rotors turn.
-        """
+        """Let the voltages follow the present speeds; no time passes."""
         commands = state.rotor_speed_rad_s.copy()
         draw(
             state.rotor_speed_rad_s, commands, self._rotors, self._drones, 0.0, self.state,
@@ -170,15 +161,7 @@ class Power:
         self._rotors[change.drone - 1, some, HEALTH] = change.efficiency
 
     def begin(self, state: PlantState, inputs: PlantInputs) -> list[int]:
-        """Draw the period's current, limit the commands, let the rotors turn the drones.
-
-        Args:
-            state: At the beginning of the period.
-            inputs: Commanded speeds are limited in place, the reaction is added to the wrenches.
-
-        Returns:
-            Numbers of the drones whose batteries are empty from now on.
-        """
+        """Draw the period's current, limit the commands, let the rotors turn the drones."""
         empty = draw(
             state.rotor_speed_rad_s, inputs.rotor_command_rad_s, self._rotors, self._drones,
             self._period_s, self.state,

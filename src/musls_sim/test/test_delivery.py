@@ -41,7 +41,7 @@ def stages_of(session):
     return flown
 
 
-# ---------------------------------------------------------------------------------------- weighing
+# ---------- Weighing
 
 
 def test_scale_learns_the_thrust_and_weighs_while_it_rises():
@@ -64,7 +64,7 @@ def test_scale_learns_the_thrust_and_weighs_while_it_rises():
     assert scale.carried_kg == pytest.approx(0.5, rel=0.02)
 
 
-# ------------------------------------------------------------------------------------- the mission
+# ---------- The mission
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_let_go_in_the_air_the_drone_stays():
     assert peaks[1] > 3.0 * peaks[0]
 
 
-# --------------------------------------------------------------------------------------- giving up
+# ---------- Giving up
 
 
 def test_a_hook_that_never_closes_ends_the_delivery():
@@ -152,7 +152,7 @@ def test_a_delivery_given_up_brings_the_load_down(how):
         assert (abs(x) < 0.4) if how == "return" else (1.0 < x < 4.0)
 
 
-# --------------------------------------------------------------------------------------- bad input
+# ---------- Bad input
 
 
 @pytest.mark.parametrize(

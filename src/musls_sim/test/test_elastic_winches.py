@@ -185,7 +185,7 @@ def test_bad_winches_are_refused_in_one_line():
             Engine(rig)
 
 
-# ---------------------------------------------------------------------------------------- drums
+# ---------- Drums
 
 
 def drum(radius=0.1, inertia=0.02, tip=1.0, mass=1e-6, ea=1e6, segments=1, **options):

@@ -35,7 +35,7 @@ def happenings(session, seconds, kind="poke"):
     return [(round(e.time_s, 6), e.what) for e in session.events.happened if e.kind == kind]
 
 
-# ---------------------------------------------------------------------------------------- triggers
+# ---------- Triggers
 
 
 def test_event_after_another_one_by_name_and_by_kind():
@@ -178,7 +178,7 @@ def test_bad_events_are_refused_in_one_line(events, words, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-# ----------------------------------------------------------------------------------------- actions
+# ---------- Actions
 
 
 class Constant(Controller):

@@ -90,7 +90,7 @@ def stages_in(folder):
     return [message.data for _, _, message in messages(folder, "/mission/stage")]
 
 
-# ------------------------------------------------------------------------------- every scenario
+# ---------- Every scenario
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -154,7 +154,7 @@ def test_every_shipped_scenario_flies_its_first_stage_from_the_air(name, tmp_pat
     assert (up > np.cos(np.radians(30.0))).all()
 
 
-# --------------------------------------------------------------------------------- repeatability
+# ---------- Repeatability
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ def test_from_the_ground_too_the_flight_repeats(tmp_path):
     assert raw_messages(tmp_path / "a" / "bag") == raw_messages(tmp_path / "b" / "bag")
 
 
-# --------------------------------------------------------------------------------------- the bag
+# ---------- The bag
 
 
 def test_the_bag_holds_the_plants_state_at_the_recorded_times(tmp_path):
@@ -282,7 +282,7 @@ def test_the_bag_holds_each_change_of_the_set_points(tmp_path):
     assert run.guidance.stage == "circle" and stages_in(tmp_path / "bag") == ["settle", "circle"]
 
 
-# ---------------------------------------------------------------------------------- the guidance
+# ---------- The guidance
 
 
 class Log(Observer):
@@ -409,7 +409,7 @@ def test_the_cables_were_slack_on_the_ground_and_carried_the_load_in_the_air(hop
     assert np.abs(between("disarmed", "disarmed")).size == 0
 
 
-# -------------------------------------------------------------------------- when something happens
+# ---------- When something happens
 
 
 @pytest.mark.parametrize("ticks", [3, 101])
@@ -484,7 +484,7 @@ def test_force_flies_a_load_that_is_too_heavy(tmp_path):
     assert run.plant.state.position_enu_m[0, 2] < 0.5
 
 
-# ---------------------------------------------------------------------------------- does it hold
+# ---------- Does it hold
 
 
 @pytest.mark.parametrize(("estimation", "limit_m"), [(TRUTH, 0.001), ("seed=1", 0.02)])
@@ -576,7 +576,7 @@ def test_after_the_circle_all_drones_land(circle):
     assert (state.rotor_speed_rad_s < 1.0).all()
 
 
-# ----------------------------------------------------------------------------------------- limits
+# ---------- Limits
 
 
 def resident_mib():

@@ -199,7 +199,7 @@ def test_prescribed_drones_move_the_load_and_the_work_is_accounted_for():
     np.testing.assert_allclose(pull, expected, atol=0.02)
 
 
-# -------------------------------------------------------------------- limits of the other models
+# ---------- Limits of the other models
 
 
 def swung(plant, speeds, duration_s=0.6):

@@ -62,7 +62,7 @@ def times(plant, seen):
     return plant.period_s * np.arange(1, len(seen) + 1)
 
 
-# ------------------------------------------------------------------------------------------ taut
+# ---------- Taut
 
 
 def test_a_triangle_hovers_on_the_tensions_of_the_least_norm():
@@ -149,7 +149,7 @@ def test_the_error_of_smooth_motion_falls_with_the_fourth_power_of_the_step(step
     assert 12.0 < coarse / fine < 20.0
 
 
-# --------------------------------------------------------------------------- slack and taut again
+# ---------- Slack and taut again
 
 
 def string_case(v0):
@@ -254,7 +254,7 @@ def test_cables_that_bounce_come_to_rest_taut():
     assert 3 < len(plant.happened) < 60
 
 
-# --------------------------------------------------------------------------------- several cables
+# ---------- Several cables
 
 
 BOX = np.array([[0.3, -0.3], [0.3, 0.3], [-0.3, 0.3], [-0.3, -0.3]])
@@ -339,7 +339,7 @@ def test_drones_on_one_point_are_one_drone_of_their_mass_and_thrust():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-10)
 
 
-# ------------------------------------------------------------------------------------- invariants
+# ---------- Invariants
 
 
 def test_lengths_do_not_drift_and_energy_is_the_work_within_a_minute():

@@ -140,7 +140,7 @@ def test_a_plan_is_no_longer_than_a_day():
         plan_of(scenario)
 
 
-# ------------------------------------------------------------------------------------------ rising
+# ---------- Rising
 
 
 @pytest.mark.parametrize("name", ["x500_trio", "x500_trio_unequal", "x500_solo", "x500_hexa"])
@@ -160,7 +160,7 @@ def test_the_highest_rise_is_where_the_shortest_cable_is_taut(name):
     check_mission(scenario_of("circle", *base, f"mission.rise_m={highest - 0.02}"))
 
 
-# ---------------------------------------------------------------------------------------- cautions
+# ---------- Cautions
 
 
 def caution(*overrides):
@@ -206,7 +206,7 @@ def test_cautions_are_warnings_before_the_flight():
         check_hover(usual, hover_in_formation(usual, first))
 
 
-# ----------------------------------------------------------------------------------------- gravity
+# ---------- Gravity
 
 
 def test_low_gravity_is_named_and_not_a_parameter_that_nobody_set():

@@ -51,7 +51,7 @@ def motion_after(session, seconds):
     return session.state.motion.copy()
 
 
-# --------------------------------------------------------------------------------------- levels
+# ---------- Levels
 
 
 @pytest.mark.parametrize("columns", [4, 12])
@@ -290,7 +290,7 @@ def test_from_the_ground_a_controller_takes_over_between_lift_and_lowering(tmp_p
     assert len(times) == round((times[-1] - times[0]) / 0.004) + 1
 
 
-# --------------------------------------------------------------------------------------- errors
+# ---------- Errors
 
 
 @pytest.mark.parametrize("method", ["start", "step"])
@@ -412,7 +412,7 @@ def test_a_missing_file_is_named(tmp_path):
         Session(load_scenario(SHIPPED / "hold.yaml", [*HOLD, source]))
 
 
-# ----------------------------------------------------------------------------------- extensions
+# ---------- Extensions
 
 EXTENSION = """\
 from typing import Literal
@@ -566,7 +566,7 @@ def test_an_extension_that_takes_a_shipped_name_is_refused(tmp_path, registries)
         load_scenario(tmp_path / "mission.yaml")
 
 
-# ---------------------------------------------------------------------------- failing trajectories
+# ---------- Failing trajectories
 
 _FAULTY = """\
     import numpy as np

@@ -34,7 +34,7 @@ def flight(*events, model="rigid_links", name="hold", seconds=0.0, **changes):
     return session
 
 
-# ------------------------------------------------------------------------------ the change itself
+# ---------- The change itself
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_total_momentum_follows_the_forces_from_outside():
         assert np.abs(gained - impulse).max() < 2e-3 * mass * G
 
 
-# ----------------------------------------------------------------------- one model against others
+# ---------- One model against others
 
 
 def test_cable_models_agree_on_what_follows():
@@ -162,7 +162,7 @@ def test_a_load_let_go_on_the_ground_holds_and_slides_by_its_friction(model):
         assert slid == pytest.approx(speed**2 / (2.0 * mu * G), rel=0.05)
 
 
-# ------------------------------------------------------------------------------------------ breaks
+# ---------- Breaks
 
 
 def test_a_chain_breaks_at_its_force():
@@ -191,7 +191,7 @@ def test_a_cable_is_cut_at_a_tension():
         assert session.state.tension_n[1].max() == 0.0
 
 
-# --------------------------------------------------------------------------------- hooks that close
+# ---------- Hooks that close
 
 
 def test_a_hook_closes_as_an_inelastic_impact():
@@ -298,7 +298,7 @@ def test_same_events_same_bits():
     assert {"attach", "cable_cut"} <= {e.kind for e in ends[0][1]}
 
 
-# ---------------------------------------------------------------------------------------- refusals
+# ---------- Refusals
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def refused_text(tmp_path, text):
     return refused(path)
 
 
-# ----------------------------------------------------------------------------------- the shipped
+# ---------- The shipped
 
 
 def test_there_are_shipped_scenarios():
@@ -103,7 +103,7 @@ def test_defaults_are_those_of_the_papers_experiment(tiny):
     assert not scenario.system.load.drag_n_s_m[0]
 
 
-# ------------------------------------------------------------------------------------- overrides
+# ---------- Overrides
 
 
 def test_an_override_replaces_a_value(tiny):
@@ -217,7 +217,7 @@ def test_numbers_survive_the_resolved_file_exactly(tmp_path_factory, seed, mass,
     assert load_scenario(folder / "scenario.yaml").system.load.mass_kg == mass
 
 
-# ------------------------------------------------------------------------------------- bad input
+# ---------- Bad input
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,7 @@ def test_a_step_that_is_no_number_is_refused(tiny):
     assert "physics.step_size_s = 'fast'" in refused(tiny, "physics.step_size_s=fast")
 
 
-# ------------------------------------------------------------------------------------ find by name
+# ---------- Find by name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -468,7 +468,7 @@ def test_an_unknown_scenario_names_the_near_ones(name, words, tmp_path, monkeypa
     assert all(word in str(error.value) for word in words), error.value
 
 
-# -------------------------------------------------------------------------- checks before a flight
+# ---------- Checks before a flight
 
 
 def check(scenario, *, force=False):

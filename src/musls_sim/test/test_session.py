@@ -89,7 +89,7 @@ def noting(entries, fail_in=""):
     return lambda setup: Wrapped(setup, entries, fail_in)
 
 
-# ----------------------------------------------------------------------------------------- loop
+# ---------- Loop
 
 
 def test_a_loop_runs_its_steps_in_order_with_the_observers_between():
@@ -154,7 +154,7 @@ def test_a_session_has_the_steps_that_its_flight_needs():
         )  # fmt: skip
 
 
-# -------------------------------------------------------------------------------------- session
+# ---------- Session
 
 
 def test_run_is_advance_until_finished_bit_for_bit():
@@ -262,7 +262,7 @@ def test_a_recorder_in_memory_and_a_bag_see_the_same(tmp_path):
     assert every_40_ms == heights == recorded.tolist()
 
 
-# ------------------------------------------------------------------------------ when it goes wrong
+# ---------- When it goes wrong
 
 
 @pytest.mark.parametrize("method", ["observe", "setpoint", "stage"])
@@ -338,7 +338,7 @@ def test_stop_ends_a_run_after_the_present_period():
     assert session.finished and session.stopped
 
 
-# ----------------------------------------------------------------------------------------- events
+# ---------- Events
 
 
 def test_events_happen_in_their_time_and_are_told():

@@ -78,7 +78,7 @@ def momenta_without_step(periods, *overrides, **options):
     return 2.0 * found[1] - found[0], session
 
 
-# --------------------------------------------------------------------------------------- the start
+# ---------- The start
 
 
 def test_the_start_is_what_was_asked_for():
@@ -162,7 +162,7 @@ def test_a_start_that_is_not_whole_is_refused(start, words):
         Session(load_scenario(SHIPPED / "hold.yaml", [f"start={start}"]))
 
 
-# --------------------------------------------------------------------------------------- mechanics
+# ---------- Mechanics
 
 
 def test_without_thrust_everything_falls_freely():
@@ -225,7 +225,7 @@ def test_a_turning_system_goes_on_turning_with_the_tension_of_its_circle():
     assert session.state.velocity_enu_m_s[0, 2] == pytest.approx(falls, rel=1e-3)
 
 
-# ------------------------------------------------------------------------------------------ events
+# ---------- Events
 
 
 @pytest.mark.parametrize("name", ["load", "drone_2"])

@@ -160,12 +160,6 @@ def compare_stage(
 ) -> StageComparison:
     """Compare the mean trajectories of a stage.
 
-    Args:
-        stage: Name for the result.
-        real: Real recording, cut, or several whose cycles are pooled.
-        sims: Simulated runs, cut.
-        options: How.
-
     Raises:
         ConfigError: A body is missing, the cycles differ in length, or too little of them overlaps.
     """
@@ -342,7 +336,7 @@ def _best_lag_s(
     return float(lags[int(np.argmin(errors[:, :, common].mean(axis=(1, 2))))])
 
 
-# ---------- Bootstrap intervals over real cycles and simulated flights.
+# ---------- Bootstrap intervals over real cycles and simulated flights
 
 DRAWS = 100
 INTERVAL_GRID = 100

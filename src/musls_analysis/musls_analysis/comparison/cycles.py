@@ -293,7 +293,7 @@ def part_of(track: PoseTrack, which: np.ndarray | slice) -> PoseTrack:
     )
 
 
-# ---------- Phase of a periodic set-point from the values it was held at.
+# ---------- Phase of a periodic set-point from the values it was held at
 #
 # A set-point is sent a few times a second and held in between, so only its changes tell the time.
 # Where it is logged row by row, a value was sent after the last row that does not show it yet, and
@@ -485,7 +485,7 @@ def _changes(setpoint: PoseTrack, name: str) -> PoseTrack:
     return track
 
 
-# ---------- Cycles from the motion of the drones, for recordings without set-points.
+# ---------- Cycles from the motion of the drones, for recordings without set-points
 #
 # A bag of a real flight often holds TF only: no set-points, no stages. Then the motion of the
 # drones' centroid tells where a circle or an oscillation was flown, and its phase. The load is not

@@ -45,9 +45,6 @@ def write_figures(
         recording: The flight.
         summary: Its numbers, from `musls_analysis.report.summary.summarise`.
         folder: Where to.
-
-    Returns:
-        The figures drawn, in the order of a report.
     """
     folder.mkdir(parents=True, exist_ok=True)
     figures = list(flight_figures(recording, summary))

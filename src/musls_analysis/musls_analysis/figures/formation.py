@@ -55,13 +55,7 @@ class Carriers:
 
 
 def margins_figure(carriers: Carriers, angle_deg: float, load_kg: float) -> Figure:
-    """Draw the map with the scenario's own point.
-
-    Args:
-        carriers: The drones.
-        angle_deg: Of the scenario's cables from the vertical.
-        load_kg: The scenario's load.
-    """
+    """Draw the map with the scenario's own point."""
     weight = carriers.mass_kg.sum() + carriers.cables_kg
     liftable_kg = carriers.max_thrust_n.sum() / carriers.gravity_m_s2 - weight
     most_kg = max(1.3 * load_kg, 1.1 * liftable_kg, 1e-3)

@@ -62,7 +62,7 @@ TABLE_III: dict[str, dict[str, tuple[float, float]]] = {
 FIRST_CYCLES_DROPPED = {"circle": 1, "shm": 2, "engage": 0}
 """Cycles at the start of a stage that its authors leave out (their processing scripts)."""
 
-# ---------- The motion that set-points describe: radius, speed, amplitude, heights, times.
+# ---------- The motion that set-points describe: radius, speed, amplitude, heights, times
 #
 # Every number comes with how well the recording's rows tell it.
 
@@ -218,7 +218,7 @@ def _within(cut: CutStage) -> PoseTrack:
     return part_of(held, inside)
 
 
-# ---------- Recordings of such flights, and the missions that fly them again.
+# ---------- Recordings of such flights, and the missions that fly them again
 
 STAGES = "mission.stages="
 PLACE_M = 0.05
@@ -324,10 +324,6 @@ def missions(
         scenario: Scenario `SCENARIO` with these overrides.
         overrides: `key=value`; stages given here are not changed.
         whole: Fly all stages of the scenario, recorded or not.
-
-    Returns:
-        One mission, or several where flights differ. What agrees with the scenario as well as
-        the rows can tell is left as it is there.
 
     Raises:
         ConfigError: A recording has other drones than the system, or cannot be flown.

@@ -262,7 +262,7 @@ def summary_of(fit: DroneFit) -> list[str]:
     return [*lines, *fit.notes]
 
 
-# ---------- Recorded drones against a simulated flight, linear in what is wrong with each of them.
+# ---------- Recorded drones against a simulated flight, linear in what is wrong with each of them
 
 GRID = 90
 """Phases of a cycle."""
@@ -369,7 +369,7 @@ def _rate(path: Array, period_s: float, periodic: bool) -> Array:
     return np.asarray(np.gradient(path, period_s / (len(path) - 1), axis=0))
 
 
-# ---------- Answer of a drone in PX4's position loop to a push that turns with it, linearised.
+# ---------- Answer of a drone in PX4's position loop to a push that turns with it, linearised
 #
 # PX4's horizontal position and velocity loops on a double integrator give, from an acceleration b
 # to the displacement,
@@ -406,7 +406,7 @@ def displacements(
     return found
 
 
-# ---------- Weighted least squares over cycles, with intervals by bootstrap.
+# ---------- Weighted least squares over cycles, with intervals by bootstrap
 #
 # A model is linear about a simulated flight: what is recorded minus what was simulated is the sum
 # of sensitivities times parameters, and noise. Cycles are independent of one another, samples of

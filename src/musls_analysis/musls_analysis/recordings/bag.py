@@ -60,9 +60,6 @@ _OWN_TRACKS = {
 def read_bag(path: Path) -> Recording:
     """Read a bag with the topics of this project.
 
-    Args:
-        path: Folder of the bag.
-
     Raises:
         ConfigError: No bag, damaged, empty, or without the poses of the load and of a drone.
     """

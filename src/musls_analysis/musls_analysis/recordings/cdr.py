@@ -149,9 +149,6 @@ def decode(messages: Sequence[bytes], msgtype: str) -> list[tuple[np.ndarray, Fi
         messages: Serialised messages.
         msgtype: E.g. "geometry_msgs/msg/PoseStamped".
 
-    Returns:
-        Stacks of messages of like layout: their indices, and their fields.
-
     Raises:
         ValueError: A message is too short for its type.
     """

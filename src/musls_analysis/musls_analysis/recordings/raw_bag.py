@@ -61,10 +61,6 @@ def storage_in(folder: Path) -> Path | None:
 def read_messages(path: Path, choose: Choose[Key]) -> RawBag[Key]:
     """Read the chosen messages in the order of their log times.
 
-    Args:
-        path: Folder of the bag, or its storage file.
-        choose: Which messages.
-
     Raises:
         ConfigError: No bag, damaged or empty; one line that names the path.
     """

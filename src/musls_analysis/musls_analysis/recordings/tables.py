@@ -32,10 +32,6 @@ def text_lines(path: Path, notes: Notes) -> list[str]:
 
     A last line that is not ended may be cut inside a number, so it is dropped and counted.
 
-    Args:
-        path: The file.
-        notes: Takes the count.
-
     Raises:
         ConfigError: It cannot be read or is no text.
     """

@@ -302,7 +302,7 @@ class _Solver:
         return self._residuals([self.values(x) for x in points])
 
 
-# ---------- How well a least-squares fit determines its parameters.
+# ---------- How well a least-squares fit determines its parameters
 
 NEARLY_SINGULAR = 0.02
 """Ratio of the singular values of the Jacobian (columns of unit length) below which the parameters
@@ -392,7 +392,7 @@ def uncertainty(jacobian: Array, residual: Array) -> Uncertainty:
     return Uncertainty(std, correlation, float(np.sum(k / times)), alike)
 
 
-# ---------- Files: fit.json and system.yaml, read again to replay another recording with them.
+# ---------- Files: fit.json and system.yaml, read again to replay another recording with them
 
 FIT, SYSTEM = "fit.json", "system.yaml"
 

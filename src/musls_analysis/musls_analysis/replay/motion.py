@@ -15,7 +15,7 @@ from musls_control.trajectories.base import smoothstep
 from musls_description.errors import ConfigError
 from musls_sim.plants.interface import Pose
 
-# ---------- Smooth paths through recorded poses, without lag.
+# ---------- Smooth paths through recorded poses, without lag
 
 GRID_S = 0.001
 """Spacing of the sampled path; a cubic with the right velocities runs in between."""

@@ -235,7 +235,7 @@ class _Track:
         )
 
 
-# ---------- Files: tables, numbers and a figure.
+# ---------- Files: tables, numbers and a figure
 
 
 def summary(replay: Replay, result: ReplayResult) -> dict[str, Any]:

@@ -40,11 +40,6 @@ def interactive(
 ) -> dict[str, str] | None:
     """What the template needs to show the figures.
 
-    Args:
-        recording: The flight.
-        summary: Its numbers.
-        peaks: Largest tensions over all steps.
-
     Returns:
         `script`, plotly's, compressed and in base 64, and `data`, JSON; None without plotly.
     """
@@ -179,9 +174,6 @@ def write_report(
             bare_dart_step_us, links_per_cable) are shown if they are there.
         folder: Where to write; made if missing.
         flown: What the recording does not say.
-
-    Returns:
-        The HTML file.
     """
     # Imported here, because they are slow and only reports need them.
     from jinja2 import Environment, StrictUndefined

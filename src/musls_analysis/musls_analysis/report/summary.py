@@ -118,10 +118,6 @@ def slack_mask(cable: CableTrack, slack_threshold_n: float) -> np.ndarray:
 def slack_intervals(cable: CableTrack, slack_threshold_n: float) -> list[tuple[float, float]]:
     """When the cable was slack.
 
-    Args:
-        cable: The cable.
-        slack_threshold_n: Slack is a tension below it.
-
     Returns:
         First slack sample and first taut sample after it (or the last sample), in seconds.
     """
@@ -278,9 +274,6 @@ def summarise(
             e.g. from every step of a simulation.
         peaks: The same over time.
         controller: Kind of the controller that flew.
-
-    Returns:
-        The keys listed in the module's text.
     """
     known = cable_peaks(recording, peaks)
     cables = {

@@ -26,7 +26,7 @@ from musls_description.errors import ConfigError, near_names
 from musls_description.schema import to_data
 from musls_sim.scenario.scenario import Scenario, load_scenario
 
-# ---------- From parameters to points: grid, random draws, Latin hypercube.
+# ---------- From parameters to points: grid, random draws, Latin hypercube
 
 Point = dict[str, Any]
 

@@ -233,7 +233,7 @@ def _make_in_dask_worker(job: Job) -> Outcome:
     return _of_thread.process.run(job)
 
 
-# ---------- A worker process, seen from outside.
+# ---------- A worker process, seen from outside
 
 _HALF_LOG = 32_768
 """Of a log, so many bytes at its beginning and at its end are kept: a diverging simulation may
@@ -329,7 +329,7 @@ def _shortened(path: Path) -> bytes:
         return (text + file.read()).strip(b"\n")
 
 
-# ---------- The worker process itself: jobs on its standard input, answers on its standard output.
+# ---------- The worker process itself: jobs on its standard input, answers on its standard output
 
 _LOG = "log"
 """File in a run's temporary folder with what it prints, the physics included."""

@@ -105,7 +105,7 @@ def _error(kind: str, pose: NDArray, wanted: NDArray) -> NDArray:
     return np.degrees(geodesic_error_rad(pose[:, 3:], wanted[:, 3:]))
 
 
-# ---------- The numbers of a run: a row of the table.
+# ---------- The numbers of a run: a row of the table
 
 FLIGHT_COLUMNS = (
     "real_time_factor", "step_size_s", "steps", "refined_periods", "sim_time_s", "wall_time_s",

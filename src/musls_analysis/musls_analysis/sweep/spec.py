@@ -40,7 +40,7 @@ from musls_description.schema import (
 )
 from musls_description.strict_yaml import parse_yaml, read_text, shown
 
-# ---------- Figures that a sweep can have.
+# ---------- Figures that a sweep can have
 
 
 @spec

@@ -154,7 +154,7 @@ def _write(path: Path, data: bytes) -> None:
     partial.replace(path)
 
 
-# ---------- One table of all runs: CSV always, Parquet where pyarrow is installed.
+# ---------- One table of all runs: CSV always, Parquet where pyarrow is installed
 
 Row = dict[str, Any]
 
@@ -191,11 +191,7 @@ def make_rows(plan: Plan, store: Store) -> list[Row]:
 
 
 def write_table(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Write table.csv and, with pyarrow, table.parquet.
-
-    Returns:
-        The files written.
-    """
+    """Write table.csv and, with pyarrow, table.parquet."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     path = folder / "table.csv"
     partial = folder / ".table.csv.partial"

@@ -82,9 +82,6 @@ TEMPLATES = {
 def write_new(kind: str, name: str, system: str = "x500_trio") -> tuple[Path, list[str]]:
     """Write a template under a name of one's own.
 
-    Returns:
-        The file, and commands that use it.
-
     Raises:
         ConfigError: No such template, no name for it, or there is such a file already.
     """

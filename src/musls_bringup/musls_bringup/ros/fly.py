@@ -112,9 +112,6 @@ def fly_through_graph(
 ) -> dict[str, Any]:
     """Fly with one process per node and write what `musls fly` writes.
 
-    Returns:
-        The content of summary.json.
-
     Raises:
         MuslsError: ROS 2 is not set up, a node failed or the folder cannot be written; nothing is
             left behind but the consoles of real PX4s, beside `out`.

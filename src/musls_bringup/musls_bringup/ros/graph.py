@@ -244,11 +244,7 @@ def _is_orphan(folder: Path, proc: Path) -> bool:
 
 
 def end(nodes: list[Running], patience_s: float = 15.0) -> list[Running]:
-    """End processes: asked first, killed if they do not listen.
-
-    Returns:
-        Those that had to be killed.
-    """
+    """End processes: asked first, killed if they do not listen."""
     for node in nodes:
         _signal(node.pid, signal.SIGINT)
     until = time.monotonic() + patience_s

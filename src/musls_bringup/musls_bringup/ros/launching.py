@@ -255,7 +255,7 @@ def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
     return actions
 
 
-# ---------- real.launch.py: real vehicles, a motion-capture system, no simulator
+# ---------- Real.launch.py: real vehicles, a motion-capture system, no simulator
 
 INPUTS = ("poses", "mocap4r2")
 

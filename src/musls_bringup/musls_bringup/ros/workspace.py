@@ -311,9 +311,6 @@ def check_ros() -> None:
 def set_up(say: Callable[[str], None] = lambda text: None, px4: str | None = None) -> list[str]:
     """Build and install the message packages that are missing.
 
-    Returns:
-        Names of the packages that were built.
-
     Raises:
         RosSetupError: Something needed is not there, or the build fails.
     """

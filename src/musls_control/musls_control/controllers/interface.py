@@ -113,7 +113,7 @@ class Controller(ABC):
         """Return the commands for the coming control period, see `ControlLevel` for the shapes."""
 
 
-# ---------- Controllers that users write: checked when they are built, watched while they fly.
+# ---------- Controllers that users write: checked when they are built, watched while they fly
 
 
 class ControllerError(MuslsError):

@@ -52,7 +52,7 @@ from musls_control.nodes.stepped_node import (
 )
 from musls_description.errors import ConfigError, MuslsError
 
-# ---------- Topics of a delivery: events that are to happen, and what has happened.
+# ---------- Topics of a delivery: events that are to happen, and what has happened
 
 APPLY, EVENTS = "/musls/apply_event", "/events"
 _HAPPENED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -83,7 +83,7 @@ class DeliveryTopics:
         self._tell.publish(String(data=f"{kind}: {what}"))
 
 
-# ---------- Subscriptions to the motion of load and drones, for nodes that need it all the time.
+# ---------- Subscriptions to the motion of load and drones, for nodes that need it all the time
 
 
 class MotionInputs:
@@ -127,7 +127,7 @@ class MotionInputs:
         self._heard()
 
 
-# ---------- The messages that stream set-points from `formation` to `offboard`.
+# ---------- The messages that stream set-points from `formation` to `offboard`
 
 
 class SetpointStream:

@@ -210,7 +210,7 @@ def report(error: Exception) -> int:
     return EXIT_BAD_INPUT
 
 
-# ---------- Reading stamped messages.
+# ---------- Reading stamped messages
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Hears best-effort publishers, too, as those of motion capture are."""

@@ -127,7 +127,7 @@ def ask_autopilot(setpoint, commands, throttle, rows):
             row[9] = commands[i, 3]
 
 
-# ---------- Forces of drones as acceleration set-points of an autopilot.
+# ---------- Forces of drones as acceleration set-points of an autopilot
 
 Array = NDArray[np.float64]
 
@@ -151,13 +151,7 @@ class ForcesToSetpoints:
     """
 
     def __init__(self, system: RigSystem, setpoint: DroneSetpoints, period_s: float) -> None:
-        """Read the rotors.
-
-        Args:
-            system: The drones.
-            setpoint: Is written.
-            period_s: Control period.
-        """
+        """Read the rotors."""
         self._told = setpoint.data
         self._table = np.array(
             [

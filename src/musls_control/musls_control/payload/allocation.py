@@ -76,13 +76,24 @@ def share_out(shares, wrench, order, out):
             out[i, k] = total
 
 
-# ---------- The point nearest to zero among linear inequalities, exactly, in compiled code.
+# ---------- The point nearest to zero among linear inequalities, exactly, in compiled code
 
 _NOTHING = 1e-12
 """Size of numbers of order one that counts as zero."""
 
 _INFEASIBLE = 1e-9
 """Squared residual of the dual problem that counts as zero: an answer longer than 3e4."""
+
+
+# Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter 23: the least distance
+# problem
+#
+#     minimise |x| subject to G x >= h
+#
+# is the dual of the non-negative least squares problem min |E u - f|, u >= 0, with the columns
+# (G_j, h_j) in E and f = (0, ..., 0, 1). With its residual r = f - E u the answer is x = -r /
+# r_last (without the last element); r = 0 says that no x fits. Both are found by an active set,
+# so that x is exact and the constraints that bind are known.
 
 
 @compiled()
@@ -220,7 +231,7 @@ def fit(members, count, q, r, s):
         s[members[i]] = total / r[i, i]
 
 
-# ---------- Least cable forces that keep all tensions above a minimum and the drones apart.
+# ---------- Least cable forces that keep all tensions above a minimum and the drones apart
 
 _STILL = 1e-4
 """Change of a force, over the mean force of a cable, that ends the linearisations: the distance is
@@ -228,6 +239,21 @@ then wrong by its square."""
 
 ROUNDS = 12
 """Linearisations in one call at most; one or two are enough where the load moves smoothly."""
+
+
+# The wrench of the load leaves a null space: mu = S wrench + N c has the same force and moment
+# for every c. `min_norm` takes c = 0. Here c is the shortest that keeps
+#
+#     up . mu_k >= least tension             (so |mu_k| is at least that, and the drone is above)
+#     n_ij . (p_i - p_j) >= distance         for all pairs of drones,
+#
+# with p_k = b_k + l_k mu_k / |mu_k| the place that drone k is sent to, and n_ij the direction of
+# the pair in formation, so that the true distance is never less. RotorTM's files had the idea
+# (its paper uses the minimum norm alone). Tensions are linear; the places are linearised at the
+# solution before, a few times within a call, until nothing moves. Each time it is a least
+# distance problem (`least_distance`).
+#
+# Derivatives follow with the same constraints binding.
 
 
 def null_space_of(attachments_m: Array) -> Array:

@@ -149,6 +149,10 @@ ORDERS = 5
 """Coefficients of a series: angle and four derivatives."""
 
 
+# Every angle is a truncated Taylor series in time; cosine and sine of half of it, their
+# quaternion products and the rate W = 2 vec(q* q') follow by the rules for products of series.
+
+
 @compiled()
 def attitude_reference(derivatives, attitude, rate):
     """Write attitude and body rates of a reference."""

@@ -60,6 +60,13 @@ PASSIVE_SHARE = 0.6
 """Gain of the load's yaw over the stiffness that the cables give by themselves."""
 
 
+# All gains are accelerations per error, so they hold for any mass. The chain is a cascade:
+# attitude of the drones, direction of the cables, horizontal motion and yaw of the load; each
+# loop is slower than the one inside it. Height, roll and pitch of the load are moved by the size
+# of the thrust, which needs no turning of drones or cables, and may be as fast as the rotors
+# allow.
+
+
 @spec
 class GainSpec:
     """Gains of the payload controller; what is left out is derived from the system.

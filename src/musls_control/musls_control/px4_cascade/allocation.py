@@ -259,7 +259,7 @@ def output_motors(u, omega, mixer, armed, thrust_model_factor):
         omega[i] = mixer[i, OMEGA_MIN] + u[i] * (mixer[i, OMEGA_MAX] - mixer[i, OMEGA_MIN])
 
 
-# ---------- Rotor layout and gains from a drone's true properties.
+# ---------- Rotor layout and gains from a drone's true properties
 #
 # PX4's gains act on normalised torques and were made for airframes like the x500. A drone that is
 # lighter, larger or has slower rotors answers a unit of torque command differently, so its gains

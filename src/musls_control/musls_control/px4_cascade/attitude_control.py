@@ -86,7 +86,7 @@ def control_attitude(s, q, p):
     s.rates_thrust_z = s.thrust_setpoint_z
 
 
-# ---------- From a thrust vector and a yaw angle to an attitude (PX4 v1.15 source, ControlMath).
+# ---------- From a thrust vector and a yaw angle to an attitude (PX4 v1.15 source, ControlMath)
 
 
 @compiled()
@@ -136,7 +136,7 @@ def quaternion_from_columns(x, y, z):
     return (x[1] - y[0]) * k, (z[0] + x[2]) * k, (y[2] + z[1]) * k, 0.5 * t
 
 
-# ---------- Body rate control: PID with feed-forward (PX4 v1.15 source, mc_rate_control).
+# ---------- Body rate control: PID with feed-forward (PX4 v1.15 source, mc_rate_control)
 
 #: Body rate error at which the integrator stops, against bounce-back after flips.
 INTEGRATOR_FADE_RAD_S = math.radians(400.0)
@@ -190,7 +190,7 @@ def control_rates(s, rates_setpoint, gyro, armed, may_be_landed, p):
             )
 
 
-# ---------- Gyro low pass, angular acceleration (PX4 v1.15, sensors/vehicle_angular_velocity).
+# ---------- Gyro low pass, angular acceleration (PX4 v1.15, sensors/vehicle_angular_velocity)
 
 
 def butterworth_coefficients(cutoff_hz: float, sample_rate_hz: float) -> tuple[float, float, float]:

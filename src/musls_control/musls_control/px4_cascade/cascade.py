@@ -55,7 +55,7 @@ from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
 from musls_description.vectors import put, yaw_of
 
-# ---------- State of the chain after power-up, or of a drone that is already in the air.
+# ---------- State of the chain after power-up, or of a drone that is already in the air
 
 #: Stands for "never" where steps since an event are counted.
 LONG_AGO_TICKS = 1 << 40
@@ -132,7 +132,7 @@ def _set_flag(hysteresis: np.ndarray) -> None:
     hysteresis["requested"] = 1
 
 
-# ---------- The one compiled call per step: the whole chain, for all drones.
+# ---------- The one compiled call per step: the whole chain, for all drones
 #
 # Order of a step (as most steps of PX4 in lockstep): the rates of this very sample meet the rate
 # set-point of the previous step, torque and thrust reach the motors in the same step; then attitude

@@ -12,7 +12,7 @@ from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2, THRUST_IDLE
 from musls_description.compiled import compiled
 
-# ---------- Time hysteresis on a flag.
+# ---------- Time hysteresis on a flag
 
 #: Slack for times that are whole multiples of the step but not in binary.
 TIME_TOLERANCE_S = 1e-9
@@ -139,7 +139,7 @@ def hold_on_ground(setpoint):
     setpoint.yaw_rate = math.nan
 
 
-# ---------- Land detector (PX4 v1.15 source, land_detector/MulticopterLandDetector).
+# ---------- Land detector (PX4 v1.15 source, land_detector/MulticopterLandDetector)
 #
 # Three stages, each held for a third of LNDMC_TRIG_TIME: ground contact (commanded down, little
 # thrust, no motion), perhaps landed (least thrust, no rotation), landed. There is no range finder,
@@ -210,7 +210,7 @@ def detect_landing(s, vehicle, omega, thrust, armed, descent_speed, hover, p):
     update_hysteresis(s.landed, 1 if landed else 0, stage_time, dt)
 
 
-# ---------- Hover thrust estimator: a Kalman filter (PX4 v1.15 source, mc_hover_thrust_estimator).
+# ---------- Hover thrust estimator: a Kalman filter (PX4 v1.15 source, mc_hover_thrust_estimator)
 #
 # Model: upward acceleration = g thrust / hover_thrust - g. The measurement noise is learned from
 # the residuals. With a slung load this estimator is what adapts the flight stack to the weight.

@@ -167,7 +167,7 @@ def rate_of_part(time_s: Array, corners_s: Array, rates: Array, end_s: float) ->
     return rates[np.clip(part, 0, max(last, 0))]
 
 
-# ---------- Trajectories that users write.
+# ---------- Trajectories that users write
 
 _SHAPES = {"pose": (4,), "derivatives": (ORDERS, 4), "tilt": (ORDERS, 2)}
 """Methods that take times, and what they return for each time."""

@@ -63,7 +63,7 @@ class Circle(Periodic):
         return found
 
 
-# ---------- A phase that starts and stops smoothly, and the chain rule.
+# ---------- A phase that starts and stops smoothly, and the chain rule
 
 _RAMP = Polynomial([0.0, 0.0, 0.0, 0.0, 2.5, -3.0, 1.0])
 
@@ -118,7 +118,7 @@ def along(curve: Array, phase: Array) -> Array:
     )
 
 
-# ---------- Curves that start and end at rest, the load turning back and forth.
+# ---------- Curves that start and end at rest, the load turning back and forth
 
 QUARTER = float(np.pi / 2.0)
 

@@ -243,7 +243,7 @@ def bernstein_rows(knots: Array, degree: int, interval: int) -> Array:
     return rows
 
 
-# ---------- How long each segment between way-points takes.
+# ---------- How long each segment between way-points takes
 
 LARGEST_RATIO = 100.0
 """Between two segments' times that are optimised and their mean."""

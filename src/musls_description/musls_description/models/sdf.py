@@ -280,11 +280,7 @@ def add_friction(collision: Element, coefficient: float) -> None:
 def add_visual(
     link: Element, name: str, position_m: ArrayLike, colour: str, *, along_x: bool = False
 ) -> Element:
-    """Add a visual shape.
-
-    Returns:
-        The geometry, to be filled.
-    """
+    """Add a visual shape."""
     visual = add(link, "visual", name=name)
     add(visual, "pose", numbers(position_m, [0.0, np.pi / 2.0 if along_x else 0.0, 0.0]))
     geometry = add(visual, "geometry")

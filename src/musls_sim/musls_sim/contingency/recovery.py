@@ -110,13 +110,7 @@ class _Rows:
 
 
 def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightPlan:
-    """New formation, then the rest of the plan in it.
-
-    Args:
-        now: Where the flight is.
-        mission: Tells how long to settle.
-        speed_m_s: Of the drones on the way to their new places.
-    """
+    """New formation, then the rest of the plan in it."""
     rows = _Rows(now)
     _reform(rows, now, mission, speed_m_s)
     first = rows.plan(None)
@@ -151,15 +145,7 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
 def landed(
     now: Situation, scenario: Scenario, *, reforms: bool, speed_m_s: float, lower_m_s: float
 ) -> FlightPlan:
-    """Set the load down where it is, then land around it.
-
-    Args:
-        now: Where the flight is.
-        scenario: System and mission.
-        reforms: Whether the drones go to new places first.
-        speed_m_s: Of the drones on the way to their new places.
-        lower_m_s: Of the load.
-    """
+    """Set the load down where it is, then land around it."""
     system = formation_of(scenario.system, "contingency")
     mission, rows = scenario.mission, _Rows(now)
     if reforms:

@@ -69,13 +69,7 @@ class EventServices:
     """
 
     def __init__(self, node: Node, session: Session, poller: Poller) -> None:
-        """Offer them.
-
-        Args:
-            node: Has them.
-            session: What the events happen to.
-            poller: Takes the calls.
-        """
+        """Offer them."""
         self._node, self._session = node, session
         names = dict.fromkeys(names_of(event)[0] for event in session.scenario.events)
         for name in names:
@@ -116,12 +110,7 @@ class JointStates:
     """
 
     def __init__(self, node: Node, plant: Plant) -> None:
-        """Offer the topic, or nothing if the cable model has no joints.
-
-        Args:
-            node: Has the publishers.
-            plant: Whose joints.
-        """
+        """Offer the topic, or nothing if the cable model has no joints."""
         self._plant = None if plant.tree is None else plant
         self._tree: object = None
         if self._plant is None:

@@ -182,7 +182,7 @@ def _message(kind: Any, **fields: Any) -> Any:
     return kind(**{name: value for name, value in fields.items() if name in known})
 
 
-# ---------- A drone of `embedded_sim` flown by a real PX4, which is on the graph through its agent.
+# ---------- A drone of `embedded_sim` flown by a real PX4, which is on the graph through its agent
 
 SHOW_UP_S = 20.0
 """Time for PX4's first status to come: so much of it both really and in the simulation."""

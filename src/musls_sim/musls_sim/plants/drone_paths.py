@@ -45,10 +45,6 @@ class PoseEnds:
     def of(self, begin_s: float, end_s: float) -> tuple[PoseEnd, PoseEnd, Array]:
         """Motion at the begin and at the end of a period, and how far the drones turn in it.
 
-        Args:
-            begin_s: Begin of the period.
-            end_s: Its end.
-
         Returns:
             Both ends, and rotation vectors from one to the other, world, (n, 3) [rad].
         """
@@ -78,7 +74,7 @@ def _turn(begin_wxyz: Array, end_wxyz: Array) -> Array:
     return turn
 
 
-# ---------- Prescribed drones: their poses as cubics in time within a control period.
+# ---------- Prescribed drones: their poses as cubics in time within a control period
 
 
 class DronePaths:

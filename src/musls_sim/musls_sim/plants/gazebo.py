@@ -119,6 +119,11 @@ LinkName = tuple[str, str]
 """Model and link."""
 
 
+# The server runs the systems of the world file (for us: the physics alone). Links get their
+# forces before each step and are read after it, in callbacks of the server, so that nothing is
+# lost to transport or threads.
+
+
 def bindings() -> tuple[Any, Any]:
     """Gazebo's modules `gz.sim8` and `gz.math7`.
 
@@ -565,6 +570,12 @@ WORLD = "musls"
 
 ANSWER_LIMIT_S = 20.0
 """Wall-clock time for a motor command; usual is a fraction of a millisecond."""
+
+
+# PX4 does not hold Gazebo back: a Gazebo that runs by itself runs away from a PX4 whose processor
+# is busy. Here the server is in this process and does a control period only when every PX4 that
+# flies has answered the sensors of the last one. So the pace follows the machine, not the other
+# way round.
 
 
 class BridgedPlant(GazeboPlant):

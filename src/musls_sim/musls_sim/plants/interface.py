@@ -21,7 +21,7 @@ from musls_sim.scenario.rig import RigSpec
 SPEED_LIMIT_M_S = 100.0
 """No body of a slung-load system gets that fast; beyond it the integration has failed."""
 
-# ---------- The energy balance of a driven system: what holds an integration to account.
+# ---------- The energy balance of a driven system: what holds an integration to account
 
 
 @dataclass(kw_only=True)

@@ -155,6 +155,10 @@ def push_at(wrench, force, arm):
     increase(wrench.moment, cross(arm, force))
 
 
+# A wrench is force, then moment about the body's origin (its centre of mass for load and drones),
+# world frame.
+
+
 @compiled()
 def add_body_drag(body, drag, wind, wrench):
     """Add the linear drag of a body in the moving air to its wrench."""
@@ -240,6 +244,10 @@ STATIC_SINK_M = 5e-4
 
 STABLE = 1.5
 """Step times the fastest decay rate of a body on its corners; RK4 is stable up to 2.78."""
+
+
+# Normal force max(0, k depth - c rise rate); friction is a spring to where the corner stuck,
+# limited to mu times the normal force. Steps on the ground are short enough for its stiffness.
 
 
 def corner_constants(mass_kg: float) -> tuple[float, float]:

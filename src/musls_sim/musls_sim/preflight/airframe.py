@@ -62,10 +62,6 @@ def loaded_hover_parameters(scenario: Scenario, hover: Hover) -> list[dict[str, 
 
     It looks for its hover thrust around MPC_THR_HOVER only; HTE_THR_RANGE lets it look as far as
     the drone's share of the load asks.
-
-    Args:
-        scenario: The drones.
-        hover: How the system hangs in formation.
     """
     carried_n = np.linalg.norm(hover.equilibrium.drone_force_n, axis=1)
     parameters = []

@@ -260,11 +260,6 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
 def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> None:
     """Refuse a flight that cannot work.
 
-    Args:
-        scenario: What is to be flown.
-        hover: How the system hangs in formation.
-        force: Fly in spite of too little thrust.
-
     Raises:
         ConfigError: Too little thrust, a formation that does not fit the cables, a mission that
             cannot be flown, or the load would drag over the ground.

@@ -114,6 +114,14 @@ def _least_gap_m(drone: Drone) -> float:
 
 
 # ---------- Forces in a formation that accelerates as one, in moving air
+#
+# In the frame of the accelerating load, gravity is g e3 + a. The air's drag on load and cables is
+# taken as a further acceleration of what is carried. So what is carried hangs at rest under a
+# gravity g_c = g e3 + a - D_L / m_c of another size and direction, for which the exact chains of
+# `hanging_equilibrium` are solved in a frame that is turned until g_c is vertical. Each drone
+# then needs the force of its cable, plus m_i (g e3 + a_i), minus its own drag, where a_i has the
+# centripetal and tangential parts of the formation's turn. Left out: that the load swings, which
+# a reference without jumps in its acceleration hardly makes it do.
 
 
 @dataclass(frozen=True)
@@ -243,11 +251,6 @@ def hard_moments(scenario: Scenario, hover: Hover, count: int = 3) -> list[Momen
 
     They are found by an estimate: cable forces keep their directions and sizes seen in the frame
     of the felt gravity. Steps of the set-point have no acceleration and are not counted.
-
-    Args:
-        scenario: Stages, drones, wind.
-        hover: How the system hangs at rest.
-        count: At most so many.
     """
     found: list[tuple[float, Moment]] = []
     for number, stage in enumerate(scenario.mission.stages):
@@ -422,15 +425,7 @@ def assess(
     moments: int = 3,
     problems: Sequence[str] = (),
 ) -> Feasibility:
-    """Judge a scenario before its flight.
-
-    Args:
-        scenario: What is to be flown.
-        hover: How the system hangs in formation.
-        separation: The closest in the plan.
-        moments: So many of the mission's hard moments are solved exactly.
-        problems: Found already.
-    """
+    """Judge a scenario before its flight."""
     at_rest = Forces(hover.equilibrium.drone_force_n, hover.equilibrium.load_end_tension_n)
     formation = margins(scenario, at_rest)
     found, hardest, moment = list(problems), list[DroneMargins](), None

@@ -100,12 +100,7 @@ class SeparationWatch:
     every = 5
 
     def __init__(self, system: RigSystem, limits: LimitsSpec) -> None:
-        """Prepare.
-
-        Args:
-            system: Two drones or more.
-            limits: Tells what is too close.
-        """
+        """Prepare."""
         self._radii = np.array([tip_radius_m(drone) for drone in system.drones])
         self._limit_m = -np.inf if limits.separation_m is None else limits.separation_m
         self._is_close = False

@@ -41,11 +41,7 @@ class WorkThreads:
     """
 
     def __init__(self, pid: int) -> None:
-        """Look at nothing yet.
-
-        Args:
-            pid: Of the process.
-        """
+        """Look at nothing yet."""
         self._tasks = Path(f"/proc/{pid}/task")
         self._files: list[int] = []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from musls_description.errors import ConfigError, MuslsError
 
-# ---------- What can go wrong with a real autopilot.
+# ---------- What can go wrong with a real autopilot
 
 
 class Px4Error(MuslsError):
@@ -186,9 +186,6 @@ class Firmware:
 @lru_cache(maxsize=8)
 def read_firmware(binary: Path) -> Firmware:
     """Read version and parameters of a PX4 from its program file.
-
-    Args:
-        binary: The program.
 
     Returns:
         What it is; a file that is no compiled PX4 (a wrapper script) tells neither.

@@ -244,9 +244,6 @@ class HilLink:
             time_us: The frame's time.
             patience_s: How long to wait, wall-clock time.
 
-        Returns:
-            Whether it came.
-
         Raises:
             LinkError: PX4 has closed the connection.
         """

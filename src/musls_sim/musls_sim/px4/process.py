@@ -253,7 +253,7 @@ def _running(number: int) -> bool:
         os.close(lock)
 
 
-# ---------- The Micro XRCE-DDS agent: brings the topics of PX4s on this machine into the ROS graph.
+# ---------- The Micro XRCE-DDS agent: brings the topics of PX4s on this machine into the ROS graph
 
 PROGRAM = "MicroXRCEAgent"
 VARIABLE = "MICRO_XRCE_AGENT"
@@ -266,9 +266,6 @@ HOW_TO_GET = (
 
 def find_agent(environment: Mapping[str, str] = os.environ) -> Path:
     """Find the agent: by MICRO_XRCE_AGENT, or MicroXRCEAgent on PATH.
-
-    Args:
-        environment: Holds MICRO_XRCE_AGENT and PATH.
 
     Raises:
         Px4Error: There is none.
@@ -351,7 +348,7 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-# ---------- How a PX4 that is flown from a ROS graph is told to join it, by its uXRCE-DDS client.
+# ---------- How a PX4 that is flown from a ROS graph is told to join it, by its uXRCE-DDS client
 
 LOOPBACK_ONLY = 1
 

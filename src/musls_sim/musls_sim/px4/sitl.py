@@ -111,9 +111,6 @@ class StartUp:
     def arm(self, guide: Callable[[], None]) -> None:
         """Into offboard mode, then armed, all together.
 
-        Args:
-            guide: Sends the first set-points where due.
-
         Raises:
             Px4Error: One refused.
         """

@@ -42,11 +42,7 @@ class ClockHistory:
     """
 
     def __init__(self, length: int = 2000) -> None:
-        """Start with nothing.
-
-        Args:
-            length: Clock messages to remember.
-        """
+        """Start with nothing."""
         self._heard: deque[tuple[int, int]] = deque(maxlen=length)
         self.begun, self.newest_ns = False, 0
 

@@ -534,14 +534,18 @@ class Row:
             columns: Rows as written.
             before: The row before them, (1, ...) each.
         """
+        if not self.places:  # a rig without drones has no set-points
+            return None
         if self.rate is Rate.SETPOINT:
             both = {key: np.concatenate([before[key], columns[key]]) for key in columns}
             numbers = [self._numbers(both, place) for place in self.places]
-            return np.column_stack([(n[1:] != n[:-1]).any(axis=1) for n in numbers])
-        if self.rate is Rate.ACCELERATION:
+            kept = [(n[1:] != n[:-1]).any(axis=1) for n in numbers]
+        elif self.rate is Rate.ACCELERATION:
             numbers = [self._numbers(columns, place) for place in self.places]
-            return np.column_stack([np.isfinite(n).all(axis=1) for n in numbers])
-        return None
+            kept = [np.isfinite(n).all(axis=1) for n in numbers]
+        else:
+            return None
+        return np.column_stack(kept)
 
     def _numbers(self, columns: Columns, place: Place) -> Array:
         """All numbers of an owner, (rows, numbers)."""

@@ -873,10 +873,6 @@ def _check_hook(what: str, cable: int, system: RigSystem) -> None:
 def check_hooks(events: Sequence[Any], n_cables: int) -> None:
     """Refuse hooks that would close twice without opening, or open twice without closing.
 
-    Args:
-        events: Of a scenario.
-        n_cables: Number of cables.
-
     Raises:
         ConfigError: More hooks close on a cable than have opened before, or more than one opens.
     """

@@ -96,12 +96,7 @@ class Imperfections:
 
 
 def weakened(system: RigSystem, faults: Imperfections) -> RigSystem:
-    """The system as it really is: rotors with other thrusts. The same object without faults.
-
-    Args:
-        system: As the autopilot believes it to be.
-        faults: What is wrong with it.
-    """
+    """The system as it really is: rotors with other thrusts. The same object without faults."""
     drones = faults.of_each(system.n_drones)
     if faults.motor_spread == 0.0 and all(fault.thrust_scale == 1.0 for fault in drones):
         return system

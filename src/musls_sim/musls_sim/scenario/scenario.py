@@ -125,6 +125,11 @@ LEVEL_M = 0.02
 """Drones whose heights differ by less fly at one height."""
 
 
+# The paper's cone (radius 1.0 m, height 2.2962 m) is kept wherever it fits. Elsewhere each drone
+# flies in the direction of its cable's attachment, with the cable inclined as in the paper and
+# rotor tips apart, and so high that the load hangs at its set-point.
+
+
 def fitting_formation(system: SlungLoadSystem, given: Mapping[str, Any]) -> Cone:
     """Complete a formation from the system.
 
@@ -506,10 +511,6 @@ def _texts(value: Any) -> list[str]:
 
 def scenario_path(name: str, shipped: Path) -> Path:
     """Find a scenario by shipped name or by file.
-
-    Args:
-        name: A shipped name, a path that ends in .yaml, or a result folder with a scenario.yaml.
-        shipped: Folder of the shipped scenarios.
 
     Raises:
         ConfigError: Neither; names the near ones.

@@ -261,6 +261,12 @@ def _sensors(spec: MotionCaptureSpec, bodies: int, period_s: float, gravity_m_s2
     return sensors
 
 
+# Between samples the load is taken to move on at constant velocity and to turn at a constant
+# rate. A sample that arrives late is compared with what was predicted for the time when it was
+# taken, and the difference corrects the predictions from then on, by the stationary gains of a
+# Kalman filter whose process noise is an acceleration.
+
+
 def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, float]:
     """Stationary Kalman gains of a sample on position, velocity and attitude.
 

@@ -80,13 +80,6 @@ def compose(
 ) -> Components:
     """Check a scenario and build everything.
 
-    Args:
-        scenario: What to simulate.
-        logs: Folder for what real autopilots print.
-        force: Fly in spite of too little thrust.
-        make_autopilot: Builds another autopilot than the scenario's.
-        with_load: A controller wants to know the load's motion.
-
     Raises:
         ConfigError: The scenario cannot work.
         Px4Error: A real PX4 is asked for and there is none.

@@ -225,11 +225,6 @@ def make_controller(
 ) -> Controller | None:
     """Make the controller of a scenario, None for the formation's set-points alone.
 
-    Args:
-        scenario: Names a controller.
-        period_s: Control period.
-        given: A controller, or what makes one, instead of the scenario's.
-
     Raises:
         ConfigError: No such class, or its parameters do not fit.
         ControllerError: It failed getting to know the system.

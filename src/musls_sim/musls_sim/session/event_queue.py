@@ -55,14 +55,7 @@ class EventQueue:
     def __init__(
         self, context: EventContext, guidance: Guidance, announce: Announcer, period_s: float
     ) -> None:
-        """Begin without events.
-
-        Args:
-            context: What events act on.
-            guidance: Tells the stage.
-            announce: Told what happens.
-            period_s: Control period.
-        """
+        """Begin without events."""
         self._context, self._guidance, self._announce = context, guidance, announce
         self._observed = Observed(context.plant.state, context.power)
         self._period_s = period_s
@@ -93,9 +86,6 @@ class EventQueue:
 
     def trigger(self, name: str) -> None:
         """Let an event that waits happen at the beginning of the next period.
-
-        Args:
-            name: Its name, or its kind.
 
         Raises:
             ConfigError: No such event waits.

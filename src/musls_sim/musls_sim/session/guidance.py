@@ -78,14 +78,7 @@ class MissionGuidance(Guidance):
         observers: Sequence[Observer],
         period_s: float,
     ) -> None:
-        """Prepare.
-
-        Args:
-            plan: What to fly.
-            autopilot: Tells when the drones have landed.
-            observers: Are told every change.
-            period_s: Control period.
-        """
+        """Prepare."""
         super().__init__(plan.drone_yaw_rad.shape[1])
         self._autopilot, self._announce = autopilot, Announcer(observers)
         self._period_s = period_s

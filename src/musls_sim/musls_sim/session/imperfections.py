@@ -37,14 +37,7 @@ class SetpointLink:
         period_s: float,
         generator: np.random.Generator,
     ) -> None:
-        """Begin with what is sent now.
-
-        Args:
-            sent: What guidance hands out, in memory that stays the same.
-            faults: Delay and jitter.
-            period_s: Control period.
-            generator: Source of the jitter.
-        """
+        """Begin with what is sent now."""
         self.heard = DroneSetpoints(sent.data.copy())
         self._sent, self._generator = sent.data, generator
         self._last = sent.data.copy()

@@ -75,11 +75,7 @@ class TensionPeaks:
     """Largest tension of each cable over all steps of successive intervals of 20 ms."""
 
     def __init__(self, n_cables: int) -> None:
-        """Prepare.
-
-        Args:
-            n_cables: Number of cables.
-        """
+        """Prepare."""
         self._now, self._before = np.zeros(n_cables), np.zeros(n_cables)
         self._kept = array("f")
         self._periods = 0

@@ -73,7 +73,7 @@ def angular_velocity(turn, rate):
     return add_scaled(add_scaled(rate, b, across), c, cross(turn, across))
 
 
-# ---------------------------------------------------------------------------------- the stages
+# ---------- The stages
 
 
 @compiled()
@@ -218,7 +218,7 @@ def angular_acceleration(body):
     return rotate(stage.rotation, in_body)
 
 
-# ------------------------------------------------------------------------------------ balance
+# ---------- Balance
 
 
 @compiled()
@@ -276,7 +276,7 @@ def put_point(body, place_body, point):
         put(point.acceleration, add(stage.acceleration, turned))
 
 
-# ------------------------------------------------------------------------------------- ground
+# ---------- Ground
 
 
 @compiled()

@@ -90,6 +90,13 @@ def law_records(table: Sequence[tuple[float, float]], linear: bool = False) -> N
     return laws
 
 
+# A table is interpolated by monotone cubics (Fritsch and Butland, as in SciPy's
+# PchipInterpolator) and goes on along its end slopes. Damping acts on the rate of the strain. A
+# slack cable (the default) cannot push: its tension is max(0, F(strain) + c strain rate), which
+# is continuous in position and velocity. With damping, tension therefore begins when F + c
+# strain' = 0, earlier than the strain by at most the relaxation time c / EA.
+
+
 @compiled()
 def table_law(laws, first, count, strain):
     """Force [N], slope [N] and energy per metre [J/m] of a table's law at a strain."""
@@ -163,7 +170,7 @@ def _stretch(cable, laws, segment, a, b, dh):
     segment.geometric_stiffness = max(tension, 0.0) * inverse
 
 
-# ----------------------------------------------------------- lumps: inertia, weight, air, ground
+# ---------- Lumps: inertia, weight, air, ground
 
 
 @compiled()
@@ -222,7 +229,11 @@ def _direction_at(t, cable, i):
     return mean
 
 
-# ---------------------------------------------------------------------------- any cable
+# ---------- Any cable
+#
+# All derivatives are with respect to positions; velocities follow positions by dv = dx / (d h).
+# The matrix is kept symmetric and positive definite: what is left out (a pushing segment's
+# transverse softening, the turning of a damper) is small and only costs iterations.
 
 
 @compiled()
@@ -278,7 +289,7 @@ def tension_error(t, cable, losses, dh):
     return worst / (TENSION_SHARE * largest + t.system[0].tolerance)
 
 
-# ----------------- the fast path: no bending, end 1 prescribed or a leaf; nothing but a band
+# ---------- The fast path: no bending, end 1 prescribed or a leaf; nothing but a band
 
 
 @compiled()
@@ -459,7 +470,7 @@ def _force_at_end_2(cable, shift):
     )
 
 
-# --------------------------------------------------------------------- momentum of the end lumps
+# ---------- Momentum of the end lumps
 
 
 @compiled()
@@ -509,7 +520,21 @@ def _accelerate(stage, change, dh):
     increase(stage.position, scale(dh * dh, change))
 
 
-# ------------------------------------------------------------------------------------- bending
+# ---------- Bending
+#
+# A joint between two segments with unit directions t1, t2 (angle a between them) has the energy k
+# a^2 / 2, k = EI over the mean rest length. Its gradient is the force pattern
+#
+#     on the next node      (k a / sin a) (t1 - cos a t2) / l2,
+#     on the node before   -(k a / sin a) (t2 - cos a t1) / l1,
+#
+# and minus their sum on the joint's node: no net force and no net moment. It straightens, and for
+# a small angle it is Euler and Bernoulli's M = EI curvature. Damping works on the rate of the
+# angle in the plane of the kink; in any other direction three nodes cannot tell bending from
+# turning. Only an (almost) straight joint, where the kink has no plane yet, is damped in both
+# directions.
+#
+# At a clamped end t1 (or t2) is the direction of the clamp, which gets the reaction moment.
 
 
 @compiled()

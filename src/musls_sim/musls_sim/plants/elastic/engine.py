@@ -17,7 +17,7 @@ from musls_sim.plants.elastic.step import advance
 from musls_sim.plants.interface import SPEED_LIMIT_M_S, SimulationDiverged
 from musls_sim.plants.rigid_body import Records
 
-# ---------- What drives the winches, handed to the compiled step; says where it jumps.
+# ---------- What drives the winches, handed to the compiled step; says where it jumps
 
 SMALL = 1e-9
 """Change of a drive that is no jump."""
@@ -79,6 +79,12 @@ def _jumps(
 
 SAME_STRAIN = 1e-9
 """Difference below which cable is wound to the layer before."""
+
+
+# A turn of angle y takes radius * y of stretched cable, radius * y / (1 + strain) of its free
+# length. What was wound on last comes off first, with the strain that it was wound with. The
+# compiled step knows one length of cable per angle and drum; here it is chosen anew before every
+# control period, so that the strain on the drum changes from period to period.
 
 
 class DrumMemory:
@@ -272,12 +278,7 @@ class Engine:
             self.tables.system["jumped"][0] = float(jumped)
 
     def prescribe(self, bodies: set[int], paths: Mapping[int, Path | None]) -> None:
-        """Choose which bodies are prescribed from now on.
-
-        Args:
-            bodies: Their indices.
-            paths: Paths of those that move.
-        """
+        """Choose which bodies are prescribed from now on."""
         old = self.tables
         for b, body in enumerate(self.rig.bodies):
             body.prescribed = b in bodies
@@ -406,9 +407,6 @@ class Engine:
         static problem, which an L-stable step is in the limit. Nothing breaks on the way.
         A step that fails is tried again with a quarter of its length; near the solution, steps
         that do not come nearer become shorter, too.
-
-        Args:
-            step_s: Length of the steps.
 
         Returns:
             Largest acceleration that is left [m/s2].

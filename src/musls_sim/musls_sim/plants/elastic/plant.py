@@ -165,13 +165,7 @@ class Reels:
     """Hands the inputs of winches on, and tells what becomes of the lengths."""
 
     def __init__(self, system: RigSystem, engine: Engine, happened: list[PlantEvent]) -> None:
-        """Prepare.
-
-        Args:
-            system: Its winches.
-            engine: The core.
-            happened: Takes what a plant has to tell.
-        """
+        """Prepare."""
         self._engine, self._happened = engine, happened
         self._limits = np.array([w.brake_torque_n_m or ANY_TORQUE_N_M for w in system.winches])
         self._halted = [0.0] * len(system.winches)
@@ -252,6 +246,11 @@ class BreakLog:
 
 
 # ---------- Hooks at the load that open and close
+#
+# A hook that opens takes the segment next to it away; what is left of the cable hangs on its
+# drone, one segment shorter. That segment counts as hanging straight down from the free end, with
+# the hook at its own end. It closes while it is slack, and only then, so that nothing changes: no
+# force, no velocity, no momentum.
 
 
 def is_open(engine: Engine, cable: int) -> bool:

@@ -59,7 +59,7 @@ FIRST, SECOND, EULER = 0, 1, 2
 """Stages of a step: both of TR-BDF2, or the one of implicit Euler."""
 
 
-# --------------------------------------------------------------------------- friction and stops
+# ---------- Friction and stops
 
 
 @compiled()
@@ -85,6 +85,10 @@ def _at_pulley(t, shaft, side):
     segment = t.segments[cable.first_segment + end * (cable.segments - 1)]
     sign = 1.0 if end == 0 else -1.0
     return scale(sign, segment.direction), max(segment.tension, 0.0)
+
+
+# Dry friction sticks: a spring from where it stuck, up to the limit, so that a braked drum does
+# not creep. Stops are one-sided springs whose damping grows with the depth.
 
 
 @compiled()
@@ -144,7 +148,17 @@ def _true_torque(shaft):
     return -shaft.friction_limit * share - shaft.viscous * shaft.stage_rate - push * shaft.ratio
 
 
-# --------------------------------------------------------------------------------------- shafts
+# ---------- Shafts
+#
+# A drum or wheel of inertia J turns relative to its body about the body's axis e by the angle y:
+#
+#     J (y'' + (e w)') = torque of drive, brake and bearing + what its cables exert,
+#
+# and the body feels the rate of the angular momentum J y' e. The inertia of the body counts the
+# drum as standing. A drive by rate prescribes y in time instead, and its torque follows.
+#
+# A winch without cable left, and one that has reeled in all it may, runs against a stop (drive by
+# torque) or halts (drive by rate).
 
 
 @compiled()
@@ -354,7 +368,7 @@ def start_shafts(t):
             shaft.rate = shaft.stage_rate
 
 
-# ---------------------------------------------------------------- cables whose length changes
+# ---------- Cables whose length changes
 
 
 @compiled()
@@ -510,7 +524,7 @@ def add_wound(t, cable):
         column += 1
 
 
-# ------------------------------------- energy and momentum of shafts and of cable that runs
+# ---------- Energy and momentum of shafts and of cable that runs
 
 
 @compiled()

@@ -37,7 +37,7 @@ from musls_sim.plants.elastic.state import (
 )
 from musls_sim.plants.rigid_body import ROTOR, Records
 
-# ---------- Order in which bodies and shafts are eliminated, and where their matrix is not zero.
+# ---------- Order in which bodies and shafts are eliminated, and where their matrix is not zero
 
 
 def elimination_order(rig: Rig) -> list[int]:
@@ -70,7 +70,7 @@ def _unknown_table(cables: Records, bodies: Records, shafts: Records) -> Records
     return unknowns
 
 
-# ---------- Winches and pulleys of a rig, and their tables.
+# ---------- Winches and pulleys of a rig, and their tables
 
 SHORTEST_SHARE = 0.1
 """Share of its length at the start to which a cable of few segments can be reeled in."""
@@ -158,10 +158,6 @@ class RigPulley:
 
 def shaft_table(rig: Rig, first_row: int) -> Records:
     """Records of the shafts: the winches, then the pulleys.
-
-    Args:
-        rig: The rig.
-        first_row: First row of the shafts in the matrix of the bodies.
 
     Raises:
         ConfigError: A winch or pulley that cannot be.

@@ -47,6 +47,12 @@ def add_band(rows, row, gap, block, factor):
         c[gap - 1] += factor * yz
 
 
+# A cable has the local points 0 (its end 1), 1 ... n - 1 (free nodes), n (its end 2) and, where it
+# is clamped, the directions of its clamps. Point 0 and the direction at end 1 are the border, the
+# rest is the band: rows 3 (i - 1) of point i, the direction at end 2 last. Only the upper triangle
+# of the symmetric matrix is stored: band[row, k] couples row and row + k.
+
+
 @compiled()
 def add_block(rows, cable, i, j, block, factor):
     """Add a symmetric block, times a factor, that couples the local points i <= j of a cable."""
@@ -316,7 +322,11 @@ def solve_envelope(s, unknowns, n):
     return True
 
 
-# ------------------------------------------------------- ends of cables on bodies and on shafts
+# ---------- Ends of cables on bodies and on shafts
+#
+# A point at the arm r from a body's centre moves by d + t x r when the body moves by d and turns
+# by t; the direction of a clamp moves by t x direction. With the 3x6 tables P of these, a cable's
+# equations of its ends become equations of the bodies: P^T K P.
 
 
 @compiled()
@@ -571,7 +581,7 @@ def move_nodes(t, cable, dh, part, skip):
         put(node.shift, scale(part, node.shift))
 
 
-# ------------------------------ free bodies with a single cable: an end mass of it, a "leaf"
+# ---------- Free bodies with a single cable: an end mass of it, a "leaf"
 
 
 @compiled()
@@ -586,6 +596,11 @@ def _invert_symmetric(a, out):
     out[1, 2] = (a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2]) * d
     out[2, 2] = (a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]) * d
     out[1, 0], out[2, 0], out[2, 1] = out[0, 1], out[0, 2], out[1, 2]
+
+
+# With S the body's own matrix (6, 6), f its right-hand side and P the 3x6 table of the cable's
+# point (`coupling`), the point sees a mass-like matrix C^-1 with C = P S^-1 P^T and moves by P
+# S^-1 f when nothing pulls it. A drone on one cable thus costs no unknown of its own.
 
 
 @compiled()

@@ -264,11 +264,7 @@ CHANGING = ("nodes", "segments", "cables", "bodies", "corners", "shafts", "syste
 
 
 def packed(tables: Tables) -> tuple[Array, Tables]:
-    """Move what a step changes into one piece of memory, so that it is copied at once.
-
-    Returns:
-        The memory, and the tables, those that change as views of it.
-    """
+    """Move what a step changes into one piece of memory, so that it is copied at once."""
     changing = [getattr(tables, name) for name in CHANGING]
     memory = np.concatenate([np.ascontiguousarray(a).ravel().view(np.float64) for a in changing])
     views, at = {}, 0

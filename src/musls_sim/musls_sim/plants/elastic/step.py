@@ -93,7 +93,7 @@ MAX_TRIALS = 200
 """Trials of a step that ends at a break."""
 
 
-# ----------------------------------------------------------------------- what the stages know
+# ---------- What the stages know
 
 
 @compiled()
@@ -147,7 +147,7 @@ def _predict_euler(t, dh):
         predict_euler(body)
 
 
-# ------------------------------------------------------------------------------ begin and end
+# ---------- Begin and end
 
 
 @compiled()
@@ -325,7 +325,7 @@ def _gained(t, before):
     return made + sums.loss_cables - old.loss_cables + sums.loss_ground - old.loss_ground
 
 
-# ------------------------------------------------------------------------- steps up to a break
+# ---------- Steps up to a break
 
 
 @compiled()
@@ -380,7 +380,7 @@ def _part(t, at):
     return part(t, at)
 
 
-# ---------------------------------------------------------------------------- a control period
+# ---------- A control period
 
 
 @compiled()

@@ -429,11 +429,6 @@ def hanging(
 ) -> tuple[HangingEquilibrium, Motion]:
     """How a system hangs on massless cables below drones where chains have them.
 
-    Args:
-        system: The system.
-        chains: Its equilibrium on chains of rigid links.
-        gravity_m_s2: Gravity.
-
     Raises:
         ConfigError: The cables do not reach.
     """

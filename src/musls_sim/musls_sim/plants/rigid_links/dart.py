@@ -128,6 +128,17 @@ START_SLACK_RAD = np.radians(5.0)
 """How far beyond a stop a flight may start."""
 
 
+# Coulomb friction. DART's own joint friction is a constraint per axis, solved exactly in an LCP
+# that grows with the number of joints (the seed paper measured that it halves the speed). Here
+# each axis gets the torque -tau_f w / sqrt(w^2 + w_s^2), which tends to Coulomb's law for rates
+# above w_s and creeps at w_s r / sqrt(1 - r^2), r = tau / tau_f, when it sticks. It enters as
+# additional joint damping tau_f / sqrt(w^2 + w_s^2) with w from the beginning of the step; DART
+# integrates damping implicitly, so any step is stable.
+#
+# Stops. Beyond `tree.STOP_RAD` a spring and a damper hold a joint's second axis back from where
+# it is singular, only while it is there.
+
+
 @compiled()
 def joint_changes(t, q, dq):
     """Springs and damping of all joints for the coming step, in the tables."""
@@ -159,13 +170,7 @@ class JointForces:
     """Hands the joints' springs and damping to DART."""
 
     def __init__(self, skeleton: Skeleton, tree: Tree, views: Views) -> None:
-        """Find the joints; none is at its stop yet.
-
-        Args:
-            skeleton: The skeleton.
-            tree: Its tree.
-            views: Its tables.
-        """
+        """Find the joints; none is at its stop yet."""
         self._views, self._bodies = views, tree.bodies
         self._axes = [(skeleton.getJoint(0), axis) for axis in range(6)]
         for k, body in enumerate(tree.bodies[1:], 1):

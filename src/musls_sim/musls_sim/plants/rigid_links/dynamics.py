@@ -260,6 +260,10 @@ def _accelerate(t, k, step_s):
 
 
 # ---------- Forces from outside, as generalised forces
+#
+# Rotors push at their hubs, air drags on rotors and bodies, the ground holds up the cables. The
+# wrenches are summed from the tips of the tree to its root, which gives the generalised force of
+# every coordinate (transpose of the Jacobian) in O(n); DART then takes all in one binding call.
 
 
 @compiled()

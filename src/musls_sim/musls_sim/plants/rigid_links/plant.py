@@ -92,6 +92,18 @@ ENERGY_FLOOR_J = 0.002
 period with more is repeated with finer steps."""
 
 
+# In every step the wrenches on the drones are found that bring each drone to its prescribed pose
+# at the end of the step. DART's step is linear in them,
+#
+#     v+ = v_free + dt A^-1 J^T lambda,   A = M + dt D + dt^2 K,
+#
+# and J v+ = v_wanted is one linear system of 6 equations a drone. The pose, not the velocity, is
+# prescribed: the coordinates after the step are computed from v+, what is missing to the pose is
+# added to v_wanted, and the system is solved again until nothing is missing (SHAKE; Ryckaert,
+# Ciccotti and Berendsen, J. Comput. Phys. 23, 1977). The wrenches are the reaction of the motion:
+# force, moment and power that a drone (or a hand) would need.
+
+
 @dataclass(frozen=True)
 class _Step:
     """What acted in a step, as generalised forces, all (n_dofs,).
@@ -152,13 +164,7 @@ class PrescribedEnds:
         self._noted: list[_Step] = []
 
     def act(self, inputs: PlantInputs, elapsed_s: float, step_s: float) -> None:
-        """Add what brings the drones to their poses at the end of a step to the plant's forces.
-
-        Args:
-            inputs: With the motion.
-            elapsed_s: Time since the beginning of the period.
-            step_s: Length of the step.
-        """
+        """Add what brings the drones to their poses at the end of a step to the plant's forces."""
         plant, motion = self._plant, inputs.motion
         assert motion is not None
         if elapsed_s == 0.0:

@@ -171,6 +171,21 @@ REFINEMENTS = 6
 """How often a step may be halved where a jerk asks for it."""
 
 
+# A chain of L thin rods (mass m, length h) under tension T between fixed ends has transverse
+# modes y_j ~ sin(k pi j / L). With s = sin(k pi / 2 L) the consistent mass, stiffness and joint
+# damping are
+#
+#     M = m (1 - 2 s^2 / 3),   K = 4 T s^2 / h,   C = 16 c s^4 / h^2.
+#
+# DART integrates semi-implicitly, joint damping implicitly and tension explicitly; such a step is
+# stable if dt^2 K / M <= 4 + 2 dt C / M, hence dt <= (C + sqrt(C^2 + 4 K M)) / K. The undamped
+# limit for the top mode (s = 1) is 2 / omega with omega = 2 sqrt(3) sqrt(T / mu) / h.
+#
+# The rule serves twice: before a run it chooses the step for the tensions of ordinary flight, and
+# during the run it tells when a jerk (a cable snapping taut, the load touching the ground) calls
+# for a finer step for a moment.
+
+
 def _modes(cable: Cable) -> tuple[Array, Array, Array]:
     """s^2, mass M and damping C of all transverse modes, each (links,)."""
     k = np.arange(1, cable.links + 1)
@@ -221,10 +236,6 @@ def substeps(step_s: float) -> int:
 def fixed_step_s(system: SlungLoadSystem, gravity_m_s2: float = 9.80665) -> float:
     """Step for an integrator that never refines it: it must hold a cable that is jerked taut [s].
 
-    Args:
-        system: The system.
-        gravity_m_s2: Gravity.
-
     Returns:
         A whole part of the control period, so that sensors of 250 Hz keep their rate.
     """
@@ -254,14 +265,7 @@ class Levels:
     def __init__(
         self, system: SlungLoadSystem, period_s: float, substeps: int, *, refine: bool
     ) -> None:
-        """Lay out the levels.
-
-        Args:
-            system: What is simulated.
-            period_s: Control period.
-            substeps: Ordinary steps in it.
-            refine: Whether there are levels beyond the ordinary one.
-        """
+        """Lay out the levels."""
         self.last = REFINEMENTS if refine else 0
         self.present = self._calm = 0
         self.substeps = [substeps * 2**level for level in range(self.last + 1)]

@@ -37,6 +37,13 @@ from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 # ---------- One rigid body of load and drones (Li et al., "RotorTM", IEEE T-RO 2023, eq. 24)
+#
+# In the load's axes, with r the place of a part's centre of mass and R its attitude beside the
+# load:
+#
+#     m_c = sum m,  rho_c = sum m r / m_c,  J_c = sum (R J R^T + m (s.s I - s s^T)),  s = r - rho_c.
+#
+# (The authors' code keeps the diagonal of the last term alone and forgets the inverse of J_c.)
 
 
 @dataclass(frozen=True)
@@ -291,7 +298,7 @@ def _check_rates(whole: Composite, start: Motion) -> None:
         )
 
 
-# ---------- Builds the plant with rigid rods of a scenario.
+# ---------- Builds the plant with rigid rods of a scenario
 
 
 def build(setup: PlantSetup) -> RigidRodsPlant:
