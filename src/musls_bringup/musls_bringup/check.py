@@ -170,12 +170,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of a plan.
+    """One phase of a plan, named as the phase or stage.
 
     Attributes:
-        name: Of the phase or stage.
-        start_s: When it begins.
-        duration_s: How long it lasts.
         first: Set-point of the load at its begin: x, y, z [m], yaw [rad], (4,).
         last: The same at its end.
         speed_m_s: Largest speed of the load's set-point from row to row.

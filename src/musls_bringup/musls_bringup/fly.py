@@ -78,18 +78,11 @@ def fly(
     say: Callable[[str], None] = lambda text: None,
     controller: Controller | Callable[[], Controller] | None = None,
 ) -> dict[str, Any]:
-    """Fly and write bag, scenario, summary, figures and report.
+    """Fly and write bag, scenario, summary, figures and report; gives the content of summary.json.
 
-    Args:
-        scenario: What to fly.
-        out: Folder for the results.
-        options: How.
-        observers: What watches the flight besides the recorder.
-        say: Told what is being done after the flight.
-        controller: Another controller than the scenario's.
-
-    Returns:
-        The content of summary.json; "ended_by" is the signal that ended the run, or None.
+    In it "ended_by" is the signal that ended the run, or None. `controller` is flown instead of the
+    scenario's; `observers` watch the flight besides the recorder; `say` is told what is being done
+    after the flight.
 
     Raises:
         EndAsked: A signal came before the flight; nothing is left behind.
@@ -154,8 +147,7 @@ def _run(session: Session, *, realtime: bool) -> MuslsError | None:
 class _Start(Observer):
     """Tells when there begins to be something to keep; a real autopilot takes long to start.
 
-    Attributes:
-        compile_s: Time of the first control period, where it is so long that it compiled.
+    `compile_s` is the time of the first control period, where it is so long that it compiled.
     """
 
     def __init__(self, ending: Ending) -> None:

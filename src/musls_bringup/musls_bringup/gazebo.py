@@ -52,10 +52,7 @@ PX4_PARAMETERS = {
 
 
 def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> dict[str, str]:
-    """Write all files as text.
-
-    Returns:
-        Text by file name.
+    """Text of all files by file name.
 
     Raises:
         ConfigError: The scenario starts in the air, has drones that PX4's airframe does not

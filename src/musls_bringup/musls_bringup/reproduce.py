@@ -80,12 +80,9 @@ def fit_drones(
 ) -> DroneFit:
     """Identify the imperfections of recorded drones: `musls fit-drones`.
 
-    Args:
-        real: Cycles by stage, of one or more flights.
-        overrides: More `key=value` for the simulated flights.
-        ideal: The flight with these overrides and ideal drones, if it was flown before; taken
-            for recordings of the scenario's own stages.
-        progress: Told how many simulated flights are done.
+    `real` has the cycles by stage, of one or more flights. `ideal` is the flight with these
+    overrides and ideal drones, if it was flown before; taken for recordings of the scenario's own
+    stages. `progress` is told how many simulated flights are done.
 
     Raises:
         ConfigError: The scenario does not fit the recordings.
@@ -117,7 +114,6 @@ class ReproduceOptions:
     Attributes:
         systems: Names or files of systems, one column of the table each.
         seeds: Flights per system, with the seeds 0, 1, ...
-        workers: Processes.
         overrides: More `key=value` for the scenario.
         offsets_m: Point of a simulated body that is compared, see `CompareOptions`.
         command: What the user typed, for the table.
@@ -145,7 +141,6 @@ class Column:
     """One system against the real flights.
 
     Attributes:
-        system: Its name.
         comparisons: By stage, over the cycles of all seeds.
         spread: By stage, body: smallest and largest (translational error [mm], geodesic error
             [deg]) of a single seed.
@@ -173,13 +168,8 @@ def reproduce(
 ) -> list[Column]:
     """Fly, compare, and write the table, every comparison with its figures, and all flights.
 
-    Args:
-        flights: One or several, whose cycles are pooled, of all stages or some; see
-            `some_cycles`.
-        out: Folder for the results.
-        options: How.
-        overwrite: Replace an older result.
-        progress: Told how many flights of how many are done.
+    Cycles of several flights are pooled; a flight has all stages or some, see `some_cycles`.
+    `progress` is told how many flights of how many are done.
 
     Raises:
         MuslsError: Something is wrong with the input, a flight failed, or the folder cannot be

@@ -70,8 +70,7 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """Give a temporary folder that becomes `out` when the block ends without an error.
 
     Raises:
-        ResultError: `out` exists (see `check_folder`), a living run is writing it, or it cannot be
-            written.
+        ResultError: As `check_folder`; a living run is writing `out`, or it cannot be written.
     """
     check_folder(out, overwrite=overwrite)
     out = Path(os.path.realpath(out))  # "." and links: the folder itself is replaced
@@ -146,10 +145,9 @@ def leftovers(parent: Path) -> Iterator[tuple[Path, str]]:
 
 
 def put_aside(work: Path, name: str) -> Path | None:
-    """Keep what a killed run recorded beside where its result was to be.
+    """Keep what a killed run recorded beside where its result was to be, and return where.
 
-    Returns:
-        Where it is now; None if there was no recording and the folder is deleted.
+    None if there was no recording and the folder is deleted.
 
     Raises:
         OSError: It cannot be renamed.
@@ -192,8 +190,7 @@ GIVE_UP = 3
 class EndAsked(SystemExit):
     """One of the signals came; no `KeyboardInterrupt`, which typer would make an exit code of 130.
 
-    Attributes:
-        exit_code: What a shell expects of a process that a signal ended: 128 and its number.
+    Its `exit_code` is what a shell expects of a process that a signal ended: 128 and its number.
     """
 
     def __init__(self, number: int) -> None:
@@ -221,9 +218,7 @@ class Ending:
 
     It takes over the signals that would raise an exception; others, such as SIGTERM in a program
     that uses musls as a library, keep their meaning. Outside the main thread it does nothing.
-
-    Attributes:
-        number: The first signal that came; 0 without any.
+    `number` is the first signal that came, 0 without any.
     """
 
     def __init__(self) -> None:

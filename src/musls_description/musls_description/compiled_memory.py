@@ -31,9 +31,8 @@ def layout_row(place: int, array: Array) -> list[int]:
 def pack(arrays: Mapping[str, Array]) -> tuple[Array, Layout, dict[str, Array]]:
     """Put arrays of up to three dimensions behind each other.
 
-    Returns:
-        The memory; begin and shape of each array in it, (len(arrays), 4), missing dimensions 1;
-        and views of the memory by name.
+    Returns the memory; begin and shape of each array in it, (len(arrays), 4), missing dimensions 1;
+    and views of the memory by name.
     """
     memory = np.concatenate([np.ravel(array) for array in arrays.values()]).astype(np.float64)
     rows, views, at = [], {}, 0

@@ -139,11 +139,8 @@ def inertia_of(shape: AnyShape, mass_kg: float) -> Matrix3:
 def inertia_instead_of(given_kg_m2: Matrix3, shape: AnyShape, mass_kg: float) -> Matrix3:
     """Inertia of a body that has a shape [kg m2].
 
-    Args:
-        given_kg_m2: Its field `inertia_kg_m2`: zero, or from the same shape with another mass, as
-            a copy with a new mass brings it along.
-        shape: Its shape.
-        mass_kg: Its mass.
+    `given_kg_m2` is its field `inertia_kg_m2`: zero, or from the same shape with another mass, as
+    a copy with a new mass brings it along.
 
     Raises:
         ValueError: Another inertia is given as well.

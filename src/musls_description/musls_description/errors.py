@@ -40,11 +40,7 @@ LONGEST_NAME = 100
 
 
 def near_names(name: object, known: Iterable[str]) -> str:
-    """Say which known names are closest to a wrong one, else list them all.
-
-    Returns:
-        "did you mean 'a' or 'b'?", or "known: a, b, c".
-    """
+    """Known names near a wrong one, "did you mean 'a' or 'b'?", else all, "known: a, b, c"."""
     known = [str(one) for one in known]
     near: list[str] = []
     if isinstance(name, str) and len(name) <= LONGEST_NAME:

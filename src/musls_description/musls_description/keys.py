@@ -113,11 +113,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def json_schema(kind: type) -> dict[str, Any]:
-    """Make the JSON schema of a specification.
-
-    Returns:
-        A schema in draft 7; fields that take one of several kinds have `x-kinds` too.
-    """
+    """JSON schema of a specification, draft 7; fields of several kinds have `x-kinds` too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PydanticJsonSchemaWarning)  # NaN as a default
         made = TypeAdapter(kind).json_schema(

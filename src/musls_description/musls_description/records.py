@@ -25,9 +25,8 @@ Array = NDArray[np.float64]
 def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, NDArray[np.int64], dict[str, Any]]:
     """Put arrays of eight-byte numbers, or of records of them, behind each other.
 
-    Returns:
-        The memory; where each array begins in it, and its end, (len(arrays) + 1,); and views of the
-        memory with the arrays' values by their names.
+    Returns the memory; where each array begins in it, and its end, (len(arrays) + 1,); and views of
+    the memory with the arrays' values by their names.
     """
     sizes = [array.nbytes // 8 for array in arrays.values()]
     begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

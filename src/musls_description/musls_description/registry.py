@@ -176,7 +176,14 @@ class UnknownName(ConfigError, KeyError):  # noqa: N818 (an answer to a look-up)
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Things of one sort by name; looking one up imports it if needed."""
+    """Things of one sort by name; looking one up imports it if needed.
+
+    Args:
+        what: What it holds, in the singular, for messages: "controller".
+        group: Group of entry points that installed packages may use: "musls.controllers".
+        shipped: The distribution's own, as objects or as "module:attribute".
+        prepare: Checks what users bring and makes it fit.
+    """
 
     def __init__(
         self,
@@ -185,14 +192,7 @@ class Registry(Mapping[str, T], Generic[T]):
         shipped: Mapping[str, str | T],
         prepare: Callable[[Any], Any] = lambda thing: thing,
     ) -> None:
-        """Prepare; nothing is imported yet.
-
-        Args:
-            what: What it holds, in the singular, for messages: "controller".
-            group: Group of entry points that installed packages may use: "musls.controllers".
-            shipped: The distribution's own, as objects or as "module:attribute".
-            prepare: Checks what users bring and makes it fit.
-        """
+        """Prepare; nothing is imported yet."""
         self.what, self.group, self._prepare = what, group, prepare
         self._entries: dict[str, Any] = dict(shipped)
 
@@ -274,9 +274,7 @@ def _origin(thing: Any) -> tuple[str, str] | None:
 def any_of(registry: Registry[Any], default_kind: str | None = None) -> Any:
     """Type of a field that holds any specification of a registry, told apart by its `kind`.
 
-    Args:
-        registry: Classes made with `schema.spec`, by their kind.
-        default_kind: Kind of a mapping that names none.
+    A mapping that names none is of the `default_kind`.
     """
 
     def validate(value: Any) -> Any:

@@ -27,8 +27,7 @@ def relative(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def roll_pitch_yaw(q: np.ndarray) -> np.ndarray:
     """Angles of the sequence yaw (z), pitch (y), roll (x); not unwrapped.
 
-    Returns:
-        Roll, pitch, yaw [rad] (..., 3).
+    Roll, pitch, yaw [rad] (..., 3).
     """
     w, x, y, z = np.moveaxis(q, -1, 0)
     roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
@@ -43,11 +42,7 @@ def wrapped(angle_rad: np.ndarray) -> np.ndarray:
 
 
 def from_roll_pitch_yaw(angles_rad: np.ndarray) -> np.ndarray:
-    """Inverse of `roll_pitch_yaw`: extrinsic x-y-z angles to quaternions.
-
-    Returns:
-        Unit quaternions body to world (..., 4).
-    """
+    """Unit quaternions body to world (..., 4), the inverse of `roll_pitch_yaw`: extrinsic x-y-z."""
     (cr, cp, cy), (sr, sp, sy) = (
         np.moveaxis(f(0.5 * np.asarray(angles_rad)), -1, 0) for f in (np.cos, np.sin)
     )
@@ -75,10 +70,9 @@ def yaw_of(q: np.ndarray) -> np.ndarray:
 
 
 def matrix_to_body(q: np.ndarray) -> np.ndarray:
-    """Matrices that turn world vectors into the body's frame, of unit quaternions (..., 4).
+    """Matrices (..., 3, 3) that turn world vectors into the body's frame, of unit quaternions.
 
-    Returns:
-        (..., 3, 3), C-contiguous; the rows are the body's axes in the world frame.
+    C-contiguous; the rows are the body's axes in the world frame.
     """
     w, x, y, z = np.moveaxis(q, -1, 0)
     return np.stack(
@@ -92,22 +86,18 @@ def matrix_to_body(q: np.ndarray) -> np.ndarray:
 
 
 def matrix(q: np.ndarray) -> np.ndarray:
-    """Matrices that turn the body's vectors into the world's, of unit quaternions (..., 4).
+    """Matrices (..., 3, 3) that turn the body's vectors into the world's, of unit quaternions.
 
-    Returns:
-        (..., 3, 3); the columns are the body's axes in the world frame.
+    The columns are the body's axes in the world frame.
     """
     return np.swapaxes(matrix_to_body(q), -1, -2)
 
 
 def from_matrix(m: np.ndarray) -> np.ndarray:
-    """Inverse of `matrix`.
+    """Inverse of `matrix`: unit quaternions (..., 4), w >= 0.
 
     Each row of the table below is the quaternion times four times one of its components; the row
     of the largest component keeps all digits (Shepperd 1978).
-
-    Returns:
-        Unit quaternions (..., 4), w >= 0.
     """
     (a, b, c), (d, e, f), (g, h, i) = np.moveaxis(np.asarray(m, float), (-2, -1), (0, 1))
     one = np.ones_like(a)
@@ -155,25 +145,15 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def rotate(q: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Turn vectors by unit quaternions.
-
-    Returns:
-        The vectors in the world frame (..., 3).
-    """
+    """Turn vectors by unit quaternions: the vectors in the world frame (..., 3)."""
     t = 2.0 * np.cross(q[..., 1:], vector)
     return vector + q[..., :1] * t + np.cross(q[..., 1:], t)
 
 
 def slerp(a: np.ndarray, b: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Turn at constant rate from a to b, the shorter way round.
+    """Turn at constant rate from a to b, unit quaternions (n, 4), the shorter way round.
 
-    Args:
-        a: Unit quaternions (n, 4).
-        b: Unit quaternions (n, 4).
-        share: 0 at a, 1 at b (n,).
-
-    Returns:
-        Unit quaternions (n, 4).
+    `share` is 0 at a, 1 at b, (n,).
     """
     cosine = np.sum(a * b, axis=-1)
     b = np.where(cosine[:, None] < 0.0, -b, b)
@@ -189,18 +169,13 @@ def slerp(a: np.ndarray, b: np.ndarray, share: np.ndarray) -> np.ndarray:
 
 
 def chordal_mean(q: np.ndarray) -> np.ndarray:
-    """Mean rotations: least sum of squared chordal distances to the samples.
+    """Mean rotations over the first axis of samples (n, m, 4), w >= 0 (m, 4).
 
-    It is the eigenvector to the greatest eigenvalue of the sum of q q^T (Markley et al. 2007,
-    "Averaging quaternions"), the same as projecting the mean rotation matrix onto SO(3), and does
-    not depend on the quaternions' signs.
-
-    Args:
-        q: Samples (n, m, 4); those with NaN do not count.
-
-    Returns:
-        Means over the first axis, w >= 0 (m, 4); NaN without samples, or where they are so
-        spread (half of them upside down) that no rotation is nearest.
+    Least sum of squared chordal distances: the eigenvector to the greatest eigenvalue of the sum
+    of q q^T (Markley et al. 2007, "Averaging quaternions"), the same as projecting the mean
+    rotation matrix onto SO(3); it does not depend on the quaternions' signs. Samples with NaN do
+    not count; NaN without samples, or where they are so spread (half of them upside down) that no
+    rotation is nearest.
     """
     finite = np.isfinite(q).all(axis=-1, keepdims=True)
     q = np.where(finite, q, 0.0)

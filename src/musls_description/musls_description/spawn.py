@@ -65,12 +65,8 @@ def level_rotation(z_axis: Array, yaw_rad: float) -> Array:
 def universal_chain(rotation: Array, directions: Array) -> tuple[list[float], Array]:
     """Angles of universal joints that point one body after the other in given directions.
 
-    Args:
-        rotation: Frame of the first joint in the world, (3, 3).
-        directions: World directions of the bodies' x axes, (k, 3).
-
-    Returns:
-        Angles (2 k) and the last body's frame, (3, 3).
+    From the frame of the first joint in the world, (3, 3), and world directions of the bodies' x
+    axes, (k, 3): angles (2 k) and the last body's frame, (3, 3).
     """
     # In plain numbers: with arrays of three, a start in the air would take half a second.
     angles: list[float] = []
@@ -156,12 +152,8 @@ def configuration_from_directions(
 ) -> Configuration:
     """Configuration in which the links (and the drones' z axes) point in given directions.
 
-    Args:
-        system: The system.
-        load_position_enu_m: (3,).
-        load_rotation: Load frame to world, (3, 3).
-        directions: Per cable (links + 1, 3) as for `chain_from_directions`.
-        drone_yaws_rad: Yaws of the drones, (n_drones,); only free cables follow them.
+    Directions are per cable (links + 1, 3) as for `chain_from_directions`; the load's rotation is
+    to the world, (3, 3). Only free cables follow the drones' yaws, (n_drones,).
     """
     angles = []
     for i, chain in enumerate(directions):
@@ -280,19 +272,12 @@ def drones_above(
     gravity_m_s2: float,
     drone_yaws_rad: Array,
 ) -> Array:
-    """Find where hovering drones are when their cables pull a load with given forces.
+    """Centres of mass, (n_drones, 3) [m], of hovering drones whose cables pull with given forces.
 
-    Args:
-        system: Load, cables and drones.
-        load_position_enu_m: Its centre of mass, (3,).
-        load_rotation: Load frame to world, (3, 3).
-        cable_force_n: Force of each cable on the load, world frame, (n_drones, 3).
-        gravity_m_s2: Gravity.
-        drone_yaws_rad: Yaws of drones on cables that are free to twist, (n_drones,).
-
-    Returns:
-        Centres of mass, (n_drones, 3) [m]; in them `hanging_equilibrium` finds these forces, if
-        they hold the load.
+    In these places `hanging_equilibrium` finds these forces, if they hold the load. The load is
+    given by its centre of mass, (3,), and its rotation to the world, (3, 3); the forces are those
+    of each cable on the load, world frame, (n_drones, 3); the yaws, (n_drones,), are those of
+    drones on cables that are free to twist.
     """
     problem = _Problem(system, np.zeros((system.n_drones, 3)), gravity_m_s2, 0.0, drone_yaws_rad)
     places = []
@@ -416,9 +401,8 @@ def slung_state(
 ) -> tuple[Configuration, Array]:
     """Hang cables between a load and drones that are held in given poses.
 
-    Returns:
-        The configuration, and the attitudes that the drones have in it, (n_drones, 3, 3): on a
-        cable that does not twist the yaw follows from the cable.
+    Returns the configuration, and the attitudes that the drones have in it, (n_drones, 3, 3): on a
+    cable that does not twist the yaw follows from the cable.
 
     Raises:
         ConfigError: A cable is too short.

@@ -276,16 +276,10 @@ def present_key(key: Any, where: str) -> Any:
 
 
 def line_of(text: str, path: Sequence[str | int]) -> tuple[int | None, int]:
-    """Find where a path of keys stands in YAML text.
+    """Line (from 1) of a path of keys in YAML text, and number of leading parts that are there.
 
-    Args:
-        text: The text.
-        path: Keys and indices; what stands once for all elements of a list, without an index, is
-            found too.
-
-    Returns:
-        Line (from 1) of the deepest part that is there, None without any; number of leading parts
-        of the path that are there.
+    The line is that of the deepest part that is there, None without any. What stands once for all
+    elements of a list, without an index, is found too.
     """
     node = _composed(text)
     line, there = None, 0
@@ -392,8 +386,7 @@ class Override(NamedTuple):
     def reaches(self, path: Sequence[Key]) -> bool | None:
         """Whether it set a value at a path of the data.
 
-        Returns:
-            True for the value there or one above it, False for one below it, None for another.
+        True for the value there or one above it, False for one below it, None for another.
         """
         mine = list(self.path)
         for part in path:
@@ -480,9 +473,7 @@ class Sources:
     def place(self, path: Sequence[Key], *, whole: bool = True) -> Place:
         """Say where the value at a path came from.
 
-        Args:
-            path: Keys and indices.
-            whole: Whether values below it count too; not for a key that is missing or unknown.
+        `whole` says whether values below it count too; not for a key that is missing or unknown.
         """
         file = next(f for f in self.files if tuple(path[: len(f.below)]) == f.below)
         reach = [(override, override.reaches(path)) for override in self.overrides]

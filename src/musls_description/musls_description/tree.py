@@ -56,7 +56,6 @@ class Body:
         joint_in_parent_position_m: Its origin in the parent's frame, (3,).
         joint_in_child_rotation: The same joint frame at zero angles in this body's frame, (3, 3).
         joint_in_child_position_m: Its origin in this body's frame, (3,).
-        mass_kg: Mass.
         com_m: Centre of mass in the body's frame, (3,).
         inertia_kg_m2: Inertia about the centre of mass, body frame, (3, 3).
         damping_n_m_s_rad: Viscous damping of the joint axes.
@@ -113,10 +112,7 @@ class Tree:
 
 
 def cable_azimuth_rad(system: SlungLoadSystem, index: int) -> float:
-    """Direction from the load's origin to a cable's attachment, about the load z axis [rad].
-
-    0 for an attachment on the axis.
-    """
+    """Direction from the load's origin to an attachment about load z [rad]; 0 on the axis."""
     x, y, _ = system.load.cable_attachments_m[index]
     return float(np.arctan2(y, x)) if np.hypot(x, y) > 1e-6 else 0.0
 

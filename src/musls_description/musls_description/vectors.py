@@ -236,10 +236,7 @@ def rotation_between(a, b):
 
 @compiled()
 def body_axes_in_world(q):
-    """Return the body's x, y and z axis in the world frame, nine numbers.
-
-    They are the columns of the rotation matrix of the unit quaternion.
-    """
+    """Return the body's x, y and z axis in the world frame, the matrix's columns: nine numbers."""
     w, x, y, z = q[0], q[1], q[2], q[3]
     return (
         1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z), 2.0 * (x * z - w * y),

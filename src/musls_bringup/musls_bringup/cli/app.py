@@ -35,8 +35,7 @@ from musls_description.errors import MuslsError, near_names
 class Stream(io.TextIOWrapper):
     """Standard stream that drops what cannot be written: a flight outlives its terminal.
 
-    Attributes:
-        failure: Why something was dropped.
+    `failure` is why something was dropped.
     """
 
     failure: OSError | None = None
@@ -186,9 +185,8 @@ def root(
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code.
 
-    Args:
-        argv: Words after `musls`; None takes the process's own, and signals and standard streams
-            with them.
+    `argv` are the words after `musls`; None takes the process's own, and signals and standard
+    streams with them.
     """
     if argv is not None:
         return run(argv)

@@ -30,9 +30,7 @@ class NodeSpec:
     """One node.
 
     Attributes:
-        package: ROS package.
         executable: Entry point for `ros2 run`; for ours also the name of the module.
-        parameters: ROS parameters.
         arguments: Further words of the command line.
     """
 
@@ -93,9 +91,7 @@ def rviz(layout: Path, *, use_sim_time: bool = True) -> NodeSpec:
 class Graph:
     """Processes of nodes; a context manager that ends what it started.
 
-    Attributes:
-        environment: Of the processes.
-        logs: Folder of what they print.
+    They run with `environment`; the folder `logs` keeps what they print.
     """
 
     def __init__(self, logs: Path) -> None:
@@ -196,13 +192,7 @@ POLL_S = 0.05
 
 @dataclass(frozen=True)
 class Running:
-    """A process of a node.
-
-    Attributes:
-        name: Of the node.
-        pid: Its process.
-        orphan: Whether who started it is gone.
-    """
+    """A process of a node; an `orphan` is one whose starter is gone."""
 
     name: str
     pid: int

@@ -92,7 +92,6 @@ class InterfacePackage:
     """A ROS package that holds only messages.
 
     Attributes:
-        name: Of the package.
         version: Of what it describes.
         messages: By name.
         depends: Packages whose messages it uses.
@@ -141,9 +140,8 @@ def px4_interface(path: Path = TABLE) -> Px4Interface:
 def px4_msgs(which: str = DEFAULT_RELEASE) -> InterfacePackage:
     """The messages of PX4 that the nodes use.
 
-    Args:
-        which: A release ("v1.17", or a full version such as "v1.17.2"), or the folder of a PX4's
-            sources, for a build between releases.
+    `which` is a release ("v1.17", or a full version such as "v1.17.2"), or the folder of a PX4's
+    sources, for a build between releases.
 
     Raises:
         ConfigError: Neither is known.
@@ -247,9 +245,8 @@ OTHER = "other"
 def installed_px4(prefix: Path = Path(sys.prefix)) -> str | None:
     """Whose messages px4_msgs in this Python environment has.
 
-    Returns:
-        A release, a folder of sources, `OTHER`, or None: there is none, or it is of a ROS
-        installation and its own affair.
+    A release, a folder of sources, `OTHER`, or None if there is none, or if it is of a ROS
+    installation and not ours to change.
     """
     share = _share("px4_msgs", prefix)
     if share is None:

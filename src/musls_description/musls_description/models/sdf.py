@@ -48,16 +48,13 @@ PIVOT_SHARE = 1e-6
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a joint.
+    """One axis of a joint; angles count from the spawn.
 
     Attributes:
         xyz: Unit vector, (3,).
         fixed_in: Body in whose frame `xyz` is given and constant.
-        rest_rad: Angle of the spring's rest, counted from the spawn.
-        damping_n_m_s_rad: Viscous damping.
-        stiffness_n_m_rad: Spring.
-        friction_n_m: Coulomb friction torque.
-        stops_rad: Lowest and highest angle, counted from the spawn.
+        rest_rad: Angle of the spring's rest.
+        stops_rad: Lowest and highest angle.
     """
 
     xyz: Array
@@ -83,7 +80,6 @@ class Link:
         position_m: Its origin there, (3,).
         axes: Of its joint: one makes it revolute, two universal; none for the load.
         joint_position_m: Where the joint is, in this link's frame, (3,).
-        mass_kg: Mass.
         com_m: Centre of mass, link frame, (3,).
         inertia_kg_m2: Inertia about it, link frame, (3, 3).
     """
@@ -336,15 +332,9 @@ def add_flying_body(
     """Add the drone with rotor links, motor plugins and PX4's sensors.
 
     The rotors' masses are taken off the body, so that both together have the description's mass,
-    centre of mass and inertia.
-
-    Args:
-        model: The drone's model, changed.
-        drone: The drone.
-        friction: Coefficient of friction on the ground.
-        where: Key of the drone in the system, for errors.
-        flat: The model is at the top of a world under its own name, which its motors then listen
-            to; in a model of one's own they take the name that it gets there.
+    centre of mass and inertia. `where` is the drone's key in the system, for errors. With `flat`
+    the model is at the top of a world under its own name, which its motors then listen to; in a
+    model of one's own they take the name that it gets there.
 
     Raises:
         ConfigError: The inertia is too small for rotors with a mass at these positions.
@@ -469,20 +459,12 @@ def world_sdf(
     """A world whose top-level models are joined by joints directly under it (SDF 1.10).
 
     The drones' names stay flat (`x500_1`), so that an unpatched PX4 finds their topics.
-
-    Args:
-        system: The system.
-        spawn: Where it starts.
-        drones: How drones are written.
-        name: Of the world; PX4_GZ_WORLD must be the same.
-        step_s: Physics step.
-        gravity_m_s2: Gravity.
-        physics_only: Without all of Gazebo's systems but the physics, and without pace.
-        lean: Without systems that PX4 and the recordings do not need, without the cables' shapes,
-            and with poses for viewers at 10 Hz.
-        pace: Simulated over real time that Gazebo is not to exceed; 0 for as fast as it can.
-        imu_rate_hz: Of the drones' IMUs; default PX4's. Gazebo's tell the acceleration of one step:
-            of a jerk between two samples they tell nothing, or too much.
+    `PX4_GZ_WORLD` must be `name`. With `physics_only` it has none of Gazebo's systems but the
+    physics, and no pace. A `lean` world has no systems that PX4 and the recordings do not need, no
+    shapes of cables, and poses for viewers at 10 Hz. `pace` is simulated over real time that Gazebo
+    is not to exceed; 0 for as fast as it can. `imu_rate_hz` is that of the drones' IMUs, by default
+    PX4's. Gazebo's tell the acceleration of one step: of a jerk between two samples they tell
+    nothing, or too much.
 
     Raises:
         ConfigError: Unknown `drones`, a name that SDF does not allow, a joint that it cannot say.
@@ -567,10 +549,8 @@ def include_files(
     """The system as a model folder for a world of one's own, with all joints inside.
 
     `<include merge="true">` (Gazebo Harmonic) puts load, cables and drones into the world as
-    `world_sdf` has them, so that PX4 finds its topics; a plain `<include>` nests them.
-
-    Returns:
-        Text of `NAME/model.sdf`, `NAME/model.config` and `NAME/recipe.sdf`, a world to begin with.
+    `world_sdf` has them, so that PX4 finds its topics; a plain `<include>` nests them. Gives the
+    text of `NAME/model.sdf`, `NAME/model.config` and `NAME/recipe.sdf`, a world to begin with.
 
     Raises:
         ConfigError: As `world_sdf`.
@@ -603,11 +583,10 @@ def _model_config(name: str, system: SlungLoadSystem) -> str:
 def model_files(
     system: SlungLoadSystem, spawn: Configuration, *, drones: Drones = "motors"
 ) -> dict[str, str]:
-    """Separate models as Gazebo's resource folders hold them.
+    """Separate models as Gazebo's resource folders hold them: text of each file by its path.
 
-    Returns:
-        Text of each file by its path: `load/model.sdf`, `load/model.config`, `cable_1/model.sdf`...
-        An included drone has no folder: PX4 brings it.
+    Paths are `load/model.sdf`, `load/model.config`, `cable_1/model.sdf`, ... An included drone has
+    no folder: PX4 brings it.
 
     Raises:
         ConfigError: As `world_sdf`.
