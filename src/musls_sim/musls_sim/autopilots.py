@@ -22,11 +22,8 @@ class AutopilotSetup:
     """What an autopilot is built from.
 
     Attributes:
-        scenario: Drones, parameters, sensors, start.
         hover: How the system hangs in formation; None where no formation is flown.
         state: The plant's state at time 0.
-        logs: Folder for what real autopilots print.
-        generator: Source of the noise of sensors of its own.
         plant: The physics, for an autopilot that has a link of its own with it.
     """
 

@@ -18,14 +18,7 @@ WAITING_ROWS = 10
 
 @dataclass(frozen=True)
 class BodyState:
-    """Pose and twist of a body in the world frame (ENU).
-
-    Attributes:
-        position_enu_m: (3,).
-        orientation_wxyz: Body (FLU) to world, [w, x, y, z].
-        velocity_enu_m_s: (3,).
-        omega_enu_rad_s: (3,).
-    """
+    """Pose (body FLU to world) and twist of a body in the world frame (ENU), vectors (3,)."""
 
     position_enu_m: Array
     orientation_wxyz: Array
@@ -36,13 +29,9 @@ class BodyState:
 def state_from_odometry(
     position_enu_m: Array, orientation: Array, velocity_flu_m_s: Array, omega_flu_rad_s: Array
 ) -> BodyState:
-    """Turn an odometry message, whose twist is seen in the body's frame.
+    """Turn an odometry message, whose twist is seen in the body's frame, vectors (3,).
 
-    Args:
-        position_enu_m: (3,).
-        orientation: Body to world, [w, x, y, z].
-        velocity_flu_m_s: (3,).
-        omega_flu_rad_s: (3,).
+    `orientation` is body to world, [w, x, y, z].
     """
     return BodyState(
         position_enu_m,

@@ -53,9 +53,6 @@ class GazeboRun:
 def build():
     """Build the program.
 
-    Returns:
-        Its path.
-
     Raises:
         GazeboMissingError: CMake, the compiler or a library is not installed.
     """
@@ -83,12 +80,9 @@ def _run(command, **options):
 def rotor_wrenches(system, command, start_rad_s, step_s, steps):
     """What the rotors do to each drone as a function of time alone.
 
-    Args:
-        system: Its drones' rotors must have no drag, which depends on the motion.
-        command: Rotor commands by the time of the control period, (n_drones, n_rotors).
-        start_rad_s: Rotor speeds at time 0.
-        step_s: Time step.
-        steps: Number of steps.
+    `system`: its drones' rotors must have no drag, which depends on the motion.
+    `command`: rotor commands by the time of the control period, (n_drones, n_rotors).
+    `start_rad_s`: rotor speeds at time 0.
 
     Returns:
         Force and moment about the drone's origin in its frame, (steps, n_drones, 6).
@@ -111,13 +105,9 @@ def rotor_wrenches(system, command, start_rad_s, step_s, steps):
 def fly(system, spawn, wrenches, step_s, every, *, edit=None):
     """Fly a system's SDF in Gazebo's physics.
 
-    Args:
-        system: The system.
-        spawn: Its configuration at time 0, at rest.
-        wrenches: From `rotor_wrenches`.
-        step_s: Time step.
-        every: Steps from one sample to the next.
-        edit: Changes the text of the SDF.
+    `spawn`: its configuration at time 0, at rest.
+    `wrenches`: from `rotor_wrenches`.
+    `every`: steps from one sample to the next.
 
     Raises:
         GazeboMissingError: See `build`.

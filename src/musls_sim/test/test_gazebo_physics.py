@@ -76,15 +76,10 @@ def fly_both(
 ):
     """Fly a system in the plant and in Gazebo's physics.
 
-    Args:
-        system: At first in the equilibrium of free joints.
-        flight: "swing" or "manoeuvre".
-        step_s: Time step.
-        bend_rad: Every joint is bent by up to this.
-        joint: Changes of the joints after the equilibrium is found.
-        periods: Control periods.
-        edit: Changes the text of the SDF.
-        options: For the plant.
+    `system`: at first in the equilibrium of free joints.
+    `flight`: "swing" or "manoeuvre".
+    `bend_rad`: every joint is bent by up to this.
+    `joint`: changes of the joints after the equilibrium is found.
 
     Returns:
         The plant's positions (samples, n_bodies, 3) and rotations, and Gazebo's run.

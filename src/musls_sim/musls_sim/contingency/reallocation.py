@@ -54,7 +54,6 @@ class Reallocation:
         offsets_m: Places in the frame of the load's set-point, (n, 3); NaN for those lost.
         azimuths_rad: Directions that they face away from, (n,).
         margins: Of each remaining drone, in their order.
-        load_tilt_deg: How far the load leans.
     """
 
     lost: tuple[int, ...]
@@ -75,11 +74,8 @@ def reallocate(
 ) -> Reallocation | None:
     """Find a formation for the drones that are left.
 
-    Args:
-        scenario: System, formation and gravity.
-        lost: Numbers of the drones that do not carry, from 1.
-        hanging: Those of them that hang from the load by their cables.
-        spec: Margin to keep, and least distance of rotor tips.
+    `lost`: numbers of the drones that do not carry, from 1.
+    `hanging`: those of them that hang from the load by their cables.
 
     Returns:
         The formation, whose margin may be too small to carry on; None if nothing holds the load.

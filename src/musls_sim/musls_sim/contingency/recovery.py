@@ -27,8 +27,6 @@ class Situation:
     """Where a flight is when its plan is given up.
 
     Attributes:
-        plan: It.
-        row: Present row of the plan.
         drones_enu_m: Present set-points of the drones, (n, 3).
         offsets_m: New places in the frame of the load's set-point, (n, 3); NaN for drones that
             do not fly any more.

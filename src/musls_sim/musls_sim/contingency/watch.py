@@ -30,10 +30,7 @@ class LossDetector:
     def __init__(self, spec: ContingencySpec, even_share_n: Array, period_s: float) -> None:
         """Prepare.
 
-        Args:
-            spec: What counts as lost.
-            even_share_n: Even part of the load's weight, of each cable, (n,).
-            period_s: Between two looks.
+        `even_share_n`: even part of the load's weight, of each cable, (n,).
         """
         self._spec, self._slack_n, self._period_s = spec, spec.slack_share * even_share_n, period_s
         self._slack_s, self._taut_s = np.zeros((2, len(even_share_n)))
@@ -42,9 +39,7 @@ class LossDetector:
     def fallen(self, estimate: Estimate, setpoint_enu_m: Array) -> list[tuple[int, str]]:
         """Drones (from 0) that fall, and what was seen.
 
-        Args:
-            estimate: What is measured.
-            setpoint_enu_m: Where the drones are to be, (n, 3).
+        `setpoint_enu_m`: where the drones are to be, (n, 3).
         """
         drones = estimate.drones
         below = setpoint_enu_m[:, 2] - drones.position_enu_m[:, 2]
@@ -58,10 +53,8 @@ class LossDetector:
     def slackened(self, estimate: Estimate, *, lifting: bool = False) -> list[tuple[int, str]]:
         """Cables (from 0) that have carried nothing for too long, and what was seen.
 
-        Args:
-            estimate: What is measured.
-            lifting: The load is only being taken up: a cable that has not carried yet, for as long
-                as it may be slack, is not lost, it is late.
+        `lifting`: the load is only being taken up: a cable that has not carried yet, for as long as
+        it may be slack, is not lost, it is late.
         """
         slack = estimate.tension_n[:, 0] < self._slack_n
         self._taut_s = np.where(slack, 0.0, self._taut_s + self._period_s)
@@ -113,12 +106,8 @@ def contingency_of(
 ) -> Contingency | None:
     """What is done when a drone is lost; None where the scenario does not say.
 
-    Args:
-        scenario: With or without a `contingency`.
-        context: Lets hooks open, knows what is measured.
-        guidance: Is given another plan.
-        note: Writes down what happened: time, kind, text.
-        guided: Whether the mission's set-points fly the drones, and not a controller.
+    `note`: writes down what happened: time, kind, text.
+    `guided`: whether the mission's set-points fly the drones, and not a controller.
 
     Raises:
         ConfigError: This flight cannot have one.
@@ -151,12 +140,7 @@ class Contingency:
     ) -> None:
         """Connect.
 
-        Args:
-            scenario: With a `contingency`.
-            context: Lets hooks open.
-            guidance: Is given another plan.
-            estimate: What is measured.
-            note: Writes down what happened: time, kind, text.
+        `note`: writes down what happened: time, kind, text.
 
         Raises:
             ConfigError: Fewer than four drones, or a cable model without hooks.

@@ -80,11 +80,8 @@ class Px4Outputs:
     ) -> None:
         """Publish the motion if anybody listens, and the status when it is due.
 
-        Args:
-            time_us: Simulated time.
-            measured: Row of `Estimate`, (16,).
-            throttle: Motor commands, (n_rotors,).
-            commander: Arming and mode.
+        `measured`: row of `Estimate`, (16,).
+        `throttle`: motor commands, (n_rotors,).
         """
         if any(self._pub[name].get_subscription_count() for name in _MOTION_TOPICS):
             self._publish_motion(time_us, measured, throttle, commander.armed)

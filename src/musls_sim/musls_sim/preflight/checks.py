@@ -206,7 +206,6 @@ class Hover:
     """How the system hangs in formation.
 
     Attributes:
-        equilibrium: Configuration, forces and moments.
         thrust_margin: Largest over needed thrust of the drone that works hardest.
         weakest: Number of that drone, from 1.
         sag_m: How much lower the load hangs than its set-point.
@@ -223,9 +222,7 @@ class Hover:
 def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     """Hang the system below its formation.
 
-    Args:
-        scenario: System, formation and gravity.
-        load_pose: Set-point of the load: x, y, z [m], yaw [rad], (4,).
+    `load_pose`: set-point of the load: x, y, z [m], yaw [rad], (4,).
 
     Raises:
         ConfigError: The cables cannot reach from the load to the drones.

@@ -50,10 +50,7 @@ def hardware_problems(
 ) -> Iterator[str]:
     """Why batteries or cables do not stand a flight, one line each.
 
-    Args:
-        scenario: Drones and cables.
-        where: Margins of all drones in the formation and at the hardest moment, with a name each.
-        flight_s: How long the flight takes.
+    `where`: margins of all drones in the formation and at the hardest moment, with a name each.
     """
     for name, margins in where:
         for i, (drone, m) in enumerate(zip(scenario.system.drones, margins, strict=False), start=1):
@@ -132,8 +129,6 @@ class Motion:
         pose: Load's set-point: x, y, z [m], yaw [rad], (4,).
         velocity_enu_m_s: (3,).
         acceleration_enu_m_s2: (3,).
-        yaw_rate_rad_s: Of the formation.
-        yaw_acceleration_rad_s2: Likewise.
         wind_enu_m_s: Of the air, (3,).
     """
 
@@ -225,10 +220,8 @@ class Moment:
     """A moment of a mission.
 
     Attributes:
-        stage: Its kind.
         number: Of the stage, from 0.
         time_s: Since the stage began.
-        motion: How the formation moves then.
     """
 
     stage: str
@@ -328,7 +321,6 @@ class DroneMargins:
         thrust_margin: Full thrust over that.
         empty_margin: The same at the battery's reserve, with the voltage that is left; None
             without a battery.
-        tilt_deg: How far it leans.
         level_tilt_deg: How far it could lean without sinking, at full thrust.
         hover_throttle: Motor command in [0, 1] that gives the thrust.
         tension_n: Of its cable at the load.
@@ -352,17 +344,12 @@ class Feasibility:
     """What `musls check` says.
 
     Attributes:
-        scenario: What was judged.
-        at_rest: Forces of the formation at rest.
         formation: In the formation at rest, of each drone.
         hardest: At the mission's hardest moment, of each drone; empty where it cannot be solved.
-        moment: That moment.
         tilt_limit_deg: As far as the autopilot leans.
         lowest_m: Height of the load's set-point at which the load touches the ground.
         separation: The closest that the plan brings two drones; None for one drone.
-        flight_s: How long the flight takes.
         problems: Why it cannot be flown, one line each; empty if it can.
-        cautions: What one should know.
     """
 
     scenario: Scenario
@@ -521,10 +508,8 @@ def margins(scenario: Scenario, forces: Forces) -> list[DroneMargins]:
 def drone_margins(drone: Drone, thrust_enu_n: Array, tension_n: float) -> DroneMargins:
     """Margins of one drone.
 
-    Args:
-        drone: Its rotors, motors and battery.
-        thrust_enu_n: Force that its rotors must give, (3,).
-        tension_n: Of its cable at the load.
+    `thrust_enu_n`: force that its rotors must give, (3,).
+    `tension_n`: of its cable at the load.
     """
     thrust_n = float(np.linalg.norm(thrust_enu_n))
     most_n = drone.max_thrust_n

@@ -43,7 +43,6 @@ class Closest:
     """The two drones that come closest.
 
     Attributes:
-        time_s: When.
         pair: Their numbers, from 1.
         centres_m: Distance of their centres of mass.
         tips_m: Distance of their rotor tips in the worst attitude; negative where discs may touch.
@@ -71,11 +70,7 @@ def closest_in_plan(system: RigSystem, plan: FlightPlan) -> Closest | None:
 
 
 def check_separation(system: RigSystem, plan: FlightPlan, limits: LimitsSpec) -> None:
-    """Refuse a plan that brings drones closer than the limit.
-
-    Raises:
-        ConfigError: It does.
-    """
+    """Refuse a plan that brings drones closer than the limit (raises ConfigError)."""
     if limits.separation_m is None:
         return
     closest = closest_in_plan(system, plan)
@@ -110,9 +105,7 @@ class SeparationWatch:
     def look(self, time_s: float, position_enu_m: Array) -> str | None:
         """Look at all pairs; returns which come too close when they begin to.
 
-        Args:
-            time_s: Simulated time.
-            position_enu_m: Centres of mass of all bodies, (1 + n, 3).
+        `position_enu_m`: centres of mass of all bodies, (1 + n, 3).
         """
         places = position_enu_m[None, 1 : 1 + len(self._radii)]
         _, i, j, centres_m, tips_m = closest_pair(places, self._radii)

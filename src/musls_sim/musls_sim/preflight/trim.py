@@ -26,10 +26,8 @@ def trim_speeds_rad_s(system: RigSystem, equilibrium: HangingEquilibrium) -> Arr
 def speeds_for_rad_s(system: RigSystem, thrust_n: Array, moment_body_n_m: Array) -> Array:
     """Rotor speeds that give thrusts and moments, (n_drones, n_rotors) [rad/s].
 
-    Args:
-        system: Its drones.
-        thrust_n: Thrust of each drone, (n_drones,).
-        moment_body_n_m: Moment of each in its frame, (n_drones, 3).
+    `thrust_n`: thrust of each drone, (n_drones,).
+    `moment_body_n_m`: moment of each in its frame, (n_drones, 3).
     """
     speeds = np.empty((system.n_drones, system.n_rotors))
     for i, rotors in enumerate(rotor_table(system)):
@@ -62,9 +60,7 @@ def hover_throttle(drone: Drone, thrust_n: float) -> float:
 def drag_n_s_m(drone: Drone, thrust_n: float) -> Array:
     """Linear drag of a level drone along x, y, z, rotors included, (3,).
 
-    Args:
-        drone: Body and rotors.
-        thrust_n: Of all rotors; their drag goes with their speed.
+    `thrust_n`: of all rotors; their drag goes with their speed.
     """
     share_n = thrust_n / len(drone.rotors)
     rotors = sum(

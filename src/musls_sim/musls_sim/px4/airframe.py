@@ -41,10 +41,8 @@ def airframe_script(
 ) -> str:
     """Write the airframe as a PX4 start-up script.
 
-    Args:
-        layout: Rotors as the flight stack is to believe them to be.
-        defaults: Parameters that belong to the airframe.
-        chosen: Parameters that the user set; they win.
+    `layout`: rotors as the flight stack is to believe them to be.
+    `chosen`: parameters that the user set; they win.
 
     Raises:
         ConfigError: More rotors than PX4's simulated outputs.
@@ -82,11 +80,7 @@ def airframe_scripts(
 ) -> list[str]:
     """Write the airframe of each drone, with parameters that the firmware knows.
 
-    Args:
-        firmware: The PX4 that will read them.
-        layouts: Rotors, one per drone.
-        defaults: Parameters of each airframe.
-        chosen: Parameters that win over PX4's start-up scripts, too.
+    `chosen`: parameters that win over PX4's start-up scripts, too.
 
     Raises:
         ConfigError: See `airframe_script`.
@@ -104,10 +98,7 @@ def airframe_scripts(
 def make_root(folder: Path, install: Px4Install, airframe: str) -> None:
     """Fill the folder of one instance.
 
-    Args:
-        folder: Empty, or made here.
-        install: Where PX4 is.
-        airframe: The airframe's script.
+    `folder`: empty, or made here.
     """
     scripts = folder / "etc" / "init.d-posix"
     (scripts / "airframes").mkdir(parents=True)

@@ -34,9 +34,7 @@ def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
 
     Nothing is started yet.
 
-    Args:
-        setup: Drones, sensors, PX4 parameters.
-        dds: Link to a ROS graph, from where they are then flown.
+    `dds`: link to a ROS graph, from where they are then flown.
 
     Raises:
         ConfigError: The scenario starts in the air, or has drones that PX4 SITL cannot fly.

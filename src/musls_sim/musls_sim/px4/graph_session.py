@@ -25,8 +25,6 @@ class GraphPx4(Autopilot):
     """Real PX4s as an autopilot that takes no set-points: the graph guides it over DDS.
 
     Attributes:
-        sitl: The PX4s.
-        agent: What connects them to the graph.
         origin_error_m: Distance of the origin of each PX4's local frame from the drone's place,
             (n,); the mean of the last seconds on the ground.
     """
@@ -105,19 +103,12 @@ class GraphPx4(Autopilot):
 
 
 class GraphSession(Session):
-    """Plant and PX4s in lockstep; simulated time is PX4's.
-
-    Attributes:
-        px4s: The PX4s.
-    """
+    """Plant and PX4s in lockstep; simulated time is PX4's."""
 
     def __init__(self, scenario: Scenario, logs: Path, *, force: bool = False) -> None:
         """Build everything; `start` brings the PX4s up.
 
-        Args:
-            scenario: What to simulate.
-            logs: Folder for what PX4s and agent print.
-            force: Fly in spite of too little thrust.
+        `force`: fly in spite of too little thrust.
 
         Raises:
             ConfigError: The scenario cannot work.

@@ -134,10 +134,7 @@ class BridgeLink:
     def __init__(self, plant: BridgedPlant, index: int, layout: RotorLayout) -> None:
         """Listen.
 
-        Args:
-            plant: The world.
-            index: Drone, from 0.
-            layout: Its rotors.
+        `index`: drone, from 0.
         """
         self._motors, self._index = plant.motors, index
         self._min = layout.omega_min_rad_s
@@ -167,13 +164,7 @@ class BridgedVehicle(Vehicle):
     """One PX4 whose bridge is attached to a model of the world."""
 
     def __init__(self, model: str, link: BridgeLink, *args: Any) -> None:
-        """Prepare; nothing is started.
-
-        Args:
-            model: Name of the drone's model.
-            link: What its motors are told.
-            args: Of `Vehicle`.
-        """
+        """Prepare; nothing is started."""
         super().__init__(*args)
         self._model, self._bridge = model, link
         self.threads: WorkThreads | None = None
@@ -223,14 +214,7 @@ class Px4InGazebo(Px4Sitl):
     ) -> None:
         """Prepare; `start` starts the processes.
 
-        Args:
-            plant: The world.
-            install: Where PX4 is.
-            layouts: Rotors, one per drone.
-            airframes: Start-up script of each drone's airframe.
-            chosen: PX4 parameters that the user set.
-            hover_thrust: MPC_THR_HOVER of each drone.
-            log_folder: Where PX4's consoles are kept.
+        `hover_thrust`: MPC_THR_HOVER of each drone.
         """
         self._plant, self._standing = plant, True
         super().__init__(

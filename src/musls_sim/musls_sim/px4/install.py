@@ -35,7 +35,6 @@ class Px4Install:
     """A PX4 SITL on this machine.
 
     Attributes:
-        binary: The `px4` program.
         etc: Folder of its start-up scripts.
     """
 
@@ -49,9 +48,7 @@ def find_px4(
 ) -> Px4Install:
     """Find PX4: by PX4_BIN, on PATH, or in an installed px4 package.
 
-    Args:
-        environment: Holds PX4_BIN and PATH.
-        package_folders: Where packages are installed.
+    `environment`: holds PX4_BIN and PATH.
 
     Raises:
         Px4Error: There is none, or it lacks its scripts.
@@ -127,7 +124,6 @@ class Firmware:
     """A PX4 program.
 
     Attributes:
-        binary: Its path.
         version: As it names itself; "unknown" if it does not.
         parameters: Names of the parameters that it can know; None if they cannot be told.
     """
@@ -187,8 +183,7 @@ class Firmware:
 def read_firmware(binary: Path) -> Firmware:
     """Read version and parameters of a PX4 from its program file.
 
-    Returns:
-        What it is; a file that is no compiled PX4 (a wrapper script) tells neither.
+    A file that is no compiled PX4 (a wrapper script) tells neither.
     """
     try:
         content = binary.read_bytes()

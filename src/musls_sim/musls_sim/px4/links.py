@@ -33,12 +33,9 @@ _RESULTS = {
 
 @dataclass
 class VehicleState:
-    """What PX4 has told about itself.
+    """What PX4 has told about itself; arming and main mode are those of its last heartbeat.
 
     Attributes:
-        heard: Whether any heartbeat has come.
-        armed: By its last heartbeat.
-        main_mode: PX4's main mode, by its last heartbeat.
         landed_state: MAV_LANDED_STATE.
         answer: Result of the last command, in words.
     """
@@ -54,7 +51,6 @@ class CommandLink:
     """Connection to one PX4's API port.
 
     Attributes:
-        state: What PX4 has told about itself.
         texts: Its latest status texts, oldest first.
         positions_ned_m: Its latest estimates of its place in its local frame, (3,) each.
     """
@@ -62,10 +58,7 @@ class CommandLink:
     def __init__(self, api: socket.socket, port: int, system_id: int) -> None:
         """Use a bound socket.
 
-        Args:
-            api: Where PX4 sends to.
-            port: PX4's own port on this machine.
-            system_id: Of the vehicle.
+        `port`: PX4's own port on this machine.
         """
         api.setblocking(False)
         self._api, self._address, self._system = api, ("127.0.0.1", port), system_id
@@ -120,15 +113,9 @@ class CommandLink:
         yaw_rad: float,
         yaw_rate_rad_s: float,
     ) -> None:
-        """Send a set-point in PX4's local frame, NED; NaN leaves a part out.
+        """Send a set-point in PX4's local frame, NED, vectors (3,); NaN leaves a part out.
 
-        Args:
-            time_ms: PX4's time.
-            position: (3,) [m].
-            velocity: (3,) [m/s].
-            acceleration: (3,) [m/s2].
-            yaw_rad: From north, clockwise.
-            yaw_rate_rad_s: Clockwise.
+        `time_ms` is PX4's time; yaw [rad] is from north, clockwise.
         """
         values = np.array([*position, *velocity, *acceleration, yaw_rad, yaw_rate_rad_s])
         bits = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 2048])
@@ -203,7 +190,6 @@ class HilLink:
     Attributes:
         answering: Whether the first answer has come; from then on every frame gets one.
         controls: Latest motor commands in [0, 1], (16,).
-        armed: Whether PX4 says it is armed.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -220,10 +206,8 @@ class HilLink:
     def send(self, time_us: int, sample: Sample, drone: int) -> None:
         """Send one drone's sensors.
 
-        Args:
-            time_us: Simulated time, PX4's only clock.
-            sample: Sensors of all drones.
-            drone: Which one, from 0.
+        `time_us`: simulated time, PX4's only clock.
+        `drone`: which one, from 0.
 
         Raises:
             LinkError: PX4 has closed the connection.
@@ -240,9 +224,7 @@ class HilLink:
     def receive(self, time_us: int, patience_s: float) -> bool:
         """Wait for the answer to the frame of a time.
 
-        Args:
-            time_us: The frame's time.
-            patience_s: How long to wait, wall-clock time.
+        `patience_s`: how long to wait, wall-clock time.
 
         Raises:
             LinkError: PX4 has closed the connection.

@@ -34,12 +34,8 @@ class Px4Process:
     ) -> None:
         """Start it.
 
-        Args:
-            install: Where PX4 is.
-            instance: PX4's instance number.
-            root: Its working folder, see `airframe.make_root`.
-            console: File for what it prints.
-            variables: Of its environment, for its scripts.
+        `root`: its working folder, see `airframe.make_root`.
+        `variables`: of its environment, for its scripts.
 
         Raises:
             Px4Error: It cannot be started.
@@ -265,11 +261,7 @@ HOW_TO_GET = (
 
 
 def find_agent(environment: Mapping[str, str] = os.environ) -> Path:
-    """Find the agent: by MICRO_XRCE_AGENT, or MicroXRCEAgent on PATH.
-
-    Raises:
-        Px4Error: There is none.
-    """
+    """Find the agent: by MICRO_XRCE_AGENT, or MicroXRCEAgent on PATH (raises Px4Error)."""
     named = environment.get(VARIABLE)
     if named:
         if not (os.path.isfile(named) and os.access(named, os.X_OK)):
@@ -291,10 +283,6 @@ class XrceAgent:
     def __init__(self, program: Path, console: Path) -> None:
         """Start it on a free port; it dies with this process, whatever ends that.
 
-        Args:
-            program: See `find_agent`.
-            console: File for what it prints; its folder is made.
-
         Raises:
             Px4Error: It cannot be started.
         """
@@ -314,11 +302,7 @@ class XrceAgent:
             raise Px4Error(f"{program} cannot be started: {error.strerror}") from error
 
     def check_alive(self) -> None:
-        """Raise if it has ended.
-
-        Raises:
-            Px4Error: It has; with its last line.
-        """
+        """Raise if it has ended (raises Px4Error)."""
         code = self._process.poll()
         if code is None:
             return

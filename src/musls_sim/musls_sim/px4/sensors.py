@@ -57,14 +57,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Fix:
-    """Satellite navigation of all drones.
-
-    Attributes:
-        latitude_deg: (n,).
-        longitude_deg: (n,).
-        altitude_m: (n,), above mean sea level.
-        velocity_ned_m_s: (n, 3).
-    """
+    """Satellite navigation of all drones, (n,) each and (n, 3); altitude above mean sea level."""
 
     latitude_deg: Array
     longitude_deg: Array
@@ -84,14 +77,7 @@ class Sensors:
         period_s: float,
         generator: np.random.Generator,
     ) -> None:
-        """Prepare.
-
-        Args:
-            spec: Noise and rates.
-            gravity_m_s2: Gravity.
-            period_s: Time between calls of `sample`.
-            generator: Source of all noise.
-        """
+        """Prepare."""
         self._spec, self._generator = spec, generator
         self._gravity_enu = np.array([0.0, 0.0, gravity_m_s2])
         self._fixes_per_tick = spec.gps_rate_hz * period_s
@@ -99,11 +85,7 @@ class Sensors:
         self._tick = 0
 
     def sample(self, truth: BodyMotion) -> Sample:
-        """Read all sensors.
-
-        Args:
-            truth: True motion of the drones (n_drones, 16).
-        """
+        """Read all sensors from the true motion of the drones, (n_drones, 16)."""
         spec, tick = self._spec, self._tick
         self._tick += 1
         to_body = matrix_to_body(truth.orientation_wxyz)
@@ -155,10 +137,9 @@ def earth_field_ned_gauss() -> Array:
 
 
 def geodetic_deg(position_ned_m: Array) -> tuple[Array, Array]:
-    """Latitude and longitude of places near the origin, on PX4's sphere.
+    """Latitude and longitude of places near the origin, (n, 3), on PX4's sphere.
 
-    Args:
-        position_ned_m: (n, 3). 100 m away the tangent plane is off by 1 mm.
+    100 m away the tangent plane is off by 1 mm.
     """
     north, east = position_ned_m[:, 0], position_ned_m[:, 1]
     latitude = ORIGIN_LATITUDE_DEG + np.rad2deg(north / EARTH_RADIUS_M)

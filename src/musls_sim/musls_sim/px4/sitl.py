@@ -58,12 +58,9 @@ class StartUp:
     ) -> None:
         """Prepare.
 
-        Args:
-            vehicles: Connected ones.
-            cycle: Sends one frame of sensors to all and takes their answers.
-            period_s: Simulated time of a cycle.
-            realtime: Go no faster than real time after booting either.
-            boot_limit_s: Wall-clock time for PX4's start-up scripts; default `BOOT_LIMIT_S`.
+        `cycle`: sends one frame of sensors to all and takes their answers.
+        `realtime`: go no faster than real time after booting either.
+        `boot_limit_s`: wall-clock time for PX4's start-up scripts; default `BOOT_LIMIT_S`.
         """
         self._boot_limit_s = BOOT_LIMIT_S if boot_limit_s is None else boot_limit_s
         self._vehicles, self._cycle, self._period_s = vehicles, cycle, period_s
@@ -109,11 +106,7 @@ class StartUp:
         return np.array(estimated) - true_ned_m
 
     def arm(self, guide: Callable[[], None]) -> None:
-        """Into offboard mode, then armed, all together.
-
-        Raises:
-            Px4Error: One refused.
-        """
+        """Into offboard mode, then armed, all together (raises Px4Error)."""
         self._advance_for(1.0, guide)  # PX4 takes the mode only when set-points come
         self._ask("enter offboard mode", lambda v: v.commands.ask_offboard(), _in_offboard, guide)
         self._ask("arm", lambda v: v.commands.ask_arm(), _is_armed, guide)
@@ -216,16 +209,11 @@ class Px4Sitl(Autopilot):
     ) -> None:
         """Prepare; `start` starts the processes.
 
-        Args:
-            install: Where PX4 is.
-            layouts: Rotors as PX4 is to believe them to be, one per drone.
-            airframes: Start-up script of each drone's airframe.
-            sensors: What PX4 measures; None where another simulator tells it.
-            chosen: PX4 parameters that the user set, for all drones.
-            hover_thrust: MPC_THR_HOVER of each drone.
-            log_folder: Where PX4's consoles are kept; made when needed.
-            answer_limit_s: Wall-clock time after which PX4 counts as hung.
-            dds: Link to a ROS graph, from where they are then flown (`follow`).
+        `layouts`: rotors as PX4 is to believe them to be, one per drone.
+        `sensors`: what PX4 measures; None where another simulator tells it.
+        `hover_thrust`: MPC_THR_HOVER of each drone.
+        `answer_limit_s`: wall-clock time after which PX4 counts as hung.
+        `dds`: link to a ROS graph, from where they are then flown (`follow`).
         """
         self._install, self._layouts, self._dds = install, tuple(layouts), dds
         self.firmware = read_firmware(install.binary)
@@ -278,9 +266,7 @@ class Px4Sitl(Autopilot):
     def listen(self, drone: int, *, hears: bool) -> None:
         """Send no set-points to a drone any more, or send them again; what it does is PX4's affair.
 
-        Args:
-            drone: From 0.
-            hears: Whether set-points are sent.
+        `drone`: from 0.
         """
         self._deaf[drone] = not hears
 

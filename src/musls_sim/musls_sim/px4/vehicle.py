@@ -27,7 +27,6 @@ class Vehicle:
 
     Attributes:
         name: "drone_1" and so on.
-        commands: The operator's link.
     """
 
     def __init__(
@@ -41,13 +40,9 @@ class Vehicle:
     ) -> None:
         """Prepare; nothing is started.
 
-        Args:
-            index: Drone, from 0.
-            instance: Claimed instance, closed with the vehicle.
-            install: Where PX4 is.
-            root: Empty working folder.
-            log: File for PX4's console.
-            dds: Its link to a ROS graph.
+        `index`: drone, from 0.
+        `instance`: claimed instance, closed with the vehicle.
+        `root`: empty working folder.
         """
         self.index, self.name = index, f"drone_{index + 1}"
         self._instance, self._install, self._root, self._log = instance, install, root, log
@@ -123,11 +118,7 @@ class Vehicle:
             self.fail(str(lost))
 
     def check_alive(self) -> None:
-        """Raise if the process has ended.
-
-        Raises:
-            Px4Error: It has.
-        """
+        """Raise if the process has ended (raises Px4Error)."""
         if self._process.exit_text is not None:
             self.fail("ended")
 
@@ -137,11 +128,7 @@ class Vehicle:
         return [" ".join(line.split()) for line in lines if _COMPLAINT.search(line)]
 
     def fail(self, what: str) -> NoReturn:
-        """Raise an error that repeats PX4's own words and names its log.
-
-        Raises:
-            Px4Error: Always.
-        """
+        """Raise an error that repeats PX4's own words and names its log (raises Px4Error)."""
         if self._hil is not None:
             # A process whose connection is gone ends a moment later; then its exit is the news.
             self._process.wait_a_moment()

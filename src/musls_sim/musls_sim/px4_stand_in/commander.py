@@ -57,15 +57,7 @@ _MODES = {(6, 0): NavState.OFFBOARD, (4, 3): NavState.LOITER, (4, 6): NavState.L
 
 @dataclass
 class TrajectoryInput:
-    """The last TrajectorySetpoint, NED; NaN means "not given".
-
-    Attributes:
-        position_ned_m: (3,).
-        velocity_ned_m_s: (3,).
-        acceleration_ned_m_s2: (3,).
-        yaw_ned_rad: Heading.
-        yaw_rate_ned_rad_s: Its rate.
-    """
+    """The last TrajectorySetpoint, NED, vectors (3,); NaN means "not given"."""
 
     position_ned_m: Array
     velocity_ned_m_s: Array
@@ -78,21 +70,16 @@ class Commander:
     """Arming, mode and set-point of one drone.
 
     Attributes:
-        armed: Whether the motors may turn.
         wanted: The mode that was asked for.
         nav_state: The mode that is flown; another than `wanted` in a failsafe.
         failsafe: Whether the mode is left for a lost stream.
-        armed_at_s: Time of arming.
         took_off_at_s: Time of take-off, None on the ground.
-        disarm_reason: Why it was disarmed last.
     """
 
     def __init__(self, *, in_air: bool, loss_action: NavState = NavState.LOITER) -> None:
         """Start disarmed on the ground, or armed and holding in the air.
 
-        Args:
-            in_air: Start in the air.
-            loss_action: Mode when the stream of an offboard flight stops (COM_OBL_RC_ACT).
+        `loss_action`: mode when the stream of an offboard flight stops (COM_OBL_RC_ACT).
         """
         self.armed = in_air
         self.wanted = self.nav_state = NavState.LOITER
@@ -138,12 +125,9 @@ class Commander:
     def step(self, time_s: float, measured: Array, landed: bool, flying: bool, row: Array) -> None:
         """Choose the mode and write the set-point for the autopilot.
 
-        Args:
-            time_s: Now.
-            measured: Row of `Estimate`, (16,).
-            landed: The land detector's verdict.
-            flying: Whether the take-off ramp is over.
-            row: Row of `DroneSetpoints`, (12,), overwritten.
+        `measured`: row of `Estimate`, (16,).
+        `flying`: whether the take-off ramp is over.
+        `row`: row of `DroneSetpoints`, (12,), overwritten.
         """
         if self.armed and flying and self.took_off_at_s is None:
             self.took_off_at_s = time_s

@@ -22,19 +22,10 @@ PERIODS_PER_WINDOW = 5
 
 
 class CommandedGuidance(Guidance):
-    """One commander a drone decides what the drone is to do.
-
-    Attributes:
-        commanders: One per drone.
-    """
+    """One commander a drone decides what the drone is to do."""
 
     def __init__(self, parts: Components, commanders: Sequence[Commander]) -> None:
-        """Begin with nothing asked for.
-
-        Args:
-            parts: Autopilot and estimator.
-            commanders: One per drone.
-        """
+        """Begin with nothing asked for."""
         # An event `abort` does nothing here: the formation hears of it on /events.
         super().__init__(len(commanders), can_abort=flies_delivery(parts.scenario))
         self.commanders, self._parts = tuple(commanders), parts
@@ -72,11 +63,7 @@ def flown_by_graph(scenario: Scenario) -> Scenario:
 
 
 def check_delivery(session: Session) -> None:
-    """Refuse a delivery whose hooks the simulator cannot open and close.
-
-    Raises:
-        ConfigError: It cannot.
-    """
+    """Refuse a delivery whose hooks the simulator cannot open and close (raises ConfigError)."""
     given = session.scenario.mission.delivery
     if given is not None and flies_delivery(session.scenario):
         check_hooks_of(given, len(session.scenario.system.cables), session.events)
@@ -87,10 +74,8 @@ def stand_in_session(
 ) -> tuple[Session, Sequence[Commander]]:
     """Make a session whose drones do what their commanders are told.
 
-    Args:
-        scenario: What to simulate; its mission only tells where an air start hangs.
-        loss_action: See `Commander`.
-        force: Fly in spite of too little thrust.
+    `scenario`: what to simulate; its mission only tells where an air start hangs.
+    `force`: fly in spite of too little thrust.
 
     Raises:
         ConfigError: The scenario cannot work.

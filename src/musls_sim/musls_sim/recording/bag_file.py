@@ -55,20 +55,13 @@ METADATA_VERSION = 9
 
 
 class BagFile:
-    """A bag under construction; complete after `close`, and readable from its beginning before.
-
-    Attributes:
-        folder: Folder of the bag.
-        messages: Number of messages in the file.
-    """
+    """A bag under construction; complete after `close`, and readable from its beginning before."""
 
     def __init__(self, folder: Path, types: Mapping[str, str], compress: bool = False) -> None:
         """Create the folder with an empty bag.
 
-        Args:
-            folder: Must not exist; folders above it are made.
-            types: Message type of each topic; the channels are numbered from 1 in this order.
-            compress: Compress the chunks with zstd.
+        `folder`: must not exist; folders above it are made.
+        `types`: message type of each topic; the channels are numbered from 1 in this order.
 
         Raises:
             RecordingError: The folder exists or cannot be made; nothing is left behind.
@@ -238,12 +231,7 @@ class BagFile:
 
 
 class _WholeWrites:
-    """A new file to which each write goes whole or not at all.
-
-    Attributes:
-        path: The file.
-        size: Its size.
-    """
+    """A new file to which each write goes whole or not at all."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.size = path, 0

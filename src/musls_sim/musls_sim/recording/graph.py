@@ -37,7 +37,6 @@ class ClockHistory:
     """Simulated time at real times, for messages that have no stamp of their own.
 
     Attributes:
-        begun: Whether the clock was heard.
         newest_ns: Simulated time of its last message.
     """
 
@@ -71,10 +70,7 @@ class ReceivedBag:
     def __init__(self, folder: Path, system: RigSystem, buffer_s: float = 5.0) -> None:
         """Create the bag.
 
-        Args:
-            folder: Must not exist.
-            system: What is recorded.
-            buffer_s: Recorded time kept in memory for sorting.
+        `buffer_s`: recorded time kept in memory for sorting.
 
         Raises:
             RecordingError: The folder exists or cannot be made.
@@ -96,10 +92,8 @@ class ReceivedBag:
     def add(self, topic: str, data: bytes, time_ns: int | None = None) -> None:
         """Take a message.
 
-        Args:
-            topic: One of `topics`.
-            data: CDR with its header.
-            time_ns: Its time; needed if its type has no stamp.
+        `data`: CDR with its header.
+        `time_ns`: its time; needed if its type has no stamp.
 
         Raises:
             RecordingError: The disk does not take the data.

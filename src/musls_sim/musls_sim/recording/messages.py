@@ -67,11 +67,9 @@ def _empty_field(kind: Nodetype, what: Any) -> Any:
 def put(message: Any, field: str, value: Any) -> None:
     """Set a field of a message.
 
-    Args:
-        message: Is changed.
-        field: E.g. "pose.position".
-        value: What it becomes; vectors, quaternions [w, x, y, z] and colours from arrays, lists of
-            points from (n, 3).
+    `field`: e.g. "pose.position".
+    `value`: what it becomes; vectors, quaternions [w, x, y, z] and colours from arrays, lists of
+    points from (n, 3).
     """
     *path, last = field.split(".")
     for name in path:

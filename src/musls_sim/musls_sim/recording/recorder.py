@@ -47,11 +47,7 @@ _FIRST_ROWS = 64
 
 
 class RowStore:
-    """Copies rows of numbers into contiguous arrays that grow.
-
-    Attributes:
-        rows: Number of rows.
-    """
+    """Copies rows of numbers into contiguous arrays that grow."""
 
     def __init__(
         self, shapes: Mapping[str, tuple[int, ...]], dtypes: Mapping[str, str] | None = None
@@ -105,12 +101,7 @@ class RowStore:
 
 
 class RecordedText(NamedTuple):
-    """Something in words.
-
-    Attributes:
-        stamp_ns: When [ns].
-        text: The words.
-    """
+    """Something in words."""
 
     stamp_ns: int
     text: str
@@ -120,9 +111,7 @@ class RecordedEvent(NamedTuple):
     """Something that happened suddenly.
 
     Attributes:
-        stamp_ns: When [ns].
         kind: What sort of thing, e.g. "cable_broken".
-        what: To what it happened, or details.
     """
 
     stamp_ns: int
@@ -136,12 +125,9 @@ class MemoryRecorder(Observer):
     `musls_analysis.recordings.bag.recording_from` makes a `Recording` of it.
 
     Attributes:
-        system: What is recorded.
         every: Control steps per record: record when `step_index % every == 0`.
         layouts: Its signals, by the rate at which they are recorded.
         rows: Their numbers, see `Row.shapes`.
-        stages: Beginnings of stages.
-        events: What happened.
         whole: Whether everything recorded is still there.
     """
 
@@ -155,11 +141,8 @@ class MemoryRecorder(Observer):
     ) -> None:
         """Prepare.
 
-        Args:
-            system: What will be recorded.
-            step_period_s: Time between two control steps.
-            rate_hz: Records per second, a whole number of steps apart.
-            shape_rate_hz: Cable shapes per second, a whole number of records apart.
+        `rate_hz`: records per second, a whole number of steps apart.
+        `shape_rate_hz`: cable shapes per second, a whole number of records apart.
 
         Raises:
             ConfigError: A rate does not fit.
@@ -266,7 +249,6 @@ class BagRecorder(MemoryRecorder):
     the recorder is closed.
 
     Attributes:
-        folder: Folder of the bag.
         topics: Message type of each topic.
         messages: Number of messages in the file so far; those still in memory do not count.
     """
@@ -285,15 +267,11 @@ class BagRecorder(MemoryRecorder):
     ) -> None:
         """Create the bag.
 
-        Args:
-            folder: Folder of the bag, must not exist.
-            system: What will be recorded.
-            step_period_s: Time between two control steps.
-            rate_hz: Records per second, a whole number of steps apart.
-            shape_rate_hz: Cable shapes per second, a whole number of records apart.
-            buffer_s: Flight time of a chunk: what a killed process loses.
-            compress: zstd: less than half the size for twice the time.
-            keep_bytes: Memory for what is written; 0 keeps nothing.
+        `rate_hz`: records per second, a whole number of steps apart.
+        `shape_rate_hz`: cable shapes per second, a whole number of records apart.
+        `buffer_s`: flight time of a chunk: what a killed process loses.
+        `compress`: zstd: less than half the size for twice the time.
+        `keep_bytes`: memory for what is written; 0 keeps nothing.
 
         Raises:
             RecordingError: The folder exists or cannot be made.

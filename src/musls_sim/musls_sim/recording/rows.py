@@ -41,11 +41,8 @@ class Run(NamedTuple):
     """Numbers that follow each other both in a column and in the bytes.
 
     Attributes:
-        column: Name of the column.
         first: Index of the first number in the flattened column.
-        length: How many.
         offset: Byte at which the first stands in the row.
-        dtype: Of one number.
     """
 
     column: str
@@ -83,12 +80,7 @@ class RowTemplate:
     """
 
     def __init__(self, row: Row, channel_of: Mapping[str, int]) -> None:
-        """Probe the layout of a row.
-
-        Args:
-            row: Whose messages.
-            channel_of: Channel number of each topic.
-        """
+        """Probe the layout of a row."""
         rng = np.random.default_rng(20250101)
         sec, nanosec = int(rng.integers(2**30, 2**31 - 1)), int(rng.integers(2**29, NANOSECONDS))
         stamp_ns = sec * NANOSECONDS + nanosec
@@ -177,11 +169,7 @@ def _occurrences(data: bytes, part: bytes) -> list[int]:
 
 
 def render_each(messages: Sequence[tuple[int, int, bytes]]) -> Rendered:
-    """Make records of single messages, each a row of its own.
-
-    Args:
-        messages: Time [ns], channel and CDR bytes of each.
-    """
+    """Make records of single messages (time [ns], channel, CDR bytes), each a row of its own."""
     n = len(messages)
     records = [message_record(channel, stamp_ns, data) for stamp_ns, channel, data in messages]
     bounds = np.cumsum([0, *map(len, records)])
@@ -197,8 +185,6 @@ class Chunk(NamedTuple):
     Attributes:
         data: Message records in the order of time.
         indexes: By channel: time [ns] and offset in the data of each message, (n, 2) uint64.
-        start_ns: Earliest time.
-        end_ns: Latest time.
     """
 
     data: bytes

@@ -88,7 +88,6 @@ class Column:
         source: Numbers of all owners, from system and session; None for what the recorder
             is told (`on_setpoint`, `on_acceleration`).
         written: What is written, from what is recorded; None for the same.
-        dtype: As in the message.
     """
 
     name: str
@@ -106,9 +105,6 @@ class Signal:
     Attributes:
         name: End of its topics, `/{owner}/{name}`.
         type: Of its messages; one with a header is stamped.
-        rate: When it is recorded.
-        owners: Of which parts of a system.
-        columns: Its numbers.
         ends: Two messages a time, in the frames `{owner}/{end}`.
         frame: Of the messages; "" for the owner's.
         constants: Other fields of the message, from system and owner (from 0).
@@ -249,17 +245,12 @@ UPRIGHT = 1e-9
 
 
 def end_turns(plant: Plant, nodes: Sequence[Array]) -> Array:
-    """Orientation of the frames in which `PlantState.cable_force_n` is given.
+    """Frames of `PlantState.cable_force_n` to the world, (n_cables, 2, 4) [w, x, y, z].
 
     x runs along the end link or segment from end 1 (the load) to end 2 (the drone). Rigid links
     tell y and z; a segment of a cable without twist has y horizontal, left of its heading.
 
-    Args:
-        plant: Has the cables.
-        nodes: Their nodes from end 1 to end 2, world, (nodes, 3) each.
-
-    Returns:
-        [w, x, y, z] of the frames at end 1 and 2 to the world, (n_cables, 2, 4).
+    `nodes` are given from end 1 to end 2, world, (nodes, 3) each.
     """
     ends = [plant.cable_end_rotations(i) for i in range(len(nodes))]
     if ends and ends[0] is not None:
@@ -384,14 +375,7 @@ SIGNALS: dict[str, Signal] = {
 
 
 class Place(NamedTuple):
-    """A message of a row.
-
-    Attributes:
-        signal: Whose.
-        owner: Its name.
-        row: The same, from 0.
-        end: Which of the signal's ends, from 0.
-    """
+    """A message of a row: signal, name and row (from 0) of its owner, end (from 0)."""
 
     signal: Signal
     owner: str
@@ -415,9 +399,7 @@ class Row:
     """How a row of numbers of a system becomes messages.
 
     Attributes:
-        rate: Which signals.
         shapes: Of the columns, by "signal.column"; owners of unlike sizes stand one after another.
-        dtypes: Of the columns.
         places: Messages of the signals, in their order in the file.
     """
 

@@ -51,7 +51,6 @@ class Observed:
     """What a condition looks at.
 
     Attributes:
-        state: Of the plant.
         power: Motors and batteries; None where there are none.
     """
 
@@ -78,11 +77,7 @@ class Condition(Protocol):
 
 
 def body_row(name: str, system: RigSystem) -> int:
-    """Row of a body in arrays of all bodies: 0 for "load", i for "drone_i".
-
-    Raises:
-        ConfigError: No such body.
-    """
+    """Row of a body in arrays of all bodies: 0 for "load", i for "drone_i" (raises ConfigError)."""
     names = ["load"] if system.load is not None else []
     names += [f"drone_{i}" for i in range(1, system.n_drones + 1)]
     if name not in names:
@@ -91,21 +86,13 @@ def body_row(name: str, system: RigSystem) -> int:
 
 
 def check_drone(number: int, system: RigSystem) -> None:
-    """Refuse a drone that does not exist.
-
-    Raises:
-        ConfigError: It does not.
-    """
+    """Refuse a drone that does not exist (raises ConfigError)."""
     if number > system.n_drones:
         raise ConfigError(f"events: drone {number}, but there are {system.n_drones} drones")
 
 
 def check_cable(number: int, system: RigSystem) -> None:
-    """Refuse a cable that does not exist.
-
-    Raises:
-        ConfigError: It does not.
-    """
+    """Refuse a cable that does not exist (raises ConfigError)."""
     if number > len(system.cables):
         raise ConfigError(f"events: cable {number}, but there are {len(system.cables)}")
 
@@ -336,7 +323,6 @@ class EventContext:
 
     Attributes:
         plant: The physics; `plant.apply` changes the system.
-        inputs: What acts on it from outside.
         power: Motors and batteries; None where there are none.
         wind: Moving air; None where nobody moves it.
         estimator: What is known of the state; None where nobody estimates.

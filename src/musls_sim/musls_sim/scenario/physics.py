@@ -182,13 +182,7 @@ class Wind:
     _BLOCK = 1000
 
     def __init__(self, spec: WindSpec, period_s: float, generator: np.random.Generator) -> None:
-        """Start with a gust from the stationary distribution.
-
-        Args:
-            spec: Mean and gusts.
-            period_s: Time between calls of `step`.
-            generator: Source of the gusts.
-        """
+        """Start with a gust from the stationary distribution."""
         self._mean = np.array(spec.mean_enu_m_s)
         self._std = np.array(spec.gust_std_m_s)
         self._keep = float(np.exp(-period_s / spec.gust_time_s))
@@ -200,12 +194,7 @@ class Wind:
         self.velocity_enu_m_s = self._mean + self._gust
 
     def add(self, sign: float, velocity_enu_m_s: Sequence[float]) -> None:
-        """Let more wind blow, or take it away again.
-
-        Args:
-            sign: 1 or -1.
-            velocity_enu_m_s: Of the air, (3,).
-        """
+        """Let more wind blow (`sign` 1), or take it away again (-1)."""
         self._mean = self._mean + sign * np.array(velocity_enu_m_s)
         self.velocity_enu_m_s = self._mean + self._gust
 

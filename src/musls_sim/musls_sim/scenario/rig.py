@@ -239,11 +239,9 @@ def _means(values: Sequence[float]) -> np.ndarray:
 
 
 def resolve_files(data: object, folder: os.PathLike[str]) -> None:
-    """Make the paths of recorded motions, which count from the scenario's folder, absolute.
+    """Make the paths of recorded motions in a scenario's `rig` absolute, in place.
 
-    Args:
-        data: A scenario's `rig` as read from YAML, changed in place.
-        folder: Of the scenario.
+    They count from the scenario's folder.
     """
     anchors = data.get("anchors") if isinstance(data, dict) else None
     for drive in anchors.values() if isinstance(anchors, dict) else ():

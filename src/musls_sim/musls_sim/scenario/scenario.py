@@ -133,9 +133,7 @@ LEVEL_M = 0.02
 def fitting_formation(system: SlungLoadSystem, given: Mapping[str, Any]) -> Cone:
     """Complete a formation from the system.
 
-    Args:
-        system: Load, drones and cables.
-        given: Keys of `formation` that the scenario gives; they are kept.
+    `given`: keys of `formation` that the scenario gives; they are kept.
     """
     if given.get("places_m") is not None:
         return Cone(**given)
@@ -394,11 +392,9 @@ class Scenario:
 def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
     """Read a scenario file, write out its system, apply overrides, check everything.
 
-    Args:
-        path: YAML file.
-        overrides: `key.path=value` each, `system=NAME` or `imperfections=FILE`; a key below a
-            list holds for all its elements unless an index picks one (`system.cables.links=29`,
-            `system.cables.0.links=5`).
+    `overrides`: `key.path=value` each, `system=NAME` or `imperfections=FILE`; a key below a list
+    holds for all its elements unless an index picks one (`system.cables.links=29`,
+    `system.cables.0.links=5`).
 
     Raises:
         ConfigError: Anything wrong, in one line that names the file (the scenario's or the

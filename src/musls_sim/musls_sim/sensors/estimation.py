@@ -76,13 +76,7 @@ class Truth:
         noise: float = 0.0,
         generator: np.random.Generator | None = None,
     ) -> None:
-        """Start with the plant's state.
-
-        Args:
-            state: The plant's state at time 0.
-            noise: Standard deviation of all components, see `TruthSpec`.
-            generator: Source of the noise.
-        """
+        """Start with the plant's state."""
         self.estimate = Estimate.zeros(len(state.position_enu_m) - 1, len(state.tension_n))
         self._state, self._tension_n = state, state.tension_n
         self._noise, self._generator = noise, generator
@@ -175,13 +169,7 @@ class MotionCapture:
     ) -> None:
         """Start at the plant's state.
 
-        Args:
-            spec: Rates and noise.
-            state: The plant's state at time 0.
-            period_s: Control period, time between calls of `step`.
-            gravity_m_s2: Gravity.
-            generator: Source of all noise.
-            with_load: Estimate the load's motion, too; else its row keeps the start.
+        `with_load`: estimate the load's motion, too; else its row keeps the start.
         """
         bodies = len(state.motion)
         self.estimate = Estimate.zeros(bodies - 1, len(state.tension_n))
@@ -226,10 +214,7 @@ class MotionCapture:
     def see(self, drones: Sequence[int], *, seen: bool, load: bool) -> None:
         """Let motion capture see drones again, or not any more.
 
-        Args:
-            drones: Rows of the drones, from 0.
-            seen: Whether it sees them from now on.
-            load: Whether this goes for the load, too.
+        `drones`: rows of the drones, from 0.
         """
         self._sensors["seen"][[1 + i for i in drones]] = seen
         if load:

@@ -49,14 +49,7 @@ class Components:
 
     Attributes:
         hover: How the system hangs in formation; None where no formation is flown.
-        plant: The physics.
-        plan: The mission's set-points.
-        autopilot: Flight stack of the drones.
-        estimator: What is known of the state.
-        wind: Moving air.
         sensed: The plant's state as the sensors find it, None where they find the truth.
-        jitter: Source of the jitter of set-points.
-        scenario: What they were made from.
     """
 
     hover: Hover | None

@@ -269,13 +269,8 @@ class Control:
     ) -> None:
         """Connect what takes part.
 
-        Args:
-            controller: Flies while the load hangs in the air; None leaves it to the autopilot.
-            parts: Autopilot, estimator, plan.
-            guidance: Set-points of the mission.
-            command: Motor commands of the autopilot.
-            inputs: What acts on the plant.
-            link: Brings set-points to the autopilot late; None for at once.
+        `controller`: flies while the load hangs in the air; None leaves it to the autopilot.
+        `link`: brings set-points to the autopilot late; None for at once.
 
         Raises:
             ConfigError: A controller of this level cannot fly these drones.

@@ -81,12 +81,7 @@ class DeliveryGuidance(MissionGuidance):
     ) -> None:
         """Prepare; `act_through` completes it.
 
-        Args:
-            plan: From `compile_delivery`.
-            autopilot: See `MissionGuidance`.
-            observers: See `MissionGuidance`.
-            period_s: See `MissionGuidance`.
-            make_watch: Makes what watches over the delivery, given its hooks.
+        `make_watch`: makes what watches over the delivery, given its hooks.
         """
         super().__init__(plan, autopilot, observers, period_s)
         self._make_watch = make_watch

@@ -37,9 +37,7 @@ def bag_of(file: str) -> Path | None:
 def read_path(bag: Path, body: str | None) -> tuple[Array, Array]:
     """Times from the first pose on (k,) [s], and positions (k, 3) [m, ENU].
 
-    Args:
-        bag: Folder of the bag (MCAP or SQLite, ROS 2).
-        body: "load", "drone_1", "anchor_1": topic /BODY/pose, geometry_msgs/msg/PoseStamped.
+    `body`: "load", "drone_1", "anchor_1": topic /BODY/pose, geometry_msgs/msg/PoseStamped.
 
     Raises:
         ConfigError: Not a bag, or no such poses in it.
@@ -91,16 +89,10 @@ class PathMotion:
         self._knots, self._offset = pieces.x, offset_m
 
     def ends(self, time_s: Array) -> Array:
-        """Motion at the begin and at the end of consecutive periods.
+        """Position, velocity, acceleration at both ends of periods with k + 1 borders, (k, 2, 9).
 
         At a knot where the acceleration jumps, each end takes the side within the period. Before
         the first knot and after the last the place is at rest.
-
-        Args:
-            time_s: Borders of the periods, (k + 1,).
-
-        Returns:
-            Position, velocity, acceleration at both ends of each, (k, 2, 9).
         """
         return np.stack([self._at(time_s[:-1], 1.0), self._at(time_s[1:], -1.0)], axis=1)
 
@@ -123,9 +115,7 @@ class PathMotion:
 def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -> PathMotion:
     """Make the motion of an anchor.
 
-    Args:
-        drive: Its path or recording.
-        place_m: Where it is at the start, (3,).
+    `place_m`: where it is at the start, (3,).
 
     Raises:
         ConfigError: A file that cannot be read.
@@ -191,25 +181,14 @@ class Signal:
         self._area = np.concatenate([zero, np.cumsum(steps * means, axis=0)])
 
     def means(self, time_s: Array) -> Array:
-        """Exact means over consecutive periods.
-
-        Args:
-            time_s: Borders of the periods, (k + 1,).
-
-        Returns:
-            (k, columns).
-        """
+        """Exact means over consecutive periods with k + 1 borders, (k, columns)."""
         means: Array = np.diff(self._integral(time_s), axis=0) / np.diff(time_s)[:, None]
         return means
 
     def ends(self, time_s: Array) -> Array:
-        """Values at the begin and at the end of consecutive periods, on their side of a jump.
+        """Values at both ends of periods with k + 1 borders, (k, 2, columns).
 
-        Args:
-            time_s: Borders of the periods, (k + 1,).
-
-        Returns:
-            (k, 2, columns).
+        At a jump each end takes the side within its period.
         """
         begin = self._at(time_s[:-1], np.searchsorted(self._time, time_s[:-1] + ROUNDING_S) - 1)
         end = self._at(time_s[1:], np.searchsorted(self._time, time_s[1:] - ROUNDING_S) - 1)
@@ -265,12 +244,7 @@ class RigDriver:
     ) -> None:
         """Prepare all paths and inputs.
 
-        Args:
-            rig: What is asked.
-            system: Its anchors and winches.
-            inputs: Of the plant; written to.
-            state: Of the plant; a thrust acts along an anchor's z axis.
-            period_s: Control period.
+        `state`: of the plant; a thrust acts along an anchor's z axis.
 
         Raises:
             ConfigError: A recorded motion cannot be read.

@@ -20,8 +20,6 @@ class EventRecord:
     """Something that happened.
 
     Attributes:
-        time_s: Simulated time.
-        kind: Kind of the event.
         what: What happened, for people.
     """
 
@@ -35,7 +33,6 @@ class _Waiting:
     """An event that has not happened yet.
 
     Attributes:
-        event: The event.
         held_at_s: When its condition held first; None if it has not yet.
         at_once: Whether somebody has asked for it by hand.
     """
@@ -46,11 +43,7 @@ class _Waiting:
 
 
 class EventQueue:
-    """Watches for triggers; a step of the session.
-
-    Attributes:
-        happened: What has happened so far.
-    """
+    """Watches for triggers; a step of the session."""
 
     def __init__(
         self, context: EventContext, guidance: Guidance, announce: Announcer, period_s: float
@@ -186,11 +179,7 @@ def names_of(event: EventSpec) -> tuple[str, ...]:
 
 
 def check_stages(events: Sequence[EventSpec], stages: Sequence[str]) -> None:
-    """Refuse events in stages that are not flown.
-
-    Raises:
-        ConfigError: There is one.
-    """
+    """Refuse events in stages that are not flown (raises ConfigError)."""
     for event in events:
         if event.when.stage is not None and event.when.stage not in stages:
             flown = ", ".join(dict.fromkeys(stages))

@@ -32,9 +32,7 @@ class Guidance:
     Attributes:
         setpoint: What the autopilot is to follow now; the memory stays the same.
         stage: Name of the present phase or stage.
-        finished: Whether the flight is over.
         landed: Whether the drones were found landed at the end.
-        can_abort: Whether `abort` gives the mission up.
     """
 
     def __init__(self, n_drones: int, *, can_abort: bool = False) -> None:
@@ -102,10 +100,7 @@ class MissionGuidance(Guidance):
     def replace(self, plan: FlightPlan, tick: int, gone: NDArray[np.bool_]) -> None:
         """Fly another plan from the next period on.
 
-        Args:
-            plan: Of the same drones.
-            tick: Now.
-            gone: Drones that do not fly any more, (n,): they are disarmed, and not waited for.
+        `gone`: drones that do not fly any more, (n,): they are disarmed, and not waited for.
         """
         self._gone = self._gone | gone
         self._player.take(plan, (tick + 1) * self._period_s)

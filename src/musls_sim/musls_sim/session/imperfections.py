@@ -95,10 +95,8 @@ class CommandLatency:
     def __init__(self, asked_rad_s: Array, periods: int, before_rad_s: Array) -> None:
         """Prepare.
 
-        Args:
-            asked_rad_s: What the autopilot commands, in memory that stays the same.
-            periods: How many periods late.
-            before_rad_s: What was commanded before the start, (n, n_rotors).
+        `asked_rad_s`: what the autopilot commands, in memory that stays the same.
+        `before_rad_s`: what was commanded before the start, (n, n_rotors).
         """
         self._asked = asked_rad_s
         self._ring = np.tile(before_rad_s, (periods, 1, 1))
@@ -125,9 +123,7 @@ class TiltedThrust:
     def __init__(self, system: RigSystem, faults: Imperfections) -> None:
         """Prepare.
 
-        Args:
-            system: As it really is, see `weakened`.
-            faults: Their tilts.
+        `system`: as it really is, see `weakened`.
         """
         self._rotors = rotor_table(system)[:, :, :5].copy()
         up = np.array([0.0, 0.0, 1.0])

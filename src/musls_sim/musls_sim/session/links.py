@@ -27,7 +27,6 @@ class _Lost:
 
     Attributes:
         since_s: When it was lost; None until the first step after it.
-        action: "hold" or "land".
         told: What guidance says, whether it gets through or not, (12,).
         heard: The last set-point that got through, (12,).
         written: What was made of it, (12,).
@@ -56,11 +55,8 @@ class DroneLinks:
     ) -> None:
         """Connect.
 
-        Args:
-            setpoint: What guidance tells the drones, changed in place.
-            estimate: Where they are.
-            autopilot: Flies them.
-            guided: Whether the mission's set-points fly the drones, and not a controller.
+        `setpoint`: what guidance tells the drones, changed in place.
+        `guided`: whether the mission's set-points fly the drones, and not a controller.
         """
         self._setpoint, self._estimate, self._autopilot = setpoint, estimate, autopilot
         self._guided = guided

@@ -129,9 +129,6 @@ class Loop:
     """Runs named steps in their order; a context manager that starts and closes what takes part.
 
     Attributes:
-        plant: The physics.
-        observers: What watches the run.
-        announce: Tells the observers what happens.
         tick: Control periods so far.
         power: Motors and batteries; None where there are none.
     """

@@ -41,9 +41,6 @@ class FlightResult:
     """What a flight says about itself.
 
     Attributes:
-        sim_time_s: Simulated time.
-        wall_time_s: Time the loop took.
-        periods: Control periods flown.
         plant_step_us: Mean time of one control period in the plant but the first, which may
             compile [us].
         controller_step_us: Mean time of one call of the controller [us]; None without one.
@@ -81,11 +78,7 @@ class TensionPeaks:
         self._periods = 0
 
     def note(self, peak_n: Array) -> None:
-        """Take in one control period.
-
-        Args:
-            peak_n: Largest tension of each cable in it, (n_cables,).
-        """
+        """Take in the largest tension of each cable in one control period, (n_cables,)."""
         np.maximum(self._now, peak_n, out=self._now)
         self._periods += 1
         if self._periods % PERIODS == 0:
