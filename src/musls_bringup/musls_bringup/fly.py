@@ -47,7 +47,6 @@ class FlyOptions:
     """How to fly.
 
     Attributes:
-        overwrite: Replace an older result.
         realtime: Not faster than real time.
         force: Fly in spite of too little thrust.
         report: Write figures and report.

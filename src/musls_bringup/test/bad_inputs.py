@@ -55,12 +55,11 @@ BOMB = "a0: &a0 [1, 1]\n" + "".join(
 
 @dataclass
 class Case:
-    """One bad (or by chance good) input.
+    """One bad (or by chance good) input: arguments of a command, and the present folder's files.
 
     Attributes:
         kind: "scenario", "system", "sweep", "recording" or "command".
-        files: What lies in the present folder: content by name.
-        argv: Of a command.
+        files: Content by name.
     """
 
     kind: str

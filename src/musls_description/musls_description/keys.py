@@ -161,7 +161,6 @@ class Key:
 
     Attributes:
         path: Keys from the root, joined by dots; "" for the root.
-        meaning: From the docstrings.
         allowed: Type and range: "number > 0", "one of air, ground".
         default: As plain data; `NO_DEFAULT` for one of several kinds, and for names of one's own.
         has_default: Whether it may be left out.

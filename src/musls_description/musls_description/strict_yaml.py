@@ -346,11 +346,10 @@ class Place(NamedTuple):
 
 
 class SourceFile(NamedTuple):
-    """A file and where its content stands in the data.
+    """A file, by its name for people, and where its content stands in the data.
 
     Attributes:
         below: Keys below which it stands; () for all.
-        name: For people.
         text: YAML text; None leaves the line out.
     """
 
@@ -373,11 +372,9 @@ class SourceFile(NamedTuple):
 
 
 class Override(NamedTuple):
-    """One `key.path=value`.
+    """One `key.path=value`, with the text as the user gave it.
 
-    Attributes:
-        path: Keys and indices; a list without an index stands for all its elements.
-        text: As the user gave it.
+    A list without an index in its path stands for all its elements.
     """
 
     path: tuple[str, ...]
