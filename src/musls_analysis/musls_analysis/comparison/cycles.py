@@ -32,12 +32,7 @@ _MISFIT_WARNING = 0.02
 
 @dataclass(frozen=True)
 class Cycle:
-    """One repetition.
-
-    Attributes:
-        start_s: Time of phase 0.
-        end_s: Time of phase 1.
-    """
+    """One repetition, from phase 0 to phase 1."""
 
     start_s: float
     end_s: float
@@ -48,7 +43,6 @@ class CutStage:
     """The cycles of one stage in one recording.
 
     Attributes:
-        recording: Where they are.
         cycles: In time order, of one length.
         periodic: Whether the motion goes on over the end of a cycle as at its start.
         warnings: Doubts about them, one line each.
@@ -73,7 +67,6 @@ def cut(
     """Find the cycles of a stage.
 
     Args:
-        recording: A flight.
         stage: "circle", "shm", "engage" or the name of another stage; in a recording without
             stages it says what the whole of it is.
         skip: First cycles to leave out, while the motion settles.
@@ -130,8 +123,6 @@ def cut_alike(
     """Find the cycles of a stage in flights that are to be compared, by the same of all.
 
     Args:
-        recordings: Flights.
-        stage: See `cut`.
         skips: First cycles to leave out of each.
         spans_s: Start and end of the cycles of each flight where they are given (`cut_at`).
 
@@ -318,8 +309,6 @@ class Phase:
     """A motion that repeats evenly: phase 2 pi (t - origin_s) / period_s.
 
     Attributes:
-        origin_s: A time of phase zero.
-        period_s: Length of one period.
         misfit_s: Root-mean-square distance of the set-points from it, as time along the motion.
     """
 
@@ -365,10 +354,7 @@ def circle_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) ->
 def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) -> Phase:
     """Phase of a harmonic motion along a line: zero in the middle, going along its `main_axis`.
 
-    Args:
-        setpoint: Set-points within the stage.
-        name: Stage and recording, for messages.
-        rows_s: See `circle_phase`.
+    The arguments are those of `circle_phase`.
 
     Raises:
         ConfigError: The set-points are no harmonic motion.
@@ -445,7 +431,7 @@ def _angles(sine: Array, near: Array) -> Array:
 def _unbiased(
     angle: Array, rate: float, origin_s: float, seen_s: Array, rows_s: Array
 ) -> tuple[float, float]:
-    """Origin and rate of an even motion from when its values can have been sent.
+    """Origin [s] and rate [rad/s] of an even motion from when its values can have been sent.
 
     Args:
         angle: Phase of each value, unwrapped; NaN where it says nothing (k,).

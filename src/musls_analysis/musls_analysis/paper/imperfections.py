@@ -58,7 +58,6 @@ class DroneFit:
     """Identified imperfections.
 
     Attributes:
-        imperfections: For a scenario.
         push: Accelerations fixed in the drones, x and y of each, then the delay,
             (2 n + 1) [m/s2, s].
         lean: Tilts of the rotors, x and y of each, (2 n) [rad].
@@ -83,12 +82,10 @@ def identify(
     gains: Mapping[str, float],
     simulate: Callable[[Mission, Imperfections | None], Recording],
 ) -> DroneFit:
-    """Identify the imperfections.
+    """Identify the imperfections from recorded cycles and the missions that fly them again.
 
-    Args:
-        flown: Recorded cycles and the missions that fly them again.
-        gains: PX4's parameters by name.
-        simulate: Flies a mission, with ideal drones or with imperfections.
+    `gains` are PX4's parameters by name; `simulate` flies a mission with ideal drones (None) or with
+    imperfections.
 
     Raises:
         ConfigError: A mission does not fit the recordings.
@@ -275,7 +272,6 @@ class StageModel:
     """One stage of all drones.
 
     Attributes:
-        stage: Name.
         push: Displacement by accelerations of 1 m/s2 along each drone's x and y,
             (n, 2 axes, M, 2) [m].
         late: Displacement by a second of delay, (n, M, 2) [m].
@@ -386,14 +382,13 @@ def displacements(
 ) -> Array:
     """Horizontal displacements by an acceleration of 1 m/s2 along the body's x and y axes.
 
+    They are along the world's x and y, for each body axis, (2 axes, T, 2) [m per m/s2].
+
     Args:
         time_s: Evenly spaced times, (T,).
         yaw_rad: Heading of the drone, (T,).
         gains: PX4's parameters by name.
         airborne_s: When it took off; before that nothing moves.
-
-    Returns:
-        Along the world's x and y, for each body axis, (2 axes, T, 2) [m per m/s2].
     """
     kx, kv = gains["MPC_XY_P"], gains["MPC_XY_VEL_P_ACC"]
     ki, kd = gains["MPC_XY_VEL_I_ACC"], gains["MPC_XY_VEL_D_ACC"]
@@ -441,13 +436,9 @@ class Unit:
 
 @dataclass(frozen=True)
 class Estimated:
-    """Parameters with their uncertainty.
+    """Parameters (p,) with the ends of their 90 % intervals (p,) and their correlation (p, p).
 
     Attributes:
-        value: (p,).
-        low: Lower end of the 90 % interval, (p,).
-        high: Upper end, (p,).
-        correlation: (p, p).
         units: How many units there were.
         left_m: Root-mean-square residual before and after.
     """
@@ -469,10 +460,8 @@ class Estimated:
 def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
     """Units of a stage's cycles; samples that are NaN do not count.
 
-    Args:
-        group: Stage.
-        sensitivity: Of a cycle, (M, k, p): M phases, k coordinates.
-        residual: Of all cycles, (cycles, M, k).
+    The sensitivity of a cycle is (M, k, p), M phases and k coordinates; the residual of all cycles is
+    (cycles, M, k).
     """
     p = sensitivity.shape[-1]
     parts = 1 if len(residual) >= ENOUGH_CYCLES else PARTS
@@ -487,17 +476,11 @@ def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
 
 
 def estimate(units: Sequence[Unit], prior: Array, draws: int = DRAWS, seed: int = 0) -> Estimated:
-    """Estimate the parameters.
+    """Estimate the parameters from the units of all stages, with a bootstrap of so many draws.
 
     Every stage has the same weight, however many cycles it has: what is wrong with the model is the
-    same in all of them.
-
-    Args:
-        units: Of all stages.
-        prior: Standard deviation of each parameter before anything is seen, (p,); it holds those
-            that the data say nothing about.
-        draws: Of the bootstrap.
-        seed: Of the draws.
+    same in all of them. `prior` is the standard deviation of each parameter before anything is seen,
+    (p,); it holds those that the data say nothing about.
     """
     groups = [[u for u in units if u.group == g] for g in dict.fromkeys(u.group for u in units)]
     normal = [

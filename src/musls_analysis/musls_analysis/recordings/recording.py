@@ -1,4 +1,4 @@
-"""What was recorded of one flight, whatever it was read from: memory, bag, flight log or table.
+"""Everything recorded of one flight, whatever it was read from: memory, bag, flight log or table.
 
 All parts carry their own sample times, because bodies, set-points and cables come at different
 rates. World frame ENU, quaternions [w, x, y, z], cable and drone numbers from 1. Times count from
@@ -37,8 +37,8 @@ class PoseTrack:
     """Poses over time.
 
     Attributes:
-        time_s: Sample times, not decreasing (T,).
-        position_enu_m: Positions (T, 3).
+        time_s: Not decreasing (T,).
+        position_enu_m: (T, 3).
         orientation_wxyz: Unit quaternions body to world (T, 4).
     """
 
@@ -54,14 +54,7 @@ class PoseTrack:
             raise ValueError(f"a pose track needs shapes (T,), (T, 3), (T, 4), not {shapes}")
 
     def held_at(self, time_s: Array) -> PoseTrack:
-        """Hold each pose until the next one, as a set-point is held.
-
-        Args:
-            time_s: Times asked for (K,).
-
-        Returns:
-            Poses at these times; NaN before the first one.
-        """
+        """Each pose held until the next one, at the times (K,); NaN before the first one."""
         index = np.searchsorted(self.time_s, time_s, side="right") - 1
         if len(self.time_s) == 0:
             nothing = np.full((len(time_s), 7), np.nan)
@@ -85,7 +78,7 @@ class TwistTrack:
     """Velocities over time.
 
     Attributes:
-        time_s: Sample times, not decreasing (T,).
+        time_s: Not decreasing (T,).
         velocity_enu_m_s: Of the centre of mass, world (T, 3).
         omega_body_rad_s: Angular velocity, body frame (T, 3).
     """
@@ -102,11 +95,7 @@ class TwistTrack:
             raise ValueError(f"a twist track needs shapes (T,), (T, 3), (T, 3), not {shapes}")
 
     def at(self, time_s: Array) -> TwistTrack:
-        """Interpolate linearly; NaN before the first sample and after the last.
-
-        Args:
-            time_s: Times asked for (K,).
-        """
+        """Interpolate linearly at the times (K,); NaN before the first sample and after the last."""
         if np.array_equal(time_s, self.time_s):
             return self
         velocity, omega = (
@@ -131,13 +120,7 @@ class AccelerationTrack:
 
 @dataclass(frozen=True, eq=False)
 class WrenchTrack:
-    """Force and moment over time, world frame.
-
-    Attributes:
-        time_s: Sample times (T,).
-        force_enu_n: (T, 3).
-        moment_enu_n_m: (T, 3).
-    """
+    """Force and moment over time (T,), world frame, (T, 3) each."""
 
     time_s: Array
     force_enu_n: Array
@@ -167,12 +150,7 @@ class CableTrack:
 
 @dataclass(frozen=True, eq=False)
 class RotorTrack:
-    """Rotor speeds of one drone.
-
-    Attributes:
-        time_s: Sample times (T,).
-        speed_rad_s: Speeds (T, rotors).
-    """
+    """Rotor speeds (T, rotors) of one drone over time (T,)."""
 
     time_s: Array
     speed_rad_s: Array
@@ -180,13 +158,12 @@ class RotorTrack:
 
 @dataclass(frozen=True, eq=False)
 class BatteryTrack:
-    """A drone's battery.
+    """A drone's battery over time, all (T,).
 
     Attributes:
-        time_s: Sample times (T,).
-        voltage_v: At the battery, under load (T,).
-        current_a: What it gives (T,).
-        charge: Share of its capacity that is left (T,).
+        voltage_v: At the battery, under load.
+        current_a: Positive when the battery discharges.
+        charge: Share of its capacity that is left.
     """
 
     time_s: Array
@@ -220,13 +197,7 @@ class SignalTrack:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of the mission: start <= time < end.
-
-    Attributes:
-        name: Unique within a recording.
-        start_s: First moment.
-        end_s: First moment of the next stage, or the end of the recording.
-    """
+    """A stage of the mission: start <= time < end; names are unique within a recording."""
 
     name: str
     start_s: float
@@ -243,8 +214,7 @@ class Event:
     """Something that happened suddenly.
 
     Attributes:
-        time_s: When.
-        kind: What sort of thing, e.g. "cable_broken".
+        kind: E.g. "cable_broken".
         what: To what it happened, or details.
     """
 
@@ -255,17 +225,11 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """All that was recorded of the load or of a drone.
+    """All that was recorded of the load or of a drone ("load", "drone_1", ...).
 
     Velocities and rotor speeds are given at the times of the poses; simulated ones were recorded
-    at these, others are interpolated.
-
-    Attributes:
-        name: "load", "drone_1", ...
-        pose: Poses.
-        twist: Velocities, None if they were not recorded.
-        rotors: Rotor speeds, None if they were not recorded.
-        setpoint: Set-points, each held until the next; None if they were not recorded.
+    at these, others are interpolated. They and the set-points, each held until the next, are None if
+    they were not recorded.
     """
 
     name: str
@@ -334,17 +298,11 @@ class Body:
 def stages_from_changes(
     time_s: Sequence[float], names: Sequence[str], start_s: float, end_s: float
 ) -> tuple[Stage, ...]:
-    """Cut a flight into stages where the stage's name was announced.
+    """Cut a flight into stages where the stage's name was announced, at times (K,) not decreasing.
 
     An announcement that repeats the current name changes nothing. A name that comes again later
     gets a number ("engage", "hold", "engage_2"), so that names stay unique. Without any
     announcement the whole flight is one stage "flight".
-
-    Args:
-        time_s: When each name was announced, not decreasing (K,).
-        names: The names (K,).
-        start_s: Start of the recording.
-        end_s: End of the recording, where the last stage ends.
     """
     if not names:
         return (Stage("flight", start_s, end_s),)
@@ -444,10 +402,7 @@ class Recording:
         return [n for n in self.bodies if n != LOAD and not n.startswith(ANCHOR)]
 
     def body(self, name: str) -> Body:
-        """All that was recorded of one body.
-
-        Args:
-            name: "load", "drone_1", ...
+        """All that was recorded of "load", "drone_1", ...
 
         Raises:
             ConfigError: There is no such body.
@@ -457,10 +412,7 @@ class Recording:
         return Body(name, pose, *parts)
 
     def drone(self, number: int) -> Body:
-        """All that was recorded of a drone.
-
-        Args:
-            number: From 1.
+        """All that was recorded of a drone, numbered from 1.
 
         Raises:
             ConfigError: There is no such drone.
@@ -468,10 +420,7 @@ class Recording:
         return self.body(f"drone_{number}")
 
     def anchor(self, number: int) -> Body:
-        """All that was recorded of an anchor; what it took to hold or move it is in `wrench`.
-
-        Args:
-            number: From 1.
+        """All that was recorded of an anchor, numbered from 1; its force and moment are in `wrench`.
 
         Raises:
             ConfigError: There is no such anchor.
@@ -479,10 +428,7 @@ class Recording:
         return self.body(f"{ANCHOR}{number}")
 
     def wrench(self, number: int) -> WrenchTrack:
-        """Force and moment that hold, move or push an anchor.
-
-        Args:
-            number: From 1.
+        """Force and moment that hold, move or push an anchor, numbered from 1.
 
         Raises:
             ConfigError: There is no such anchor, or it was not recorded.
@@ -490,10 +436,7 @@ class Recording:
         return _entry(self.wrenches, f"{ANCHOR}{number}", "wrench of")
 
     def cable(self, number: int) -> CableTrack:
-        """All that was recorded of a cable.
-
-        Args:
-            number: From 1.
+        """All that was recorded of a cable, numbered from 1.
 
         Raises:
             ConfigError: There is no such cable, or nothing was recorded of it.
@@ -501,10 +444,7 @@ class Recording:
         return _entry(self.cables, f"cable_{number}", "cable")
 
     def setpoint_acceleration(self, number: int) -> AccelerationTrack:
-        """Accelerations that a controller asked of a drone's autopilot.
-
-        Args:
-            number: Of the drone, from 1.
+        """Accelerations that a controller asked of a drone's autopilot, drones numbered from 1.
 
         Raises:
             ConfigError: There is no such drone, or nobody asked it for accelerations.
@@ -512,10 +452,7 @@ class Recording:
         return _entry(self.setpoint_accelerations, f"drone_{number}", "acceleration set-points of")
 
     def battery(self, number: int) -> BatteryTrack:
-        """What was recorded of a drone's battery.
-
-        Args:
-            number: Of the drone, from 1.
+        """Recorded battery of a drone, drones numbered from 1.
 
         Raises:
             ConfigError: There is no such drone, or it has no battery.
@@ -523,11 +460,7 @@ class Recording:
         return _entry(self.batteries, f"drone_{number}", "battery of")
 
     def signal(self, owner: str, name: str) -> SignalTrack:
-        """A recorded signal without a field of its own.
-
-        Args:
-            owner: "load", "drone_1", "cable_1", ...
-            name: As in its topic.
+        """A recorded signal without a field of its own, of "load", "drone_1", "cable_1", ...
 
         Raises:
             ConfigError: It was not recorded.
@@ -535,15 +468,7 @@ class Recording:
         return _entry(self.signals.get(owner, {}), name, f"signal of {owner}:")
 
     def stage_mask(self, stage: Stage, time_s: Array) -> np.ndarray:
-        """Which samples fall into a stage; the last stage includes its end.
-
-        Args:
-            stage: One of the stages.
-            time_s: Sample times (T,).
-
-        Returns:
-            Truth values (T,).
-        """
+        """Which samples (T,) fall into a stage; the last stage includes its end."""
         if self.stages and stage == self.stages[-1]:
             return (time_s >= stage.start_s) & (time_s <= stage.end_s)
         return (time_s >= stage.start_s) & (time_s < stage.end_s)
@@ -581,11 +506,7 @@ _ROWS_BRIDGED = 1.6
 
 
 def bridged_s(times_s: Iterable[np.ndarray]) -> float:
-    """Gap up to which rows of several logs are bridged: of sparse ones more than usual.
-
-    Args:
-        times_s: Times of the rows of each log.
-    """
+    """Gap up to which rows of several logs are bridged: of sparse ones more than usual."""
     usual = [float(np.median(np.diff(t))) for t in times_s if len(t) > 1]
     return max(DEFAULT_GAP_LIMIT_S, _ROWS_BRIDGED * max(usual, default=0.0))
 
@@ -593,13 +514,8 @@ def bridged_s(times_s: Iterable[np.ndarray]) -> float:
 def resample(track: PoseTrack, time_s: np.ndarray, gap_limit_s: float) -> PoseTrack:
     """Interpolate positions linearly and turn between orientations at constant rate.
 
-    Args:
-        track: Poses at strictly increasing times.
-        time_s: Times asked for (K,).
-        gap_limit_s: Between samples further apart nothing is interpolated.
-
-    Returns:
-        Poses at these times; NaN before the first sample, after the last and inside gaps.
+    Poses at the times (K,); NaN before the first sample, after the last and inside gaps longer than
+    the limit. The track's times must increase strictly.
     """
     t = track.time_s
     if len(t) > 1 and np.any(np.diff(t) <= 0.0):
@@ -640,11 +556,7 @@ def parted_s(events: Iterable[Event]) -> float:
 
 
 def pieces_of(points_enu_m: np.ndarray) -> list[np.ndarray]:
-    """Lines of the pieces of a cable that may have parted.
-
-    Args:
-        points_enu_m: Its recorded shape, (points, 3).
-    """
+    """Lines of the pieces of a cable that may have parted, from its recorded shape (points, 3)."""
     if len(points_enu_m) < 3:
         return [points_enu_m]
     lengths = np.linalg.norm(np.diff(points_enu_m, axis=0), axis=1)

@@ -1,4 +1,4 @@
-"""What is shown of a recording: shapes of bodies, and where everything is at given times.
+"""Shapes of the bodies of a recording, and where everything is at given times.
 
 Pictures, films and rerun's viewer draw this description of a scene.
 """
@@ -64,11 +64,7 @@ FACE_NORMALS = np.array(
 
 @dataclass(frozen=True)
 class BoxShape:
-    """A load or an anchor.
-
-    Attributes:
-        corners_m: (8, 3).
-    """
+    """A load or an anchor: eight corners (8, 3)."""
 
     corners_m: np.ndarray
 
@@ -91,7 +87,6 @@ class DroneShape:
 
     Attributes:
         hubs_m: (rotors, 3).
-        rotor_radius_m: Of each disc.
         discs_m: Rims of the rotor discs (rotors, points, 3).
         front: Which rotors are at the front (x > 0) (rotors,).
         plate_m: Outline of the body between the arms (points, 3).
@@ -158,7 +153,6 @@ class Subject:
     """One recording as it is shown.
 
     Attributes:
-        recording: The flight.
         system: Geometry of load, drones and cables; as many drones as were recorded.
         name: Short name for people.
         offsets_m: Recorded point of a body in its frame, from its centre of mass, by body.
@@ -304,13 +298,7 @@ class SampledCable:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A subject at K times.
-
-    Attributes:
-        bodies: Poses of the centres of mass, K samples each; NaN where not known.
-        setpoints: Held set-points, likewise.
-        cables: By name.
-    """
+    """A subject at K times: poses of the centres of mass and held set-points, NaN where not known."""
 
     bodies: Mapping[str, PoseTrack]
     setpoints: Mapping[str, PoseTrack]
@@ -324,11 +312,9 @@ class Sampled:
 
 
 def sample(subject: Subject, time_s: np.ndarray) -> Sampled:
-    """Interpolate poses and cables, hold set-points; gaps longer than half a second stay gaps.
+    """Interpolate poses and cables at the times (K,), ascending, and hold set-points.
 
-    Args:
-        subject: What is shown.
-        time_s: Times shown, ascending (K,).
+    Gaps longer than half a second stay gaps.
     """
     clock_s = np.asarray(time_s, float) - subject.shift_s
     recording = subject.recording
@@ -399,12 +385,8 @@ def _shape_at(track: CableTrack, clock_s: float) -> np.ndarray | None:
 def framed_points_enu_m(subject: Subject, sampled: Sampled, follow: bool = False) -> np.ndarray:
     """World points (n, 3) that a picture of all sampled times has to show.
 
-    Trails and shadows are not among them: they would make the system small.
-
-    Args:
-        subject: What is shown.
-        sampled: Where everything is at the times of the picture or film.
-        follow: Places are relative to the load's place above the ground.
+    Trails and shadows are not among them: they would make the system small. With `follow` places are
+    relative to the load's place above the ground.
     """
     shapes = subject.shapes()
     middle = sampled.bodies[LOAD].position_enu_m * [1.0, 1.0, 0.0] * float(follow)
@@ -425,13 +407,10 @@ def framed_points_enu_m(subject: Subject, sampled: Sampled, follow: bool = False
 
 
 def pulley_rims(subject: Subject) -> dict[str, np.ndarray]:
-    """Rims of the pulleys in the frames of the bodies that carry them.
+    """Rims of the pulleys, (pulleys on it, points, 3) in the frame of each body, by recorded name.
 
     A pulley with an axis turns about it; the plane of another one is that of its centre and the
     far ends of its two cables at the start.
-
-    Returns:
-        By the recording's name of the body, (pulleys on it, points, 3).
     """
     system = subject.system
     tracks = subject.named(subject.recording.bodies)
