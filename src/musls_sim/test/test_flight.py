@@ -592,7 +592,7 @@ def test_memory_does_not_grow_with_the_length_of_the_flight(tmp_path):
         resident = resident_mib()
         tracemalloc.start()
         run.advance(250)  # all that is allocated once per flight but late
-        rows = run.observers[0].recorder
+        rows = run.observers[0]
         before = tracemalloc.get_traced_memory()[0] - rows.nbytes
         run.advance(40 * 250)
         after = tracemalloc.get_traced_memory()[0] - rows.nbytes
