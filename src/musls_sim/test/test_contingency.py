@@ -1,4 +1,4 @@
-"""What a formation does when it has lost a drone or a cable."""
+"""Reaction of a formation to the loss of a drone or a cable."""
 
 from dataclasses import replace
 

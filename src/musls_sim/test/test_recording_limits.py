@@ -1,4 +1,4 @@
-"""What the recorder does when something is wrong, and how much memory it takes."""
+"""The recorder when something is wrong, and the memory that it takes."""
 
 import gc
 import os

@@ -1,1 +1,1 @@
-"""What a formation does when it has lost a drone or a cable."""
+"""Reaction of a formation to the loss of a drone or a cable."""

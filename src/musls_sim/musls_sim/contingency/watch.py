@@ -28,10 +28,7 @@ class LossDetector:
     """Watches places of drones and forces of cables."""
 
     def __init__(self, spec: ContingencySpec, even_share_n: Array, period_s: float) -> None:
-        """Prepare.
-
-        `even_share_n`: even part of the load's weight, of each cable, (n,).
-        """
+        """`even_share_n`: even part of the load's weight, of each cable, (n,)."""
         self._spec, self._slack_n, self._period_s = spec, spec.slack_share * even_share_n, period_s
         self._slack_s, self._taut_s = np.zeros((2, len(even_share_n)))
         self._carried = np.zeros(len(even_share_n), bool)

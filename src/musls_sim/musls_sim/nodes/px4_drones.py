@@ -1,4 +1,4 @@
-"""What PX4 publishes of one drone, from the embedded simulator's state."""
+"""PX4's topics of one drone, from the embedded simulator's state."""
 
 from __future__ import annotations
 

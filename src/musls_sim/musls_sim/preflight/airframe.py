@@ -1,4 +1,4 @@
-"""What the flight stack is told about a drone's airframe."""
+"""Parameters of the flight stack for a drone's airframe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How close the drones come to each other: in the plan before the flight, and in flight."""
+"""Least distances between drones: in the plan before the flight, and in flight."""
 
 from __future__ import annotations
 

@@ -132,10 +132,7 @@ class BridgeLink:
     """What a vehicle's motors are told, in the place of the simulator's link."""
 
     def __init__(self, plant: BridgedPlant, index: int, layout: RotorLayout) -> None:
-        """Listen.
-
-        `index`: drone, from 0.
-        """
+        """`index`: drone, from 0."""
         self._motors, self._index = plant.motors, index
         self._min = layout.omega_min_rad_s
         self._span = layout.omega_max_rad_s - layout.omega_min_rad_s

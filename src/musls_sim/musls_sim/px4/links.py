@@ -56,10 +56,7 @@ class CommandLink:
     """
 
     def __init__(self, api: socket.socket, port: int, system_id: int) -> None:
-        """Use a bound socket.
-
-        `port`: PX4's own port on this machine.
-        """
+        """`port`: PX4's own port on this machine."""
         api.setblocking(False)
         self._api, self._address, self._system = api, ("127.0.0.1", port), system_id
         self._mavlink = mavlink.MAVLink(None, srcSystem=OPERATOR_SYSTEM, srcComponent=190)

@@ -1,4 +1,4 @@
-"""What separates real drones from ideal ones: scenario key `imperfections`.
+"""Imperfections of real drones and of their links: scenario key `imperfections`.
 
 Everything is zero by default, and then nothing is computed. Whatever flies the drones, built-in
 or real PX4s, and whatever the cable model, the same imperfections act: on what sensors are told

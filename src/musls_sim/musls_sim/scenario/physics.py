@@ -1,4 +1,4 @@
-"""How the physics of a scenario is stepped."""
+"""Scenario keys of the physics: steps, start, wind."""
 
 from __future__ import annotations
 

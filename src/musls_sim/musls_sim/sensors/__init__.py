@@ -1,1 +1,1 @@
-"""What the drones know of their state: truth, or motion capture fused with the IMU."""
+"""State estimates of the drones: truth, or motion capture fused with the IMU."""

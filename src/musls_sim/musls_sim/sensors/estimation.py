@@ -167,10 +167,7 @@ class MotionCapture:
         *,
         with_load: bool = False,
     ) -> None:
-        """Start at the plant's state.
-
-        `with_load`: estimate the load's motion, too; else its row keeps the start.
-        """
+        """`with_load`: estimate the load's motion, too; else its row keeps the start."""
         bodies = len(state.motion)
         self.estimate = Estimate.zeros(bodies - 1, len(state.tension_n))
         self.estimate.data[:] = state.motion

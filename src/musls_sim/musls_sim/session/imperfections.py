@@ -121,10 +121,7 @@ class TiltedThrust:
     """
 
     def __init__(self, system: RigSystem, faults: Imperfections) -> None:
-        """Prepare.
-
-        `system`: as it really is, see `weakened`.
-        """
+        """`system`: as it really is, see `weakened`."""
         self._rotors = rotor_table(system)[:, :, :5].copy()
         up = np.array([0.0, 0.0, 1.0])
         self._shift = np.array(
