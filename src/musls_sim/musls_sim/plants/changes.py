@@ -36,11 +36,7 @@ class RotorEfficiency(Change):
 
 @dataclass(frozen=True)
 class LoadMass(Change):
-    """The load has another mass from now on; its inertia changes in proportion.
-
-    Attributes:
-        mass_kg: New mass.
-    """
+    """The load has another mass from now on; its inertia changes in proportion."""
 
     what: ClassVar[str] = "load_mass"
     cable_models: ClassVar[tuple[str, ...]] = ("rigid_links", "elastic")
@@ -103,7 +99,7 @@ class AttachHook(Change):
 
 
 def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) -> None:
-    """Refuse what is not there.
+    """Refuse a change of a cable or segment that is not there.
 
     Raises:
         ConfigError: There is no such cable or segment.
@@ -121,13 +117,10 @@ def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) ->
 
 
 def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficiency) -> None:
-    """Make the change in a plant's table of rotors.
+    """Make the change in a plant's table of rotors, in place.
 
-    Args:
-        system: What is simulated.
-        rotors: From `rigid_body.rotor_records`, (n_drones, n_rotors), or the same as numbers,
-            (n_drones, n_rotors, 8); changed in place.
-        change: The change; it counts from the intact rotor, whatever happened to it before.
+    The table is that of `rigid_body.rotor_records`, (n_drones, n_rotors), or the same as numbers,
+    (n_drones, n_rotors, 8). The change counts from the intact rotor, whatever happened before.
 
     Raises:
         ConfigError: There is no such drone or rotor, or the share is not between 0 and 1.

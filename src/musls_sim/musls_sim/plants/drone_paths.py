@@ -45,8 +45,7 @@ class PoseEnds:
     def of(self, begin_s: float, end_s: float) -> tuple[PoseEnd, PoseEnd, Array]:
         """Motion at the begin and at the end of a period, and how far the drones turn in it.
 
-        Returns:
-            Both ends, and rotation vectors from one to the other, world, (n, 3) [rad].
+        The turns are rotation vectors from one to the other, world, (n, 3) [rad].
         """
         begin = self._end
         if begin is None or begin_s != self._end_s:
@@ -87,9 +86,8 @@ class DronePaths:
     def cubics(self, begin_s: float, end_s: float) -> tuple[Array, Array, Array]:
         """Position, rotation vector since the begin of a period (world), and the attitude there.
 
-        Returns:
-            Coefficients of cubics in the time since the begin, (n_drones, 4, 3) each, and unit
-            quaternions, (n_drones, 4).
+        Two sets of coefficients of cubics in the time since the begin, (n_drones, 4, 3), and unit
+        quaternions, (n_drones, 4).
         """
         begin, end, turn = self._ends.of(begin_s, end_s)
         # Rate of the rotation vector at the end: the inverse of omega = r + p x r / 2 + ...

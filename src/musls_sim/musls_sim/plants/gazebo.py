@@ -160,12 +160,8 @@ class GazeboServer:
     ) -> None:
         """Load a world.
 
-        Args:
-            world_sdf: Text of the world.
-            links: Links to be read and pushed.
-            forces: Gives force and moment about its origin of each link for the coming step,
-                world, (n_links, 6); called before each step.
-            watch: Called after each step, when `motion` is up to date.
+        `forces` is called before each step and gives force and moment about its origin of each
+        link, world, (n_links, 6); `watch` is called after each step, when `motion` is up to date.
 
         Raises:
             ConfigError: There are no bindings, or the server does not have these links.
@@ -309,12 +305,8 @@ class GazeboPlant(Plant):
     ) -> None:
         """Load the system into a server of its own, at rest.
 
-        Args:
-            system: What to build.
-            start: Configuration at time 0.
-            physics_step_s: Time step that divides the control period.
-            gravity_m_s2: Gravity.
-            rotor_speed_rad_s: Rotor speeds at time 0, (n_drones, n_rotors); default at rest.
+        The time step divides the control period. Rotor speeds, (n_drones, n_rotors), are 0 by
+        default.
 
         Raises:
             ConfigError: Gazebo's Python bindings are missing, or a system that SDF cannot say.
@@ -497,11 +489,7 @@ class MotorListener:
     """
 
     def __init__(self, models: Sequence[str], n_rotors: int) -> None:
-        """Subscribe.
-
-        Args:
-            models: Name of each drone's model.
-            n_rotors: Of each drone.
+        """Subscribe to the commands for each drone's model.
 
         Raises:
             ConfigError: Gazebo's Python bindings are missing.
@@ -533,14 +521,10 @@ class MotorListener:
             self._new[:] = False
 
     def wait(self, patience_s: float, *, running: bool = False) -> list[int]:
-        """Wait until a new command of each drone has come.
+        """Wait until a new command of each drone has come; the drones, from 0, without one.
 
-        Args:
-            patience_s: Wall-clock time.
-            running: Wait for those only whose motors have been told to run.
-
-        Returns:
-            Drones, from 0, whose command has not come.
+        `patience_s` is wall-clock time. `running`: wait for those only whose motors have been told
+        to run.
         """
         deadline = monotonic() + patience_s
         with self._changed:

@@ -267,9 +267,6 @@ class PlantSetup:
     """What a plant is built from.
 
     Attributes:
-        system: What to simulate.
-        start: How the flight starts.
-        physics: How to step it.
         equilibrium: How the system hangs in formation; a start in the air begins there. None for
             a rig that has no formation.
         snaps_taut: Whether slack cables snap taut in the mission, which asks for finer steps.
@@ -306,13 +303,10 @@ class Plant:
     what it can do beyond that, and by default that is nothing.
 
     Attributes:
-        cable_model: Name of the cable model in scenarios.
         changes: Kinds of changes it makes; None for all that name its cable model.
-        system: What is simulated.
         state: State after the last step; the memory stays the same.
         period_s: Time that one call of `step` advances, the control period.
-        physics_step_s: Time step of the physics; an integer number of them makes a period.
-        substeps: That number.
+        physics_step_s: Time step of the physics, `period_s` / `substeps`.
         reaction: What prescribed motion takes.
         tree: Mechanism whose joint angles are `positions`, as it is now (another object when
             something has come loose); None for a model without joints.

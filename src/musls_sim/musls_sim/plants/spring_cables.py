@@ -47,15 +47,10 @@ class SpringCablePlant(Plant):
         physics_step_s: float,
         gravity_m_s2: float,
     ) -> None:
-        """Put the load at rest.
+        """Put the load at rest; its rotation is from load frame to world, (3, 3).
 
-        Args:
-            system: Of the cables only the lengths count.
-            load_position_enu_m: (3,).
-            load_rotation: Load frame to world, (3, 3).
-            pose: Of the drones at time 0.
-            physics_step_s: Time step, at most `LONGEST_STEP_S` is taken.
-            gravity_m_s2: Gravity.
+        Of the cables only the lengths count. `pose` is that of the drones at time 0. Of the time
+        step at most `LONGEST_STEP_S` is taken.
         """
         self.system, self.period_s = system, CONTROL_PERIOD_S
         self.substeps = substeps(min(physics_step_s, LONGEST_STEP_S))

@@ -118,7 +118,6 @@ class Break:
     """A segment that broke or was cut.
 
     Attributes:
-        time_s: When.
         cable: Index of its cable, from 0.
         segment: Its index from end 1, from 0.
         tension_n: Its tension just before.

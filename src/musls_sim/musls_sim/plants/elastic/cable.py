@@ -51,11 +51,9 @@ SMALL_SINE2 = 4e-3
 
 
 def law_records(table: Sequence[tuple[float, float]], linear: bool = False) -> NDArray[np.void]:
-    """Pieces (`state.LAW`) of an axial law given as pairs (strain, force).
+    """Pieces (`state.LAW`) of an axial law given as pairs (strain, force [N]).
 
-    Args:
-        table: Strain and force [N], both strictly increasing, at least two pairs.
-        linear: Straight lines between the pairs instead of monotone cubics.
+    Both strictly increasing, at least two pairs; monotone cubics between them, or straight lines.
 
     Raises:
         ConfigError: Not monotone, or too short.

@@ -197,11 +197,7 @@ class Reels:
 
 
 def cut(engine: Engine, change: CutCable | ReleaseHook) -> None:
-    """Cut a cable now.
-
-    Args:
-        engine: What moves the cables.
-        change: Which cable, and where; a hook lets go of the segment next to it.
+    """Cut a cable now; a hook lets go of the segment next to it.
 
     Raises:
         ConfigError: There is no such cable or segment.
@@ -311,19 +307,12 @@ class ElasticPlant(Plant):
         other the nodes are where the joints of the rigid links are. A rig starts as its
         `StartSpec` says.
 
-        Args:
-            system: What to build.
-            start: Configuration of rigid links at time 0 (a slung load, at rest), or a start.
-            physics_step_s: Time step; None takes 4 ms, which is stable for any cable.
-            gravity_m_s2: Gravity.
-            ground_height_enu_m: Height of the ground, None for no ground.
-            rotor_speed_rad_s: Rotor speeds at time 0, (n_drones, n_rotors); default at rest.
-            ea_n: Axial stiffness of all cables; None for what each is made of.
-            damping_n_s: Force per rate of strain, likewise.
-            ei_n_m2: Bending stiffness, likewise.
-            segments: Segments per cable of a slung load; None takes the number of links.
-            shape_of: System whose rigid links `start` describes, where it is not `system`.
-            drives: What anchors and winches do: which anchors are pushed.
+        The default time step of 4 ms is stable for any cable. Stiffness, damping (force per rate of
+        strain) and bending stiffness are those of all cables, by default of what each is made of;
+        `segments` are per cable of a slung load, by default the number of links. `shape_of` is the
+        system whose rigid links `start` describes, where it is not `system`; `drives` says which
+        anchors are pushed. Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground height of
+        None means no ground.
 
         Raises:
             ConfigError: The start does not fit the system.
@@ -486,9 +475,7 @@ class ElasticPlant(Plant):
     def start_moving(self, velocity_enu_m_s: Array, omega_enu_rad_s: Array) -> None:
         """Give load and drones velocities before the first step; the cables move along.
 
-        Args:
-            velocity_enu_m_s: World, (1 + n_drones, 3).
-            omega_enu_rad_s: World, (1 + n_drones, 3).
+        Both are in the world frame, (1 + n_drones, 3).
         """
         t = self.engine.tables
         n = 1 + self.system.n_drones

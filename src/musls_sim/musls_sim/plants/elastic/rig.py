@@ -94,7 +94,6 @@ class RigWinch:
     the drum as long as it is at rest).
 
     Attributes:
-        cable: Index of the cable.
         end: 0 for end 1, 1 for end 2.
         kind: "feed" (a rate of free length is the input) or "drum".
         stored_length_m: Length on the winch at the start; None for as much as is needed, then the
@@ -133,7 +132,6 @@ class RigPulley:
     Attributes:
         sides: Index of the cable and its end on the pulley (0 or 1), of both sides. A positive
             angle takes cable from the first and gives it to the second.
-        radius_m: Radius.
         inertia_kg_m2: About its axis; the body's inertia counts the pulley as standing.
         axis: Direction of a positive turn, body frame; None where its spin does not act on the
             body, which is right where both cables lie at the axle.
@@ -375,7 +373,6 @@ class RigCable:
         points_m: The points in their frames, (2, 3).
         nodes_enu_m: Positions of its nodes at the start from end 1 to end 2, (segments + 1, 3).
         length_m: Rest length.
-        mass_kg: Mass.
         ea_n: Axial stiffness; not used with a table.
         law: Pairs (strain, force [N]) instead of `ea_n`, both increasing.
         law_linear: Straight lines between the pairs.
@@ -451,14 +448,9 @@ class Rig:
     """Everything that is simulated together.
 
     Attributes:
-        bodies: All bodies.
-        cables: All cables.
         rotors: From `rotor_records`, (n_drones, n_rotors).
-        gravity_m_s2: Gravity.
         ground_height_enu_m: Height of the ground, None for none.
         ground_friction: Friction coefficient of bodies on the ground.
-        winches: At ends of cables.
-        pulleys: Each joins two cables.
     """
 
     bodies: list[RigBody]

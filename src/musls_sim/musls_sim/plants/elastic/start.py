@@ -64,14 +64,8 @@ def hanging_nodes(
 ) -> Array:
     """Nodes of a cable in equilibrium relative to its lower end, (segments + 1, 3).
 
-    Args:
-        force_n: Force of the cable on what it holds at the lower end, with the weight of the half
-            segment there, world, (3,).
-        segments: Number of segments.
-        length_m: Rest length.
-        mass_kg: Mass.
-        gravity_m_s2: Gravity.
-        strain: Strain of a tension.
+    `force_n` is the force of the cable on what it holds at the lower end, with the weight of the
+    half segment there, world, (3,); `length_m` is the rest length.
     """
     weights = (np.arange(segments) + 0.5) * mass_kg / segments * gravity_m_s2
     pull = force_n + np.outer(weights, [0.0, 0.0, 1.0])
@@ -134,22 +128,16 @@ def holding_forces(
     thrust_directions: Array,
     lifted_n: Array,
 ) -> Array | None:
-    """Forces of cables that hold a body at rest below hovering drones, from rigid links.
+    """Forces of cables that hold a body at rest below hovering drones, from rigid links, (n, 3).
 
     The first link of a cable lies along F plus half its weight, the drone's thrust along F plus
     the weight of cable and drone: linear equations for the sizes of the forces. With the balance
     of the body they also hold for cables that all hang vertically.
 
-    Args:
-        first_directions: Directions of the first rigid links, (n, 3).
-        arms_m: Where they pull, relative to the centre of mass, world, (n, 3).
-        link_weights_n: Weight of one link of each cable, (n,).
-        weight_n: Weight of the body.
-        thrust_directions: Directions of the drones' z axes, (n, 3).
-        lifted_n: Weight of each cable and its drone, (n,).
-
-    Returns:
-        Forces on the body, (n, 3), or None if no tensions in these directions balance it.
+    The cables pull at `arms_m`, relative to the centre of mass; thrust directions are the drones' z
+    axes; all directions and arms are (n, 3), world. Weights: of the body, of one link of each
+    cable, (n,), and of each cable with its drone (`lifted_n`), (n,). None if no tensions in these
+    directions balance the body.
     """
     n = len(first_directions)
     up = np.array([0.0, 0.0, 1.0])
@@ -195,13 +183,10 @@ STEPS_S = (10.0, 1.0, 0.3, 100.0)
 
 
 def settle(rig: Rig, system: RigSystem) -> Array:
-    """Bring a rig to rest; its bodies and cables are changed in place.
+    """Bring a rig to rest; rotor speeds that hold its drones, (n_drones, n_rotors) [rad/s].
 
-    Drones hold their places. They lean so that their thrust holds what hangs on them. Winches stand
-    still, pulleys turn until both sides pull alike.
-
-    Returns:
-        Rotor speeds that hold the drones, (n_drones, n_rotors) [rad/s].
+    Its bodies and cables are changed in place. Drones hold their places. They lean so that their
+    thrust holds what hangs on them. Winches stand still, pulleys turn until both sides pull alike.
 
     Raises:
         ConfigError: No equilibrium was found, or drones cannot hold it.
@@ -362,11 +347,8 @@ def rig_body(
 ) -> RigBody:
     """Rigid body of a load or drone at its start.
 
-    Args:
-        part: Load or drone.
-        position_enu_m: Centre of mass, (3,).
-        rotation: Body frame to world, (3, 3).
-        drone: Row of its rotors, -1 for the load.
+    Centre of mass, (3,); rotation from body frame to world, (3, 3); `drone` is the row of its
+    rotors, -1 for the load.
     """
     return RigBody(
         mass_kg=part.mass_kg,
@@ -406,13 +388,8 @@ def slung_parts(
 ) -> tuple[list[RigBody], list[RigCable]]:
     """Bodies (load, drones) and cables (from the drone to the load) of the start.
 
-    Args:
-        system: What to build.
-        start: Configuration of rigid links at time 0.
-        lines: Material of each cable.
-        gravity: Gravity [m/s2].
-        segments: Segments per cable; None takes the number of links.
-        shape_of: System whose rigid links `start` describes.
+    `start` describes the rigid links of `shape_of`. Segments are per cable, None for the number of
+    links; gravity is in m/s2.
     """
     tree = build_tree(shape_of)
     motion = np.zeros((len(tree.bodies), 27))
@@ -469,12 +446,7 @@ def rig_parts(
 ) -> tuple[list[RigBody], list[RigCable]]:
     """Bodies (load or what stands for it, drones, anchors) and cables of a rig.
 
-    Args:
-        system: What to build.
-        start: Where load and drones are, and shapes of the cables.
-        drives: Which anchors are pushed.
-        lines: Material of each cable.
-        gravity: Gravity [m/s2].
+    `drives` says which anchors are pushed; gravity is in m/s2.
 
     Raises:
         ConfigError: The start does not fit the system.

@@ -59,7 +59,6 @@ class MasslessPlant(Plant):
     Of the cables only length and ends count. See `docs/massless.md`.
 
     Attributes:
-        records: Records of load, drones and cables.
         happened: Cables that went slack or taut, see `interface.Plant`.
         held_by: What holds each cable: "both" ends, the "drone", the "load", or "nobody", (n,).
     """
@@ -79,15 +78,9 @@ class MasslessPlant(Plant):
     ) -> None:
         """Build the records in the start.
 
-        Args:
-            system: What to build.
-            start: Motion of load and drones at time 0.
-            physics_step_s: Longest time step in the air; None takes 4 ms.
-            gravity_m_s2: Gravity.
-            ground_height_enu_m: Height of the ground, None for no ground.
-            rotor_speed_rad_s: Rotor speeds at time 0, (n_drones, n_rotors); default at rest.
-            restitution: Share of the separation rate with which a cable's ends come back after
-                an impact, from 0 to 1.
+        The longest time step in the air is 4 ms by default. Rotor speeds, (n_drones, n_rotors), are
+        0 by default; a ground height of None means no ground. `restitution` is the share of the
+        separation rate with which a cable's ends come back after an impact, from 0 to 1.
 
         Raises:
             ConfigError: A cable does not reach.
@@ -342,17 +335,9 @@ MOST_STEPS = 20
 def hanging_line(
     a_enu_m: Array, b_enu_m: Array, length_m: float, points: int, ground_enu_m: float | None
 ) -> Array:
-    """Points of a line of a length between two ends: a catenary, cut off at the ground.
+    """Points of a line of a length from a to b, (points, 3): a catenary, cut off at the ground.
 
-    Args:
-        a_enu_m: One end, (3,).
-        b_enu_m: The other, (3,).
-        length_m: Length of the line.
-        points: Number of points.
-        ground_enu_m: Height of the ground, None for none.
-
-    Returns:
-        From a to b, evenly along the line where it hangs free, (points, 3).
+    The points are evenly spaced along the line where it hangs free.
     """
     span = b_enu_m - a_enu_m
     along = np.linspace(0.0, 1.0, points)

@@ -115,13 +115,8 @@ def build_records(
 ) -> tuple[Array, NDArray[np.int64], System]:
     """Records of a system in its start, in one memory: memory, layout and views of it.
 
-    Args:
-        system: Load, drones and cables; of the cables only the lengths count.
-        start: Motion of load and drones.
-        gravity_m_s2: Gravity.
-        ground_height_enu_m: Height of the ground, None for none.
-        step_s: Longest step.
-        restitution: See `MasslessPlant`.
+    Of the cables only the lengths count. `step_s` is the longest step, a ground height of None
+    means no ground; for `restitution` see `MasslessPlant`.
     """
     n, r = system.n_drones, system.n_rotors
     parts: list[Load | Drone] = [system.load, *system.drones]

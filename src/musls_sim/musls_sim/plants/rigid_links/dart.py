@@ -27,10 +27,7 @@ def _isometry(rotation: Array, position: Array) -> dartpy.math.Isometry3:
 def build_skeleton(tree: Tree, *, friction_as_constraint: bool = False) -> dartpy.dynamics.Skeleton:
     """Make the skeleton: body k of the tree is body node k, coordinates in the same order.
 
-    Args:
-        tree: The tree of bodies.
-        friction_as_constraint: Hand the joints' Coulomb friction to DART, which solves it exactly
-            as constraints (slow); otherwise the plant applies it regularised.
+    Coulomb friction as constraint is solved exactly by DART (slow); else the plant regularises it.
     """
     skeleton = dartpy.dynamics.Skeleton("musls")
     for k, body in enumerate(tree.bodies):
@@ -179,10 +176,7 @@ class JointForces:
         self._seen = -1
 
     def check_start(self, positions: Array) -> None:
-        """Refuse a start at rest in which a stop would kick the cable.
-
-        Args:
-            positions: All coordinates, the load's six first, (n_dofs,).
+        """Refuse a start at rest, coordinates (n_dofs,), in which a stop would kick the cable.
 
         Raises:
             ConfigError: A second axis is well beyond its stop.
@@ -198,12 +192,7 @@ class JointForces:
             )
 
     def apply(self, positions: Array, velocities: Array) -> None:
-        """Set springs and damping for the coming step.
-
-        Args:
-            positions: All coordinates, the load's six first, (n_dofs,).
-            velocities: Their rates, (n_dofs,).
-        """
+        """Set springs and damping for the coming step from coordinates and rates, (n_dofs,)."""
         joint_changes(self._views, positions, velocities)
         self.hand_over()
 

@@ -84,12 +84,7 @@ def firsts(tree: Tree) -> NDArray[np.int64]:
 
 
 def opened(pieces: Pieces, body: int) -> Pieces:
-    """Open the joint of a body, which becomes the first of a piece; nothing moves otherwise.
-
-    Args:
-        pieces: Before.
-        body: Number of the body; its joint is closed.
-    """
+    """Open the closed joint of a body, which becomes the first of a piece; nothing else moves."""
     old, m = pieces.tree.bodies[body], pieces.motion[body]
     loose = Body(
         old.name, -1, np.eye(3), np.zeros(3), np.eye(3), np.zeros(3),
@@ -107,11 +102,8 @@ def closed(pieces: Pieces, body: int, original: Body, masses: Array) -> Pieces:
     The link's end is drawn into the hook first, along the way that moves the least mass; the rest
     of its piece follows. The hook turns freely about three axes.
 
-    Args:
-        pieces: Before; the body is the first of a piece.
-        body: Number of the link.
-        original: How it hung on the load in the beginning.
-        masses: From `inertia.mass_table`, as they are now, (n_bodies, 13).
+    The body is the first of a piece and hung on the load as `original` in the beginning. Masses
+    as they are now, from `inertia.mass_table`, (n_bodies, 13).
     """
     joint = original.joint_in_parent_rotation @ original.joint_in_child_rotation.T
     hook = replace(
@@ -135,11 +127,9 @@ def closed(pieces: Pieces, body: int, original: Body, masses: Array) -> Pieces:
 def momenta(motion: Array, masses: Array, places: Array | None = None) -> Array:
     """Angular momentum about the world's origin and momentum of each body, (n_bodies, 6).
 
-    Args:
-        motion: See `kinematics.body_motion`, (n_bodies, 27).
-        masses: From `inertia.mass_table`, (n_bodies, 13).
-        places: Motion with other places of the bodies, to which they take their velocities and
-            spins along.
+    From the motion of `kinematics.body_motion`, (n_bodies, 27), and `inertia.mass_table`,
+    (n_bodies, 13). `places` is motion with other places of the bodies, to which they take their
+    velocities and spins along.
     """
     result = np.empty((len(motion), 6))
     for row, m, at, mass in zip(

@@ -109,7 +109,6 @@ class _Step:
     """What acted in a step, as generalised forces, all (n_dofs,).
 
     Attributes:
-        length_s: Length of the step.
         driving: Of the drones' wrenches and the wrenches put in.
         passive: Of air and soft ground.
         damping: Joint damping.
@@ -377,7 +376,6 @@ class DartPlant(Plant):
     """Rigid-link chains in DART, see `interface.Plant`.
 
     Attributes:
-        tables: All arrays of the plant.
         ends: The prescribed motion of the drones, None while they fly.
         whole: The tree as it was built.
         tree: The tree as it is, with what has come loose.
@@ -403,16 +401,11 @@ class DartPlant(Plant):
     ) -> None:
         """Build the skeleton in its start configuration, at rest.
 
-        Args:
-            system: What to build.
-            start: Configuration at time 0.
-            physics_step_s: Time step; None takes the largest stable one up to 4 ms.
-            gravity_m_s2: Gravity.
-            ground_height_enu_m: Height of the ground, None for no ground.
-            exact_friction: Solve joint friction as constraints in DART instead of regularised.
-            refine: Halve the step (repeatedly) for a period in which a cable's tension or a
-                joint's rate turns out too large for it; else the step is always the same.
-            rotor_speed_rad_s: Rotor speeds at time 0, (n_drones, n_rotors); default at rest.
+        The default time step is the largest stable one up to 4 ms. Where a cable's tension or a
+        joint's rate turns out too large for it, `refine` halves it (repeatedly) for that period.
+        With `exact_friction` DART solves joint friction as constraints, else it is regularised.
+        Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground height of None means no
+        ground.
 
         Raises:
             ConfigError: A cable joint of the start is beyond its stop.
@@ -475,8 +468,7 @@ class DartPlant(Plant):
     def start_moving(self, rates: Array) -> None:
         """Give all coordinates their rates, before the first step.
 
-        Args:
-            rates: Angular and linear velocity of the load (world), joint rates, (n_dofs,).
+        Angular and linear velocity of the load (world), joint rates, (n_dofs,).
         """
         self.skeleton.setVelocities(rates)
         self.read_motion()
@@ -627,11 +619,7 @@ class DartPlant(Plant):
         self.set_load(row)
 
     def _change_joints(self, change: CutCable | ReleaseHook | AttachHook) -> None:
-        """Open or close a joint; what is open or closed already stays so.
-
-        Raises:
-            ConfigError: There is no such cable or segment.
-        """
+        """Open or close a joint; what is open or closed already stays so."""
         check_cut(self.system, change)
         first = int(self.tree.first_link[change.cable - 1])
         if isinstance(change, AttachHook):

@@ -236,8 +236,7 @@ def substeps(step_s: float) -> int:
 def fixed_step_s(system: SlungLoadSystem, gravity_m_s2: float = 9.80665) -> float:
     """Step for an integrator that never refines it: it must hold a cable that is jerked taut [s].
 
-    Returns:
-        A whole part of the control period, so that sensors of 250 Hz keep their rate.
+    A whole part of the control period, so that sensors of 250 Hz keep their rate.
     """
     return CONTROL_PERIOD_S / substeps(stable_step_s(system, gravity_m_s2, FIXED_STEP_MARGIN))
 

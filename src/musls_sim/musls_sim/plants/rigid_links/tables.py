@@ -221,19 +221,11 @@ def cut(numbers, indices):
 class Tables:
     """The blocks of one plant, filled with its constants.
 
-    Attributes:
-        blocks: Numbers and indices, what compiled functions take.
-        views: Their parts.
+    Compiled functions take `blocks`, numbers and indices; `views` are their parts.
     """
 
     def __init__(self, system: SlungLoadSystem, tree: Tree, *, regularised_friction: bool) -> None:
-        """Lay out the blocks.
-
-        Args:
-            system: What is simulated.
-            tree: Its bodies.
-            regularised_friction: Joint friction acts as damping; else DART solves it.
-        """
+        """Lay out the blocks; regularised joint friction acts as damping, else DART solves it."""
         bodies, rotors = tree.bodies, rotor_table(system)
         counts = np.array([len(bodies), *rotors.shape[:2], tree.n_coordinates])
         # Joints that open make more coordinates; what is shown of the state stays where it is.

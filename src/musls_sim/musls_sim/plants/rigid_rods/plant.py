@@ -78,11 +78,7 @@ class Composite:
         return cls(float(mass.sum()), inertia, place, attitude)
 
     def velocities(self, motion: Motion) -> tuple[Array, Array]:
-        """Velocities of all parts if they move with the load, world, and body rates.
-
-        Returns:
-            Velocities and body rates, (1 + n, 3) each.
-        """
+        """Velocities of all parts if they move with the load, world, and body rates, (1 + n, 3)."""
         turn = Rotation.from_quat(motion.orientation_wxyz[0], scalar_first=True)
         omega = motion.omega_body_rad_s[0]
         swept = turn.apply(np.cross(omega, self.place_m - self.place_m[0]))
@@ -102,10 +98,6 @@ class RigidRodsPlant(Plant):
 
     The structure is the one of the start: whoever builds the plant places the drones. A rod is
     clamped at both ends, so that the force in it follows from its drone's balance.
-
-    Attributes:
-        records: Records of the parts.
-        composite: Masses of the whole.
     """
 
     system: SlungLoadSystem
@@ -122,15 +114,10 @@ class RigidRodsPlant(Plant):
         ground_height_enu_m: float | None = 0.0,
         rotor_speed_rad_s: Array | None = None,
     ) -> None:
-        """Join the bodies where they are.
+        """Join the bodies where they are; the cables' lengths are those of the rods.
 
-        Args:
-            system: What to build; the cables' lengths are those of the rods.
-            start: Motion of load and drones at time 0.
-            physics_step_s: Longest time step; None takes 4 ms.
-            gravity_m_s2: Gravity.
-            ground_height_enu_m: Height of the ground, None for no ground.
-            rotor_speed_rad_s: Rotor speeds at time 0, (n_drones, n_rotors); default at rest.
+        The longest time step is 4 ms by default. Rotor speeds, (n_drones, n_rotors), are 0 by
+        default; a ground height of None means no ground.
 
         Raises:
             ConfigError: The bodies are not a rod apart, or do not move as one.
@@ -355,11 +342,7 @@ def carried(
 ) -> HangingEquilibrium:
     """Vertical thrusts of the drones that hold a level structure, the smallest that do.
 
-    Args:
-        system: The system.
-        motion: Where its bodies are, level.
-        rest: Any equilibrium of it; its forces of drones are replaced.
-        gravity_m_s2: Gravity.
+    `motion` is level; `rest` is any equilibrium of the system, its forces of drones are replaced.
     """
     masses = np.array([system.load.mass_kg, *(drone.mass_kg for drone in system.drones)])
     centre = masses @ motion.position_enu_m / masses.sum()
