@@ -64,8 +64,7 @@ class BodyErrors:
     Attributes:
         translational_error_m: Mean distance (eq. 12).
         geodesic_error_deg: Mean angle (eq. 13).
-        lagged_translational_error_m: Mean distance at the stage's lag.
-        lagged_geodesic_error_deg: Mean angle at the stage's lag.
+        lagged_translational_error_m: At the stage's lag, as the next.
         overlap: Share of the cycle where both are known.
     """
 
@@ -117,23 +116,19 @@ class FrameFit:
 
 @dataclass(frozen=True)
 class StageComparison:
-    """One stage of a real and a simulated system.
+    """One stage of a real and a simulated system; mean cycles, errors and fits are by body.
 
     Attributes:
-        stage: Name.
         period_s: Length of the real cycle, up to where both were recorded.
         periodic: Whether the cycle goes on over its end.
-        phase: Grid (M,).
-        real: Mean cycle by body.
-        sim: Mean cycle by body, same phases.
-        errors: By body.
+        phase: Grid (M,), of both mean cycles.
         lag_s: Positive where the simulation is late.
         real_cycles: Number of cycles averaged.
         sim_cycles: Number of cycles averaged, over all runs.
         warnings: Doubts, one line each.
-        offsets: By body, the point that is compared and the one that fits best.
+        offsets: The point that is compared and the one that fits best.
         by_motion: Whether the cycles were found in the motion of the drones, not in set-points.
-        frames: By body, the rotation of its recorded frame that fits best.
+        frames: The rotation of the body's recorded frame that fits best.
     """
 
     stage: str
@@ -215,9 +210,8 @@ def _offset_fit(real: MeanCycle, sim: MeanCycle, assumed_m: Sequence[float]) -> 
 def frame_fit(real: MeanCycle, sim: MeanCycle) -> FrameFit:
     """Fit a constant rotation to two mean cycles of a body, on the same phases.
 
-    Returns:
-        Rotation of the least mean square (chordal) distance; NaN where the relative attitudes are
-        so spread that none is nearest.
+    It has the least mean square (chordal) distance; NaN where the relative attitudes are so spread
+    that none is nearest.
     """
     known = np.isfinite(real.orientation_wxyz).all(axis=1)
     known &= np.isfinite(sim.orientation_wxyz).all(axis=1)
@@ -356,19 +350,11 @@ def error_intervals(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> dict[str, Interval]:
-    """Bootstrap the errors of a stage: real cycles and simulated flights are drawn anew.
+    """Bootstrap the errors of a stage: ends of the middle 90 % by body.
 
-    Args:
-        reals: Real recordings, cut; their cycles are drawn.
-        sims: Simulated flights, cut; whole flights are drawn.
-        options: As for the comparison.
-        about: Errors of all cycles on the comparison's own, finer phases: the ends are moved by
-            what the phases make.
-        draws: Number of draws.
-        seed: Of the draws.
-
-    Returns:
-        Ends of the middle 90 % by body.
+    Cycles of the real recordings and whole simulated flights are drawn anew. `about` holds the
+    errors of all cycles on the comparison's own, finer phases: the ends are moved by what the
+    phases make.
     """
     cuts = of_one_length([*reals, *sims])
     reals, sims = cuts[: len(reals)], cuts[len(reals) :]

@@ -64,14 +64,11 @@ class CutStage:
 def cut(
     recording: Recording, stage: str, skip: int = 0, *, by_motion: bool | None = None
 ) -> CutStage:
-    """Find the cycles of a stage.
+    """Find the cycles of a stage; its first `skip` are left out, while the motion settles.
 
-    Args:
-        stage: "circle", "shm", "engage" or the name of another stage; in a recording without
-            stages it says what the whole of it is.
-        skip: First cycles to leave out, while the motion settles.
-        by_motion: Cut by the motion of the drones, not by the set-points; None where there are
-            no set-points. Flights that are compared must be cut alike.
+    The stage is "circle", "shm", "engage" or the name of another one; in a recording without stages
+    it says what the whole of it is. With `by_motion` the motion of the drones decides, not the
+    set-points; None: where there are no set-points. Flights that are compared must be cut alike.
 
     Raises:
         ConfigError: The stage is not in the recording, its set-points do not do what its name
@@ -122,9 +119,8 @@ def cut_alike(
 ) -> list[CutStage]:
     """Find the cycles of a stage in flights that are to be compared, by the same of all.
 
-    Args:
-        skips: First cycles to leave out of each.
-        spans_s: Start and end of the cycles of each flight where they are given (`cut_at`).
+    The first `skips` cycles of each are left out. `spans_s` gives start and end of the cycles of
+    each flight where they are known (`cut_at`).
 
     Raises:
         ConfigError: See `cut`.

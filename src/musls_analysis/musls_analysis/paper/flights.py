@@ -73,12 +73,7 @@ _TURNED_RAD = 0.02
 
 @dataclass(frozen=True)
 class Found:
-    """A field of a trajectory.
-
-    Attributes:
-        value: A number, or a point.
-        known_to: Differences up to this are not told apart.
-    """
+    """A field of a trajectory: number or point; differences up to `known_to` are not told apart."""
 
     value: float | tuple[float, ...]
     known_to: float
@@ -89,10 +84,9 @@ class Found:
 
 
 def motion_of(stage: str, cut: CutStage) -> dict[str, Found]:
-    """Fields of the trajectory "circle", "shm" or "engage" as its set-points say.
+    """Fields of the trajectory "circle", "shm" or "engage" as its set-points say, by name.
 
-    Returns:
-        By the field's name; fields that the recording does not tell are left out.
+    Fields that the recording does not tell are left out.
 
     Raises:
         ConfigError: A circle is flown clockwise, which no stage does.
@@ -239,9 +233,9 @@ class Mission:
     """Overrides of the scenario that fly recorded cycles again.
 
     Attributes:
-        overrides: `key=value` of the scenario, what is taken from the recordings.
+        overrides: `key=value` of the scenario, as far as taken from the recordings.
         real: The cycles by stage.
-        notes: What was found about them, for people.
+        notes: Findings about them, for people.
     """
 
     overrides: tuple[str, ...]
@@ -270,11 +264,9 @@ class Mission:
 def some_cycles(places: Sequence[Path]) -> dict[str, list[CutStage]]:
     """Real cycles by stage of several flights, of whatever stages they have.
 
-    The first cycles of a stage are dropped from a whole flight, where more are left; an excerpt
-    has those of the middle only.
-
-    Args:
-        places: Recordings, or folders with files `*_circle.csv`, `*_shm.csv`, `*_engage.csv`.
+    The places are recordings, or folders with files `*_circle.csv`, `*_shm.csv`, `*_engage.csv`.
+    The first cycles of a stage are dropped from a whole flight, where more are left; an excerpt has
+    those of the middle only.
 
     Raises:
         ConfigError: None of the stages is in one of the places.
@@ -317,7 +309,7 @@ def _stages_of(place: Path, why: list[str]) -> Iterator[tuple[str, CutStage]]:
 def missions(
     real: Real, scenario: Scenario, overrides: Sequence[str], *, whole: bool = False
 ) -> list[Mission]:
-    """Sort recorded cycles by what was flown.
+    """Sort recorded cycles by the motion that was flown.
 
     Args:
         real: Cycles by stage.

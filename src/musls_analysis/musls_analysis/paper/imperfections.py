@@ -84,8 +84,8 @@ def identify(
 ) -> DroneFit:
     """Identify the imperfections from recorded cycles and the missions that fly them again.
 
-    `gains` are PX4's parameters by name; `simulate` flies a mission with ideal drones (None) or with
-    imperfections.
+    `gains` are PX4's parameters by name; `simulate` flies a mission with ideal drones (None) or
+    with imperfections.
 
     Raises:
         ConfigError: A mission does not fit the recordings.
@@ -460,8 +460,8 @@ class Estimated:
 def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
     """Units of a stage's cycles; samples that are NaN do not count.
 
-    The sensitivity of a cycle is (M, k, p), M phases and k coordinates; the residual of all cycles is
-    (cycles, M, k).
+    The sensitivity of a cycle is (M, k, p), M phases and k coordinates; the residual of all cycles
+    is (cycles, M, k).
     """
     p = sensitivity.shape[-1]
     parts = 1 if len(residual) >= ENOUGH_CYCLES else PARTS
@@ -479,8 +479,8 @@ def estimate(units: Sequence[Unit], prior: Array, draws: int = DRAWS, seed: int 
     """Estimate the parameters from the units of all stages, with a bootstrap of so many draws.
 
     Every stage has the same weight, however many cycles it has: what is wrong with the model is the
-    same in all of them. `prior` is the standard deviation of each parameter before anything is seen,
-    (p,); it holds those that the data say nothing about.
+    same in all of them. `prior` is the standard deviation of each parameter before anything is
+    seen, (p,); it holds those that the data say nothing about.
     """
     groups = [[u for u in units if u.group == g] for g in dict.fromkeys(u.group for u in units)]
     normal = [

@@ -95,7 +95,7 @@ class TwistTrack:
             raise ValueError(f"a twist track needs shapes (T,), (T, 3), (T, 3), not {shapes}")
 
     def at(self, time_s: Array) -> TwistTrack:
-        """Interpolate linearly at the times (K,); NaN before the first sample and after the last."""
+        """Interpolate linearly at times (K,); NaN before the first sample and after the last."""
         if np.array_equal(time_s, self.time_s):
             return self
         velocity, omega = (
@@ -162,7 +162,7 @@ class BatteryTrack:
 
     Attributes:
         voltage_v: At the battery, under load.
-        current_a: Positive when the battery discharges.
+        current_a: What it gives.
         charge: Share of its capacity that is left.
     """
 
@@ -228,8 +228,8 @@ class Body:
     """All that was recorded of the load or of a drone ("load", "drone_1", ...).
 
     Velocities and rotor speeds are given at the times of the poses; simulated ones were recorded
-    at these, others are interpolated. They and the set-points, each held until the next, are None if
-    they were not recorded.
+    at these, others are interpolated. They and the set-points, each held until the next, are None
+    if they were not recorded.
     """
 
     name: str
@@ -420,7 +420,7 @@ class Recording:
         return self.body(f"drone_{number}")
 
     def anchor(self, number: int) -> Body:
-        """All that was recorded of an anchor, numbered from 1; its force and moment are in `wrench`.
+        """All that was recorded of an anchor, numbered from 1; its force and moment: `wrench`.
 
         Raises:
             ConfigError: There is no such anchor.

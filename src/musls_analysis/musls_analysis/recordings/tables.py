@@ -51,17 +51,9 @@ def text_lines(path: Path, notes: Notes) -> list[str]:
 def number_rows(
     lines: list[str], separator: str, columns: int, wanted: list[int], notes: Notes
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Parse rows of numbers; rows of another length or with other text are dropped and counted.
+    """Numbers (rows, wanted) of rows of text, and the index of each row's line (rows,).
 
-    Args:
-        lines: Rows, stripped.
-        separator: " " or ",".
-        columns: Numbers in a whole row.
-        wanted: Columns to return.
-        notes: Takes the counts.
-
-    Returns:
-        Numbers (rows, wanted), and the index of each row's line (rows,).
+    Rows of another length than `columns` or with other text are dropped and counted in the notes.
     """
     whole = np.array(
         [
@@ -101,11 +93,7 @@ def stale_free(
 ) -> np.ndarray:
     """Which rows hold new measurements: not all bodies as in the row before.
 
-    Args:
-        time_s: Times (T,).
-        measured: Measured values by body (T, 6).
-        options: Whether to look.
-        notes: Takes the count and the first times.
+    The measured values are by body (T, 6); the notes take the count and the first times.
     """
     stale = repeats(np.hstack(list(measured.values())))
     if not options.drop_stale or not stale.any():
@@ -130,14 +118,8 @@ def table_recording(
 ) -> Recording:
     """Make a recording from columns.
 
-    Args:
-        path: File, for messages.
-        time_s: Times of the rows (T,).
-        measured: x, y, z [m], extrinsic roll, pitch, yaw [rad] by body (T, 6).
-        setpoints: The same of the set-points.
-        stages: Stages, or none: the whole is one stage "flight".
-        options: How to read.
-        notes: What was dropped so far.
+    By body (T, 6), measured and set-points alike: x, y, z [m], extrinsic roll, pitch, yaw [rad].
+    Without stages the whole is one stage "flight". The path is for messages.
 
     Raises:
         ConfigError: Nothing usable in it.

@@ -56,7 +56,6 @@ class FitSpec:
     Attributes:
         names: Parameters or groups of them, see `parameters.GROUPS`.
         bounds: Bounds that differ from the parameters' own, by name.
-        cable_model: Model of the cables.
         workers: Processes.
     """
 
@@ -79,7 +78,6 @@ class FitResult:
         before: Replay with the starting values, at the step of the fit.
         after: With the estimates.
         setup: The fitted system, and how to replay with it.
-        replays: How many were run.
         converged: False if the rounds were used up first.
         samples: Recorded poses of the load that were compared.
     """
@@ -109,13 +107,10 @@ def fit(
     spec: FitSpec,
     progress: Callable[[str], None] | None = None,
 ) -> FitResult:
-    """Fit parameters to a recording.
+    """Fit parameters to a recording, starting from those of a system.
 
-    Args:
-        replay: The recording; its physics step is not used, fits take the control period.
-        system: Where the fit starts.
-        spec: Parameters and bounds.
-        progress: Told what is being done.
+    The replay's physics step is not used: fits take the control period. `progress` is told of each
+    step of the work.
 
     Raises:
         ConfigError: Unknown parameter, bad bounds, too few samples, or a replay that failed.
@@ -354,16 +349,13 @@ def correlation_time(series: Array) -> float:
 
 
 def uncertainty(jacobian: Array, residual: Array) -> Uncertainty:
-    """Covariance of a least-squares fit whose residuals are correlated in time.
+    """Covariance of a least-squares fit whose residuals (k, channels) are correlated in time.
 
-    With H = J^T J the estimate's covariance is H^-1 (sum_c s_c^2 tau_c J_c^T J_c) H^-1: every
-    channel c (three of position, three of attitude) has its own variance s_c^2, and neighbouring
-    residuals are as good as one in tau_c (`correlation_time`). What the model cannot follow is
-    counted as such noise; it is no random error, so that the true deviation may be larger.
-
-    Args:
-        jacobian: Derivatives of the residuals, (k, channels, p).
-        residual: (k, channels).
+    With H = J^T J, J (k, channels, p) the derivatives of the residuals, the estimate's covariance
+    is H^-1 (sum_c s_c^2 tau_c J_c^T J_c) H^-1: every channel c (three of position, three of
+    attitude) has its own variance s_c^2, and neighbouring residuals are as good as one in tau_c
+    (`correlation_time`). What the model cannot follow is counted as such noise; it is no random
+    error, so that the true deviation may be larger.
     """
     k, channels, p = jacobian.shape
     length = np.sqrt(np.sum(jacobian**2, axis=(0, 1)))

@@ -29,10 +29,9 @@ FEWEST_SAMPLES = 8
 
 @dataclass(frozen=True)
 class SmoothPath:
-    """A path sampled evenly in time.
+    """A path sampled evenly in time from `start_s` on.
 
     Attributes:
-        start_s: Time of the first row.
         position_enu_m: (k, 3).
         orientation_wxyz: (k, 4), unit, continuous in sign.
         jumps: Samples left out as jumps.
@@ -93,12 +92,9 @@ class SmoothPath:
 
 
 def smooth_path(track: PoseTrack, name: str, *, exact: bool = False) -> SmoothPath:
-    """Fit a smooth path to recorded poses.
+    """Fit a smooth path to recorded poses of a body, whose times increase.
 
-    Args:
-        track: Poses with increasing times.
-        name: Name of the body, for the error.
-        exact: Pass through every sample instead: no smoothing, no search for jumps.
+    If `exact`, it passes through every sample: no smoothing, no search for jumps.
 
     Raises:
         ConfigError: Too few samples.
@@ -188,8 +184,6 @@ class RecordedPaths:
     """Smooth paths of the recorded reference points, whatever they are points of.
 
     Attributes:
-        source: Name of the recording.
-        drones: Names of the drones.
         paths: Of every body as recorded.
         load_time_s: When the load's pose was sampled, (k,).
     """
@@ -215,9 +209,7 @@ class RecordedPaths:
 class Motion:
     """Centres of mass and attitudes over the time of a replay, which starts at rest.
 
-    Attributes:
-        start_s: Recorded time at which the replay starts.
-        end_s: And ends.
+    `start_s` and `end_s` are recorded times.
     """
 
     def __init__(self, recorded: RecordedPaths, spec: ReplaySpec) -> None:

@@ -58,8 +58,6 @@ class Layout:
     """Sizes of a picture before it is scaled; texts have the same size in each layout.
 
     Attributes:
-        width_px: Width.
-        height_px: Height.
         bar_px: Length of the bar of tensions.
     """
 
@@ -93,8 +91,6 @@ class PictureOptions:
         elevation_deg: Its height above the horizon.
         zoom: Above 1 comes closer.
         follow: The camera goes along with the load instead of showing all of the motion.
-        trail_s: Length of the trails.
-        layout: Size and places.
     """
 
     azimuth_deg: float = -62.0
@@ -120,7 +116,6 @@ class Piece(NamedTuple):
         fill: Colour; None for a polyline.
         edge: Colour of the line.
         width: Of the line [px].
-        alpha: Opacity.
         dash: Lengths of line and gap [px].
     """
 
@@ -338,12 +333,9 @@ class LabelPlacer:
         bodies: Mapping[str, Rectangle],
         taken: Sequence[Rectangle] = (),
     ) -> dict[str, Rectangle]:
-        """Rectangle of the name of each body.
+        """Rectangle of the name of each body, from the names' widths and the bodies' places.
 
-        Args:
-            widths_px: Widths of the names, by body.
-            bodies: Where the bodies are seen.
-            taken: What names should not cover besides.
+        Names should not cover what is `taken` either.
         """
         placed: dict[str, Rectangle] = {}
         for name in sorted(widths_px, key=lambda body: bodies[body].top):
@@ -396,12 +388,7 @@ def _along(line_px: np.ndarray) -> list[Rectangle]:
 
 
 class Picture:
-    """Draws one moment after the other of one subject, or of two laid over each other.
-
-    Attributes:
-        canvas: What is drawn on.
-        camera: From where, in the present picture.
-    """
+    """Draws one moment after the other of one subject, or of two laid over each other."""
 
     def __init__(
         self,
@@ -448,15 +435,7 @@ class Picture:
         self._draw_background()
 
     def draw(self, time_s: float, speed: float = 1.0) -> np.ndarray:
-        """Draw a moment.
-
-        Args:
-            time_s: Time shown.
-            speed: How fast a film plays, to be written down if not 1.
-
-        Returns:
-            The picture (height, width, 3), bytes.
-        """
+        """Draw a moment, (height, width, 3) bytes; a film's speed is written down if not 1."""
         canvas = self.canvas
         sampled = [sample(subject, np.array([time_s])) for subject in self._subjects]
         canvas.restore_background()

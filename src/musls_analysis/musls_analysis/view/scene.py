@@ -298,7 +298,7 @@ class SampledCable:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A subject at K times: poses of the centres of mass and held set-points, NaN where not known."""
+    """A subject at K times: poses of the centres of mass, held set-points; NaN where not known."""
 
     bodies: Mapping[str, PoseTrack]
     setpoints: Mapping[str, PoseTrack]
@@ -385,8 +385,8 @@ def _shape_at(track: CableTrack, clock_s: float) -> np.ndarray | None:
 def framed_points_enu_m(subject: Subject, sampled: Sampled, follow: bool = False) -> np.ndarray:
     """World points (n, 3) that a picture of all sampled times has to show.
 
-    Trails and shadows are not among them: they would make the system small. With `follow` places are
-    relative to the load's place above the ground.
+    Trails and shadows are not among them: they would make the system small. With `follow` places
+    are relative to the load's place above the ground.
     """
     shapes = subject.shapes()
     middle = sampled.bodies[LOAD].position_enu_m * [1.0, 1.0, 0.0] * float(follow)
