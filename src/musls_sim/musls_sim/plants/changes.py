@@ -99,11 +99,7 @@ class AttachHook(Change):
 
 
 def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) -> None:
-    """Refuse a change of a cable or segment that is not there.
-
-    Raises:
-        ConfigError: There is no such cable or segment.
-    """
+    """Refuse a change of a cable or segment that is not there with a ConfigError."""
     what = change.what
     if not 1 <= change.cable <= len(system.cables):
         raise ConfigError(

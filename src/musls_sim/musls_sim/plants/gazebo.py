@@ -359,11 +359,7 @@ class GazeboPlant(Plant):
         return self._periods * self.period_s
 
     def step(self, inputs: PlantInputs) -> None:
-        """Advance one control period, see `interface.Plant.step`.
-
-        Raises:
-            ConfigError: Prescribed motion, which a Gazebo server does not have.
-        """
+        """Advance one control period, see `interface.Plant.step`; no prescribed motion."""
         if inputs.motion is not None:
             raise ConfigError(
                 "physics.engine = gazebo: drones cannot be moved along a recording in Gazebo; "

@@ -1,4 +1,4 @@
-"""What every plant offers: a state of contiguous arrays and a step."""
+"""Interface of all plants: a state of contiguous arrays and a step."""
 
 from __future__ import annotations
 

@@ -82,11 +82,7 @@ class SpringCablePlant(Plant):
         return self._periods * self.period_s
 
     def step(self, inputs: PlantInputs) -> None:
-        """Advance one control period, see `interface.Plant.step`.
-
-        Raises:
-            ConfigError: The drones are to fly.
-        """
+        """Advance one control period, see `interface.Plant.step`; the drones cannot fly."""
         if inputs.motion is None:
             raise ConfigError(
                 f"the cable model '{self.cable_model}' only has prescribed drones; choose "
@@ -108,11 +104,7 @@ class SpringCablePlant(Plant):
         self.reaction.audit.energy_j = self._energy()
 
     def apply(self, change: Change) -> None:
-        """Nothing can change here.
-
-        Raises:
-            ConfigError: Always.
-        """
+        """Refuse every change with a ConfigError: nothing can change here."""
         super().apply(change)
 
     def cable_nodes_enu_m(self, index: int) -> Array:

@@ -197,11 +197,7 @@ def _name(rig: Rig, w: int) -> str:
 
 
 def check_ends(rig: Rig) -> None:
-    """Check that every winch and pulley is on cable ends of its own.
-
-    Raises:
-        ConfigError: An end that does not exist or is taken.
-    """
+    """Check that every winch and pulley is on cable ends of its own; else a ConfigError."""
     taken: set[tuple[int, int]] = set()
     for w, part in enumerate(_parts(rig)):
         for cable, end in _ends(part):
