@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
+from musls_description.records import pack
 from musls_sim.plants.elastic.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
-from musls_sim.plants.elastic.state import SUMS, Tables, packed
+from musls_sim.plants.elastic.state import CHANGING, SUMS, Tables
 from musls_sim.plants.elastic.step import advance
 from musls_sim.plants.interface import SPEED_LIMIT_M_S, SimulationDiverged
 from musls_sim.plants.rigid_body import Records
@@ -213,8 +214,10 @@ class Engine:
             rotor_speed_rad_s: Rotor speeds at the start; default at rest.
         """
         self.rig = rig
-        self._memory, self.tables = packed(build_tables(rig))
-        self._kept = np.zeros((2, len(self._memory)))  # begin of the period, begin of a step
+        self._memory, self._places, tables = pack(build_tables(rig)._asdict())
+        self.tables = Tables(**tables)
+        # Begin of the period, begin of a step.
+        self._kept = np.zeros((2, self._places[CHANGING]))
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
         self.period_s, self.substeps = period_s, substeps
@@ -235,6 +238,7 @@ class Engine:
         self._memories = [
             DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
         ]
+        self._address = self._memory.ctypes.data
         self._watch_prescribed()
         self._drives = Drives(self.tables.shafts[: len(rig.winches)])
         self.restart()
@@ -255,15 +259,15 @@ class Engine:
 
     def _watch_prescribed(self) -> None:
         """Note what of the tables belongs to the paths of prescribed bodies."""
-        self._places = []
+        self._moved = []
         for b, body in enumerate(self.rig.bodies):
             if body.prescribed:
                 p = self.tables.bodies[b]
                 rotations = p["reference_rotation"], p["rotation"]
-                self._places.append((b, p["path"], p["position"], *rotations))
+                self._moved.append((b, p["path"], p["position"], *rotations))
 
     def _set_paths(self, begin_s: float) -> None:
-        for b, row, position, reference, rotation in self._places:
+        for b, row, position, reference, rotation in self._moved:
             reference[:] = rotation
             if b not in self.paths:  # stands still
                 row[:] = 0.0
@@ -385,8 +389,8 @@ class Engine:
     def _advance(self, steps: int, period_s: float | None = None) -> int:
         return int(
             advance(
-                *self.tables,
-                self._memory,
+                self._address,
+                self._places,
                 self._kept,
                 steps,
                 REFINEMENTS if period_s is None else 0,

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import cffi
 import numpy as np
-from numba import carray
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
-from musls_sim.plants.rigid_body import MOTION, WRENCH, Records
+from musls_description.records import memory_at
+from musls_sim.plants.rigid_body import MOTION, ROTOR, WRENCH, Records
 
 Array = NDArray[np.float64]
 
@@ -259,30 +258,32 @@ class Drive(NamedTuple):
     wrench_enu: Array
 
 
-CHANGING = ("nodes", "segments", "cables", "bodies", "corners", "shafts", "system", "speed")
-"""What a step changes for good."""
-
-
-def packed(tables: Tables) -> tuple[Array, Tables]:
-    """Move what a step changes into one piece of memory, so that it is copied at once."""
-    changing = [getattr(tables, name) for name in CHANGING]
-    memory = np.concatenate([np.ascontiguousarray(a).ravel().view(np.float64) for a in changing])
-    views, at = {}, 0
-    for name, table in zip(CHANGING, changing, strict=True):
-        size = table.nbytes // 8
-        views[name] = memory[at : at + size].view(table.dtype).reshape(table.shape)
-        at += size
-    return memory, tables._replace(**views)
-
-
-_FFI = cffi.FFI()
+CHANGING = 8
+"""So many of the tables, the first ones, are what a step changes for good."""
 
 
 @compiled()
-def borrow(array):
-    """The same array for the time of a call, without an owner.
-
-    Every function that takes a `Tables` counts references to the owners of its arrays, which would
-    take a fifth of the step.
-    """
-    return carray(_FFI.from_buffer(array), array.shape)
+def open_tables(address, p, command):
+    """The tables in their memory (`records.pack`); nothing in them has an owner to be counted."""
+    x, drones, rotors = memory_at(address, p[-1]), command.shape[0], command.shape[1]
+    unknowns, shown = x[p[11] : p[12]].view(UNKNOWN), x[p[14] : p[15]]
+    n, bodies, cables = len(unknowns), len(shown) // 16, p[17] - p[16]
+    return Tables(
+        x[p[0] : p[1]].view(NODE),
+        x[p[1] : p[2]].view(SEGMENT),
+        x[p[2] : p[3]].view(CABLE),
+        x[p[3] : p[4]].view(BODY),
+        x[p[4] : p[5]].view(CORNER),
+        x[p[5] : p[6]].view(SHAFT),
+        x[p[6] : p[7]].view(SYSTEM),
+        x[p[7] : p[8]].reshape((drones, rotors)),
+        x[p[8] : p[9]].view(LAW),
+        x[p[9] : p[10]].view(ROW),
+        x[p[10] : p[11]].reshape((n, n)),
+        unknowns,
+        x[p[12] : p[13]].view(ROTOR).reshape((drones, rotors)),
+        x[p[13] : p[14]].reshape((drones, rotors)),
+        shown.reshape((bodies, 16)),
+        x[p[15] : p[16]].reshape((cables, 2, 3)),
+        x[p[16] : p[17]],
+    )

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 
 from musls_description.compiled import compiled
+from musls_description.records import memory_at
 from musls_description.vectors import add, add_scaled, dot, increase, put, scale, sub
 from musls_sim.plants.elastic.bodies import (
     predict_euler,
@@ -48,7 +49,7 @@ from musls_sim.plants.elastic.reels import (
     start_shafts,
 )
 from musls_sim.plants.elastic.stage import solve_stage, update_wrenches
-from musls_sim.plants.elastic.state import Drive, Tables, borrow
+from musls_sim.plants.elastic.state import CHANGING, Drive, open_tables
 from musls_sim.plants.rigid_body import spin_rotors
 
 GAMMA = 2.0 - math.sqrt(2.0)
@@ -385,33 +386,26 @@ def _part(t, at):
 
 @compiled()
 def advance(
-    nodes, segments, cables, bodies, corners, shafts, system, speed, laws, rows, matrix, unknowns,
-    rotors, stage_speed, shown, force, peak, x, kept, steps, refinements, period, limit, command,
-    wind, wrench_body, wrench_enu,
-):  # fmt: skip
+    address, places, kept, steps, refinements, period, limit, command, wind, wrench_body, wrench_enu
+):
     """Advance one control period in equal steps, finer ones where a stage does not converge.
 
-    Takes the `Tables`, the memory of those that change and room for two copies of it (begin of the
+    Takes the memory of the tables and its layout, room for two copies of what changes (begin of the
     period, begin of a step), steps (0: find the accelerations), how often they may be halved, the
     period [s], the highest speed of a body [m/s] and what acts. Returns the steps used; -1 where
     none was short enough, -2 where a body is too fast.
     """
-    t = Tables(
-        borrow(nodes), borrow(segments), borrow(cables), borrow(bodies), borrow(corners),
-        borrow(shafts), borrow(system), borrow(speed), borrow(laws), borrow(rows), borrow(matrix),
-        borrow(unknowns), borrow(rotors), borrow(stage_speed), borrow(shown), borrow(force),
-        borrow(peak),
-    )  # fmt: skip
-    drive = Drive(period, borrow(command), borrow(wrench_body), borrow(wrench_enu))
-    s = system[0]
-    put(s.wind, wind)
+    t = open_tables(address, places, command)
+    x = memory_at(address, places[CHANGING])
+    drive = Drive(period, command, wrench_body, wrench_enu)
+    put(t.system[0].wind, wind)
     used = _advance(t, x, kept, drive, steps, refinements)
     if used < 0:
         return used
     collect(t, period if steps > 0 else 0.0)
     if steps == 0:
         return 0
-    return used if fastest_body(bodies) <= limit else -2
+    return used if fastest_body(t.bodies) <= limit else -2
 
 
 @compiled()
