@@ -38,12 +38,9 @@ def geodesic_error_rad(orientation_a: np.ndarray, orientation_b: np.ndarray) -> 
 
 @dataclass(frozen=True)
 class ErrorTrack:
-    """Errors of one body over time; NaN before the first set-point.
+    """Errors of one body over time (T,); NaN before the first set-point.
 
-    Attributes:
-        time_s: Sample times (T,).
-        translational_error_m: Distance to the set-point (T,).
-        geodesic_error_rad: Angle to the set-point (T,).
+    Distance and angle to the set-point.
     """
 
     time_s: np.ndarray
@@ -91,15 +88,7 @@ _HEADINGS = ("body", "stage", "mean [m]", "max [m]", "rms [m]", "mean [°]", "ma
 class StageError:
     """Errors of a body to its set-point in one stage, over all samples of the stage.
 
-    Attributes:
-        body: "load", "drone_1", ...
-        stage: Name of the stage.
-        translational_error_m: Mean distance (eq. 12 of the seed paper).
-        translational_error_max_m: Greatest distance.
-        translational_error_rms_m: Root mean square of the distance.
-        geodesic_error_deg: Mean angle (eq. 13).
-        geodesic_error_max_deg: Greatest angle.
-        geodesic_error_rms_deg: Root mean square of the angle.
+    Distances and angles: mean (eq. 12 and 13 of the seed paper), greatest, root mean square.
     """
 
     body: str

@@ -32,12 +32,9 @@ MEAN_COLUMNS = (
 def write_comparison(
     comparisons: Sequence[StageComparison], about: Mapping[str, Any], folder: Path
 ) -> None:
-    """Write everything that comes of a comparison.
+    """Write all files of a comparison into a folder, which must exist.
 
-    Args:
-        comparisons: One per stage.
-        about: Sources and options, for the JSON file.
-        folder: Where to; must exist.
+    `about` holds sources and options, for the JSON file.
     """
     with (folder / TABLE).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -160,15 +160,10 @@ def _unwrapped(angles: Array) -> Array:
 
 
 def shifted(mean: MeanCycle, shift: float, periodic: bool) -> tuple[Array, Array]:
-    """A mean cycle seen a share of the cycle later.
+    """Positions (M, 3) and orientations (M, 4) of a mean cycle seen a share of the cycle later.
 
-    Args:
-        mean: Poses on M phases.
-        shift: Share of the cycle; at phase p the result is the pose at p + shift.
-        periodic: Whether the end goes over into the start; NaN beyond the end otherwise.
-
-    Returns:
-        Positions (M, 3), orientations (M, 4).
+    At phase p the result is the pose at p + shift. A periodic cycle goes over its end into its
+    start; another one is NaN beyond the end.
     """
     m = len(mean.samples)
     index = np.arange(m) + shift * (m if periodic else m - 1)

@@ -23,8 +23,7 @@ class FlightFigure(NamedTuple):
 
     Attributes:
         name: Name of the file.
-        title: Short title.
-        caption: What one sees.
+        caption: Description of the content.
         draw: Draws it, within `style.styled()`.
         narrow: Whether two fit side by side.
     """
@@ -41,10 +40,7 @@ def write_figures(
 ) -> list[FlightFigure]:
     """Draw the figures of a flight as PNG into a folder; it is made if missing.
 
-    Args:
-        recording: The flight.
-        summary: Its numbers, from `musls_analysis.report.summary.summarise`.
-        folder: Where to.
+    The summary comes from `musls_analysis.report.summary.summarise`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     figures = list(flight_figures(recording, summary))
@@ -62,15 +58,9 @@ def write_for_paper(
     names: Sequence[str] = (),
     paper: Paper | None = None,
 ) -> list[Path]:
-    """Draw figures of a flight for a paper or a talk.
+    """Draw figures of a flight for a paper or a talk into a folder; it is made if missing.
 
-    Args:
-        recording: The flight.
-        summary: Its numbers.
-        folder: Where the files go; made if missing.
-        formats: Of "pdf", "svg", "png".
-        names: Of the figures; none for all.
-        paper: Size and font.
+    Formats are "pdf", "svg", "png"; no names stand for all figures.
 
     Raises:
         ConfigError: The recording has no figure of a name.

@@ -20,14 +20,7 @@ STEEPEST_DEG = 75.0
 
 @dataclass(frozen=True)
 class Carriers:
-    """The drones that carry.
-
-    Attributes:
-        mass_kg: Of each, (n,).
-        max_thrust_n: Of each, (n,).
-        cables_kg: Mass of all cables.
-        gravity_m_s2: Gravity.
-    """
+    """The drones that carry: mass and greatest thrust of each (n,), mass of all cables together."""
 
     mass_kg: Array
     max_thrust_n: Array
@@ -37,12 +30,9 @@ class Carriers:
     def margin(self, angle_deg: Array, load_kg: Array) -> Array:
         """Full over needed thrust of the weakest drone.
 
-        Symmetrical straight cables at an angle from the vertical share the weight:
-        T = m g / (n cos angle); the mass of the cables counts as the load's.
-
-        Args:
-            angle_deg: Of the cables from the vertical, any shape.
-            load_kg: Of the load, same shape.
+        Symmetrical straight cables at an angle from the vertical share the weight: T = m g / (n cos
+        angle); the mass of the cables counts as the load's. Angles and loads have the same shape,
+        any.
         """
         share_n = (load_kg + self.cables_kg) * self.gravity_m_s2 / len(self.mass_kg)
         aside_n = share_n * np.tan(np.radians(angle_deg))
@@ -91,11 +81,9 @@ def losses_figure(
 ) -> Figure:
     """Draw one view from above for each drone that may be lost.
 
-    Args:
-        places_m: Formation of all drones, load's frame, (n, 3).
-        anchors_m: Where the cables pull at the load, (n, 3).
-        found: For each drone lost the places of all (NaN for it), (n, 3), and the thrust margins
-            of the others, (n - 1,); None where nothing holds the load.
+    The places of all drones (n, 3) and of the cables' ends at the load are in the load's frame. For
+    each drone lost `found` holds the places of all (NaN for it), (n, 3), and the thrust margins of
+    the others, (n - 1,); None where nothing holds the load.
     """
     columns = min(COLUMNS, len(found))
     rows = -(-len(found) // columns)

@@ -60,12 +60,9 @@ def name_stages(recording: Recording, ax: Axes) -> None:
 
 
 def spread(places: np.ndarray, pitch: float, width: float) -> np.ndarray:
-    """Move ordered places apart to at least a pitch, each as little as possible.
+    """Move ordered places (n,), ascending, apart to at least a pitch, each as little as possible.
 
-    Args:
-        places: Wanted places, ascending (n,).
-        pitch: Smallest distance; reduced if not all fit.
-        width: Range 0 to width that is to be kept.
+    They stay within 0 to width; the pitch is reduced if not all fit.
     """
     n = len(places)
     if n < 2:
@@ -199,10 +196,8 @@ def tensions_figure(
 ) -> Figure:
     """Draw the tension of each cable with slack marked, one panel per cable, same scale.
 
-    Args:
-        recording: The flight; cables without tension are left out.
-        slack_threshold_n: Slack is a tension at the load below it.
-        peaks: Largest tensions by name, from `musls_analysis.report.summary`; they are marked.
+    Cables without tension are left out. Slack is a tension at the load below the threshold. The
+    largest tensions by name, from `musls_analysis.report.summary`, are marked.
     """
     cables = {n: c for n, c in recording.cables.items() if len(c.time_s)}
     handles = [
@@ -304,10 +299,8 @@ def free_lengths_figure(recording: Recording) -> Figure:
 def stage_errors_figure(summary: Mapping[str, Any]) -> Figure:
     """Draw translational errors on the left, geodesic errors on the right.
 
-    The mean is a dot, the greatest error the end of a thin line.
-
-    Args:
-        summary: With "errors" and "stages" of `musls_analysis.report.summary`.
+    The mean is a dot, the greatest error the end of a thin line. They are "errors" and "stages" of
+    `musls_analysis.report.summary`.
     """
     errors = summary["errors"]
     names = [s["name"] for s in summary["stages"] if any(s["name"] in e for e in errors.values())]

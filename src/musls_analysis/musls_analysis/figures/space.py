@@ -129,11 +129,8 @@ def spatial_axes(
 ) -> Any:
     """Add a legend and axes in space that fill a figure (an Axes3D, which has no types).
 
-    Args:
-        figure: Empty; it becomes lower if the box does not need its height.
-        handles: Entries of the legend.
-        low: Lower corner of the box that is seen, (3,).
-        high: Upper corner, (3,).
+    The figure is empty; it becomes lower if the box that is seen, from `low` to `high` (3,), does
+    not need its height.
     """
     size = high - low
     lowered_in = style.legend_height_in(figure, handles) - _LEGEND_GAP_IN

@@ -212,8 +212,7 @@ def body_handles(bodies: Iterable[str]) -> list[Artist]:
 def legend_on_top(figure: Figure, handles: Sequence[Artist]) -> float:
     """Put a legend above everything, so that it covers no data, in as many rows as it needs.
 
-    Returns:
-        Height to leave free at the top [in].
+    The result is the height to leave free at the top [in].
     """
     rows = _legend_rows(figure, handles)
     figure.legend(

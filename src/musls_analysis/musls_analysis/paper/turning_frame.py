@@ -19,8 +19,7 @@ from musls_analysis.recordings.recording import Array
 def turning_frame(drones_enu_m: Array, setpoints_enu_m: Array) -> Array:
     """Places (n, M, 3) of drones about their centroid, in axes that turn with their set-points.
 
-    Returns:
-        Outward, forward (counter-clockwise), up of the centroid, of each drone (n, M, 3) [m].
+    They are outward, forward (counter-clockwise), up [m].
     """
     own = drones_enu_m - drones_enu_m.mean(axis=0)
     wanted = setpoints_enu_m - setpoints_enu_m.mean(axis=0)
@@ -32,9 +31,8 @@ class Turning:
     """Places of the drones of one stage in the turning frame: outward, forward, up [m].
 
     Attributes:
-        stage: Name.
         drones: Names, in the order of the rows.
-        phase: Phases, (M,).
+        phase: (M,).
         real: Recorded mean cycle, (n, M, 3).
         sim: Simulated mean cycle, (n, M, 3).
     """

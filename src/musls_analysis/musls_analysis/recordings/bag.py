@@ -69,9 +69,7 @@ def read_bag(path: Path) -> Recording:
 def keys_of_topics(path: Path, topics: Mapping[str, str]) -> dict[str, Topic]:
     """Owner and signal, e.g. ("load", "pose"), of each topic of this project.
 
-    Args:
-        path: Bag, for messages.
-        topics: Message type by topic.
+    The topics come with their message types; the path is for messages.
 
     Raises:
         ConfigError: One of them has another type.
@@ -92,11 +90,7 @@ def keys_of_topics(path: Path, topics: Mapping[str, str]) -> dict[str, Topic]:
 
 
 def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
-    """Make a recording of the messages of a bag.
-
-    Args:
-        path: Bag, for messages.
-        bag: Its messages by owner and signal.
+    """Make a recording of the messages of a bag; the path is for messages.
 
     Raises:
         ConfigError: The poses of the load or of a drone are missing, or a message is damaged.
@@ -190,13 +184,10 @@ def _seconds(time_ns: np.ndarray) -> np.ndarray:
 
 
 def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
-    """Copy what was recorded, so that the recorder may go on.
+    """Copy all that was recorded, so that the recorder may go on.
 
-    A `BagRecorder` whose memory was too small is closed, and its bag is read.
-
-    Args:
-        recorder: Of a flight.
-        source: Where it came from, for people; default: the bag's folder, or "memory".
+    A `BagRecorder` whose memory was too small is closed, and its bag is read. The source is for
+    people; its default is the bag's folder, or "memory".
 
     Raises:
         ConfigError: Nothing was recorded.

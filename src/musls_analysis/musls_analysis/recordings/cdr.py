@@ -30,32 +30,17 @@ class _UnevenError(Exception):
 
 
 class CdrStack:
-    """Messages of equal length, read field by field from front to back.
-
-    Attributes:
-        size: Number of messages n.
-    """
+    """`size` messages of equal length, read field by field from front to back."""
 
     def __init__(self, rows: np.ndarray) -> None:
-        """Start at the first field.
-
-        Args:
-            rows: Raw messages with their encapsulation header (n, bytes), one byte order.
-        """
+        """Start at the first field of raw messages with header (n, bytes), of one byte order."""
         self.size = len(rows)
         self._rows = rows
         self._order: Literal["<", ">"] = "<" if rows[0, 1] & 1 else ">"
         self._at = ENCAPSULATION
 
     def numbers(self, dtype: str, count: int = 1) -> np.ndarray:
-        """Read an array of numbers from every message.
-
-        Args:
-            dtype: NumPy type without byte order, e.g. "f8".
-            count: Numbers per message.
-
-        Returns:
-            Numbers (n, count).
+        """Read numbers from every message, (n, count); the type is without byte order, "f8".
 
         Raises:
             ValueError: The messages end before.
@@ -76,11 +61,7 @@ class CdrStack:
         return int(lengths[0])
 
     def string(self) -> np.ndarray:
-        """Read a string from every message.
-
-        Returns:
-            UTF-8 bytes without the closing zero (n,).
-        """
+        """Read a string from every message: UTF-8 bytes without the closing zero (n,)."""
         length = self.length()
         if length == 0:
             return np.full(self.size, b"")
@@ -143,11 +124,7 @@ def _dtype(name: str) -> str:
 
 
 def decode(messages: Sequence[bytes], msgtype: str) -> list[tuple[np.ndarray, Fields]]:
-    """Decode messages of one type.
-
-    Args:
-        messages: Serialised messages.
-        msgtype: E.g. "geometry_msgs/msg/PoseStamped".
+    """Decode serialised messages of one type, e.g. "geometry_msgs/msg/PoseStamped".
 
     Raises:
         ValueError: A message is too short for its type.
@@ -177,16 +154,10 @@ def decode(messages: Sequence[bytes], msgtype: str) -> list[tuple[np.ndarray, Fi
 def decode_columns(
     messages: Sequence[bytes], msgtype: str, fields: Sequence[str]
 ) -> list[np.ndarray | list[np.ndarray]]:
-    """Decode chosen fields of messages.
+    """Decode chosen fields, e.g. "pose.position", of serialised messages, at least one.
 
-    Args:
-        messages: Serialised messages, at least one.
-        msgtype: E.g. "geometry_msgs/msg/PoseStamped".
-        fields: E.g. "pose.position".
-
-    Returns:
-        Each field of all messages, in their order: an array, or if its shape is not the same in
-        all of them, a list.
+    Each field of all messages comes in their order: as an array, or if its shape is not the same in
+    all of them, as a list.
 
     Raises:
         ValueError: A message is too short for its type.

@@ -49,17 +49,10 @@ class Notes:
 def cleaned(
     track: PoseTrack, name: str, source: str, notes: Notes, drop_stale: bool = False
 ) -> PoseTrack:
-    """Drop samples that are no poses, bring the rest into the order of time.
+    """Poses at strictly increasing times, without samples that are no poses.
 
-    Args:
-        track: Poses as read, times in any order; the quaternions need not be units.
-        name: Body, for messages.
-        source: File, for messages.
-        notes: Takes the counts.
-        drop_stale: Drop samples that repeat the one before in every value.
-
-    Returns:
-        Poses at strictly increasing times.
+    Times may come in any order, and quaternions need not be units. With `drop_stale` samples that
+    repeat the one before in every value are dropped too. The notes take the counts.
 
     Raises:
         ConfigError: Nothing is left.
@@ -89,15 +82,9 @@ def cleaned(
 
 
 def repeats(values: np.ndarray) -> np.ndarray:
-    """Which rows equal the row before them in every value.
+    """Which rows (T, k) equal the row before them in every value (T,); the first is False.
 
     Measurements carry noise in their last digits, so that an equal row is an old one.
-
-    Args:
-        values: Rows (T, k).
-
-    Returns:
-        Truth values (T,); the first is False.
     """
     same = np.zeros(len(values), bool)
     same[1:] = np.all(values[1:] == values[:-1], axis=1)

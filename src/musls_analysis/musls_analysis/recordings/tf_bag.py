@@ -34,15 +34,10 @@ _DRONE = re.compile(
 def bodies_of_frames(
     parents: Mapping[str, str], given: Mapping[str, str], source: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Choose the frame of each body by its name.
+    """Frame by body, measured and set-points; the load first, then the drones in order.
 
-    Args:
-        parents: Parent by frame, of all frames that move.
-        given: Frame by body, as the user has it; goes before any guess.
-        source: File, for messages.
-
-    Returns:
-        Frame by body, measured and set-points; the load first, then the drones in order.
+    Frames are chosen by their names, `given` ones (frame by body) before any guess. `parents` holds
+    the parent of each frame that moves.
 
     Raises:
         ConfigError: A given frame does not exist, several frames look like one body, or the load
@@ -135,13 +130,7 @@ class _Transforms(NamedTuple):
 
 
 def read_tf_bag(path: Path, moving: Log, static: Log | None, options: ReadOptions) -> Recording:
-    """Make a recording of TF messages.
-
-    Args:
-        path: Bag, for messages.
-        moving: Messages of /tf.
-        static: Messages of /tf_static.
-        options: Which frame is which body, and whether stale samples stay.
+    """Make a recording of the messages of /tf and /tf_static; the path is for messages.
 
     Raises:
         ConfigError: Frames are missing or ambiguous, or nothing usable is in them.

@@ -88,14 +88,8 @@ def plant_at_start(
 ) -> tuple[Plant, Array]:
     """The load at rest below the drones' first poses, or lying below slack cables.
 
-    Args:
-        model: Name of the cable model.
-        system: As the model wants it (`with_links`).
-        motion: The recorded motion.
-        spec: How to replay.
-
-    Returns:
-        The plant, and the drones' attitudes in it, quaternions (n, 4).
+    The system has to be as the model wants it (`with_links`). With the plant come the drones'
+    attitudes in it, quaternions (n, 4).
 
     Raises:
         ConfigError: The model cannot lie on the ground, or the cables do not reach.

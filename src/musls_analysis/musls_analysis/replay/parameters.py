@@ -40,8 +40,7 @@ class Parameter:
     """One number of a setup.
 
     Attributes:
-        name: As the user writes it.
-        unit: Its unit, "" for a factor.
+        unit: "" for a factor.
         lower: Least value of a fit.
         upper: Largest value of a fit.
         scale: A change that matters: unit of the optimiser, a tenth of it is the step of finite
@@ -90,11 +89,9 @@ GROUPS = {
 
 
 def parameters(names: Iterable[str], setup: Setup) -> list[Parameter]:
-    """Look parameters up.
+    """Look up parameters by the names of groups or single ones.
 
-    Args:
-        names: Of groups or single parameters.
-        setup: Where the fit starts; length and rope_mass take their bounds from it.
+    In the setup the fit starts; length and rope_mass take their bounds from it.
 
     Raises:
         ConfigError: Unknown, or given twice.

@@ -58,7 +58,6 @@ class ReplayResult:
             (k, n, 3).
         end_power_w: Power put in at each end, (k, n).
         tension_n: Tension at load and drone, (k, n, 2).
-        audit: Energy balance.
         position_miss_m: Largest distance between prescribed and reached drone positions.
         attitude_miss_rad: Largest angle between prescribed and reached attitudes.
     """
@@ -90,9 +89,7 @@ class ReplayResult:
 class Replay:
     """One recording, ready to be replayed with one system or many.
 
-    Attributes:
-        spec: How to replay.
-        recorded: Smoothed motion of the recorded points.
+    `recorded` is the smoothed motion of the recorded points.
     """
 
     def __init__(self, recording: Recording, spec: ReplaySpec) -> None:
@@ -113,13 +110,10 @@ class Replay:
         spec: ReplaySpec | None = None,
         cable_model: str = RIGID_LINKS,
     ) -> ReplayResult:
-        """Move the drones of a system as recorded.
+        """Move the drones of a system as recorded; it needs as many as the recording has.
 
-        Args:
-            system: As many drones as in the recording.
-            progress: Told the share done, now and then.
-            spec: Another way to replay than that of the object.
-            cable_model: One of `cable_models.CABLE_MODELS`.
+        `progress` is told the share done, now and then. `spec` replaces that of the object. The
+        cable model is one of `cable_models.CABLE_MODELS`.
 
         Raises:
             ConfigError: The numbers of drones differ, or the cable model does not fit.

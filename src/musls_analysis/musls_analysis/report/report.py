@@ -165,15 +165,11 @@ def write_report(
     folder: Path,
     flown: Flown | None = None,
 ) -> Path:
-    """Write report.html and figures/*.png.
+    """Write report.html and figures/*.png into a folder, made if missing.
 
-    Args:
-        recording: The flight.
-        summary: Keys of `musls_analysis.report.summary.summarise`; the simulator's speed figures
-            (sim_time_s, wall_time_s, real_time_factor, step_size_s, steps, plant_step_us,
-            bare_dart_step_us, links_per_cable) are shown if they are there.
-        folder: Where to write; made if missing.
-        flown: What the recording does not say.
+    The summary has the keys of `musls_analysis.report.summary.summarise`; the simulator's speed
+    figures (sim_time_s, wall_time_s, real_time_factor, step_size_s, steps, plant_step_us,
+    bare_dart_step_us, links_per_cable) are shown if they are there.
     """
     # Imported here, because they are slow and only reports need them.
     from jinja2 import Environment, StrictUndefined
@@ -217,11 +213,9 @@ def _data_uri(path: Path) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Write a number with a count of significant digits, never in powers of ten.
+    """Write a number with so many significant digits, never in powers of ten.
 
-    Args:
-        value: The number.
-        digits: Significant digits; digits before the point are all kept.
+    Digits before the point are all kept.
     """
     if isinstance(value, int) or abs(value) >= 10**digits:
         text = f"{value:,.0f}".replace(",", "\u202f")

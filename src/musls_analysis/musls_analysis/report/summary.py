@@ -265,15 +265,11 @@ def summarise(
     peaks: Peaks | None = None,
     controller: str = "",
 ) -> dict[str, Any]:
-    """Condense a recording to numbers that fit into JSON.
+    """Condense a recording to numbers that fit into JSON, with the keys in the module's text.
 
-    Args:
-        recording: The flight.
-        slack_threshold_n: A cable is slack while its tension at the load is below it.
-        max_tension_n: Greatest tension of each cable if known better than from the recording,
-            e.g. from every step of a simulation.
-        peaks: The same over time.
-        controller: Kind of the controller that flew.
+    A cable is slack while its tension at the load is below the threshold. `max_tension_n` is the
+    greatest tension of each cable if known better than from the recording, e.g. from every step of
+    a simulation; `peaks` is the same over time. `controller` is the kind that flew.
     """
     known = cable_peaks(recording, peaks)
     cables = {

@@ -48,11 +48,11 @@ _PAPER_GAP = 0.13  # of the colour map at its light end, too faint on white
 
 
 class Text(NamedTuple):
-    """How a metric is shown.
+    """Labels of a metric.
 
     Attributes:
         axis: Text of the axis, with unit.
-        series: What distinguishes it from others with the same axis.
+        series: Distinction from others with the same axis.
         scale: Factor for the unit.
     """
 
@@ -344,13 +344,7 @@ class _Cut(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """Values of the parameter that colours the lines.
-
-    Attributes:
-        key: The parameter.
-        values: In their order.
-        rows: All runs.
-    """
+    """Values, in their order, of the parameter that colours the lines, and the rows of all runs."""
 
     key: str
     values: list[Any]
@@ -634,10 +628,9 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def write_figures(sweep: SweepSpec, rows: Rows, store: Store) -> list[Path]:
-    """Draw the figures that were asked for, or the usual ones.
+    """Draw the figures that were asked for, or the usual ones; give the files written.
 
-    Returns:
-        The files written; a figure without any data is left out.
+    A figure without any data is left out.
     """
     if not any(row["status"] == FINISHED for row in rows):
         return []

@@ -119,12 +119,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """All runs of a sweep.
+    """All runs of a sweep, in the order of the points, no two with the same settings.
 
-    Attributes:
-        sweep: What was asked for.
-        runs: In the order of the points, no two with the same settings.
-        duplicates: Number of combinations left out because another one has the same settings.
+    `duplicates` combinations are left out because another one has the same settings.
     """
 
     sweep: SweepSpec

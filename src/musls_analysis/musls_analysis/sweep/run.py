@@ -51,7 +51,6 @@ class Execution:
         flyer: "module:function" that flies, see `Job`.
         workers: Processes on this machine.
         scheduler: Dask scheduler to use instead.
-        retry_failed: Make failed runs again.
     """
 
     flyer: str
@@ -65,7 +64,6 @@ class Progress:
     """State of a sweep.
 
     Attributes:
-        total: Number of runs.
         before: Runs that the folder already held.
         finished: Runs that ended well, those before included.
         failed: Runs that failed, likewise.
@@ -92,7 +90,6 @@ class Job(NamedTuple):
     """A run for a process.
 
     Attributes:
-        id: Of the run.
         settings: Resolved scenario.
         flyer: "module:function"; the function takes a Scenario and a folder to be made, and gives
             the summary. With a bag in the folder the run gets time series.
@@ -115,11 +112,7 @@ def run_sweep(
 ) -> Progress:
     """Make the runs that are missing; the folder must be open.
 
-    Args:
-        plan: All runs.
-        store: The folder.
-        execution: How and where to run.
-        watch: Called at the start and after each run.
+    `watch` is called at the start and after each run.
 
     Raises:
         SweepError: No cluster.

@@ -69,14 +69,9 @@ def unpack(data: bytes) -> Series:
 
 
 def signal(series: Series, name: str) -> tuple[NDArray, NDArray, NDArray] | None:
-    """One signal.
+    """Time, values, set-point (NaN without one), (T,) each, of a signal such as "load.yaw_deg".
 
-    Args:
-        series: As kept.
-        name: E.g. "load.yaw_deg"; angles are unwrapped.
-
-    Returns:
-        Time, values, set-point (NaN without one), (T,) each; None if the run has it not.
+    Angles are unwrapped. None if the run has it not.
     """
     body, _, kind = name.partition(".")
     time = series.get(f"{body}.time_s")
@@ -129,10 +124,9 @@ _REDUCE: dict[str, Callable[[np.ndarray], Any]] = {
 def usual_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers that every table has, from the content of summary.json.
 
-    Returns:
-        Flight numbers; `max_tension_n` and, per main stage, `slack_fraction.<stage>` over all
-        cables; mean errors of all bodies and greatest errors of the load in the main stages, named
-        by their path in summary.json.
+    Flight numbers; `max_tension_n` and, per main stage, `slack_fraction.<stage>` over all cables;
+    mean errors of all bodies and greatest errors of the load in the main stages, named by their
+    path in summary.json.
     """
     row = {key: summary[key] for key in FLIGHT_COLUMNS if key in summary}
     stages = [s.name for s in main_stages(_stages(summary))]

@@ -44,7 +44,6 @@ class Outcome(NamedTuple):
     Attributes:
         record: For JSON: id, status, reason, summary, wall_s, host.
         series: Compressed time series; empty if there are none.
-        log: Printed text.
     """
 
     record: dict[str, Any]

@@ -18,17 +18,11 @@ from musls_description.errors import ConfigError
 def aligning_shift_s(
     first: Recording, other: Recording, stage: str | None = None, skip: int = 0
 ) -> tuple[float, list[str]]:
-    """Time to add to the other recording's clock, so that the stage's cycles start together.
+    """Time [s] to add to the other recording's clock, so that the stage's cycles start together.
 
-    Args:
-        first: The recording whose clock counts.
-        other: The one that is moved.
-        stage: Name; by default the one main stage that both have, or that one of them has if the
-            other names no stages.
-        skip: First cycles of the other one to leave out, while its motion settles.
-
-    Returns:
-        The shift [s], and what is doubtful about it.
+    With it come doubts about it. The default stage is the one main stage that both have, or that
+    one of them has if the other names no stages. The first `skip` cycles of the other recording are
+    left out, while its motion settles.
 
     Raises:
         ConfigError: No stage in common, or its cycle cannot be found.

@@ -27,11 +27,9 @@ _POINTS_PER_PX = 0.72  # at 100 dots an inch
 
 
 class Canvas:
-    """A picture to draw on.
+    """A picture to draw on, its width and height in layout points.
 
     Attributes:
-        width_px: Width of the layout.
-        height_px: Height of the layout.
         scale: Pixels per layout point.
         bottom_px: Lines and polygons are cut off below; None for nowhere.
     """

@@ -105,13 +105,7 @@ def tension_scale(subject: Subject, window_s: tuple[float, float]) -> TensionSca
 
 @dataclass(frozen=True)
 class Series:
-    """A quantity of one body or cable.
-
-    Attributes:
-        name: Body or cable.
-        time_s: Times shown (T,).
-        value: Values (T,), NaN where not known.
-    """
+    """A quantity (T,) of one body or cable over the times shown (T,); NaN where not known."""
 
     name: str
     time_s: np.ndarray
@@ -154,10 +148,7 @@ class Strip:
     """The strip below a scene: curves over time, with a mark at the present moment.
 
     Of two recordings it shows how far apart they are; of one its tensions, else the errors to its
-    set-points.
-
-    Attributes:
-        series: Curves; none: there is nothing to show.
+    set-points. Without any `series` there is nothing to show.
     """
 
     def __init__(
@@ -167,13 +158,10 @@ class Strip:
         window_s: tuple[float, float],
         box: tuple[float, float, float, float],
     ) -> None:
-        """Choose what to show and lay it out.
+        """Choose the curves of one or two subjects and lay them out.
 
-        Args:
-            subjects: One or two.
-            stages: Bands behind the curves, in the times shown.
-            window_s: Times shown.
-            box: Left, top, right, bottom [px].
+        The stages become bands behind them, in the times shown. The box is left, top, right, bottom
+        [px].
         """
         if len(subjects) == 2:
             series, self._title = differences(subjects), "distance between the two [m]"

@@ -91,13 +91,8 @@ def show(subjects: Sequence[Subject]) -> None:
 def serve(subjects: Sequence[Subject], open_browser: bool = True, web_port: int = 0) -> str:
     """Serve the viewer to browsers on this machine, as long as this process lives.
 
-    Args:
-        subjects: What to show.
-        open_browser: Whether to open one.
-        web_port: Port of the page; 0 takes a free one.
-
-    Returns:
-        Address of the data, which the viewer's page is told by its `url` parameter.
+    Port 0 takes a free one. The result is the address of the data, which the viewer's page is told
+    by its `url` parameter.
     """
     import rerun as rr
 
