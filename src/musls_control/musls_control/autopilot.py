@@ -186,11 +186,8 @@ MPC_LAND_SPEED_M_S = 0.7
 def hold_or_land(row: np.ndarray, place: np.ndarray, *, lands: bool, landed: bool = False) -> None:
     """Write the set-point of PX4's own modes: stay at a place, or go down there.
 
-    Args:
-        row: Of `DroneSetpoints`, (12,); whether it is armed stays.
-        place: Position, world [m], and yaw [rad], (4,).
-        lands: Go down.
-        landed: It stands on the ground and does not take off again.
+    `row` is one of `DroneSetpoints`, (12,), whose `armed` stays; `place` is position, world [m],
+    and yaw [rad], (4,). A drone that has `landed` does not take off again.
     """
     row[0:11] = np.nan
     row[0:3], row[9], row[10] = place[:3], place[3], 0.0

@@ -80,14 +80,9 @@ def drone_poses(
 ) -> tuple[Array, Array]:
     """World poses of all drones for poses of the load's set-point (eq. 11, level set-points).
 
-    Args:
-        load_position_enu_m: (k, 3).
-        load_yaw_rad: (k,).
-        offsets_m: Drones in the load set-point's frame, (n, 3) or (k, n, 3).
-        azimuths_rad: Direction of each drone in that frame, (n,).
-
-    Returns:
-        Positions (k, n, 3) and yaws (k, n) in (-pi, pi]; each drone faces the load.
+    Load positions are (k, 3), yaws (k,); `offsets_m` are the drones in the load set-point's frame,
+    (n, 3) or (k, n, 3), and `azimuths_rad` their directions in it, (n,). Returns positions (k, n,
+    3) and yaws (k, n) in (-pi, pi]; each drone faces the load.
     """
     cos, sin = np.cos(load_yaw_rad)[:, None], np.sin(load_yaw_rad)[:, None]
     offsets = np.broadcast_to(offsets_m, (len(load_yaw_rad), *offsets_m.shape[-2:]))

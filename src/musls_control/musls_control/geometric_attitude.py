@@ -71,11 +71,9 @@ class GeometricAttitude:
     ) -> None:
         """Choose gains.
 
-        Args:
-            inertia_kg_m2: About the centres of mass, body frames, (n, 3, 3).
-            natural_frequency_rad_s: Of roll, pitch, yaw, (3,); well below the inverse of the
-                rotors' time constant.
-            damping_ratio: The same, (3,).
+        Inertias are about the centres of mass, body frames, (n, 3, 3). Natural frequencies and
+        damping ratios are those of roll, pitch, yaw, (3,); frequencies well below the inverse of
+        the rotors' time constant.
 
         Raises:
             ConfigError: Shapes that do not fit, or a gain that is not positive.

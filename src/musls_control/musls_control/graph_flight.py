@@ -175,11 +175,7 @@ class GraphHooks:
     ) -> None:
         """Connect.
 
-        Args:
-            given: How hooks close.
-            n_cables: How many there are.
-            send: Lets an event happen, given by its fields.
-            tell: Told kind and text of what happened.
+        `send` lets an event happen, given by its fields; `tell` gets kind and text of it.
         """
         self._given, self._n_cables, self._send, self._tell = given, n_cables, send, tell
         self.closed = 0  # counts what the owner hears
@@ -207,11 +203,7 @@ class GraphHooks:
 
 
 class GraphDelivery(HeardMotion):
-    """A delivery that is watched with what was heard.
-
-    Attributes:
-        watch: The present one; see `begin`.
-    """
+    """A delivery that is watched with what was heard."""
 
     def __init__(
         self, mission: MissionSpec, cone: Cone, system: SlungLoadSystem, gravity_m_s2: float
@@ -306,10 +298,6 @@ class MissionFile:
     """Mission and formation as a file gives them.
 
     Attributes:
-        name: Of the scenario.
-        n_drones: Number of drones.
-        mission: What is to be flown.
-        formation: Places of the drones around the load.
         lands: Whether the flight starts and ends on the ground.
         flown: What a controller or a delivery must know; None where the formation's set-points of
             a plan without gates fly.

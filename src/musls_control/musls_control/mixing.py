@@ -47,12 +47,7 @@ def wrench_of_thrusts(drone: Drone) -> Array:
 
 
 class RotorMixer:
-    """Rotor speeds of all drones.
-
-    Attributes:
-        n_drones: Number of drones.
-        n_rotors: Rotors of each.
-    """
+    """Rotor speeds of all drones."""
 
     def __init__(self, drones: Sequence[Drone]) -> None:
         """Invert the geometry.

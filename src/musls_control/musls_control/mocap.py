@@ -57,7 +57,6 @@ class MocapFilter:
 
     Attributes:
         limits: What they must keep to; may be changed at any time.
-        used: Samples that were used.
         dropped: Samples that were refused, by reason.
         detail: The last refusal, with numbers.
         resets: Jumps that lasted and were believed in the end; PX4's reset_counter.

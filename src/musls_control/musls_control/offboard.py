@@ -80,7 +80,6 @@ class Setpoint:
     Attributes:
         position_enu_m: (3,).
         velocity_enu_m_s: (3,).
-        yaw_enu_rad: Heading.
         acceleration_enu_m_s2: What a controller asks for instead of place and velocity, (3,); these
             hold the drone when the controller falls silent.
     """
@@ -97,8 +96,6 @@ class Command:
 
     Attributes:
         number: MAV_CMD.
-        param1: First parameter.
-        param2: Second parameter.
     """
 
     number: int
@@ -119,8 +116,6 @@ class OffboardSession:
     """Protocol state of one drone.
 
     Attributes:
-        settings: Times and limits.
-        phase: How far it is.
         setpoint: What was last asked for; None before.
         reason: Why a command failed.
         land: Set to have PX4 land in its own land mode, from wherever it flies.

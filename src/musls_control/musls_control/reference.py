@@ -163,7 +163,6 @@ class StraightMove:
     Attributes:
         start: x, y, z [m], yaw [rad], (4,).
         end: The same at the end, (4,).
-        duration_s: How long it takes.
     """
 
     start: Array
@@ -224,8 +223,6 @@ class _Relocated:
     """A path turned about a vertical axis and shifted horizontally.
 
     Attributes:
-        path: The path.
-        turn_rad: Angle.
         from_xy_m: Point of the axis, (2,).
         to_xy_m: Where that point goes, (2,).
     """
@@ -348,12 +345,7 @@ class Reference:
 
 
 class SteppedReference:
-    """A reference sampled at a constant period, in blocks, as the loop gets there.
-
-    Attributes:
-        reference: What is sampled.
-        period_s: Time between samples.
-    """
+    """A reference sampled at a constant period, in blocks, as the loop gets there."""
 
     def __init__(self, reference: Reference, period_s: float) -> None:
         """Prepare; nothing is evaluated yet."""

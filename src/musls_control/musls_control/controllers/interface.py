@@ -176,7 +176,6 @@ class WatchedController:
     """Calls a controller, checks what it returns and measures how long it takes.
 
     Attributes:
-        calls: Number of calls so far.
         total_s: Wall time of all calls.
     """
 

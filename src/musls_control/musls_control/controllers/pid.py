@@ -121,16 +121,10 @@ class CascadedPid:
     ) -> None:
         """Take gains and drones.
 
-        Args:
-            gains: Rows HEIGHT (accelerations per error), SIDEWAYS (tilt per error), ROLL, PITCH and
-                YAW (angular accelerations per error); columns of proportion, integral and
-                derivative, (5, 3).
-            mass_kg: That each drone carries, its own included, (n,).
-            inertia_kg_m2: About the centres of mass, (n, 3, 3).
-            limits: What the drones can do.
-            gravity_m_s2: Gravity.
-            period_s: Time between two calls of `step`.
-            largest_tilt_rad: That is ever asked for.
+        Rows of the gains, (5, 3): HEIGHT (accelerations per error), SIDEWAYS (tilt per error),
+        ROLL, PITCH and YAW (angular accelerations per error); columns: proportion, integral and
+        derivative. Masses, (n,), are all that a drone carries, its own included; inertias, (n, 3,
+        3), are about the centres of mass.
         """
         self._gains = np.array(gains, np.float64)
         self._mass = np.array(mass_kg, np.float64)

@@ -194,11 +194,8 @@ class PayloadScale:
     def add(self, step_s: float, rotor_speed_rad_s: Array, up: Array, rise_m_s: Array) -> None:
         """Take a sample.
 
-        Args:
-            step_s: Time since the last one.
-            rotor_speed_rad_s: (n, n_rotors).
-            up: Vertical part of the drones' z axes, (n,).
-            rise_m_s: Vertical velocities, (n,).
+        Rotor speeds, (n, n_rotors); vertical parts `up` of the drones' z axes and vertical
+        velocities `rise_m_s`, (n,).
         """
         thrust = (self._thrust * rotor_speed_rad_s**2).sum(axis=1) * up
         if self._begin_m_s is None or self._last_m_s is None:
@@ -250,8 +247,6 @@ class Delivery:
     """Watches over a delivery: weighs, opens and closes hooks, plans the way back (a `Gatekeeper`).
 
     Attributes:
-        given: What the mission says.
-        n_cables: Number of hooks.
         scale: Weighs what the drones carry.
         payload_kg: Measured mass of the load; None before it was weighed.
         aborted: Why the delivery was given up; empty if it was not.
@@ -272,16 +267,8 @@ class Delivery:
     ) -> None:
         """Nothing is known yet.
 
-        Args:
-            mission: With `delivery`.
-            cone: Formation.
-            system: Drones, cables, load.
-            plan: What is flown.
-            ground: Where load and drones stand.
-            hooks: Open and close.
-            estimate: What is measured of load and drones; the memory stays the same.
-            rotor_speed_rad_s: Measured, (n, n_rotors); the same.
-            gravity_m_s2: Gravity.
+        The mission has a `delivery`. `estimate` and `rotor_speed_rad_s`, (n, n_rotors), are
+        measured; their memory stays the same.
         """
         self._mission, self._cone, self._plan, self._ground = mission, cone, plan, ground
         self._hooks, self.n_cables = hooks, len(system.cables)

@@ -37,8 +37,6 @@ class Gate:
     """A row of a plan that waits until something has happened.
 
     Attributes:
-        row: The row.
-        what: What has to happen.
         timeout_s: Time after which the flight is aborted instead.
     """
 
@@ -53,7 +51,6 @@ class GroundSpot:
 
     Attributes:
         load_position_enu_m: (3,).
-        load_yaw_rad: Heading.
         drone_position_enu_m: (n, 3).
     """
 
@@ -67,7 +64,6 @@ class FlightPlan:
     """Set-points of a whole flight, sampled; row k holds from k / rate_hz to the next.
 
     Attributes:
-        rate_hz: Set-point rate.
         reference: Set-point of the load over time: its rows are samples of it, held in between.
         drone_position_enu_m: (k, n, 3).
         drone_yaw_rad: (k, n).
@@ -198,11 +194,8 @@ class Draft:
     ) -> None:
         """Append rows of one phase: set-points of the load, (k, 4), the drones in formation.
 
-        Args:
-            name: Of the phase.
-            pose: Set-points of the load, (k, 4).
-            drones: Set-points of drones that are not in formation, (k, n, 3).
-            piece: What the load's set-points sample; without it they stay where they are.
+        `drones`, (k, n, 3), are set-points of drones that are not in formation. `piece` is the path
+        that the load's set-points sample; without it they stay where they are.
         """
         self.pieces.append(piece or Piece(self.now_s, self.now_s, Rest(pose[0])))
         position, yaw = drone_poses(

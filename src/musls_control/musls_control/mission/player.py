@@ -44,7 +44,6 @@ class PlanPlayer:
     """Present row of a plan; waits at its gates.
 
     Attributes:
-        plan: What is being flown now.
         row: Present row; -1 before the first.
         begin_s: When the plan began, or would have begun without its waits.
         next_s: When the next row is due; now while it waits, and after the last row.
@@ -117,7 +116,6 @@ class FormationSetpoint:
         drone_position_enu_m: (n, 3); the height is NaN while landing.
         drone_velocity_enu_m_s: (n, 3); only the vertical part, only while landing.
         drone_yaw_rad: (n,).
-        stage: Name of the phase or stage.
         row: Counts the changes of the set-points.
     """
 
@@ -147,12 +145,7 @@ class GoalSettings:
 
 
 class FlightPlayer(PlanPlayer):
-    """Set-points over time of one flight that people may pause, send elsewhere and abort.
-
-    Attributes:
-        state: What it does.
-        goals: For goals and aborts to come.
-    """
+    """Set-points over time of one flight that people may pause, send elsewhere and abort."""
 
     def __init__(
         self,

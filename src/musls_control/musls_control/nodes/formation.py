@@ -166,10 +166,7 @@ def stream_of(
 ) -> MultiDOFJointTrajectory:
     """Set-points of all drones as one message.
 
-    Args:
-        drones: Their names.
-        wanted: Places and yaws of the formation.
-        asked: Accelerations and yaws of a controller, None while it does not fly.
+    `asked` are accelerations and yaws of a controller, None while it does not fly.
     """
     point = MultiDOFJointTrajectoryPoint()
     yaws = wanted.drone_yaw_rad.tolist()

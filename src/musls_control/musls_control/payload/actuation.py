@@ -179,9 +179,7 @@ class ForcesToSetpoints:
     def start(self, rotor_speed_rad_s: Array, drones: BodyMotion) -> None:
         """Take over in flight: the present command is about that of hover at the present tilt.
 
-        Args:
-            rotor_speed_rad_s: Present speeds of the rotors, (n, n_rotors).
-            drones: Measured motion.
+        Rotor speeds are the present ones, (n, n_rotors).
         """
         up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
         slowest, fastest = self._table[:, 1], self._table[:, 2]
@@ -192,10 +190,7 @@ class ForcesToSetpoints:
     def __call__(self, commands: Array, throttle: Array, drones: BodyMotion) -> None:
         """Write the set-points.
 
-        Args:
-            commands: Force of each drone's rotors, world ENU, (n, 3) [N], or with the drone's yaw
-                as fourth column, (n, 4) or more.
-            throttle: Motor commands of the last period, (n, n_rotors).
-            drones: Measured motion.
+        Commands are forces of each drone's rotors, world ENU, (n, 3) [N], or with the drone's yaw
+        as fourth column, (n, 4) or more; `throttle` is that of the last period, (n, n_rotors).
         """
         ask_autopilot(self._told, commands, throttle, self._rows)

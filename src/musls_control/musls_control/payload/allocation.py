@@ -29,8 +29,7 @@ Array = NDArray[np.float64]
 def wrench_matrix(attachments_m: Array) -> Array:
     """Force and moment of cable forces, all in the load's frame, (6, 3 n).
 
-    Args:
-        attachments_m: About the load's centre of mass, (n, 3).
+    Attachments are about the load's centre of mass, (n, 3).
     """
     return np.hstack([np.vstack([np.eye(3), hat(arm)]) for arm in attachments_m])
 
@@ -43,13 +42,9 @@ def hat(v: Array) -> Array:
 def shares_of(attachments_m: Array, preferred_n: Array | None = None) -> Array:
     """How a wrench is shared out: mu = shares[:, :6] wrench + shares[:, 6].
 
-    Args:
-        attachments_m: About the load's centre of mass, load frame, (n, 3).
-        preferred_n: Cable forces to stay near to, load frame, (n, 3); None for zero, which gives
-            the minimum norm solution.
-
-    Returns:
-        (3 n, 7).
+    Attachments are about the load's centre of mass, load frame, (n, 3). The cable forces stay near
+    to `preferred_n`, load frame, (n, 3); None is zero, which gives the minimum norm solution.
+    Returns (3 n, 7).
     """
     n = len(attachments_m)
     mean = attachments_m.mean(axis=0)
@@ -259,8 +254,7 @@ ROUNDS = 12
 def null_space_of(attachments_m: Array) -> Array:
     """Orthonormal changes of the cable forces without force and moment, (3 n, n_free).
 
-    Args:
-        attachments_m: About the load's centre of mass, load frame, (n, 3).
+    Attachments are about the load's centre of mass, load frame, (n, 3).
     """
     rows = []
     mean = attachments_m.mean(axis=0)
@@ -277,11 +271,8 @@ def null_space_of(attachments_m: Array) -> Array:
 def places_of(bases_m: Array, lengths_m: Array, formation_m: Array, apart_m: float) -> Array:
     """Table of the drones' places for `spread_out`, (n + pairs, 4).
 
-    Args:
-        bases_m: Where each drone would be with a cable of no length, load frame, (n, 3).
-        lengths_m: Lengths of the cables, (n,).
-        formation_m: Places of the drones in formation, load frame, (n, 3).
-        apart_m: Least distance of two drones' centres.
+    `bases_m` are the drones' places with a cable of no length, `formation_m` those in formation,
+    load frame, (n, 3); lengths (n,); `apart_m` is the least distance of two drones' centres.
     """
     n = len(bases_m)
     rows = [np.column_stack([bases_m, lengths_m])]

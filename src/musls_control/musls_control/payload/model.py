@@ -110,10 +110,7 @@ class Gains:
 def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -> float:
     """How late the thrust of the slowest drone takes a wanted direction [s].
 
-    Args:
-        system: The drones.
-        gravity_m_s2: Gravity.
-        direct: With our own attitude control; else with PX4's.
+    `direct`: with our own attitude control, else with PX4's.
     """
     if direct:
         return max(DIRECT_LAG * rotor_lag_s(drone) for drone in system.drones)
@@ -134,16 +131,11 @@ def derive_gains(
 ) -> Gains:
     """Fill in what is not given.
 
-    Args:
-        given: What the scenario says.
-        system: What is flown.
-        gravity_m_s2: Gravity.
-        direct: With our own attitude control; else with PX4's.
-        yaw_stiffness_1_s2: Angular acceleration of the load per yaw error that the cables give by
-            themselves while the drones stay in place. The allocation turns its forces with the
-            load, so this much gain means that a load that turns does not move the drones.
-        swing_1_s2: Squared natural frequency of the cables' swing by themselves.
-        tilt_1_s2: The same of the load's roll and pitch, drones moved along.
+    `direct`: with our own attitude control, else with PX4's. `yaw_stiffness_1_s2` is the angular
+    acceleration of the load per yaw error that the cables give by themselves while the drones stay
+    in place. The allocation turns its forces with the load, so this much gain means that a load
+    that turns does not move the drones. `swing_1_s2` is the squared natural frequency of the
+    cables' swing by themselves, `tilt_1_s2` that of the load's roll and pitch, drones moved along.
     """
     lag_s = max(rotor_lag_s(drone) for drone in system.drones)
     turn_s = attitude_lag_s(system, gravity_m_s2, direct)
@@ -267,9 +259,8 @@ def swing_1_s2(model: PayloadModel, setup: ControlSetup) -> float:
 def tilt_1_s2(model: PayloadModel, forces_n: Array) -> tuple[float, float]:
     """Squared natural frequencies of roll and pitch under cable forces that keep their direction.
 
-    Args:
-        model: The load; drones above its attachments go up and down with it.
-        forces_n: Cable forces, load frame, (n, 3).
+    Cable forces in the load's frame, (n, 3); drones above the load's attachments go up and down
+    with it.
     """
     arms = model.attachments_m
     moved = np.einsum("n,ni->i", model.drone_mass_kg, arms[:, [1, 0]] ** 2)
@@ -282,9 +273,7 @@ def tilt_1_s2(model: PayloadModel, forces_n: Array) -> tuple[float, float]:
 def yaw_stiffness_1_s2(model: PayloadModel, forces_n: Array) -> float:
     """Angular acceleration of the load per yaw, under cable forces that keep their direction.
 
-    Args:
-        model: The load.
-        forces_n: Cable forces, load frame, (n, 3).
+    Cable forces in the load's frame, (n, 3).
     """
     moment = float(np.sum(model.attachments_m[:, :2] * forces_n[:, :2]))
     return max(moment, 0.0) / float(model.inertia_kg_m2[2, 2])

@@ -99,12 +99,9 @@ def trim_state(
 ) -> None:
     """Put the integrators where they end up after a long hover at given motor commands.
 
-    Args:
-        state: Of drones in flight, changed in place.
-        parameters: (n_drones,) records of `PARAMETER_DTYPE`.
-        mixers: (n_drones, n_rotors, MIXER_COLUMNS).
-        throttle: Motor commands that hold the drones, (n_drones, n_rotors).
-        thrust_direction_enu: Unit vectors of their thrust, (n_drones, 3).
+    The state is that of drones in flight, changed in place; parameters are (n_drones,) records of
+    `PARAMETER_DTYPE`, mixers (n_drones, n_rotors, MIXER_COLUMNS). `throttle`, (n_drones, n_rotors),
+    holds the drones; thrust directions are unit vectors, (n_drones, 3).
     """
     for s, p, mixer, u, direction in zip(
         state, parameters, mixers, throttle, thrust_direction_enu, strict=True
@@ -248,8 +245,6 @@ class Px4Cascade(Autopilot):
             drone, or None for PX4's x500. All drones have the same number of rotors.
         parameters: PX4 parameters that differ from the defaults; one mapping for all drones or one
             per drone. CA_ROTORn_PX, _PY, _KM, _CT replace values of `rotors`.
-        n_drones: Number of drones.
-        dt_s: Step, s.
         ground_height_enu_m: Height of the ground; the hover thrust estimator starts 1 m above it.
 
     Raises:

@@ -153,14 +153,8 @@ def smoothstep(share: Any) -> Any:
 def rate_of_part(time_s: Array, corners_s: Array, rates: Array, end_s: float) -> Array:
     """Rate of a path of straight parts: at a corner that of the part which begins there.
 
-    Args:
-        time_s: Times, (k,).
-        corners_s: Start of each part, ascending, (m,); parts may last no time.
-        rates: Rate in each part, (m, ...).
-        end_s: End of the last part, at which that part still counts.
-
-    Returns:
-        (k, ...).
+    Times are (k,), starts of the parts (m,), ascending (parts may last no time), rates (m, ...); at
+    `end_s` the last part still counts. Returns (k, ...).
     """
     last = int(np.searchsorted(corners_s, end_s - AT_A_CORNER_S, side="left")) - 1
     part = np.searchsorted(corners_s, time_s + AT_A_CORNER_S, side="right") - 1

@@ -100,13 +100,9 @@ def within_corridor(
 ) -> Spline:
     """Find the curve of least k-th derivative that keeps all bounds.
 
-    Args:
-        free: The curve without bounds; returned if it keeps them.
-        points: (m, d), the first three columns x, y, z; the others have no bounds.
-        segment_s: Times between them, (m - 1,).
-        bounds: Those of each segment, m - 1 lists.
-        start: Derivatives at the first point.
-        end: Derivatives at the last one.
+    `free` is the curve without bounds, returned if it keeps them. Points are (m, d), the first
+    three columns x, y, z; the others have no bounds. There are m - 1 segment times and lists of
+    bounds.
 
     Raises:
         ConfigError: No curve of these times was found.

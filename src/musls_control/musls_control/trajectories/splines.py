@@ -96,15 +96,8 @@ def least_derivative(
 ) -> Spline:
     """Find the curve of least k-th derivative through points.
 
-    Args:
-        points: (m, d), m >= 2.
-        segment_s: Times between them, (m - 1,), all > 0.
-        order: k, 1 to `LARGEST_ORDER`.
-        start: Derivatives at the first point.
-        end: Derivatives at the last one.
-
-    Returns:
-        The spline; its time starts at the first point.
+    Points are (m, d), m >= 2, times between them (m - 1,), all > 0; `order` is k, 1 to
+    `LARGEST_ORDER`. The spline's time starts at the first point.
     """
     unit_s = float(np.mean(segment_s))
     times = np.concatenate([[0.0], np.cumsum(segment_s / unit_s)])
@@ -135,17 +128,9 @@ def conditions(
 ) -> tuple[sparse.csr_array, Array]:
     """Linear equations of one coordinate: points and ends, in the order of time.
 
-    Args:
-        knots: Of the spline, in units of `unit_s`.
-        times: Of the points, (m,), in the same units.
-        values: Of the coordinate there, (m,).
-        order: k.
-        start: Derivatives at the first point, one coordinate.
-        end: Derivatives at the last one.
-        unit_s: Unit of the times.
-
-    Returns:
-        Matrix (m + 2(k - 1), n) with rows of size one, and the right-hand side.
+    Knots and the points' times, (m,), are in units of `unit_s`; `values` are the coordinate there,
+    (m,), `order` is k, `start` and `end` are derivatives of this coordinate. Returns the matrix (m
+    + 2(k - 1), n), with rows of size one, and the right-hand side.
     """
     n = len(knots) - 2 * order
     at_points = sparse.csr_array(BSpline.design_matrix(times, knots, 2 * order - 1))
@@ -220,14 +205,8 @@ def _gauss(breaks: Array, count: int) -> tuple[Array, Array]:
 def bernstein_rows(knots: Array, degree: int, interval: int) -> Array:
     """Bernstein points of a polynomial piece from its B-spline coefficients, by blossoming.
 
-    Args:
-        knots: Of the spline.
-        degree: p.
-        interval: Index i of the piece between knots[i] < knots[i + 1]; its coefficients are those
-            from i - p to i.
-
-    Returns:
-        (p + 1, p + 1): the curve lies in the convex hull of these points over the whole piece.
+    The piece between knots[i] < knots[i + 1], i = `interval`, has the coefficients from i - p to i.
+    The curve lies in the convex hull of the points, (p + 1, p + 1), over the whole piece.
     """
     rows = np.empty((degree + 1, degree + 1))
     a, b = knots[interval], knots[interval + 1]
