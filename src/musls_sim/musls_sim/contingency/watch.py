@@ -85,12 +85,10 @@ Note = Callable[[float, str, str], None]
 
 @dataclass(frozen=True)
 class _Loss:
-    """What was noticed.
+    """A loss that was noticed, of a drone (from 0), and when something is done about it.
 
     Attributes:
-        drone: From 0.
         falls: Whether the drone itself is lost, and not its cable only.
-        act_tick: When something is done about it.
     """
 
     drone: int

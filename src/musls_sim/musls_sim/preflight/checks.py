@@ -44,11 +44,7 @@ PX4_TILT_RAD = np.deg2rad(45.0)
 
 
 def check_mission(scenario: Scenario) -> None:
-    """Refuse a mission that never ends, or that no system can follow.
-
-    Raises:
-        ConfigError: Names the stage or key.
-    """
+    """Refuse a mission that never ends, or that no system can follow (raises ConfigError)."""
     for k, stage in enumerate(scenario.mission.stages):
         _check_stage(f"mission.stages.{k}", stage)
     if scenario.start.kind == "ground":

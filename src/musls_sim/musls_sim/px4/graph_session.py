@@ -134,11 +134,7 @@ class GraphSession(Session):
         self._begin_of_px4_s = 0.0
 
     def start(self) -> None:
-        """Bring the PX4s up.
-
-        Raises:
-            Px4Error: One did not start.
-        """
+        """Bring the PX4s up (raises Px4Error)."""
         super().start()
         self._begin_of_px4_s = self.px4s.sitl.clock_s
 

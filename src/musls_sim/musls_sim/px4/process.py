@@ -32,13 +32,10 @@ class Px4Process:
         console: Path,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Start it.
+        """Start it (raises Px4Error).
 
         `root`: its working folder, see `airframe.make_root`.
         `variables`: of its environment, for its scripts.
-
-        Raises:
-            Px4Error: It cannot be started.
         """
         command = [
             *guard(),
@@ -176,12 +173,9 @@ class Instance:
 
 
 def claim_instances(count: int) -> list[Instance]:
-    """Claim the lowest free instances.
+    """Claim the lowest free instances (raises Px4Error).
 
     The listening sockets are the claim: two processes cannot hold the same.
-
-    Raises:
-        Px4Error: There are not that many free.
     """
     claimed: list[Instance] = []
     for number in range(1, LAST_INSTANCE + 1):

@@ -66,11 +66,7 @@ class Vehicle:
         return self._started
 
     def start(self, airframe: str) -> None:
-        """Start PX4 with an airframe script.
-
-        Raises:
-            Px4Error: It cannot be started.
-        """
+        """Start PX4 with an airframe script (raises Px4Error)."""
         make_root(self._root, self._install, airframe)
         self._started = Px4Process(
             self._install, self._instance.number, self._root, self._log, self.variables()
@@ -96,11 +92,7 @@ class Vehicle:
                 self._hil = HilLink(self._instance.listener.accept()[0])
 
     def send(self, time_us: int, sample: Sample) -> None:
-        """Send its sensors.
-
-        Raises:
-            Px4Error: PX4 is gone.
-        """
+        """Send its sensors (raises Px4Error)."""
         try:
             self.hil.send(time_us, sample, self.index)
         except LinkError as lost:

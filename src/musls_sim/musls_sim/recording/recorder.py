@@ -139,13 +139,10 @@ class MemoryRecorder(Observer):
         rate_hz: float = 50.0,
         shape_rate_hz: float = 10.0,
     ) -> None:
-        """Prepare.
+        """Prepare (raises ConfigError where a rate does not fit).
 
         `rate_hz`: records per second, a whole number of steps apart.
         `shape_rate_hz`: cable shapes per second, a whole number of records apart.
-
-        Raises:
-            ConfigError: A rate does not fit.
         """
         self.system, self.whole = system, True
         self.every = _whole_ratio(1.0 / step_period_s, rate_hz, "rate_hz", "the control rate")

@@ -191,11 +191,7 @@ class RigSpec:
         return isinstance(self.anchors.get(f"anchor_{number}"), PUSHED)
 
     def check(self, system: RigSystem) -> None:
-        """Refuse what the system cannot do.
-
-        Raises:
-            ConfigError: Names the anchor or winch.
-        """
+        """Refuse what the system cannot do (raises ConfigError)."""
         for part, single, asked, count in (
             ("anchors", "anchor", self.anchors, len(system.anchors)),
             ("winches", "winch", self.winches, len(system.winches)),
