@@ -1,16 +1,24 @@
 """One picture of the scene at a moment: ground, bodies, set-points, trails, scales, strip.
 
-What is drawn is cut into flat pieces with a depth each; the farthest are drawn first.
+What moves is cut into flat pieces with a depth each; one collection of matplotlib's draws them, the
+farthest first. What stays the same is drawn once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 from scipy.spatial import ConvexHull, QhullError
 
 from musls_analysis.figures.style import (
@@ -22,11 +30,12 @@ from musls_analysis.figures.style import (
     UNKNOWN_TENSION,
     colour,
     label,
+    styled,
 )
 from musls_analysis.recordings.recording import LOAD, Stage
 from musls_analysis.view.align import stage_at, staged_subject
-from musls_analysis.view.canvas import Camera, Canvas, Colour, camera_on
-from musls_analysis.view.chart import Strip, TensionScale, tension_scale
+from musls_analysis.view.camera import Camera, camera_on
+from musls_analysis.view.chart import SMALL, TensionScale, draw_strip, strip_series, tension_scale
 from musls_analysis.view.scene import (
     BOX_FACES,
     FACE_NORMALS,
@@ -51,6 +60,8 @@ _MOST_GROUND_M = 5.0
 """The ground is drawn wider below a system that hangs high, at most so much."""
 _TRAIL_POINTS, _TRAIL_PIECES = 25, 6
 _CAMERA_SAMPLES = 60
+PT_PX = 0.72
+"""Points in a pixel of the layout, of which an inch has 100."""
 
 
 @dataclass(frozen=True)
@@ -101,38 +112,44 @@ class PictureOptions:
     layout: Layout = WIDE
 
 
+def new_canvas(width_px: float, height_px: float, scale: float) -> FigureCanvasAgg:
+    """Empty picture of `scale` times a layout's size."""
+    figure = Figure(figsize=(width_px / 100.0, height_px / 100.0), dpi=100.0 * scale)
+    return FigureCanvasAgg(figure)
+
+
+def pixels(canvas: FigureCanvasAgg) -> np.ndarray:
+    """Copy of what is drawn (height, width, 3), bytes."""
+    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+
+
 # ---------- Bodies, cables and set-points as pieces
 
 _LIGHT = np.array([0.35, -0.45, 0.82])
 _WHITE, _BLACK = np.ones(3), np.zeros(3)
+_GEAR = np.array(to_rgb("#4b5563"))
+_NOTHING = (0.0, 0.0, 0.0, 0.0)
+_SOLID, _SETPOINT, _SLACK = "-", (0.0, (2.3, 3.8)), (0.0, (0.8, 2.4))
+"""Dashes in widths of the line, whose round ends make each longer by one."""
 
 
 class Piece(NamedTuple):
     """Something flat to draw.
 
     Attributes:
-        depth_m: Distance from the camera.
-        points_px: Polygon or polyline (n, 2).
-        fill: Colour; None for a polyline.
-        edge: Colour of the line.
+        depth_m: Distance from the camera; NaN behind it.
+        points_px: Polygon, whose first point is also its last, or polyline (n, 2).
+        fill: Red, green, blue and opacity.
+        edge: Colour of the line, as well.
         width: Of the line [px].
-        dash: Lengths of line and gap [px].
     """
 
     depth_m: float
     points_px: np.ndarray
-    fill: Colour | None
-    edge: Colour
+    fill: Sequence[float]
+    edge: Sequence[float]
     width: float
-    alpha: float = 1.0
-    dash: tuple[float, float] | None = None
-
-    def draw(self, canvas: Canvas) -> None:
-        """Draw it."""
-        if self.fill is None:
-            canvas.line(self.points_px, self.edge, self.width, self.alpha, self.dash)
-        else:
-            canvas.polygon(self.points_px, self.fill, self.edge, self.width, self.alpha)
+    dash: object = _SOLID
 
 
 class Look(NamedTuple):
@@ -170,15 +187,19 @@ def _mix(a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
 def _piece(
     camera: Camera,
     points_enu_m: np.ndarray,
-    fill: Colour | None,
-    edge: Colour,
-    width: float,
+    edge: np.ndarray,
+    width: float = 1.0,
+    fill: np.ndarray | None = None,
     alpha: float = 1.0,
-    dash: tuple[float, float] | None = None,
+    dash: object = _SOLID,
     nearer_m: float = 0.0,
 ) -> Piece:
+    """A polygon with a fill, a polyline without."""
     at, depth = camera.project(points_enu_m)
-    return Piece(float(depth.mean()) - nearer_m, at, fill, edge, width, alpha, dash)
+    inside = _NOTHING
+    if fill is not None:
+        at, inside = np.concatenate([at, at[:1]]), (*fill, alpha)
+    return Piece(float(depth.mean()) - nearer_m, at, inside, (*edge, alpha), width, dash)
 
 
 def _box_pieces(
@@ -194,7 +215,7 @@ def _box_pieces(
             continue
         light = 0.5 + 0.5 * float(normal @ _LIGHT)
         shade = _mix(_mix(base, _BLACK, 0.45), _mix(base, _WHITE, 0.25), light)
-        yield _piece(camera, points, shade, _mix(base, _BLACK, 0.35), 1.0, look.alpha)
+        yield _piece(camera, points, _mix(base, _BLACK, 0.35), fill=shade, alpha=look.alpha)
 
 
 def _drone_pieces(
@@ -203,27 +224,24 @@ def _drone_pieces(
     """Gear, arms, plate and rotor discs; the front discs are darker."""
     base, alpha = look.colour(name), look.alpha
     px_m = camera.scale_px_m(position)
-    for segment in world(shape.gear_m, position, q):
-        width = max(0.009 * px_m, 1.0)
-        yield _piece(camera, segment, None, "#4b5563", width, alpha, nearer_m=-0.02)
-    arms = np.stack([np.zeros_like(shape.hubs_m), shape.hubs_m], axis=1)
-    for arm in world(arms, position, q):
-        yield _piece(camera, arm, None, _mix(base, _BLACK, 0.3), max(0.026 * px_m, 1.0), alpha)
-    dark = _mix(base, _BLACK, 0.45)
-    plate = world(shape.plate_m, position, q)
-    yield _piece(camera, plate, _mix(base, _BLACK, 0.15), dark, 1.0, alpha, nearer_m=0.01)
+    for leg in world(shape.gear_m, position, q):
+        yield _piece(camera, leg, _GEAR, max(0.009 * px_m, 1.0), None, alpha, nearer_m=-0.02)
+    for arm in world(shape.arms_m, position, q):
+        yield _piece(camera, arm, _mix(base, _BLACK, 0.3), max(0.026 * px_m, 1.0), None, alpha)
+    dark, plate = _mix(base, _BLACK, 0.45), world(shape.plate_m, position, q)
+    yield _piece(camera, plate, dark, 1.0, _mix(base, _BLACK, 0.15), alpha, nearer_m=0.01)
     for disc, front in zip(world(shape.discs_m, position, q), shape.front, strict=True):
-        yield _piece(
-            camera, disc, base, dark, 1.0, (0.62 if front else 0.32) * alpha, nearer_m=0.03
-        )
+        share = 0.62 if front else 0.32
+        yield _piece(camera, disc, dark, 1.0, base, share * alpha, nearer_m=0.03)
 
 
 def pulley_pieces(
     camera: Camera, rims: np.ndarray, position: np.ndarray, q: np.ndarray, alpha: float
 ) -> Iterator[Piece]:
     """Discs of the pulleys of a body, before the body itself."""
+    fill, edge = (np.array(to_rgb(shade)) for shade in (PULLEY, PULLEY_RIM))
     for rim in world(rims, position, q):
-        yield _piece(camera, rim, PULLEY, PULLEY_RIM, 1.6, alpha, nearer_m=0.05)
+        yield _piece(camera, rim, edge, 1.6, fill, alpha, nearer_m=0.05)
 
 
 def _cable_pieces(camera: Camera, sampled: Sampled, look: Look) -> Iterator[Piece]:
@@ -231,13 +249,10 @@ def _cable_pieces(camera: Camera, sampled: Sampled, look: Look) -> Iterator[Piec
     width = 1.6 if look.second else 2.8
     for cable in sampled.cables.values():
         shade = look.cable_colours(cable.tension_n[0])
-        if not cable.recorded:
-            dash = (5.0, 4.0) if cable.slack[0] else None
-            yield _piece(camera, cable.points_enu_m[0], None, shade, width, dash=dash)
-            continue
+        dash = _SLACK if cable.slack[0] else _SOLID
         for line in cable.pieces(0):
             for i in range(len(line) - 1):
-                yield _piece(camera, line[i : i + 2], None, shade, width)
+                yield _piece(camera, line[i : i + 2], shade, width, dash=dash)
 
 
 def _setpoint_pieces(
@@ -246,62 +261,45 @@ def _setpoint_pieces(
     """Outlines of where load and drones should be."""
     for body, track in sampled.setpoints.items():
         position, q = track.position_enu_m[0], track.orientation_wxyz[0]
-        shape = shapes.get(body)
-        if shape is None or np.isnan(position).any():
-            continue
-        if isinstance(shape, BoxShape):
-            corners = world(shape.corners_m, position, q)
-            outlines = [corners[[*face, face[0]]] for face in BOX_FACES[:2]]
-            outlines += [corners[[i, i | 1]] for i in (0, 2, 4, 6)]
-        else:
-            discs = world(shape.discs_m, position, q)
-            outlines = [np.concatenate([disc, disc[:1]]) for disc in discs]
-            outlines += [np.stack([position, hub]) for hub in world(shape.hubs_m, position, q)]
-        edge = _mix(np.array(to_rgb(colour(body))), np.array(to_rgb(INK)), 0.35)
-        for outline in outlines:
-            yield _piece(camera, outline, None, edge, 0.9, 0.75, (3.0, 2.5))
+        if body in shapes and not np.isnan(position).any():
+            edge = _mix(np.array(to_rgb(colour(body))), np.array(to_rgb(INK)), 0.35)
+            for line in shapes[body].wire_m:
+                yield _piece(camera, world(line, position, q), edge, 0.9, None, 0.75, _SETPOINT)
 
 
 # ---------- Ground at z = 0: a grid that fades away, and shadows straight below the bodies
 
-_GRID, _AXES, _SHADOW = "#8b98a8", {"x": "#c0392b", "y": "#2e8b57"}, "#1f2933"
+_GRID, _AXES = "#8b98a8", {"x": "#c0392b", "y": "#2e8b57"}
+_SHADOW = np.array(to_rgb("#1f2933"))
 _PIECES_PER_M, _MARGIN_M = 4, 1.5
 
 
-def _draw_grid(canvas: Canvas, camera: Camera, low_m: np.ndarray, high_m: np.ndarray) -> None:
-    """Draw lines each metre, fading out beyond what is shown, and the origin's axes x and y."""
-    low = np.floor(low_m[:2] - _MARGIN_M)
-    high = np.ceil(high_m[:2] + _MARGIN_M)
+def _grid(low_m: np.ndarray, high_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pieces of lines each metre (n, 2, 3), and their strengths (n,).
+
+    They fade out beyond what is shown.
+    """
+    low, high = np.floor(low_m[:2] - _MARGIN_M), np.ceil(high_m[:2] + _MARGIN_M)
+    pieces = []
     for axis, other in ((0, 1), (1, 0)):
         along = np.arange(low[axis], high[axis] + 1e-9, 1.0 / _PIECES_PER_M)
-        for place in np.arange(low[other], high[other] + 1e-9):
-            points = np.zeros((len(along), 3))
-            points[:, axis], points[:, other] = along, place
-            middle = 0.5 * (points[1:, :2] + points[:-1, :2])
-            beyond = np.maximum(np.maximum(low_m[:2] - middle, middle - high_m[:2]), 0.0)
-            strength = 0.42 * np.clip(1.0 - np.linalg.norm(beyond, axis=1) / _MARGIN_M, 0.0, 1.0)
-            at, _ = camera.project(points)
-            for k in np.flatnonzero(strength > 0.01):
-                canvas.line(at[k : k + 2], _GRID, 0.9, float(strength[k]))
-    for axis, (name, shade) in enumerate(_AXES.items()):
-        tip = np.zeros((2, 3))
-        tip[1, axis] = 0.5
-        at, _ = camera.project(tip)
-        if np.isfinite(at).all():
-            canvas.line(at, shade, 2.0)
-            x, y = at[1] + 0.16 * (at[1] - at[0])
-            if canvas.bottom_px is None or y <= canvas.bottom_px - 6.0:  # texts are not cut off
-                canvas.text(x, y + 4.0, name, 11.0, shade, align="center")
+        places = np.arange(low[other], high[other] + 1e-9)
+        points = np.zeros((len(places), len(along), 3))
+        points[:, :, axis], points[:, :, other] = along, places[:, None]
+        pieces.append(np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 3))
+    found = np.concatenate(pieces)
+    middle = found.mean(axis=1)[:, :2]
+    beyond = np.maximum(np.maximum(low_m[:2] - middle, middle - high_m[:2]), 0.0)
+    strength = 0.42 * np.clip(1.0 - np.linalg.norm(beyond, axis=1) / _MARGIN_M, 0.0, 1.0)
+    return found[strength > 0.01], strength[strength > 0.01]
 
 
-def _draw_shadow(canvas: Canvas, camera: Camera, points_enu_m: np.ndarray) -> None:
-    """Darken the ground below the convex hull of a body's points (n, 3)."""
+def _shadow(camera: Camera, points_enu_m: np.ndarray) -> Piece:
+    """The ground below the convex hull of a body's points (n, 3)."""
     flat = points_enu_m * [1.0, 1.0, 0.0]
-    try:
-        hull = flat[ConvexHull(flat[:, :2]).vertices]
-    except (QhullError, ValueError):  # seen edge on, or not known
-        return
-    canvas.polygon(camera.project(hull)[0], _SHADOW, alpha=0.13)
+    with suppress(QhullError, ValueError):  # seen edge on, or not known
+        flat = flat[ConvexHull(flat[:, :2]).vertices]
+    return _piece(camera, flat, _SHADOW, 0.0, _SHADOW, 0.13)
 
 
 # ---------- Names beside the drones, where they cover neither each other nor a body
@@ -340,7 +338,7 @@ class LabelPlacer:
         placed: dict[str, Rectangle] = {}
         for name in sorted(widths_px, key=lambda body: bodies[body].top):
             obstacles = np.array([*placed.values(), *bodies.values(), *taken])
-            candidates = np.array([*self._candidates(bodies[name], widths_px[name])])
+            candidates = self._candidates(bodies[name], widths_px[name])
             low = np.maximum(candidates[:, None, :2], obstacles[None, :, :2])
             high = np.minimum(candidates[:, None, 2:], obstacles[None, :, 2:])
             covered_px2 = np.maximum(high - low, 0.0).prod(axis=2).sum(axis=1)
@@ -350,38 +348,27 @@ class LabelPlacer:
             placed[name] = Rectangle(*candidates[kept].tolist())
         return placed
 
-    def _candidates(self, body: Rectangle, width: float) -> Iterator[Rectangle]:
-        """Places beside a body, the best liked first, moved into the frame."""
+    def _candidates(self, body: Rectangle, width: float) -> np.ndarray:
+        """Rectangles beside a body (n, 4), the best liked first, moved into the frame."""
         height, frame = _LABEL_HEIGHT_PX, self._frame
         middle = 0.5 * (body.left + body.right - width)
-        above, below = body.top - _GAP_PX - height, body.bottom + _GAP_PX
         beside = 0.5 * (body.top + body.bottom - height)
+        above, below = body.top - _GAP_PX - height, body.bottom + _GAP_PX
         left, right = body.left - _GAP_PX - width, body.right + _GAP_PX
-        for x, y in (
+        corners = np.array([
             (middle, above), (right, beside), (left, beside), (middle, below),
             (right, above), (left, above), (right, below), (left, below),
             (middle, above - height), (middle, below + height), (middle, above - 2.0 * height),
-        ):  # fmt: skip
-            x = min(max(x, frame.left), frame.right - width)
-            y = min(max(y, frame.top), frame.bottom - height)
-            yield Rectangle(x, y, x + width, y + height)
+        ])  # fmt: skip
+        size = np.array([width, height])
+        corners = np.clip(corners, frame[:2], frame[2:] - size)
+        return np.hstack([corners, corners + size])
 
 
 def _around(points_px: np.ndarray) -> Rectangle | None:
     """Smallest rectangle round points (n, 2); None if none of them is seen."""
     seen = points_px[np.isfinite(points_px).all(axis=1)]
     return Rectangle(*seen.min(axis=0).tolist(), *seen.max(axis=0).tolist()) if len(seen) else None
-
-
-def _along(line_px: np.ndarray) -> list[Rectangle]:
-    """Small squares along a polyline (n, 2), which stand for it as an obstacle."""
-    line = line_px[np.isfinite(line_px).all(axis=1)]
-    if len(line) < 2:
-        return []
-    length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
-    steps = np.arange(0.0, length[-1], 8.0)
-    points = np.stack([np.interp(steps, length, line[:, i]) for i in (0, 1)], axis=-1)
-    return [Rectangle(x - 2.0, y - 2.0, x + 2.0, y + 2.0) for x, y in points.tolist()]
 
 
 # ---------- The picture
@@ -412,7 +399,6 @@ class Picture:
         """
         self._subjects = list(subjects)
         self._options = options or PictureOptions()
-        layout = self._layout = self._options.layout
         self._shapes = [s.shapes() for s in subjects]
         self._pulleys = [pulley_rims(s) for s in subjects]
         coloured = next((s for s in subjects if s.has_tension), None)
@@ -422,52 +408,42 @@ class Picture:
             for i, s in enumerate(subjects)
         ]
         self._staged = staged_subject(subjects)
-        strip = Strip(subjects, self._stages(), window_s, layout.strip_px)
-        self._strip = strip if strip.series else None
-        self._scene_bottom_px = layout.strip_px[1] - _STRIP_ROOM_PX if self._strip else None
+        self._series, title = strip_series(subjects)
         self._choose_camera(
             np.linspace(*(framed_s or window_s), _CAMERA_SAMPLES if framed_s is None else 1)
         )
-        bottom = self._scene_bottom_px or float(layout.height_px)
-        top = 72.0 if len(subjects) == 1 else 90.0
-        self._labels = LabelPlacer(Rectangle(4.0, top, layout.width_px - 4.0, bottom - 2.0))
-        self.canvas = Canvas(layout.width_px, layout.height_px, scale)
-        self._draw_background()
+        layout = self._options.layout
+        self.canvas = new_canvas(layout.width_px, layout.height_px, scale)
+        with styled():
+            self._add_scene()
+            self._add_words()
+            if self._series:
+                self._add_strip(title, window_s)
+        for artist in (*self._moving, *self._names.values()):
+            artist.set_animated(True)
+        self.canvas.draw()
+        self._background = self.canvas.copy_from_bbox(self.canvas.figure.bbox)
 
     def draw(self, time_s: float, speed: float = 1.0) -> np.ndarray:
         """Draw a moment, (height, width, 3) bytes; a film's speed is written down if not 1."""
-        canvas = self.canvas
         sampled = [sample(subject, np.array([time_s])) for subject in self._subjects]
-        canvas.restore_background()
-        canvas.bottom_px = self._scene_bottom_px
         if self._options.follow:
             position = sampled[0].bodies[LOAD].position_enu_m[0]
             if np.isfinite(position).all():
                 self._center = position * [1.0, 1.0, 0.0]
             self.camera = self._still.moved(self._center)
-            _draw_grid(canvas, self.camera, *self._bounds + self._center)
-        for shapes, its in zip(self._shapes, sampled, strict=True):
-            for body, position, q in its.poses():
-                if body in shapes:
-                    _draw_shadow(canvas, self.camera, world(shapes[body].shadow_m, position, q))
-        for look, subject in zip(self._looks, self._subjects, strict=True):
-            self._draw_trails(subject, look, time_s)
-        for piece in sorted(self._pieces(sampled), key=lambda p: -p.depth_m):  # NaN: draws nothing
-            piece.draw(canvas)
-        canvas.bottom_px = None
-        self._draw_labels(sampled[0])
-        self._draw_title(time_s, speed)
-        if self._strip:
-            self._strip.draw_moment(canvas, time_s)
-        return canvas.rgb()
+            self._set_ground()
+        self._set_trails(time_s)
+        self._set_pieces(sampled)
+        self._set_words(time_s, speed)
+        if self._series:
+            self._set_moment(time_s)
+        self.canvas.restore_region(self._background)
+        for artist in (*self._moving, *self._placed_names(sampled[0])):
+            artist.draw(self.canvas.get_renderer())
+        return pixels(self.canvas)
 
-    def _stages(self) -> Sequence[Stage]:
-        """Stages in the times shown."""
-        if self._staged is None:
-            return ()
-        by = self._staged.shift_s
-        stages = self._staged.recording.stages
-        return [replace(s, start_s=s.start_s + by, end_s=s.end_s + by) for s in stages]
+    # What stays the same
 
     def _choose_camera(self, time_s: np.ndarray) -> None:
         self._center = np.zeros(3)
@@ -479,30 +455,145 @@ class Picture:
         wider = np.clip(low[2], 0.0, _MOST_GROUND_M) * np.array([1.0, 1.0, 0.0])
         self._bounds = np.stack([low - wider, high + wider])
         self.camera = self._still = camera_on(
-            everything, self._layout.scene_px, self._layout.height_px, look.azimuth_deg,
+            everything, look.layout.scene_px, look.layout.height_px, look.azimuth_deg,
             look.elevation_deg, look.zoom,
         )  # fmt: skip
 
-    def _draw_background(self) -> None:
-        canvas, layout = self.canvas, self._layout
-        if not self._options.follow:
-            canvas.bottom_px = self._scene_bottom_px
-            _draw_grid(canvas, self.camera, *self._bounds)
-            canvas.bottom_px = None
-        if self._scale:
-            left = layout.width_px - _RIGHT_PX - layout.bar_px
-            self._scale.draw(canvas, left, 30.0, layout.bar_px)
-        if len(self._subjects) == 2:
-            x, y = 60.0, 84.0 if layout.width_px < WIDE.width_px else 66.0
-            x += canvas.text(x, y, self._subjects[0].name, 12.0, INK, bold=True)
-            x += canvas.text(x, y, "  in colours,  ", 12.0, FAINT)
-            x += canvas.text(x, y, self._subjects[1].name, 12.0, SECOND, bold=True)
-            canvas.text(x, y, "  in olive", 12.0, FAINT)
-        if self._strip:
-            self._strip.draw(canvas)
-        canvas.keep_background()
+    def _add_axes(self, left: float, top: float, right: float, bottom: float) -> Axes:
+        """Axes at a place of the picture [px]."""
+        width, height = self._options.layout.width_px, self._options.layout.height_px
+        place = left / width, 1.0 - bottom / height, (right - left) / width, (bottom - top) / height
+        return self.canvas.figure.add_axes(place)
 
-    def _pieces(self, sampled: Sequence[Sampled]) -> Iterator[Piece]:
+    def _add_scene(self) -> None:
+        """Add axes whose unit is a pixel of the layout, and what is drawn in them."""
+        layout = self._options.layout
+        width, bottom = float(layout.width_px), float(layout.height_px)
+        if self._series:
+            bottom = layout.strip_px[1] - _STRIP_ROOM_PX
+        ax = self._add_axes(0.0, 0.0, width, bottom)
+        ax.set(xlim=(0.0, width), ylim=(bottom, 0.0))
+        ax.set_axis_off()
+        self._grid = LineCollection([], linewidths=0.9 * PT_PX)
+        self._origin = [
+            ax.annotate(
+                name, (0.0, 0.0), (0.0, 0.0), size=SMALL, color=shade, ha="center", va="center",
+                arrowprops={"arrowstyle": "-", "color": shade, "lw": 2.0 * PT_PX, "shrinkA": 5.0},
+            )
+            for name, shade in _AXES.items()
+        ]  # fmt: skip
+        self._trails = LineCollection([], linewidths=1.8 * PT_PX)
+        self._pieces = PolyCollection([], closed=False, capstyle="round", joinstyle="round")
+        for collection in (self._grid, self._trails, self._pieces):
+            ax.add_collection(collection, autolim=False)
+        self._set_ground()
+        self._moving: list[Artist] = [self._trails, self._pieces]
+        if self._options.follow:
+            self._moving = [self._grid, *self._origin, *self._moving]
+
+        top = 72.0 if len(self._subjects) == 1 else 90.0
+        self._labels = LabelPlacer(Rectangle(4.0, top, width - 4.0, bottom - 2.0))
+        self._names = {
+            body: ax.text(
+                0.0, 0.0, label(body), size=PT_PX * _LABEL_PX, weight="bold", color=colour(body),
+                va="bottom", bbox={"fc": "white", "ec": "none", "alpha": 0.6, "pad": 0.0},
+            )
+            for body in self._subjects[0].recording.bodies if body != LOAD
+        }  # fmt: skip
+
+    def _add_words(self) -> None:
+        """Add title, time, which colours mean which of two subjects, and the scale of tensions."""
+        layout = self._options.layout
+        ax = self._add_axes(0.0, 0.0, layout.width_px, _TOP_PX)
+        ax.set(xlim=(0.0, layout.width_px), ylim=(_TOP_PX, 0.0))
+        ax.set_axis_off()
+        wide = layout.width_px >= WIDE.width_px
+        self._title = ax.text(60.0, 50.0, "", size=22.0 * PT_PX, weight="bold", va="bottom")
+        self._time = ax.annotate(
+            "", (1.0, 0.0) if wide else (0.0, 0.0), (13.0, 1.0) if wide else (0.0, -2.0),
+            xycoords=self._title, textcoords="offset points", size=(15.0 if wide else 13.0) * PT_PX,
+            color=FAINT, va="bottom" if wide else "top",
+        )  # fmt: skip
+        self._moving += [self._title, self._time]
+        if len(self._subjects) == 2:
+            names = [subject.name for subject in self._subjects]
+            last = ax.text(60.0, 69.0 if wide else 88.0, "", va="bottom")
+            for text, shade, weight in (
+                (names[0], INK, "bold"), ("  in colours,  ", FAINT, "normal"),
+                (names[1], SECOND, "bold"), ("  in olive", FAINT, "normal"),
+            ):  # fmt: skip
+                last = ax.annotate(
+                    text, (1.0, 0.0), xycoords=last, color=shade, weight=weight, va="bottom",
+                    size=12.0 * PT_PX,
+                )  # fmt: skip
+        if self._scale:
+            right = layout.width_px - _RIGHT_PX
+            self._scale.draw(self._add_axes(right - layout.bar_px, 30.0, right, 39.0))
+
+    def _add_strip(self, title: str, window_s: tuple[float, float]) -> None:
+        """Add curves over time, with a mark at the present moment."""
+        stages: Sequence[Stage] = ()
+        if self._staged is not None:
+            by_s = self._staged.shift_s
+            stages = [
+                replace(s, start_s=s.start_s + by_s, end_s=s.end_s + by_s)
+                for s in self._staged.recording.stages
+            ]
+        ax = self._add_axes(*self._options.layout.strip_px)
+        draw_strip(ax, self._subjects[0], self._series, title, stages, window_s)
+        self._mark = ax.axvline(window_s[0], color=INK, lw=1.2 * PT_PX)
+        shades = [colour(series.name) for series in self._series]
+        none = np.zeros(len(shades))
+        self._dots = ax.scatter(
+            none, none, (7.4 * PT_PX) ** 2, shades, ec="white", lw=PT_PX, clip_on=False
+        )
+        self._highest = ax.get_ylim()[1]
+        self._moving += [self._mark, self._dots]
+
+    # What changes with the moment
+
+    def _set_ground(self) -> None:
+        points, strength = _grid(*self._bounds + self._center)
+        self._grid.set_segments(list(self.camera.project(points)[0]))
+        self._grid.set_color([(*to_rgb(_GRID), share) for share in strength])
+        for axis, arrow in enumerate(self._origin):
+            tip = np.zeros((2, 3))
+            tip[1, axis] = 0.5
+            at, _ = self.camera.project(tip)
+            arrow.set_visible(bool(np.isfinite(at).all()))
+            arrow.xy = at[0]
+            arrow.set_position(at[1] + 0.16 * (at[1] - at[0]))
+
+    def _set_trails(self, time_s: float) -> None:
+        times = np.linspace(time_s - self._options.trail_s, time_s, _TRAIL_POINTS)
+        each = (_TRAIL_POINTS - 1) // _TRAIL_PIECES
+        lines, shades = [], []
+        for subject, look in zip(self._subjects, self._looks, strict=True):
+            for body in subject.recording.bodies:
+                at, _ = self.camera.project(subject.centre_at(body, times))
+                for k in range(_TRAIL_PIECES):
+                    lines.append(at[k * each : (k + 1) * each + 1])
+                    shades.append((*look.colour(body), 0.65 * (k + 1) / _TRAIL_PIECES))
+        self._trails.set_segments(lines if self._options.trail_s > 0.0 else [])
+        self._trails.set_color(shades)
+
+    def _set_pieces(self, sampled: Sequence[Sampled]) -> None:
+        pieces = [
+            _shadow(self.camera, world(shapes[body].shadow_m, position, q))
+            for shapes, its in zip(self._shapes, sampled, strict=True)
+            for body, position, q in its.poses()
+            if body in shapes
+        ]
+        pieces += sorted(self._all_pieces(sampled), key=lambda piece: -piece.depth_m)
+        known = [piece for piece in pieces if np.isfinite(piece.depth_m)]
+        _, points, fills, edges, widths, dashes = zip(*known, strict=True)
+        self._pieces.set_verts(points, closed=False)
+        self._pieces.set_facecolor(fills)
+        self._pieces.set_edgecolor(edges)
+        self._pieces.set_linewidth([PT_PX * width for width in widths])
+        self._pieces.set_linestyle(dashes)
+
+    def _all_pieces(self, sampled: Sequence[Sampled]) -> Iterator[Piece]:
         camera = self.camera
         for i, (its, look) in enumerate(zip(sampled, self._looks, strict=True)):
             for body, position, q in its.poses():
@@ -517,46 +608,46 @@ class Picture:
             yield from _cable_pieces(camera, its, look)
         yield from _setpoint_pieces(camera, sampled[0], self._shapes[0])
 
-    def _draw_trails(self, subject: Subject, look: Look, time_s: float) -> None:
-        if self._options.trail_s <= 0.0:
-            return
-        times = np.linspace(time_s - self._options.trail_s, time_s, _TRAIL_POINTS)
-        each = (_TRAIL_POINTS - 1) // _TRAIL_PIECES
-        for body in subject.recording.bodies:
-            at, _ = self.camera.project(subject.centre_at(body, times))
-            for k in range(_TRAIL_PIECES):
-                strength = 0.65 * (k + 1) / _TRAIL_PIECES
-                part = at[k * each : (k + 1) * each + 1]
-                self.canvas.line(part, look.colour(body), 1.8, strength, cap="butt")
-
-    def _draw_labels(self, sampled: Sampled) -> None:
-        """Names of the drones beside them, so that lines of the strip can be told."""
-        seen, widths = {}, {}
+    def _placed_names(self, sampled: Sampled) -> list[Text]:
+        """Names of the drones that are seen, put beside them."""
+        areas = {}
         for body, position, q in sampled.poses():
             shape = self._shapes[0].get(body)
             outline = shape.outline_m if shape is not None else np.zeros((1, 3))
             area = _around(self.camera.project(world(outline, position, q))[0])
             if area is not None:
-                seen[body] = area
-                widths[body] = self.canvas.width_of(label(body), _LABEL_PX, True) + 2.0
-        widths.pop(LOAD, None)
-        cables = [
-            square
-            for cable in sampled.cables.values()
-            for square in _along(self.camera.project(cable.points_enu_m[0])[0])
+                areas[body] = area
+        renderer, px = self.canvas.get_renderer(), 100.0 / self.canvas.figure.dpi
+        widths = {
+            body: px * self._names[body].get_window_extent(renderer).width
+            for body in areas
+            if body != LOAD
+        }
+        lines = [self.camera.project(c.points_enu_m[0])[0] for c in sampled.cables.values()]
+        squares = [
+            Rectangle(x - 2.0, y - 2.0, x + 2.0, y + 2.0)
+            for line in lines
+            for x, y in np.linspace(line[:-1], line[1:], 20).reshape(-1, 2).tolist()
         ]
-        for body, place in self._labels.place(widths, seen, cables).items():
-            self.canvas.rectangle(*place[:2], widths[body], _LABEL_HEIGHT_PX, "white", 0.6)
-            baseline = place.bottom - 3.5
-            self.canvas.text(place.left + 1.0, baseline, label(body), _LABEL_PX, colour(body), True)
+        for body, place in self._labels.place(widths, areas, squares).items():
+            self._names[body].set_position((place.left, place.bottom))
+        return [self._names[body] for body in widths]
 
-    def _draw_title(self, time_s: float, speed: float) -> None:
-        name = ""
+    def _set_words(self, time_s: float, speed: float) -> None:
+        name = self._subjects[0].name
         if self._staged is not None:
             stage = stage_at(self._staged.recording, time_s - self._staged.shift_s)
-            name = label(stage.name) if stage else ""
-        width = self.canvas.text(60.0, 44.0, name or self._subjects[0].name, 22.0, INK, bold=True)
-        below = self._layout.width_px < WIDE.width_px  # no room beside the name
-        place = (60.0, 66.0) if below else (60.0 + width + 18.0, 44.0)
-        text = f"t = {time_s:.2f} s" + (f"   {speed:g}× speed" if speed != 1.0 else "")
-        self.canvas.text(*place, text, 13.0 if below else 15.0, FAINT)
+            name = label(stage.name) if stage else name
+        self._title.set_text(name)
+        self._time.set_text(
+            f"t = {time_s:.2f} s" + (f"   {speed:g}× speed" if speed != 1.0 else "")
+        )
+
+    def _set_moment(self, time_s: float) -> None:
+        self._mark.set_xdata([time_s, time_s])
+        values = [
+            np.interp(time_s, series.time_s, series.value, left=np.nan, right=np.nan)
+            for series in self._series
+        ]
+        shown = np.minimum(values, self._highest)
+        self._dots.set_offsets(np.stack([np.full(len(shown), time_s), shown], axis=-1))

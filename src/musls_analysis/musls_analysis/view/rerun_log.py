@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.colors import to_rgb
 
-from musls_analysis.figures.style import PULLEY_RIM, colour, label
+from musls_analysis.figures.style import PULLEY_RIM, colour, label, styled
 from musls_analysis.recordings.recording import LOAD, PoseTrack
 from musls_analysis.view.align import staged_subject
-from musls_analysis.view.canvas import Canvas
 from musls_analysis.view.chart import differences, setpoint_errors, tension_scale, tensions
 from musls_analysis.view.film import whole_file
-from musls_analysis.view.picture import Look
-from musls_analysis.view.scene import BoxShape, DroneShape, Shape, Subject, pulley_rims, sample
+from musls_analysis.view.picture import Look, new_canvas, pixels
+from musls_analysis.view.scene import BoxShape, Shape, Subject, pulley_rims, sample
 from musls_description.errors import MuslsError
 
 if TYPE_CHECKING:
@@ -160,9 +159,11 @@ def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
             stream, root, subject, Look(root != ROOTS[0], scale if coloured is subject else None)
         )
     if scale:
-        canvas = Canvas(320, 56, 2.0)
-        scale.draw(canvas, 64.0, 24.0, 236.0)
-        stream.log("legend", rr.Image(canvas.rgb()), static=True)
+        canvas = new_canvas(320, 56, 2.0)
+        with styled():
+            scale.draw(canvas.figure.add_axes((0.22, 0.4, 0.74, 0.2)))
+        canvas.draw()
+        stream.log("legend", rr.Image(pixels(canvas)), static=True)
     _log_plots(stream, subjects, coloured)
     staged = staged_subject(subjects) or subjects[0]
     for stage in staged.recording.stages:
@@ -217,23 +218,12 @@ def _log_shape(
             radii=_OUTLINE_M, fill_mode="majorwireframe" if outline else "solid",
         )  # fmt: skip
         stream.log(f"{path}/box", box)
-    else:
-        _log_drone(stream, path, shape, rgb, outline)
-
-
-def _log_drone(
-    stream: rr.RecordingStream, path: str, shape: DroneShape, rgb: np.ndarray, outline: bool
-) -> None:
-    """Arms, gear and rotor discs; only rings and arms for a set-point."""
-    import rerun as rr
-
-    arms = [np.stack([np.zeros(3), hub]) for hub in shape.hubs_m]
+        return
     if outline:
-        rings = [np.concatenate([disc, disc[:1]]) for disc in shape.discs_m]
-        lines = rr.LineStrips3D(arms + rings, colors=_rgba(rgb), radii=_OUTLINE_M)
+        lines = rr.LineStrips3D(shape.wire_m, colors=_rgba(rgb), radii=_OUTLINE_M)
         stream.log(f"{path}/outline", lines)
         return
-    gear = list(shape.gear_m)
+    arms, gear = list(shape.arms_m), list(shape.gear_m)
     colours = [_rgba(0.7 * rgb)] * len(arms) + [_rgba(np.full(3, 0.3))] * len(gear)
     radii = [_LINE_M] * len(arms) + [0.5 * _LINE_M] * len(gear)
     stream.log(f"{path}/frame", rr.LineStrips3D(arms + gear, colors=colours, radii=radii))

@@ -80,6 +80,12 @@ class BoxShape:
 
     shadow_m = outline_m
 
+    @property
+    def wire_m(self) -> list[np.ndarray]:
+        """Lines (points, 3) that show where it should be."""
+        rings = [self.corners_m[[*face, face[0]]] for face in BOX_FACES[:2]]
+        return rings + [self.corners_m[[i, i | 1]] for i in (0, 2, 4, 6)]
+
 
 @dataclass(frozen=True)
 class DroneShape:
@@ -121,6 +127,16 @@ class DroneShape:
     def shadow_m(self) -> np.ndarray:
         """Points that throw its shadow (points, 3)."""
         return self.discs_m.reshape(-1, 3)
+
+    @property
+    def arms_m(self) -> np.ndarray:
+        """From the centre to the hubs (rotors, 2, 3)."""
+        return np.stack([np.zeros_like(self.hubs_m), self.hubs_m], axis=1)
+
+    @property
+    def wire_m(self) -> list[np.ndarray]:
+        """Lines (points, 3) that show where it should be."""
+        return [*np.concatenate([self.discs_m, self.discs_m[:, :1]], axis=1), *self.arms_m]
 
 
 Shape = BoxShape | DroneShape
