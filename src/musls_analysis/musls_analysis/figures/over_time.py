@@ -48,14 +48,15 @@ def name_stages(recording: Recording, ax: Axes) -> None:
     feet = np.array([(0.5 * (s.start_s + s.end_s) - start) / length for s in recording.stages])
     heads = spread(feet * width_in, _NAME_PITCH_IN, width_in) / width_in
     low, high = 1.0 + 0.02 / height_in, 1.0 + 0.10 / height_in
-    for stage, foot, head in zip(recording.stages, feet, heads, strict=True):
-        ax.plot(
-            [foot, head], [low, high], transform=ax.transAxes, color=FAINT, linewidth=0.6,
-            clip_on=False,
-        )  # fmt: skip
+    lines = [[(foot, low), (head, high)] for foot, head in zip(feet, heads, strict=True)]
+    ax.add_collection(
+        LineCollection(lines, transform=ax.transAxes, colors=FAINT, linewidths=0.6, clip_on=False),
+        autolim=False,
+    )
+    for stage, head in zip(recording.stages, heads, strict=True):
         ax.text(
             head, high, label(stage.name), transform=ax.transAxes, rotation=52,
-            rotation_mode="anchor", ha="left", va="bottom", fontsize=6.8, color=INK,
+            rotation_mode="anchor", fontsize=6.8,
         )  # fmt: skip
 
 
@@ -67,17 +68,15 @@ def spread(places: np.ndarray, pitch: float, width: float) -> np.ndarray:
     n = len(places)
     if n < 2:
         return places
-    pitch = min(pitch, width / (n - 1))
-    offsets = pitch * np.arange(n)
-    # Isotonic regression of what is left after subtracting the pitch: pool neighbours that cross.
-    blocks: list[list[float]] = []
-    for value in places - offsets:
-        blocks.append([value, 1.0])
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            b, a = blocks.pop(), blocks.pop()
-            weight = a[1] + b[1]
-            blocks.append([(a[0] * a[1] + b[0] * b[1]) / weight, weight])
-    fitted = np.concatenate([np.full(int(w), v) for v, w in blocks])
+    offsets = min(pitch, width / (n - 1)) * np.arange(n)
+    # Isotonic regression of what is left without the pitch: the largest, over all that begin
+    # before a place, of the least mean of a run that reaches it.
+    sums = np.concatenate([[0.0], np.cumsum(places - offsets)])
+    first, last = np.ogrid[:n, :n]
+    count = last - first + 1
+    means = np.where(count > 0, (sums[last + 1] - sums[first]) / np.maximum(count, 1), np.inf)
+    least = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
+    fitted = np.maximum.accumulate(least, axis=0).diagonal()
     return np.clip(fitted, 0.0, width - offsets[-1]) + offsets
 
 
@@ -247,7 +246,7 @@ def rotors_figure(recording: Recording) -> Figure:
         Patch(color=FAINT, alpha=0.4, label="slowest to fastest"),
     ]
     texts = [f"{label(drone)}\n[rad/s]" for drone in recording.rotors]
-    figure, axes = _panels(recording, texts, handles, same_scale=True)
+    figure, axes = _panels(recording, texts, handles, left_in=0.75, same_scale=True)
     for ax, (drone, track) in zip(axes, recording.rotors.items(), strict=True):
         speed, shade = track.speed_rad_s, style.colour(drone)
         slowest, fastest = speed.min(axis=1), speed.max(axis=1)

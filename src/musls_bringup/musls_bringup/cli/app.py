@@ -15,6 +15,7 @@ what is slow to import (numba, dartpy, matplotlib) belongs inside `run`, so that
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import sys
@@ -192,6 +193,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(argv)
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
+    gc.set_threshold(100_000)  # next to nothing is garbage; the default looks for it for 0.4 s
     results.catch()
     protect_streams()
     status = run(sys.argv[1:])
