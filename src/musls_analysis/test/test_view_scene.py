@@ -67,7 +67,7 @@ def test_camera_fills_its_frame_and_keeps_all_points_inside():
 
 
 def test_camera_looks_along_its_azimuth_with_up_up():
-    points = BoxShape.of(TRIO.load.collision).corners_m * 10.0
+    points = BoxShape(TRIO.load.collision.corners_m).corners_m * 10.0
     camera = camera_on(points, (0.0, 0.0, 200.0, 200.0), 200.0, -90.0, 0.0)  # from the south
     at, depth = camera.project(np.array([[0.0, 0, 0], [0.5, 0, 0], [0, 0, 0.5], [0, 0.5, 0]]))
     east, up, north = at[1] - at[0], at[2] - at[0], at[3] - at[0]
@@ -93,7 +93,7 @@ def test_camera_options_out_of_range(angles, word):
 
 
 def test_box_faces_belong_to_their_normals():
-    corners = BoxShape.of(TRIO.load.collision).corners_m
+    corners = BoxShape(TRIO.load.collision.corners_m).corners_m
     size = np.array(TRIO.load.collision.size_m)
     for face, normal in zip(BOX_FACES, FACE_NORMALS, strict=True):
         middle = corners[list(face)].mean(axis=0) - corners.mean(axis=0)

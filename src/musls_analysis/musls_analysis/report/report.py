@@ -8,14 +8,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from musls_analysis.comparison.errors import above_ground, error_track
-from musls_analysis.figures.style import colour
+from musls_analysis.figures.style import colour, label
 from musls_analysis.recordings.recording import LOAD, Array, Recording, main_stages
 from musls_analysis.report.summary import WHERE, Peaks, cable_peaks, sentence
 from musls_description.system import RigSystem
@@ -38,11 +37,7 @@ def plotly_script() -> bytes | None:
 def interactive(
     recording: Recording, summary: Mapping[str, Any], peaks: Peaks | None = None
 ) -> dict[str, str] | None:
-    """What the template needs to show the figures.
-
-    Returns:
-        `script`, plotly's, compressed and in base 64, and `data`, JSON; None without plotly.
-    """
+    """Plotly's `script`, compressed and in base 64, and the `data` as JSON; None without plotly."""
     script = plotly_script()
     if script is None:
         return None
@@ -56,38 +51,34 @@ def interactive(
 def _data(recording: Recording, summary: Mapping[str, Any], peaks: Peaks | None) -> dict[str, Any]:
     time_s = np.linspace(recording.start_s, recording.end_s, MOST_POINTS)
     bodies = {
-        name: {"color": colour(name), "path": _path(track, time_s)}
+        name: {
+            "color": colour(name),
+            "path": [_numbers(np.interp(time_s, track.time_s, c)) for c in track.position_enu_m.T],
+        }
         for name, track in recording.bodies.items()
     }
-    asked = {}
-    for name, track in recording.setpoints.items():
-        held = track.held_at(time_s).position_enu_m
-        asked[name] = [_numbers(column) for column in held.T]
+    asked = {
+        name: [_numbers(column) for column in track.held_at(time_s).position_enu_m.T]
+        for name, track in recording.setpoints.items()
+    }
     return {
         "time": _numbers(time_s),
         "bodies": bodies,
         "setpoints": asked,
         "panels": _panels(recording, time_s, peaks),
-        "stages": [[s.name.replace("_", " "), s.start_s, s.end_s] for s in recording.stages],
-        "events": [[round(e.time_s, 3), e.kind.replace("_", " ")] for e in recording.events[:60]],
+        "stages": [[label(s.name), s.start_s, s.end_s] for s in recording.stages],
+        "events": [[round(e.time_s, 3), label(e.kind)] for e in recording.events[:60]],
         "main": LOAD if LOAD in recording.bodies else next(iter(recording.bodies)),
         "slack": summary["slack_threshold_n"],
     }
-
-
-def _path(track: Any, time_s: Array) -> list[list[float | None]]:
-    """x, y and z of a body at common times."""
-    return [_numbers(np.interp(time_s, track.time_s, c)) for c in track.position_enu_m.T]
 
 
 def _panels(recording: Recording, time_s: Array, peaks: Peaks | None) -> list[dict[str, Any]]:
     """Curves over time: height, distance to the set-point, angle to it, tension."""
     heights, distances, angles = [], [], []
     for name, track in recording.bodies.items():
-        curve = {"name": name.replace("_", " "), "color": colour(name)}
-        heights.append(
-            curve | {"y": _numbers(np.interp(time_s, track.time_s, track.position_enu_m[:, 2]))}
-        )
+        height = np.interp(time_s, track.time_s, track.position_enu_m[:, 2])
+        heights.append(_curve(name, height))
         if name in recording.setpoints:
             asked = recording.setpoints[name]
             if name == LOAD:
@@ -95,14 +86,10 @@ def _panels(recording: Recording, time_s: Array, peaks: Peaks | None) -> list[di
             error = error_track(track, asked)
             distance = np.interp(time_s, error.time_s, error.translational_error_m)
             angle = np.interp(time_s, error.time_s, error.geodesic_error_rad)
-            distances.append(curve | {"y": _numbers(1e3 * distance)})
-            angles.append(curve | {"y": _numbers(np.degrees(angle))})
+            distances.append(_curve(name, 1e3 * distance))
+            angles.append(_curve(name, np.degrees(angle)))
     tensions = [
-        {
-            "name": name.replace("_", " "),
-            "color": colour(name),
-            "y": _numbers(_largest(time_s, *track)),
-        }
+        _curve(name, _largest(time_s, *track))
         for name, track in cable_peaks(recording, peaks).items()
     ]
     panels = (
@@ -114,14 +101,16 @@ def _panels(recording: Recording, time_s: Array, peaks: Peaks | None) -> list[di
     return [{"title": title, "curves": curves} for title, curves in panels if curves]
 
 
+def _curve(name: str, values: Array) -> dict[str, Any]:
+    return {"name": label(name), "color": colour(name), "y": _numbers(values)}
+
+
 def _largest(time_s: Array, of_s: Array, values: Array) -> Array:
     """Largest value around each time, so that no peak is lost."""
-    middles = np.concatenate([time_s[:1], (time_s[1:] + time_s[:-1]) / 2.0])
-    edges = [*np.searchsorted(of_s, middles).tolist(), len(of_s)]
     found: Array = np.interp(time_s, of_s, values)
-    for k, (low, high) in enumerate(pairwise(edges)):
-        if high > low:
-            found[k] = values[low:high].max()
+    nearest = np.searchsorted((time_s[1:] + time_s[:-1]) / 2.0, of_s, side="right")
+    found[np.unique(nearest)] = -np.inf
+    np.maximum.at(found, nearest, values)
     return found
 
 
@@ -130,8 +119,6 @@ def _numbers(values: Array) -> list[float | None]:
     return [None if v != v else v for v in np.round(values, 4).tolist()]
 
 
-TEMPLATE = Path(__file__).parent / "report.html.j2"
-INTERACTIVE = Path(__file__).parent / "interactive.html.j2"
 _GROUP_DIGITS = 10_000
 """From here on whole numbers get thin spaces between thousands."""
 
@@ -167,27 +154,24 @@ def write_report(
 ) -> Path:
     """Write report.html and figures/*.png into a folder, made if missing.
 
-    The summary has the keys of `musls_analysis.report.summary.summarise`; the simulator's speed
-    figures (sim_time_s, wall_time_s, real_time_factor, step_size_s, steps, plant_step_us,
-    bare_dart_step_us, links_per_cable) are shown if they are there.
+    The summary has the keys of `musls_analysis.report.summary.summarise`; what a flight adds to
+    them is shown if it is there.
     """
     # Imported here, because they are slow and only reports need them.
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from musls_analysis.figures.flight import write_figures
 
     flown = flown or Flown()
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
     environment.filters["png"] = _data_uri
-    environment.filters["words"] = lambda name: name.replace("_", " ")
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    environment.filters["words"] = label
     live = interactive(recording, summary, flown.peaks)
-    live_template = environment.from_string(INTERACTIVE.read_text(encoding="utf-8"))
-    live_html = live_template.render(live=live) if live else ""
     figures = folder / "figures"
-    html = template.render(
+    html = environment.get_template("report.html.j2").render(
         flown=flown,
         recording=recording,
         errors=summary["errors"],
@@ -201,7 +185,7 @@ def write_report(
         key_numbers=_key_numbers(recording, summary),
         figures=write_figures(recording, summary, figures),
         folder=figures,
-        live=live_html,
+        live=environment.get_template("interactive.html.j2").render(live=live) if live else "",
     )
     path = folder / "report.html"
     path.write_text(html, encoding="utf-8")
@@ -230,7 +214,7 @@ def _key_numbers(recording: Recording, summary: Mapping[str, Any]) -> list[tuple
     """Value, unit and meaning of what one wants to know first."""
     cards = []
     main = max(main_stages(recording.stages), key=lambda stage: stage.duration_s).name
-    stage = main.replace("_", " ")
+    stage = label(main)
     load = summary["errors"].get("load", {}).get(main)
     if load:
         cards += [
@@ -302,8 +286,7 @@ def _flight_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     if (check := summary.get("check")) is not None:
         rows.append(("Expected before the flight", check["sentence"]))
     for event in (summary.get("events") or ())[:MOST_EVENTS]:
-        kind = event["kind"].replace("_", " ")
-        rows.append((f"{kind} at {event['time_s']:.2f} s", event["what"]))
+        rows.append((f"{label(event['kind'])} at {event['time_s']:.2f} s", event["what"]))
     return rows
 
 

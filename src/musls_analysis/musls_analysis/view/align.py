@@ -40,17 +40,13 @@ def _names_stages(recording: Recording) -> bool:
     return [s.name for s in recording.stages] not in ([], [WHOLE_FLIGHT])
 
 
-def _names(recording: Recording) -> list[str]:
-    if not _names_stages(recording):
-        return []
-    return [s.name for s in main_stages(recording.stages)]
-
-
 def _common_stage(first: Recording, other: Recording) -> str:
-    ours, theirs = _names(first), _names(other)
+    ours, theirs = (
+        [s.name for s in main_stages(r.stages)] if _names_stages(r) else [] for r in (first, other)
+    )
     common = [name for name in ours if name in theirs] if ours and theirs else ours or theirs
     if not common:
-        why = "name no stages" if not ours and not theirs else "have no stage in common"
+        why = "have no stage in common" if ours or theirs else "name no stages"
         raise ConfigError(f"{first.source} and {other.source} {why}: give --stage or --shift")
     if not (ours and theirs) and len(set(common)) > 1:
         raise ConfigError(
@@ -83,17 +79,11 @@ def shown_window(subjects: Sequence[Subject], stage: str | None) -> tuple[float,
 
 
 def stage_at(recording: Recording, time_s: float) -> Stage | None:
-    """The stage that a time falls into; None outside all of them."""
-    for stage in recording.stages:
-        if stage.start_s <= time_s < stage.end_s:
-            return stage
-    last = recording.stages[-1] if recording.stages else None
-    return last if last and time_s == last.end_s else None
+    """The stage that a time falls into, the later of two that meet; None outside all of them."""
+    inside = [stage for stage in recording.stages if stage.start_s <= time_s <= stage.end_s]
+    return inside[-1] if inside else None
 
 
 def staged_subject(subjects: Sequence[Subject]) -> Subject | None:
     """The first subject that names its stages."""
-    for subject in subjects:
-        if _names_stages(subject.recording):
-            return subject
-    return None
+    return next((subject for subject in subjects if _names_stages(subject.recording)), None)

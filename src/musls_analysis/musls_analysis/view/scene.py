@@ -31,7 +31,6 @@ from musls_description.rotations import rotate
 from musls_description.system import CableEnd, Pulley, RigSystem
 
 DEFAULT_SYSTEM = "x500_trio"
-SCENARIO = "scenario.yaml"
 
 ROTOR_SHARE = 0.73
 """Radius of a rotor disc as a share of half the distance to the next hub, where the description
@@ -67,11 +66,6 @@ class BoxShape:
     """A load or an anchor: eight corners (8, 3)."""
 
     corners_m: np.ndarray
-
-    @classmethod
-    def of(cls, box: Box) -> BoxShape:
-        """Shape of a box in its body's frame."""
-        return cls(box.corners_m)
 
     @property
     def outline_m(self) -> np.ndarray:
@@ -140,7 +134,7 @@ class DroneShape:
 
 
 Shape = BoxShape | DroneShape
-ANCHOR_SHAPE = BoxShape.of(Box(size_m=(0.06, 0.06, 0.06)))
+ANCHOR_SHAPE = BoxShape(Box(size_m=(0.06, 0.06, 0.06)).corners_m)
 """An anchor, which has no size of its own."""
 
 
@@ -215,7 +209,7 @@ class Subject:
             f"anchor_{i + 1}": ANCHOR_SHAPE for i in range(len(self.system.anchors))
         }
         if self.system.load is not None:
-            shapes[LOAD] = BoxShape.of(self.system.load.collision)
+            shapes[LOAD] = BoxShape(self.system.load.collision.corners_m)
         return shapes | dict(
             zip(self.recording.drones, map(DroneShape.of, self.system.drones), strict=True)
         )
@@ -247,11 +241,8 @@ def open_subject(
 ) -> Subject:
     """Read a recording; its geometry is that of the scenario saved beside it, if there is one.
 
-    Args:
-        path: Anything that `read_recording` accepts.
-        system: Shipped system or YAML file that overrides the scenario's.
-        frames: TF frames by body, for bags that hold only TF.
-        offsets_m: Recorded point by body; "drones" stands for all drones.
+    A `system` (shipped, or a YAML file) overrides the scenario's. Frames are TF frames by body, for
+    bags that hold only TF; offsets the recorded points by body, "drones" stands for all drones.
 
     Raises:
         ConfigError: Not a recording, or it does not fit the system or the offsets.
@@ -261,22 +252,19 @@ def open_subject(
     if "drones" in offsets:
         common = offsets.pop("drones")
         offsets = dict.fromkeys(recording.drones, common) | offsets
-    folder = _run_folder(path)
-    if system or not (folder / SCENARIO).is_file():
+    folder = path.resolve()
+    if folder.suffix in STORAGE_SUFFIXES:
+        folder = folder.parent
+    if folder.name == "bag":
+        folder = folder.parent  # that `musls fly` wrote
+    scenario = folder / "scenario.yaml"
+    if system or not scenario.is_file():
         rig = load_system(system or DEFAULT_SYSTEM)
     else:
         from musls_sim.scenario.scenario import load_scenario  # imports compiled code
 
-        rig = load_scenario(folder / SCENARIO).system
+        rig = load_scenario(scenario).system
     return Subject(recording, rig, folder.stem, offsets)
-
-
-def _run_folder(path: Path) -> Path:
-    """The folder that `musls fly` wrote, of the folder itself, its bag or the bag's file."""
-    folder = path.resolve()
-    if folder.suffix in STORAGE_SUFFIXES:
-        folder = folder.parent
-    return folder.parent if folder.name == "bag" else folder
 
 
 def bodies_of(subjects: Sequence[Subject]) -> list[str]:
@@ -367,10 +355,8 @@ def _cables(
         if track and recorded:
             shapes = [_shape_at(track, t) for t in clock_s]
             points = [p if p is not None else s for p, s in zip(shapes, straight, strict=True)]
-            slack = np.zeros(len(clock_s), bool)
-        else:
-            length = np.linalg.norm(straight[:, 1] - straight[:, 0], axis=1)
-            slack = length < SLACK_SHARE * system.cables[i].length_m
+        length = np.linalg.norm(straight[:, 1] - straight[:, 0], axis=1)
+        slack = ~np.array(recorded) & (length < SLACK_SHARE * system.cables[i].length_m)
         cables[name] = SampledCable(points, tension, recorded, slack, may_part)
     return cables
 
@@ -382,20 +368,19 @@ def _end_enu_m(track: PoseTrack, end: CableEnd) -> np.ndarray:
 
 
 def _shape_at(track: CableTrack, clock_s: float) -> np.ndarray | None:
-    """Shape between two recorded ones; None outside them and in gaps."""
+    """Shape between two recorded ones; None in gaps and farther outside than a gap."""
     times = track.shape_time_s
     above = int(np.searchsorted(times, clock_s, side="left"))
-    if above == len(times) or (above == 0 and times[0] > clock_s):
-        near = min(above, len(times) - 1)
-        close = abs(times[near] - clock_s) <= DEFAULT_GAP_LIMIT_S
-        return track.shape_enu_m[near] if close else None
-    if times[above] == clock_s:
-        return track.shape_enu_m[above]
-    a, b = track.shape_enu_m[above - 1], track.shape_enu_m[above]
-    span = times[above] - times[above - 1]
+    k, m = max(above - 1, 0), min(above, len(times) - 1)
+    a, b = track.shape_enu_m[k], track.shape_enu_m[m]
+    if times[m] == clock_s:
+        return b
+    if k == m:  # before the first or after the last
+        return a if abs(times[k] - clock_s) <= DEFAULT_GAP_LIMIT_S else None
+    span = times[m] - times[k]
     if span > DEFAULT_GAP_LIMIT_S or len(a) != len(b):
         return None
-    return a + (clock_s - times[above - 1]) / span * (b - a)
+    return a + (clock_s - times[k]) / span * (b - a)
 
 
 def framed_points_enu_m(subject: Subject, sampled: Sampled, follow: bool = False) -> np.ndarray:
