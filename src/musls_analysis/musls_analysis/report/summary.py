@@ -59,9 +59,7 @@ WHY = {
 def explanations(recording: Recording, controller: str = "") -> list[str]:
     """Say for each main stage what the load's error is made of, one line each.
 
-    Args:
-        recording: The flight.
-        controller: Kind of the scenario's controller, which may add a reason.
+    The kind of the scenario's controller may add a reason.
     """
     lines = list(_lines(recording))
     if lines and controller in WHY:
@@ -116,19 +114,11 @@ def slack_mask(cable: CableTrack, slack_threshold_n: float) -> np.ndarray:
 
 
 def slack_intervals(cable: CableTrack, slack_threshold_n: float) -> list[tuple[float, float]]:
-    """When the cable was slack.
-
-    Returns:
-        First slack sample and first taut sample after it (or the last sample), in seconds.
-    """
+    """When the cable was slack [s]: first slack sample, first taut one after it or the last one."""
     mask = slack_mask(cable, slack_threshold_n)
-    edges = np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8))
-    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-    last = len(mask) - 1
-    return [
-        (float(cable.time_s[start]), float(cable.time_s[min(end, last)]))
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
+    times = cable.time_s[np.minimum(edges, len(mask) - 1)].tolist()
+    return list(zip(times[::2], times[1::2], strict=True))
 
 
 # ---------- Largest tensions: in flight, at snaps, at take-up and touch-down
@@ -151,19 +141,12 @@ WHERE = {
 """Names for people, in the order in which they are shown."""
 
 Peaks = tuple[Array, Array]
-"""Times (k,) [s] and largest tensions of all cables around them (k, n_cables)."""
+"""Times (k,) [s] and largest tensions of all cables, in the recording's order (k, n_cables)."""
 
 
 @dataclass(frozen=True)
 class Peak:
-    """The largest tension of one sort.
-
-    Attributes:
-        max_n: Tension.
-        cable: Name of the cable.
-        time_s: When.
-        stage: In which stage.
-    """
+    """The largest tension of one sort."""
 
     max_n: float
     cable: str
@@ -172,12 +155,7 @@ class Peak:
 
 
 def cable_peaks(recording: Recording, peaks: Peaks | None) -> dict[str, tuple[Array, Array]]:
-    """Times and tensions of each cable, over all steps where they are known.
-
-    Args:
-        recording: The flight.
-        peaks: Of all steps, cables in the recording's order; None takes the recorded samples.
-    """
+    """Times and tensions of each cable: the peaks of all steps, else the recorded samples."""
     cables = {name: track for name, track in recording.cables.items() if len(track.time_s)}
     if peaks is None or peaks[1].shape[1] != len(cables):
         return {name: (t.time_s, t.tension_n.max(axis=1)) for name, t in cables.items()}
@@ -187,13 +165,7 @@ def cable_peaks(recording: Recording, peaks: Peaks | None) -> dict[str, tuple[Ar
 def named_peaks(
     recording: Recording, slack_threshold_n: float, peaks: Peaks | None = None
 ) -> dict[str, dict[str, Any]]:
-    """The largest tension of each sort that the flight had, by the keys of `WHERE`.
-
-    Args:
-        recording: The flight.
-        slack_threshold_n: A cable is slack while its tension at the load is below it.
-        peaks: Largest tensions over all steps, see `cable_peaks`.
-    """
+    """The largest tension of each sort that the flight had, by the keys of `WHERE`."""
     best: dict[str, Peak] = {}
     for name, (time_s, tension) in cable_peaks(recording, peaks).items():
         ends = [end for _, end in slack_intervals(recording.cables[name], slack_threshold_n)]
@@ -288,9 +260,7 @@ def summarise(
         "tension": named_peaks(recording, slack_threshold_n, peaks),
         **({"batteries": batteries} if batteries else {}),
         "slack_threshold_n": float(slack_threshold_n),
-        "stages": [
-            {"name": s.name, "start_s": s.start_s, "end_s": s.end_s} for s in recording.stages
-        ],
+        "stages": [asdict(stage) for stage in recording.stages],
     }
 
 
