@@ -71,6 +71,10 @@ def test_a_body_that_is_not_known_is_not_drawn():
     load = sample(its, np.array([20.0])).bodies["load"].position_enu_m[0]
     pixels = picture.draw(20.0)
     assert hue_distance(near(pixels, picture.camera.project(load)[0]), to_rgb(colour("load"))) > 1.0
+    picture = Picture(
+        [replace(its, shift_s=100.0)], (7.0, 30.0), PictureOptions(), framed_s=(110, 110)
+    )
+    assert (picture.draw(9.0) > 200).mean() > 0.9  # nothing is known at this time
 
 
 def test_the_second_recording_has_a_colour_of_its_own():

@@ -12,10 +12,9 @@ from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording
 from musls_analysis.view.align import aligning_shift_s, shown_window, stage_at
 from musls_analysis.view.camera import camera_on
 from musls_analysis.view.chart import TensionScale, round_up, tension_scale
-from musls_analysis.view.picture import WIDE, LabelPlacer, Picture, Rectangle, pulley_pieces
+from musls_analysis.view.picture import WIDE, LabelPlacer, Picture, Rectangle
 from musls_analysis.view.scene import (
     BOX_FACES,
-    FACE_NORMALS,
     BoxShape,
     DroneShape,
     Subject,
@@ -74,7 +73,7 @@ def test_camera_looks_along_its_azimuth_with_up_up():
     assert east[0] > 1 and abs(east[1]) < 1e-9
     assert up[1] < -1 and abs(up[0]) < 1e-9
     assert np.linalg.norm(north) < 1e-9 and depth[3] > depth[0]
-    assert east[0] == pytest.approx(0.5 * camera.scale_px_m(np.zeros(3)))
+    assert east[0] == pytest.approx(0.5 * camera.focal_px / depth[0])
 
 
 def test_points_behind_the_camera_are_not_seen():
@@ -95,9 +94,12 @@ def test_camera_options_out_of_range(angles, word):
 def test_box_faces_belong_to_their_normals():
     corners = BoxShape(TRIO.load.collision.corners_m).corners_m
     size = np.array(TRIO.load.collision.size_m)
-    for face, normal in zip(BOX_FACES, FACE_NORMALS, strict=True):
-        middle = corners[list(face)].mean(axis=0) - corners.mean(axis=0)
+    for k, face in enumerate(BOX_FACES):
+        normal = np.eye(3)[2 - k // 2] * (1.0 if k % 2 else -1.0)
+        points = corners[list(face)]
+        middle = points.mean(axis=0) - corners.mean(axis=0)
         np.testing.assert_allclose(middle, 0.5 * size * normal, atol=1e-12)
+        assert np.cross(points[1] - points[0], points[2] - points[1]) @ normal > 0.0
 
 
 def test_rotor_discs_lie_round_the_hubs_and_do_not_touch():
@@ -245,8 +247,7 @@ def test_a_pulley_is_a_disc_of_its_radius_in_the_plane_of_its_cables():
     assert np.linalg.norm(rim - [0.2, 0.0, 1.5], axis=1) == pytest.approx(0.03)
     assert rim[:, 1] == pytest.approx(0.0, abs=1e-12)
     camera = camera_on(rim * 5.0, (0.0, 0.0, 200.0, 200.0), 200.0, -90.0, 0.0)
-    (piece,) = pulley_pieces(camera, rims, load.position_enu_m[0], load.orientation_wxyz[0], 1.0)
-    size = np.ptp(piece.points_px, axis=0)  # seen from the south: round
+    size = np.ptp(camera.project(rim)[0], axis=0)  # seen from the south: round
     assert size[0] == pytest.approx(size[1], rel=0.02)
 
 

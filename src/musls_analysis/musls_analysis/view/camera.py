@@ -40,10 +40,6 @@ class Camera:
         at = seen[..., :2] * [1.0, -1.0] * (self.focal_px / depth)[..., None]
         return at + self.center_px, depth
 
-    def scale_px_m(self, point_enu_m: np.ndarray) -> float:
-        """Picture length of 1 m at a world point (3,)."""
-        return self.focal_px / float((point_enu_m - self.position_enu_m) @ self.axes[2])
-
     def moved(self, by_m: np.ndarray) -> Camera:
         """The same camera at another place."""
         return replace(self, position_enu_m=self.position_enu_m + by_m)

@@ -17,7 +17,6 @@ from musls_analysis.figures.style import (
     BAND,
     EVENT,
     FAINT,
-    GRID,
     INK,
     SLACK_CABLE,
     UNKNOWN_TENSION,
@@ -173,8 +172,7 @@ def draw_strip(
     high = float(np.percentile(known, _SHARE)) if known.size else 1.0
     top = round_up(1.08 * max(high, 1e-3))
     ax.set(xlim=(window_s[0], max(window_s[1], window_s[0] + 1e-9)), ylim=(-0.008 * top, top))
-    ax.spines["left"].set_visible(False)
-    ax.spines["bottom"].set_color(GRID)
+    ax.spines[["left", "bottom"]].set_visible(False)
     ax.tick_params(labelsize=SMALL, left=False)
     ax.locator_params(axis="y", nbins=3)
     ax.grid(False, axis="x")

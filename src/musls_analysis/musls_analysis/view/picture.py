@@ -6,10 +6,10 @@ farthest first. What stays the same is drawn once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -34,22 +34,21 @@ from musls_analysis.figures.style import (
 )
 from musls_analysis.recordings.recording import LOAD, Stage
 from musls_analysis.view.align import stage_at, staged_subject
-from musls_analysis.view.camera import Camera, camera_on
+from musls_analysis.view.camera import camera_on
 from musls_analysis.view.chart import SMALL, TensionScale, draw_strip, strip_series, tension_scale
 from musls_analysis.view.scene import (
     BOX_FACES,
-    FACE_NORMALS,
     BoxShape,
     DroneShape,
+    Placed,
     Sampled,
     Shape,
     Subject,
     framed_points_enu_m,
+    poses,
     pulley_rims,
     sample,
-    world,
 )
-from musls_description.rotations import rotate
 
 _LEFT_PX, _RIGHT_PX, _TOP_PX = 60.0, 30.0, 88.0
 _STRIP_PX, _BELOW_PX = 84.0, 44.0
@@ -126,30 +125,32 @@ def pixels(canvas: FigureCanvasAgg) -> np.ndarray:
 # ---------- Bodies, cables and set-points as pieces
 
 _LIGHT = np.array([0.35, -0.45, 0.82])
-_WHITE, _BLACK = np.ones(3), np.zeros(3)
 _GEAR = np.array(to_rgb("#4b5563"))
-_NOTHING = (0.0, 0.0, 0.0, 0.0)
 _SOLID, _SETPOINT, _SLACK = "-", (0.0, (2.3, 3.8)), (0.0, (0.8, 2.4))
 """Dashes in widths of the line, whose round ends make each longer by one."""
 
 
 class Piece(NamedTuple):
-    """Something flat to draw.
+    """Something flat in the world: a polygon with a fill, a polyline without.
 
     Attributes:
-        depth_m: Distance from the camera; NaN behind it.
-        points_px: Polygon, whose first point is also its last, or polyline (n, 2).
-        fill: Red, green, blue and opacity.
-        edge: Colour of the line, as well.
+        points_enu_m: (n, 3).
+        edge: Red, green, blue of the line.
         width: Of the line [px].
+        width_m: The line is at least as wide as this looks.
+        nearer_m: It is drawn as if it were so much nearer.
+        one_sided: Not seen from where the points turn clockwise.
     """
 
-    depth_m: float
-    points_px: np.ndarray
-    fill: Sequence[float]
-    edge: Sequence[float]
-    width: float
+    points_enu_m: np.ndarray
+    edge: np.ndarray
+    width: float = 1.0
+    fill: np.ndarray | None = None
+    alpha: float = 1.0
     dash: object = _SOLID
+    width_m: float = 0.0
+    nearer_m: float = 0.0
+    one_sided: bool = False
 
 
 class Look(NamedTuple):
@@ -180,71 +181,32 @@ class Look(NamedTuple):
         return 0.55 if self.second else 1.0
 
 
-def _mix(a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
-    return (1.0 - share) * a + share * b
-
-
-def _piece(
-    camera: Camera,
-    points_enu_m: np.ndarray,
-    edge: np.ndarray,
-    width: float = 1.0,
-    fill: np.ndarray | None = None,
-    alpha: float = 1.0,
-    dash: object = _SOLID,
-    nearer_m: float = 0.0,
-) -> Piece:
-    """A polygon with a fill, a polyline without."""
-    at, depth = camera.project(points_enu_m)
-    inside = _NOTHING
-    if fill is not None:
-        at, inside = np.concatenate([at, at[:1]]), (*fill, alpha)
-    return Piece(float(depth.mean()) - nearer_m, at, inside, (*edge, alpha), width, dash)
-
-
-def _box_pieces(
-    camera: Camera, shape: BoxShape, position: np.ndarray, q: np.ndarray, name: str, look: Look
-) -> Iterator[Piece]:
-    """Faces of a box that are seen, shaded."""
-    corners = world(shape.corners_m, position, q)
-    normals = rotate(np.broadcast_to(q, (6, 4)), FACE_NORMALS)
-    base = look.colour(name)
-    for face, normal in zip(BOX_FACES, normals, strict=True):
+def _box_pieces(corners: np.ndarray, base: np.ndarray, alpha: float) -> Iterator[Piece]:
+    """Faces of a box with corners (8, 3), shaded."""
+    for face in BOX_FACES:
         points = corners[list(face)]
-        if normal @ (points.mean(axis=0) - camera.position_enu_m) > 0.0:
-            continue
-        light = 0.5 + 0.5 * float(normal @ _LIGHT)
-        shade = _mix(_mix(base, _BLACK, 0.45), _mix(base, _WHITE, 0.25), light)
-        yield _piece(camera, points, _mix(base, _BLACK, 0.35), fill=shade, alpha=look.alpha)
+        normal = np.cross(points[1] - points[0], points[2] - points[1])
+        light = 0.5 + 0.5 * float(normal @ _LIGHT) / float(np.linalg.norm(normal))
+        shade = (1.0 - light) * 0.55 * base + light * (0.75 * base + 0.25)
+        yield Piece(points, 0.65 * base, fill=shade, alpha=alpha, one_sided=True)
 
 
 def _drone_pieces(
-    camera: Camera, shape: DroneShape, position: np.ndarray, q: np.ndarray, name: str, look: Look
+    shape: DroneShape, placed: Placed, base: np.ndarray, alpha: float
 ) -> Iterator[Piece]:
     """Gear, arms, plate and rotor discs; the front discs are darker."""
-    base, alpha = look.colour(name), look.alpha
-    px_m = camera.scale_px_m(position)
-    for leg in world(shape.gear_m, position, q):
-        yield _piece(camera, leg, _GEAR, max(0.009 * px_m, 1.0), None, alpha, nearer_m=-0.02)
-    for arm in world(shape.arms_m, position, q):
-        yield _piece(camera, arm, _mix(base, _BLACK, 0.3), max(0.026 * px_m, 1.0), None, alpha)
-    dark, plate = _mix(base, _BLACK, 0.45), world(shape.plate_m, position, q)
-    yield _piece(camera, plate, dark, 1.0, _mix(base, _BLACK, 0.15), alpha, nearer_m=0.01)
-    for disc, front in zip(world(shape.discs_m, position, q), shape.front, strict=True):
+    for leg in placed(shape.gear_m):
+        yield Piece(leg, _GEAR, alpha=alpha, width_m=0.009, nearer_m=-0.02)
+    for arm in placed(shape.arms_m):
+        yield Piece(arm, 0.7 * base, alpha=alpha, width_m=0.026)
+    dark = 0.55 * base
+    yield Piece(placed(shape.plate_m), dark, fill=0.85 * base, alpha=alpha, nearer_m=0.01)
+    for disc, front in zip(placed(shape.discs_m), shape.front, strict=True):
         share = 0.62 if front else 0.32
-        yield _piece(camera, disc, dark, 1.0, base, share * alpha, nearer_m=0.03)
+        yield Piece(disc, dark, fill=base, alpha=share * alpha, nearer_m=0.03)
 
 
-def pulley_pieces(
-    camera: Camera, rims: np.ndarray, position: np.ndarray, q: np.ndarray, alpha: float
-) -> Iterator[Piece]:
-    """Discs of the pulleys of a body, before the body itself."""
-    fill, edge = (np.array(to_rgb(shade)) for shade in (PULLEY, PULLEY_RIM))
-    for rim in world(rims, position, q):
-        yield _piece(camera, rim, edge, 1.6, fill, alpha, nearer_m=0.05)
-
-
-def _cable_pieces(camera: Camera, sampled: Sampled, look: Look) -> Iterator[Piece]:
+def _cable_pieces(sampled: Sampled, look: Look) -> Iterator[Piece]:
     """Cables in the colours of their tensions, a piece a link."""
     width = 1.6 if look.second else 2.8
     for cable in sampled.cables.values():
@@ -252,19 +214,32 @@ def _cable_pieces(camera: Camera, sampled: Sampled, look: Look) -> Iterator[Piec
         dash = _SLACK if cable.slack[0] else _SOLID
         for line in cable.pieces(0):
             for i in range(len(line) - 1):
-                yield _piece(camera, line[i : i + 2], shade, width, dash=dash)
+                yield Piece(line[i : i + 2], shade, width, dash=dash)
 
 
-def _setpoint_pieces(
-    camera: Camera, sampled: Sampled, shapes: Mapping[str, Shape]
+def _subject_pieces(
+    sampled: Sampled, shapes: Mapping[str, Shape], pulleys: Mapping[str, np.ndarray], look: Look
 ) -> Iterator[Piece]:
+    """Bodies, with their pulleys, and cables."""
+    pulley, rim_colour = (np.array(to_rgb(shade)) for shade in (PULLEY, PULLEY_RIM))
+    for body, placed in sampled.poses():
+        for rim in placed(pulleys[body]) if body in pulleys else ():
+            yield Piece(rim, rim_colour, 1.6, pulley, look.alpha, nearer_m=0.05)
+        shape, base = shapes.get(body), look.colour(body)
+        if isinstance(shape, BoxShape):
+            yield from _box_pieces(placed(shape.corners_m), base, look.alpha)
+        elif shape is not None:
+            yield from _drone_pieces(shape, placed, base, look.alpha)
+    yield from _cable_pieces(sampled, look)
+
+
+def _setpoint_pieces(sampled: Sampled, shapes: Mapping[str, Shape]) -> Iterator[Piece]:
     """Outlines of where load and drones should be."""
-    for body, track in sampled.setpoints.items():
-        position, q = track.position_enu_m[0], track.orientation_wxyz[0]
-        if body in shapes and not np.isnan(position).any():
-            edge = _mix(np.array(to_rgb(colour(body))), np.array(to_rgb(INK)), 0.35)
-            for line in shapes[body].wire_m:
-                yield _piece(camera, world(line, position, q), edge, 0.9, None, 0.75, _SETPOINT)
+    ink = np.array(to_rgb(INK))
+    for body, placed in poses(sampled.setpoints):
+        edge = 0.65 * np.array(to_rgb(colour(body))) + 0.35 * ink
+        for line in shapes[body].wire_m if body in shapes else ():
+            yield Piece(placed(line), edge, 0.9, alpha=0.75, dash=_SETPOINT)
 
 
 # ---------- Ground at z = 0: a grid that fades away, and shadows straight below the bodies
@@ -294,12 +269,12 @@ def _grid(low_m: np.ndarray, high_m: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return found[strength > 0.01], strength[strength > 0.01]
 
 
-def _shadow(camera: Camera, points_enu_m: np.ndarray) -> Piece:
+def _shadow(points_enu_m: np.ndarray) -> Piece:
     """The ground below the convex hull of a body's points (n, 3)."""
     flat = points_enu_m * [1.0, 1.0, 0.0]
     with suppress(QhullError, ValueError):  # seen edge on, or not known
         flat = flat[ConvexHull(flat[:, :2]).vertices]
-    return _piece(camera, flat, _SHADOW, 0.0, _SHADOW, 0.13)
+    return Piece(flat, _SHADOW, 0.0, _SHADOW, 0.13)
 
 
 # ---------- Names beside the drones, where they cover neither each other nor a body
@@ -578,43 +553,47 @@ class Picture:
         self._trails.set_color(shades)
 
     def _set_pieces(self, sampled: Sequence[Sampled]) -> None:
-        pieces = [
-            _shadow(self.camera, world(shapes[body].shadow_m, position, q))
-            for shapes, its in zip(self._shapes, sampled, strict=True)
-            for body, position, q in its.poses()
-            if body in shapes
-        ]
-        pieces += sorted(self._all_pieces(sampled), key=lambda piece: -piece.depth_m)
-        known = [piece for piece in pieces if np.isfinite(piece.depth_m)]
-        _, points, fills, edges, widths, dashes = zip(*known, strict=True)
+        shadows, pieces = [], list(_setpoint_pieces(sampled[0], self._shapes[0]))
+        each = zip(sampled, self._shapes, self._pulleys, self._looks, strict=True)
+        for its, shapes, pulleys, look in each:
+            bodies = [(shapes[body], placed) for body, placed in its.poses() if body in shapes]
+            shadows += [_shadow(placed(shape.shadow_m)) for shape, placed in bodies]
+            pieces += _subject_pieces(its, shapes, pulleys, look)
+        drawn = self._seen(shadows) + sorted(self._seen(pieces), key=lambda piece: -piece[0])
+        self._pieces.set_visible(bool(drawn))
+        if not drawn:
+            return
+        _, points, fills, edges, widths, dashes = zip(*drawn, strict=True)
         self._pieces.set_verts(points, closed=False)
         self._pieces.set_facecolor(fills)
         self._pieces.set_edgecolor(edges)
-        self._pieces.set_linewidth([PT_PX * width for width in widths])
+        self._pieces.set_linewidth(widths)
         self._pieces.set_linestyle(dashes)
 
-    def _all_pieces(self, sampled: Sequence[Sampled]) -> Iterator[Piece]:
-        camera = self.camera
-        for i, (its, look) in enumerate(zip(sampled, self._looks, strict=True)):
-            for body, position, q in its.poses():
-                if body in self._pulleys[i]:
-                    rims = self._pulleys[i][body]
-                    yield from pulley_pieces(camera, rims, position, q, look.alpha)
-                shape = self._shapes[i].get(body)
-                if isinstance(shape, BoxShape):
-                    yield from _box_pieces(camera, shape, position, q, body, look)
-                elif shape is not None:
-                    yield from _drone_pieces(camera, shape, position, q, body, look)
-            yield from _cable_pieces(camera, its, look)
-        yield from _setpoint_pieces(camera, sampled[0], self._shapes[0])
+    def _seen(self, pieces: Iterable[Piece]) -> list[tuple[float, Any, Any, Any, float, object]]:
+        """Depth, picture points, fill, edge, width [pt] and dashes of those that can be seen."""
+        seen = []
+        for piece in pieces:
+            at, depths = self.camera.project(piece.points_enu_m)
+            turned = piece.one_sided and np.linalg.det(np.diff(at[:3], axis=0)) > 0.0
+            depth = float(depths.mean())
+            if turned or np.isnan(depth):
+                continue
+            fill = (0.0, 0.0, 0.0, 0.0)
+            if piece.fill is not None:
+                at, fill = np.concatenate([at, at[:1]]), (*piece.fill, piece.alpha)
+            width = PT_PX * max(piece.width, piece.width_m * self.camera.focal_px / depth)
+            edge = (*piece.edge, piece.alpha)
+            seen.append((depth - piece.nearer_m, at, fill, edge, width, piece.dash))
+        return seen
 
     def _placed_names(self, sampled: Sampled) -> list[Text]:
         """Names of the drones that are seen, put beside them."""
         areas = {}
-        for body, position, q in sampled.poses():
+        for body, placed in sampled.poses():
             shape = self._shapes[0].get(body)
             outline = shape.outline_m if shape is not None else np.zeros((1, 3))
-            area = _around(self.camera.project(world(outline, position, q))[0])
+            area = _around(self.camera.project(placed(outline))[0])
             if area is not None:
                 areas[body] = area
         renderer, px = self.canvas.get_renderer(), 100.0 / self.canvas.figure.dpi

@@ -5,8 +5,9 @@ Pictures, films and rerun's viewer draw this description of a scene.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,11 +55,8 @@ _DISC, _RIM = _circle(20), _circle(24)
 BOX_FACES = (
     (0, 2, 6, 4), (1, 5, 7, 3), (0, 4, 5, 1), (2, 3, 7, 6), (0, 1, 3, 2), (4, 6, 7, 5),
 )  # fmt: skip
-"""Corners of the faces -z, +z, -y, +y, -x, +x of a box, whose corners count x, y, z as bits
-4, 2, 1."""
-FACE_NORMALS = np.array(
-    [[0, 0, -1], [0, 0, 1], [0, -1, 0], [0, 1, 0], [-1, 0, 0], [1, 0, 0]], float
-)
+"""Corners of the faces -z, +z, -y, +y, -x, +x of a box, anti-clockwise seen from outside; corners
+count x, y, z as bits 4, 2, 1."""
 
 
 @dataclass(frozen=True)
@@ -308,11 +306,21 @@ class Sampled:
     setpoints: Mapping[str, PoseTrack]
     cables: Mapping[str, SampledCable]
 
-    def poses(self) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Name, position and quaternion of the bodies that are known at the first time."""
-        for body, track in self.bodies.items():
-            if np.isfinite(track.position_enu_m[0]).all():
-                yield body, track.position_enu_m[0], track.orientation_wxyz[0]
+    def poses(self) -> Iterator[tuple[str, Placed]]:
+        """Bodies that are known at the first time."""
+        return poses(self.bodies)
+
+
+Placed = Callable[[np.ndarray], np.ndarray]
+"""Takes points of a body (..., 3) to the world."""
+
+
+def poses(tracks: Mapping[str, PoseTrack]) -> Iterator[tuple[str, Placed]]:
+    """Where the bodies are that are known at the first time."""
+    for body, track in tracks.items():
+        position, q = track.position_enu_m[0], track.orientation_wxyz[0]
+        if np.isfinite(position).all():
+            yield body, partial(world, position=position, q=q)
 
 
 def sample(subject: Subject, time_s: np.ndarray) -> Sampled:
