@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -133,26 +133,55 @@ def run(
     """Shows load, drones, cables, set-points and tensions in 3-D over time."""
     kind = _kind(png, gif, mp4, save, web)
     within("--trail", trail, 0.0, LONGEST_TRAIL_S, " s")
-    path = _path(recording, kind, save or out, overwrite)
-    _check_unused(kind, out, fps, speed)
+    path = save or out or Path(f"{recording.resolve().stem}.{kind}")
+    if kind not in ("viewer", "web"):
+        _check_file(path, kind, overwrite)
+    if out and kind not in ("png", "gif", "mp4"):
+        raise ConfigError("--out is for --png, --gif and --mp4")
+    if (fps is not None or speed != 1.0) and kind not in ("gif", "mp4"):
+        raise ConfigError("--fps and --speed are for --gif and --mp4")
+    if other is None and (shift is not None or skip_with):
+        raise ConfigError("--shift and --skip-with are for --with OTHER")
+    if shift is not None:
+        within("--shift", shift, -LARGEST_SHIFT_S, LARGEST_SHIFT_S, " s")
     if kind in ("viewer", "web", "rrd"):
-        from musls_analysis.view.rerun_log import check_rerun
-
-        check_rerun()  # before the reading, which can take a while
-    subjects = _subjects(recording, other, system, frames, offset, (stage, shift, skip_with))
-    if path is None:
-        _show(kind, subjects)
-    elif kind == "rrd":
         from musls_analysis.view import rerun_log
 
+        rerun_log.check_rerun()  # before the reading, which can take a while
+    first = _planned(recording, system)
+    if first is None:
+        from musls_analysis.view.scene import open_subject
+
+        first = open_subject(recording, system, frames_of(frames), offsets_m(offset))
+    subjects = _laid_over(first, other, system, stage, shift, skip_with)
+    if kind == "viewer":
+        rerun_log.show(subjects)
+    elif kind == "web":
+        import threading
+
+        typer.echo(f"serving {rerun_log.serve(subjects)} to the browser; Ctrl-C ends it", err=True)
+        threading.Event().wait()
+    elif kind == "rrd":
         rerun_log.save(subjects, path)
         typer.echo(f"written to {path}: open with rerun {path}")
     else:
+        from musls_analysis.view import film
+        from musls_analysis.view.align import shown_window
         from musls_analysis.view.picture import NARROW, WIDE, PictureOptions
 
-        layout = NARROW if narrow else WIDE
-        look = PictureOptions(azimuth, elevation, zoom, follow, trail, layout)
-        _write(kind, subjects, stage, path, look, (png, fps, speed))
+        look = PictureOptions(azimuth, elevation, zoom, follow, trail, NARROW if narrow else WIDE)
+        window_s = shown_window(subjects, stage)
+        if png is not None:
+            film.write_png(subjects, window_s, png, path, look)
+        else:
+            default_fps = GIF_FPS if gif else MP4_FPS
+            options = film.FilmOptions(default_fps if fps is None else fps, speed)
+            write = film.write_gif if gif else film.write_mp4
+            with WorkShown(path.name) as shown:
+                write(
+                    subjects, window_s, path, look, options,
+                    lambda share: shown.update(f"{100 * share:.0f} %", share),
+                )  # fmt: skip
         typer.echo(f"picture in {path}" if kind == "png" else f"film in {path}")
 
 
@@ -168,70 +197,16 @@ def _kind(png: float | None, gif: bool, mp4: bool, save: Path | None, web: bool)
     return kinds[0] if kinds else "viewer"
 
 
-def _check_unused(kind: str, out: Path | None, fps: float | None, speed: float) -> None:
-    """Refuse options that would do nothing, before anything is read."""
-    if out and kind not in ("png", "gif", "mp4"):
-        raise ConfigError("--out is for --png, --gif and --mp4")
-    if (fps is not None or speed != 1.0) and kind not in ("gif", "mp4"):
-        raise ConfigError("--fps and --speed are for --gif and --mp4")
-
-
-def _path(recording: Path, kind: str, out: Path | None, overwrite: bool) -> Path | None:
-    """File to write; None for the viewer."""
-    if kind in ("viewer", "web"):
-        return None
-    path = out or Path(f"{recording.resolve().stem}.{kind}")
+def _check_file(path: Path, kind: str, overwrite: bool) -> None:
+    """Refuse a file that cannot be written, before anything is read."""
     if path.suffix.lower() != f".{kind}":
         raise ConfigError(f"{path}: must end in .{kind}")
-    _check_file(path, overwrite)
-    return path
-
-
-def _check_file(path: Path, overwrite: bool) -> None:
     if os.path.isdir(path):
         raise ConfigError(f"{path} is a folder")
     if os.path.lexists(path) and not overwrite:
         raise ConfigError(f"{path} exists; --overwrite replaces it")
     if not os.path.isdir(path.parent):
         raise ConfigError(f"{path}: no such folder {path.parent}")
-
-
-def _subjects(
-    recording: Path,
-    other: Path | None,
-    system: str | None,
-    frames: list[str] | None,
-    offset: list[str] | None,
-    timing: tuple[str | None, float | None, int],
-) -> list[Subject]:
-    """The recordings, the second one shifted."""
-    from dataclasses import replace
-
-    from musls_analysis.view.align import aligning_shift_s
-    from musls_analysis.view.scene import open_subject
-
-    stage, shift_s, skip = timing
-    if other is None and (shift_s is not None or skip):
-        raise ConfigError("--shift and --skip-with are for --with OTHER")
-    if shift_s is not None:
-        within("--shift", shift_s, -LARGEST_SHIFT_S, LARGEST_SHIFT_S, " s")
-    subjects = [
-        _planned(recording, system)
-        or open_subject(recording, system, frames_of(frames), offsets_m(offset))
-    ]
-    warnings: list[str] = []
-    if other is not None:
-        second = open_subject(other, system)
-        if shift_s is None:
-            first = subjects[0].recording
-            shift_s, warnings = aligning_shift_s(first, second.recording, stage, skip)
-            typer.echo(f"{second.name} shifted by {shift_s:.3f} s", err=True)
-        subjects.append(replace(second, shift_s=shift_s))
-    for read in (subject.recording for subject in subjects):
-        warnings += [f"{read.source}: {line}" for line in read.warnings]
-    for line in warnings:
-        typer.echo(f"musls: warning: {line}", err=True)
-    return subjects
 
 
 def _planned(name: Path, system: str | None) -> Subject | None:
@@ -249,43 +224,27 @@ def _planned(name: Path, system: str | None) -> Subject | None:
     return planned(scenario, prepare(scenario, force=True))
 
 
-def _write(
-    kind: str,
-    subjects: Sequence[Subject],
+def _laid_over(
+    first: Subject,
+    other: Path | None,
+    system: str | None,
     stage: str | None,
-    path: Path,
-    look: Any,
-    timing: tuple[float | None, float | None, float],
-) -> None:
-    """Write a picture or a film."""
-    from musls_analysis.view import film
-    from musls_analysis.view.align import shown_window
+    shift_s: float | None,
+    skip: int,
+) -> list[Subject]:
+    """The first subject and the other recording, shifted; says what is doubtful about them."""
+    subjects, doubts = [first], []
+    if other is not None:
+        from musls_analysis.view.align import aligning_shift_s
+        from musls_analysis.view.scene import open_subject
 
-    moment_s, fps, speed = timing
-    window_s = shown_window(subjects, stage)
-    if moment_s is not None:
-        film.write_png(subjects, window_s, moment_s, path, look)
-        return
-    default_fps = GIF_FPS if kind == "gif" else MP4_FPS
-    options = film.FilmOptions(default_fps if fps is None else fps, speed)
-    write = film.write_gif if kind == "gif" else film.write_mp4
-    with WorkShown(path.name) as shown:
-
-        def progress(share: float) -> None:
-            shown.update(f"{100 * share:.0f} %", share)
-
-        write(subjects, window_s, path, look, options, progress)
-
-
-def _show(kind: str, subjects: Sequence[Subject]) -> None:
-    """Open the viewer, or serve it until interrupted."""
-    from musls_analysis.view import rerun_log
-
-    if kind == "viewer":
-        rerun_log.show(subjects)
-        return
-    import threading
-
-    uri = rerun_log.serve(subjects)
-    typer.echo(f"serving {uri} to the browser; Ctrl-C ends it", err=True)
-    threading.Event().wait()
+        second = open_subject(other, system)
+        if shift_s is None:
+            shift_s, doubts = aligning_shift_s(first.recording, second.recording, stage, skip)
+            typer.echo(f"{second.name} shifted by {shift_s:.3f} s", err=True)
+        subjects.append(replace(second, shift_s=shift_s))
+    for read in (subject.recording for subject in subjects):
+        doubts = [*doubts, *(f"{read.source}: {line}" for line in read.warnings)]
+    for line in doubts:
+        typer.echo(f"musls: warning: {line}", err=True)
+    return subjects
