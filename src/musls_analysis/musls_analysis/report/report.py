@@ -260,7 +260,7 @@ def _run_rows(
     )
     for key, name, scale, unit in shown:
         value = summary.get(key)
-        if value is None:
+        if value is None or (key == "compile_s" and not value):
             continue
         values = value if isinstance(value, (list, tuple)) else [value]
         if len(set(values)) == 1:
