@@ -13,7 +13,7 @@ from musls_analysis.comparison.compare import StageComparison
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.comparison.mean_cycle import MeanCycle
 from musls_analysis.figures import style
-from musls_analysis.figures.over_time import POSE_LABELS, value_limits
+from musls_analysis.figures.over_time import pose_axes, value_limits
 from musls_analysis.figures.space import spatial_axes
 from musls_analysis.paper.turning_frame import Turning
 from musls_analysis.recordings.recording import LOAD
@@ -70,8 +70,6 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
 
     x, y, z stand on the left and roll, pitch, yaw on the right.
     """
-    figure = style.new_figure(3.9)
-    axes = figure.subplots(3, 2, sharex=True)
     (sim,) = style.body_handles([body])
     sim.set_label(f"{style.label(body)}, sim")
     handles = [_real_handle(), sim]
@@ -81,9 +79,7 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
     sim_values[:, 3:] += 360.0 * turns
     if np.isfinite(np.concatenate([real_ci, sim_ci])).any():
         handles.append(Patch(color=style.FAINT, alpha=0.4, lw=0, label="95 % confidence"))
-    top_in = style.legend_on_top(figure, handles)
-    style.margins(figure, 0.7, 0.2, 0.4, top_in, wspace=0.31, hspace=0.15)
-    style.hide_time(axes[:-1].flat)
+    axes = pose_axes(3.9, handles, 0.0)
     time_s = comparison.phase * comparison.period_s
     drawn = (
         (sim_values, sim_ci, {"color": style.colour(body), "linewidth": 1.4}),
@@ -98,14 +94,11 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
                 ax.fill_between(time_s, *band, color=line["color"], alpha=0.22, lw=0)
             ax.plot(time_s, value, **line)
             shown += [value - np.nan_to_num(half), value + np.nan_to_num(half)]
-        ax.set(ylim=value_limits(shown, 0.2 if k < 3 else 4.0), ylabel=POSE_LABELS[k])
-        ax.set_xlim(0.0, comparison.period_s)
-        ax.yaxis.set_label_coords(-0.155, 0.5)
-        ax.grid(False, axis="x")
-        ax.locator_params(axis="y", nbins=4)
+        limits = value_limits(shown, 0.2 if k < 3 else 4.0)
+        ax.set(xlim=(0.0, comparison.period_s), ylim=limits)
     for ax in axes[-1]:
         ax.set_xlabel("time in the cycle [s]")
-    return figure
+    return style.figure_of(axes[0, 0])
 
 
 def _columns(mean: MeanCycle) -> tuple[np.ndarray, np.ndarray]:

@@ -42,8 +42,7 @@ def shade_stages(recording: Recording, axes: Iterable[Axes]) -> None:
 
 def name_stages(recording: Recording, ax: Axes) -> None:
     """Write the stages' names above an axis, slanted, moved apart where stages are short."""
-    place = ax.get_position()
-    width_in, height_in = np.array([place.width, place.height]) * style.size_in(ax)
+    width_in, height_in = style.size_in(ax)
     start, length = recording.start_s, max(recording.end_s - recording.start_s, 1e-9)
     feet = np.array([(0.5 * (s.start_s + s.end_s) - start) / length for s in recording.stages])
     heads = spread(feet * width_in, _NAME_PITCH_IN, width_in) / width_in
@@ -131,18 +130,37 @@ def _panels(
 
 
 POSE_LABELS = ("x [m]", "y [m]", "z [m]", "roll [deg]", "pitch [deg]", "yaw [deg]")
+_LEFT_IN, _BETWEEN_IN, _LABEL_IN = 0.58, 0.72, 0.44
+"""Room for ticks and labels, and how far left of the axes the labels stand."""
+
+
+def pose_axes(height_in: float, handles: Sequence[Artist], above_in: float) -> np.ndarray:
+    """Axes (3, 2) of a new figure: x, y, z on the left and roll, pitch, yaw on the right.
+
+    Above them there is a legend, and room.
+    """
+    figure = style.new_figure(height_in)
+    axes = figure.subplots(3, 2, sharex=True)
+    top_in, right_in = style.legend_on_top(figure, handles) + above_in, 0.38
+    width_in = 0.5 * (figure.get_figwidth() - _LEFT_IN - _BETWEEN_IN - right_in)
+    style.margins(
+        figure, _LEFT_IN, right_in, 0.4, top_in, wspace=_BETWEEN_IN / width_in, hspace=0.15
+    )
+    style.hide_time(axes[:-1].flat)
+    for ax, text in zip(axes.T.flat, POSE_LABELS, strict=True):
+        ax.set_ylabel(text)
+        ax.yaxis.set_label_coords(-_LABEL_IN / width_in, 0.5)
+        ax.locator_params(axis="y", nbins=4)
+        ax.grid(False, axis="x")
+    return np.asarray(axes)
 
 
 def pose_figure(recording: Recording, body: str) -> Figure:
     """Draw x, y, z on the left and roll, pitch, yaw on the right (as Fig. 8 of the paper)."""
-    figure = style.new_figure(3.95)
-    axes = figure.subplots(3, 2, sharex=True)
     handles = style.body_handles([body])
     if body in recording.setpoints:
         handles.append(style.setpoint_handle())
-    top_in = style.legend_on_top(figure, handles) + STAGE_NAMES_IN
-    style.margins(figure, 0.55, 0.38, 0.4, top_in, wspace=0.24, hspace=0.15)
-    style.hide_time(axes[:-1].flat)
+    axes = pose_axes(3.95, handles, STAGE_NAMES_IN)
     shade_stages(recording, axes.flat)
     track = recording.bodies[body]
     angles_deg = np.degrees(np.unwrap(roll_pitch_yaw(track.orientation_wxyz), axis=0))
@@ -152,13 +170,10 @@ def pose_figure(recording: Recording, body: str) -> Figure:
         ax.plot(track.time_s, measured[:, k], color=style.colour(body))
         ax.plot(track.time_s, wanted[:, k], **style.SETPOINT_LINE)
         ax.set_ylim(value_limits([measured[:, k], wanted[:, k]], 0.4 if k < 3 else 4.0))
-        ax.set_ylabel(POSE_LABELS[k])
-        ax.yaxis.set_label_coords(-0.115, 0.5)
-        ax.locator_params(axis="y", nbins=4)
     for top, bottom in zip(axes[0], axes[-1], strict=True):
         name_stages(recording, top)
         bottom.set_xlabel("time [s]")
-    return figure
+    return style.figure_of(axes[0, 0])
 
 
 def _setpoints(recording: Recording, body: str, angles_deg: np.ndarray) -> np.ndarray:
@@ -352,12 +367,13 @@ def _logarithmic(ax: Axes, floor: float, lowest: float, highest: float) -> None:
     """Errors on the ground and in flight differ by orders of magnitude."""
     first = np.floor(np.log10(max(lowest, floor)))
     last = max(np.ceil(np.log10(max(highest, floor))), first + 1.0)
-    ticks = 10.0 ** np.arange(first, last + 1.0)
+    step = np.ceil(0.36 * (last - first) / style.size_in(ax)[0])
+    ticks = 10.0 ** np.arange(first, last + 1.0, step)
     names = [f"{tick:g}" for tick in ticks]
     if lowest < ticks[0]:
         names[0] = f"≤ {names[0]}"
     ax.set_xscale("log")
-    ax.set_xlim(ticks[0], ticks[-1])
+    ax.set_xlim(ticks[0], 10.0**last)
     ax.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
     ax.xaxis.set_major_formatter(FixedFormatter(names))
     ax.xaxis.set_minor_locator(NullLocator())

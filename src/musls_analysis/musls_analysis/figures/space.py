@@ -81,8 +81,7 @@ def top_view_figure(recording: Recording) -> Figure:
         )  # fmt: skip
     # The range is widened to the shape of the axes, so that they fill their place at equal scale.
     low, high = _bounds_enu_m(recording)[:, :2]
-    place = ax.get_position()
-    axes_in = np.array([place.width, place.height]) * style.size_in(ax)
+    axes_in = style.size_in(ax)
     half, center = 0.5 * np.max((high - low) / axes_in) * axes_in, 0.5 * (low + high)
     (left, bottom), (right, top) = center - half, center + half
     ax.set(xlim=(left, right), ylim=(bottom, top), xlabel="x, east [m]", ylabel="y, north [m]")
@@ -160,10 +159,10 @@ def spatial_axes(
     in_per_m = scale / float(np.linalg.norm(size))
     for axis, name, extent in zip((ax.xaxis, ax.yaxis, ax.zaxis), "xyz", size, strict=True):
         axis.pane.set(facecolor="#fafbfc", edgecolor=style.GRID)
-        axis._axinfo["grid"].update(color=style.GRID, linewidth=0.6)
         axis.set_label_text(f"{name} [m]")
-        axis.labelpad = -4 if extent > 0.4 * size.max() else -6
         count = max(2, min(7, round(extent * in_per_m / _TICK_IN)))
         axis.get_major_locator().set_params(nbins=count)
+        whole = np.allclose(axis.get_majorticklocs() % 1.0, 0.0)  # else their texts are longer
+        axis.labelpad = (-4 if extent > 0.4 * size.max() else -6) + (0 if whole else 5)
         axis.set_tick_params(pad=-2)
     return ax

@@ -180,12 +180,17 @@ def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
     return figure
 
 
-def size_in(ax: Axes) -> tuple[float, float]:
-    """Width and height of the figure that axes stand in [in]."""
+def figure_of(ax: Axes) -> Figure:
+    """The figure that axes stand in."""
     figure = ax.figure
     assert isinstance(figure, Figure)  # no figure of ours has subfigures
-    width, height = figure.get_size_inches()
-    return float(width), float(height)
+    return figure
+
+
+def size_in(ax: Axes) -> np.ndarray:
+    """Width and height of axes [in]."""
+    place = ax.get_position()
+    return np.array([place.width, place.height]) * figure_of(ax).get_size_inches()
 
 
 def save(figure: Figure, path: Path | BytesIO) -> None:

@@ -228,7 +228,7 @@ class _Axis:
         if len(self.values) > _MOST_TICKS:
             return
         places = np.log(self.values) if self.log else np.array(self.values, float)
-        width_in = 0.9 * ax.get_position().width * style.size_in(ax)[0]
+        width_in = 0.9 * style.size_in(ax)[0]
         inches = (places - places[0]) / max(np.ptp(places), 1e-12) * width_in
         texts, last = [], -np.inf
         for value, place in zip(self.values, inches, strict=True):
