@@ -3,7 +3,7 @@
 Entities: `run/...` the first recording, `with/...` the one laid over it, each with `load`,
 `drone_1`, ..., `cable_1`, ..., `setpoint/...`, `trail/...`; the plots `tension/...`, `error/...`,
 `difference/...`; `phase`, `events` and `legend`. All lie on the time line `time`, in the first
-recording's seconds.
+recording's seconds. Importing this module raises a `MuslsError` where rerun is not installed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import to_rgb
@@ -27,9 +26,13 @@ from musls_analysis.view.picture import Look, new_canvas, pixels
 from musls_analysis.view.scene import BoxShape, Shape, Subject, pulley_rims, sample
 from musls_description.errors import MuslsError
 
-if TYPE_CHECKING:
+try:
     import rerun as rr
     import rerun.blueprint as rrb
+except ImportError:
+    raise MuslsError(
+        "the viewer needs rerun-sdk: pip install 'musls[view]'; --png and --gif do not need it"
+    ) from None
 
 ROOTS = ("run", "with")
 TIME = "time"
@@ -40,23 +43,11 @@ _DISC_HEIGHT_M = 0.012
 _LINE_M, _OUTLINE_M = 0.012, 0.003
 
 
-def check_rerun() -> None:
-    """Check that rerun can be imported.
-
-    Raises:
-        MuslsError: It is not installed.
-    """
-    if find_spec("rerun") is None:
-        raise MuslsError(
-            "the viewer needs rerun-sdk: pip install 'musls[view]'; --png and --gif do not need it"
-        )
-
-
 def save(subjects: Sequence[Subject], path: Path) -> None:
     """Write a file for rerun's viewer.
 
     Raises:
-        MuslsError: rerun is missing, or the file cannot be written.
+        MuslsError: The file cannot be written.
     """
     stream = _stream(subjects)
     # Opened here first: rerun only logs it when it cannot write.
@@ -72,7 +63,7 @@ def show(subjects: Sequence[Subject]) -> None:
     """Open the viewer; it goes on when this process ends.
 
     Raises:
-        MuslsError: rerun is missing, or there is no display.
+        MuslsError: There is no display.
     """
     stream = _stream(subjects)
     if sys.platform == "linux" and not any(
@@ -93,8 +84,6 @@ def serve(subjects: Sequence[Subject], open_browser: bool = True, web_port: int 
     Port 0 takes a free one. The result is the address of the data, which the viewer's page is told
     by its `url` parameter.
     """
-    import rerun as rr
-
     stream = _stream(subjects)
     uri = stream.serve_grpc(grpc_port=0, default_blueprint=layout(subjects))
     log(stream, subjects)
@@ -104,9 +93,6 @@ def serve(subjects: Sequence[Subject], open_browser: bool = True, web_port: int 
 
 
 def _stream(subjects: Sequence[Subject]) -> rr.RecordingStream:
-    check_rerun()
-    import rerun as rr
-
     stream = rr.RecordingStream("musls")
     stream.send_recording_name(" and ".join(subject.name for subject in subjects))
     return stream
@@ -114,8 +100,6 @@ def _stream(subjects: Sequence[Subject]) -> rr.RecordingStream:
 
 def layout(subjects: Sequence[Subject]) -> rrb.Blueprint:
     """The scene, plots of what the subjects have data for beside it, phase and colours below."""
-    import rerun.blueprint as rrb
-
     scene = rrb.Spatial3DView(
         origin="/", name=" and ".join(subject.name for subject in subjects),
         contents=["/run/**", "/with/**"], background=[250, 251, 252],
@@ -149,8 +133,6 @@ def layout(subjects: Sequence[Subject]) -> rrb.Blueprint:
 
 def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
     """Send everything of one or two subjects to a stream."""
-    import rerun as rr
-
     stream.log("/", rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
     coloured = next((s for s in subjects if s.has_tension), None)
     scale = tension_scale(coloured, (coloured.start_s, coloured.end_s)) if coloured else None
@@ -176,8 +158,6 @@ def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
 
 
 def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
-    import rerun as rr
-
     shapes, pulleys, recording = subject.shapes(), pulley_rims(subject), subject.recording
     for part, tracks in (("", recording.bodies), ("setpoint/", recording.setpoints)):
         if part and look.second:
@@ -209,8 +189,6 @@ def _log_shape(
     stream: rr.RecordingStream, path: str, shape: Shape, rgb: np.ndarray, outline: bool
 ) -> None:
     """A body below an entity that moves; an outline stands for a set-point."""
-    import rerun as rr
-
     if isinstance(shape, BoxShape):
         low, high = shape.corners_m.min(axis=0), shape.corners_m.max(axis=0)
         box = rr.Boxes3D(
@@ -242,8 +220,6 @@ def _rgba(rgb: Sequence[float] | np.ndarray, alpha: float = 1.0) -> np.ndarray:
 
 
 def _times(time_s: np.ndarray) -> list[Any]:
-    import rerun as rr
-
     return [rr.TimeColumn(TIME, duration=time_s)]
 
 
@@ -251,8 +227,6 @@ def _send_trail(
     stream: rr.RecordingStream, path: str, subject: Subject, body: str, track: PoseTrack, look: Look
 ) -> None:
     """The way of the last seconds, as one line for each moment."""
-    import rerun as rr
-
     moments = np.arange(track.time_s[0], track.time_s[-1], _TRAIL_STEP_S) + subject.shift_s
     place = subject.centre_at(body, moments)
     count = round(_TRAIL_S / _TRAIL_STEP_S)
@@ -266,8 +240,6 @@ def _send_trail(
 
 
 def _send_cables(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
-    import rerun as rr
-
     load = subject.recording.bodies[LOAD]
     spacing_s = float(np.median(np.diff(load.time_s))) if len(load.time_s) > 1 else 1.0
     step_s = max(spacing_s, _CABLE_STEP_S)
@@ -290,8 +262,6 @@ def _send_cables(stream: rr.RecordingStream, root: str, subject: Subject, look: 
 def _log_plots(
     stream: rr.RecordingStream, subjects: Sequence[Subject], coloured: Subject | None
 ) -> None:
-    import rerun as rr
-
     distances, angles = setpoint_errors(subjects[0])
     groups = {
         "tension": tensions(coloured) if coloured else [],

@@ -145,9 +145,7 @@ def run(
     if shift is not None:
         within("--shift", shift, -LARGEST_SHIFT_S, LARGEST_SHIFT_S, " s")
     if kind in ("viewer", "web", "rrd"):
-        from musls_analysis.view import rerun_log
-
-        rerun_log.check_rerun()  # before the reading, which can take a while
+        from musls_analysis.view import rerun_log  # says, before the reading, what is missing
     first = _planned(recording, system)
     if first is None:
         from musls_analysis.view.scene import open_subject
@@ -233,7 +231,8 @@ def _laid_over(
     skip: int,
 ) -> list[Subject]:
     """The first subject and the other recording, shifted; says what is doubtful about them."""
-    subjects, doubts = [first], []
+    subjects = [first]
+    doubts: list[str] = []
     if other is not None:
         from musls_analysis.view.align import aligning_shift_s
         from musls_analysis.view.scene import open_subject
