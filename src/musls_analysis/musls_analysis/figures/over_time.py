@@ -357,8 +357,7 @@ def stage_errors_figure(summary: Mapping[str, Any]) -> Figure:
 def _lollipops(ax: Axes, y: np.ndarray, values: np.ndarray, shade: str) -> None:
     """Draw mean (n, 0) and greatest (n, 1) at heights y (n,)."""
     mean, greatest = values.T
-    lines = [[(a, h), (b, h)] for a, b, h in zip(mean, greatest, y, strict=True)]
-    ax.add_collection(LineCollection(lines, colors=shade, linewidths=1.0, alpha=0.65))
+    ax.hlines(y, mean, greatest, colors=shade, linewidths=1.0, alpha=0.65)
     ax.plot(greatest, y, ls="", marker="|", ms=4.0, mew=1.2, color=shade)
     ax.plot(mean, y, ls="", marker="o", ms=4.0, mec="white", mew=0.4, color=shade, clip_on=False)
 

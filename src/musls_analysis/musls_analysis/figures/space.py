@@ -44,16 +44,34 @@ def cables_at(recording: Recording, time_s: float) -> dict[str, list[np.ndarray]
     return shapes
 
 
-def _snapshots(recording: Recording) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-    """Cables as lines and places of the bodies (K, 3), at moments of the longest main stage."""
+def _draw_paths(ax: Any, recording: Recording, dimensions: int, cable_colour: str) -> None:
+    """Draw set-points, paths, and the cables with what they join at moments of the longest stage.
+
+    Seen from above in two dimensions, in space in three.
+    """
+    for track in recording.setpoints.values():
+        look = style.SETPOINT_LINE | {"linewidth": 0.75}
+        ax.plot(*track.position_enu_m.T[:dimensions], **look)
+    for body, track in recording.bodies.items():
+        ax.plot(*track.position_enu_m.T[:dimensions], color=style.colour(body), zorder=2)
     stage = max(main_stages(recording.stages), key=lambda s: s.duration_s)
     times = np.linspace(stage.start_s, stage.end_s, SNAPSHOTS, endpoint=False)
-    lines = [line for t in times for lines in cables_at(recording, t).values() for line in lines]
-    places = {
-        body: track.position_enu_m[[int(np.argmin(np.abs(track.time_s - t))) for t in times]]
-        for body, track in recording.bodies.items()
-    }
-    return lines, places
+    cables = [
+        line[:, :dimensions]
+        for time_s in times
+        for lines in cables_at(recording, time_s).values()
+        for line in lines
+    ]
+    if cables:
+        collection = LineCollection if dimensions == 2 else Line3DCollection
+        lines = collection(cables, colors=cable_colour, linewidths=0.9, zorder=2.5)
+        ax.add_collection(lines, autolim=False)
+    for body, track in recording.bodies.items():
+        moments = [int(np.argmin(np.abs(track.time_s - time_s))) for time_s in times]
+        ax.plot(
+            *track.position_enu_m[moments].T[:dimensions], ls="", ms=6, zorder=4, mec="white",
+            marker="s" if body == LOAD else "o", mfc=style.colour(body), mew=0.7,
+        )  # fmt: skip
 
 
 def _handles(recording: Recording) -> list[Artist]:
@@ -67,18 +85,7 @@ def top_view_figure(recording: Recording) -> Figure:
     ax = figure.add_subplot()
     top_in = style.legend_on_top(figure, _handles(recording)) + 0.04
     style.margins(figure, 0.55, 0.2, 0.45, top_in)
-    for track in recording.setpoints.values():
-        ax.plot(*track.position_enu_m.T[:2], **style.SETPOINT_LINE | {"linewidth": 0.75})
-    for body, track in recording.bodies.items():
-        ax.plot(*track.position_enu_m.T[:2], color=style.colour(body), zorder=2)
-    cables, places = _snapshots(recording)
-    flat = [line[:, :2] for line in cables]
-    ax.add_collection(LineCollection(flat, colors=style.CABLE, linewidths=0.9, zorder=2.5))
-    for body, at in places.items():
-        ax.plot(
-            *at.T[:2], ls="", marker="s" if body == LOAD else "o", ms=6, zorder=4,
-            mfc=style.colour(body), mec="white", mew=0.7,
-        )  # fmt: skip
+    _draw_paths(ax, recording, 2, style.CABLE)
     # The range is widened to the shape of the axes, so that they fill their place at equal scale.
     low, high = _bounds_enu_m(recording)[:, :2]
     axes_in = style.size_in(ax)
@@ -95,19 +102,7 @@ def paths_3d_figure(recording: Recording) -> Figure:
     low[2] = min(low[2], 0.0)
     figure = style.new_figure(4.6, 5.6)
     ax = spatial_axes(figure, _handles(recording), low, high)
-    for track in recording.setpoints.values():
-        ax.plot(*track.position_enu_m.T, **style.SETPOINT_LINE | {"linewidth": 0.75})
-    for body, track in recording.bodies.items():
-        ax.plot(*track.position_enu_m[::2].T, color=style.colour(body), lw=1.3, zorder=2)
-    cables, places = _snapshots(recording)
-    if cables:
-        lines = Line3DCollection(cables, colors=style.UNKNOWN_TENSION, linewidths=0.9, zorder=4)
-        ax.add_collection3d(lines, autolim=False)
-    for body, at in places.items():
-        ax.plot(
-            *at.T, ls="", marker="s" if body == LOAD else "o", ms=5.5, zorder=5,
-            mfc=style.colour(body), mec="white", mew=0.6,
-        )  # fmt: skip
+    _draw_paths(ax, recording, 3, style.UNKNOWN_TENSION)
     return figure
 
 

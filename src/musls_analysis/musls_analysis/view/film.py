@@ -108,18 +108,23 @@ def write_gif(
     sampled = times_s[:: max(len(times_s) // _PALETTE_SAMPLES, 1)]
     colours = palette(np.concatenate([picture.draw(time_s, film.speed) for time_s in sampled]))
 
-    def frames() -> Iterator[Image.Image]:
-        for k, time_s in enumerate(times_s):
-            progress((k + 1) / len(times_s))
-            frame = Image.fromarray(picture.draw(time_s, film.speed))
-            yield frame.quantize(palette=colours, dither=Image.Dither.NONE)
-
+    each = (
+        Image.fromarray(frame).quantize(palette=colours, dither=Image.Dither.NONE)
+        for frame in _frames(picture, times_s, film, progress)
+    )
     # Delays are whole hundredths of a second; their sum stays right.
     ends_cs = np.round(100.0 * np.arange(len(times_s) + 1) / film.fps)
     delays_ms = [10 * int(end - start) for start, end in pairwise(ends_cs)]
-    each = frames()
     with whole_file(path) as work:
         next(each).save(work, "GIF", save_all=True, append_images=each, duration=delays_ms, loop=0)
+
+
+def _frames(
+    picture: Picture, times_s: np.ndarray, film: FilmOptions, progress: Progress
+) -> Iterator[np.ndarray]:
+    for k, time_s in enumerate(times_s):
+        progress((k + 1) / len(times_s))
+        yield picture.draw(time_s, film.speed)
 
 
 def palette(picture: np.ndarray) -> Image.Image:
@@ -169,9 +174,8 @@ def write_mp4(
             to_ffmpeg = process.stdin
             assert to_ffmpeg is not None  # a pipe, as asked for
             try:
-                for k, time_s in enumerate(times_s):
-                    to_ffmpeg.write(picture.draw(time_s, film.speed).data)
-                    progress((k + 1) / len(times_s))
+                for frame in _frames(picture, times_s, film, progress):
+                    to_ffmpeg.write(frame.data)
             except BrokenPipeError:
                 pass  # ffmpeg has ended, and says why
             said = process.communicate()[1].decode(errors="replace").strip()
