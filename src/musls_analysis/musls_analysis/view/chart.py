@@ -138,17 +138,28 @@ def tensions(subject: Subject) -> list[Series]:
     ]
 
 
+def heights(subject: Subject) -> list[Series]:
+    """Height of each body's centre of mass [m]."""
+    return [
+        Series(body, track.time_s + subject.shift_s, subject.centre_enu_m(body, track)[:, 2])
+        for body, track in subject.recording.bodies.items()
+    ]
+
+
 def strip_series(subjects: Sequence[Subject]) -> tuple[list[Series], str]:
     """Curves below a scene, and what they are.
 
     Of two recordings they show how far apart these are; of one its tensions, else the errors to its
-    set-points.
+    set-points; where there are none, as in a plan, the heights.
     """
     if len(subjects) == 2:
         return differences(subjects), "distance between the two [m]"
     if subjects[0].has_tension:
         return tensions(subjects[0]), "tension at the load [N]"
-    return setpoint_errors(subjects[0])[0], "distance to the set-point [m]"
+    errors, _ = setpoint_errors(subjects[0])
+    if not errors or any(np.nanmax(series.value, initial=0.0) > 1e-9 for series in errors):
+        return errors, "distance to the set-point [m]"
+    return heights(subjects[0]), "height [m]"
 
 
 def draw_strip(

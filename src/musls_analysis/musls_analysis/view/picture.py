@@ -222,7 +222,7 @@ def _subject_pieces(
 ) -> Iterator[Piece]:
     """Bodies, with their pulleys, and cables."""
     pulley, rim_colour = (np.array(to_rgb(shade)) for shade in (PULLEY, PULLEY_RIM))
-    for body, placed in sampled.poses():
+    for body, placed in poses(sampled.bodies):
         for rim in placed(pulleys[body]) if body in pulleys else ():
             yield Piece(rim, rim_colour, 1.6, pulley, look.alpha, nearer_m=0.05)
         shape, base = shapes.get(body), look.colour(body)
@@ -453,6 +453,7 @@ class Picture:
         self._origin = [
             ax.annotate(
                 name, (0.0, 0.0), (0.0, 0.0), size=SMALL, color=shade, ha="center", va="center",
+                clip_on=True,
                 arrowprops={"arrowstyle": "-", "color": shade, "lw": 2.0 * PT_PX, "shrinkA": 5.0},
             )
             for name, shade in _AXES.items()
@@ -556,7 +557,9 @@ class Picture:
         shadows, pieces = [], list(_setpoint_pieces(sampled[0], self._shapes[0]))
         each = zip(sampled, self._shapes, self._pulleys, self._looks, strict=True)
         for its, shapes, pulleys, look in each:
-            bodies = [(shapes[body], placed) for body, placed in its.poses() if body in shapes]
+            bodies = [
+                (shapes[body], placed) for body, placed in poses(its.bodies) if body in shapes
+            ]
             shadows += [_shadow(placed(shape.shadow_m)) for shape, placed in bodies]
             pieces += _subject_pieces(its, shapes, pulleys, look)
         drawn = self._seen(shadows) + sorted(self._seen(pieces), key=lambda piece: -piece[0])
@@ -590,7 +593,7 @@ class Picture:
     def _placed_names(self, sampled: Sampled) -> list[Text]:
         """Names of the drones that are seen, put beside them."""
         areas = {}
-        for body, placed in sampled.poses():
+        for body, placed in poses(sampled.bodies):
             shape = self._shapes[0].get(body)
             outline = shape.outline_m if shape is not None else np.zeros((1, 3))
             area = _around(self.camera.project(placed(outline))[0])

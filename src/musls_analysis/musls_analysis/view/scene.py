@@ -306,10 +306,6 @@ class Sampled:
     setpoints: Mapping[str, PoseTrack]
     cables: Mapping[str, SampledCable]
 
-    def poses(self) -> Iterator[tuple[str, Placed]]:
-        """Bodies that are known at the first time."""
-        return poses(self.bodies)
-
 
 Placed = Callable[[np.ndarray], np.ndarray]
 """Takes points of a body (..., 3) to the world."""
