@@ -6,9 +6,8 @@ Figures are built with matplotlib's object interface; pyplot would only cost sta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -20,6 +19,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import get_font_names
 from matplotlib.lines import Line2D
 from PIL import Image
 
@@ -65,6 +65,7 @@ SETPOINT_LINE: Look = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder
 """Set-points look like this in every figure."""
 
 _SETTINGS: dict[Any, Any] = {
+    "figure.figsize": (WIDTH_IN, WIDTH_IN),  # the width of what is as wide as the report
     "font.family": ["DejaVu Sans"],
     "font.size": 8,
     "axes.titlesize": 8.5,
@@ -134,32 +135,19 @@ class Paper:
     font: Literal["sans", "serif"] = "sans"
 
 
-_width_share: ContextVar[float] = ContextVar("width_share", default=1.0)
-
-
-@contextmanager
-def for_paper(paper: Paper) -> Iterator[None]:
+def for_paper(paper: Paper) -> AbstractContextManager[None]:
     """Context in which figures are to be built and saved for a paper."""
     families = {"sans": ["DejaVu Sans"], "serif": ["STIX Two Text", "STIXGeneral", "DejaVu Serif"]}
-    fonts: dict[str, Any] = {
-        "font.family": [f for f in families[paper.font] if _has_font(f)],
+    known = get_font_names()
+    settings: dict[Any, Any] = {
+        **_SETTINGS,
+        "figure.figsize": (paper.width_m / 0.0254, WIDTH_IN),
+        "font.family": [family for family in families[paper.font] if family in known],
         "mathtext.fontset": "stix" if paper.font == "serif" else "dejavusans",
         "pdf.fonttype": 42,  # text stays text in PDF and SVG
         "svg.fonttype": "none",
     }
-    token = _width_share.set(paper.width_m / 0.0254 / WIDTH_IN)
-    try:
-        settings: dict[Any, Any] = {**_SETTINGS, **fonts}
-        with matplotlib.rc_context(settings):
-            yield
-    finally:
-        _width_share.reset(token)
-
-
-def _has_font(family: str) -> bool:
-    from matplotlib.font_manager import fontManager
-
-    return family in {font.name for font in fontManager.ttflist}
+    return matplotlib.rc_context(settings)
 
 
 class NotebookFigure(Figure):
@@ -173,9 +161,9 @@ class NotebookFigure(Figure):
 
 
 def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
-    """Make an empty figure."""
-    size = (width_in * _width_share.get(), height_in)
-    figure = NotebookFigure(figsize=size, dpi=DPI, facecolor="white")
+    """Make an empty figure; the width is that of a figure over the whole width of a report."""
+    width_in *= matplotlib.rcParams["figure.figsize"][0] / WIDTH_IN
+    figure = NotebookFigure(figsize=(width_in, height_in), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 

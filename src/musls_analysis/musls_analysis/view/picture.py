@@ -606,10 +606,11 @@ class Picture:
             if body != LOAD
         }
         lines = [self.camera.project(c.points_enu_m[0])[0] for c in sampled.cables.values()]
+        points = [np.linspace(line[:-1], line[1:], 20).reshape(-1, 2) for line in lines]
         squares = [
             Rectangle(x - 2.0, y - 2.0, x + 2.0, y + 2.0)
-            for line in lines
-            for x, y in np.linspace(line[:-1], line[1:], 20).reshape(-1, 2).tolist()
+            for x, y in np.concatenate([np.empty((0, 2)), *points]).tolist()
+            if np.isfinite(x + y)
         ]
         for body, place in self._labels.place(widths, areas, squares).items():
             self._names[body].set_position((place.left, place.bottom))
