@@ -292,11 +292,12 @@ def _table(path: Path, names: Sequence[str], columns: Sequence[np.ndarray]) -> N
 def _figure(result: ReplayResult) -> Any:
     """Pose of the load, predicted and measured, over time."""
     from musls_analysis.figures import style
+    from musls_analysis.figures.over_time import pose_axes
 
-    figure = style.new_figure(3.95)
-    axes = figure.subplots(3, 2, sharex=True)
-    style.margins(figure, 0.68, 0.1, 0.4, 0.36, wspace=0.24, hspace=0.15)
-    labels = ("x [m]", "y [m]", "z [m]", "roll [deg]", "pitch [deg]", "yaw [deg]")
+    measured, (predicted,) = style.setpoint_handle(), style.body_handles(["load"])
+    measured.set_label("measured")
+    predicted.set_label("predicted")
+    axes = pose_axes(3.95, [predicted, measured], 0.0)
     scale = np.array([1.0, 1.0, 1.0, *np.degrees([1.0, 1.0, 1.0])])
     values = []
     for track in (result.measured, result.load):
@@ -305,11 +306,9 @@ def _figure(result: ReplayResult) -> Any:
         values.append(columns * scale)
     turns = np.round((values[1] - values[0]).mean(axis=0)[3:] / 360.0)
     values[1][:, 3:] -= 360.0 * turns
-    for k, (ax, label) in enumerate(zip(axes.T.flat, labels, strict=True)):
-        ax.plot(result.measured.time_s, values[0][:, k], **style.SETPOINT_LINE, label="measured")
-        ax.plot(result.load.time_s, values[1][:, k], color=style.colour("load"), label="predicted")
-        ax.set_ylabel(label)
+    for k, ax in enumerate(axes.T.flat):
+        ax.plot(result.measured.time_s, values[0][:, k], **style.SETPOINT_LINE)
+        ax.plot(result.load.time_s, values[1][:, k], color=style.colour("load"))
     for ax in axes[-1]:
         ax.set_xlabel("time [s]")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncols=2)
-    return figure
+    return style.figure_of(axes[0, 0])
