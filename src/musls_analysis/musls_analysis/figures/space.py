@@ -157,7 +157,8 @@ def spatial_axes(
         axis.set_label_text(f"{name} [m]")
         count = max(2, min(7, round(extent * in_per_m / _TICK_IN)))
         axis.get_major_locator().set_params(nbins=count)
-        whole = np.allclose(axis.get_majorticklocs() % 1.0, 0.0)  # else their texts are longer
-        axis.labelpad = (-4 if extent > 0.4 * size.max() else -6) + (0 if whole else 5)
+        axis.labelpad = -4 if extent > 0.4 * size.max() else -6
+        if name == "z" or np.any(axis.get_majorticklocs() % 1.0 > 1e-9):  # longer texts
+            axis.labelpad += 5
         axis.set_tick_params(pad=-2)
     return ax
