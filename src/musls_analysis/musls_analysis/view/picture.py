@@ -217,15 +217,22 @@ def _cable_pieces(sampled: Sampled, look: Look) -> Iterator[Piece]:
                 yield Piece(line[i : i + 2], shade, width, dash=dash)
 
 
-def _subject_pieces(
-    sampled: Sampled, shapes: Mapping[str, Shape], pulleys: Mapping[str, np.ndarray], look: Look
-) -> Iterator[Piece]:
+class Shown(NamedTuple):
+    """A subject, the shapes of its bodies, the rims of their pulleys, and how it looks."""
+
+    subject: Subject
+    shapes: Mapping[str, Shape]
+    rims: Mapping[str, np.ndarray]
+    look: Look
+
+
+def _subject_pieces(sampled: Sampled, shown: Shown) -> Iterator[Piece]:
     """Bodies, with their pulleys, and cables."""
-    pulley, rim_colour = (np.array(to_rgb(shade)) for shade in (PULLEY, PULLEY_RIM))
+    look, pulley, rim_colour = shown.look, np.array(to_rgb(PULLEY)), np.array(to_rgb(PULLEY_RIM))
     for body, placed in poses(sampled.bodies):
-        for rim in placed(pulleys[body]) if body in pulleys else ():
+        for rim in placed(shown.rims[body]) if body in shown.rims else ():
             yield Piece(rim, rim_colour, 1.6, pulley, look.alpha, nearer_m=0.05)
-        shape, base = shapes.get(body), look.colour(body)
+        shape, base = shown.shapes.get(body), look.colour(body)
         if isinstance(shape, BoxShape):
             yield from _box_pieces(placed(shape.corners_m), base, look.alpha)
         elif shape is not None:
@@ -372,16 +379,13 @@ class Picture:
         Raises:
             ConfigError: A camera option is out of range.
         """
-        self._subjects = list(subjects)
         self._options = options or PictureOptions()
-        self._shapes = [s.shapes() for s in subjects]
-        self._pulleys = [pulley_rims(s) for s in subjects]
         coloured = next((s for s in subjects if s.has_tension), None)
         self._scale = tension_scale(coloured, window_s) if coloured else None
-        self._looks = [
-            Look(second=i > 0, scale=self._scale if s is coloured else None)
-            for i, s in enumerate(subjects)
-        ]
+        self._shown = []
+        for k, subject in enumerate(subjects):
+            look = Look(k > 0, self._scale if subject is coloured else None)
+            self._shown.append(Shown(subject, subject.shapes(), pulley_rims(subject), look))
         self._staged = staged_subject(subjects)
         self._series, title = strip_series(subjects)
         self._choose_camera(
@@ -401,7 +405,7 @@ class Picture:
 
     def draw(self, time_s: float, speed: float = 1.0) -> np.ndarray:
         """Draw a moment, (height, width, 3) bytes; a film's speed is written down if not 1."""
-        sampled = [sample(subject, np.array([time_s])) for subject in self._subjects]
+        sampled = [sample(shown.subject, np.array([time_s])) for shown in self._shown]
         if self._options.follow:
             position = sampled[0].bodies[LOAD].position_enu_m[0]
             if np.isfinite(position).all():
@@ -424,7 +428,7 @@ class Picture:
         self._center = np.zeros(3)
         look = self._options
         everything = np.concatenate(
-            [framed_points_enu_m(s, sample(s, time_s), look.follow) for s in self._subjects]
+            [framed_points_enu_m(s, sample(s, time_s), look.follow) for s, *_ in self._shown]
         )
         low, high = everything.min(axis=0), everything.max(axis=0)
         wider = np.clip(low[2], 0.0, _MOST_GROUND_M) * np.array([1.0, 1.0, 0.0])
@@ -467,14 +471,14 @@ class Picture:
         if self._options.follow:
             self._moving = [self._grid, *self._origin, *self._moving]
 
-        top = 72.0 if len(self._subjects) == 1 else 90.0
+        top = 72.0 if len(self._shown) == 1 else 90.0
         self._labels = LabelPlacer(Rectangle(4.0, top, width - 4.0, bottom - 2.0))
         self._names = {
             body: ax.text(
                 0.0, 0.0, label(body), size=PT_PX * _LABEL_PX, weight="bold", color=colour(body),
                 va="bottom", bbox={"fc": "white", "ec": "none", "alpha": 0.6, "pad": 0.0},
             )
-            for body in self._subjects[0].recording.bodies if body != LOAD
+            for body in self._shown[0].subject.recording.bodies if body != LOAD
         }  # fmt: skip
 
     def _add_words(self) -> None:
@@ -491,8 +495,8 @@ class Picture:
             color=FAINT, va="bottom" if wide else "top",
         )  # fmt: skip
         self._moving += [self._title, self._time]
-        if len(self._subjects) == 2:
-            names = [subject.name for subject in self._subjects]
+        if len(self._shown) == 2:
+            names = [shown.subject.name for shown in self._shown]
             last = ax.text(60.0, 69.0 if wide else 88.0, "", va="bottom")
             for text, shade, weight in (
                 (names[0], INK, "bold"), ("  in colours,  ", FAINT, "normal"),
@@ -516,7 +520,7 @@ class Picture:
                 for s in self._staged.recording.stages
             ]
         ax = self._add_axes(*self._options.layout.strip_px)
-        draw_strip(ax, self._subjects[0], self._series, title, stages, window_s)
+        draw_strip(ax, self._shown[0].subject, self._series, title, stages, window_s)
         self._mark = ax.axvline(window_s[0], color=INK, lw=1.2 * PT_PX)
         shades = [colour(series.name) for series in self._series]
         none = np.zeros(len(shades))
@@ -544,7 +548,7 @@ class Picture:
         times = np.linspace(time_s - self._options.trail_s, time_s, _TRAIL_POINTS)
         each = (_TRAIL_POINTS - 1) // _TRAIL_PIECES
         lines, shades = [], []
-        for subject, look in zip(self._subjects, self._looks, strict=True):
+        for subject, _, _, look in self._shown:
             for body in subject.recording.bodies:
                 at, _ = self.camera.project(subject.centre_at(body, times))
                 for k in range(_TRAIL_PIECES):
@@ -554,14 +558,12 @@ class Picture:
         self._trails.set_color(shades)
 
     def _set_pieces(self, sampled: Sequence[Sampled]) -> None:
-        shadows, pieces = [], list(_setpoint_pieces(sampled[0], self._shapes[0]))
-        each = zip(sampled, self._shapes, self._pulleys, self._looks, strict=True)
-        for its, shapes, pulleys, look in each:
-            bodies = [
-                (shapes[body], placed) for body, placed in poses(its.bodies) if body in shapes
-            ]
-            shadows += [_shadow(placed(shape.shadow_m)) for shape, placed in bodies]
-            pieces += _subject_pieces(its, shapes, pulleys, look)
+        shadows, pieces = [], list(_setpoint_pieces(sampled[0], self._shown[0].shapes))
+        for its, shown in zip(sampled, self._shown, strict=True):
+            for body, placed in poses(its.bodies):
+                if body in shown.shapes:
+                    shadows.append(_shadow(placed(shown.shapes[body].shadow_m)))
+            pieces += _subject_pieces(its, shown)
         drawn = self._seen(shadows) + sorted(self._seen(pieces), key=lambda piece: -piece[0])
         self._pieces.set_visible(bool(drawn))
         if not drawn:
@@ -594,7 +596,7 @@ class Picture:
         """Names of the drones that are seen, put beside them."""
         areas = {}
         for body, placed in poses(sampled.bodies):
-            shape = self._shapes[0].get(body)
+            shape = self._shown[0].shapes.get(body)
             outline = shape.outline_m if shape is not None else np.zeros((1, 3))
             area = _around(self.camera.project(placed(outline))[0])
             if area is not None:
@@ -617,7 +619,7 @@ class Picture:
         return [self._names[body] for body in widths]
 
     def _set_words(self, time_s: float, speed: float) -> None:
-        name = self._subjects[0].name
+        name = self._shown[0].subject.name
         if self._staged is not None:
             stage = stage_at(self._staged.recording, time_s - self._staged.shift_s)
             name = label(stage.name) if stage else name
