@@ -573,7 +573,7 @@ class Picture:
         self._pieces.set_facecolor(fills)
         self._pieces.set_edgecolor(edges)
         self._pieces.set_linewidth(widths)
-        self._pieces.set_linestyle(dashes)
+        self._pieces.set_linestyle(list(dashes))
 
     def _seen(self, pieces: Iterable[Piece]) -> list[tuple[float, Any, Any, Any, float, object]]:
         """Depth, picture points, fill, edge, width [pt] and dashes of those that can be seen."""
