@@ -347,12 +347,6 @@ class LabelPlacer:
         return np.hstack([corners, corners + size])
 
 
-def _around(points_px: np.ndarray) -> Rectangle | None:
-    """Smallest rectangle round points (n, 2); None if none of them is seen."""
-    seen = points_px[np.isfinite(points_px).all(axis=1)]
-    return Rectangle(*seen.min(axis=0).tolist(), *seen.max(axis=0).tolist()) if len(seen) else None
-
-
 # ---------- The picture
 
 
@@ -401,6 +395,9 @@ class Picture:
         for artist in (*self._moving, *self._names.values()):
             artist.set_animated(True)
         self.canvas.draw()
+        self._widths_px = {
+            body: text.get_window_extent().width / scale for body, text in self._names.items()
+        }
         self._background = self.canvas.copy_from_bbox(self.canvas.figure.bbox)
 
     def draw(self, time_s: float, speed: float = 1.0) -> np.ndarray:
@@ -418,7 +415,7 @@ class Picture:
         if self._series:
             self._set_moment(time_s)
         self.canvas.restore_region(self._background)
-        for artist in (*self._moving, *self._placed_names(sampled[0])):
+        for artist in (*self._moving, *self._placed_names(sampled)):
             artist.draw(self.canvas.get_renderer())
         return pixels(self.canvas)
 
@@ -592,31 +589,30 @@ class Picture:
             seen.append((depth - piece.nearer_m, at, fill, edge, width, piece.dash))
         return seen
 
-    def _placed_names(self, sampled: Sampled) -> list[Text]:
+    def _placed_names(self, sampled: Sequence[Sampled]) -> list[Text]:
         """Names of the drones that are seen, put beside them."""
-        areas = {}
-        for body, placed in poses(sampled.bodies):
-            shape = self._shown[0].shapes.get(body)
-            outline = shape.outline_m if shape is not None else np.zeros((1, 3))
-            area = _around(self.camera.project(placed(outline))[0])
-            if area is not None:
-                areas[body] = area
-        renderer, px = self.canvas.get_renderer(), 100.0 / self.canvas.figure.dpi
-        widths = {
-            body: px * self._names[body].get_window_extent(renderer).width
-            for body in areas
-            if body != LOAD
-        }
-        lines = [self.camera.project(c.points_enu_m[0])[0] for c in sampled.cables.values()]
-        points = [np.linspace(line[:-1], line[1:], 20).reshape(-1, 2) for line in lines]
-        squares = [
-            Rectangle(x - 2.0, y - 2.0, x + 2.0, y + 2.0)
-            for x, y in np.concatenate([np.empty((0, 2)), *points]).tolist()
-            if np.isfinite(x + y)
-        ]
-        for body, place in self._labels.place(widths, areas, squares).items():
+        own, *others = (self._areas(*pair) for pair in zip(sampled, self._shown, strict=True))
+        taken = [area for areas in others for area in areas.values()]
+        for cable in sampled[0].cables.values():
+            at, _ = self.camera.project(cable.points_enu_m[0])
+            for x, y in np.linspace(at[:-1], at[1:], 20).reshape(-1, 2).tolist():
+                if np.isfinite(x + y):
+                    taken.append(Rectangle(x - 2.0, y - 2.0, x + 2.0, y + 2.0))
+        widths = {body: self._widths_px[body] for body in own if body != LOAD}
+        for body, place in self._labels.place(widths, own, taken).items():
             self._names[body].set_position((place.left, place.bottom))
         return [self._names[body] for body in widths]
+
+    def _areas(self, sampled: Sampled, shown: Shown) -> dict[str, Rectangle]:
+        """Smallest rectangles round the bodies that are seen."""
+        areas = {}
+        for body, placed in poses(sampled.bodies):
+            outline = shown.shapes[body].outline_m if body in shown.shapes else np.zeros((1, 3))
+            at, _ = self.camera.project(placed(outline))
+            seen = at[np.isfinite(at).all(axis=1)]
+            if len(seen):
+                areas[body] = Rectangle(*seen.min(axis=0).tolist(), *seen.max(axis=0).tolist())
+        return areas
 
     def _set_words(self, time_s: float, speed: float) -> None:
         name = self._shown[0].subject.name
