@@ -11,7 +11,7 @@ from musls_analysis.figures.style import SLACK_CABLE, UNKNOWN_TENSION
 from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage
 from musls_analysis.view.align import aligning_shift_s, shown_window, stage_at
 from musls_analysis.view.camera import camera_on
-from musls_analysis.view.chart import TensionScale, round_up, tension_scale
+from musls_analysis.view.chart import TensionScale, round_up, strip_series, tension_scale
 from musls_analysis.view.picture import WIDE, LabelPlacer, Picture, Rectangle
 from musls_analysis.view.scene import (
     BOX_FACES,
@@ -279,3 +279,13 @@ def test_system_fills_the_picture_of_a_moment():
     left, top, right, bottom = WIDE.scene_px
     assert at[:, 1].min() == pytest.approx(top) and at[:, 1].max() == pytest.approx(bottom)
     assert left <= at[:, 0].min() and at[:, 0].max() <= right
+
+
+def test_the_strip_of_a_plan_shows_heights():
+    """Where all set-points are met, their distances would say nothing."""
+    flown = flight("circle")
+    series, title = strip_series([subject(flown)])
+    assert title == "distance to the set-point [m]"
+    series, title = strip_series([subject(replace(flown, setpoints=flown.bodies))])
+    assert title == "height [m]" and [s.name for s in series] == list(flown.bodies)
+    assert series[0].value == pytest.approx(flown.bodies["load"].position_enu_m[:, 2])
