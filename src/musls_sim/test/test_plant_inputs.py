@@ -181,7 +181,7 @@ def test_steps_in_the_air_are_those_of_darts_world():
     for search in (False, True):
         plant, speeds, _ = hovering_plant(trio({"friction_n_m": 1e-4}))
         if search:
-            plant.tables.reach[:] = 100.0
+            plant.tables.box[:, 3:] = 100.0
         for _ in range(100):
             advance(plant, 1.01 * speeds, [1.0, 0.0, 0.0])
         records.append(plant.state.motion.copy())

@@ -274,13 +274,22 @@ def contact_step_s(mass_kg: float, inertia: Array, corners: Array) -> float:
 
 
 @compiled()
-def look_for_ground(bodies, ground, ahead_s):
-    """Note which bodies can touch the ground within a time; whether any can."""
+def look_for_ground(bodies, corners, ground, ahead_s):
+    """Note which bodies can touch the ground within a time; whether any can.
+
+    What counts is the lowest corner: a wide load that is held level is not near.
+    """
     any_near = False
     for i in range(bodies.shape[0]):
         body = bodies[i]
-        reach = body.radius + ahead_s * (norm(body.velocity) + 10.0 * ahead_s)
-        near = body.corners > 0 and body.position[2] - reach < ground
+        speed = norm(body.velocity) + body.radius * norm(body.omega)
+        way = ahead_s * (speed + 10.0 * ahead_s)
+        near = body.corners > 0 and body.position[2] - body.radius - way < ground
+        if near:
+            lowest = np.inf
+            for q in range(body.first_corner, body.first_corner + body.corners):
+                lowest = min(lowest, rotate(body.rotation, corners[q].place)[2])
+            near = body.position[2] + lowest - way < ground
         body.near = 1 if near else 0
         any_near |= near
     return any_near

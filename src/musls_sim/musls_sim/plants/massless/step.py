@@ -48,7 +48,7 @@ def advance(address, places, period, prescribed, command, wind, in_body, in_worl
     for c in t.cables:
         c.peak = c.tension
     while now < period:
-        near = look_for_ground(t.bodies, world.ground, world.step)
+        near = look_for_ground(t.bodies, t.corners, world.ground, world.step)
         located = world.events < MOST_LOCATED
         longest = step_length(t, near)
         if not located:

@@ -69,8 +69,13 @@ def begin_step(
 
 @compiled()
 def _near_ground(t, ground):
-    for i in range(t.reach.shape[0]):
-        if t.motion[t.selected[i], POSITION + 2] - t.reach[i] < ground + _CLEARANCE_M:
+    """Whether the lowest corner of load or a drone may touch the ground within a step."""
+    for i in range(t.box.shape[0]):
+        m, box = t.motion[t.selected[i]], t.box[i]
+        lowest = m[POSITION + 2]
+        for k in range(3):
+            lowest += m[6 + k] * box[k] - abs(m[6 + k]) * box[3 + k]
+        if lowest < ground + _CLEARANCE_M:
             return True
     return False
 

@@ -53,8 +53,8 @@ class Views(NamedTuple):
         link_length: Length of cable for which a body stands [m], (n_bodies,).
         drag: Of load and drones, (1 + n_drones, 3) [N s/m].
         rotors: From `rotor_table`, changed by failures, (n_drones, n_rotors, 8).
-        reach: Radius round the origins of load and drones that holds their collision boxes,
-            (1 + n_drones,) [m].
+        box: Centre and half the size of the collision boxes of load and drones,
+            (1 + n_drones, 6) [m].
         speed: Rotor speeds, (n_drones, n_rotors) [rad/s].
         state: `PlantState.motion`, (1 + n_drones, 16).
         cable_force: `PlantState.cable_force_n`, (n_drones, 2, 3).
@@ -97,7 +97,7 @@ class Views(NamedTuple):
     link_length: Array
     drag: Array
     rotors: Array
-    reach: Array
+    box: Array
     speed: Array
     state: Array
     cable_force: Array
@@ -138,7 +138,7 @@ def _size(counts):
     bodies, drones, rotors, dofs = counts[0], counts[1], counts[2], counts[3]
     per_body = MOTION_COLUMNS + _WRENCH_COLUMNS + JOINT_COLUMNS + _MASS_COLUMNS + 1
     per_drone = rotors * (_ROTOR_COLUMNS + 2) + 6 + 1 + 12
-    both = (1 + drones) * (3 + STATE_COLUMNS + 1)
+    both = (1 + drones) * (3 + STATE_COLUMNS + 6)
     numbers = bodies * per_body + drones * per_drone + both + 14 * dofs + 2 * LEDGER_COLUMNS
     numbers += bodies * (ARTICULATED_COLUMNS + ARM_COLUMNS) + dofs * ELIMINATED_COLUMNS + 42
     return numbers, _COUNTS + 4 * bodies + 1 + 1 + 2 * drones + 1
@@ -168,8 +168,8 @@ def cut(numbers, indices):
         drones, rotors, _ROTOR_COLUMNS
     )
     at += table.size
-    reach = numbers[at : at + 1 + drones]
-    at += 1 + drones
+    box = numbers[at : at + (1 + drones) * 6].reshape(1 + drones, 6)
+    at += box.size
     speed = numbers[at : at + drones * rotors].reshape(drones, rotors)
     at += speed.size
     state = numbers[at : at + (1 + drones) * STATE_COLUMNS].reshape(1 + drones, STATE_COLUMNS)
@@ -210,7 +210,7 @@ def cut(numbers, indices):
     side = indices[at : at + bodies]
     at += bodies
     return Views(
-        motion, wrench, joints, masses, link_length, drag, table, reach, speed, state,
+        motion, wrench, joints, masses, link_length, drag, table, box, speed, state,
         cable_force, peak, end_wrench, per_dof[0], per_dof[1], per_dof[2], per_dof[3], per_dof[4],
         per_dof[5], per_dof[6], per_dof[7], per_dof[8], per_dof[9], ledger, begin,
         more[0], more[1], more[2], more[3], articulated, arms, eliminated, solved, parents, first,
@@ -241,8 +241,7 @@ class Tables:
             views.link_length[first:last] = cable.link_length_m
         boxes = [system.load.collision, *(drone.collision for drone in system.drones)]
         for i, box in enumerate(boxes):
-            corner = np.abs(box.center_m) + 0.5 * np.array(box.size_m)
-            views.reach[i] = np.linalg.norm(corner)
+            views.box[i] = *box.center_m, *(0.5 * np.array(box.size_m))
         views.state[:, 6] = 1.0
         views.selected[0], views.selected[1:] = 0, tree.drone
         views.first_links[:] = tree.first_link

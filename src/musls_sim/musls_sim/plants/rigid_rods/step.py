@@ -50,7 +50,7 @@ def advance(address, layout, structure, period, command, wind, in_body, in_world
     now, steps = 0.0, 0
     rates(t, whole, t.speed)
     while now < period:
-        near = look_for_ground(t.bodies, world.ground, world.step)
+        near = look_for_ground(t.bodies, t.corners, world.ground, world.step)
         h = step_length(t, whole, near)
         h = (period - now) / max(np.ceil((period - now) / h - 1e-6), 1.0)
         one_step(t, whole, now, h)
