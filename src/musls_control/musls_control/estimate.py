@@ -14,6 +14,17 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+MOTION = np.dtype(
+    [
+        ("position", float, 3),
+        ("velocity", float, 3),
+        ("attitude", float, 4),
+        ("omega", float, 3),
+        ("acceleration", float, 3),
+    ]
+)
+"""A row of `BodyMotion.data` for compiled code."""
+
 MOTION_COLUMNS = 16
 
 
@@ -23,6 +34,7 @@ class BodyMotion:
 
     Attributes:
         data: The memory behind the views, (bodies, 16), C-contiguous.
+        records: The same as records of `MOTION`, (bodies,).
         position_enu_m: Centres of mass, world, (bodies, 3).
         velocity_enu_m_s: World, (bodies, 3).
         orientation_wxyz: Unit quaternions, body FLU to world ENU, (bodies, 4).
@@ -31,6 +43,7 @@ class BodyMotion:
     """
 
     data: Array
+    records: NDArray[np.void] = field(init=False, repr=False)
     position_enu_m: Array = field(init=False, repr=False)
     velocity_enu_m_s: Array = field(init=False, repr=False)
     orientation_wxyz: Array = field(init=False, repr=False)
@@ -53,6 +66,7 @@ class BodyMotion:
                 f"{type(self).__name__} needs a C-contiguous float64 array of shape "
                 f"(bodies, {MOTION_COLUMNS}), got {data.dtype} {data.shape}"
             )
+        self.records = data.view(MOTION).reshape(-1)
         self.position_enu_m = data[:, 0:3]
         self.velocity_enu_m_s = data[:, 3:6]
         self.orientation_wxyz = data[:, 6:10]

@@ -26,10 +26,13 @@ from musls_description.errors import ConfigError
 from musls_description.vectors import (
     add,
     body_axes_in_world,
+    column,
     cross,
     dot,
+    elementwise,
     put,
     rotate,
+    rotate_back,
     scale,
     sub,
     unit,
@@ -107,84 +110,63 @@ def desired_axes(desired, force, yaw_rad, present):
     """Write the desired attitude (eq. 12 to 15 of the paper)."""
     z, size = unit(force)
     if size < SMALLEST:
-        z = present[0, 2], present[1, 2], present[2, 2]
+        z = column(present, 2)
     y, size = unit(cross(z, (math.cos(yaw_rad), math.sin(yaw_rad), 0.0)))
     if size < SMALLEST:
-        side = present[0, 1], present[1, 1], present[2, 1]
+        side = column(present, 1)
         y, size = unit(sub(side, scale(dot(z, side), z)))
-    x = cross(y, z)
-    for k in range(3):
-        desired[k, 0], desired[k, 1], desired[k, 2] = x[k], y[k], z[k]
+    write_matrix(desired, (*cross(y, z), *y, *z))
+
+
+@compiled()
+def attitude_error(r, desired):
+    """Return the error 1/2 vee(Q - Q^T), Q = R^T R_d, positive towards the desired attitude."""
+    x, y, z = column(r, 0), column(r, 1), column(r, 2)
+    x_d, y_d, z_d = column(desired, 0), column(desired, 1), column(desired, 2)
+    return (
+        0.5 * (dot(z, y_d) - dot(y, z_d)),
+        0.5 * (dot(x, z_d) - dot(z, x_d)),
+        0.5 * (dot(y, x_d) - dot(x, y_d)),
+    )
 
 
 @compiled()
 def attitude_moments(drones, gains, orientation, omega):
     """Compute thrust and moment of all drones, see `GeometricAttitude.step`."""
-    r, d, relative = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
+    r, desired = np.empty((3, 3)), np.empty((3, 3))
     for i in range(drones.shape[0]):
         drone, w = drones[i], omega[i]
         write_matrix(r, body_axes_in_world(orientation[i]))
-        desired_axes(d, drone.force, drone.yaw, r)
-        drone.thrust = max(dot(drone.force, (r[0, 2], r[1, 2], r[2, 2])), 0.0)
-        for a in range(3):  # R^T R_d: from the desired frame to the body's
-            for b in range(3):
-                relative[a, b] = r[0, a] * d[0, b] + r[1, a] * d[1, b] + r[2, a] * d[2, b]
-        error = (
-            0.5 * (relative[1, 2] - relative[2, 1]),
-            0.5 * (relative[2, 0] - relative[0, 2]),
-            0.5 * (relative[0, 1] - relative[1, 0]),
-        )
-        feed = rotate(relative, drone.rate)
-        ahead = sub(rotate(relative, drone.acceleration), cross(w, feed))
-        rate_error = sub(w, feed)
-        control = (
-            -gains[0, 0] * error[0] - gains[1, 0] * rate_error[0],
-            -gains[0, 1] * error[1] - gains[1, 1] * rate_error[1],
-            -gains[0, 2] * error[2] - gains[1, 2] * rate_error[2],
-        )
+        desired_axes(desired, drone.force, drone.yaw, r)
+        drone.thrust = max(dot(drone.force, column(r, 2)), 0.0)
+        feed = rotate_back(r, rotate(desired, drone.rate))
+        ahead = sub(rotate_back(r, rotate(desired, drone.acceleration)), cross(w, feed))
+        error = elementwise(gains[0], attitude_error(r, desired))
+        control = add(error, elementwise(gains[1], sub(feed, w)))
         gyroscopic = cross(w, rotate(drone.inertia, w))
         put(drone.moment, add(gyroscopic, rotate(drone.inertia, add(ahead, control))))
 
 
 @compiled()
-def reference_rates(force, force_rate, force_acceleration, yaw, rate, acceleration):
-    """Body rate and angular acceleration of the desired attitude, in its own frame.
+def reference_rates(force, force_rate, force_acceleration, yaw):
+    """Return body rate and angular acceleration of a desired attitude, in its own frame.
 
-    The desired axes are differentiated: b3 = F / |F|, b2 = b3 x c / |b3 x c| with the heading c,
-    b1 = b2 x b3; then hat(W) = R^T R', hat(W') = R^T R'' - hat(W)^2.
+    `yaw` is the wanted one with two derivatives. The desired axes are differentiated:
+    b3 = F / |F|, b2 = b3 x c / |b3 x c| with the heading c, b1 = b2 x b3; then
+    hat(W) = R^T R', hat(W') = R^T R'' - hat(W)^2, with hat(W)^2 = W W^T - |W|^2.
     """
-    axes = np.empty((3, 3, 3))  # order of the derivative, world component, body axis
-    for i in range(force.shape[0]):
-        b3 = unit_rates(force[i], force_rate[i], force_acceleration[i])
-        cos, sin = math.cos(yaw[i, 0]), math.sin(yaw[i, 0])
-        turn, turn_rate = yaw[i, 1], yaw[i, 2]
-        heading = (
-            (cos, sin, 0.0),
-            (-turn * sin, turn * cos, 0.0),
-            (-turn_rate * sin - turn * turn * cos, turn_rate * cos - turn * turn * sin, 0.0),
-        )
-        b2 = unit_rates(*_product(b3, heading))
-        b1 = _product(b2, b3)
-        for order in range(3):
-            for a in range(3):
-                axes[order, a, 0] = b1[order][a]
-                axes[order, a, 1] = b2[order][a]
-                axes[order, a, 2] = b3[order][a]
-        for a in range(3):
-            b, c = (a + 1) % 3, (a + 2) % 3
-            rate[i, a] = (
-                axes[0, 0, c] * axes[1, 0, b]
-                + axes[0, 1, c] * axes[1, 1, b]
-                + axes[0, 2, c] * axes[1, 2, b]
-            )
-        for a in range(3):
-            b, c = (a + 1) % 3, (a + 2) % 3
-            second = (
-                axes[0, 0, c] * axes[2, 0, b]
-                + axes[0, 1, c] * axes[2, 1, b]
-                + axes[0, 2, c] * axes[2, 2, b]
-            )
-            acceleration[i, a] = second - rate[i, b] * rate[i, c]  # hat(W)^2 = W W^T - |W|^2
+    b3 = unit_rates(force, force_rate, force_acceleration)
+    cos, sin, turn, turn_rate = math.cos(yaw[0]), math.sin(yaw[0]), yaw[1], yaw[2]
+    heading = (
+        (cos, sin, 0.0),
+        (-turn * sin, turn * cos, 0.0),
+        (-turn_rate * sin - turn * turn * cos, turn_rate * cos - turn * turn * sin, 0.0),
+    )
+    b2 = unit_rates(*_product(b3, heading))
+    b1 = _product(b2, b3)
+    x, y, z = dot(b3[0], b2[1]), dot(b1[0], b3[1]), dot(b2[0], b1[1])
+    second = dot(b3[0], b2[2]), dot(b1[0], b3[2]), dot(b2[0], b1[2])
+    return (x, y, z), sub(second, (y * z, z * x, x * y))
 
 
 @compiled()

@@ -145,7 +145,7 @@ class GraphControl(HeardMotion):
             self.flies = True
         forces = self._controller.step(time_s, reference, estimate)
         throttle = (self.speeds_rad_s - self._slowest) / (self._fastest - self._slowest)
-        self._ask(forces, throttle, estimate.drones)
+        self._ask(forces, throttle)
         return self._setpoints.data[:, 6:9], self._setpoints.data[:, 9]
 
 

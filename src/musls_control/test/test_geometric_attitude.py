@@ -128,10 +128,7 @@ def moving(t):
 
 
 def rates_at(t):
-    rate, acceleration = np.empty((1, 3)), np.empty((1, 3))
-    force, force_rate, second, yaw = (v[None] for v in moving(t))
-    reference_rates(force, force_rate, second, yaw, rate, acceleration)
-    return rate[0], acceleration[0]
+    return tuple(map(np.array, reference_rates(*moving(t))))
 
 
 @pytest.mark.parametrize("t", [0.0, 0.4, 1.7, 3.0])

@@ -4,37 +4,11 @@ import numpy as np
 import pytest
 from ideal_cables import IdealCables
 
+from musls_control.estimate import MOTION
 from musls_control.payload.allocation import share_out, shares_of, wrench_matrix
-from musls_control.payload.kernel import (
-    ALONG,
-    CABLE_COLUMNS,
-    DIRECTION_GAIN,
-    DIRECTION_RATE_GAIN,
-    DRONE_MASS,
-    FORCE,
-    MEMORY_ROWS,
-    PULL,
-    payload_forces,
-)
-from musls_control.payload.load_law import (
-    ATTITUDE_INTEGRAL,
-    GAP,
-    GRAVITY,
-    MASS,
-    MOST_TURN,
-    MOST_XY,
-    MOST_Z,
-    PERIOD,
-    POSITION_INTEGRAL,
-    REACH_XY,
-    REACH_Z,
-    SPEED,
-    SPIN,
-    TURN,
-    attitude_reference,
-    demand,
-    moment_of,
-)
+from musls_control.payload.cable_law import CABLE, COMMAND, LEAD, payload_step
+from musls_control.payload.load_law import LOAD, attitude_reference, demand, gyroscopic
+from musls_description.records import pack
 from musls_description.rotations import from_roll_pitch_yaw, matrix_to_body
 
 G = 9.81
@@ -62,25 +36,28 @@ class Flight:
         spread = self.arms * [1.0, 1.0, 0.0] + [0.0, 0.0, 1.0]
         self.up = spread / np.linalg.norm(spread, axis=1, keepdims=True)
         self.shares = shares_of(self.arms, self.up * self.mass * G / n / self.up[:, 2:])
-        self.table = np.zeros(8)
-        self.table[[MASS, GRAVITY, PERIOD]] = self.mass, G, 0.005
-        self.table[[REACH_XY, REACH_Z, MOST_XY, MOST_Z, MOST_TURN]] = 50, 50, 2, 2, 20
-        self.cables = np.zeros((n, CABLE_COLUMNS))
-        self.cables[:, :3], self.cables[:, DRONE_MASS] = self.arms, drones
-        self.cables[:, DIRECTION_GAIN], self.cables[:, DIRECTION_RATE_GAIN] = 36.0, 12.0
-        rows = [[2, 2, 4], [3, 3, 4], [integral] * 3, [16, 16, 6], [8, 8, 5], [integral] * 3]
-        self.gains = np.array(rows, np.float64)
-        self.inertias = np.stack([self.inertia, np.linalg.inv(self.inertia)])
-        self.memory, self.integral = np.zeros((MEMORY_ROWS, n, 3)), np.zeros(6)
-        self.ahead = ahead
-        self.room = (np.zeros((3 * n, 0)), np.zeros((0, 4)), np.zeros((0, 3 * n + 1)))
+        load, cables = np.zeros(1, LOAD), np.zeros(n, CABLE)
+        load["mass"], load["gravity"], load["period"] = self.mass, G, 0.005
+        load["inertia"], load["inverse_inertia"] = self.inertia, np.linalg.inv(self.inertia)
+        load["reach"], load["integral_reach"], load["integral_turn"] = 50, 2, 20
+        load["position_gains"] = [2, 2, 4], [3, 3, 4], [integral] * 3
+        load["attitude_gains"] = [16, 16, 6], [8, 8, 5], [integral] * 3
+        load["feed_reference"], load["feed_position"], load["feed_attitude"] = ahead
+        cables["attachment"], cables["drone_mass"] = self.arms, drones
+        cables["direction_gain"], cables["rate_gain"] = 36.0, 12.0
+        arrays = {
+            "load": load, "cables": cables, "lead": np.zeros(1, LEAD), "shares": self.shares,
+            "null": np.zeros((3 * n, 0)), "places": np.zeros((0, 4)),
+            "gradients": np.zeros((0, 3 * n)), "binding": np.zeros(0),
+            "forces": np.zeros((3, n, 3)), "commands": np.zeros(n, COMMAND),
+        }  # fmt: skip
+        self.memory, self.places, self.views = pack(arrays)
+        self.load, self.cables = self.views["load"], self.views["cables"]
 
     def force(self, state, reference):
-        payload_forces(
-            state, reference, self.table, self.inertias, self.gains, self.cables, self.shares,
-            *self.room, self.ahead, self.integral, self.memory,
-        )  # fmt: skip
-        return self.memory[FORCE].copy()
+        bodies = np.ascontiguousarray(state).view(MOTION).reshape(-1)
+        payload_step(self.memory.ctypes.data, self.places, bodies, *parts(reference))
+        return self.views["commands"]["force"].copy()
 
     def start(self, shift=0.0):
         first = smooth(0.0)
@@ -98,6 +75,12 @@ class Flight:
             errors.append(np.linalg.norm(state[0, :3] - reference(time_s)[0, :3]))
             state = self.plant.step(state, time_s, 0.005, control)
         return np.array(errors), state
+
+
+def parts(reference):
+    """Derivatives of position and yaw, (5, 4), and of roll and pitch, (5, 2)."""
+    tilt = reference[:, 4:] if reference.shape[1] == 6 else np.zeros((5, 2))
+    return np.ascontiguousarray(reference[:, :4]), np.ascontiguousarray(tilt)
 
 
 AMPLITUDE = np.array([1.0, 1.0, 0.5, 0.6, 0.2, 0.15])
@@ -168,30 +151,28 @@ def test_body_rates_of_euler_angles_are_the_derivatives_of_the_attitude():
     """R' = R hat(W) and its derivatives, against differences of the rotation matrix."""
 
     def at(time_s):
-        attitude, rate = np.empty(4), np.empty((4, 3))
-        attitude_reference(smooth(time_s), attitude, rate)
-        return attitude, rate
+        load = np.zeros(1, LOAD)[0]
+        attitude_reference(load, *parts(smooth(time_s)))
+        return load["wanted_rotation"], load["wanted_rates"]
 
     attitude, rate = at(0.7)
     yaw, roll, pitch = smooth(0.7)[0, 3:]
-    euler = np.array([roll, pitch, yaw])
-    assert np.abs(attitude @ from_roll_pitch_yaw(euler)) == pytest.approx(1.0, abs=1e-14)
+    expected = matrix_to_body(from_roll_pitch_yaw(np.array([roll, pitch, yaw]))).T
+    assert attitude == pytest.approx(expected, abs=1e-14)
     h = 1e-5
     before, after = at(0.7 - h), at(0.7 + h)
-    r = matrix_to_body(attitude).T
-    change = r.T @ (matrix_to_body(after[0]).T - matrix_to_body(before[0]).T) / (2.0 * h)
+    change = attitude.T @ (after[0] - before[0]) / (2.0 * h)
     assert rate[0] == pytest.approx([change[2, 1], change[0, 2], change[1, 0]], abs=1e-8)
     assert rate[1:] == pytest.approx((after[1][:3] - before[1][:3]) / (2.0 * h), abs=1e-7)
 
 
-def test_yaw_alone_is_the_same_with_four_and_with_six_columns():
-    four, six = smooth(0.4, 4), np.zeros((5, 6))
-    six[:, :4] = four
-    found = [np.empty(4), np.empty((4, 3)), np.empty(4), np.empty((4, 3))]
-    attitude_reference(four, found[0], found[1])
-    attitude_reference(six, found[2], found[3])
-    assert found[0] == pytest.approx(found[2], abs=1e-15)
-    assert found[1] == pytest.approx(found[3], abs=1e-14)
+def test_yaw_alone_is_the_same_as_with_next_to_no_tilt():
+    yaw, almost = np.zeros(1, LOAD)[0], np.zeros(1, LOAD)[0]
+    derivatives = smooth(0.4, 4)
+    attitude_reference(yaw, derivatives, np.zeros((5, 2)))
+    attitude_reference(almost, derivatives, np.full((5, 2), 1e-300))
+    assert yaw["wanted_rotation"] == pytest.approx(almost["wanted_rotation"], abs=1e-15)
+    assert yaw["wanted_rates"] == pytest.approx(almost["wanted_rates"], abs=1e-14)
 
 
 # ---------- Law
@@ -202,14 +183,14 @@ def test_at_rest_the_drones_carry_the_load_and_nothing_moves(n):
     flight = Flight(n)
     level = [1.0, 0.0, 0.0, 0.0]
     flight.force(flight.plant.place([0.0, 0.0, 1.0], level, -flight.up), rest(0.0))
-    pulls = flight.memory
-    directions = -pulls[PULL] / np.linalg.norm(pulls[PULL], axis=1, keepdims=True)
+    pulls = flight.cables["force"][:, 0]
+    directions = -pulls / np.linalg.norm(pulls, axis=1, keepdims=True)
     state = flight.plant.place([0.0, 0.0, 1.0], level, directions)
     force = flight.force(state, rest(0.0))
     rate, tension = flight.plant.rate(state, force)
     assert rate[:, 3:6] == pytest.approx(np.zeros((1 + n, 3)), abs=1e-12)
     assert rate[0, 10:13] == pytest.approx(np.zeros(3), abs=1e-11)
-    assert tension == pytest.approx(np.linalg.norm(pulls[ALONG], axis=1), rel=1e-12)
+    assert tension == pytest.approx(np.linalg.norm(flight.cables["along"][:, 0], axis=1), rel=1e-12)
 
 
 @pytest.mark.parametrize("n", NUMBERS)
@@ -228,7 +209,7 @@ def test_the_predicted_acceleration_is_that_of_the_plant(n):
     across -= np.sum(across * along, axis=1, keepdims=True) * along
     state[1:, 3:6] = speeds + across
     rate, _ = flight.plant.rate(state, flight.force(state, smooth(0.3)))
-    pulls = flight.memory[ALONG]
+    pulls = flight.cables["along"][:, 0]
     expected = pulls.sum(axis=0) / flight.mass - [0.0, 0.0, G]
     assert rate[0, 3:6] == pytest.approx(expected, abs=1e-9)
     w = state[0, 10:13]
@@ -280,23 +261,27 @@ def test_integrals_remove_what_a_constant_push_leaves():
 
 def test_integrals_stop_at_their_limit_and_while_the_feedback_is_limited():
     flight = Flight(3, integral=1.0)
-    flight.table[[REACH_XY, REACH_Z]] = 0.5, 0.5
+    flight.load["reach"] = 0.5, 0.5
     far = flight.plant.place([5.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], -flight.up)
     for _ in range(50):
         flight.force(far, rest(0.0))
-    assert flight.integral[0] == 0.0  # the feedback is limited: nothing is added up
-    flight.table[[REACH_XY, REACH_Z]] = 50.0, 50.0
+    assert (
+        flight.load["position_integral"][0, 0] == 0.0
+    )  # the feedback is limited: nothing is added up
+    flight.load["reach"] = 50.0, 50.0
     for _ in range(1000):
         flight.force(far, rest(0.0))
-    assert flight.integral[0] == pytest.approx(-2.0)  # gain 1: the largest acceleration
+    assert flight.load["position_integral"][0, 0] == pytest.approx(
+        -2.0
+    )  # gain 1: the largest acceleration
 
 
 def test_feedback_asks_for_no_more_than_its_limit():
     flight = Flight(3)
-    flight.table[[REACH_XY, REACH_Z]] = 0.5, 0.25
+    flight.load["reach"] = 0.5, 0.25
     far = flight.plant.place([5.0, -3.0, 9.0], [1.0, 0.0, 0.0, 0.0], -flight.up)
     flight.force(far, rest(0.0))
-    total = flight.memory[PULL].sum(axis=0) / flight.mass - [0.0, 0.0, G]
+    total = flight.cables["force"][:, 0].sum(axis=0) / flight.mass - [0.0, 0.0, G]
     assert np.hypot(total[0], total[1]) == pytest.approx(0.5)
     assert total[2] == pytest.approx(-0.25)
 
@@ -310,26 +295,23 @@ def test_derivatives_of_the_gyroscopic_moment():
         rate = w + alpha * t + second * t**2 / 2 + third * t**3 / 6
         return inertia @ (alpha + second * t + third * t**2 / 2) + np.cross(rate, inertia @ rate)
 
-    h, found = 1e-3, np.empty(3)
+    h = 1e-3
     low, now, high = moment_at(-h), moment_at(0.0), moment_at(h)
     expected = now, (high - low) / (2 * h), (high - 2 * now + low) / h**2
     for order, wanted in enumerate((alpha, second, third)):
-        moment_of(inertia, w, alpha, wanted, second, order, found)
+        found = inertia @ wanted + gyroscopic(inertia, w, alpha, second, order)
         np.testing.assert_allclose(found, expected[order], atol=1e-5)
 
 
 def test_each_derivative_of_the_demand_is_fed_by_the_error_one_derivative_on():
     """The integral's part in the second derivatives is the speed and the spin that are left."""
-    table, errors, motion = np.zeros(8), np.zeros((8, 3)), np.zeros((4, 3))
-    table[MASS], gains, gained = 2.0, np.zeros((6, 3)), np.array([0.3, 0.4, 0.5])
-    gains[POSITION_INTEGRAL] = gains[ATTITUDE_INTEGRAL] = gained
-    errors[GAP], errors[SPEED], errors[TURN], errors[SPIN] = np.arange(1.0, 13.0).reshape(4, 3)
-    free, reference, integral = np.ones(3), np.zeros((5, 4)), np.zeros(6)
-    wrench, wanted = np.zeros(6), np.zeros(3)
-    for order, gap, turn in ((1, GAP, TURN), (2, SPEED, SPIN)):
-        demand(
-            order, table, gains, errors, integral, reference, np.zeros(3), free, np.ones(2),
-            motion, wrench, wanted,
-        )  # fmt: skip
-        np.testing.assert_allclose(wrench[:3], 2.0 * gained * errors[gap])
-        np.testing.assert_allclose(wanted, gained * errors[turn])
+    load, gained = np.zeros(1, LOAD)[0], np.array([0.3, 0.4, 0.5])
+    load["mass"], load["free"], load["feed_position"], load["feed_attitude"] = 2.0, 1.0, 1.0, 1.0
+    load["position_gains"]["integral"] = load["attitude_gains"]["integral"] = gained
+    names = "gap", "speed", "turn", "spin"
+    for name, row in zip(names, np.arange(1.0, 13.0).reshape(4, 3), strict=True):
+        load[name] = row
+    for order, gap, turn in ((1, "gap", "turn"), (2, "speed", "spin")):
+        force, wanted = demand(load, np.zeros((5, 4)), order)
+        np.testing.assert_allclose(force, 2.0 * gained * load[gap])
+        np.testing.assert_allclose(wanted, gained * load[turn])

@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 
 from musls_control.payload.allocation import (
+    Sharing,
     least_distance,
     null_space_of,
     places_of,
@@ -59,16 +60,14 @@ class Ring:
         circle = np.column_stack([np.cos(azimuth), np.sin(azimuth), np.zeros(n)])
         self.arms, self.apart_m, self.n = radius_m * circle, apart_m, n
         self.places = places_of(self.arms, np.full(n, LENGTH_M), circle + UP, apart_m)
-        self.shares, self.null = shares_of(self.arms), null_space_of(self.arms)
+        self.shares, null = shares_of(self.arms), null_space_of(self.arms)
         rows = len(self.places)
-        room = np.zeros((rows, 3 * n + self.null.shape[1] + 1))
-        self.memory, self.binding = room[:, :-1], room[:, -1]
+        self.memory, self.binding = np.zeros((rows, 3 * n + null.shape[1])), np.zeros(rows)
+        self.sharing = Sharing(self.shares, null, self.places, self.memory, self.binding)
 
     def forces(self, wrench, least_n=LEAST_N):
         out = np.zeros((self.n, 3))
-        args = (self.shares, self.null, self.places, np.full(self.n, least_n), UP)
-        kept = spread_out(*args, wrench, out, self.memory, self.binding)
-        return kept, out
+        return spread_out(self.sharing, least_n, UP, wrench, out), out
 
     def least_norm(self, wrench):
         out = np.empty((self.n, 3))
@@ -146,7 +145,7 @@ def test_rates_keep_the_wrench_and_what_binds(n):
     wrench, rate = np.array([0.5, -0.3, 4.0 * n, 0, 0, 0.1]), np.array([1.0, 0.4, -2.0, 0, 0, 0.2])
     ring.forces(wrench)
     found = np.empty((n, 3))
-    spread_rate(ring.shares, ring.null, rate, 1, ring.memory, ring.binding, found)
+    spread_rate(ring.sharing, rate, 1, found)
     gain = shares_of(ring.arms)[:, :6] @ rate
     change = wrench_matrix(ring.arms) @ (found.ravel() - gain)
     assert np.abs(change).max() < 1e-9

@@ -39,6 +39,12 @@ def add_scaled(a, f, b):
 
 
 @compiled()
+def elementwise(a, b):
+    """Return the products of the components, such as gains of each axis times an error."""
+    return a[0] * b[0], a[1] * b[1], a[2] * b[2]
+
+
+@compiled()
 def dot(a, b):
     """Return the scalar product a . b."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
@@ -124,6 +130,12 @@ def rotate_back(matrix, a):
 
 times = rotate
 """The same product, where the matrix is an inertia."""
+
+
+@compiled()
+def column(matrix, k):
+    """Return a column: with a rotation matrix, an axis of the body in the world."""
+    return matrix[0, k], matrix[1, k], matrix[2, k]
 
 
 @compiled()

@@ -12,22 +12,13 @@ from pydantic import Field
 
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
-from musls_control.payload.actuation import PACKED, payload_step
 from musls_control.payload.allocation import null_space_of, places_of, shares_of
-from musls_control.payload.kernel import ALONG, LEAN, MEMORY_ROWS, PULL
-from musls_control.payload.load_law import (
-    GRAVITY,
-    MASS,
-    MOST_TURN,
-    MOST_XY,
-    MOST_Z,
-    PERIOD,
-    REACH_XY,
-    REACH_Z,
-)
+from musls_control.payload.cable_law import COMMAND, LEAD, payload_step
+from musls_control.payload.load_law import LOAD
 from musls_control.payload.model import (
     LARGEST_LEAD,
-    LEAD,
+    LEAD_RATIO,
+    Gains,
     GainSpec,
     PayloadModel,
     attitude_lag_s,
@@ -38,9 +29,9 @@ from musls_control.payload.model import (
 )
 from musls_control.payload.rods import Structure, rod_commands
 from musls_control.reference import LoadReference
-from musls_description.compiled_memory import pack
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
+from musls_description.records import pack
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.system import formation_of
 
@@ -219,57 +210,41 @@ class PayloadController(Controller):
             )
             places = places_of(*model.reach_m(setup), self._apart_m)
         self._least_n = least
-        ahead = np.zeros(6)
-        ahead[:3] = _AHEAD[given.feed_forward]
+        lead = np.zeros(1, LEAD)
         if not direct:
-            smoothing_s = attitude_lag_s(system, gravity, direct) / LEAD
-            ahead[3] = setup.period_s / (smoothing_s + setup.period_s)
-            ahead[4:] = LEAD - 1.0, LARGEST_LEAD
-        arrays = {
-            "table": _table(given, setup, model.mass_kg),
-            "inertias": np.stack([model.inertia_kg_m2, np.linalg.inv(model.inertia_kg_m2)]),
-            "gains": self.gains.load,
-            "cables": model.cables(self.gains, least),
+            smoothing_s = attitude_lag_s(system, gravity, direct) / LEAD_RATIO
+            share = setup.period_s / (smoothing_s + setup.period_s)
+            lead[0] = LEAD_RATIO - 1.0, share, LARGEST_LEAD
+        load = _load(given, setup, model.mass_kg, model.inertia_kg_m2, self.gains)
+        yaws_rad = setup.formation.azimuths_rad(n) + np.pi
+        self._memory, self._places, views = pack({
+            "load": load,
+            "cables": model.cables(self.gains, least, yaws_rad),
+            "lead": lead,
             "shares": shares_of(model.attachments_m, preferred),
             "null": null,
             "places": places,
-            "room": np.zeros((len(places), 3 * n + null.shape[1] + 1)),
-            "ahead": ahead,
-            "integral": np.zeros(6),
-            "memory": np.zeros((MEMORY_ROWS, n, 3)),
-            "yaws": setup.formation.azimuths_rad(n) + np.pi,
-            "commands": np.zeros((n, 7)),
-        }
-        self._x, self._layout, views = pack({name: arrays[name] for name in PACKED})
-        self.shares, self._integral = views["shares"], views["integral"]
-        self._memory, self._commands = views["memory"], views["commands"]
+            "gradients": np.zeros((len(places), 3 * n + null.shape[1])),
+            "binding": np.zeros(len(places)),
+            "forces": np.zeros((3, n, 3)),
+            "commands": np.zeros(n, COMMAND),
+        })  # fmt: skip
+        self._address = self._memory.ctypes.data
+        self._load, self._cables, self.shares = views["load"], views["cables"], views["shares"]
+        self._commands: Array = views["commands"].view(np.float64).reshape(n, 7)
         self.happened: list[tuple[str, str]] = []
         self._gave_up = False
-        self._level = LoadReference(np.zeros((5, 4))).tilt
-
-    @property
-    def cable_force_n(self) -> Array:
-        """Force that each cable is to pull the load with, world, (n, 3); live."""
-        force: Array = self._memory[PULL]
-        return force
-
-    @property
-    def pull_n(self) -> Array:
-        """The part of it along the present cables, (n, 3); live."""
-        force: Array = self._memory[ALONG]
-        return force
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Begin without integrals."""
-        self._integral[:] = 0.0
-        self._memory[LEAN] = 0.0
+        self._load["position_integral"] = self._load["attitude_integral"] = 0.0
+        self._cables["leans"] = 0.0
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the drones' rotors yaws, and moments against the cables', (n, 7)."""
-        wanted = reference.derivatives
-        if reference.tilt is not self._level:
-            wanted = np.hstack([wanted, reference.tilt])
-        kept = payload_step(estimate.data, wanted, self._x, self._layout)
+        kept = payload_step(
+            self._address, self._places, estimate.records, reference.derivatives, reference.tilt
+        )
         if not kept and not self._gave_up:
             self._gave_up = True
             self.happened.append(
@@ -287,18 +262,16 @@ class RodController(Controller):
 
     Attributes:
         structure: The body that load and drones are; measured when it takes over.
-        gains: Gains in use, (6, 3).
+        gains: Gains in use.
     """
 
     level = ControlLevel.THRUST_MOMENT
     structure: Structure
-    gains: Array
+    gains: Gains
 
     def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
         """Keep what is known before the flight."""
         self._given, self._known = given, setup
-        self._forward = 1.0 if given.feed_forward is FeedForward.REFERENCE else 0.0
-        self._integral = np.zeros(6)
         self._commands = np.zeros((setup.system.n_drones, 4))
 
     def start(self, time_s: float, estimate: Estimate) -> None:
@@ -306,32 +279,36 @@ class RodController(Controller):
         setup = self._known
         self.structure = body = Structure.of(setup.system, estimate)
         self.gains = body.gains(self._given.gains, setup.system, setup.gravity_m_s2)
-        self._table = _table(self._given, setup, body.mass_kg)
-        self._inertias = np.stack([body.inertia_kg_m2, np.linalg.inv(body.inertia_kg_m2)])
-        self._integral[:] = 0.0
+        self._load = _load(self._given, setup, body.mass_kg, body.inertia_kg_m2, self.gains)[0]
+        self._load["place"] = body.load_m
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Thrusts and moments of the drones, (n, 4)."""
         rod_commands(
-            estimate.data[0],
+            self._load,
+            estimate.records[0],
             reference.derivatives,
-            self._table,
-            self._inertias,
-            self.gains,
-            self.structure.load_m,
             self.structure.shares,
-            self._forward,
-            self._integral,
             self._commands,
         )
         return self._commands
 
 
-def _table(given: PayloadSpec, setup: ControlSetup, mass_kg: float) -> Array:
-    """The load's table of `load_law`, (8,)."""
-    table = np.zeros(8)
-    table[[MASS, GRAVITY, PERIOD]] = mass_kg, setup.gravity_m_s2, setup.period_s
-    table[[REACH_XY, REACH_Z]] = given.reach_m_s2
-    table[[MOST_XY, MOST_Z]] = given.integral_m_s2
-    table[MOST_TURN] = given.integral_rad_s2
-    return table
+def _load(
+    given: PayloadSpec, setup: ControlSetup, mass_kg: float, inertia_kg_m2: Array, gains: Gains
+) -> NDArray[np.void]:
+    """The load for the compiled laws, (1,) of `LOAD`."""
+    found = np.zeros(1, LOAD)
+    load = found[0]
+    load["mass"], load["gravity"], load["period"] = mass_kg, setup.gravity_m_s2, setup.period_s
+    load["inertia"], load["inverse_inertia"] = inertia_kg_m2, np.linalg.inv(inertia_kg_m2)
+    load["position_gains"] = tuple(gains.position)
+    load["attitude_gains"] = tuple(gains.attitude)
+    load["reach"], load["integral_turn"] = given.reach_m_s2, given.integral_rad_s2
+    level, upright = given.integral_m_s2
+    load["integral_reach"] = level, level, upright
+    for name, share in zip(
+        ("reference", "position", "attitude"), _AHEAD[given.feed_forward], strict=True
+    ):
+        load[f"feed_{name}"] = share
+    return found

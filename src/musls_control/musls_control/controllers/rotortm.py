@@ -9,6 +9,7 @@ and (11) gives m l w' = -xi x u, so a force m l xi x a makes the cable's directi
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -16,14 +17,35 @@ from numpy.typing import NDArray
 
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
+from musls_control.geometric_attitude import attitude_error
+from musls_control.payload.allocation import wrench_matrix
+from musls_control.payload.load_law import LOAD, attitude_reference
+from musls_control.payload.rods import Structure
 from musls_control.reference import LoadReference
-from musls_description.rotations import rotate
+from musls_description.compiled import compiled
+from musls_description.rotations import matrix_to_body
 from musls_description.schema import NonNegative, Positive, spec
+from musls_description.vectors import (
+    add,
+    add_scaled,
+    body_axes_in_world,
+    column,
+    cross,
+    dot,
+    elementwise,
+    norm,
+    put,
+    rotate,
+    rotate_back,
+    scale,
+    sub,
+    unit,
+    write_matrix,
+)
 
 Array = NDArray[np.float64]
+Records = NDArray[np.void]
 Axes = tuple[NonNegative, NonNegative, NonNegative]
-
-UP = np.array([0.0, 0.0, 1.0])
 
 
 @spec
@@ -68,41 +90,77 @@ class RotorTmSpec:
         return _Cables(self)
 
 
-_GAINS = {
-    "point": ((1.45, 1.45, 3.0), (3.7, 3.2, 2.5), (0.0,) * 3, (0.0,) * 3),
-    "cables": ((3.08, 3.08, 6.25), (2.15, 2.15, 3.42), (0.55, 0.5, 0.16), (0.162, 0.162, 0.068)),
-    "rods": ((1.2, 1.2, 3.0), (1.5, 1.5, 2.5), (20.5, 20.5, 10.0), (5.5, 5.5, 4.0)),
+_GAINS: dict[str, dict[str, tuple[float, float, float]]] = {
+    "point": {"position": (1.45, 1.45, 3.0), "velocity": (3.7, 3.2, 2.5)},
+    "cables": {
+        "position": (3.08, 3.08, 6.25),
+        "velocity": (2.15, 2.15, 3.42),
+        "rotation": (0.55, 0.5, 0.16),
+        "rate": (0.162, 0.162, 0.068),
+    },
+    "rods": {
+        "position": (1.2, 1.2, 3.0),
+        "velocity": (1.5, 1.5, 2.5),
+        "rotation": (20.5, 20.5, 10.0),
+        "rate": (5.5, 5.5, 4.0),
+    },
 }
-"""Position, velocity, rotation and rate, from the public parameter files (code)."""
+"""From the public parameter files (code); a point mass does not turn."""
+
+LAW = np.dtype(
+    [
+        ("mass", float),  # of the load, or of the whole structure of rods
+        ("inertia", float, (3, 3)),
+        ("gravity", float),
+        ("feed_forward", float),  # 1 or 0
+        ("position", float, 3),  # gains as in `RotorTmSpec`
+        ("velocity", float, 3),
+        ("rotation", float, 3),
+        ("rate", float, 3),
+        ("drone_rotation", float, 3),
+        ("drone_rate", float, 3),
+        ("cable_direction", float),
+        ("cable_rate", float),
+        ("turn", float, (3, 3)),  # attitude of the load, and the wanted one of the structure
+        ("wanted_turn", float, (3, 3)),
+        ("load", LOAD),  # its wanted attitude and body rates
+    ]
+)
+
+DRONE = np.dtype(
+    [
+        ("mass", float),
+        ("inertia", float, (3, 3)),
+        ("attachment", float, 3),  # of its cable on the load
+        ("length", float),
+        ("yaw", float),
+        ("pull", float, (3, 3)),  # of its cable on the load, and two derivatives, world
+        ("turn", float, (3, 3)),
+        ("wanted_turn", float, (3, 3)),
+    ]
+)
 
 
 class _Law(Controller):
     """What cables and rods have in common."""
 
     level = ControlLevel.IDEAL_THRUST_MOMENT
-    case: str
 
     def __init__(self, given: RotorTmSpec) -> None:
-        self.given = given
+        self._given = given
 
-    def _load_gains(self) -> tuple[Array, Array, Array, Array]:
-        given, usual = self.given, _GAINS[self.case]
-        chosen = (given.position, given.velocity, given.rotation, given.rate)
-        position, velocity, rotation, rate = (
-            np.array(usual[k] if value is None else value) for k, value in enumerate(chosen)
-        )
-        return position, velocity, rotation, rate
-
-    def _wanted_acceleration(self, reference: LoadReference, estimate: Estimate) -> Array:
-        """Acceleration of the load with feedback, gravity included (eq. 61)."""
-        position, velocity, _, _ = self._load_gains()
-        wanted: Array = (
-            reference.acceleration_enu_m_s2
-            + self.setup.gravity_m_s2 * UP
-            + position * (reference.position_enu_m - estimate.position_enu_m[0])
-            + velocity * (reference.velocity_enu_m_s - estimate.velocity_enu_m_s[0])
-        )
-        return wanted
+    def _law(self, case: str, mass_kg: float, inertia_kg_m2: Array) -> np.void:
+        """Constants and gains of the law, a record of `LAW`."""
+        given = self._given
+        law: np.void = np.zeros(1, LAW)[0]
+        law["mass"], law["inertia"] = mass_kg, inertia_kg_m2
+        law["gravity"], law["feed_forward"] = self.setup.gravity_m_s2, given.feed_forward
+        for name, usual in _GAINS[case].items():
+            own = getattr(given, name)
+            law[name] = usual if own is None else own
+        for name in ("drone_rotation", "drone_rate", "cable_direction", "cable_rate"):
+            law[name] = getattr(given, name)
+        return law
 
 
 class _Cables(_Law):
@@ -111,193 +169,171 @@ class _Cables(_Law):
     def prepare(self, setup: ControlSetup) -> None:
         """See `Controller.prepare`."""
         super().prepare(setup)
-        system = setup.system
-        self.n = system.n_drones
-        self.case = "point" if self.n == 1 else "cables"
-        self.at = np.array(system.load.cable_attachments_m)
-        self.length = np.array([c.length_m for c in system.cables])
-        self.mass = np.array([d.mass_kg for d in system.drones])
-        self.inertia = np.array([d.inertia_kg_m2 for d in system.drones])
-        self.load_inertia = np.array(system.load.inertia_kg_m2)
-        # Forces at the attachments to force and moment of the load; rank 5 for two of them.
-        self.share = np.linalg.pinv(np.vstack([np.tile(np.eye(3), self.n), _hats(self.at)]))
-        self.yaw_rad = np.zeros(self.n)
+        system, n = setup.system, setup.system.n_drones
+        load = system.load
+        self._constants = self._law(
+            "point" if n == 1 else "cables", load.mass_kg, np.array(load.inertia_kg_m2)
+        )
+        self._drones = np.zeros(n, DRONE)
+        self._drones["mass"] = [drone.mass_kg for drone in system.drones]
+        self._drones["inertia"] = [drone.inertia_kg_m2 for drone in system.drones]
+        self._drones["attachment"] = load.cable_attachments_m
+        self._drones["length"] = [cable.length_m for cable in system.cables]
+        # Wrench of the load to forces at the attachments; rank 5 for two of them.
+        self._shares = np.linalg.pinv(wrench_matrix(self._drones["attachment"]))
+        self._commands = np.zeros((n, 4))
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Keep the yaws; the paper's drones start at yaw 0, which its law asks for."""
-        front = _matrices(estimate.orientation_wxyz[1:])[:, :, 0]
-        self.yaw_rad = np.arctan2(front[:, 1], front[:, 0])
+        front = matrix_to_body(estimate.orientation_wxyz[1:])[:, 0]
+        self._drones["yaw"] = np.arctan2(front[:, 1], front[:, 0])
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Thrust and moment of each drone, (n, 4)."""
-        wanted = self._wanted_acceleration(reference, estimate)
-        turn = _matrices(estimate.orientation_wxyz)
-        force, rate, second = self._pulls(wanted, reference, estimate, turn[0])
-        arm = self.at @ turn[0].T
-        omega = turn[0] @ estimate.omega_body_rad_s[0]
-        cable = estimate.position_enu_m[0] + arm - estimate.position_enu_m[1:]
-        cable_rate = (
-            estimate.velocity_enu_m_s[0] + np.cross(omega, arm) - estimate.velocity_enu_m_s[1:]
-        )
-        xi = cable / np.linalg.norm(cable, axis=1)[:, None]
-        w = np.cross(xi, cable_rate / self.length[:, None])
-        xi_rate = np.cross(w, xi)
-        aim, aim_w, aim_alpha = _direction(-force, -rate, -second)
-        alpha = (
-            -self.given.cable_direction * np.cross(aim, xi)
-            - self.given.cable_rate * (w + np.cross(xi, np.cross(xi, aim_w)))
-            - np.sum(xi * aim_w, axis=1)[:, None] * xi_rate
-            - np.cross(xi, np.cross(xi, aim_alpha))
-        )
-        m, length = self.mass[:, None], self.length[:, None]
-        # Acceleration of the attachment, gravity included: what the drone has to follow.
-        carried = wanted + np.cross(omega, np.cross(omega, arm))
-        along = np.sum(xi * (force + m * carried), axis=1)[:, None] * xi
-        along += m * length * np.sum(w * w, axis=1)[:, None] * xi
-        across = m * length * np.cross(xi, alpha) - m * np.cross(xi, np.cross(xi, carried))
-        lift = along + across
-        lift_rate = rate + m * (reference.jerk_enu_m_s3 if self.given.feed_forward else 0.0)
-        return self._thrust_and_moment(lift, lift_rate, reference, estimate, turn[1:])
-
-    def _pulls(
-        self, wanted: Array, reference: LoadReference, estimate: Estimate, turn: Array
-    ) -> tuple[Array, Array, Array]:
-        """Forces of the cables on the load with their first two derivatives, (n, 3) each."""
-        mass = self.setup.system.load.mass_kg
-        rates = np.zeros((2, 3))
-        if self.given.feed_forward:
-            rates = mass * np.array([reference.jerk_enu_m_s3, reference.snap_enu_m_s4])
-        if self.n == 1:
-            return (mass * wanted)[None], rates[:1], rates[1:]
-        _, _, rotation, rate = self._load_gains()
-        omega, aim = estimate.omega_body_rad_s[0], turn.T @ reference.rotation
-        aim_omega = aim @ reference.omega_body_rad_s
-        moment = rotation * _error(aim) + rate * (aim_omega - omega)
-        if self.given.feed_forward:
-            inertia = self.load_inertia
-            moment += np.cross(omega, inertia @ omega) + inertia @ (
-                aim @ reference.alpha_body_rad_s2 - np.cross(omega, aim_omega)
-            )
-        local = self.share @ np.concatenate([mass * (turn.T @ wanted), moment])
-        force = local.reshape(self.n, 3) @ turn.T
-        # Cables that would have to push are asked for nothing downwards, as in the code.
-        force[:, 2] = np.maximum(force[:, 2], 1e-3)
-        spread = [
-            (self.share[:, :3] @ (turn.T @ change)).reshape(self.n, 3) @ turn.T for change in rates
-        ]
-        return force, spread[0], spread[1]
-
-    def _thrust_and_moment(
-        self, lift: Array, lift_rate: Array, reference: LoadReference, estimate: Estimate,
-        turn: Array,
-    ) -> Array:  # fmt: skip
-        commands = np.empty((self.n, 4))
-        size = np.linalg.norm(lift, axis=1)[:, None]
-        up = lift / size
-        up_rate = (lift_rate - np.sum(lift_rate * up, axis=1)[:, None] * up) / size
-        if not self.given.feed_forward:
-            up_rate[:] = 0.0
-        for k in range(self.n):
-            aim = _attitude(up[k], self.yaw_rad[k])
-            aim_omega = aim.T @ np.cross(up[k], up_rate[k])
-            omega, inertia = estimate.omega_body_rad_s[k + 1], self.inertia[k]
-            relative = turn[k].T @ aim
-            commands[k, 0] = lift[k] @ turn[k][:, 2]
-            commands[k, 1:] = (
-                np.array(self.given.drone_rotation) * _error(relative)
-                + np.array(self.given.drone_rate) * (relative @ aim_omega - omega)
-                + np.cross(omega, inertia @ omega)
-            )
-        return commands
+        attitude_reference(self._constants["load"], reference.derivatives, reference.tilt)
+        cable_commands(
+            self._constants, self._drones, self._shares, estimate.records,
+            reference.derivatives, self._commands,
+        )  # fmt: skip
+        return self._commands
 
 
 class _Rods(_Law):
     """Drones fixed to the load: one rigid body with the wrench of all (eq. 74)."""
 
-    case = "rods"
-
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Measure where the drones sit, and add up masses and inertias."""
-        system = self.setup.system
-        turn = _matrices(estimate.orientation_wxyz)
-        local = (estimate.position_enu_m[1:] - estimate.position_enu_m[0]) @ turn[0]
-        masses = np.array([system.load.mass_kg, *(d.mass_kg for d in system.drones)])
-        places = np.vstack([np.zeros(3), local])
-        self.mass = float(masses.sum())
-        self.center = masses @ places / self.mass
-        inertia = np.array(system.load.inertia_kg_m2)
-        self.turns = np.array([turn[0].T @ r for r in turn[1:]])
-        for drone, relative in zip(system.drones, self.turns, strict=True):
-            inertia = inertia + relative @ np.array(drone.inertia_kg_m2) @ relative.T
-        for m, r in zip(masses, places - self.center, strict=True):
-            inertia = inertia + m * ((r @ r) * np.eye(3) - np.outer(r, r))
-        self.inertia = inertia
-        columns = []
-        for r, relative in zip(local - self.center, self.turns, strict=True):
-            up = relative[:, 2]
-            column = np.zeros((4, 4))
-            column[0, 0], column[1:, 0] = up[2], np.cross(r, up)
-            column[1:, 1:] = relative
-            columns.append(column)
-        effect = np.hstack(columns)
-        ease = np.tile([1.0, 0.1, 0.1, 0.1], len(columns))  # inverse weights: 1 and 10
-        weighted = ease[:, None] * effect.T
-        self.share = weighted @ np.linalg.inv(effect @ weighted)
+        body = Structure.of(self.setup.system, estimate)
+        self._constants = self._law("rods", body.mass_kg, body.inertia_kg_m2)
+        ease = np.tile([1.0, 0.1, 0.1, 0.1], self.setup.system.n_drones)  # weights 1 and 10
+        weighted = ease[:, None] * body.effect.T
+        self._shares = weighted @ np.linalg.inv(body.effect @ weighted)
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Thrust and moment of each drone, (n, 4)."""
-        _, _, rotation, rate = self._load_gains()
-        wanted = self._wanted_acceleration(reference, estimate)
-        (turn,) = _matrices(estimate.orientation_wxyz[:1])
-        omega = estimate.omega_body_rad_s[0]
-        size = float(np.linalg.norm(wanted))
-        up = wanted / size
-        aim = _attitude(up, reference.yaw_rad)
-        relative = turn.T @ aim
-        moment = rotation * _error(relative) - rate * omega + np.cross(omega, self.inertia @ omega)
-        if self.given.feed_forward:
-            _, spin, alpha = _direction(
-                reference.acceleration_enu_m_s2[None] + self.setup.gravity_m_s2 * UP,
-                reference.jerk_enu_m_s3[None],
-                reference.snap_enu_m_s4[None],
-            )
-            spin, alpha = relative @ (aim.T @ spin[0]), relative @ (aim.T @ alpha[0])
-            moment += rate * spin + self.inertia @ (alpha - np.cross(omega, spin))
-        lift = self.mass * wanted @ turn[:, 2]
-        found: Array = (self.share @ np.concatenate([[lift], moment])).reshape(-1, 4)
+        wrench = rod_wrench(self._constants, estimate.records[0], reference.derivatives)
+        found: Array = (self._shares @ wrench).reshape(-1, 4)
         return found
 
 
-def _direction(vector: Array, rate: Array, second: Array) -> tuple[Array, Array, Array]:
-    """Directions of vectors, (n, 3), their angular velocities and accelerations."""
-    size = np.linalg.norm(vector, axis=1)[:, None]
-    unit = vector / size
-    growth = np.sum(unit * rate, axis=1)[:, None]
-    omega = np.cross(vector, rate) / size**2
-    alpha = np.cross(vector, second) / size**2 - 2.0 * growth / size * omega
-    return unit, omega, alpha
+@compiled()
+def wanted_acceleration(law, body, reference):
+    """Return the acceleration of the load with feedback, gravity included (eq. 61)."""
+    gap, speed = sub(reference[0], body.position), sub(reference[1], body.velocity)
+    asked = add(elementwise(law.position, gap), elementwise(law.velocity, speed))
+    return add(add(reference[2], (0.0, 0.0, law.gravity)), asked)
 
 
-def _attitude(up: Array, yaw_rad: float) -> Array:
-    """Attitude whose z axis is given and whose x axis points to a yaw, (3, 3)."""
-    y = np.cross(up, [np.cos(yaw_rad), np.sin(yaw_rad), 0.0])
-    y /= np.linalg.norm(y)
-    return np.column_stack([np.cross(y, up), y, up])
+@compiled()
+def cable_commands(law, drones, shares, bodies, reference, commands):
+    """Write thrust and moment of all drones (eq. 61 to 73)."""
+    body, r = bodies[0], law.turn
+    write_matrix(r, body_axes_in_world(body.attitude))
+    wanted = wanted_acceleration(law, body, reference)
+    cable_pulls(law, drones, shares, body, reference, wanted)
+    omega = rotate(r, body.omega)
+    for i in range(len(drones)):
+        drone, own, m = drones[i], bodies[1 + i], drones[i].mass
+        arm = rotate(r, drone.attachment)
+        spin = cross(omega, arm)
+        xi, _ = unit(sub(add(body.position, arm), own.position))
+        speed = sub(add(body.velocity, spin), own.velocity)
+        w = cross(xi, scale(1.0 / drone.length, speed))
+        force, rate, second = drone.pull[0], drone.pull[1], drone.pull[2]
+        aim, aim_w, aim_alpha = direction_rates(
+            scale(-1.0, force), scale(-1.0, rate), scale(-1.0, second)
+        )
+        alpha = scale(-law.cable_direction, cross(aim, xi))
+        rate_error = add(w, cross(xi, cross(xi, aim_w)))
+        alpha = add_scaled(alpha, -law.cable_rate, rate_error)
+        alpha = add_scaled(alpha, -dot(xi, aim_w), cross(w, xi))
+        alpha = sub(alpha, cross(xi, cross(xi, aim_alpha)))
+        # Acceleration of the attachment, gravity included: what the drone has to follow.
+        carried = add(wanted, cross(omega, spin))
+        along = dot(xi, add_scaled(force, m, carried)) + m * drone.length * dot(w, w)
+        across = scale(m * drone.length, cross(xi, alpha))
+        across = add_scaled(across, -m, cross(xi, cross(xi, carried)))
+        lift = add_scaled(across, along, xi)
+        lift_rate = add_scaled(rate, m * law.feed_forward, reference[3])
+        write_matrix(drone.turn, body_axes_in_world(own.attitude))
+        commands[i, 0] = dot(lift, column(drone.turn, 2))
+        put(commands[i, 1:], drone_moment(law, drone, own.omega, lift, lift_rate))
 
 
-def _error(relative: Array) -> Array:
-    """Attitude error of (67) for R^T R_d, positive towards the wanted attitude, (3,)."""
-    skew = 0.5 * (relative - relative.T)
-    return np.array([skew[2, 1], skew[0, 2], skew[1, 0]])
+@compiled()
+def cable_pulls(law, drones, shares, body, reference, wanted):
+    """Write the forces of the cables on the load with their first two derivatives."""
+    n, r, load, omega = len(drones), law.turn, law.load, body.omega
+    rates = law.mass * law.feed_forward
+    whole = scale(law.mass, wanted), scale(rates, reference[3]), scale(rates, reference[4])
+    moment = 0.0, 0.0, 0.0
+    if n > 1:
+        aim = load.wanted_rotation
+        aim_omega = rotate_back(r, rotate(aim, load.wanted_rates[0]))
+        turning = elementwise(law.rotation, attitude_error(r, aim))
+        moment = add(turning, elementwise(law.rate, sub(aim_omega, omega)))
+        ahead = rotate_back(r, rotate(aim, load.wanted_rates[1]))
+        ahead = rotate(law.inertia, sub(ahead, cross(omega, aim_omega)))
+        fed = add(cross(omega, rotate(law.inertia, omega)), ahead)
+        moment = add_scaled(moment, law.feed_forward, fed)
+    for i in range(n):
+        pull = drones[i].pull
+        if n == 1:
+            for order in range(3):
+                put(pull[order], whole[order])
+            continue
+        rows = shares[3 * i : 3 * i + 3]
+        for order in range(3):
+            put(pull[order], rotate(r, rotate(rows, rotate_back(r, whole[order]))))
+        put(pull[0], add(pull[0], rotate(r, rotate(rows[:, 3:], moment))))
+        # Cables that would have to push are asked for nothing downwards, as in the code.
+        pull[0, 2] = max(pull[0, 2], 1e-3)
 
 
-def _matrices(orientation_wxyz: Array) -> Array:
-    """Rotation matrices of quaternions, (n, 3, 3)."""
-    axes = [rotate(orientation_wxyz, np.broadcast_to(e, (len(orientation_wxyz), 3)))
-            for e in np.eye(3)]  # fmt: skip
-    return np.stack(axes, axis=-1)
+@compiled()
+def drone_moment(law, drone, omega, lift, lift_rate):
+    """Return the moment that turns a drone towards a wanted thrust."""
+    up, size = unit(lift)
+    change = add_scaled(lift_rate, -dot(lift_rate, up), up)
+    up_rate = scale(law.feed_forward / size, change)
+    write_attitude(drone.wanted_turn, up, drone.yaw)
+    spin = rotate_back(drone.turn, cross(up, up_rate))
+    moment = elementwise(law.drone_rotation, attitude_error(drone.turn, drone.wanted_turn))
+    moment = add(moment, elementwise(law.drone_rate, sub(spin, omega)))
+    return add(moment, cross(omega, rotate(drone.inertia, omega)))
 
 
-def _hats(vectors: Array) -> Array:
-    """Cross-product matrices side by side, (3, 3 n)."""
-    return np.hstack([np.cross(r, np.eye(3)).T for r in vectors])
+@compiled()
+def rod_wrench(law, body, reference):
+    """Return thrust and moment of the whole structure (eq. 74)."""
+    wanted, omega = wanted_acceleration(law, body, reference), body.omega
+    write_matrix(law.turn, body_axes_in_world(body.attitude))
+    write_attitude(law.wanted_turn, scale(1.0 / norm(wanted), wanted), reference[0, 3])
+    moment = elementwise(law.rotation, attitude_error(law.turn, law.wanted_turn))
+    moment = sub(moment, elementwise(law.rate, omega))
+    moment = add(moment, cross(omega, rotate(law.inertia, omega)))
+    if law.feed_forward > 0.0:
+        pull = add(reference[2], (0.0, 0.0, law.gravity))
+        _, spin, alpha = direction_rates(pull, reference[3], reference[4])
+        spin, alpha = rotate_back(law.turn, spin), rotate_back(law.turn, alpha)
+        moment = add(moment, elementwise(law.rate, spin))
+        moment = add(moment, rotate(law.inertia, sub(alpha, cross(omega, spin))))
+    lift = law.mass * dot(wanted, column(law.turn, 2))
+    return np.array((lift, moment[0], moment[1], moment[2]))
+
+
+@compiled()
+def direction_rates(vector, rate, second):
+    """Return the direction of a vector, its angular velocity and acceleration."""
+    direction, size = unit(vector)
+    growth, square = dot(direction, rate), size * size
+    omega = scale(1.0 / square, cross(vector, rate))
+    alpha = scale(1.0 / square, cross(vector, second))
+    return direction, omega, add_scaled(alpha, -2.0 * growth / size, omega)
+
+
+@compiled()
+def write_attitude(out, up, yaw_rad):
+    """Write the attitude whose z axis is given and whose x axis points to a yaw."""
+    y, _ = unit(cross(up, (math.cos(yaw_rad), math.sin(yaw_rad), 0.0)))
+    write_matrix(out, (*cross(y, up), *y, *up))

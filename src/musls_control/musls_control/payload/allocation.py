@@ -17,13 +17,34 @@ kept as far as the wrench leaves them free: the solution is the one nearest to t
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
+from musls_description.vectors import add_scaled, dot, norm, put, scale, sub
 
 Array = NDArray[np.float64]
+
+
+class Sharing(NamedTuple):
+    """How the wrench of a load on n cables is shared out.
+
+    Attributes:
+        shares: Forces of the cables per wrench, (3 n, 7), see `shares_of`.
+        null: What may be added, (3 n, n_free), see `null_space_of`.
+        places: Places of the drones, (n + pairs, 4), see `places_of`; empty where nothing keeps
+            tensions and distances.
+        gradients: Of these constraints, (n + pairs, 3 n + n_free); written.
+        binding: Which of them bind, (n + pairs,); written.
+    """
+
+    shares: Array
+    null: Array
+    places: Array
+    gradients: Array
+    binding: Array
 
 
 def wrench_matrix(attachments_m: Array) -> Array:
@@ -256,14 +277,8 @@ def null_space_of(attachments_m: Array) -> Array:
 
     Attachments are about the load's centre of mass, load frame, (n, 3).
     """
-    rows = []
-    mean = attachments_m.mean(axis=0)
-    size = max(float(np.abs(attachments_m - mean).max()), 1e-9)
-    for arm in (attachments_m - mean) / size:
-        x, y, z = arm
-        turn = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-        rows.append(np.vstack([np.eye(3), turn]))
-    _, values, vectors = np.linalg.svd(np.hstack(rows))
+    arms = attachments_m - attachments_m.mean(axis=0)
+    _, values, vectors = np.linalg.svd(wrench_matrix(arms / max(float(np.abs(arms).max()), 1e-9)))
     rank = int(np.sum(values > 1e-6 * values[0]))
     return np.ascontiguousarray(vectors[rank:].T)
 
@@ -284,27 +299,27 @@ def places_of(bases_m: Array, lengths_m: Array, formation_m: Array, apart_m: flo
 
 
 @compiled()
-def spread_out(shares, null, places, least, up, wrench, out, memory, binding):
-    """Write the least cable forces of a wrench that keep tensions and distances."""
+def spread_out(sharing, least, up, wrench, out):
+    """Write the least cable forces of a wrench that keep a least tension and distances."""
+    shares, null, places, gradients, binding = sharing
     n, (rows, free) = out.shape[0], null.shape
-    scale = math.sqrt(wrench[0] ** 2 + wrench[1] ** 2 + wrench[2] ** 2) / n + 1e-9
-    base, before, c, h = np.empty((n, 3)), np.empty((n, 3)), np.zeros(free), np.zeros(len(binding))
-    before[:] = out
+    mean = norm(wrench) / n + 1e-9
+    base, before, c, h = np.empty((n, 3)), out.copy(), np.zeros(free), np.zeros(len(binding))
     share_out(shares, wrench, 0, base)
     g = np.zeros((len(binding), free))
     for turn in range(ROUNDS):
-        constraints(places, least, up, before, scale, memory, h)
+        constraints(places, least, up, before, mean, gradients, h)
         for row in range(len(binding)):
             size = 0.0
             for k in range(free):
                 total = 0.0
                 for i in range(rows):
-                    total += memory[row, i] * null[i, k]
-                memory[row, rows + k] = g[row, k] = total
+                    total += gradients[row, i] * null[i, k]
+                gradients[row, rows + k] = g[row, k] = total
                 size += total * total
             size = math.sqrt(size)
             for i in range(rows):
-                h[row] -= memory[row, i] * base[i // 3, i % 3] / scale
+                h[row] -= gradients[row, i] * base[i // 3, i % 3] / mean
             if size < 1e-9:  # nothing to be done about it
                 g[row] = 0.0
                 h[row] = 1.0 if h[row] > 1e-9 else 0.0
@@ -316,55 +331,50 @@ def spread_out(shares, null, places, least, up, wrench, out, memory, binding):
         for i in range(rows):
             force = base[i // 3, i % 3]
             for k in range(free):
-                force += scale * null[i, k] * c[k]
+                force += mean * null[i, k] * c[k]
             moved = max(moved, abs(force - before[i // 3, i % 3]))
             out[i // 3, i % 3] = force
         if not found:
             return False
-        if moved < _STILL * scale:
+        if moved < _STILL * mean:
             break
         keep = 0.5 if turn > 1 else 0.0  # else they may end in a swing between two solutions
         for i in range(n):
-            for k in range(3):
-                before[i, k] = out[i, k] + keep * (before[i, k] - out[i, k])
+            put(before[i], add_scaled(out[i], keep, sub(before[i], out[i])))
     return True
 
 
 @compiled()
-def constraints(places, least, up, at, scale, memory, h):
-    """Write gradients on the forces over `scale`, and right-hand sides, of all constraints."""
+def constraints(places, least, up, at, mean, gradients, h):
+    """Write gradients on the forces over their mean, and right-hand sides, of all constraints."""
     n = at.shape[0]
-    memory[:] = 0.0
-    ahead = np.empty((n, 4))
+    gradients[:] = 0.0
+    ahead = np.empty((n, 4))  # directions, and sizes of the forces
     for k in range(n):
-        size = math.sqrt(at[k, 0] ** 2 + at[k, 1] ** 2 + at[k, 2] ** 2)
-        for a in range(3):
-            ahead[k, a] = at[k, a] / size if size > 1e-9 * scale else up[a]
-            memory[k, 3 * k + a] = up[a]
-        ahead[k, 3] = max(size, 0.1 * scale)
-        h[k] = least[k] / scale
+        size = norm(at[k])
+        put(ahead[k], scale(1.0 / size, at[k]) if size > 1e-9 * mean else (up[0], up[1], up[2]))
+        ahead[k, 3] = max(size, 0.1 * mean)
+        put(gradients[k, 3 * k :], up)
+        h[k] = least / mean
     row = n
     for i in range(n):
         for j in range(i + 1, n):
-            x, y, z, apart = places[row]
+            pair, apart = places[row], places[row, 3]
             gap = 0.0
             for end in range(2):
                 k, sign = (i, 1.0) if end == 0 else (j, -1.0)
-                d, length = ahead[k], places[k, 3]
-                lean = x * d[0] + y * d[1] + z * d[2]
-                own = x * places[k, 0] + y * places[k, 1] + z * places[k, 2]
-                gap += sign * (own + length * lean)
-                rate = sign * length * scale / d[3]
-                memory[row, 3 * k] = rate * (x - lean * d[0])
-                memory[row, 3 * k + 1] = rate * (y - lean * d[1])
-                memory[row, 3 * k + 2] = rate * (z - lean * d[2])
+                length, lean = places[k, 3], dot(pair, ahead[k])
+                gap += sign * (dot(pair, places[k]) + length * lean)
+                rate = sign * length * mean / ahead[k, 3]
+                put(gradients[row, 3 * k :], scale(rate, add_scaled(pair, -lean, ahead[k])))
             h[row] = apart - gap
             row += 1
 
 
 @compiled()
-def spread_rate(shares, null, wrench, order, memory, binding, out):
+def spread_rate(sharing, wrench, order, out):
     """Write a derivative of the cable forces, along the constraints that bind."""
+    shares, null, _, gradients, binding = sharing
     rows, free = null.shape
     share_out(shares, wrench, order, out)
     basis, c, used = np.empty((free, free)), np.zeros(free), 0
@@ -373,12 +383,12 @@ def spread_rate(shares, null, wrench, order, memory, binding, out):
             continue
         v, whole, wanted = basis[used], 0.0, 0.0
         for k in range(free):
-            v[k] = memory[row, rows + k]
+            v[k] = gradients[row, rows + k]
             whole += v[k] * v[k]
         for i in range(rows):
-            wanted -= memory[row, i] * out[i // 3, i % 3]
+            wanted -= gradients[row, i] * out[i // 3, i % 3]
         for k in range(free):
-            wanted -= memory[row, rows + k] * c[k]
+            wanted -= gradients[row, rows + k] * c[k]
         for b in range(used):
             share = 0.0
             for k in range(free):

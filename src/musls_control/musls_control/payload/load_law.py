@@ -16,165 +16,180 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from musls_control.geometric_attitude import attitude_error
 from musls_description.compiled import compiled
-from musls_description.vectors import cross, rotate
+from musls_description.vectors import (
+    add,
+    body_axes_in_world,
+    cross,
+    elementwise,
+    put,
+    rotate,
+    rotate_back,
+    scale,
+    sub,
+    write_matrix,
+)
 
-# Rows of the gains, (6, 3).
-POSITION, VELOCITY, POSITION_INTEGRAL, ATTITUDE, RATE, ATTITUDE_INTEGRAL = range(6)
+GAINS = np.dtype([("proportional", float, 3), ("derivative", float, 3), ("integral", float, 3)])
 
-# Columns of the load's table.
-MASS, GRAVITY, PERIOD, REACH_XY, REACH_Z, MOST_XY, MOST_Z, MOST_TURN = range(8)
-
-# Rows of the load's errors, (8, 3).
-GAP, SPEED, TURN, SPIN, AHEAD, AHEAD_RATE, AHEAD_SECOND, FREE = range(8)
+LOAD = np.dtype(
+    [
+        ("mass", float),
+        ("inertia", float, (3, 3)),
+        ("inverse_inertia", float, (3, 3)),
+        ("gravity", float),
+        ("period", float),
+        ("place", float, 3),  # of the load in a rigid structure, from the centre of mass
+        ("position_gains", GAINS),  # world x, y, z
+        ("attitude_gains", GAINS),  # load x, y, z
+        ("reach", float, 2),  # largest acceleration by the errors, horizontal and vertical,
+        ("integral_reach", float, 3),  # by the integral, along x, y, z,
+        ("integral_turn", float),  # and angular acceleration by it
+        ("feed_reference", float),  # 1 or 0: of jerk and snap,
+        ("feed_position", float),  # of the feedback of the position,
+        ("feed_attitude", float),  # and of the attitude
+        ("rotation", float, (3, 3)),
+        ("wanted_rotation", float, (3, 3)),
+        ("wanted_rates", float, (4, 3)),  # body rate and its derivatives, wanted load frame
+        ("gap", float, 3),  # errors of position and velocity,
+        ("speed", float, 3),
+        ("turn", float, 3),  # of attitude and body rate, load frame
+        ("spin", float, 3),
+        ("ahead", float, 3),  # angular acceleration that is to come anyway, its derivatives
+        ("ahead_rate", float, 3),
+        ("ahead_second", float, 3),
+        ("position_integral", float, 3),
+        ("attitude_integral", float, 3),
+        ("feedback", float, 3),  # acceleration that the errors of the position ask for
+        ("free", float, 3),  # 0 where it is limited
+        ("acceleration", float, 3),  # that the cables' forces give
+        ("jerk", float, 3),
+        ("angular_acceleration", float, 3),
+        ("angular_jerk", float, 3),
+        ("wanted_turn", float, (3, 3)),  # angular acceleration to give, and its derivatives
+        ("wrench", float, (3, 6)),  # force and moment to give, load frame, and their derivatives
+    ]
+)
+"""The load as the law knows it: constants, gains, state and what a call finds."""
 
 
 @compiled()
-def load_errors(row, reference, r, r_d, rate_d, errors):
-    """Write position and attitude errors and the angular acceleration that is to come anyway."""
-    for k in range(3):
-        errors[GAP, k] = reference[0, k] - row[k]
-        errors[SPEED, k] = reference[1, k] - row[3 + k]
-    for a in range(3):
-        b, c = (a + 1) % 3, (a + 2) % 3
-        # (Q - Q^T) / 2 with Q = R^T R_d: element (c, b) minus element (b, c)
-        cb = r[0, c] * r_d[0, b] + r[1, c] * r_d[1, b] + r[2, c] * r_d[2, b]
-        bc = r[0, b] * r_d[0, c] + r[1, b] * r_d[1, c] + r[2, b] * r_d[2, c]
-        errors[TURN, a] = 0.5 * (cb - bc)
-    w = row[10:13]
-    for order in range(4):  # turn rates from the desired frame into the load's
-        x, y, z = rotate(r_d, rate_d[order])
-        for a in range(3):
-            errors[SPIN + order, a] = r[0, a] * x + r[1, a] * y + r[2, a] * z
-    s = errors[SPIN]
-    turning = cross(w, s)
-    for a in range(3):
-        errors[AHEAD, a] -= turning[a]
-        s[a] -= w[a]
+def respond(gains, error, rate, integral):
+    """Return the acceleration that an error, its rate and its integral ask for."""
+    return add(
+        add(elementwise(gains.proportional, error), elementwise(gains.derivative, rate)),
+        elementwise(gains.integral, integral),
+    )
 
 
 @compiled()
-def feedback(table, gains, errors, integral, acceleration, free):
+def attitude_errors(load, body):
+    """Write the errors of attitude and rate and the angular acceleration that is to come anyway."""
+    r, r_d = load.rotation, load.wanted_rotation
+    put(load.turn, attitude_error(r, r_d))
+    spin = rotate_back(r, rotate(r_d, load.wanted_rates[0]))
+    put(load.spin, sub(spin, body.omega))
+    ahead = rotate_back(r, rotate(r_d, load.wanted_rates[1]))
+    put(load.ahead, sub(ahead, cross(body.omega, spin)))
+    put(load.ahead_rate, rotate_back(r, rotate(r_d, load.wanted_rates[2])))
+    put(load.ahead_second, rotate_back(r, rotate(r_d, load.wanted_rates[3])))
+
+
+@compiled()
+def feed_back(load, body, reference):
     """Write the acceleration that position and velocity errors ask for, within its limits."""
-    for k in range(3):
-        acceleration[k] = (
-            gains[POSITION, k] * errors[GAP, k] + gains[VELOCITY, k] * errors[SPEED, k]
-        )
-    free[:] = 1.0
-    size = math.hypot(acceleration[0], acceleration[1])
-    if size > table[REACH_XY]:
-        acceleration[0] *= table[REACH_XY] / size
-        acceleration[1] *= table[REACH_XY] / size
+    put(load.gap, sub(reference[0], body.position))
+    put(load.speed, sub(reference[1], body.velocity))
+    gains, free = load.position_gains, load.free
+    x, y, z = respond(gains, load.gap, load.speed, (0.0, 0.0, 0.0))
+    put(free, (1.0, 1.0, 1.0))
+    size = math.hypot(x, y)
+    if size > load.reach[0]:
+        x, y = x * load.reach[0] / size, y * load.reach[0] / size
         free[0] = free[1] = 0.0
-    if abs(acceleration[2]) > table[REACH_Z]:
-        acceleration[2] = math.copysign(table[REACH_Z], acceleration[2])
+    if abs(z) > load.reach[1]:
+        z = math.copysign(load.reach[1], z)
         free[2] = 0.0
-    for k in range(3):
-        acceleration[k] += gains[POSITION_INTEGRAL, k] * integral[k]
+    put(load.feedback, add((x, y, z), elementwise(gains.integral, load.position_integral)))
 
 
 @compiled()
-def integrate(table, gains, errors, free, integral):
+def integrate(load):
     """Advance the integrals by one period, unless the feedback is limited; bounded."""
-    period = table[PERIOD]
     for k in range(3):
-        most = table[MOST_Z] if k == 2 else table[MOST_XY]
-        gain = gains[POSITION_INTEGRAL, k]
+        gain, most = load.position_gains.integral[k], load.integral_reach[k]
         if gain > 0.0:
-            grown = integral[k] + free[k] * period * errors[GAP, k]
-            integral[k] = min(max(grown, -most / gain), most / gain)
-        gain = gains[ATTITUDE_INTEGRAL, k]
+            grown = load.position_integral[k] + load.free[k] * load.period * load.gap[k]
+            load.position_integral[k] = min(max(grown, -most / gain), most / gain)
+        gain, most = load.attitude_gains.integral[k], load.integral_turn
         if gain > 0.0:
-            grown = integral[3 + k] + free[2] * period * errors[TURN, k]
-            integral[3 + k] = min(max(grown, -table[MOST_TURN] / gain), table[MOST_TURN] / gain)
+            grown = load.attitude_integral[k] + load.free[2] * load.period * load.turn[k]
+            load.attitude_integral[k] = min(max(grown, -most / gain), most / gain)
 
 
 @compiled()
-def demand(
-    order, table, gains, errors, integral, reference, added, free, share, motion, wrench, wanted
-):
-    """Write the force on the load and its angular acceleration, or a derivative of both."""
-    for k in range(3):
-        p, d, i = gains[POSITION, k], gains[VELOCITY, k], gains[POSITION_INTEGRAL, k]
-        t, s, e = gains[ATTITUDE, k], gains[RATE, k], gains[ATTITUDE_INTEGRAL, k]
-        turn, spin, ahead = errors[TURN, k], errors[SPIN, k], errors[AHEAD, k]
-        gap, speed, slow = errors[GAP, k], errors[SPEED, k], reference[2, k] - motion[0, k]
-        lag = ahead - motion[2, k]
-        force = reference[2 + order, k]
-        if order == 0:
-            force += added[k]
-            wanted[k] = ahead + t * turn + s * spin + e * integral[3 + k]
-        elif order == 1:
-            force += free[k] * share[0] * (p * speed + d * slow + i * gap)
-            wanted[k] = errors[AHEAD_RATE, k] + share[1] * (t * spin + s * lag + e * turn)
-        else:
-            late, jerk = errors[AHEAD_RATE, k] - motion[3, k], reference[3, k] - motion[1, k]
-            force += free[k] * share[0] * (p * slow + d * jerk + i * speed)
-            wanted[k] = errors[AHEAD_SECOND, k] + share[1] * (t * lag + s * late + e * spin)
-        wrench[k] = table[MASS] * force
+def demand(load, reference, order):
+    """Return the force on the load and its angular acceleration, or a derivative of both."""
+    gap, speed, turn, spin = load.gap, load.speed, load.turn, load.spin
+    slow = sub(reference[2], load.acceleration)
+    lag = sub(load.ahead, load.angular_acceleration)
     if order == 0:
-        wrench[2] += table[MASS] * table[GRAVITY]
-
-
-@compiled()
-def moment_of(inertia, w, alpha, wanted, wanted_rate, order, moment):
-    """Write J times an angular acceleration plus the gyroscopic moment, or their derivative."""
-    own = rotate(inertia, wanted)
-    jw = rotate(inertia, w)
-    if order == 0:
-        turning = cross(w, jw)
+        added = add((0.0, 0.0, load.gravity), load.feedback)
+        asked = respond(load.attitude_gains, turn, spin, load.attitude_integral)
+        return scale(load.mass, add(reference[2], added)), add(load.ahead, asked)
+    if order == 1:
+        added = respond(load.position_gains, speed, slow, gap)
+        asked, ahead = respond(load.attitude_gains, spin, lag, turn), load.ahead_rate
     else:
-        ja = rotate(inertia, alpha)
-        one = cross(alpha, jw)
-        two = cross(w, ja)
-        turning = (one[0] + two[0], one[1] + two[1], one[2] + two[2])
-        if order == 2:
-            b = wanted_rate
-            jb = rotate(inertia, b)
-            one = cross(b, jw)
-            two = cross(alpha, ja)
-            three = cross(w, jb)
-            turning = (
-                one[0] + 2.0 * two[0] + three[0],
-                one[1] + 2.0 * two[1] + three[1],
-                one[2] + 2.0 * two[2] + three[2],
-            )
-    for a in range(3):
-        moment[a] = own[a] + turning[a]
+        jerk = sub(reference[3], load.jerk)
+        late = sub(load.ahead_rate, load.angular_jerk)
+        added = respond(load.position_gains, slow, jerk, speed)
+        asked, ahead = respond(load.attitude_gains, lag, late, spin), load.ahead_second
+    added = scale(load.feed_position, elementwise(load.free, added))
+    force = scale(load.mass, add(reference[2 + order], added))
+    return force, add(ahead, scale(load.feed_attitude, asked))
+
+
+@compiled()
+def gyroscopic(inertia, w, alpha, jerk, order):
+    """Return the moment W x J W, or its first or second derivative."""
+    turning = rotate(inertia, w)
+    if order == 0:
+        return cross(w, turning)
+    growing = rotate(inertia, alpha)
+    if order == 1:
+        return add(cross(alpha, turning), cross(w, growing))
+    ends = add(cross(jerk, turning), cross(w, rotate(inertia, jerk)))
+    return add(ends, scale(2.0, cross(alpha, growing)))
 
 
 # ---------- Attitude, body rate and its derivatives from Euler angles and theirs, exactly
 
-ORDERS = 5
-"""Coefficients of a series: angle and four derivatives."""
-
-
-# Every angle is a truncated Taylor series in time; cosine and sine of half of it, their
-# quaternion products and the rate W = 2 vec(q* q') follow by the rules for products of series.
+# Every angle is a truncated Taylor series in time, of the angle and four derivatives; cosine and
+# sine of half of it, their quaternion products and the rate W = 2 vec(q* q') follow by the rules
+# for products of series.
 
 
 @compiled()
-def attitude_reference(derivatives, attitude, rate):
-    """Write attitude and body rates of a reference."""
-    if derivatives.shape[1] < 6:
+def attitude_reference(load, derivatives, tilt):
+    """Write attitude and body rates of a reference, see `LoadReference`."""
+    level = True
+    for order in range(5):
+        level &= tilt[order, 0] == 0.0 and tilt[order, 1] == 0.0
+    if level:
         half = 0.5 * derivatives[0, 3]
-        attitude[0], attitude[1], attitude[2], attitude[3] = (
-            math.cos(half),
-            0.0,
-            0.0,
-            math.sin(half),
-        )
+        attitude = math.cos(half), 0.0, 0.0, math.sin(half)
+        write_matrix(load.wanted_rotation, body_axes_in_world(attitude))
         for k in range(4):
-            rate[k, 0], rate[k, 1], rate[k, 2] = 0.0, 0.0, derivatives[k + 1, 3]
+            put(load.wanted_rates[k], (0.0, 0.0, derivatives[k + 1, 3]))
         return
-    turn, nod, tilt = (
-        _about(derivatives, 3, 3),
-        _about(derivatives, 5, 2),
-        _about(derivatives, 4, 1),
-    )
-    q = _product(_product(turn, nod), tilt)
-    for a in range(4):
-        attitude[a] = q[a][0]
+    turn, nod, bank = _about(derivatives, 3, 3), _about(tilt, 1, 2), _about(tilt, 0, 1)
+    q = _product(_product(turn, nod), bank)
+    attitude = q[0][0], q[1][0], q[2][0], q[3][0]
+    write_matrix(load.wanted_rotation, body_axes_in_world(attitude))
     factorial = 1.0
     for k in range(4):  # W = 2 q* q', its coefficient k, times k! the derivative k
         factorial *= max(k, 1)
@@ -190,7 +205,7 @@ def attitude_reference(derivatives, attitude, rate):
                     - q[b][j] * q[c][later + 1]
                     + q[c][j] * q[b][later + 1]
                 )
-            rate[k, a] = 2.0 * factorial * total
+            load.wanted_rates[k, a] = 2.0 * factorial * total
 
 
 @compiled()

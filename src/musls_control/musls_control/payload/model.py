@@ -6,6 +6,7 @@ a straight uniform cable at rest pulls at both ends as these two point masses do
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +15,7 @@ from scipy.optimize import nnls
 
 from musls_control.controllers.interface import ControlSetup
 from musls_control.payload.allocation import wrench_matrix
-from musls_control.payload.kernel import (
-    CABLE_COLUMNS,
-    DIRECTION_GAIN,
-    DIRECTION_RATE_GAIN,
-    DRONE_MASS,
-    LEAST_TENSION,
-)
+from musls_control.payload.cable_law import CABLE
 from musls_control.px4_cascade.allocation import gains as px4_gains
 from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
@@ -30,6 +25,7 @@ from musls_description.system import SlungLoadSystem
 # ---------- Gains of the payload controller: as the scenario sets them, or derived from the system
 
 Array = NDArray[np.float64]
+Records = NDArray[np.void]
 
 Axes = tuple[NonNegative, NonNegative, NonNegative]
 
@@ -46,9 +42,9 @@ unstable for an x500 trio in harmonic motion with our own attitude control."""
 FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 4.0, 2.5, 5.0
 """Upper limits of the natural frequencies, for motion capture with some noise and latency."""
 
-LEAD = 2.5
-"""An autopilot's lag is made up for by (1 + T s) / (1 + T s / LEAD). It halves the lag of the tilt;
-4 and more ask for more turning than the rate loops have."""
+LEAD_RATIO = 2.5
+"""An autopilot's lag is made up for by (1 + T s) / (1 + T s / LEAD_RATIO). It halves the lag of the
+tilt; 4 and more ask for more turning than the rate loops have."""
 
 LARGEST_LEAD = 0.3
 """Largest tilt that this adds, as a slope."""
@@ -99,12 +95,34 @@ class Gains:
     """Gains that are all set.
 
     Attributes:
-        load: Rows as in `load_law`, (6, 3).
+        position: Proportional, derivative and integral of the load's position, (3, 3).
+        attitude: The same of its attitude, (3, 3).
         cable: Of direction and rate, (2,).
     """
 
-    load: Array
-    cable: tuple[float, float]
+    position: Array
+    attitude: Array
+    cable: tuple[float, float] = (0.0, 0.0)
+
+    @staticmethod
+    def of(
+        given: GainSpec,
+        position: Sequence[Array],
+        attitude: Sequence[Array],
+        cable: tuple[float, float] = (0.0, 0.0),
+    ) -> Gains:
+        """Take what is given, and what was derived for the rest."""
+
+        def chosen(names: str, derived: Sequence[Array | float]) -> Array:
+            own = [getattr(given, name) for name in names.split()]
+            return np.array([d if o is None else o for o, d in zip(own, derived, strict=True)])
+
+        direction, rate = chosen("cable_direction_1_s2 cable_rate_1_s", cable).tolist()
+        return Gains(
+            chosen("position_1_s2 velocity_1_s position_integral_1_s3", position),
+            chosen("attitude_1_s2 rate_1_s attitude_integral_1_s3", attitude),
+            (direction, rate),
+        )
 
 
 def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -> float:
@@ -150,22 +168,15 @@ def derive_gains(
     damping = 2.0 * attitude
     damping[2] *= slow**2 / (slow**2 + passive[2])
     firm = np.maximum(attitude, [tilt_1_s2[0] * lag_s, tilt_1_s2[1] * lag_s, 0.0])
-    rows = (
-        (given.position_1_s2, position**2),
-        (given.velocity_1_s, 2.0 * position),
-        (given.position_integral_1_s3, INTEGRAL_SHARE * position**3),
-        (given.attitude_1_s2, attitude * firm + passive),
-        (given.rate_1_s, damping),
-        (given.attitude_integral_1_s3, INTEGRAL_SHARE * attitude**3),
-    )
     # The law takes away what gravity does to cables and load, and puts its own stiffness there.
     # What it takes away comes late by T and leaves a damping W^2 T, so that a stiffness k turns the
     # cable at k / (2 w + W^2 T): small drones with slow rotors on short cables need more than w^2.
     stiffness = cable * max(cable, swing_1_s2 * turn_s)
-    direction, rate = given.cable_direction_1_s2, given.cable_rate_1_s
-    return Gains(
-        np.array([derived if own is None else own for own, derived in rows], np.float64),
-        (stiffness if direction is None else direction, 2.0 * cable if rate is None else rate),
+    return Gains.of(
+        given,
+        (position**2, 2.0 * position, INTEGRAL_SHARE * position**3),
+        (attitude * firm + passive, damping, INTEGRAL_SHARE * attitude**3),
+        (stiffness, 2.0 * cable),
     )
 
 
@@ -207,14 +218,14 @@ class PayloadModel:
         hooks = np.array([drone.cable_attachment_m for drone in system.drones], np.float64)
         return PayloadModel(float(mass), inertia, arms - center, drones + halves, hooks)
 
-    def cables(self, gains: Gains, least_tension_n: float) -> Array:
-        """Table of the cables for the compiled law, (n, 10)."""
-        table = np.zeros((len(self.attachments_m), CABLE_COLUMNS))
-        table[:, 0:3], table[:, 3:6] = self.attachments_m, self.hooks_m
-        table[:, DRONE_MASS] = self.drone_mass_kg
-        table[:, DIRECTION_GAIN], table[:, DIRECTION_RATE_GAIN] = gains.cable
-        table[:, LEAST_TENSION] = least_tension_n
-        return table
+    def cables(self, gains: Gains, least_tension_n: float, yaws_rad: Array) -> Records:
+        """The cables for the compiled law, (n,) of `CABLE`; yaws for a load at yaw zero, (n,)."""
+        cables = np.zeros(len(self.attachments_m), CABLE)
+        cables["attachment"], cables["hook"] = self.attachments_m, self.hooks_m
+        cables["drone_mass"], cables["yaw"] = self.drone_mass_kg, yaws_rad
+        cables["direction_gain"], cables["rate_gain"] = gains.cable
+        cables["least_tension"] = least_tension_n
+        return cables
 
     def reach_m(self, setup: ControlSetup) -> tuple[Array, Array, Array]:
         """Where level drones can be, load frame, from the centre of mass of load and half cables.

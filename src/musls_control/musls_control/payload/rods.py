@@ -26,20 +26,11 @@ from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import desired_axes, reference_rates
 from musls_control.mixing import wrench_of_thrusts
 from musls_control.payload.load_law import (
-    AHEAD,
-    ATTITUDE,
-    ATTITUDE_INTEGRAL,
-    GAP,
-    GRAVITY,
-    MASS,
-    RATE,
-    SPEED,
-    SPIN,
-    TURN,
-    feedback,
+    attitude_errors,
+    feed_back,
+    gyroscopic,
     integrate,
-    load_errors,
-    moment_of,
+    respond,
 )
 from musls_control.payload.model import (
     CABLE_SHARE,
@@ -48,6 +39,7 @@ from musls_control.payload.model import (
     FASTEST_LIFT_RAD_S,
     INTEGRAL_SHARE,
     THRUST_SHARE,
+    Gains,
     GainSpec,
 )
 from musls_control.px4_cascade.allocation import rotor_lag_s
@@ -55,7 +47,18 @@ from musls_description.compiled import compiled
 from musls_description.drone import Drone
 from musls_description.rotations import matrix_to_body
 from musls_description.system import Load, SlungLoadSystem
-from musls_description.vectors import body_axes_in_world, cross, rotate, write_matrix
+from musls_description.vectors import (
+    add,
+    body_axes_in_world,
+    column,
+    cross,
+    dot,
+    put,
+    rotate,
+    scale,
+    sub,
+    write_matrix,
+)
 
 Array = NDArray[np.float64]
 
@@ -125,8 +128,8 @@ class Structure:
             reach = np.minimum(reach, (room[:, None] / np.maximum(change, 1e-12)).min(axis=0))
         return reach
 
-    def gains(self, given: GainSpec, system: SlungLoadSystem, gravity_m_s2: float) -> Array:
-        """Gains as rows of `load_law`, (6, 3); what is not given follows from the airframes."""
+    def gains(self, given: GainSpec, system: SlungLoadSystem, gravity_m_s2: float) -> Gains:
+        """Gains; what is not given follows from the airframes."""
         lag_s = max(rotor_lag_s(drone) for drone in system.drones)
         fast = BANDWIDTH / lag_s
         limit = np.sqrt(self.reach_rad_s2(system, gravity_m_s2) / LARGEST_ERROR_RAD)
@@ -135,15 +138,11 @@ class Structure:
         slow = given.speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
         lift = given.speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
         position = np.array([slow, slow, lift])
-        rows = (
-            (given.position_1_s2, position**2),
-            (given.velocity_1_s, 2.0 * position),
-            (given.position_integral_1_s3, INTEGRAL_SHARE * position**3),
-            (given.attitude_1_s2, attitude**2),
-            (given.rate_1_s, 2.0 * DAMPING * attitude),
-            (given.attitude_integral_1_s3, INTEGRAL_SHARE * attitude**3),
+        return Gains.of(
+            given,
+            (position**2, 2.0 * position, INTEGRAL_SHARE * position**3),
+            (attitude**2, 2.0 * DAMPING * attitude, INTEGRAL_SHARE * attitude**3),
         )
-        return np.array([derived if own is None else own for own, derived in rows], np.float64)
 
 
 def _limits_n(drone: Drone) -> tuple[Array, Array]:
@@ -162,46 +161,27 @@ def _squares(drone: Drone) -> Array:
 
 
 @compiled()
-def rod_commands(
-    row, reference, table, inertias, gains, load, shares, forward, integral, commands
-):  # fmt: skip
-    """Write thrust and moment of all drones."""
-    r, r_d, rates, errors = np.empty((3, 3)), np.empty((3, 3)), np.zeros((4, 3)), np.empty((8, 3))
-    steer, yaw = np.empty((3, 1, 3)), np.empty((1, 3))
-    write_matrix(r, body_axes_in_world(row[6:10]))
-    for k in range(3):
-        errors[GAP, k] = reference[0, k] - row[k]
-        errors[SPEED, k] = reference[1, k] - row[3 + k]
-        steer[0, 0, k] = reference[2, k]
-        steer[1, 0, k], steer[2, 0, k] = forward * reference[3, k], forward * reference[4, k]
-        yaw[0, k] = reference[k, 3]
-    steer[0, 0, 2] += table[GRAVITY]
-    reference_rates(steer[0], steer[1], steer[2], yaw, rates[0:1], rates[1:2])
-    added, free, wanted, moment = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    feedback(table, gains, errors, integral, added, free)
-    w, a = rates[0], rates[1]
-    inner = cross(w, load)
-    fast = cross(w, inner)
-    slow = cross(a, load)
-    beside = rotate(r, (fast[0] + slow[0], fast[1] + slow[1], fast[2] + slow[2]))
-    for k in range(3):
-        steer[0, 0, k] += added[k] - beside[k]
-    pull = steer[0, 0]
-    desired_axes(r_d, pull, reference[0, 3], r)
-    load_errors(row, reference, r, r_d, rates, errors)
-    for k in range(3):
-        wanted[k] = (
-            errors[AHEAD, k]
-            + gains[ATTITUDE, k] * errors[TURN, k]
-            + gains[RATE, k] * errors[SPIN, k]
-            + gains[ATTITUDE_INTEGRAL, k] * integral[3 + k]
-        )
-    moment_of(inertias[0], row[10:13], wanted, wanted, wanted, 0, moment)
-    integrate(table, gains, errors, free, integral)
-    lift = table[MASS] * (pull[0] * r[0, 2] + pull[1] * r[1, 2] + pull[2] * r[2, 2])
+def rod_commands(load, body, reference, shares, commands):
+    """Write thrust and moment of all drones, (n, 4), from the motion of the load."""
+    forward, w = load.feed_reference, body.omega
+    write_matrix(load.rotation, body_axes_in_world(body.attitude))
+    feed_back(load, body, reference)
+    pull = add(reference[2], (0.0, 0.0, load.gravity))
+    jerk, snap = scale(forward, reference[3]), scale(forward, reference[4])
+    yaw = reference[0, 3], reference[1, 3], reference[2, 3]
+    rate, turn = reference_rates(pull, jerk, snap, yaw)
+    put(load.wanted_rates[0], rate)
+    put(load.wanted_rates[1], turn)
+    beside = add(cross(rate, cross(rate, load.place)), cross(turn, load.place))
+    pull = add(pull, sub(load.feedback, rotate(load.rotation, beside)))
+    desired_axes(load.wanted_rotation, pull, yaw[0], load.rotation)
+    attitude_errors(load, body)
+    asked = respond(load.attitude_gains, load.turn, load.spin, load.attitude_integral)
+    moment = rotate(load.inertia, add(load.ahead, asked))
+    moment = add(moment, gyroscopic(load.inertia, w, w, w, 0))
+    integrate(load)
+    lift = load.mass * dot(pull, column(load.rotation, 2))
     for i in range(commands.shape[0]):
         for k in range(4):
             share = shares[4 * i + k]
-            commands[i, k] = (
-                share[0] * lift + share[1] * moment[0] + share[2] * moment[1] + share[3] * moment[2]
-            )
+            commands[i, k] = share[0] * lift + dot(share[1:], moment)

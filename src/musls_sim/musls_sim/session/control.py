@@ -145,7 +145,7 @@ class AutopilotForceLevel(ForceLevel):
 
     def apply(self, commands: Array, tick: int) -> None:
         """See `LevelAdapter.apply`."""
-        self._ask(commands, self.command.throttle, self.estimate.drones)
+        self._ask(commands, self.command.throttle)
         if tick % ANNOUNCE_EVERY == 0:
             self.guidance.on_controller_acceleration(tick)
 
