@@ -16,8 +16,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.estimate import Estimate
+from musls_control.estimate import MOTION, Estimate
 from musls_description.compiled import compiled
+from musls_description.records import memory_at, pack
 from musls_description.rotations import from_rotation_vector as from_turn
 from musls_description.rotations import product
 from musls_description.vectors import (
@@ -40,22 +41,6 @@ from musls_sim.scenario.sensors import MotionCaptureSpec
 
 Array = NDArray[np.float64]
 Records = NDArray[np.void]
-
-MOTION = np.dtype(
-    [
-        ("position", float, 3),
-        ("velocity", float, 3),
-        ("attitude", float, 4),
-        ("omega", float, 3),
-        ("acceleration", float, 3),
-    ]
-)
-"""A row of `PlantState.motion` and of `Estimate.data`."""
-
-
-def records(motion: Array) -> Records:
-    """Motion (bodies, 16) as records (bodies,) in the same memory."""
-    return motion.view(MOTION)[:, 0]
 
 
 class Estimator(Protocol):
@@ -171,18 +156,22 @@ class MotionCapture:
         bodies = len(state.motion)
         self.estimate = Estimate.zeros(bodies - 1, len(state.tension_n))
         self.estimate.data[:] = state.motion
-        self._motion, self._estimate = records(state.motion), records(self.estimate.data)
-        self._state, self._with_load = state, with_load
+        self._state, self._first = state, 0 if with_load else 1
         self._generator, self._lossy = generator, spec.dropout_fraction > 0.0
         # Noise of its own: the drones' estimates are the same with and without the load's.
         self._load_generator = generator.spawn(1)[0] if with_load else None
-        self._sensors = _sensors(spec, bodies, period_s, gravity_m_s2)
-        self._ring = np.zeros((round(spec.latency_s / period_s) + 1, bodies), PREDICTION)
+        ring = np.zeros((round(spec.latency_s / period_s) + 1, bodies), PREDICTION)
         for name in ("position", "velocity", "attitude", "omega"):
-            self._ring[name] = self._motion[name]
-        self._numbers = np.ones((self._BLOCK, bodies, 13))
-        self._noise = self._numbers.view(NOISE)[:, :, 0]
-        self._tick = 0
+            ring[name] = self.estimate.records[name]
+        self._memory, self._places, views = pack({
+            "sensors": _sensors(spec, bodies, period_s, gravity_m_s2),
+            "ring": ring,
+            "noise": np.ones((self._BLOCK, bodies, 13)),
+        })  # fmt: skip
+        self._sensors, self._noise = views["sensors"], views["noise"]
+        self._address, self._tick = self._memory.ctypes.data, 0
+        self._motion = state.motion.ctypes.data
+        self._estimate = self.estimate.data.ctypes.data
 
     def step(self, state: PlantState) -> None:
         """Integrate the IMU, take a sample if one is due, fuse the one that arrives."""
@@ -190,23 +179,21 @@ class MotionCapture:
         if row == 0:
             self._draw()
         if state is not self._state:
-            self._state, self._motion = state, records(state.motion)
-        _step(
-            self._motion, self._estimate, self._noise, self._ring, self._sensors,
-            self._tick, row, not self._with_load,
-        )  # fmt: skip
-        if self._with_load:
+            self._state, self._motion = state, state.motion.ctypes.data
+        first = self._first
+        _step(self._address, self._places, self._motion, self._estimate, self._tick, row, first)
+        if first == 0:
             self.estimate.tension_n[:] = state.tension_n
         self._tick += 1
 
     def _draw(self) -> None:
         """Draw the noise of the next block of periods."""
-        block, n = self._BLOCK, len(self._motion) - 1
-        self._numbers[:, 1:, :12] = self._generator.standard_normal((block, n, 12))
+        block, n = self._BLOCK, self._noise.shape[1] - 1
+        self._noise[:, 1:, :12] = self._generator.standard_normal((block, n, 12))
         if self._lossy:
-            self._numbers[:, 1:, 12] = self._generator.random((block, n))
+            self._noise[:, 1:, 12] = self._generator.random((block, n))
         if self._load_generator is not None:
-            self._numbers[:, 0, 6:12] = self._load_generator.standard_normal((block, 6))
+            self._noise[:, 0, 6:12] = self._load_generator.standard_normal((block, 6))
 
     def see(self, drones: Sequence[int], *, seen: bool, load: bool) -> None:
         """Let motion capture see drones again, or not any more.
@@ -383,21 +370,33 @@ def _correct(ring, i, then, sensors):
 
 
 @compiled()
-def _step(motion, estimate, noise, ring, sensors, tick, row, first):
-    """Advance the estimates of load and drones, or of the drones only, by one period."""
+def _step(address, places, motion_at, estimate_at, tick, row, first):
+    """Advance the estimates of load and drones, or of the drones only, by one period.
+
+    Sensors, predictions and noise are in one memory, see `records.pack`; motion and estimate are
+    given by their addresses.
+    """
+    x = memory_at(address, places[-1])
+    sensors = x[: places[1]].view(SENSORS)
+    bodies = len(sensors)
+    ring = x[places[1] : places[2]].view(PREDICTION)
+    ring = ring.reshape((len(ring) // bodies, bodies))
+    noise = x[places[2] : places[3]].view(NOISE)[row * bodies : (row + 1) * bodies]
+    motion = memory_at(motion_at, 16 * bodies).view(MOTION)
+    estimate = memory_at(estimate_at, 16 * bodies).view(MOTION)
     now, then = tick % ring.shape[0], (tick + 1) % ring.shape[0]  # the oldest is one latency old
-    for i in range(first, len(motion)):
+    for i in range(first, bodies):
         truth, e, s, p = motion[i], estimate[i], sensors[i], ring[now, i]
         vx, vy, vz = e.velocity[0], e.velocity[1], e.velocity[2]
         if i == 0:
             _go_on(e, s.period)
         else:
-            _integrate_imu(truth, noise[row, i], s, e)
+            _integrate_imu(truth, noise[i], s, e)
         _copy(p, e)
         due = int((tick + 1) * s.samples_per_period) > int(tick * s.samples_per_period)
-        p.sampled = due and s.seen and noise[row, i].luck >= s.dropout
+        p.sampled = due and s.seen and noise[i].luck >= s.dropout
         if p.sampled:
-            _take_sample(truth, noise[row, i], s, p)
+            _take_sample(truth, noise[i], s, p)
         if ring[then, i].sampled:
             _correct(ring, i, then, s)
             _copy(e, p)
@@ -426,7 +425,8 @@ class SensedState:
         drones = faults.of_each(len(state.motion) - 1)
         self._faults = np.array([(d.level_tilt_rad, d.mocap_offset_m) for d in drones], FAULT)
         self.state = replace(state, motion=state.motion.copy())
-        self._true, self._sensed = records(state.motion), records(self.state.motion)
+        self._true = state.motion.view(MOTION).reshape(-1)
+        self._sensed = self.state.motion.view(MOTION).reshape(-1)
         self.update()
 
     @classmethod
