@@ -25,8 +25,7 @@ import numpy as np
 from musls_analysis.comparison.errors import geodesic_error_rad
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.replay import Replay, ReplaySpec
-from musls_analysis.replay.cable_models import with_links
-from musls_analysis.replay.replay import ReplayResult
+from musls_analysis.replay.replay import ReplayResult, with_links
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium

@@ -10,12 +10,12 @@ from made_up_recordings import flight
 
 from musls_analysis.comparison.compare import (
     CompareOptions,
+    MeanCycle,
     compare_stage,
     frame_fit,
 )
 from musls_analysis.comparison.cycles import CutStage, cut, cut_at
 from musls_analysis.comparison.files import TABLE_COLUMNS, table_rows, write_comparison
-from musls_analysis.comparison.mean_cycle import MeanCycle
 from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_control.trajectories import Circle, Shm
 from musls_description.errors import ConfigError

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from musls_analysis.paper.flights import turning_frame
 from musls_analysis.paper.imperfections import alike, displacements, estimate, units_of
-from musls_analysis.paper.turning_frame import turning_frame
 
 PX4 = {"MPC_XY_P": 0.95, "MPC_XY_VEL_P_ACC": 1.8, "MPC_XY_VEL_I_ACC": 0.4, "MPC_XY_VEL_D_ACC": 0.2}
 RATE = 0.2

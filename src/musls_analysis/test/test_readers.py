@@ -16,8 +16,7 @@ from made_up_recordings import (
 from rosbags.rosbag2 import StoragePlugin
 
 from musls_analysis.comparison.errors import geodesic_error_rad
-from musls_analysis.recordings.readers import ReadOptions, read_recording
-from musls_analysis.recordings.tables import SEGMENT_GAP_S
+from musls_analysis.recordings.readers import SEGMENT_GAP_S, ReadOptions, read_recording
 from musls_control.formation import Cone
 from musls_description.errors import ConfigError
 

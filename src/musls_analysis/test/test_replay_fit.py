@@ -8,9 +8,17 @@ from scipy.spatial.transform import Rotation
 
 from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_analysis.replay import Replay, ReplaySpec
-from musls_analysis.replay.cable_models import with_links
-from musls_analysis.replay.fit import FitSpec, correlation_time, fit, uncertainty
-from musls_analysis.replay.parameters import GROUPS, Setup, parameters, put_all
+from musls_analysis.replay.fit import (
+    GROUPS,
+    FitSpec,
+    Setup,
+    correlation_time,
+    fit,
+    parameters,
+    put_all,
+    uncertainty,
+)
+from musls_analysis.replay.replay import with_links
 from musls_description.drone import BoxShape
 from musls_description.errors import ConfigError
 from musls_description.library import load_system

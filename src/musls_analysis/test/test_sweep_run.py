@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from musls_analysis.sweep.plan import make_plan
+from musls_analysis.sweep.plan import load_sweep, make_plan
 from musls_analysis.sweep.run import Execution, run_sweep
-from musls_analysis.sweep.spec import load_sweep
 from musls_analysis.sweep.store import Store, SweepError
 from musls_description.errors import ConfigError
 
@@ -140,7 +139,7 @@ import sys
 from pathlib import Path
 from musls_analysis.sweep.plan import make_plan
 from musls_analysis.sweep.run import Execution, run_sweep
-from musls_analysis.sweep.spec import load_sweep
+from musls_analysis.sweep.plan import load_sweep
 from musls_analysis.sweep.store import Store
 folder = Path(sys.argv[1])
 plan = make_plan(load_sweep(folder / "study.yaml"), folder / "engage.yaml")

@@ -10,18 +10,19 @@ from musls_analysis.comparison.errors import error_track
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.report.summary import summarise
 from musls_analysis.sweep.figures import ParameterText, metric_text, write_figures
-from musls_analysis.sweep.plan import make_plan
-from musls_analysis.sweep.signals import (
+from musls_analysis.sweep.plan import Metric, load_sweep, make_plan, signal_names
+from musls_analysis.sweep.store import (
+    Outcome,
+    Store,
     chosen_metric,
     extract,
+    make_rows,
     pack,
     signal,
-    signal_names,
     unpack,
     usual_metrics,
+    write_table,
 )
-from musls_analysis.sweep.spec import Metric, load_sweep
-from musls_analysis.sweep.store import Outcome, Store, make_rows, write_table
 
 SWEEP = """
 scenario: engage.yaml

@@ -16,7 +16,7 @@ from musls_analysis.comparison.errors import ErrorTable, error_table
 from musls_analysis.recordings import readers
 from musls_analysis.recordings import recording as recordings
 from musls_analysis.recordings.bag import recording_from
-from musls_analysis.recordings.cleaning import ReadOptions
+from musls_analysis.recordings.readers import ReadOptions
 from musls_analysis.replay.motion import ReplaySpec
 from musls_analysis.replay.replay import Replay, ReplayResult
 from musls_bringup.fly import FlyOptions, find_scenario
@@ -252,9 +252,8 @@ def sweep(
     Raises:
         ConfigError: Something in the study is wrong.
     """
-    from musls_analysis.sweep.plan import make_plan
+    from musls_analysis.sweep.plan import load_sweep, make_plan
     from musls_analysis.sweep.run import Execution, Progress, available_cores, run_sweep
-    from musls_analysis.sweep.spec import load_sweep
     from musls_analysis.sweep.store import Store, make_rows
     from musls_bringup.sweeps import FLYER, sweep_path, sweep_scenario_path
 

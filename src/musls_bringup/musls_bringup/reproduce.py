@@ -35,12 +35,14 @@ from musls_analysis.paper.flights import (
     TABLE_III,
     Mission,
     Real,
+    Turning,
     missions,
     one_mission,
     some_cycles,
+    turning,
+    turning_rows,
 )
 from musls_analysis.paper.imperfections import DroneFit, identify, write_fit
-from musls_analysis.paper.turning_frame import Turning, turning, turning_rows
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import Recording, bridged_s
 from musls_bringup import api

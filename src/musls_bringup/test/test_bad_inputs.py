@@ -13,8 +13,7 @@ import musls_bringup.fly
 from musls_analysis.comparison.cycles import cut
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
-from musls_analysis.sweep.plan import make_plan, points
-from musls_analysis.sweep.spec import load_sweep
+from musls_analysis.sweep.plan import load_sweep, make_plan, points
 from musls_bringup.cli.app import main
 from musls_bringup.sweeps import sweep_scenario_path
 from musls_description.errors import MAX_LENGTH, MuslsError

@@ -4,8 +4,7 @@ import csv
 
 import pytest
 
-from musls_analysis.sweep.plan import make_plan
-from musls_analysis.sweep.spec import load_sweep
+from musls_analysis.sweep.plan import load_sweep, make_plan
 from musls_bringup.cli import main
 from musls_bringup.sweeps import sweep_names, sweep_path, sweep_scenario_path
 

@@ -6,8 +6,8 @@ from rosbags.typesys import Stores, get_typestore
 
 from musls_description.library import load_system
 from musls_sim.recording import signals
+from musls_sim.recording.bag_file import RowTemplate, merge, message_record
 from musls_sim.recording.recorder import RowStore
-from musls_sim.recording.rows import RowTemplate, merge, message_record
 from musls_sim.recording.signals import Rate, Row
 
 STORE = get_typestore(Stores.ROS2_JAZZY)

@@ -9,13 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from musls_analysis.comparison.compare import StageComparison
+from musls_analysis.comparison.compare import MeanCycle, StageComparison
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
-from musls_analysis.comparison.mean_cycle import MeanCycle
 from musls_analysis.figures import style
 from musls_analysis.figures.over_time import pose_axes, value_limits
 from musls_analysis.figures.space import spatial_axes
-from musls_analysis.paper.turning_frame import Turning
+from musls_analysis.paper.flights import Turning
 from musls_analysis.recordings.recording import LOAD
 
 REAL_LINE: style.Look = {"color": style.INK, "linewidth": 1.1}

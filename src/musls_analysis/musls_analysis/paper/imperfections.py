@@ -17,8 +17,8 @@ import numpy as np
 from scipy.signal import cont2discrete, lfilter
 from scipy.stats import t as student
 
+from musls_analysis.comparison.compare import phases, slices
 from musls_analysis.comparison.cycles import CutStage, cut, of_one_length
-from musls_analysis.comparison.mean_cycle import phases, slices
 from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, SCENARIO, Mission, drones_of
 from musls_analysis.recordings.recording import (
     DEFAULT_GAP_LIMIT_S,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from musls_analysis.figures import style
 from musls_analysis.figures.style import save, styled
-from musls_analysis.sweep.signals import signal, stage_window
-from musls_analysis.sweep.spec import (
+from musls_analysis.sweep.plan import (
     DistributionFigure,
     Grid,
     MapFigure,
@@ -29,13 +28,11 @@ from musls_analysis.sweep.spec import (
     ParallelFigure,
     SweepSpec,
 )
-from musls_analysis.sweep.store import FAILED, FINISHED, Store, SweepError
+from musls_analysis.sweep.store import FAILED, FINISHED, Store, signal, stage_window
 
 # ---------- Names, units and colours
 
-_UNITS = {
-    "_m": ("m", 1.0), "_deg": ("°", 1.0), "_n": ("N", 1.0), "_s": ("s", 1.0), "_us": ("µs", 1.0),
-}  # fmt: skip
+_UNITS = {"_m": "m", "_deg": "°", "_n": "N", "_s": "s", "_us": "µs"}
 _MILLIMETRES = "translational_error"
 _SPECIAL = {
     "real_time_factor": "speed [times real time]",
@@ -45,6 +42,9 @@ _SPECIAL = {
 _SMALL = 0.05
 """Parameters whose values are all smaller are shown with a power of ten."""
 _PAPER_GAP = 0.13  # of the colour map at its light end, too faint on white
+
+
+Rows = Sequence[Mapping[str, Any]]
 
 
 class Text(NamedTuple):
@@ -69,11 +69,9 @@ def metric_text(column: str) -> Text:
     if where[:1] == ["slack_fraction"]:
         return Text("slack fraction", style.label(what))
     places = [style.label(p) for p in where if p not in ("errors", "cables", "stages", "*")]
-    unit, scale = "", 1.0
-    for suffix, (text, factor) in _UNITS.items():
-        if what.endswith(suffix):
-            what, unit, scale = what.removesuffix(suffix), text, factor
-            break
+    suffix = next((s for s in _UNITS if what.endswith(s)), "")
+    unit = _UNITS.get(suffix, "")
+    what, scale = what.removesuffix(suffix), 1.0
     if what.startswith(_MILLIMETRES):
         unit, scale = "mm", 1000.0
     name = what.replace("_error_max", " error, greatest").replace("_", " ")
@@ -88,8 +86,10 @@ def signal_text(name: str) -> str:
     return f"{style.label(body)} {text.axis.replace('[mm]', '[m]')}"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _number(value: Any) -> bool:
+    return (
+        isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
+    )
 
 
 def _known(metrics: Sequence[str], rows: Rows) -> list[str]:
@@ -125,12 +125,12 @@ class ParameterText:
     """How a parameter is shown: small numbers with a common power of ten in the unit."""
 
     def __init__(self, sweep: SweepSpec, key: str) -> None:
-        parameter = sweep.parameters[key]
+        parameter, self.key = sweep.parameters[key], key
         name, bracket, unit = sweep.label(key).partition(" [")
         self.name = name
         self.exponent = 0
         values = parameter.values if parameter.values is not None else (parameter.max,)
-        if all(_is_number(v) for v in values):
+        if all(_number(v) for v in values):
             largest = max(abs(v) for v in values)
             if 0.0 < largest < _SMALL:
                 self.exponent = 3 * round(float(np.log10(largest)) / 3.0)
@@ -153,7 +153,7 @@ def group_text(sweep: SweepSpec, group: Mapping[str, Any]) -> str:
         shown = text.value(value)
         if text.exponent and value:
             shown += f"\N{MULTIPLICATION SIGN}{unit}"
-        elif _is_number(value) and unit and not text.exponent:
+        elif _number(value) and unit and not text.exponent:
             shown += f" {unit}"
         parts.append(f"{text.name} {shown}")
     return ", ".join(parts)
@@ -171,14 +171,12 @@ def distinct(values: Sequence[Any]) -> list[Any]:
     for value in values:
         if value not in found:
             found.append(value)
-    if all(_is_number(v) for v in found):
+    if all(_number(v) for v in found):
         found.sort()
     return found
 
 
-def combinations(
-    sweep: SweepSpec, rows: Sequence[Mapping[str, Any]], without: str
-) -> list[dict[str, Any]]:
+def combinations(sweep: SweepSpec, rows: Rows, without: str) -> list[dict[str, Any]]:
     """Combinations of all parameters but one that occur; one empty if there is no other."""
     others = [key for key in sweep.parameters if key != without]
     return distinct([{key: row[key] for key in others} for row in rows])
@@ -206,10 +204,10 @@ class _Axis:
         self.numeric = all(type(v) in (int, float) for v in self.values)
         ends = (min(self.values), max(self.values)) if self.numeric else (0, 0)
         self.log = ends[0] > 0 and (sweep.parameters[key].log or ends[1] / ends[0] >= _LOG_FROM)
-        self._key, self._text = key, ParameterText(sweep, key)
+        self._text = ParameterText(sweep, key)
 
     def place(self, row: Mapping[str, Any]) -> float:
-        value = row[self._key]
+        value = row[self._text.key]
         return float(value) if self.numeric else float(self.values.index(value))
 
     def set_up(self, ax: Axes, *, named: bool) -> None:
@@ -335,30 +333,8 @@ _SETPOINT = "setpoint"
 """Marks the set-point's line, which is drawn once per panel."""
 
 
-class _Cut(NamedTuple):
-    """A signal within a stage: time since its beginning, values, set-point, (T,) each."""
-
-    time_s: NDArray
-    value: NDArray
-    setpoint: NDArray
-
-
-class _Values(NamedTuple):
-    """Values, in their order, of the parameter that colours the lines, and the rows of all runs."""
-
-    key: str
-    values: list[Any]
-    rows: Rows
-
-    def texts(self, text: ParameterText) -> list[str]:
-        """A text per value, with the number of failed runs."""
-        found = []
-        for value in self.values:
-            here = [row for row in self.rows if row[self.key] == value]
-            failed = len(here) - len(_ended(here))
-            which = "failed" if failed == len(here) else f"{failed} of {len(here)} failed"
-            found.append(text.value(value) + (f" ({which})" if failed else ""))
-        return found
+_Cut = tuple[NDArray, NDArray, NDArray]
+"""A signal within a stage: time since its beginning, values, set-point, (T,) each."""
 
 
 def overlay_figure(
@@ -374,31 +350,51 @@ def overlay_figure(
     axes = drawn.subplots(
         len(figure.signals), len(groups), sharex=True, sharey="row", squeeze=False
     )
-    found = False
+    found, shades = False, line_shades(len(values))
     for column, group in enumerate(groups):
-        for value, shade in zip(values, line_shades(len(values)), strict=True):
-            chosen = [r for r in _ended(rows) if belongs(r, {**group, key: value})]
-            runs = [(_summary(store, row), store.series(row["id"])) for row in chosen]
+        for value, shade in zip(values, shades, strict=True):
+            chosen = [r for r in rows if belongs(r, {**group, key: value, "status": FINISHED})]
+            records = filter(None, (store.record(row["id"]) for row in chosen))
+            runs = [(record["summary"], store.series(record["id"])) for record in records]
             for ax, name in zip(axes[:, column], figure.signals, strict=True):
                 cuts = [cut for run in runs if (cut := _cut(figure, name, *run)) is not None]
                 found |= bool(cuts)
                 _draw(ax, cuts, shade)
         if len(groups) > 1:
             axes[0, column].set_title(group_text(sweep, group))
-    _finish_overlay(drawn, axes, sweep, figure, _Values(key, values, rows), len(groups) > 1)
+    for ax, name in zip(axes[:, 0], figure.signals, strict=True):
+        ax.set_ylabel(signal_text(name))
+    drawn.align_ylabels(axes[:, 0])
+    for ax in axes[-1]:
+        ax.set_xlabel(f"time in stage {style.label(figure.stage)} [s]")
+        ax.margins(x=0.0)
+    text = ParameterText(sweep, key)
+    named = list(zip(shades, [_with_failed(text, value, rows) for value in values], strict=True))
+    few = len(named) <= _MOST_IN_LEGEND
+    handles = [Line2D([], [], color=c, lw=1.8, label=name) for c, name in named] if few else []
+    top = style.legend_on_top(drawn, [*handles, style.setpoint_handle()])
+    top += 0.2 if len(groups) > 1 else 0.02
+    if few:
+        drawn.legends[-1].set_title(text.axis, prop=FontProperties(size=7.5))
+        top += 0.17
+    style.margins(drawn, 0.62, 0.15, 0.45, top, wspace=0.08, hspace=0.12)
+    if not few:
+        norm = BoundaryNorm(np.arange(len(shades) + 1) - 0.5, len(shades))
+        coloured = ScalarMappable(norm, ListedColormap(shades))
+        bar = drawn.colorbar(coloured, ax=list(axes.flat), pad=0.02, aspect=35)
+        shown = np.unique(np.linspace(0, len(named) - 1, min(len(named), 10)).round().astype(int))
+        bar.set_ticks(shown.tolist(), labels=[named[i][1] for i in shown])
+        bar.set_label(text.axis)
+        bar.ax.minorticks_off()
     return drawn if found else None
 
 
-def _summary(store: Store, row: Mapping[str, Any]) -> Mapping[str, Any]:
-    record = store.record(row["id"])
-    if record is None:
-        raise SweepError(f"{store.folder}: the record of run {row['id']} is gone")
-    summary: Mapping[str, Any] = record["summary"]
-    return summary
-
-
-def _ended(rows: Rows) -> list[Mapping[str, Any]]:
-    return [row for row in rows if row["status"] == FINISHED]
+def _with_failed(text: ParameterText, value: Any, rows: Rows) -> str:
+    """A value of the parameter that colours the lines, with the number of failed runs."""
+    here = [row for row in rows if row[text.key] == value]
+    failed = sum(row["status"] != FINISHED for row in here)
+    which = "failed" if failed == len(here) else f"{failed} of {len(here)} failed"
+    return text.value(value) + (f" ({which})" if failed else "")
 
 
 def _cut(
@@ -415,7 +411,7 @@ def _cut(
     if name.endswith(("roll_deg", "pitch_deg", "yaw_deg")):  # the turn at which the stage begins
         turns = 360.0 * np.round(values[inside][0] / 360.0)
         values, setpoint = values - turns, setpoint - turns
-    return _Cut(time[inside] - window[0], values[inside], setpoint[inside])
+    return time[inside] - window[0], values[inside], setpoint[inside]
 
 
 def _draw(ax: Axes, cuts: Sequence[_Cut], shade: Any) -> None:
@@ -423,59 +419,16 @@ def _draw(ax: Axes, cuts: Sequence[_Cut], shade: Any) -> None:
     if not cuts:
         return
     if len(cuts) <= _MOST_LINES:
-        for cut in cuts:
-            ax.plot(cut.time_s, cut.value, color=shade, lw=1.1 if len(cuts) == 1 else 0.85)
+        for time, value, _ in cuts:
+            ax.plot(time, value, color=shade, lw=1.1 if len(cuts) == 1 else 0.85)
     else:
-        time = np.arange(cuts[0].time_s[0], min(cut.time_s[-1] for cut in cuts), _STEP_S)
-        values = np.array([np.interp(time, cut.time_s, cut.value) for cut in cuts])
-        ax.fill_between(time, values.min(axis=0), values.max(axis=0), color=shade, alpha=0.18, lw=0)
-        ax.plot(time, np.median(values, axis=0), color=shade, lw=1.1)
+        grid = np.arange(cuts[0][0][0], min(time[-1] for time, _, _ in cuts), _STEP_S)
+        values = np.array([np.interp(grid, time, value) for time, value, _ in cuts])
+        ax.fill_between(grid, values.min(axis=0), values.max(axis=0), color=shade, alpha=0.18, lw=0)
+        ax.plot(grid, np.median(values, axis=0), color=shade, lw=1.1)
     if not any(line.get_gid() == _SETPOINT for line in ax.lines):
-        ax.plot(cuts[0].time_s, cuts[0].setpoint, gid=_SETPOINT, **style.SETPOINT_LINE)
-
-
-def _finish_overlay(
-    drawn: Figure,
-    axes: NDArray,
-    sweep: SweepSpec,
-    figure: OverlayFigure,
-    by: _Values,
-    titled: bool,
-) -> None:
-    """Axes' texts, and a legend or a colour bar."""
-    for ax, name in zip(axes[:, 0], figure.signals, strict=True):
-        ax.set_ylabel(signal_text(name))
-    drawn.align_ylabels(axes[:, 0])
-    for ax in axes[-1]:
-        ax.set_xlabel(f"time in stage {style.label(figure.stage)} [s]")
-        ax.margins(x=0.0)
-    text = ParameterText(sweep, by.key)
-    few = len(by.values) <= _MOST_IN_LEGEND
-    shades = line_shades(len(by.values))
-    handles = [style.setpoint_handle()]
-    if few:
-        lines = zip(shades, by.texts(text), strict=True)
-        handles = [Line2D([], [], color=c, lw=1.8, label=t) for c, t in lines] + handles
-    top = style.legend_on_top(drawn, handles) + (0.2 if titled else 0.02)
-    if few:
-        drawn.legends[-1].set_title(text.axis, prop=FontProperties(size=7.5))
-        top += 0.17
-    style.margins(drawn, 0.62, 0.15, 0.45, top, wspace=0.08, hspace=0.12)
-    if not few:
-        _colour_bar(drawn, axes, shades, by.texts(text), text.axis)
-
-
-def _colour_bar(
-    drawn: Figure, axes: NDArray, shades: list[Any], texts: list[str], label: str
-) -> None:
-    norm = BoundaryNorm(np.arange(len(shades) + 1) - 0.5, len(shades))
-    bar = drawn.colorbar(
-        ScalarMappable(norm, ListedColormap(shades)), ax=list(axes.flat), pad=0.02, aspect=35
-    )
-    shown = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), 10)).round().astype(int))
-    bar.set_ticks(shown.tolist(), labels=[texts[i] for i in shown])
-    bar.set_label(label)
-    bar.ax.minorticks_off()
+        time, _, setpoint = cuts[0]
+        ax.plot(time, setpoint, gid=_SETPOINT, **style.SETPOINT_LINE)
 
 
 # ---------- Whole studies: maps, parallel coordinates, distributions
@@ -486,15 +439,14 @@ PERCENTILES = (5, 25, 50, 75, 95)
 _COLOURS = "viridis"
 _MOST_WRITTEN = 80
 """Cells of a map whose values are written into them."""
-_MOST_TICKS_study_figures = 7
+_MOST_CELLS_NAMED = 7
 
 
 def map_figure(sweep: SweepSpec, figure: MapFigure, rows: Rows) -> Figure | None:
     """Draw metrics over two parameters as coloured cells, means over everything else."""
-    x, y = figure.x, figure.y
     keys = list(sweep.parameters)
-    x = x or keys[0]
-    y = y or next(key for key in keys if key != x)
+    x = figure.x or keys[0]
+    y = figure.y or next(key for key in keys if key != x)
     metrics = _known(figure.metrics, rows)
     if not metrics:
         return None
@@ -513,7 +465,7 @@ def map_figure(sweep: SweepSpec, figure: MapFigure, rows: Rows) -> Figure | None
         _cells(drawn, ax, values, text)
         for key, axis, marks in ((x, ax.xaxis, places[0]), (y, ax.yaxis, places[1])):
             named = ParameterText(sweep, key)
-            step = -(-len(marks) // _MOST_TICKS_study_figures)
+            step = -(-len(marks) // _MOST_CELLS_NAMED)
             axis.set_ticks(range(0, len(marks), step), [named.value(v) for v in marks[::step]])
             axis.set_label_text(named.axis)
     style.margins(drawn, 0.6, 0.6, 0.45, 0.35, wspace=0.5, hspace=0.5)
@@ -586,18 +538,14 @@ def distribution_figure(sweep: SweepSpec, figure: DistributionFigure, rows: Rows
         text = metric_text(metric)
         values = np.array([text.scale * r[metric] for r in rows if _number(r.get(metric))])
         ax.hist(values, bins=min(40, max(5, round(len(values) ** 0.5))), color="#9ec9e2", lw=0)
-        found = np.percentile(values, PERCENTILES)
-        for percent, value in zip(PERCENTILES, found, strict=True):
-            middle = percent == 50
-            ax.axvline(
-                value, color=style.INK, lw=1.3 if middle else 0.8, ls="-" if middle else "--"
-            )
-        above = ax.get_xaxis_transform()
-        for percent, value in zip((5, 50, 95), found[[0, 2, 4]], strict=True):
-            ax.text(
-                value, 1.01, f"{percent} %\n{value:.4g}", transform=above, ha="center", va="bottom",
-                fontsize=6.2,
-            )  # fmt: skip
+        for percent, value in zip(PERCENTILES, np.percentile(values, PERCENTILES), strict=True):
+            look = {"lw": 1.3, "ls": "-"} if percent == 50 else {"lw": 0.8, "ls": "--"}
+            ax.axvline(value, color=style.INK, **look)
+            if percent in (5, 50, 95):
+                ax.text(
+                    value, 1.01, f"{percent} %\n{value:.4g}", transform=ax.get_xaxis_transform(),
+                    ha="center", va="bottom", fontsize=6.2,
+                )  # fmt: skip
         ax.set_title(f"{_title(text)}, {len(values)} runs", pad=20)
         ax.set(xlabel=text.axis, ylabel="runs")
     return drawn
@@ -618,15 +566,6 @@ def _folded(text: str) -> str:
     return "\n".join(lines)
 
 
-def _number(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
-    )
-
-
-Rows = Sequence[Mapping[str, Any]]
-
-
 def write_figures(sweep: SweepSpec, rows: Rows, store: Store) -> list[Path]:
     """Draw the figures that were asked for, or the usual ones; give the files written.
 
@@ -636,30 +575,25 @@ def write_figures(sweep: SweepSpec, rows: Rows, store: Store) -> list[Path]:
         return []
     folder = store.folder / "figures"
     folder.mkdir(exist_ok=True)
-    written = []
+    written: list[Path] = []
     with styled():
-        for name, figure in _named(sweep.figures or list(_usual(sweep, rows))):
+        for name, figure in _named(sweep.figures or _usual(sweep, rows)):
             drawn = _drawn(sweep, figure, rows, store)
             if drawn is not None:
-                path = folder / f"{name}.png"
-                save(drawn, path)
-                written.append(path)
+                written.append(folder / f"{name}.png")
+                save(drawn, written[-1])
     return written
 
 
 def _drawn(sweep: SweepSpec, figure: Any, rows: Rows, store: Store) -> Figure | None:
     if isinstance(figure, OverlayFigure):
         return overlay_figure(sweep, figure, rows, store)
-    if isinstance(figure, MapFigure):
-        return map_figure(sweep, figure, rows)
-    if isinstance(figure, ParallelFigure):
-        return parallel_figure(sweep, figure, rows)
-    if isinstance(figure, DistributionFigure):
-        return distribution_figure(sweep, figure, rows)
-    return metric_figure(sweep, figure, rows)
+    draw: dict[str, Callable[..., Figure | None]]
+    draw = {"map": map_figure, "parallel": parallel_figure, "distribution": distribution_figure}
+    return draw.get(figure.kind, metric_figure)(sweep, figure, rows)
 
 
-def _named(figures: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+def _named(figures: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     """Figures with file names of their own."""
     used: set[str] = set()
     for figure in figures:

@@ -1,4 +1,23 @@
-"""From a sweep to its runs, all checked before the first one starts."""
+"""The content of a sweep's file, its points, and its runs, all checked before the first one starts.
+
+::
+
+    name: damping
+    scenario: engage                       # shipped scenario or file
+    set: {system.cables.links: 29}         # for all runs
+    parameters:
+      system.cables.joint.damping_n_m_s_rad: [1.5e-3, 2e-3, 3e-3, 5e-3]
+      system.load.mass_kg: {min: 1.0, max: 2.0, count: 5}     # grid; log: true, integer: true
+    sampling: grid                         # or {kind: random | latin_hypercube, runs: 50, seed: 0}
+    repetitions: 3                         # seeds: the scenario's, +1, +2
+    metrics:
+      - cables.cable_1.stages.engage.slack_fraction            # any path in summary.json
+      - {name: top_m, signal: load.z_m, stage: engage, reduce: max}
+    figures:
+      - {kind: overlay, stage: engage, signals: [load.z_m, load.yaw_deg]}
+      - {kind: metric, panels: [[errors.load.engage.translational_error_m]]}
+      - {kind: map, metrics: [top_m]}          # also: parallel, distribution
+"""
 
 from __future__ import annotations
 
@@ -6,25 +25,420 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from musls_analysis.sweep.spec import (
-    Grid,
-    LatinHypercube,
-    OverlayFigure,
-    Parameter,
-    SweepSpec,
-)
 from musls_control.phases import PHASES
 from musls_description.errors import ConfigError, near_names
-from musls_description.schema import to_data
+from musls_description.keys import split_unit
+from musls_description.schema import (
+    Finite,
+    NonNegative,
+    Number,
+    Positive,
+    build,
+    spec,
+    to_data,
+)
+from musls_description.strict_yaml import parse_yaml, read_text, shown
 from musls_sim.scenario.scenario import Scenario, load_scenario
+
+Columns = Annotated[tuple[str, ...], Field(min_length=1)]
+
+# ---------- Figures that a sweep can have
+
+
+@spec
+class OverlayFigure:
+    """Signals of all runs over the time since a stage began, a panel each.
+
+    Attributes:
+        kind: Tag.
+        name: Of the file.
+        stage: Stage, e.g. "engage".
+        signals: E.g. "load.z_m", "load.yaw_deg".
+        by: Parameter that colours the lines; default the first. Others go into columns.
+        from_s: Start of the time axis after the beginning of the stage.
+        until_s: End of the time axis after the beginning of the stage.
+    """
+
+    kind: Literal["overlay"] = "overlay"
+    name: str = ""
+    stage: str
+    signals: Columns
+    by: str | None = None
+    from_s: NonNegative = 0.0
+    until_s: Positive | None = None
+
+    def __post_init__(self) -> None:
+        if self.until_s is not None and self.until_s <= self.from_s:
+            raise ValueError(f"from_s {self.from_s:g} must be below until_s {self.until_s:g}")
+
+
+@spec
+class MetricFigure:
+    """Metrics over a parameter, with the spread of the repetitions.
+
+    Attributes:
+        kind: Tag.
+        name: Of the file.
+        x: Parameter of the horizontal axis; default the first. Others make a line each.
+        panels: Columns of the table, a list per panel.
+        log: Logarithmic vertical axis.
+    """
+
+    kind: Literal["metric"] = "metric"
+    name: str = ""
+    x: str | None = None
+    panels: Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)]
+    log: bool = False
+
+
+@spec
+class MapFigure:
+    """Metrics over two parameters as coloured cells; means over all others and the repetitions.
+
+    Attributes:
+        kind: Tag.
+        name: Of the file.
+        x: Parameter of the horizontal axis; default the first.
+        y: Parameter of the vertical axis; default the next.
+        metrics: Columns of the table, a panel each.
+    """
+
+    kind: Literal["map"] = "map"
+    name: str = ""
+    x: str | None = None
+    y: str | None = None
+    metrics: Columns
+
+
+@spec
+class ParallelFigure:
+    """Each run as a line through the values of all parameters and metrics.
+
+    Attributes:
+        kind: Tag.
+        name: Of the file.
+        metrics: Columns of the table; the last one colours the lines.
+    """
+
+    kind: Literal["parallel"] = "parallel"
+    name: str = ""
+    metrics: Columns
+
+
+@spec
+class DistributionFigure:
+    """How often each value of a metric came, with percentiles.
+
+    Attributes:
+        kind: Tag.
+        name: Of the file.
+        metrics: Columns of the table, a panel each.
+    """
+
+    kind: Literal["distribution"] = "distribution"
+    name: str = ""
+    metrics: Columns
+
+
+AnyFigure = Annotated[
+    OverlayFigure | MetricFigure | MapFigure | ParallelFigure | DistributionFigure,
+    Field(discriminator="kind"),
+]
+
+
+MOST_RUNS = 100_000
+"""Of one sweep, repetitions included; each is checked before the first one starts."""
+
+LONGEST_RUN_S = 30 * 86400.0
+"""Wall time of a run: 30 days."""
+
+Reduction = Literal["max", "min", "mean", "rms", "range", "last"]
+
+
+@spec
+class Parameter:
+    """Values of one scenario key: a list, or a range.
+
+    Attributes:
+        values: Listed values.
+        min: Lower end of a range.
+        max: Upper end.
+        mean: Of a normal distribution, instead of a range; min and max then cut it off.
+        std: Its standard deviation.
+        count: Number of values of a range in a grid.
+        log: Equal ratios instead of equal distances.
+        integer: Round to whole numbers.
+        label: Text on axes and in legends.
+    """
+
+    values: Annotated[tuple[Any, ...], Field(min_length=1)] | None = None
+    min: Finite | None = None
+    max: Finite | None = None
+    mean: Finite | None = None
+    std: Positive | None = None
+    count: Annotated[int, Field(ge=2, le=100_000)] | None = None
+    log: bool = False
+    integer: bool = False
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.values is not None:
+            given = (self.min, self.max, self.count, self.mean, self.std)
+            if given != (None,) * 5 or self.integer:
+                raise ValueError("give either values, or min and max, or mean and std")
+            return
+        if (self.mean is None) != (self.std is None):
+            raise ValueError("give both mean and std")
+        if self.normal and (self.count is not None or self.log or self.integer):
+            raise ValueError("count, log and integer belong to a range, not to mean and std")
+        if not self.normal and (self.min is None or self.max is None):
+            raise ValueError("give values, or both min and max")
+        low, high = self.range
+        if not low < high:
+            raise ValueError(f"min {low:g} must be below max {high:g}")
+        if self.log and low <= 0.0:
+            raise ValueError(f"a range with log: true must be above 0, not begin at {low:g}")
+
+    @property
+    def normal(self) -> bool:
+        """Whether it has a normal distribution."""
+        return self.mean is not None and self.std is not None
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Lower and upper end; where a normal distribution is cut off, infinite by default."""
+        low = -math.inf if self.min is None else self.min
+        return low, math.inf if self.max is None else self.max
+
+
+@spec
+class Grid:
+    """All combinations.
+
+    Attributes:
+        kind: Tag.
+    """
+
+    kind: Literal["grid"] = "grid"
+
+
+@spec
+class RandomSampling:
+    """Independent uniform draws.
+
+    Attributes:
+        kind: Tag.
+        runs: Number of points.
+        seed: Of the draws.
+    """
+
+    kind: Literal["random"] = "random"
+    runs: Annotated[int, Field(ge=1, le=100_000)]
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+@spec
+class LatinHypercube:
+    """One draw in each of `runs` equal strata of every parameter (scipy.stats.qmc).
+
+    Attributes:
+        kind: Tag.
+        runs: Number of points.
+        seed: Of the draws.
+    """
+
+    kind: Literal["latin_hypercube"] = "latin_hypercube"
+    runs: Annotated[int, Field(ge=1, le=100_000)]
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+@spec
+class Metric:
+    """One number per run, besides the usual ones.
+
+    Attributes:
+        name: Column of the table; default the path or signal.
+        path: Of a number in summary.json; `*` stands for all keys (of the cables, say).
+        signal: Instead of a path: a stored signal, e.g. "load.z_m", "cable_1.tension_n".
+        stage: The part of the signal; default all of it.
+        reduce: How several numbers become one.
+    """
+
+    name: str = ""
+    path: str | None = None
+    signal: str | None = None
+    stage: str | None = None
+    reduce: Reduction = "max"
+
+    def __post_init__(self) -> None:
+        if (self.path is None) == (self.signal is None):
+            raise ValueError("give one of path and signal")
+        if self.path is not None and self.stage is not None:
+            raise ValueError("stage belongs to a signal; in a path the stage is a part of the path")
+
+    @property
+    def column(self) -> str:
+        """Name of the column."""
+        if self.name:
+            return self.name
+        return self.path or ".".join(filter(None, (self.signal, self.stage, self.reduce)))
+
+
+AnySampling = Annotated[Grid | RandomSampling | LatinHypercube, Field(discriminator="kind")]
+
+
+@spec
+class SweepSpec:
+    """A sweep.
+
+    Attributes:
+        name: Short name, also of the folder.
+        description: One line for people.
+        scenario: Shipped scenario, or a YAML file (relative to the sweep file or to where one is).
+        set: Keys of the scenario that differ from the file in all runs.
+        parameters: Keys that are varied.
+        sampling: How their values are combined.
+        repetitions: Runs per point, with successive seeds.
+        metrics: Columns of the table besides the usual ones.
+        figures: Default: the load's errors and the speed over each parameter.
+        keep: "summary": numbers and the signals of `series`; "bag": the whole result folders.
+        series: Bodies and cables whose signals are kept besides those in figures and metrics.
+        workers: Processes unless the command line says so; 1 for studies of speed.
+        timeout_s: Wall time after which a run is ended and counts as failed.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=100)]
+    description: str = ""
+    scenario: str
+    set: dict[str, Any] = Field(default_factory=dict)
+    parameters: Annotated[dict[str, Parameter], Field(min_length=1)]
+    sampling: AnySampling = Field(default_factory=Grid)
+    repetitions: Annotated[int, Field(ge=1, le=10_000)] = 1
+    metrics: tuple[Metric, ...] = ()
+    figures: tuple[AnyFigure, ...] = ()
+    keep: Literal["summary", "bag"] = "summary"
+    series: tuple[str, ...] = ("load",)
+    workers: Annotated[int, Field(ge=1, le=1024)] | None = None
+    timeout_s: Annotated[float, Field(gt=0.0, le=LONGEST_RUN_S), Number] | None = None
+
+    def __post_init__(self) -> None:
+        grid = isinstance(self.sampling, Grid)
+        for key, parameter in self.parameters.items():
+            if key in self.set:
+                raise ValueError(f"'{key}' is given in both set and parameters")
+            if grid and parameter.normal:
+                raise ValueError(
+                    f"parameters.{key}: mean and std need sampling random or latin_hypercube"
+                )
+            if grid and parameter.values is None and parameter.count is None:
+                raise ValueError(f"parameters.{key}: a range in a grid needs count")
+            if not grid and parameter.count is not None:
+                raise ValueError(f"parameters.{key}: count is for ranges in a grid")
+        if isinstance(self.sampling, Grid):
+            points = math.prod(
+                len(p.values or ()) or p.count or 1 for p in self.parameters.values()
+            )
+        else:
+            points = self.sampling.runs
+        if points * self.repetitions > MOST_RUNS:
+            raise ValueError(f"{points * self.repetitions} runs, at most {MOST_RUNS} are possible")
+        if "seed" in self.parameters and self.repetitions > 1:
+            raise ValueError("give either repetitions or seed as a parameter")
+        for figure in self.figures:
+            for chosen in (getattr(figure, name, None) for name in ("by", "x", "y")):
+                if chosen is not None and chosen not in self.parameters:
+                    near = near_names(chosen, self.parameters)
+                    raise ValueError(f"figures: no parameter '{chosen}': {near}")
+            if isinstance(figure, MapFigure) and len(self.parameters) < 2:
+                raise ValueError("figures: a map needs two parameters")
+
+    def label(self, key: str) -> str:
+        """Name of a parameter for people, with its unit: "mass [kg]".
+
+        An index stands behind the name; of equal names each has its parent's before it.
+        """
+        given = self.parameters[key].label
+        if given:
+            return given
+        words, unit = _words(key)
+        if sum(_words(other)[0] == words for other in self.parameters) > 1:
+            *above, _ = [part for part in key.split(".") if not part.isdigit()]
+            words = f"{above[-1].replace('_', ' ')} {words}" if above else words
+        return f"{words} [{unit}]" if unit else words
+
+
+def _words(key: str) -> tuple[str, str]:
+    """Last name of a key in words, its index behind it, and its unit."""
+    *above, last = key.split(".")
+    index = ""
+    if last.isdigit() and above:
+        index, last = f" {last}", above[-1]
+    elif above and above[-1].isdigit():
+        index = f" {above[-1]}"
+    words, unit = split_unit(last) if last.islower() else (last, "")
+    return words + index, unit
+
+
+def load_sweep(path: Path) -> SweepSpec:
+    """Read a sweep file.
+
+    Raises:
+        ConfigError: Anything wrong with it, in one line. The scenarios are checked later.
+    """
+    text = read_text(path)
+    data = parse_yaml(text, str(path))
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{path}: expected a mapping of SweepSpec, not {shown(repr(data))}")
+    data = {"name": path.stem, **data}
+    if isinstance(data.get("sampling"), str):
+        data["sampling"] = {"kind": data["sampling"]}
+    if isinstance(data.get("parameters"), Mapping):
+        data["parameters"] = {
+            key: {"values": value} if isinstance(value, list) else value
+            for key, value in data["parameters"].items()
+        }
+    if isinstance(data.get("metrics"), list):
+        data["metrics"] = [
+            {"path": metric} if isinstance(metric, str) else metric for metric in data["metrics"]
+        ]
+    return build(SweepSpec, data, str(path), text)
+
+
+# ---------- Signals and numbers of a run that a sweep may name
+
+POSE_SIGNALS = ("x_m", "y_m", "z_m", "roll_deg", "pitch_deg", "yaw_deg")
+ERROR_SIGNALS = ("translational_error_m", "geodesic_error_deg")
+CABLE_SIGNALS = ("tension_n",)
+
+
+def signal_names(bodies: Iterable[str]) -> list[str]:
+    """All signals of bodies and cables."""
+    return [
+        f"{body}.{kind}"
+        for body in sorted(bodies)
+        for kind in (
+            CABLE_SIGNALS if body.startswith("cable_") else (*POSE_SIGNALS, *ERROR_SIGNALS)
+        )
+    ]
+
+
+FLIGHT_COLUMNS = (
+    "real_time_factor", "step_size_s", "steps", "refined_periods", "sim_time_s", "wall_time_s",
+    "loop_step_us", "plant_step_us", "bare_dart_step_us", "thrust_margin", "sag_m", "landed",
+)  # fmt: skip
+"""Numbers at the top of summary.json that go into the table."""
+
+SUMMARY_PARTS = ("errors", "cables", "tension", "slack_threshold_n")
+"""Other keys of summary.json at which the path of a metric may begin."""
 
 # ---------- From parameters to points: grid, random draws, Latin hypercube
 
@@ -33,24 +447,21 @@ Point = dict[str, Any]
 
 def points(sweep: SweepSpec) -> list[Point]:
     """Values of all parameters, a mapping per point; random draws depend on the seed alone."""
-    keys = list(sweep.parameters)
-    parameters = list(sweep.parameters.values())
-    if isinstance(sweep.sampling, Grid):
+    keys, parameters = list(sweep.parameters), list(sweep.parameters.values())
+    sampling = sweep.sampling
+    rows: Iterable[tuple[Any, ...]]
+    if isinstance(sampling, Grid):
         rows = itertools.product(*map(_grid_values, parameters))
-        return [dict(zip(keys, row, strict=True)) for row in rows]
-    unit = _unit_cube(sweep.sampling, len(keys))
-    columns = [_stretch(p, u) for p, u in zip(parameters, unit.T, strict=True)]
-    return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+    else:
+        rng = np.random.default_rng(sampling.seed)
+        if isinstance(sampling, LatinHypercube):
+            from scipy.stats import qmc
 
-
-def _unit_cube(sampling: Any, dimensions: int) -> NDArray[np.float64]:
-    """Draws in [0, 1), (runs, dimensions)."""
-    rng = np.random.default_rng(sampling.seed)
-    if isinstance(sampling, LatinHypercube):
-        from scipy.stats import qmc
-
-        return qmc.LatinHypercube(dimensions, rng=rng).random(sampling.runs)
-    return rng.random((sampling.runs, dimensions))
+            unit = qmc.LatinHypercube(len(keys), rng=rng).random(sampling.runs)
+        else:
+            unit = rng.random((sampling.runs, len(keys)))
+        rows = zip(*map(_drawn, parameters, unit.T), strict=True)
+    return [dict(zip(keys, row, strict=True)) for row in rows]
 
 
 def _grid_values(parameter: Parameter) -> list[Any]:
@@ -64,12 +475,17 @@ def _grid_values(parameter: Parameter) -> list[Any]:
     return values.tolist()
 
 
-def _stretch(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
+def _drawn(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
     """Values of a parameter for draws in [0, 1), (runs,)."""
     if parameter.values is not None:
         return [parameter.values[int(u * len(parameter.values))] for u in unit]
     if parameter.mean is not None and parameter.std is not None:
-        return _normal(parameter, parameter.mean, parameter.std, unit)
+        from scipy.special import ndtr, ndtri
+
+        mean, std = parameter.mean, parameter.std
+        low, high = (ndtr((limit - mean) / std) for limit in parameter.range)
+        inner = np.clip(low + (high - low) * unit, 1e-12, 1.0 - 1e-12)
+        return (mean + std * ndtri(inner)).tolist()
     low, high = parameter.range
     if parameter.integer:  # every whole number gets an equal share (of the logarithm, if log)
         low, high = math.ceil(low) - 0.5, math.floor(high) + 0.5
@@ -82,18 +498,6 @@ def _stretch(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
     if parameter.integer:
         return [int(v) for v in np.rint(values)]
     return values.tolist()
-
-
-def _normal(
-    parameter: Parameter, mean: float, std: float, unit: NDArray[np.float64]
-) -> list[float]:
-    """Values of a normal distribution, cut off where it is asked for, for draws in [0, 1)."""
-    from scipy.special import ndtr, ndtri
-
-    low, high = (ndtr((limit - mean) / std) for limit in parameter.cut)
-    inner = np.clip(low + (high - low) * unit, 1e-12, 1.0 - 1e-12)
-    values: list[float] = (mean + std * ndtri(inner)).tolist()
-    return values
 
 
 _NOT_SETTINGS = ("name", "description")
@@ -199,7 +603,6 @@ def _signals(sweep: SweepSpec) -> Iterator[str]:
 
 def _check_names(sweep: SweepSpec, kinds: set[str], bodies: set[str]) -> None:
     """Refuse signals, bodies and stages that no run can have."""
-    from musls_analysis.sweep.signals import FLIGHT_COLUMNS, SUMMARY_PARTS, signal_names
 
     def check(name: str, known: Sequence[str], what: str, *also: str) -> None:
         if not {name, *also} & set(known):

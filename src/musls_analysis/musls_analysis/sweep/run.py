@@ -1,8 +1,8 @@
 """Makes the runs that a sweep's folder does not hold yet, each in a process whose death costs it.
 
 A worker process lives from run to run, because a start costs more than many flights; after its
-death another one is started. Runs are handed to it by threads of this program or, on a cluster, by
-those of Dask's workers.
+death another one is started. Each belongs to a thread of this program or, on a cluster, of a Dask
+worker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -27,8 +27,7 @@ from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 from musls_analysis.sweep.plan import Plan, wanted_series
-from musls_analysis.sweep.signals import extract, pack
-from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepError
+from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepError, extract, pack
 from musls_description import ONE_THREAD
 from musls_description.errors import MuslsError
 from musls_description.schema import build
@@ -64,9 +63,7 @@ class Progress:
     """State of a sweep.
 
     Attributes:
-        before: Runs that the folder already held.
-        finished: Runs that ended well, those before included.
-        failed: Runs that failed, likewise.
+        before: Runs that the folder already held; they count as finished or failed, too.
         last: Record of the last run.
         in_runs_s: Wall time that the worker processes spent in runs, summed over them.
         cpu_s: Processor time of that.
@@ -85,6 +82,14 @@ class Progress:
         """Runs still to be made."""
         return self.total - self.finished - self.failed
 
+    def count(self, record: dict[str, Any]) -> None:
+        """Take note of a run that was made."""
+        self.finished += record["status"] == FINISHED
+        self.failed += record["status"] == FAILED
+        self.last = record
+        self.in_runs_s += record.get("wall_s") or 0.0
+        self.cpu_s += record.get("cpu_s") or 0.0
+
 
 class Job(NamedTuple):
     """A run for a process.
@@ -102,9 +107,9 @@ class Job(NamedTuple):
     id: str
     settings: dict[str, Any]
     flyer: str
-    series: tuple[str, ...] = ()
-    keep_at: Path | None = None
-    timeout_s: float | None = None
+    series: tuple[str, ...]
+    keep_at: Path | None
+    timeout_s: float | None
 
 
 def run_sweep(
@@ -117,18 +122,16 @@ def run_sweep(
     Raises:
         SweepError: No cluster.
     """
-    runs = {run.id: run for run in plan.runs}
+    sweep, runs = plan.sweep, {run.id: run for run in plan.runs}
     done = store.finished(runs, failed_too=not execution.retry_failed)
-    progress = Progress(len(runs), before=len(done))
-    progress.failed = len(done - store.finished(done, failed_too=False))
-    progress.finished = len(done) - progress.failed
+    finished = len(store.finished(done, failed_too=False))
+    progress = Progress(len(runs), len(done), finished, len(done) - finished)
     watch(progress)
-    series = tuple(wanted_series(plan.sweep))
+    series = tuple(wanted_series(sweep))
     jobs = [
         Job(
             run.id, dict(run.settings), execution.flyer, series,
-            store.flight(run.id).resolve() if plan.sweep.keep == "bag" else None,
-            plan.sweep.timeout_s,
+            store.flight(run.id).resolve() if sweep.keep == "bag" else None, sweep.timeout_s,
         )
         for run in plan.runs if run.id not in done
     ]  # fmt: skip
@@ -138,54 +141,46 @@ def run_sweep(
         _on_this_machine(min(execution.workers, len(jobs)), store.scratch)
         if execution.scheduler is None
         else _on_cluster(execution.scheduler)
-    ) as (executor, make):
-        for outcome in _outcomes(executor, make, jobs):
-            run = runs[outcome.record["id"]]
+    ) as executor:
+        running = {executor.submit(_make_in_process, job): job.id for job in jobs}
+        for future in as_completed(list(running)):
+            run = runs[running.pop(future)]
+            error = future.exception()
+            if error is None:
+                outcome = future.result()
+            elif execution.scheduler is None:
+                raise error
+            else:
+                reason = f"on the cluster: {error}"
+                outcome = Outcome({"id": run.id, "status": FAILED, "reason": reason})
             store.write(outcome, {"point": run.point, "settings": run.settings})
-            progress.finished += outcome.record["status"] == FINISHED
-            progress.failed += outcome.record["status"] == FAILED
-            progress.last = outcome.record
-            progress.in_runs_s += outcome.record.get("wall_s") or 0.0
-            progress.cpu_s += outcome.record.get("cpu_s") or 0.0
+            progress.count(outcome.record)
             watch(progress)
     return progress
 
 
-Make = Callable[[Job], Outcome]
+_of_thread = threading.local()
 
 
-def _outcomes(executor: Executor, make: Make, jobs: Sequence[Job]) -> Iterator[Outcome]:
-    """Outcomes of all runs as they end."""
-    running = {executor.submit(make, job): job.id for job in jobs}
-    for future in as_completed(list(running)):
-        run = running.pop(future)
-        error = future.exception()
-        if error is None:
-            yield future.result()
-        elif isinstance(executor, ThreadPoolExecutor):
-            raise error
-        else:
-            yield Outcome({"id": run, "status": FAILED, "reason": f"on the cluster: {error}"})
+def _make_in_process(job: Job) -> Outcome:
+    """Make a run in the process of this thread, which keeps it for the next one."""
+    if not hasattr(_of_thread, "process"):
+        _of_thread.process = WorkerProcess()
+    return _of_thread.process.run(job)
 
 
 @contextmanager
-def _on_this_machine(workers: int, scratch: Path) -> Iterator[tuple[Executor, Make]]:
+def _on_this_machine(workers: int, scratch: Path) -> Iterator[Executor]:
     """A thread for each worker process; leaving ends the processes."""
-    idle: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
     processes = [WorkerProcess(scratch) for _ in range(workers)]
-    for process in processes:
-        idle.put(process)
+    free = iter(processes)
 
-    def make(job: Job) -> Outcome:
-        process = idle.get()
-        try:
-            return process.run(job)
-        finally:
-            idle.put(process)
+    def begin() -> None:
+        _of_thread.process = next(free)
 
-    with ThreadPoolExecutor(workers) as executor:
+    with ThreadPoolExecutor(workers, initializer=begin) as executor:
         try:
-            yield executor, make
+            yield executor
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
             for process in processes:
@@ -193,7 +188,7 @@ def _on_this_machine(workers: int, scratch: Path) -> Iterator[tuple[Executor, Ma
 
 
 @contextmanager
-def _on_cluster(scheduler: str) -> Iterator[tuple[Executor, Make]]:
+def _on_cluster(scheduler: str) -> Iterator[Executor]:
     """The Dask cluster of the scheduler at an address, "tcp://host:port"."""
     try:
         from dask.distributed import Client
@@ -211,26 +206,15 @@ def _on_cluster(scheduler: str) -> Iterator[tuple[Executor, Make]]:
             raise SweepError(f"the Dask scheduler at {scheduler} has no workers") from None
         executor = client.get_executor(pure=False)
         try:
-            yield executor, _make_in_dask_worker
+            yield executor
         finally:
             executor.shutdown(wait=False)
-
-
-_of_thread = threading.local()
-
-
-def _make_in_dask_worker(job: Job) -> Outcome:
-    """Make a run in a process that this thread of a Dask worker keeps for the next one."""
-    if not hasattr(_of_thread, "process"):
-        _of_thread.process = WorkerProcess()
-    return _of_thread.process.run(job)
 
 
 # ---------- A worker process, seen from outside
 
 _HALF_LOG = 32_768
-"""Of a log, so many bytes at its beginning and at its end are kept: a diverging simulation may
-print millions of lines."""
+"""Bytes kept at either end of a log: a diverging simulation may print millions of lines."""
 
 # Not -m: that would look for all modules in the user's folder first.
 _SERVE = (
@@ -243,7 +227,7 @@ class WorkerProcess:
     """Makes one run at a time; started with its first run, and again after its death."""
 
     def __init__(self, scratch: Path | None = None) -> None:
-        """Nothing is started yet; runs get temporary folders in `scratch` or the system's place."""
+        """Runs get temporary folders in `scratch`, by default where the system has them."""
         self._scratch = scratch
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False

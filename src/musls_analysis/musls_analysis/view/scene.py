@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_analysis.recordings.cleaning import ReadOptions
-from musls_analysis.recordings.raw_bag import STORAGE_SUFFIXES
-from musls_analysis.recordings.readers import read_recording
+from musls_analysis.recordings.bag import STORAGE_SUFFIXES
+from musls_analysis.recordings.readers import ReadOptions, read_recording
 from musls_analysis.recordings.recording import (
     DEFAULT_GAP_LIMIT_S,
     LOAD,

@@ -104,8 +104,7 @@ def run(
 
 def _read(real: Path, sims: list[Path], frames: list[str] | None) -> list[Recording]:
     """The real recording and the simulated ones."""
-    from musls_analysis.recordings.cleaning import ReadOptions
-    from musls_analysis.recordings.readers import read_recording
+    from musls_analysis.recordings.readers import ReadOptions, read_recording
 
     recordings = [read_recording(real, ReadOptions(frames=frames_of(frames)))]
     recordings += [read_recording(sim) for sim in sims]

@@ -68,7 +68,7 @@ def _scenario_schema() -> dict[str, Any]:
 
 @functools.cache
 def _sweep_schema() -> dict[str, Any]:
-    from musls_analysis.sweep.spec import SweepSpec
+    from musls_analysis.sweep.plan import SweepSpec
 
     return json_schema(SweepSpec)
 

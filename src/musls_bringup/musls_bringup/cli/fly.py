@@ -267,8 +267,7 @@ def keep_killed_runs(out: Path) -> None:
 
 def _finished(folder: Path) -> str:
     """Write the summary that the killed run could not; returns what the folder holds."""
-    from musls_analysis.recordings.bag import read_bag
-    from musls_analysis.recordings.raw_bag import mend_bag
+    from musls_analysis.recordings.bag import mend_bag, read_bag
     from musls_analysis.report.summary import summarise
     from musls_bringup.fly import slack_threshold_n
     from musls_description.errors import MuslsError

@@ -21,8 +21,7 @@ from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
     from musls_analysis.replay import Replay
-    from musls_analysis.replay.fit import FitSpec
-    from musls_analysis.replay.parameters import Setup
+    from musls_analysis.replay.fit import FitSpec, Setup
     from musls_description.system import SlungLoadSystem
 
 EXAMPLE = "musls replay flight_2136_shm.csv --offset load=0,0,-0.07 --fit damping,load_com"
@@ -105,8 +104,7 @@ def _fit_spec(
     fit: str, bounds: list[str] | None, setup: Setup, model: str, workers: int | None
 ) -> FitSpec:
     """Options of a fit; what is wrong shows before the recording is read."""
-    from musls_analysis.replay.fit import FitSpec
-    from musls_analysis.replay.parameters import parameters
+    from musls_analysis.replay.fit import FitSpec, parameters
     from musls_analysis.sweep.run import available_cores
 
     named = [numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
@@ -139,8 +137,7 @@ def _setup(
 ) -> Setup:
     """System and specification of the replay, with what an earlier fit found."""
     from musls_analysis.replay import ReplaySpec
-    from musls_analysis.replay.fit import read_values, with_values
-    from musls_analysis.replay.parameters import Setup
+    from musls_analysis.replay.fit import Setup, read_values, with_values
 
     within("--lead-in", lead_in_s, 0.0, LONGEST_LEAD_IN_S, " s")
     spec = ReplaySpec(
@@ -231,7 +228,7 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
 def _models(names: list[str], system: Any) -> list[str]:
     """The cable models asked for, each once and known, by their present names."""
-    from musls_analysis.replay.cable_models import present_name, with_links
+    from musls_analysis.replay.replay import present_name, with_links
 
     for name in names:
         with_links(system, name)

@@ -49,9 +49,8 @@ def run(
     """Runs a parameter study. Runs that fail are recorded; the exit code is then 1."""
     if scheduler is not None and workers is not None:
         raise ConfigError("--workers and --scheduler exclude each other")
-    from musls_analysis.sweep.plan import make_plan
+    from musls_analysis.sweep.plan import load_sweep, make_plan
     from musls_analysis.sweep.run import Execution, available_cores
-    from musls_analysis.sweep.spec import load_sweep
     from musls_analysis.sweep.store import MARK, Store
     from musls_bringup.results import EndAsked
     from musls_bringup.sweeps import FLYER, sweep_path, sweep_scenario_path

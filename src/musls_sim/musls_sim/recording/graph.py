@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from musls_description.system import RigSystem
-from musls_sim.recording.bag_file import BagFile
+from musls_sim.recording.bag_file import RECORD_HEAD_SIZE, BagFile, RowTemplate, merge, render_each
 from musls_sim.recording.messages import has_header
-from musls_sim.recording.rows import RECORD_HEAD_SIZE, RowTemplate, merge, render_each
 from musls_sim.recording.signals import CLOCK, TF, Rate, Row, recorded_topics
 
 _AFTER_ENCAPSULATION = 4

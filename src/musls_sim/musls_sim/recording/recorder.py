@@ -21,9 +21,16 @@ from typing_extensions import Self
 
 from musls_description.errors import ConfigError
 from musls_description.system import RigSystem
-from musls_sim.recording.bag_file import BagFile, RecordingError
+from musls_sim.recording.bag_file import (
+    BagFile,
+    Chunk,
+    RecordingError,
+    Rendered,
+    RowTemplate,
+    merge,
+    render_each,
+)
 from musls_sim.recording.messages import serialize, string
-from musls_sim.recording.rows import Chunk, Rendered, RowTemplate, merge, render_each
 from musls_sim.recording.signals import (
     EVENTS,
     STAGE,
