@@ -39,7 +39,7 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, NDArray[np.int64], 
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def _pointer(typing_context, address):
+def pointer(typing_context, address):
     """The number of an address as a pointer."""
 
     def generate(context, builder, signature, arguments):
@@ -51,4 +51,4 @@ def _pointer(typing_context, address):
 @compiled()
 def memory_at(address, size):
     """An array of floats at an address (`array.ctypes.data`); see the module's text."""
-    return carray(_pointer(address), (size,), np.float64)
+    return carray(pointer(address), (size,), np.float64)

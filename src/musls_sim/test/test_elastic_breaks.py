@@ -234,11 +234,11 @@ def test_bending_vanishes_in_both_joints_beside_a_break():
     engine = Engine(beam_rig(6, ei=0.5))
     engine.wrench_enu[1, 4] = 0.05
     engine.relax()
-    bent = [bending_energy(engine.tables, engine.tables.cables[0], i)
+    bent = [bending_energy(engine.tables.system[0], engine.tables.cables[0], i)
             for i in range(6)]  # fmt: skip
     energy = engine.energy_j().sum()
     engine.cut(0, 2)
-    now = [bending_energy(engine.tables, engine.tables.cables[0], i)
+    now = [bending_energy(engine.tables.system[0], engine.tables.cables[0], i)
            for i in range(6)]  # fmt: skip
     assert now[2] == now[3] == 0.0
     assert [now[i] for i in (0, 1, 4, 5)] == pytest.approx([bent[i] for i in (0, 1, 4, 5)])

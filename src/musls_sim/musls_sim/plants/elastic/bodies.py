@@ -27,6 +27,7 @@ from musls_description.vectors import (
     sub,
     turn_inertia,
 )
+from musls_sim.plants.elastic.state import bodies_of, corners_of, rotors_of
 from musls_sim.plants.rigid_body import (
     add_body_drag,
     add_inputs,
@@ -224,10 +225,10 @@ def angular_acceleration(body):
 @compiled()
 def external_wrench(body, b, speed, t, drive):
     """Force and moment about the centre of mass of rotors, air and inputs."""
-    stage, wrench, wind = body.stage, body.external, t.system[0].wind
+    stage, wrench, wind = body.stage, body.external, t.wind
     clear(wrench)
     if body.drone >= 0:
-        add_rotors(stage, t.rotors[body.drone], speed[body.drone], wind, wrench)
+        add_rotors(stage, rotors_of(t)[body.drone], speed[body.drone], wind, wrench)
     add_body_drag(stage, body.drag, wind, wrench)
     add_inputs(stage, drive.wrench_body[b], drive.wrench_enu[b], wrench)
 
@@ -288,11 +289,11 @@ def near_ground(body, ground):
 @compiled()
 def add_ground(t, body, matrix, first, dh):
     """Add the ground's forces on a body to its balance, their derivatives to a matrix."""
-    system, stage = t.system[0], body.stage
+    system, stage = t, body.stage
     stiff, damp = body.contact_stiffness, body.contact_damping
     slope = stiff + damp / dh
     for i in range(body.first_corner, body.first_corner + body.corners):
-        corner = t.corners[i]
+        corner = corners_of(t)[i]
         arm = rotate(stage.rotation, corner.place)
         depth = system.ground - stage.position[2] - arm[2]
         flow = arm_velocity(stage, arm)
@@ -359,9 +360,9 @@ def _add_turn(matrix, first, i, arm, row):
 @compiled()
 def settle_corners(t, body):
     """After a step: let go of corners in the air, drag along the springs of those that slip."""
-    stage, away = body.stage, not near_ground(body, t.system[0].ground)
+    stage, away = body.stage, not near_ground(body, t.ground)
     for i in range(body.first_corner, body.first_corner + body.corners):
-        corner = t.corners[i]
+        corner = corners_of(t)[i]
         if away:
             corner.force[2] = 0.0
         corner.touched = corner.force[2]
@@ -379,15 +380,15 @@ def ground_error(t, losses, share, dh):
 
     A share of the tensions and a tolerance are allowed.
     """
-    worst, system = 0.0, t.system[0]
-    for body in t.bodies:
+    worst, system = 0.0, t
+    for body in bodies_of(t):
         if body.free == 0 or not near_ground(body, system.ground):
             continue
         stage = body.stage
         stiff, damp = body.contact_stiffness, body.contact_damping
         gap = largest = 0.0
         for i in range(body.first_corner, body.first_corner + body.corners):
-            corner = t.corners[i]
+            corner = corners_of(t)[i]
             arm = rotate(stage.rotation, corner.place)
             depth = system.ground - stage.position[2] - arm[2]
             flow = arm_velocity(stage, arm)[2]

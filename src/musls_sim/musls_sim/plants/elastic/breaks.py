@@ -13,7 +13,7 @@ import numpy as np
 
 from musls_description.compiled import compiled
 from musls_sim.plants.elastic.output import bending_energy, strain_energy
-from musls_sim.plants.elastic.state import Tables
+from musls_sim.plants.elastic.state import Tables, cables_of, segments_of
 
 GAMMA = 2.0 - math.sqrt(2.0)
 """Time of the first stage, see `step`."""
@@ -22,7 +22,7 @@ GAMMA = 2.0 - math.sqrt(2.0)
 @compiled()
 def note_tensions(t, begin):
     """Keep the present tensions of all segments: at the begin of a step, or in its first stage."""
-    for segment in t.segments:
+    for segment in segments_of(t):
         if begin:
             segment.begin_tension = segment.tension
         else:
@@ -38,7 +38,7 @@ def check_overload(t):
     """
     end = peak = rise = 0.0
     when = 1.0
-    for s in t.segments:
+    for s in segments_of(t):
         if s.alive == 0.0 or s.break_force == math.inf:
             continue
         first, last = s.first_tension - s.begin_tension, s.tension - s.begin_tension
@@ -59,7 +59,7 @@ def check_overload(t):
 def overload(t):
     """Largest tension over break force now."""
     worst = 0.0
-    for segment in t.segments:
+    for segment in segments_of(t):
         if segment.alive > 0.0:
             worst = max(worst, segment.tension / segment.break_force)
     return worst
@@ -68,20 +68,20 @@ def overload(t):
 @compiled()
 def mark_broken(t, least):
     """Mark what breaks at the end of this step: one segment of each cable that is overloaded."""
-    for cable in t.cables:
+    for cable in cables_of(t):
         worst, which = 0.0, -1
         for s in range(cable.first_segment, cable.first_segment + cable.segments):
-            ratio = t.segments[s].tension / t.segments[s].break_force
-            if t.segments[s].alive > 0.0 and ratio >= least and ratio > worst:
+            ratio = segments_of(t)[s].tension / segments_of(t)[s].break_force
+            if segments_of(t)[s].alive > 0.0 and ratio >= least and ratio > worst:
                 worst, which = ratio, s
         if which >= 0:
-            t.segments[which].marked = 1.0
+            segments_of(t)[which].marked = 1.0
 
 
 @compiled()
 def next_cut(t, after, end):
     """Time of the next cut as a share of the period, `end` if there is none before."""
-    for segment in t.segments:
+    for segment in segments_of(t):
         if segment.alive > 0.0 and after < segment.cut_at < end:
             end = segment.cut_at
     return end
@@ -94,16 +94,16 @@ def part(t, at):
     The tension vanishes at once, and so does the bending of the joints at both ends.
     """
     number = 0
-    for cable in t.cables:
+    for cable in cables_of(t):
         for i in range(cable.segments):
-            segment = t.segments[cable.first_segment + i]
+            segment = segments_of(t)[cable.first_segment + i]
             due = segment.marked > 0.0 or segment.cut_at <= at
             if segment.alive == 0.0 or not due:
                 continue
             lost = strain_energy(t, cable, i)
             if cable.bends:
                 lost += bending_energy(t, cable, i) + bending_energy(t, cable, i + 1)
-            t.system[0].sums.loss_breaks += lost
+            t.sums.loss_breaks += lost
             segment.broken_at, segment.broken_tension = at, segment.tension
             segment.broken_energy = lost
             segment.marked, segment.cut_at = 0.0, math.inf

@@ -29,7 +29,17 @@ from musls_description.vectors import (
 )
 from musls_sim.plants.elastic.bodies import add_point, point_shift, pull_at
 from musls_sim.plants.elastic.solver import add_band, add_block, add_right, end_node, tail_row
-from musls_sim.plants.elastic.state import FROM_LEAF, LAW
+from musls_sim.plants.elastic.state import (
+    FROM_LEAF,
+    LAW,
+    bodies_of,
+    cables_of,
+    laws_of,
+    matrix_of,
+    nodes_of,
+    rows_of,
+    segments_of,
+)
 from musls_sim.plants.rigid_body import GROUND_DAMPING_N_S_M2, GROUND_STIFFNESS_N_M2
 
 Array = NDArray[np.float64]
@@ -181,14 +191,14 @@ def in_air_or_ground(cable, node, system):
 @compiled()
 def outside_force(t, cable, i, losses, dh):
     """Force of ground and air on node i of a cable, and minus its derivative, per component."""
-    system, point = t.system[0], t.nodes[cable.first_node + i].stage
+    system, point = t, nodes_of(t)[cable.first_node + i].stage
     first = cable.first_segment + i
     force, slope = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     share = 0.0
     if i > 0:
-        share += 0.5 * t.segments[first - 1].rest_length
+        share += 0.5 * segments_of(t)[first - 1].rest_length
     if i < cable.segments:
-        share += 0.5 * t.segments[first].rest_length
+        share += 0.5 * segments_of(t)[first].rest_length
     if point.position[2] < system.ground and 0 < i < cable.segments:
         # Compliant ground, the law of `rigid_body.add_soft_ground` taken implicitly.
         stiff, damp = share * GROUND_STIFFNESS_N_M2, share * GROUND_DAMPING_N_S_M2
@@ -217,10 +227,10 @@ def outside_force(t, cable, i, losses, dh):
 def _direction_at(t, cable, i):
     """Direction of a cable at a node: the mean of the segments beside it that are not broken."""
     first, mean = cable.first_segment + i, (0.0, 0.0, 0.0)
-    if i > 0 and t.segments[first - 1].alive > 0.0:
-        mean = add(mean, t.segments[first - 1].direction)
-    if i < cable.segments and t.segments[first].alive > 0.0:
-        mean = add(mean, t.segments[first].direction)
+    if i > 0 and segments_of(t)[first - 1].alive > 0.0:
+        mean = add(mean, segments_of(t)[first - 1].direction)
+    if i < cable.segments and segments_of(t)[first].alive > 0.0:
+        mean = add(mean, segments_of(t)[first].direction)
     size = norm(mean)
     if size > 1e-9:  # else folded flat, or broken on both sides: no direction, all drag is across
         mean = mean[0] / size, mean[1] / size, mean[2] / size
@@ -237,10 +247,10 @@ def _direction_at(t, cable, i):
 @compiled()
 def assemble_cable(t, cable, losses, dh):
     """Tensions, inertia, weight, air and ground of a cable with a border."""
-    nodes, segments, rows, system = t.nodes, t.segments, t.rows, t.system[0]
+    nodes, segments, rows, system = nodes_of(t), segments_of(t), rows_of(t), t
     for s in range(cable.segments):
         segment, first = segments[cable.first_segment + s], cable.first_node + s
-        _stretch(cable, t.laws, segment, nodes[first].stage, nodes[first + 1].stage, dh)
+        _stretch(cable, laws_of(t), segment, nodes[first].stage, nodes[first + 1].stage, dh)
         pull, block = scale(segment.tension, segment.direction), _stiffness_block(segment)
         add_block(rows, cable, s, s, block, 1.0)
         add_block(rows, cable, s, s + 1, block, -1.0)
@@ -266,8 +276,8 @@ def tension_error(t, cable, losses, dh):
     worst = largest = 0.0
     shift = cable.length_shift / cable.segments
     for i in range(cable.segments):
-        segment = t.segments[cable.first_segment + i]
-        a, b = t.nodes[cable.first_node + i], t.nodes[cable.first_node + i + 1]
+        segment = segments_of(t)[cable.first_segment + i]
+        a, b = nodes_of(t)[cable.first_node + i], nodes_of(t)[cable.first_node + i + 1]
         longer = dot(segment.direction, sub(b.shift, a.shift))
         longer -= segment.length / (segment.rest_length - shift) * shift
         segment.tension += segment.stiffness * longer
@@ -278,13 +288,15 @@ def tension_error(t, cable, losses, dh):
         length = norm(reach)
         rate = dot(reach, sub(b.stage.velocity, a.stage.velocity)) / max(length, SHORTEST)
         growth = rate - cable.rest_length_rate / cable.segments * length * inverse
-        tension, elastic, _ = axial_law(cable, t.laws, length * inverse - 1.0, growth * inverse, dh)
+        tension, elastic, _ = axial_law(
+            cable, laws_of(t), length * inverse - 1.0, growth * inverse, dh
+        )
         worst, largest = max(worst, abs(tension - linear)), max(largest, abs(linear))
         segment.length, segment.length_rate, segment.elastic_tension = length, rate, elastic
         losses.cables += (linear - elastic) * growth
         if cable.slack and (linear > 0.0) != (segment.taut > 0.0):
             losses.switched += 1.0
-    return worst / (TENSION_SHARE * largest + t.system[0].tolerance)
+    return worst / (TENSION_SHARE * largest + t.tolerance)
 
 
 # ---------- The fast path: no bending, end 1 prescribed or a leaf; nothing but a band
@@ -293,7 +305,7 @@ def tension_error(t, cable, losses, dh):
 @compiled()
 def assemble_fast_cable(t, cable, losses, dh):
     """Equations of a cable without a border, each row written at once."""
-    nodes, segments, rows, system = t.nodes, t.segments, t.rows, t.system[0]
+    nodes, segments, rows, system = nodes_of(t), segments_of(t), rows_of(t), t
     airy = cable.drag_across > 0.0 or cable.drag_along > 0.0
     tabulated, slack, leaf = cable.law_rows > 0, cable.slack == 1, cable.fold == FROM_LEAF
     stiffness, damping = cable.axial_stiffness, cable.axial_damping
@@ -316,7 +328,7 @@ def assemble_fast_cable(t, cable, losses, dh):
             stretch = length * inverse
             strain_rate = (pace - rate * stretch) * inverse
             if tabulated:
-                tension, _, slope = axial_law(cable, t.laws, stretch - 1.0, strain_rate, dh)
+                tension, _, slope = axial_law(cable, laws_of(t), stretch - 1.0, strain_rate, dh)
             else:
                 tension = stiffness * (stretch - 1.0) + damping * strain_rate
                 slope = stiffness + damping / dh
@@ -352,7 +364,7 @@ def assemble_fast_cable(t, cable, losses, dh):
         below, pulled = block, pull
         row += 3
     if leaf:
-        body, row = t.bodies[cable.body[0]], cable.first_row - 3
+        body, row = bodies_of(t)[cable.body[0]], cable.first_row - 3
         m = body.leaf_stiffness
         add_band(rows, row, 0, (m[0, 0], m[0, 1], m[0, 2], m[1, 1], m[1, 2], m[2, 2]), 1.0)
         force = rotate(m, body.leaf_shift)
@@ -364,28 +376,28 @@ def assemble_fast_cable(t, cable, losses, dh):
 @compiled()
 def add_fast_end(t, cable):
     """Add what is left of a fast cable at end 2 to the equations of its body."""
-    row, rows = tail_row(cable), t.rows
+    row, rows = tail_row(cable), rows_of(t)
     b0, b1, b2 = rows[row].band, rows[row + 1].band, rows[row + 2].band
     block = b0[0], b0[1], b0[2], b1[0], b1[1], b2[0]
     for i in range(6):
         cable.ends_right[3 + i] = block[i]
     force = rows[row].right, rows[row + 1].right, rows[row + 2].right
     put(cable.ends_right, force)
-    body = t.bodies[cable.body[1]]
+    body = bodies_of(t)[cable.body[1]]
     if body.dof >= 0:
-        arm = sub(t.nodes[end_node(cable, 1)].stage.position, body.stage.position)
+        arm = sub(nodes_of(t)[end_node(cable, 1)].stage.position, body.stage.position)
         pull_at(body, arm, force)
-        add_point(t.matrix, body.dof, arm, block)
+        add_point(matrix_of(t), body.dof, arm, block)
 
 
 @compiled()
 def move_fast_cable(t, cable, losses, dh, part):
     """Move the nodes by the solution times `part`; returns the error of tension, as above."""
-    nodes, segments, rows = t.nodes, t.segments, t.rows
+    nodes, segments, rows = nodes_of(t), segments_of(t), rows_of(t)
     tabulated, slack, leaf = cable.law_rows > 0, cable.slack == 1, cable.fold == FROM_LEAF
     stiffness, damping = cable.axial_stiffness, cable.axial_damping
     rate, faster = cable.rest_length_rate / cable.segments, 1.0 / dh
-    body, up, solved = t.bodies[cable.body[1]], nodes[end_node(cable, 1)], (0.0, 0.0, 0.0)
+    body, up, solved = bodies_of(t)[cable.body[1]], nodes[end_node(cable, 1)], (0.0, 0.0, 0.0)
     if body.dof >= 0:
         arm = sub(up.stage.position, body.stage.position)
         solved = point_shift(body, arm)
@@ -426,7 +438,7 @@ def move_fast_cable(t, cable, losses, dh, part):
             stretch = norm(sub(up_position, position)) * inverse
             strain_rate = (pace - rate * stretch) * inverse
             if tabulated:
-                tension, elastic, _ = axial_law(cable, t.laws, stretch - 1.0, strain_rate, dh)
+                tension, elastic, _ = axial_law(cable, laws_of(t), stretch - 1.0, strain_rate, dh)
             else:
                 elastic = stiffness * (stretch - 1.0)
                 tension = elastic + damping * strain_rate
@@ -440,14 +452,14 @@ def move_fast_cable(t, cable, losses, dh, part):
     losses.cables += lost
     losses.switched += switched
     _force_at_end_1(t, cable, faster * faster)
-    return worst / (TENSION_SHARE * largest + t.system[0].tolerance)
+    return worst / (TENSION_SHARE * largest + t.tolerance)
 
 
 @compiled()
 def _force_at_end_1(t, cable, inverse_dh2):
     """Force of a fast cable on the body at end 1, from the solution."""
-    a, b = t.nodes[cable.first_node], t.nodes[cable.first_node + 1]
-    segment = t.segments[cable.first_segment]
+    a, b = nodes_of(t)[cable.first_node], nodes_of(t)[cable.first_node + 1]
+    segment = segments_of(t)[cable.first_segment]
     gap, g = sub(b.shift, a.shift), segment.geometric_stiffness
     along = (segment.stiffness - g) * dot(segment.direction, gap)
     force = add_scaled(add_scaled(cable.edge, along, segment.direction), g, gap)
@@ -474,9 +486,9 @@ def _force_at_end_2(cable, shift):
 @compiled()
 def note_ends(t, dh):
     """Accelerations of the end nodes by the linear solution."""
-    for cable in t.cables:
+    for cable in cables_of(t):
         for end in range(2):
-            node = t.nodes[end_node(cable, end)]
+            node = nodes_of(t)[end_node(cable, end)]
             put(
                 node.linear_acceleration,
                 add_scaled(node.stage.acceleration, 1.0 / (dh * dh), node.shift),
@@ -490,24 +502,24 @@ def keep_momentum(t, dh):
     The balance holds for the linear accelerations of the end lumps; the difference goes to the
     body they are on.
     """
-    for b in range(t.bodies.shape[0]):
-        body = t.bodies[b]
+    for b in range(bodies_of(t).shape[0]):
+        body = bodies_of(t)[b]
         if body.free == 0 or body.lump_mass == 0.0:
             continue
         momentum, total = (0.0, 0.0, 0.0), body.mass
-        for cable in t.cables:
+        for cable in cables_of(t):
             for end in range(2):
                 if cable.body[end] == b:
-                    node = t.nodes[end_node(cable, end)]
+                    node = nodes_of(t)[end_node(cable, end)]
                     off = sub(node.stage.acceleration, node.linear_acceleration)
                     momentum = add_scaled(momentum, node.mass, off)
                     total += node.mass
         change = scale(-1.0 / total, momentum)
         _accelerate(body.stage, change, dh)
-        for cable in t.cables:
+        for cable in cables_of(t):
             for end in range(2):
                 if cable.body[end] == b:
-                    _accelerate(t.nodes[end_node(cable, end)].stage, change, dh)
+                    _accelerate(nodes_of(t)[end_node(cable, end)].stage, change, dh)
 
 
 @compiled()
@@ -596,13 +608,13 @@ def _stiffness_of_joint(t1, t2, stiffness, damping, projector):
 @compiled()
 def assemble_bending(t, cable, losses, held, dh):
     """Moments of all joints of a cable, as forces on three nodes; its clamps are up to date."""
-    nodes, rows, count = t.nodes, t.rows, cable.segments
+    nodes, rows, count = nodes_of(t), rows_of(t), cable.segments
     damped = cable.bending_damping > 0.0
     bent = i1 = 0.0
     t1 = t2 = u1 = u2 = (0.0, 0.0, 0.0)
     for i in range(count + 1):
-        before = t.segments[cable.first_segment + max(i - 1, 0)]
-        after = t.segments[cable.first_segment + min(i, count - 1)]
+        before = segments_of(t)[cable.first_segment + max(i - 1, 0)]
+        after = segments_of(t)[cable.first_segment + min(i, count - 1)]
         first, last = i == 0, i == count
         weight = 1.0 / after.rest_length
         if first:

@@ -13,7 +13,7 @@ from musls_description.records import pack
 from musls_sim.plants.elastic.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
-from musls_sim.plants.elastic.state import CHANGING, SUMS, Tables
+from musls_sim.plants.elastic.state import SUMS, Tables, note_tables
 from musls_sim.plants.elastic.step import advance
 from musls_sim.plants.interface import SPEED_LIMIT_M_S, SimulationDiverged
 from musls_sim.plants.rigid_body import Records
@@ -214,10 +214,11 @@ class Engine:
             rotor_speed_rad_s: Rotor speeds at the start; default at rest.
         """
         self.rig = rig
-        self._memory, self._places, tables = pack(build_tables(rig)._asdict())
+        self._memory, _, tables = pack(build_tables(rig)._asdict())
         self.tables = Tables(**tables)
+        note_tables(self.tables, self._memory)
         # Begin of the period, begin of a step.
-        self._kept = np.zeros((2, self._places[CHANGING]))
+        self._kept = np.zeros((2, self.tables.system["changing"][0]))
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
         self.period_s, self.substeps = period_s, substeps
@@ -238,7 +239,7 @@ class Engine:
         self._memories = [
             DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
         ]
-        self._address = self._memory.ctypes.data
+        self._address = self.tables.system.ctypes.data
         self._watch_prescribed()
         self._drives = Drives(self.tables.shafts[: len(rig.winches)])
         self.restart()
@@ -296,6 +297,7 @@ class Engine:
             for field in table.dtype.names:
                 if table.dtype[field].base.kind == "i":
                     getattr(old, name)[field] = table[field]
+        note_tables(old, self._memory)
         self.paths = dict(paths)
         self._watch_prescribed()
         self._set_paths(self.time_s)
@@ -390,7 +392,6 @@ class Engine:
         return int(
             advance(
                 self._address,
-                self._places,
                 self._kept,
                 steps,
                 REFINEMENTS if period_s is None else 0,

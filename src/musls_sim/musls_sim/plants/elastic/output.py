@@ -21,7 +21,17 @@ from musls_description.vectors import (
 from musls_sim.plants.elastic.cable import energy_per_length
 from musls_sim.plants.elastic.reels import add_reel_momenta, reel_energy
 from musls_sim.plants.elastic.solver import end_node
-from musls_sim.plants.elastic.state import Tables
+from musls_sim.plants.elastic.state import (
+    Tables,
+    bodies_of,
+    cables_of,
+    force_of,
+    laws_of,
+    nodes_of,
+    peak_of,
+    segments_of,
+    shown_of,
+)
 from musls_sim.plants.rigid_body import collect_state
 
 Array = NDArray[np.float64]
@@ -29,22 +39,22 @@ Array = NDArray[np.float64]
 
 def energies(tables: Tables) -> Array:
     """Kinetic, potential, axial strain and bending energy of the state, (4,) [J]."""
-    return np.array(state_energies(tables))
+    return np.array(state_energies(tables.system[0]))
 
 
 @compiled()
 def state_energies(t):
     """Kinetic, potential, axial strain and bending energy of the state [J]."""
-    gravity = t.system[0].gravity
+    gravity = t.gravity
     kinetic, potential, axial, bending = reel_energy(t), 0.0, 0.0, 0.0
-    for body in t.bodies:
+    for body in bodies_of(t):
         kinetic += 0.5 * body.mass * dot(body.velocity, body.velocity)
         kinetic += 0.5 * dot(body.omega, body.angular_momentum)
         potential += body.mass * gravity * body.position[2]
-    for node in t.nodes:
+    for node in nodes_of(t):
         kinetic += 0.5 * node.mass * dot(node.velocity, node.velocity)
         potential += node.mass * gravity * node.position[2]
-    for cable in t.cables:
+    for cable in cables_of(t):
         for s in range(cable.segments):
             axial += strain_energy(t, cable, s)
         if cable.bends:
@@ -56,10 +66,10 @@ def state_energies(t):
 @compiled()
 def strain_energy(t, cable, s):
     """Strain energy of segment s (from 0 at end 1) of a cable [J]."""
-    segment = t.segments[cable.first_segment + s]
-    a, b = t.nodes[cable.first_node + s], t.nodes[cable.first_node + s + 1]
+    segment = segments_of(t)[cable.first_segment + s]
+    a, b = nodes_of(t)[cable.first_node + s], nodes_of(t)[cable.first_node + s + 1]
     strain = norm(sub(b.position, a.position)) / segment.rest_length - 1.0
-    return energy_per_length(cable, t.laws, strain) * segment.rest_length * segment.alive
+    return energy_per_length(cable, laws_of(t), strain) * segment.rest_length * segment.alive
 
 
 @compiled()
@@ -68,21 +78,21 @@ def bending_energy(t, cable, i):
     count, first = cable.segments, cable.first_node
     if (i == 0 and not cable.clamped[0]) or (i == count and not cable.clamped[1]):
         return 0.0
-    before = t.segments[cable.first_segment + max(i - 1, 0)]
-    after = t.segments[cable.first_segment + min(i, count - 1)]
+    before = segments_of(t)[cable.first_segment + max(i - 1, 0)]
+    after = segments_of(t)[cable.first_segment + min(i, count - 1)]
     if before.alive == 0.0 or after.alive == 0.0:
         return 0.0
     weight = 2.0 / (before.rest_length + after.rest_length)
     if i == 0:
-        t1 = rotate(t.bodies[cable.body[0]].rotation, cable.axis[0])
+        t1 = rotate(bodies_of(t)[cable.body[0]].rotation, cable.axis[0])
         weight = cable.clamp_factor[0] / after.rest_length
     else:
-        t1 = sub(t.nodes[first + i].position, t.nodes[first + i - 1].position)
+        t1 = sub(nodes_of(t)[first + i].position, nodes_of(t)[first + i - 1].position)
     if i == count:
-        t2 = rotate(t.bodies[cable.body[1]].rotation, cable.axis[1])
+        t2 = rotate(bodies_of(t)[cable.body[1]].rotation, cable.axis[1])
         weight = cable.clamp_factor[1] / before.rest_length
     else:
-        t2 = sub(t.nodes[first + i + 1].position, t.nodes[first + i].position)
+        t2 = sub(nodes_of(t)[first + i + 1].position, nodes_of(t)[first + i].position)
     angle = math.atan2(norm(cross(t1, t2)), dot(t1, t2))
     return 0.5 * cable.bending_stiffness * weight * angle * angle
 
@@ -94,25 +104,25 @@ def momenta(tables: Tables) -> tuple[Array, Array]:
         momentum = table["mass"][:, None] * table["velocity"]
         linear += momentum.sum(axis=0)
         angular += np.cross(table["position"], momentum).sum(axis=0)
-    add_reel_momenta(tables, linear, angular)
+    add_reel_momenta(tables.system[0], linear, angular)
     return linear, angular
 
 
 @compiled()
 def react(t):
     """Force and moment that prescribed bodies need: inertia and weight less what else acts."""
-    for b in range(t.bodies.shape[0]):
-        body = t.bodies[b]
+    for b in range(bodies_of(t).shape[0]):
+        body = bodies_of(t)[b]
         if body.free:
             continue
         force = sub(scale(body.mass, body.stage.acceleration), body.external.force)
-        force = force[0], force[1], force[2] + body.mass * t.system[0].gravity
+        force = force[0], force[1], force[2] + body.mass * t.gravity
         moment = sub(body.stage.torque, body.external.moment)
-        for cable in t.cables:
+        for cable in cables_of(t):
             for end in range(2):
                 if cable.body[end] != b:
                     continue
-                arm = sub(t.nodes[end_node(cable, end)].stage.position, body.stage.position)
+                arm = sub(nodes_of(t)[end_node(cable, end)].stage.position, body.stage.position)
                 force = sub(force, cable.force[end])
                 moment = sub(moment, cross(arm, cable.force[end]))
                 moment = sub(moment, cross(cable.axis_world[end], cable.moment[end]))
@@ -136,22 +146,22 @@ def fastest_body(bodies):
 @compiled()
 def collect(t, dt):
     """What the plant shows: state of the bodies after a time, forces and peaks of the cables."""
-    for b in range(t.bodies.shape[0]):
-        collect_state(t.bodies[b].stage, dt, t.shown[b])
-    for c in range(t.cables.shape[0]):
-        cable, peak = t.cables[c], 0.0
-        put(t.force[c, 0], _shown_force(t, cable, 1))
-        put(t.force[c, 1], _shown_force(t, cable, 0))
+    for b in range(bodies_of(t).shape[0]):
+        collect_state(bodies_of(t)[b].stage, dt, shown_of(t)[b])
+    for c in range(cables_of(t).shape[0]):
+        cable, peak = cables_of(t)[c], 0.0
+        put(force_of(t)[c, 0], _shown_force(t, cable, 1))
+        put(force_of(t)[c, 1], _shown_force(t, cable, 0))
         for s in range(cable.segments):
-            peak = max(peak, t.segments[cable.first_segment + s].peak_tension)
-        t.peak[c] = peak
+            peak = max(peak, segments_of(t)[cable.first_segment + s].peak_tension)
+        peak_of(t)[c] = peak
 
 
 @compiled()
 def _shown_force(t, cable, end):
     """Force at an end in the frame of its segment: x along it from end 2 to end 1, y horizontal."""
-    node = t.nodes[end_node(cable, end)]
-    far = t.nodes[cable.first_node + 1 if end == 0 else cable.first_node + cable.segments - 1]
+    node = nodes_of(t)[end_node(cable, end)]
+    far = nodes_of(t)[cable.first_node + 1 if end == 0 else cable.first_node + cable.segments - 1]
     sign = 1.0 if end == 1 else -1.0
     along = scale(sign, sub(far.position, node.position))
     length = norm(along)
@@ -159,6 +169,6 @@ def _shown_force(t, cable, end):
     flat = math.sqrt(x * x + y * y)
     c, s = (x / flat, y / flat) if flat > 1e-9 else (1.0, 0.0)
     a, wound = node.acceleration, cable.linear_density * cable.stored[end]
-    carried = add_scaled(cable.force[end], wound, (a[0], a[1], a[2] + t.system[0].gravity))
+    carried = add_scaled(cable.force[end], wound, (a[0], a[1], a[2] + t.gravity))
     fx, fy, fz = scale(sign, carried)
     return fx * x + fy * y + fz * z, fy * c - fx * s, flat * fz - z * (fx * c + fy * s)

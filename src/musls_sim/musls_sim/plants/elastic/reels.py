@@ -38,7 +38,17 @@ from musls_description.vectors import (
 from musls_sim.plants.elastic.bodies import angular_acceleration
 from musls_sim.plants.elastic.cable import TENSION_SHARE, energy_per_length
 from musls_sim.plants.elastic.solver import add_right, end_node
-from musls_sim.plants.elastic.state import PULLEY
+from musls_sim.plants.elastic.state import (
+    PULLEY,
+    bodies_of,
+    cables_of,
+    laws_of,
+    matrix_of,
+    nodes_of,
+    rows_of,
+    segments_of,
+    shafts_of,
+)
 
 STICKING_M = 1e-5
 """Travel of the cable at which dry friction reaches its limit."""
@@ -81,8 +91,8 @@ def limit_friction(t, shaft):
 @compiled()
 def _at_pulley(t, shaft, side):
     """Direction away from a pulley and tension of the segment on one of its sides."""
-    cable, end = t.cables[shaft.cable[side]], shaft.end[side]
-    segment = t.segments[cable.first_segment + end * (cable.segments - 1)]
+    cable, end = cables_of(t)[shaft.cable[side]], shaft.end[side]
+    segment = segments_of(t)[cable.first_segment + end * (cable.segments - 1)]
     sign = 1.0 if end == 0 else -1.0
     return scale(sign, segment.direction), max(segment.tension, 0.0)
 
@@ -197,11 +207,11 @@ def _climb(x, half):
 @compiled()
 def begin_shafts(t):
     """Note the begin of a period; how far a drive by rate may go until its cable is too short."""
-    for shaft in t.shafts:
+    for shaft in shafts_of(t):
         shaft.begin_angle = shaft.angle
         shaft.halted = 0.0
         if shaft.kind != PULLEY:
-            cable = t.cables[shaft.cable[0]]
+            cable = cables_of(t)[shaft.cable[0]]
             left = cable.rest_length - cable.shortest_length
             shaft.lowest_angle = shaft.angle - max(left, 0.0) / shaft.ratio
 
@@ -209,7 +219,7 @@ def begin_shafts(t):
 @compiled()
 def predict_shafts(t, mode, h, ahead):
     """What a stage knows of the shafts, and a guess of their accelerations."""
-    for s in t.shafts:
+    for s in shafts_of(t):
         if mode == FIRST:
             s.known_angle, s.known_rate = s.angle + h * s.rate, s.rate + h * s.acceleration
             s.stage_acceleration = s.acceleration
@@ -227,7 +237,7 @@ def predict_shafts(t, mode, h, ahead):
 @compiled()
 def place_reels(t, dh, share, period):
     """Shafts in the stage, by their accelerations or by their drive, and the free lengths."""
-    for s in t.shafts:
+    for s in shafts_of(t):
         if s.by_rate > 0.0:
             time, a = share * period, (s.drive[1] - s.drive[0]) / period
             s.stage_angle = s.begin_angle + time * (s.drive[0] + 0.5 * a * time)
@@ -243,7 +253,7 @@ def place_reels(t, dh, share, period):
         s.ratio, s.ratio_slope, s.out = radius_at(s, s.stage_angle)
         s.out_rate = s.ratio * s.stage_rate
         s.out_acceleration = s.ratio * s.stage_acceleration + s.ratio_slope * s.stage_rate**2
-        put(s.axis_world, rotate(t.bodies[s.body].stage.rotation, s.axis))
+        put(s.axis_world, rotate(bodies_of(t)[s.body].stage.rotation, s.axis))
     set_lengths(t, False)
 
 
@@ -265,18 +275,18 @@ def _spins(shaft):
 @compiled()
 def balance_shafts(t, dh, share):
     """Right-hand sides and matrix rows of the shafts, and what they leave to their bodies."""
-    for shaft in t.shafts:
-        body, row, spins = t.bodies[shaft.body], shaft.dof, _spins(shaft)
+    for shaft in shafts_of(t):
+        body, row, spins = bodies_of(t)[shaft.body], shaft.dof, _spins(shaft)
         if spins and body.free:
             increase(body.moment, scale(-1.0, spin_torque(shaft, body)))
         shaft.right = 0.0
         if shaft.by_rate > 0.0:
-            t.matrix[row, row] = 1.0
+            matrix_of(t)[row, row] = 1.0
             continue
         shaft.torque = shaft.drive[0] + share * (shaft.drive[1] - shaft.drive[0])
         limit_friction(t, shaft)
         dry_friction(shaft, dh)
-        t.matrix[row, row] += shaft.inertia / (dh * dh) + shaft.friction_slope
+        matrix_of(t)[row, row] += shaft.inertia / (dh * dh) + shaft.friction_slope
         shaft.right = shaft.torque + shaft.friction + shaft.stop_torque
         shaft.right -= shaft.inertia * shaft.stage_acceleration
         if spins:
@@ -284,13 +294,13 @@ def balance_shafts(t, dh, share):
             if body.dof >= 0:
                 for k in range(3):
                     coupling = shaft.inertia * shaft.axis_world[k] / (dh * dh)
-                    t.matrix[row, body.dof + 3 + k] += coupling
+                    matrix_of(t)[row, body.dof + 3 + k] += coupling
 
 
 @compiled()
 def move_shafts(t, part, dh):
     """Apply a share of the solution to the accelerations of the shafts that are not prescribed."""
-    for shaft in t.shafts:
+    for shaft in shafts_of(t):
         shaft.right *= part
         if shaft.by_rate == 0.0:
             shaft.stage_acceleration += shaft.right / (dh * dh)
@@ -301,11 +311,11 @@ def _drive_torque(t, shaft):
     """Torque that a drive by rate needs (force of a feed)."""
     torque = shaft.inertia * shaft.stage_acceleration
     if _spins(shaft):
-        turning = angular_acceleration(t.bodies[shaft.body])
+        turning = angular_acceleration(bodies_of(t)[shaft.body])
         torque += shaft.inertia * dot(shaft.axis_world, turning)
     for side in range(2):
         if shaft.cable[side] >= 0:
-            cable, end = t.cables[shaft.cable[side]], shaft.end[side]
+            cable, end = cables_of(t)[shaft.cable[side]], shaft.end[side]
             torque -= cable.ratio[end] * cable.reel_force[end]
     return torque
 
@@ -314,13 +324,13 @@ def _drive_torque(t, shaft):
 def reel_error(t, losses):
     """Largest error of the linear forces of friction and stops over what is allowed."""
     worst = largest = 0.0
-    for cable in t.cables:
+    for cable in cables_of(t):
         if cable.reels > 0:
             linear = cable.stop_force - cable.stop_slope * cable.length_shift
             worst = max(worst, abs(_stop_of_cable(cable, 1.0)[0] - linear))
             largest = max(largest, abs(linear))
             losses.cables -= linear * cable.rest_length_rate
-    for shaft in t.shafts:
+    for shaft in shafts_of(t):
         if shaft.by_rate == 0.0:
             linear = shaft.friction + shaft.stop_torque - shaft.friction_slope * shaft.right
             limit_friction(t, shaft)
@@ -330,14 +340,14 @@ def reel_error(t, losses):
         else:
             shaft.torque = _drive_torque(t, shaft)
         losses.drives += shaft.torque * shaft.stage_rate
-    return worst / (TENSION_SHARE * largest + t.system[0].tolerance)
+    return worst / (TENSION_SHARE * largest + t.tolerance)
 
 
 @compiled()
 def react_shafts(t):
     """Add the shafts' share to what prescribed bodies need."""
-    for shaft in t.shafts:
-        body = t.bodies[shaft.body]
+    for shaft in shafts_of(t):
+        body = bodies_of(t)[shaft.body]
         if body.free == 0:
             increase(body.reaction[3:6], spin_torque(shaft, body))
 
@@ -345,7 +355,7 @@ def react_shafts(t):
 @compiled()
 def settle_shafts(t):
     """Make the stage the state; where friction slid, it sticks anew. Note what is at its end."""
-    for s in t.shafts:
+    for s in shafts_of(t):
         s.angle, s.rate, s.acceleration = s.stage_angle, s.stage_rate, s.stage_acceleration
         travel = STICKING_M / s.ratio
         s.stuck_angle = min(max(s.stuck_angle, s.angle - travel), s.angle + travel)
@@ -354,7 +364,7 @@ def settle_shafts(t):
         s.halted = 1.0 if s.stop_torque != 0.0 else 0.0
         for side in range(2):
             if s.cable[side] >= 0:
-                cable = t.cables[s.cable[side]]
+                cable = cables_of(t)[s.cable[side]]
                 if cable.rest_length < cable.shortest_length:
                     s.halted = 1.0 if s.kind == PULLEY and side == 0 else -1.0
 
@@ -362,7 +372,7 @@ def settle_shafts(t):
 @compiled()
 def start_shafts(t):
     """Keep the accelerations of a start; a drive by rate also begins with its rate."""
-    for shaft in t.shafts:
+    for shaft in shafts_of(t):
         shaft.acceleration = shaft.stage_acceleration
         if shaft.by_rate > 0.0:
             shaft.rate = shaft.stage_rate
@@ -380,8 +390,8 @@ def _sign_at(shaft, c, end):
 @compiled()
 def set_lengths(t, settled):
     """Rest lengths and node masses of all cables on winches and pulleys."""
-    for c in range(t.cables.shape[0]):
-        cable = t.cables[c]
+    for c in range(cables_of(t).shape[0]):
+        cable = cables_of(t)[c]
         if cable.reels == 0:
             continue
         length, rate = cable.start_length, 0.0
@@ -389,7 +399,7 @@ def set_lengths(t, settled):
             cable.out_rate[end] = cable.out_acceleration[end] = 0.0
             if cable.reel[end] < 0:
                 continue
-            shaft = t.shafts[cable.reel[end]]
+            shaft = shafts_of(t)[cable.reel[end]]
             sign = _sign_at(shaft, c, end)
             out = radius_at(shaft, shaft.angle)[2] if settled else shaft.out
             length += sign * out
@@ -404,13 +414,13 @@ def set_lengths(t, settled):
         n, density = cable.segments, cable.linear_density
         rest = length / n
         for i in range(n):
-            segment = t.segments[cable.first_segment + i]
+            segment = segments_of(t)[cable.first_segment + i]
             segment.rest_length, segment.inverse_rest_length = rest, 1.0 / rest
         for i in range(n + 1):
-            node = t.nodes[cable.first_node + i]
+            node = nodes_of(t)[cable.first_node + i]
             node.mass = density * rest * (1.0 if 0 < i < n else 0.5)
         for end in range(2):
-            t.nodes[end_node(cable, end)].mass += density * cable.stored[end]
+            nodes_of(t)[end_node(cable, end)].mass += density * cable.stored[end]
 
 
 @compiled()
@@ -442,7 +452,7 @@ def add_reels(t, cable, dh):
     Called after everything else has been assembled. The lengths that came out at the ends stand in
     the border behind end 1.
     """
-    n, rows, gravity = cable.segments, t.rows, t.system[0].gravity
+    n, rows, gravity = cable.segments, rows_of(t), t.gravity
     has_1, has_2 = cable.reel[0] >= 0, cable.reel[1] >= 0
     col_1 = cable.border
     col_2 = col_1 + (1 if has_1 else 0)
@@ -453,8 +463,8 @@ def add_reels(t, cable, dh):
     h, grow = 0.5 * density * length * share, 0.5 * density * (q1 + q2) * share
     f1 = f2 = k11 = k12 = k22 = 0.0
     for s in range(n):
-        segment = t.segments[cable.first_segment + s]
-        a, b = t.nodes[cable.first_node + s].stage, t.nodes[cable.first_node + s + 1].stage
+        segment = segments_of(t)[cable.first_segment + s]
+        a, b = nodes_of(t)[cable.first_node + s].stage, nodes_of(t)[cable.first_node + s + 1].stage
         b2, e2 = s * share, (s + 1) * share  # shares of q_2 at both nodes, of q_1 the rest
         b1, e1 = 1.0 - b2, 1.0 - e2
         ca, cb = b1 * q1 - b2 * q2, e1 * q1 - e2 * q2
@@ -482,7 +492,7 @@ def add_reels(t, cable, dh):
             _add_column(rows, cable, s + 1, col_2, add_scaled(at_b, -e2, inertia))
         da = dot(add_scaled(ea, h, a.acceleration), g) + h * dot(ua, rate)
         db = dot(add_scaled(eb, h, b.acceleration), g) + h * dot(ub, rate)
-        energy = energy_per_length(cable, t.laws, stretch - 1.0) * segment.alive
+        energy = energy_per_length(cable, laws_of(t), stretch - 1.0) * segment.alive
         heights = a.position[2] + b.position[2]
         common = share * (segment.tension * stretch - energy - 0.5 * density * gravity * heights)
         common += h * (0.5 * (dot(ua, ua) + dot(ub, ub)) - dot(carried, g)) / length
@@ -510,16 +520,16 @@ def add_reels(t, cable, dh):
 @compiled()
 def add_wound(t, cable):
     """Add weight and momentum of the cable that lies on the winches at a cable's ends."""
-    density, gravity, column = cable.linear_density, t.system[0].gravity, cable.border
+    density, gravity, column = cable.linear_density, t.gravity, cable.border
     for end in range(2):
         if cable.reel[end] < 0:
             continue
-        if t.shafts[cable.reel[end]].kind != PULLEY:
+        if shafts_of(t)[cable.reel[end]].kind != PULLEY:
             i = end * cable.segments
-            point = t.nodes[cable.first_node + i].stage
+            point = nodes_of(t)[cable.first_node + i].stage
             v, weight = point.velocity, add(point.acceleration, (0.0, 0.0, gravity))
-            add_right(t.rows, cable, i, scale(density * cable.out_rate[end], v))
-            _add_column(t.rows, cable, i, column, scale(-density, weight))
+            add_right(rows_of(t), cable, i, scale(density * cable.out_rate[end], v))
+            _add_column(rows_of(t), cable, i, column, scale(-density, weight))
             cable.edge[column] += density * (gravity * point.position[2] - 0.5 * dot(v, v))
         column += 1
 
@@ -530,10 +540,10 @@ def add_wound(t, cable):
 @compiled()
 def _passing(t, c, i):
     """Rate at which cable passes node i of cable `c` towards end 2, by the state [m/s]."""
-    cable, passing = t.cables[c], 0.0
+    cable, passing = cables_of(t)[c], 0.0
     for end in range(2):
         if cable.reel[end] >= 0:
-            shaft = t.shafts[cable.reel[end]]
+            shaft = shafts_of(t)[cable.reel[end]]
             rate = _sign_at(shaft, c, end) * radius_at(shaft, shaft.angle)[0] * shaft.rate
             share = i / cable.segments
             passing += rate * (1.0 - share) if end == 0 else -rate * share
@@ -544,22 +554,22 @@ def _passing(t, c, i):
 def reel_energy(t):
     """Kinetic energy of shafts and of cable that runs, beyond that of the nodes [J]."""
     energy = 0.0
-    for shaft in t.shafts:
-        body = t.bodies[shaft.body]
+    for shaft in shafts_of(t):
+        body = bodies_of(t)[shaft.body]
         turning = dot(rotate(body.rotation, shaft.axis), body.omega)
         energy += shaft.inertia * shaft.rate * (0.5 * shaft.rate + turning)
-    for c in range(t.cables.shape[0]):
-        cable = t.cables[c]
+    for c in range(cables_of(t).shape[0]):
+        cable = cables_of(t)[c]
         if cable.reels == 0:
             continue
         rest = cable.rest_length / cable.segments
         h = 0.5 * cable.linear_density * rest
         for s in range(cable.segments):
-            a, b = t.nodes[cable.first_node + s], t.nodes[cable.first_node + s + 1]
+            a, b = nodes_of(t)[cable.first_node + s], nodes_of(t)[cable.first_node + s + 1]
             g = scale(1.0 / rest, sub(b.position, a.position))
             for i in range(2):
                 passing = _passing(t, c, s + i)
-                v = t.nodes[cable.first_node + s + i].velocity
+                v = nodes_of(t)[cable.first_node + s + i].velocity
                 energy += h * passing * dot(g, add_scaled(v, 0.5 * passing, g))
     return energy
 
@@ -567,19 +577,19 @@ def reel_energy(t):
 @compiled()
 def add_reel_momenta(t, linear, angular):
     """Add momentum, and angular momentum about the origin, of shafts and of cable that runs."""
-    for shaft in t.shafts:
-        axis = rotate(t.bodies[shaft.body].rotation, shaft.axis)
+    for shaft in shafts_of(t):
+        axis = rotate(bodies_of(t)[shaft.body].rotation, shaft.axis)
         increase(angular, scale(shaft.inertia * shaft.rate, axis))
-    for c in range(t.cables.shape[0]):
-        cable = t.cables[c]
+    for c in range(cables_of(t).shape[0]):
+        cable = cables_of(t)[c]
         if cable.reels == 0:
             continue
         half = 0.5 * cable.linear_density  # times rest length times g: half times the gap
         for s in range(cable.segments):
-            a, b = t.nodes[cable.first_node + s], t.nodes[cable.first_node + s + 1]
+            a, b = nodes_of(t)[cable.first_node + s], nodes_of(t)[cable.first_node + s + 1]
             gap = sub(b.position, a.position)
             for i in range(2):
                 momentum = scale(half * _passing(t, c, s + i), gap)
                 increase(linear, momentum)
-                place = t.nodes[cable.first_node + s + i].position
+                place = nodes_of(t)[cable.first_node + s + i].position
                 increase(angular, cross(place, momentum))

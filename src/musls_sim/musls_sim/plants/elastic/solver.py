@@ -24,7 +24,7 @@ from musls_description.vectors import (
     sub,
 )
 from musls_sim.plants.elastic.bodies import point_shift
-from musls_sim.plants.elastic.state import BAND
+from musls_sim.plants.elastic.state import BAND, bodies_of, matrix_of, nodes_of, rows_of, shafts_of
 
 AXIS_1 = -1
 """Local index of the clamp's direction at end 1; that at end 2 is n + 1."""
@@ -45,12 +45,6 @@ def add_band(rows, row, gap, block, factor):
         b[gap - 1] += factor * xy
         c[gap - 2] += factor * xz
         c[gap - 1] += factor * yz
-
-
-# A cable has the local points 0 (its end 1), 1 ... n - 1 (free nodes), n (its end 2) and, where it
-# is clamped, the directions of its clamps. Point 0 and the direction at end 1 are the border, the
-# rest is the band: rows 3 (i - 1) of point i, the direction at end 2 last. Only the upper triangle
-# of the symmetric matrix is stored: band[row, k] couples row and row + k.
 
 
 @compiled()
@@ -365,7 +359,8 @@ def end_arm(t, cable, end, clamp):
         axis = cable.axis_world[end]
         return axis[0], axis[1], axis[2]
     return sub(
-        t.nodes[end_node(cable, end)].stage.position, t.bodies[cable.body[end]].stage.position
+        nodes_of(t)[end_node(cable, end)].stage.position,
+        bodies_of(t)[cable.body[end]].stage.position,
     )
 
 
@@ -383,7 +378,7 @@ def add_ends(t, cable):
     ends, right = cable.ends, cable.ends_right
     for p in range(4):  # point and clamp of end 2, then of end 1
         end_p, clamp_p = 1 - p // 2, p % 2 == 1
-        at_p, body = end_index(cable, end_p, clamp_p), t.bodies[cable.body[end_p]]
+        at_p, body = end_index(cable, end_p, clamp_p), bodies_of(t)[cable.body[end_p]]
         if at_p < 0 or body.dof < 0:
             continue
         arm_p = end_arm(t, cable, end_p, clamp_p)
@@ -393,17 +388,17 @@ def add_ends(t, cable):
         increase(body.moment, cross(arm_p, force))
         for q in range(p, 4):
             end_q, clamp_q = 1 - q // 2, q % 2 == 1
-            at_q, other = end_index(cable, end_q, clamp_q), t.bodies[cable.body[end_q]]
+            at_q, other = end_index(cable, end_q, clamp_q), bodies_of(t)[cable.body[end_q]]
             if at_q < 0 or other.dof < 0:
                 continue
             arm_q = end_arm(t, cable, end_q, clamp_q)
             if body.dof >= other.dof:
                 pair = ends[at_p : at_p + 3, at_q : at_q + 3]
-                _add_pair(t.matrix, (body.dof, other.dof), (arm_p, arm_q), (clamp_p, clamp_q),
+                _add_pair(matrix_of(t), (body.dof, other.dof), (arm_p, arm_q), (clamp_p, clamp_q),
                           pair, p != q)  # fmt: skip
             else:
                 pair = ends[at_q : at_q + 3, at_p : at_p + 3]
-                _add_pair(t.matrix, (other.dof, body.dof), (arm_q, arm_p), (clamp_q, clamp_p),
+                _add_pair(matrix_of(t), (other.dof, body.dof), (arm_q, arm_p), (clamp_q, clamp_p),
                           pair, True)  # fmt: skip
 
 
@@ -449,12 +444,12 @@ def _add_three(s, f, g, i, first, values, twice):
 @compiled()
 def add_shafts(t, cable):
     """Add the small system's rows of the lengths that come out to the equations of the shafts."""
-    ends, matrix = cable.ends, t.matrix
+    ends, matrix = cable.ends, matrix_of(t)
     at, first_row, first_ratio, first_at = cable.tail + cable.border, -1, 0.0, 0
     for end in range(2):
         if cable.reel[end] < 0:
             continue
-        shaft, ratio = t.shafts[cable.reel[end]], cable.ratio[end]
+        shaft, ratio = shafts_of(t)[cable.reel[end]], cable.ratio[end]
         shaft.right += ratio * cable.ends_right[at]
         if shaft.by_rate == 0.0:
             row = shaft.dof
@@ -475,14 +470,14 @@ def _couple_bodies(t, cable, at, ratio, row):
     """Couple one shaft to the bodies at both ends of a cable (points and clamps)."""
     for p in range(4):
         end, clamp = 1 - p // 2, p % 2 == 1
-        column, dof = end_index(cable, end, clamp), t.bodies[cable.body[end]].dof
+        column, dof = end_index(cable, end, clamp), bodies_of(t)[cable.body[end]].dof
         if column < 0 or dof < 0:
             continue
         line = cable.ends[at]
         force = scale(ratio, (line[column], line[column + 1], line[column + 2]))
         if not clamp:
-            increase(t.matrix[row, dof : dof + 3], force)
-        increase(t.matrix[row, dof + 3 : dof + 6], cross(end_arm(t, cable, end, clamp), force))
+            increase(matrix_of(t)[row, dof : dof + 3], force)
+        increase(matrix_of(t)[row, dof + 3 : dof + 6], cross(end_arm(t, cable, end, clamp), force))
 
 
 @compiled()
@@ -496,20 +491,20 @@ def spread_ends(t, cable):
         at = end_index(cable, end, clamp)
         if at < 0:
             continue
-        body, moved = t.bodies[cable.body[end]], (0.0, 0.0, 0.0)
+        body, moved = bodies_of(t)[cable.body[end]], (0.0, 0.0, 0.0)
         if body.dof >= 0:
             arm = end_arm(t, cable, end, clamp)
             moved = cross(body.spin, arm) if clamp else point_shift(body, arm)
         put(shift[at : at + 3], moved)
         if not clamp:
-            put(t.nodes[end_node(cable, end)].shift, moved)
+            put(nodes_of(t)[end_node(cable, end)].shift, moved)
     for i in range(tail):
-        t.rows[row + i].right = shift[i]
+        rows_of(t)[row + i].right = shift[i]
     _shift_reels(t, cable)
     for p in range(4):
         end, clamp = 1 - p // 2, p % 2 == 1
         at = end_index(cable, end, clamp)
-        if at < 0 or (end == 0 and held_columns(cable, t.bodies) > 0):
+        if at < 0 or (end == 0 and held_columns(cable, bodies_of(t)) > 0):
             continue
         held = cable.moment[end] if clamp else cable.force[end]
         for i in range(3):
@@ -535,7 +530,7 @@ def _shift_reels(t, cable):
     for end in range(2):
         if cable.reel[end] < 0:
             continue
-        shaft, out = t.shafts[cable.reel[end]], 0.0
+        shaft, out = shafts_of(t)[cable.reel[end]], 0.0
         if shaft.by_rate == 0.0:
             out = cable.ratio[end] * shaft.right
         cable.end_shift[at] = out
@@ -566,7 +561,7 @@ def hold_end(rows, cable):
 @compiled()
 def move_nodes(t, cable, dh, part, skip):
     """Displacements of a bordered cable's nodes from those of its ends, times `part`."""
-    rows, nodes = t.rows, t.nodes
+    rows, nodes = rows_of(t), nodes_of(t)
     substitute_back(rows, cable, skip)
     faster = 1.0 / dh
     for i in range(1, cable.segments):

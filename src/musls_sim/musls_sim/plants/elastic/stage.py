@@ -65,20 +65,31 @@ from musls_sim.plants.elastic.solver import (
     spread_ends,
     tail_row,
 )
-from musls_sim.plants.elastic.state import BORDERED, FROM_LEAF
+from musls_sim.plants.elastic.state import (
+    BORDERED,
+    FROM_LEAF,
+    bodies_of,
+    cables_of,
+    matrix_of,
+    nodes_of,
+    rows_of,
+    shafts_of,
+    stage_speed_of,
+    unknowns_of,
+)
 
 
 @compiled()
 def place_bodies(t, dh, share, period, again):
     """Bodies, cable ends and clamps in the positions that the present accelerations give."""
-    for body in t.bodies:
+    for body in bodies_of(t):
         if body.free:
             place(body, dh)
         elif not again:
             follow(body, share, period)
-    for cable in t.cables:
+    for cable in cables_of(t):
         for end in range(2):
-            body, node = t.bodies[cable.body[end]], t.nodes[end_node(cable, end)]
+            body, node = bodies_of(t)[cable.body[end]], nodes_of(t)[end_node(cable, end)]
             if body.free == 0 and again:
                 continue
             put_point(body, cable.point[end], node.stage)
@@ -94,22 +105,22 @@ def place_bodies(t, dh, share, period, again):
 @compiled()
 def update_wrenches(t, drive, speed):
     """External wrench of every body in its present motion, with the given rotor speeds."""
-    for b in range(t.bodies.shape[0]):
-        external_wrench(t.bodies[b], b, speed, t, drive)
+    for b in range(bodies_of(t).shape[0]):
+        external_wrench(bodies_of(t)[b], b, speed, t, drive)
 
 
 @compiled()
 def _begin_bodies(t, dh):
     """Balance of the bodies without cables, their matrix, and the inverses of the leaves."""
-    n = t.system[0].n_dofs
-    t.matrix[:n, :n] = 0.0
-    for body in t.bodies:
+    n = t.n_dofs
+    matrix_of(t)[:n, :n] = 0.0
+    for body in bodies_of(t):
         if body.free == 0:
             continue
-        balance(body, t.system[0].gravity)
-        near = near_ground(body, t.system[0].ground)
+        balance(body, t.gravity)
+        near = near_ground(body, t.ground)
         if body.dof >= 0:
-            _add_body(t, body, t.matrix, body.dof, dh, near)
+            _add_body(t, body, matrix_of(t), body.dof, dh, near)
         elif near:
             body.leaf_inverse[:] = 0.0
             _add_body(t, body, body.leaf_inverse, 0, dh, near)
@@ -135,26 +146,26 @@ def _assemble_fast(t, cable, losses, dh):
     """Equations of a cable of the fast path, eliminated down to those of its bodies."""
     begin = cable.first_row
     if cable.fold == FROM_LEAF:
-        prepare_leaf(t.bodies[cable.body[0]], t.nodes[cable.first_node])
+        prepare_leaf(bodies_of(t)[cable.body[0]], nodes_of(t)[cable.first_node])
         begin -= 3
     assemble_fast_cable(t, cable, losses, dh)
-    eliminate_narrow(t.rows, begin, tail_row(cable))
+    eliminate_narrow(rows_of(t), begin, tail_row(cable))
     add_fast_end(t, cable)
 
 
 @compiled()
 def _assemble_bordered(t, cable, losses, dh):
     """Equations of any cable, eliminated down to those of its bodies and shafts."""
-    skip = held_columns(cable, t.bodies)
-    clear(t.rows, cable)
+    skip = held_columns(cable, bodies_of(t))
+    clear(rows_of(t), cable)
     assemble_cable(t, cable, losses, dh)
     if cable.bends:
         assemble_bending(t, cable, losses, skip > 0, dh)
     if cable.reels > 0:
         add_reels(t, cable, dh)
         add_wound(t, cable)
-    eliminate(t.rows, cable, skip)
-    gather_ends(t.rows, cable, skip)
+    eliminate(rows_of(t), cable, skip)
+    gather_ends(rows_of(t), cable, skip)
     add_ends(t, cable)
     if cable.reels > 0:
         add_shafts(t, cable)
@@ -163,33 +174,33 @@ def _assemble_bordered(t, cable, losses, dh):
 @compiled()
 def _move_bordered(t, cable, dh, part):
     """Move the nodes of any cable."""
-    skip = held_columns(cable, t.bodies)
+    skip = held_columns(cable, bodies_of(t))
     spread_ends(t, cable)
     cable.length_shift *= part
     move_nodes(t, cable, dh, part, skip)
     if skip > 0:
-        hold_end(t.rows, cable)
+        hold_end(rows_of(t), cable)
 
 
 @compiled()
 def _solve_bodies(t):
     """Displacements of shafts and of bodies that are no leaves; returns whether there are any."""
-    unknowns = t.unknowns
-    for body in t.bodies:
+    unknowns = unknowns_of(t)
+    for body in bodies_of(t):
         if body.dof >= 0:
             for k in range(3):
                 unknowns[body.dof + k].value = body.force[k]
                 unknowns[body.dof + 3 + k].value = body.moment[k]
-    for shaft in t.shafts:
+    for shaft in shafts_of(t):
         unknowns[shaft.dof].value = shaft.right
-    if not solve_envelope(t.matrix, unknowns, t.system[0].n_dofs):
+    if not solve_envelope(matrix_of(t), unknowns, t.n_dofs):
         return False
-    for body in t.bodies:
+    for body in bodies_of(t):
         if body.dof >= 0:
             for k in range(3):
                 body.shift[k] = unknowns[body.dof + k].value
                 body.spin[k] = unknowns[body.dof + 3 + k].value
-    for shaft in t.shafts:
+    for shaft in shafts_of(t):
         shaft.right = unknowns[shaft.dof].value
     return True
 
@@ -197,11 +208,11 @@ def _solve_bodies(t):
 @compiled()
 def _assemble(t, drive, losses, dh, share):
     """All equations of a stage, those of the cables eliminated."""
-    update_wrenches(t, drive, t.stage_speed)
+    update_wrenches(t, drive, stage_speed_of(t))
     _begin_bodies(t, dh)
     losses.cables = losses.ground = losses.air = losses.drives = losses.switched = 0.0
     balance_shafts(t, dh, share)
-    for cable in t.cables:
+    for cable in cables_of(t):
         if cable.fold == BORDERED:
             _assemble_bordered(t, cable, losses, dh)
         else:
@@ -212,14 +223,14 @@ def _assemble(t, drive, losses, dh, share):
 def _move(t, losses, dh, part):
     """Move cables and bodies by a share of the solution; error of the fast cables' tensions."""
     worst = 0.0
-    for cable in t.cables:
+    for cable in cables_of(t):
         if cable.fold == BORDERED:
             _move_bordered(t, cable, dh, part)
         else:
             worst = max(worst, move_fast_cable(t, cable, losses, dh, part))
             if cable.fold == FROM_LEAF:
-                move_leaf(t.bodies[cable.body[0]], t.nodes[cable.first_node].shift)
-    for body in t.bodies:
+                move_leaf(bodies_of(t)[cable.body[0]], nodes_of(t)[cable.first_node].shift)
+    for body in bodies_of(t):
         if body.free:
             put(body.shift, scale(part, body.shift))
             put(body.spin, scale(part, body.spin))
@@ -231,7 +242,7 @@ def _move(t, losses, dh, part):
 @compiled()
 def solve_stage(t, dh, share, drive, iterations):
     """Solve one stage at a share of the period; returns the linear solutions used, 0 if none."""
-    losses, reeled = t.system[0].stage_losses, t.shafts.shape[0] > 0
+    losses, reeled = t.stage_losses, shafts_of(t).shape[0] > 0
     place_bodies(t, dh, share, drive.period, False)
     if reeled:
         place_reels(t, dh, share, drive.period)
@@ -247,7 +258,7 @@ def solve_stage(t, dh, share, drive, iterations):
             move_shafts(t, part, dh)
             place_reels(t, dh, share, drive.period)
             worst = max(worst, reel_error(t, losses))
-        for cable in t.cables:
+        for cable in cables_of(t):
             if cable.fold == BORDERED:
                 worst = max(worst, tension_error(t, cable, losses, dh))
         worst = max(worst, ground_error(t, losses, TENSION_SHARE, dh))

@@ -14,10 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import carray
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
-from musls_description.records import memory_at
+from musls_description.records import pointer
 from musls_sim.plants.rigid_body import MOTION, ROTOR, WRENCH, Records
 
 Array = NDArray[np.float64]
@@ -190,10 +191,13 @@ SYSTEM = _record(
     ("stage_losses", LOSSES),
     ("wind", *VECTOR),
     ("bracket", "f8", (4,)),  # of the time of a break
+    ("address", "i8", (17,)),  # of the tables, in the order of `Tables`
+    ("rows", "i8", (17,)),  # how many each has
     # `can_break` is not 0 if a segment has a break force or is to be cut in this period, `jumped`
     # if a drive jumped at its begin.
     numbers="gravity ground ground_friction tolerance energy_tolerance can_break jumped",
-    integers="n_dofs",
+    # All tables are in one memory; so many numbers of it are what a step changes for good.
+    integers="n_dofs n_rotors memory changing",
 )
 
 UNKNOWN = _record(numbers="value", integers="first")
@@ -262,28 +266,119 @@ CHANGING = 8
 """So many of the tables, the first ones, are what a step changes for good."""
 
 
+# ---------- The tables in compiled code
+#
+# A step takes the record of the system alone, a mere pointer, and opens the tables out of it where
+# it needs them. Nobody owns these views: a tuple of arrays would be counted in every call.
+
+
+def note_tables(tables: Tables, memory: Array) -> None:
+    """Note in the record of the system where the tables are in their memory."""
+    system = tables.system[0]
+    system["memory"] = memory.ctypes.data
+    system["changing"] = sum(table.nbytes // 8 for table in tables[:CHANGING])
+    system["address"] = [table.ctypes.data for table in tables]
+    system["n_rotors"] = tables.speed.shape[1]
+    system["rows"] = [len(table) for table in tables]
+
+
 @compiled()
-def open_tables(address, p, command):
-    """The tables in their memory (`records.pack`); nothing in them has an owner to be counted."""
-    x, drones, rotors = memory_at(address, p[-1]), command.shape[0], command.shape[1]
-    unknowns, shown = x[p[11] : p[12]].view(UNKNOWN), x[p[14] : p[15]]
-    n, bodies, cables = len(unknowns), len(shown) // 16, p[17] - p[16]
-    return Tables(
-        x[p[0] : p[1]].view(NODE),
-        x[p[1] : p[2]].view(SEGMENT),
-        x[p[2] : p[3]].view(CABLE),
-        x[p[3] : p[4]].view(BODY),
-        x[p[4] : p[5]].view(CORNER),
-        x[p[5] : p[6]].view(SHAFT),
-        x[p[6] : p[7]].view(SYSTEM),
-        x[p[7] : p[8]].reshape((drones, rotors)),
-        x[p[8] : p[9]].view(LAW),
-        x[p[9] : p[10]].view(ROW),
-        x[p[10] : p[11]].reshape((n, n)),
-        unknowns,
-        x[p[12] : p[13]].view(ROTOR).reshape((drones, rotors)),
-        x[p[13] : p[14]].reshape((drones, rotors)),
-        shown.reshape((bodies, 16)),
-        x[p[15] : p[16]].reshape((cables, 2, 3)),
-        x[p[16] : p[17]],
-    )
+def system_at(address):
+    """The record of the system at its address."""
+    return carray(pointer(address), (1,), SYSTEM)[0]
+
+
+@compiled()
+def nodes_of(t):
+    """See `Tables.nodes`."""
+    return carray(pointer(t.address[0]), (t.rows[0],), NODE)
+
+
+@compiled()
+def segments_of(t):
+    """See `Tables.segments`."""
+    return carray(pointer(t.address[1]), (t.rows[1],), SEGMENT)
+
+
+@compiled()
+def cables_of(t):
+    """See `Tables.cables`."""
+    return carray(pointer(t.address[2]), (t.rows[2],), CABLE)
+
+
+@compiled()
+def bodies_of(t):
+    """See `Tables.bodies`."""
+    return carray(pointer(t.address[3]), (t.rows[3],), BODY)
+
+
+@compiled()
+def corners_of(t):
+    """See `Tables.corners`."""
+    return carray(pointer(t.address[4]), (t.rows[4],), CORNER)
+
+
+@compiled()
+def shafts_of(t):
+    """See `Tables.shafts`."""
+    return carray(pointer(t.address[5]), (t.rows[5],), SHAFT)
+
+
+@compiled()
+def speed_of(t):
+    """See `Tables.speed`."""
+    return carray(pointer(t.address[7]), (t.rows[7], t.n_rotors), np.float64)
+
+
+@compiled()
+def laws_of(t):
+    """See `Tables.laws`."""
+    return carray(pointer(t.address[8]), (t.rows[8],), LAW)
+
+
+@compiled()
+def rows_of(t):
+    """See `Tables.rows`."""
+    return carray(pointer(t.address[9]), (t.rows[9],), ROW)
+
+
+@compiled()
+def matrix_of(t):
+    """See `Tables.matrix`."""
+    return carray(pointer(t.address[10]), (t.rows[10], t.rows[10]), np.float64)
+
+
+@compiled()
+def unknowns_of(t):
+    """See `Tables.unknowns`."""
+    return carray(pointer(t.address[11]), (t.rows[11],), UNKNOWN)
+
+
+@compiled()
+def rotors_of(t):
+    """See `Tables.rotors`."""
+    return carray(pointer(t.address[12]), (t.rows[12], t.n_rotors), ROTOR)
+
+
+@compiled()
+def stage_speed_of(t):
+    """See `Tables.stage_speed`."""
+    return carray(pointer(t.address[13]), (t.rows[13], t.n_rotors), np.float64)
+
+
+@compiled()
+def shown_of(t):
+    """See `Tables.shown`."""
+    return carray(pointer(t.address[14]), (t.rows[14], 16), np.float64)
+
+
+@compiled()
+def force_of(t):
+    """See `Tables.force`."""
+    return carray(pointer(t.address[15]), (t.rows[15], 2, 3), np.float64)
+
+
+@compiled()
+def peak_of(t):
+    """See `Tables.peak`."""
+    return carray(pointer(t.address[16]), (t.rows[16],), np.float64)

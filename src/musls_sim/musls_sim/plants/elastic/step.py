@@ -49,7 +49,18 @@ from musls_sim.plants.elastic.reels import (
     start_shafts,
 )
 from musls_sim.plants.elastic.stage import solve_stage, update_wrenches
-from musls_sim.plants.elastic.state import CHANGING, Drive, open_tables
+from musls_sim.plants.elastic.state import (
+    Drive,
+    bodies_of,
+    corners_of,
+    nodes_of,
+    rotors_of,
+    segments_of,
+    shafts_of,
+    speed_of,
+    stage_speed_of,
+    system_at,
+)
 from musls_sim.plants.rigid_body import spin_rotors
 
 GAMMA = 2.0 - math.sqrt(2.0)
@@ -108,20 +119,20 @@ def _predict_node(node, dh):
 @compiled()
 def _predict_first(t, dh, time):
     """What the first stage knows, and where everything is by the guess."""
-    for node in t.nodes:
+    for node in nodes_of(t):
         put(node.known_position, add_scaled(node.position, dh, node.velocity))
         put(node.known_velocity, add_scaled(node.velocity, dh, node.acceleration))
         put(node.stage.acceleration, node.acceleration)
         _predict_node(node, dh)
     predict_shafts(t, _FIRST, dh, 0.0)
-    for body in t.bodies:
+    for body in bodies_of(t):
         predict_first_stage(body, dh, time)
 
 
 @compiled()
 def _predict_second(t, wh, dh):
     """The same for the second stage; its guess goes on along the change of the acceleration."""
-    for node in t.nodes:
+    for node in nodes_of(t):
         stage = node.stage
         put(node.known_position, add_scaled(node.position, wh, add(node.velocity, stage.velocity)))
         both = add(node.acceleration, stage.acceleration)
@@ -130,21 +141,21 @@ def _predict_second(t, wh, dh):
         put(stage.acceleration, add_scaled(stage.acceleration, AHEAD, change))
         _predict_node(node, dh)
     predict_shafts(t, _SECOND, wh, AHEAD)
-    for body in t.bodies:
+    for body in bodies_of(t):
         predict_second_stage(body, wh, AHEAD)
 
 
 @compiled()
 def _predict_euler(t, dh):
     """Set up an implicit Euler step from the state."""
-    t.stage_speed[:] = t.speed
-    for node in t.nodes:
+    stage_speed_of(t)[:] = speed_of(t)
+    for node in nodes_of(t):
         put(node.known_position, node.position)
         put(node.known_velocity, node.velocity)
         put(node.stage.acceleration, node.acceleration)
         _predict_node(node, dh)
     predict_shafts(t, _EULER, dh, 0.0)
-    for body in t.bodies:
+    for body in bodies_of(t):
         predict_euler(body)
 
 
@@ -154,7 +165,7 @@ def _predict_euler(t, dh):
 @compiled()
 def _old_wrenches(t, sign):
     """Take the outside wrench out of the rates (-1) or put it in (+1)."""
-    for body in t.bodies:
+    for body in bodies_of(t):
         if body.mass > 0.0:
             increase(body.acceleration, scale(sign / body.mass, body.external.force))
             increase(body.torque, scale(sign, body.external.moment))
@@ -163,8 +174,8 @@ def _old_wrenches(t, sign):
 @compiled()
 def _count(t, losses, weight, in_stage):
     """Add work and losses over a share of a step."""
-    sums, work = t.system[0].sums, losses.air + losses.drives
-    for body in t.bodies:
+    sums, work = t.sums, losses.air + losses.drives
+    for body in bodies_of(t):
         v, omega = body.velocity, body.omega
         if in_stage:
             v, omega = body.stage.velocity, body.stage.omega
@@ -196,16 +207,16 @@ def _copy_sums(source, target):
 @compiled()
 def _settle(t):
     """Make the last stage the state, keep the peaks of the tension."""
-    for body in t.bodies:
+    for body in bodies_of(t):
         settle(body)
         if body.free and body.corners > 0:
             settle_corners(t, body)
-    for node in t.nodes:
+    for node in nodes_of(t):
         put(node.position, node.stage.position)
         put(node.velocity, node.stage.velocity)
         put(node.acceleration, node.stage.acceleration)
     settle_shafts(t)
-    for segment in t.segments:
+    for segment in segments_of(t):
         segment.peak_tension = max(segment.peak_tension, segment.tension)
         segment.taut = 1.0 if segment.tension > 0.0 else 0.0
 
@@ -213,14 +224,14 @@ def _settle(t):
 @compiled()
 def _begin_first(t, drive, share):
     """Set up the first stage of a step; returns the stage's weight [s]."""
-    h, system = share * drive.period, t.system[0]
-    t.stage_speed[:] = t.speed
+    h, system = share * drive.period, t
+    stage_speed_of(t)[:] = speed_of(t)
     _old_wrenches(t, -1.0)
-    update_wrenches(t, drive, t.speed)
+    update_wrenches(t, drive, speed_of(t))
     _old_wrenches(t, 1.0)
     _copy_sums(system.sums, system.old_sums)
     _count(t, system.losses, W * h, False)
-    spin_rotors(t.stage_speed, drive.command, t.rotors, GAMMA * h)
+    spin_rotors(stage_speed_of(t), drive.command, rotors_of(t), GAMMA * h)
     _predict_first(t, D * h, GAMMA * h)
     return D * h
 
@@ -229,8 +240,8 @@ def _begin_first(t, drive, share):
 def _begin_second(t, drive, share):
     """Count the first stage of a step and set up the second; returns the stage's weight [s]."""
     h = share * drive.period
-    _count(t, t.system[0].stage_losses, W * h, True)
-    spin_rotors(t.stage_speed, drive.command, t.rotors, (1.0 - GAMMA) * h)
+    _count(t, t.stage_losses, W * h, True)
+    spin_rotors(stage_speed_of(t), drive.command, rotors_of(t), (1.0 - GAMMA) * h)
     _predict_second(t, W * h, D * h)
     return D * h
 
@@ -246,7 +257,7 @@ def _begin_stage(t, drive, mode, begin, end, euler):
     if mode == _EULER:
         dh = length * drive.period / EULER_STEPS
         _predict_euler(t, dh)
-        spin_rotors(t.stage_speed, drive.command, t.rotors, dh)
+        spin_rotors(stage_speed_of(t), drive.command, rotors_of(t), dh)
         return dh, begin + length * (euler + 1.0) / EULER_STEPS
     _predict_euler(t, START_STEP_S)
     return START_STEP_S, begin
@@ -255,29 +266,29 @@ def _begin_stage(t, drive, mode, begin, end, euler):
 @compiled()
 def _end_euler(t, dh):
     """Count an implicit Euler step and make its end the state."""
-    _count(t, t.system[0].stage_losses, dh, True)
-    t.speed[:] = t.stage_speed
+    _count(t, t.stage_losses, dh, True)
+    speed_of(t)[:] = stage_speed_of(t)
     _settle(t)
 
 
 @compiled()
 def _end_start(t):
     """Take the accelerations of the tiny step, and leave the state."""
-    _copy_losses(t.system[0].stage_losses, t.system[0].losses)
+    _copy_losses(t.stage_losses, t.losses)
     start_shafts(t)
-    for node in t.nodes:
+    for node in nodes_of(t):
         put(node.acceleration, node.stage.acceleration)
-    for body in t.bodies:
+    for body in bodies_of(t):
         put(body.acceleration, body.stage.acceleration)
         put(body.torque, body.stage.torque)
-    for segment in t.segments:
+    for segment in segments_of(t):
         segment.taut = 1.0 if segment.tension > 0.0 else 0.0
 
 
 @compiled()
 def _end_second(t, x, kept, h, switched, rough):
     """Count the second stage; its end is the new state unless the step makes energy."""
-    system = t.system[0]
+    system = t
     _count(t, system.stage_losses, D * h, True)
     held = switched > 0.0 or rough
     before = allowed = 0.0
@@ -293,26 +304,26 @@ def _end_second(t, x, kept, h, switched, rough):
         _copy_sums(system.old_sums, system.sums)
         return False
     _copy_losses(system.stage_losses, system.losses)
-    t.speed[:] = t.stage_speed
+    speed_of(t)[:] = stage_speed_of(t)
     return True
 
 
 @compiled()
 def _rewind(t, drive):
     """Undo the stages of a step: what they overwrote beside the stage follows from the state."""
-    for body in t.bodies:
+    for body in bodies_of(t):
         rewind_body(body)
-    for corner in t.corners:
+    for corner in corners_of(t):
         if corner.touched == 0.0:
             corner.active = 0.0
-    update_wrenches(t, drive, t.speed)
-    _copy_sums(t.system[0].old_sums, t.system[0].sums)
+    update_wrenches(t, drive, speed_of(t))
+    _copy_sums(t.old_sums, t.sums)
 
 
 @compiled()
 def _stored_energy(t):
     """Energy of the state, and of it what is in motion, stretch and bending [J]."""
-    if t.shafts.shape[0] > 0:
+    if shafts_of(t).shape[0] > 0:
         set_lengths(t, True)
     kinetic, potential, axial, bending = state_energies(t)
     return kinetic + potential + axial + bending, kinetic + axial + bending
@@ -321,7 +332,7 @@ def _stored_energy(t):
 @compiled()
 def _gained(t, before):
     """Energy that a step made from nothing [J], given that before it."""
-    sums, old = t.system[0].sums, t.system[0].old_sums
+    sums, old = t.sums, t.old_sums
     made = _stored_energy(t)[0] - before - (sums.work - old.work)
     return made + sums.loss_cables - old.loss_cables + sums.loss_ground - old.loss_ground
 
@@ -386,34 +397,34 @@ def _part(t, at):
 
 @compiled()
 def advance(
-    address, places, kept, steps, refinements, period, limit, command, wind, wrench_body, wrench_enu
+    address, kept, steps, refinements, period, limit, command, wind, wrench_body, wrench_enu
 ):
     """Advance one control period in equal steps, finer ones where a stage does not converge.
 
-    Takes the memory of the tables and its layout, room for two copies of what changes (begin of the
+    Takes the address of the system's record, room for two copies of what changes (begin of the
     period, begin of a step), steps (0: find the accelerations), how often they may be halved, the
     period [s], the highest speed of a body [m/s] and what acts. Returns the steps used; -1 where
     none was short enough, -2 where a body is too fast.
     """
-    t = open_tables(address, places, command)
-    x = memory_at(address, places[CHANGING])
+    t = system_at(address)
+    x = memory_at(t.memory, t.changing)
     drive = Drive(period, command, wrench_body, wrench_enu)
-    put(t.system[0].wind, wind)
+    put(t.wind, wind)
     used = _advance(t, x, kept, drive, steps, refinements)
     if used < 0:
         return used
     collect(t, period if steps > 0 else 0.0)
     if steps == 0:
         return 0
-    return used if fastest_body(t.bodies) <= limit else -2
+    return used if fastest_body(bodies_of(t)) <= limit else -2
 
 
 @compiled()
 def _advance(t, x, kept, drive, steps, refinements):
     """Take the steps of a period; returns how many, -1 where a stage has no solution."""
-    s, losses = t.system[0], t.system[0].stage_losses
+    s, losses = t, t.stage_losses
     fragile, bracket = s.can_break > 0.0, s.bracket
-    for segment in t.segments:
+    for segment in segments_of(t):
         segment.peak_tension = 0.0
     begin_shafts(t)
     start = steps == 0
