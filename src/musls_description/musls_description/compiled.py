@@ -2,20 +2,22 @@
 
 numba keeps compiled code on disk and compiles again when the file of the function changes. It does
 not look at the other files: a function that calls a helper of another module, or uses a constant
-of it, would go on with the old one. Here the stamp of a compiled function covers its module and all
-modules of its own package and of this distribution that the module imports, directly or not.
-
-numba has no public way for that: a cache folder named by a hash of all sources (`NUMBA_CACHE_DIR`)
-would compile everything again, for minutes, after an edit of one function.
+of it, would go on with the old one. Here each module has a cache folder of its own, whose name is a
+hash of its source and of all modules of its own package and of this distribution that it imports,
+directly or not. It lies where numba would put the cache: in `NUMBA_CACHE_DIR` if that is set, else
+in `__pycache__` beside the source, else (where that cannot be written) in the user's cache.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import os
-import pickle
 import re
+import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -25,7 +27,14 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n]*)", re.M)
+_TYPE = re.compile(r"^class \w+\((?:NamedTuple|types\.Array)\)", re.M)
 _IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]+)", re.M)
+
+_settings: Any = numba.config
+_USERS_FOLDER = _settings.CACHE_DIR
+
+KEPT_S = 14 * 86400.0
+"""A cache of former sources is deleted this long after its last use, when a new one is begun."""
 
 
 def compiled(*signatures: Any) -> Callable[[Function], Function]:
@@ -36,13 +45,15 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        dispatcher: Any = numba.njit(cache=True, error_model="numpy", fastmath=False, nogil=True)(
-            function
-        )
-        cache_file = getattr(dispatcher._cache, "_cache_file", None)
-        if cache_file is not None:
-            cache_file._source_stamp = source_stamp(function.__module__)
-            cache_file._load_index = functools.partial(_index_or_none, cache_file._load_index)
+        before = _settings.CACHE_DIR
+        # numba reads it while it makes the dispatcher.
+        _settings.CACHE_DIR = str(_cache_folder(function.__module__))
+        try:
+            dispatcher: Any = numba.njit(
+                cache=True, error_model="numpy", fastmath=False, nogil=True
+            )(function)
+        finally:
+            _settings.CACHE_DIR = before
         for signature in signatures:
             dispatcher.compile(signature)
         if signatures:
@@ -52,25 +63,45 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
     return decorate
 
 
-def _index_or_none(load_index: Callable[[], dict[Any, str]]) -> dict[Any, str]:
-    """The index of compiled versions of a function, empty where it cannot be read.
+def _cache_folder(name: str) -> Path:
+    """Cache folder of a module and the present state of its sources."""
+    beside = Path(getattr(sys.modules[name], "__file__", None) or "").parent / "__pycache__"
+    users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "musls"
+    stamp = source_stamp(name)
+    with contextlib.suppress(OSError):
+        return _begun(Path(_USERS_FOLDER) if _USERS_FOLDER else beside, name, stamp)
+    return _begun(users, name, stamp)
 
-    Another version of this program may have left an index that names types which this version does
-    not have, and a process that was killed may have left half of one: the function is then
-    compiled again and the index written anew.
+
+@functools.cache
+def _begun(base: Path, name: str, stamp: str) -> Path:
+    """Make a cache folder, or note that it is in use; delete the old ones of the module.
+
+    Raises:
+        OSError: It cannot be written.
     """
-    try:
-        return load_index()
-    except (ImportError, AttributeError, EOFError, TypeError, ValueError, pickle.UnpicklingError):
-        return {}
+    folder = base / f"{name}-{stamp}"
+    if not folder.is_dir():
+        for old in base.glob(f"{name}-*"):
+            with contextlib.suppress(FileNotFoundError):  # another process does the same
+                if time.time() - old.stat().st_mtime > KEPT_S:
+                    shutil.rmtree(old, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)
+    return folder
 
 
-def source_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
-    """Name, time of change and size of a module's file and of all files of ours that it imports."""
+def source_stamp(name: str) -> str:
+    """Hash of a module's source and those of all modules of ours that it imports.
+
+    An index of compiled versions names the types that a function was called with, whoever defined
+    them, and cannot be read once they are gone. So the names of such types in the module's own
+    package and in ours count, too.
+    """
     own = name.partition(".")[0]
     seen: set[str] = set()
     open_ends = [name]
-    stamps = []
+    digests = [_types(package) for package in sorted({own, __name__.partition(".")[0]})]
     while open_ends:
         name = open_ends.pop()
         module = sys.modules[name]
@@ -78,20 +109,30 @@ def source_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
         if name in seen or file is None:
             continue
         seen.add(name)
-        stat = os.stat(file)  # a Path takes longer than the question, which comes a thousand times
-        stamps.append((os.path.basename(file), stat.st_mtime_ns, stat.st_size))
-        package = module.__package__ or ""
+        changed_ns = os.stat(file).st_mtime_ns  # quicker than a Path's, which counts here
+        digest, imports = _source(file, changed_ns, module.__package__ or "")
+        digests.append(f"{name} {digest}")
         open_ends += [
             found
-            for found in _imports(file, stat.st_mtime_ns, package)
+            for found in imports
             if found in sys.modules and (found.startswith("musls") or found.split(".")[0] == own)
         ]
-    return tuple(sorted(stamps))
+    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]
 
 
 @functools.cache
-def _imports(file: str, changed_ns: int, package: str) -> tuple[str, ...]:
-    """Names that a file's text imports: modules, and what may be a module in a package."""
+def _types(package: str) -> str:
+    """Where a package defines types that compiled functions take."""
+    found = {}
+    for folder in getattr(sys.modules.get(package), "__path__", []):
+        for file in sorted(Path(folder).rglob("*.py")):
+            found[file.relative_to(folder)] = _TYPE.findall(file.read_text(encoding="utf-8"))
+    return "".join(f"{file}: {types}\n" for file, types in found.items() if types)
+
+
+@functools.cache
+def _source(file: str, changed_ns: int, package: str) -> tuple[str, tuple[str, ...]]:
+    """Hash of a file's text, and names that it imports: modules, and what may be one."""
     text = Path(file).read_text(encoding="utf-8")
     found = [word for match in _IMPORT.finditer(text) for word in re.findall(r"[\w.]+", match[1])]
     for match in _FROM.finditer(text):
@@ -100,4 +141,4 @@ def _imports(file: str, changed_ns: int, package: str) -> tuple[str, ...]:
             above = package.split(".")[: len(package.split(".")) + 1 - len(dots)]
             origin = ".".join([*above, *filter(None, [origin])])
         found += [origin, *(f"{origin}.{name}" for name in re.findall(r"\w+", names))]
-    return tuple(dict.fromkeys(found))
+    return hashlib.sha256(text.encode()).hexdigest(), tuple(dict.fromkeys(found))

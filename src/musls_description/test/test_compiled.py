@@ -1,12 +1,10 @@
 """Compiled functions follow every file they are made of: an edit of a helper is never ignored."""
 
 import os
-import pickle
 import subprocess
 import sys
 import textwrap
 
-import numba
 import pytest
 
 CALLER = """\
@@ -56,8 +54,9 @@ def package(tmp_path):
             later = max(stat.st_mtime_ns, older + 2_000_000_000)
             os.utime(file, ns=(stat.st_atime_ns, later))
 
-        def run(self):
+        def run(self, script=None):
             """Value, hits and misses of the cache of each caller, in a process of their own."""
+            say = SAY.format(package=self.name, folder=self.folder)
             env = {
                 **os.environ,
                 "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
@@ -65,7 +64,7 @@ def package(tmp_path):
                 "PYTHONDONTWRITEBYTECODE": "1",
             }
             done = subprocess.run(
-                [sys.executable, "-c", SAY.format(package=self.name, folder=self.folder)],
+                [sys.executable, "-c", script or say],
                 capture_output=True, text=True, env=env, timeout=300,
             )  # fmt: skip
             assert done.returncode == 0, done.stderr
@@ -126,20 +125,35 @@ def test_an_edit_of_a_helpers_helper_is_seen_too(package):
     assert made.run() == {"one": (50.0, 0, 1)}
 
 
-UNREADABLE = {
-    "of_another_version": b"cmusls_of_tests.gone\nType\n.",  # a pickle of a type that is no more
-    "empty": b"",
-    "no_pickle": b"\x80\x05half a file",
-}
+TYPED = """\
+from typing import NamedTuple
+from {name} import caller_one
+
+class {kind}(NamedTuple):
+    x: float
+"""
 
 
-@pytest.mark.parametrize("rest", UNREADABLE.values(), ids=UNREADABLE)
-def test_an_index_that_cannot_be_read_is_written_anew(package, tmp_path, rest):
+def test_a_type_that_is_gone_does_no_harm(package, tmp_path):
+    """The index of a function names the types of its arguments, wherever they were defined."""
     made = package()
     made.write("caller_one.py", CALLER.format(imports="", expression="x"))
-    assert made.run() == {"one": (10.0, 0, 1)}
-    (index,) = (tmp_path / "cache").rglob("*.nbi")
-    head = pickle.dumps(numba.__version__) if rest.startswith(b"c") else b""
-    index.write_bytes(head + rest)
-    assert made.run() == {"one": (10.0, 0, 1)}
-    assert made.run() == {"one": (10.0, 1, 0)}
+    made.write("types_.py", TYPED.format(name=made.name, kind="Old"))
+    script = f"from {made.name} import caller_one, types_; caller_one.answer(types_.{{}}(1.0))"
+    made.run(script.format("Old"))
+    made.write("types_.py", TYPED.format(name=made.name, kind="New"))
+    made.run(script.format("New"))
+
+
+def test_caches_of_former_sources_are_deleted_after_a_while(package, tmp_path):
+    made = package()
+    made.write("caller_one.py", CALLER.format(imports="", expression="x"))
+    made.run()
+    (first,) = (tmp_path / "cache").glob("*.caller_one-*")
+    made.write("caller_one.py", CALLER.format(imports="", expression="2.0 * x"))
+    assert made.run() == {"one": (20.0, 0, 1)}
+    assert first.is_dir()
+    os.utime(first, (0.0, 0.0))
+    made.write("caller_one.py", CALLER.format(imports="", expression="3.0 * x"))
+    assert made.run() == {"one": (30.0, 0, 1)}
+    assert not first.is_dir()
