@@ -60,10 +60,9 @@ def test_bytes_are_those_of_the_serialiser(rate, system):
         rendered = buffer.render()
         records = [buffer.expected(*item) for item in filled]
         assert bytes(rendered.data) == b"".join(b"".join(row) for row in records)
-        assert np.diff(rendered.bounds).tolist() == [sum(map(len, row)) for row in records]
         flat = [record for row in records for record in row]
-        assert rendered.offsets.tolist() == [0, *np.cumsum([len(r) for r in flat])[:-1].tolist()]
-        assert len(rendered.channels) == len(flat)
+        assert rendered.sizes.tolist() == [len(record) for record in flat]
+        assert len(rendered.channels) == len(rendered.stamps_ns) == len(flat)
 
 
 def test_special_numbers_survive():
@@ -88,7 +87,7 @@ def test_only_wanted_messages_are_kept():
         if k
     ]
     assert bytes(rendered.data) == b"".join(kept)
-    assert rendered.rows.tolist() == [0, 0, 0, 0, 2, 2]
+    assert rendered.stamps_ns.tolist() == [filled[k][0] for k in (0, 0, 0, 0, 2, 2)]
     assert rendered.channels.tolist() == [1, 2, 3, 4, 2, 4]
 
 

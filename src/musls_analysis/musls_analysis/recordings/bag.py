@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,7 +38,7 @@ from musls_analysis.recordings.recording import (
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
 from musls_description.strict_yaml import shown
-from musls_sim.recording.bag_file import BagFile, merge, render_each
+from musls_sim.recording.bag_file import MAGIC, BagFile, merge, render_each
 from musls_sim.recording.messages import STRING, has_header
 from musls_sim.recording.recorder import BagRecorder, MemoryRecorder
 from musls_sim.recording.signals import EVENTS, SIGNALS, STAGE, Rate
@@ -46,7 +46,6 @@ from musls_sim.recording.signals import EVENTS, SIGNALS, STAGE, Rate
 STORAGE_SUFFIXES = (".mcap", ".db3")
 """A storage file reads without the metadata.yaml beside it, e.g. when a recorder was killed."""
 
-_MCAP_MAGIC = b"\x89MCAP0\r\n"
 _SMALLEST_END = 37
 """Bytes of an MCAP file's footer and closing magic."""
 
@@ -115,21 +114,28 @@ def read_messages(path: Path, choose: Choose[Key]) -> RawBag[Key]:
     return bag
 
 
+def _filed(messages: Iterable[tuple[int, str, bytes]], keys: Mapping[str, Key]) -> dict[Key, Log]:
+    """Messages (time, topic, bytes) of the topics that have a key, by it."""
+    logs: dict[Key, Log] = defaultdict(lambda: Log([], []))
+    for time_ns, topic, data in messages:
+        if topic in keys:
+            log = logs[keys[topic]]
+            log.time_ns.append(time_ns)
+            log.data.append(data)
+    return dict(logs)
+
+
 def _read_whole(source: Path, choose: Choose[Key]) -> RawBag[Key] | None:
     """Read a finished bag; None if it is empty."""
     from rosbags.rosbag2 import Reader
 
-    logs: dict[Key, Log] = defaultdict(lambda: Log([], []))
     with Reader(source) as reader:
         if reader.message_count == 0:
             return None
         keys = choose({c.topic: c.msgtype for c in reader.connections})
         chosen = [c for c in reader.connections if c.topic in keys]
-        for connection, time_ns, data in reader.messages(chosen) if chosen else ():
-            log = logs[keys[connection.topic]]
-            log.time_ns.append(time_ns)
-            log.data.append(data)
-    return RawBag(dict(logs))
+        messages = reader.messages(chosen) if chosen else ()
+        return RawBag(_filed(((t, c.topic, data) for c, t, data in messages), keys))
 
 
 def _cut_file(source: Path) -> Path | None:
@@ -142,11 +148,11 @@ def _cut_file(source: Path) -> Path | None:
     if source.suffix != ".mcap":
         return None
     with source.open("rb") as file:
-        if file.read(len(_MCAP_MAGIC)) != _MCAP_MAGIC:
+        if file.read(len(MAGIC)) != MAGIC:
             return None
         size = file.seek(0, 2)
-        file.seek(max(size - len(_MCAP_MAGIC), 0))
-        whole = size > _SMALLEST_END and file.read() == _MCAP_MAGIC
+        file.seek(max(size - len(MAGIC), 0))
+        whole = size > _SMALLEST_END and file.read() == MAGIC
     return None if whole else source
 
 
@@ -155,16 +161,10 @@ def _read_cut(file: Path, choose: Choose[Key]) -> RawBag[Key]:
     types, messages = _messages_to_the_cut(file)
     if not messages:
         raise ValueError("it ends before its first messages")
-    keys = choose(types)
-    logs: dict[Key, Log] = defaultdict(lambda: Log([], []))
-    for time_ns, topic, data in messages:
-        if topic in keys:
-            log = logs[keys[topic]]
-            log.time_ns.append(time_ns)
-            log.data.append(data)
+    logs = _filed(messages, choose(types))
     span_s = (messages[-1][0] - messages[0][0]) * 1e-9
     warning = f"the bag was cut before its end (recorder killed?): {span_s:.1f} s of it were read"
-    return RawBag(dict(logs), (warning,))
+    return RawBag(logs, (warning,))
 
 
 def _messages_to_the_cut(file: Path) -> tuple[dict[str, str], list[tuple[int, str, bytes]]]:

@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from textwrap import indent
@@ -85,23 +86,18 @@ class Run(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """Rows as bytes of MCAP message records.
+    """Messages as bytes of MCAP message records, one after another.
 
     Attributes:
-        data: All records, row after row.
-        stamps_ns: Time of each row, (rows,).
-        bounds: Where each row starts in the data, and the end, (rows + 1,).
+        stamps_ns: Time of each record, (n,).
         channels: Channel of each record, (n,).
-        rows: Row of each record, (n,).
-        offsets: Start of each record in the data, (n,).
+        sizes: Bytes of each record, (n,).
     """
 
     data: memoryview
     stamps_ns: NDArray[np.int64]
-    bounds: NDArray[np.int64]
     channels: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
 
 class RowTemplate:
@@ -124,7 +120,7 @@ class RowTemplate:
         records = [message_record(channel_of[t], stamp_ns, serialize(m)) for t, m in messages]
         self.topics = [topic for topic, _ in messages]
         self._data = np.frombuffer(b"".join(records), np.uint8)
-        self._bounds = np.cumsum([0, *map(len, records)])
+        self._sizes = np.array([*map(len, records)])
         self._channels = np.array([channel_of[topic] for topic in self.topics])
         time = {"stamp_ns": stamp_ns, "sec": sec, "nanosec": nanosec}
         numbers |= {name: np.array([time[name]], dtype) for name, dtype in _STAMP.items()}
@@ -157,18 +153,16 @@ class RowTemplate:
             place = np.ndarray((rows, run.length), run.dtype, data, run.offset, strides)
             place[:] = values[run.column][:, run.first : run.first + run.length]
 
-        widths = np.diff(self._bounds)
+        stamps, channels, sizes = (
+            np.broadcast_to(part, (rows, len(self._sizes)))
+            for part in (stamps_ns[:, None], self._channels, self._sizes)
+        )
         if wanted is None:
-            wanted = np.ones((rows, len(widths)), bool)
+            wanted = np.ones(sizes.shape, bool)
             data = data.reshape(-1)
         else:
-            data = data[np.repeat(wanted, widths, axis=1)]
-        ends = np.concatenate([[0], np.cumsum(np.where(wanted, widths, 0))])
-        row, message = np.nonzero(wanted)
-        return Rendered(
-            memoryview(data.data), stamps_ns, ends[:: len(widths)], self._channels[message], row,
-            ends[:-1][wanted.ravel()],
-        )  # fmt: skip
+            data = data[np.repeat(wanted, self._sizes, axis=1)]
+        return Rendered(memoryview(data.data), stamps[wanted], channels[wanted], sizes[wanted])
 
 
 def _runs(data: bytes, values: Mapping[str, NDArray[Any]]) -> list[Run]:
@@ -202,13 +196,10 @@ def _occurrences(data: bytes, part: bytes) -> list[int]:
 
 def render_each(messages: Sequence[tuple[int, int, bytes]]) -> Rendered:
     """Make records of single messages (time [ns], channel, CDR bytes), each a row of its own."""
-    n = len(messages)
     records = [message_record(channel, stamp_ns, data) for stamp_ns, channel, data in messages]
-    bounds = np.cumsum([0, *map(len, records)])
     stamps, channels = (np.array([m[k] for m in messages], np.int64) for k in (0, 1))
-    return Rendered(
-        memoryview(b"".join(records)), stamps, bounds, channels, np.arange(n), bounds[:-1]
-    )
+    sizes = np.array([*map(len, records)], np.int64)
+    return Rendered(memoryview(b"".join(records)), stamps, channels, sizes)
 
 
 class Chunk(NamedTuple):
@@ -226,36 +217,25 @@ class Chunk(NamedTuple):
 
 
 def merge(parts: Sequence[Rendered]) -> Chunk | None:
-    """Sort rows by time; rows of the same time keep the order of the parts. None if empty."""
-    first_row = np.cumsum([0, *(len(part.stamps_ns) for part in parts)])
-    stamps = np.concatenate([part.stamps_ns for part in parts])
-    sizes = np.concatenate([np.diff(part.bounds) for part in parts])
-    order = np.argsort(stamps, kind="stable")
-
-    starts = np.empty(len(order), np.int64)
-    starts[order] = np.cumsum(sizes[order]) - sizes[order]
-    rows = [
-        part.data[a:b]
-        for part in parts
-        for a, b in zip(part.bounds[:-1].tolist(), part.bounds[1:].tolist(), strict=True)
-    ]
-    data = b"".join([rows[k] for k in order.tolist()])
-    if not data:
+    """Sort records by time; those of the same time keep their order. None if empty."""
+    stamps, channels, sizes = (
+        np.concatenate([part[k] for part in parts]) for k in range(1, len(Rendered._fields))
+    )
+    if not len(stamps):
         return None
-
-    row = np.concatenate([part.rows + k for part, k in zip(parts, first_row[:-1], strict=True)])
-    within = np.concatenate([part.offsets - part.bounds[part.rows] for part in parts])
-    channels = np.concatenate([part.channels for part in parts])
-    offsets = starts[row] + within
-    # By channel, and within a channel in the order of the file: one key, a chunk is below 2^40.
-    by_channel = np.argsort(channels << 40 | offsets)
-    entries = np.column_stack([stamps[row], offsets])[by_channel].astype("<u8")
+    records = [
+        part.data[a:b] for part in parts for a, b in pairwise([0, *np.cumsum(part.sizes).tolist()])
+    ]
+    order = np.argsort(stamps, kind="stable")
+    stamps, channels, sizes = stamps[order], channels[order], sizes[order]
+    by_channel = np.argsort(channels, kind="stable")
+    entries = np.column_stack([stamps, np.cumsum(sizes) - sizes])[by_channel].astype("<u8")
     numbers, counts = np.unique(channels, return_counts=True)
     groups = np.split(entries, np.cumsum(counts)[:-1])
-    times = entries[:, 0]
     return Chunk(
-        data, dict(zip(numbers.tolist(), groups, strict=True)), int(times.min()), int(times.max())
-    )
+        b"".join([records[k] for k in order.tolist()]),
+        dict(zip(numbers.tolist(), groups, strict=True)), int(stamps[0]), int(stamps[-1]),
+    )  # fmt: skip
 
 
 class RecordingError(MuslsError):

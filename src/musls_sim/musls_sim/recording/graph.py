@@ -195,7 +195,7 @@ class StateMessages:
         values = zip(self._row.shapes, self._row.values(session), strict=True)
         row = self._row.written({name: np.asarray(value)[None] for name, value in values})
         rendered = self._template.render(np.array([round(time_s * 1e9)]), row)
-        data, ends = bytes(rendered.data), [*rendered.offsets[1:].tolist(), len(rendered.data)]
-        starts = rendered.offsets.tolist()
+        data, ends = bytes(rendered.data), np.cumsum(rendered.sizes).tolist()
+        starts = [0, *ends[:-1]]
         for topic, start, end in zip(self._template.topics, starts, ends, strict=True):
             yield topic, data[start + RECORD_HEAD_SIZE : end]
