@@ -14,6 +14,7 @@ from musls_sim.plants.massless.cables import (
     solve_complementarity,
 )
 from musls_sim.plants.massless.records import ROW
+from musls_sim.plants.rigid_body import CONTACT, CORNER, RIGID_BODY, look_for_ground
 
 G = 9.80665
 
@@ -197,3 +198,19 @@ def test_impacts_do_not_depend_on_numbering_heading_or_speed_of_the_frame():
         state["attitude"] = attitude.as_quat(scalar_first=True)
         np.testing.assert_allclose(impulses_of(plant), impulse, atol=1e-10)
         np.testing.assert_allclose(state["velocity"], turn.apply(after["velocity"]), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("height", "tilt_rad", "near"), [(2.0, 0.0, 0), (0.04, 0.0, 1), (1.9, 1.3, 1)]
+)
+def test_near_the_ground_is_whose_lowest_corner_is(height, tilt_rad, near):
+    """A plate of 4 m by 4 m, held level at 2 m, low down, or tilted so that an edge is low."""
+    bodies = np.zeros(1, np.dtype([*RIGID_BODY.descr, *CONTACT]))
+    corners = np.zeros(8, CORNER)
+    corners["place"] = [[x, y, z] for x in (-2, 2) for y in (-2, 2) for z in (-0.05, 0.05)]
+    body = bodies[0]
+    body["corners"], body["radius"] = 8, np.linalg.norm(corners["place"], axis=1).max()
+    body["position"][2] = height
+    body["rotation"] = Rotation.from_euler("x", tilt_rad).as_matrix()
+    assert look_for_ground(bodies, corners, 0.0, 0.004) == bool(near)
+    assert body["near"] == near
