@@ -35,8 +35,8 @@ def test_accelerations_are_those_of_all_bodies_with_constraints(n, share):
         )
         t.cables["taut"] = taut
         enu = wrenches(rng, n)
-        t.bodies["in_world"], t.world["wind"] = enu, 0.0
-        rates(t, t.speed, 0.0)
+        t.bodies["in_world"], t.system["wind"] = enu, 0.0
+        rates(t.system[0], t.system[0]["speed"], 0.0)
         out = t.bodies["rate"]
         dense = Dense(plant.system, motion_now(plant))
         expected, tension = dense.accelerations(np.flatnonzero(taut), dense.force(G, enu))
@@ -53,8 +53,8 @@ def test_accelerations_are_those_of_all_bodies_with_constraints(n, share):
 def test_quaternions_turn_with_the_body_rate():
     plant = random_plant(np.random.default_rng(1), 2)
     t, h = plant.records, 1e-6
-    t.world["wind"] = 0.0
-    rates(t, t.speed, 0.0)
+    t.system["wind"] = 0.0
+    rates(t.system[0], t.system[0]["speed"], 0.0)
     attitude, change = t.bodies["state"]["attitude"], t.bodies["rate"]["attitude"]
     now = Rotation.from_quat(attitude, scalar_first=True)
     then = Rotation.from_quat(attitude + h * change, scalar_first=True)
@@ -92,10 +92,11 @@ def impulses_of(plant):
     """Impulses of an impact in the present state."""
     t = plant.records
     t.cables["taut"], t.cables["impulse"] = 0, 0.0
-    t.world["impact_loss"] = t.world["wind"] = 0.0
-    free_motion(t, t.speed, 0.0)
-    mark_at_length(t)
-    impact(t, 0.0)
+    t.system["impact_loss"] = t.system["wind"] = 0.0
+    system = t.system[0]
+    free_motion(system, system["speed"], 0.0)
+    mark_at_length(system)
+    impact(system, 0.0)
     return np.einsum("ni,ni->n", t.cables["impulse"], t.cables["along"])
 
 
@@ -129,7 +130,7 @@ def check_impact(plant, dense, restitution):
     then, energy_then = sums(dense, after)
     np.testing.assert_allclose(then, before, rtol=0.0, atol=1e-12 * dense.scale(before_u))
     assert energy_then <= energy * (1.0 + 1e-14)
-    assert plant.records.world[0]["impact_loss"] == pytest.approx(
+    assert plant.records.system[0]["impact_loss"] == pytest.approx(
         energy - energy_then, abs=1e-11 * energy
     )
     # All that changes velocities are pulls along the cables.
@@ -155,7 +156,7 @@ def test_impacts_of_random_states_keep_what_they_must(restitution, states):
         n = int(rng.integers(1, 9))
         plant = random_plant(rng, n)
         dense = Dense(plant.system, motion_now(plant))
-        plant.records.world["restitution"] = restitution
+        plant.records.system["restitution"] = restitution
         state = plant.records.bodies["state"]
         begin = state.copy()
         for _ in range(50):

@@ -185,7 +185,7 @@ def test_a_string_that_swings_too_high_goes_slack_and_snaps_taut_again(share):
     assert told[0].time_s == pytest.approx(slack_s, abs=1e-7)
     assert told[1].time_s == pytest.approx(taut_s, abs=1e-7)
     loss = 0.5 * M * ML / (M + ML) * radial**2
-    assert plant.records.world[0]["impact_loss"] == pytest.approx(loss, rel=1e-6)
+    assert plant.records.system[0]["impact_loss"] == pytest.approx(loss, rel=1e-6)
     assert plant.taut[0] and abs(np.linalg.norm(relative(plant)[:3]) - L) < 1e-14
 
 
@@ -229,7 +229,7 @@ def test_a_graze_jerks_only_where_the_length_is_reached(beyond_m):
     first = plant.happened[0]
     assert first.kind == "cable_taut" and first.time_s == pytest.approx(hit_s, abs=1e-9)
     loss = 0.5 * M * ML / (M + ML) * 2.0 * G_EFF * beyond_m
-    assert plant.records.world[0]["impact_loss"] == pytest.approx(loss, rel=1e-4)
+    assert plant.records.system[0]["impact_loss"] == pytest.approx(loss, rel=1e-4)
     assert plant.happened[1].kind == "cable_slack"
 
 
@@ -311,7 +311,7 @@ def test_jerks_have_their_closed_forms():
     lever = np.cross(arm, [0.0, 0.0, 1.0])
     impulse = rate / (1.0 / 0.25 + 1.0 / 0.7 + lever @ np.linalg.solve(inertia, lever))
     assert float(plant.happened[0].what.split()[2]) == pytest.approx(impulse, rel=1e-3)
-    assert plant.records.world[0]["impact_loss"] == pytest.approx(0.5 * rate * impulse, rel=1e-12)
+    assert plant.records.system[0]["impact_loss"] == pytest.approx(0.5 * rate * impulse, rel=1e-12)
 
     # Vertical cables around the centre, the load falls: all go on together.
     plant = box(slack=())

@@ -15,6 +15,7 @@ from musls_description.vectors import (
     rotate_back_by,
     scale,
 )
+from musls_sim.plants.massless.records import corners_of, rotors_of, speeds_of
 from musls_sim.plants.rigid_body import (
     add_body_drag,
     add_corners,
@@ -42,18 +43,21 @@ def place(body):
 
 @compiled()
 def collect_wrench(t, body, i, speed):
-    """Sum up what acts on body i but cables and gravity; power of what drives it, and losses."""
-    wrench, world = body.wrench, t.world[0]
+    """Sum up what acts on body i but cables and gravity; power of what drives it, and losses.
+
+    `speed`: where the rotor speeds are, `t.middle_speed` or another.
+    """
+    wrench = body.wrench
     clear(wrench)
-    add_body_drag(body, body.drag, world.wind, wrench)
+    add_body_drag(body, body.drag, t.wind, wrench)
     if body.near != 0:
-        add_corners(body, t.corners, world.ground, world.friction, wrench)
+        add_corners(body, corners_of(t), t.ground, t.friction, wrench)
     lost = -power_of(body, wrench)
     if i > 0:
-        add_rotors(body, t.rotors[i - 1], speed[i - 1], world.wind, wrench)
+        add_rotors(body, rotors_of(t)[i - 1], speeds_of(t, speed)[i - 1], t.wind, wrench)
     add_inputs(body, body.in_body, body.in_world, wrench)
-    world.driven += power_of(body, wrench) + lost
-    world.lost += lost
+    t.driven += power_of(body, wrench) + lost
+    t.lost += lost
 
 
 @compiled()

@@ -31,7 +31,18 @@ from musls_description.vectors import (
     unit,
 )
 from musls_sim.plants.massless.bodies import accelerate, collect_wrench, follow, place
-from musls_sim.plants.massless.records import JERKED, MOST_EVENTS, SLACKENED, TIGHTENED
+from musls_sim.plants.massless.records import (
+    JERKED,
+    MOST_EVENTS,
+    SLACKENED,
+    TIGHTENED,
+    bodies_of,
+    cables_of,
+    events_of,
+    factor_of,
+    matrix_of,
+    rows_of,
+)
 from musls_sim.plants.rigid_body import arm_velocity
 
 SOFT = 1e-9
@@ -44,33 +55,30 @@ SOFT = 1e-9
 def rates(t, speed, now):
     """Derivatives in a state, with the cables taut that are marked so.
 
-    Tensions, gaps and rates are left in the cables, powers in `t.world`.
+    Tensions, gaps and rates are left in the cables, powers in the system.
     """
     free_motion(t, speed, now)
-    m = gather(t)
-    if m > 0:
-        for i in range(m):
-            row = t.rows[i]
-            row.active, row.right = 1, t.cables[row.cable].free_acceleration
-        solve_active(t.matrix, t.factor, t.rows, m)
+    m = gather(t, False)
+    solve_active(matrix_of(t), factor_of(t), rows_of(t), m)
     share_tensions(t, m)
 
 
 @compiled()
 def free_motion(t, speed, now):
     """Derivatives without cables; directions, gaps and free accelerations of the cables."""
-    t.world[0].driven = t.world[0].lost = 0.0
-    for i in range(t.bodies.shape[0]):
-        body = t.bodies[i]
+    t.driven = t.lost = 0.0
+    bodies, cables = bodies_of(t), cables_of(t)
+    for i in range(len(bodies)):
+        body = bodies[i]
         if body.free != 0:
             place(body)
             collect_wrench(t, body, i, speed)
-            accelerate(body, t.world[0].gravity)
+            accelerate(body, t.gravity)
         else:
             follow(body, now)
             place(body)
-    for k in range(t.cables.shape[0]):
-        find_cable(t.cables[k], t.bodies[0], t.bodies[k + 1])
+    for k in range(len(cables)):
+        find_cable(cables[k], bodies[0], bodies[k + 1])
 
 
 @compiled()
@@ -104,21 +112,23 @@ def point_acceleration(body, point):
 
 
 @compiled()
-def gather(t):
-    """List the cables that are marked taut, fill their matrix D, and return their number."""
-    m, load = 0, t.bodies[0]
-    for k in range(t.cables.shape[0]):
-        c = t.cables[k]
+def gather(t, impulses):
+    """Write the problem of the cables that are marked taut, for impulses or tensions; its size."""
+    m, load = 0, bodies_of(t)[0]
+    cables, rows, matrix = cables_of(t), rows_of(t), matrix_of(t)
+    for k in range(len(cables)):
+        c = cables[k]
         if c.taut == 0:
             continue
-        t.rows[m].cable = k
+        row = rows[m]
+        row.cable, row.active = k, 1
+        row.right = c.rate if impulses else c.free_acceleration
         for j in range(m):
-            d = coupling(load, c, t.cables[t.rows[j].cable])
-            t.matrix[m, j] = t.matrix[j, m] = d
+            matrix[m, j] = matrix[j, m] = coupling(load, c, cables[rows[j].cable])
         d = load.inverse_mass + dot(c.load_arm, c.load_turn)
-        t.matrix[m, m] = d + (c.own if c.own > 0.0 else SOFT * d)
+        matrix[m, m] = d + (c.own if c.own > 0.0 else SOFT * d)
         m += 1
-    t.world[0].rows = m
+    t.taut = m
     return m
 
 
@@ -131,17 +141,18 @@ def coupling(load, one, other):
 @compiled()
 def share_tensions(t, m):
     """Give the tensions of the rows to the cables, and their accelerations to the bodies."""
-    for k in range(t.cables.shape[0]):
-        t.cables[k].tension = 0.0
-    load = t.bodies[0]
+    bodies, cables, rows = bodies_of(t), cables_of(t), rows_of(t)
+    for cable in cables:
+        cable.tension = 0.0
+    load = bodies[0]
     for i in range(m):
-        k, tension = t.rows[i].cable, t.rows[i].solution
-        cable, drone = t.cables[k], t.bodies[k + 1]
+        k, tension = rows[i].cable, rows[i].solution
+        cable, drone = cables[k], bodies[k + 1]
         cable.tension = tension
         pull(cable, load, drone, tension, load.rate, drone.rate)
         if drone.free == 0:  # the drone's power goes into the cable
             arm = rotate(drone.rotation, cable.drone_point)
-            t.world[0].driven += tension * dot(cable.along, arm_velocity(drone, arm))
+            t.driven += tension * dot(cable.along, arm_velocity(drone, arm))
 
 
 @compiled()
@@ -155,11 +166,10 @@ def pull(cable, load, drone, amount, on_load, on_drone):
 
 
 @compiled()
-def pull_states(t, i):
-    """Give load and drone the velocities of the impulse in row i."""
-    k = t.rows[i].cable
-    load, drone = t.bodies[0], t.bodies[k + 1]
-    pull(t.cables[k], load, drone, t.rows[i].solution, load.state, drone.state)
+def pull_states(t, row):
+    """Give load and drone the velocities of the impulse in a row."""
+    load, drone = bodies_of(t)[0], bodies_of(t)[row.cable + 1]
+    pull(cables_of(t)[row.cable], load, drone, row.solution, load.state, drone.state)
 
 
 # ---------- The linear complementarity problem of all cables at their length
@@ -293,7 +303,7 @@ TOLD_M_S = 1e-9
 @compiled()
 def mark_at_length(t):
     """Mark the cables at their length as taut, and keep which were so."""
-    for c in t.cables:
+    for c in cables_of(t):
         c.was_taut = c.taut
         c.taut = 1 if c.gap >= -AT_LENGTH_M or c.was_taut != 0 else 0
 
@@ -302,7 +312,7 @@ def mark_at_length(t):
 def separation(t):
     """Largest rate at which the ends of a marked cable separate."""
     worst = 0.0
-    for c in t.cables:
+    for c in cables_of(t):
         if c.taut != 0 and c.rate > worst:
             worst = c.rate
     return worst
@@ -311,25 +321,23 @@ def separation(t):
 @compiled()
 def impact(t, now):
     """Let the marked cables take up impacts until none of them separates."""
+    bodies, cables, rows = bodies_of(t), cables_of(t), rows_of(t)
     for bounce in range(20):
         fastest = separation(t)
         if fastest <= STILL_M_S:
             break
-        elastic = t.world[0].restitution if fastest > BOUNCE_M_S and bounce < 19 else 0.0
-        m = gather(t)
-        for i in range(m):
-            row = t.rows[i]
-            row.active, row.right = 1, t.cables[row.cable].rate
-        solve_complementarity(t.matrix, t.factor, t.rows, m)
-        for i in range(m):
-            t.rows[i].solution *= 1.0 + elastic
-            pull_states(t, i)
-        for body in t.bodies:
+        elastic = t.restitution if fastest > BOUNCE_M_S and bounce < 19 else 0.0
+        m = gather(t, True)
+        solve_complementarity(matrix_of(t), factor_of(t), rows, m)
+        for row in rows[:m]:
+            row.solution *= 1.0 + elastic
+            pull_states(t, row)
+        for body in bodies:
             place(body)
-        for k in range(t.cables.shape[0]):
-            c = t.cables[k]
+        for k in range(len(cables)):
+            c = cables[k]
             before = c.rate
-            find_cable(c, t.bodies[0], t.bodies[k + 1])
+            find_cable(c, bodies[0], bodies[k + 1])
             c.mean_rate = 0.5 * (before + c.rate)
         _count_impulses(t, m, now)
 
@@ -337,13 +345,13 @@ def impact(t, now):
 @compiled()
 def _count_impulses(t, m, now):
     """Sum up impulses and losses, write the events."""
-    for i in range(m):
-        k, impulse = t.rows[i].cable, t.rows[i].solution
-        c = t.cables[k]
+    for row in rows_of(t)[:m]:
+        k, impulse = row.cable, row.solution
+        c = cables_of(t)[k]
         if impulse <= 0.0:
             continue
         loss = impulse * c.mean_rate
-        t.world[0].impact_loss += loss
+        t.impact_loss += loss
         increase(c.impulse, scale(impulse, c.along))
         change = impulse * max(c.own, 1e-9)
         if change < (TOLD_M_S if c.was_taut != 0 else 1e-3 * TOLD_M_S):
@@ -355,10 +363,10 @@ def _count_impulses(t, m, now):
 @compiled()
 def write_event(t, now, kind, k, impulse, loss):
     """Write one event where there is room, and count it."""
-    if t.world[0].events < MOST_EVENTS:
-        e = t.events[t.world[0].events]
+    if t.happened < MOST_EVENTS:
+        e = events_of(t)[t.happened]
         e.time, e.kind, e.cable, e.impulse, e.loss = now, kind, k, impulse, loss
-    t.world[0].events += 1
+    t.happened += 1
 
 
 # ---------- Which cables are taut: decided at events, kept at their length between
@@ -378,18 +386,19 @@ def decide(t, speed, now, moving):
     """Find anew which cables are taut: impacts, then tensions; leaves the derivatives there."""
     free_motion(t, speed, now)
     mark_at_length(t)
+    cables = cables_of(t)
     if not moving:  # before the flight: what is at its length counts as taut, nothing happens
-        for c in t.cables:
+        for c in cables:
             c.taut = 0 if abs(c.rate) > STILL_M_S else c.taut
             c.value = c.taut
         tensions_by_complementarity(t)
-        for c in t.cables:
+        for c in cables:
             c.taut = int(c.value)
         return
     if separation(t) > STILL_M_S:
         impact(t, now)
         free_motion(t, speed, now)
-    for c in t.cables:
+    for c in cables:
         if c.rate < -LEAVING_M_S:
             c.taut = 0
     tensions_by_complementarity(t)
@@ -397,8 +406,8 @@ def decide(t, speed, now, moving):
         stop_separation(t)
         free_motion(t, speed, now)
         tensions_by_complementarity(t)
-    for k in range(t.cables.shape[0]):
-        c = t.cables[k]
+    for k in range(len(cables)):
+        c = cables[k]
         if c.taut != c.was_taut:
             write_event(t, now, TIGHTENED if c.taut != 0 else SLACKENED, k, 0.0, 0.0)
 
@@ -411,22 +420,19 @@ def tensions_by_complementarity(t):
     tension is positive when all together satisfy 0 <= T, d'' <= 0, T d'' = 0. A tension that is
     zero but for rounding leaves a taut cable taut and a slack one slack.
     """
-    m = gather(t)
-    noise = t.world[0].tension_noise
-    for i in range(m):
-        row = t.rows[i]
-        row.active, row.right = 1, t.cables[row.cable].free_acceleration
-    solve_complementarity(t.matrix, t.factor, t.rows, m)
+    m, noise = gather(t, False), t.tension_noise
+    matrix, rows = matrix_of(t), rows_of(t)
+    solve_complementarity(matrix, factor_of(t), rows, m)
     share_tensions(t, m)
     for i in range(m):
-        row = t.rows[i]
-        c = t.cables[row.cable]
+        row = rows[i]
+        c = cables_of(t)[row.cable]
         if c.was_taut == 0:
             c.taut = 1 if row.solution > noise else 0
             continue
         closing = -row.right
         for j in range(m):
-            closing += t.matrix[i, j] * t.rows[j].solution
+            closing += matrix[i, j] * rows[j].solution
         c.taut = 1 if row.solution > 0.0 or closing <= noise * c.own else 0
 
 
@@ -438,15 +444,14 @@ def capture(t):
     time, after which both are taut. A slack cable at its length that would be at most `SHALLOW_M`
     short of it before it is back is taken as taut, with what is left of its rate removed.
     """
-    m = gather(t)
-    found = False
-    for c in t.cables:
+    m, cables, found = gather(t, False), cables_of(t), False
+    for c in cables:
         if c.taut != 0 or c.gap < -AT_LENGTH_M or not -SHALLOW_RATE_M_S < c.rate < 0.0:
             continue
         separating = c.free_acceleration
-        for j in range(m):
-            other = t.cables[t.rows[j].cable]
-            separating -= coupling(t.bodies[0], c, other) * other.tension
+        for row in rows_of(t)[:m]:
+            other = cables[row.cable]
+            separating -= coupling(bodies_of(t)[0], c, other) * other.tension
         if separating > 0.0 and c.rate**2 < 2.0 * SHALLOW_M * separating:
             c.taut, found = 1, True
     return found
@@ -455,13 +460,10 @@ def capture(t):
 @compiled()
 def stop_separation(t):
     """Remove the separation rates of the cables that are marked, by masses."""
-    m = gather(t)
-    for i in range(m):
-        row = t.rows[i]
-        row.active, row.right = 1, t.cables[row.cable].rate
-    solve_active(t.matrix, t.factor, t.rows, m)
-    for i in range(m):
-        pull_states(t, i)
+    m, rows = gather(t, True), rows_of(t)
+    solve_active(matrix_of(t), factor_of(t), rows, m)
+    for row in rows[:m]:
+        pull_states(t, row)
 
 
 @compiled()
@@ -471,21 +473,21 @@ def project(t):
     Along the cables, by masses: the centre of mass stays, momentum too, and of all velocities
     without separation these are the nearest, so that energy is only taken.
     """
-    m = t.world[0].rows
-    for i in range(m):
-        t.rows[i].right = t.cables[t.rows[i].cable].gap
-    back_substitute(t.factor, t.rows, m)
-    for i in range(m):
-        k, amount = t.rows[i].cable, t.rows[i].solution
-        c, load, drone = t.cables[k], t.bodies[0], t.bodies[k + 1]
+    bodies, cables, rows, factor = bodies_of(t), cables_of(t), rows_of(t)[: t.taut], factor_of(t)
+    for row in rows:
+        row.right = cables[row.cable].gap
+    back_substitute(factor, rows, t.taut)
+    for row in rows:
+        k, amount = row.cable, row.solution
+        c, load, drone = cables[k], bodies[0], bodies[k + 1]
         _shift(load, amount * load.inverse_mass, c.along, amount, c.load_turn)
         if drone.free != 0:
             _shift(drone, -amount * drone.inverse_mass, c.along, -amount, c.drone_turn)
-    for i in range(m):
-        t.rows[i].right = t.cables[t.rows[i].cable].rate
-    back_substitute(t.factor, t.rows, m)
-    for i in range(m):
-        pull_states(t, i)
+    for row in rows:
+        row.right = cables[row.cable].rate
+    back_substitute(factor, rows, t.taut)
+    for row in rows:
+        pull_states(t, row)
 
 
 @compiled()

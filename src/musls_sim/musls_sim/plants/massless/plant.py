@@ -91,7 +91,7 @@ class MasslessPlant(Plant):
         self.substeps = substeps(CONTROL_PERIOD_S if physics_step_s is None else physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
         self._ground = ground_height_enu_m
-        self._memory, self._layout, self.records = build_records(
+        self._memory, self.records = build_records(
             system,
             start,
             gravity_m_s2=gravity_m_s2,
@@ -129,7 +129,7 @@ class MasslessPlant(Plant):
 
     def forget_inputs(self) -> None:
         """Look at the cables anew in the next step: something was changed from outside."""
-        self.records.world[0]["wind"] = np.nan
+        self.records.system[0]["wind"] = np.nan
 
     # -------------------------------------------------------------------------------- the step
 
@@ -141,7 +141,7 @@ class MasslessPlant(Plant):
     @property
     def refined_periods(self) -> int:
         """Periods with an event or with steps shorter than the usual."""
-        return int(self.records.world[0]["refined"])
+        return int(self.records.system[0]["refined"])
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""
@@ -164,7 +164,6 @@ class MasslessPlant(Plant):
         return int(
             advance(
                 self._address,
-                self._layout,
                 period_s,
                 self._motion is not None,
                 inputs.rotor_command_rad_s,
@@ -201,7 +200,7 @@ class MasslessPlant(Plant):
             body["inverse_inertia"] = free * np.linalg.inv(np.array(drone.inertia_kg_m2))
         self.forget_inputs()
         for name in ("work", "loss", "absolute_work", "impact_loss"):
-            self.records.world[name] = 0.0
+            self.records.system[name] = 0.0
         self._start_j = self.energy_j
 
     def _tell(self, count: int) -> None:
@@ -317,7 +316,7 @@ class MasslessPlant(Plant):
         return self.audit.made_j
 
     def _write_audit(self, audit: EnergyAudit) -> None:
-        world = self.records.world[0]
+        world = self.records.system[0]
         audit.work_j, audit.absolute_work_j = float(world["work"]), float(world["absolute_work"])
         audit.loss_j = float(world["loss"] + world["impact_loss"])
         audit.start_j, audit.energy_j = self._start_j, self.energy_j

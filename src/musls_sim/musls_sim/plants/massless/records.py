@@ -1,14 +1,15 @@
-"""Records of load, drones and massless cables, in one piece of memory (see `records.pack`)."""
+"""Records of load, drones and massless cables; compiled functions find them from one of them."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from numba import carray
 from numpy.typing import NDArray
 
 from musls_description.compiled import compiled
-from musls_description.records import memory_at
+from musls_description.records import pointer
 from musls_sim.plants.rigid_body import (
     CONTACT,
     CORNER,
@@ -110,7 +111,24 @@ SLACKENED, TIGHTENED, JERKED = 0, 1, 2
 
 MOST_EVENTS = 512
 
-WORLD = np.dtype(
+TABLES = (
+    "bodies",
+    "cables",
+    "corners",
+    "rotors",
+    "rows",
+    "matrix",
+    "factor",
+    "events",
+    "speed",
+    "middle_speed",
+    "end_speed",
+    "shown",
+    "force",
+    "command",
+)
+
+SYSTEM = np.dtype(
     [
         ("gravity", float),
         ("ground", float),  # height, NaN for none
@@ -120,8 +138,8 @@ WORLD = np.dtype(
         ("contact_step", float),
         ("tension_noise", float),  # tension that counts as none
         ("wind", float, 3),
-        ("rows", np.int64),  # number of cables at their length
-        ("events", np.int64),  # number of events in the period
+        ("taut", np.int64),  # number of cables in the rows
+        ("happened", np.int64),  # number of events in the period
         ("driven", float),  # power of drives and of losses in a stage,
         ("lost", float),
         ("first_driven", float),  # in the first stage,
@@ -133,15 +151,20 @@ WORLD = np.dtype(
         ("loss", float),  # to air and ground
         ("impact_loss", float),
         ("refined", np.int64),  # periods with more steps than usual
+        ("n_cables", np.int64),
+        ("n_rotors", np.int64),  # of a drone
+        ("n_corners", np.int64),
+        *((table, np.int64) for table in TABLES),  # where they are in memory
     ]
 )
+"""What compiled functions are given: everything else is found from it, by `bodies_of`, ..."""
 
 
-class System(NamedTuple):
+class Tables(NamedTuple):
     """All records of n drones; k corners, r rotors a drone.
 
     Attributes:
-        world: One record, (1,) of `WORLD`.
+        system: One record, (1,) of `SYSTEM`.
         bodies: Load, then drones, (1 + n,) of `BODY`.
         cables: (n,) of `CABLE`.
         corners: Eight a body, (k,) of `CORNER`.
@@ -150,8 +173,7 @@ class System(NamedTuple):
         matrix: Effect of tensions on the second derivatives of the distances, of the rows, (n, n).
         factor: Cholesky factor of a part of it, (n, n).
         events: (MOST_EVENTS,) of `EVENT`.
-        speed: Rotor speeds now, (n, r).
-        begin_speed: The same at the begin of the period.
+        speed: Rotor speeds at the begin of the period, (n, r).
         middle_speed: The same in the middle of the step.
         end_speed: The same at its end.
         shown: `PlantState.motion`, (1 + n, 16).
@@ -159,7 +181,7 @@ class System(NamedTuple):
         command: Rotor speeds commanded, (n, r).
     """
 
-    world: Records
+    system: Records
     bodies: Records
     cables: Records
     corners: Records
@@ -169,7 +191,6 @@ class System(NamedTuple):
     factor: Array
     events: Records
     speed: Array
-    begin_speed: Array
     middle_speed: Array
     end_speed: Array
     shown: Array
@@ -178,42 +199,89 @@ class System(NamedTuple):
 
 
 @compiled()
-def open_system(address, p, command):
-    """Make the records of the memory and its layout, see `records.pack`, and keep the command."""
-    x = memory_at(address, p[-1])
-    bodies, cables = x[p[1] : p[2]].view(BODY), x[p[2] : p[3]].view(CABLE)
-    n, r = command.shape
-    kept = x[p[15] : p[16]].reshape((n, r))
-    kept[:] = command
-    return System(
-        x[p[0] : p[1]].view(WORLD),
-        bodies,
-        cables,
-        x[p[3] : p[4]].view(CORNER),
-        x[p[4] : p[5]].view(ROTOR).reshape((n, r)),
-        x[p[5] : p[6]].view(ROW),
-        x[p[6] : p[7]].reshape((n, n)),
-        x[p[7] : p[8]].reshape((n, n)),
-        x[p[8] : p[9]].view(EVENT),
-        x[p[9] : p[10]].reshape((n, r)),
-        x[p[10] : p[11]].reshape((n, r)),
-        x[p[11] : p[12]].reshape((n, r)),
-        x[p[12] : p[13]].reshape((n, r)),
-        x[p[13] : p[14]].reshape((1 + n, 16)),
-        x[p[14] : p[15]].reshape((n, 6)),
-        kept,
-    )
+def record_at(address, dtype):
+    """The record at an address, such as that of the system."""
+    return carray(pointer(address), (1,), dtype)[0]
 
 
 @compiled()
-def keep_inputs(t, wind, in_body, in_world):
-    """Write wind and wrenches into the records; whether they differ from those before."""
-    held, changed = t.world[0].wind, False
+def bodies_of(t):
+    """Load and drones."""
+    return carray(pointer(t.bodies), (t.n_cables + 1,), BODY)
+
+
+@compiled()
+def cables_of(t):
+    """Cables, in the order of the drones."""
+    return carray(pointer(t.cables), (t.n_cables,), CABLE)
+
+
+@compiled()
+def rows_of(t):
+    """Rows of the problem of the taut cables."""
+    return carray(pointer(t.rows), (t.n_cables,), ROW)
+
+
+@compiled()
+def matrix_of(t):
+    """Matrix of that problem."""
+    return carray(pointer(t.matrix), (t.n_cables, t.n_cables), np.float64)
+
+
+@compiled()
+def factor_of(t):
+    """Its factor."""
+    return carray(pointer(t.factor), (t.n_cables, t.n_cables), np.float64)
+
+
+@compiled()
+def corners_of(t):
+    """Corners of all bodies."""
+    return carray(pointer(t.corners), (t.n_corners,), CORNER)
+
+
+@compiled()
+def rotors_of(t):
+    """Rotors of all drones."""
+    return carray(pointer(t.rotors), (t.n_cables, t.n_rotors), ROTOR)
+
+
+@compiled()
+def events_of(t):
+    """Events of the period."""
+    return carray(pointer(t.events), (MOST_EVENTS,), EVENT)
+
+
+@compiled()
+def speeds_of(t, place):
+    """Rotor speeds in one of their tables: `t.speed`, `t.end_speed`, `t.command`, ..."""
+    return carray(pointer(place), (t.n_cables, t.n_rotors), np.float64)
+
+
+@compiled()
+def forces_of(t):
+    """Forces at the ends of the cables that the plant shows."""
+    return carray(pointer(t.force), (t.n_cables, 6), np.float64)
+
+
+@compiled()
+def copy_table(out, values):
+    """Copy a table of numbers; `out[:] = values` takes seconds to compile."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = values[i, j]
+
+
+@compiled()
+def keep_inputs(t, command, wind, in_body, in_world):
+    """Write the inputs into the records; whether wind or wrenches differ from those before."""
+    copy_table(speeds_of(t, t.command), command)
+    held, changed, bodies = t.wind, False, bodies_of(t)
     for k in range(3):
         changed |= held[k] != wind[k]
         held[k] = wind[k]
-    for i in range(in_body.shape[0]):
-        body = t.bodies[i]
+    for i in range(len(bodies)):
+        body = bodies[i]
         for k in range(6):
             changed |= body.in_body[k] != in_body[i, k] or body.in_world[k] != in_world[i, k]
             body.in_body[k], body.in_world[k] = in_body[i, k], in_world[i, k]
@@ -223,5 +291,7 @@ def keep_inputs(t, wind, in_body, in_world):
 @compiled()
 def show_bodies(t, period):
     """Write `PlantState.motion`."""
-    for i in range(t.bodies.shape[0]):
-        collect_state(t.bodies[i], period, t.shown[i])
+    bodies = bodies_of(t)
+    shown = carray(pointer(t.shown), (len(bodies), 16), np.float64)
+    for i in range(len(bodies)):
+        collect_state(bodies[i], period, shown[i])

@@ -20,8 +20,9 @@ from musls_sim.plants.massless.records import (
     EVENT,
     MOST_EVENTS,
     ROW,
-    WORLD,
-    System,
+    SYSTEM,
+    TABLES,
+    Tables,
 )
 from musls_sim.plants.rigid_body import (
     CORNER,
@@ -112,8 +113,8 @@ def build_records(
     ground_height_enu_m: float | None,
     step_s: float,
     restitution: float,
-) -> tuple[Array, NDArray[np.int64], System]:
-    """Records of a system in its start, in one memory: memory, layout and views of it.
+) -> tuple[Array, Tables]:
+    """Records of a system in its start: their memory, which begins with the first, and views.
 
     Of the cables only the lengths count. `step_s` is the longest step, a ground height of None
     means no ground; for `restitution` see `MasslessPlant`.
@@ -128,16 +129,17 @@ def build_records(
     state = bodies["state"]
     state["position"], state["velocity"] = start.position_enu_m, start.velocity_enu_m_s
     state["attitude"], state["omega"] = start.orientation_wxyz, start.omega_body_rad_s
-    world = np.zeros(1, WORLD)
-    world["gravity"], world["friction"] = gravity_m_s2, system.ground_friction
-    world["ground"] = np.nan if ground_height_enu_m is None else ground_height_enu_m
-    world["restitution"], world["step"], world["wind"] = restitution, step_s, np.nan
-    world["contact_step"] = min(
+    t = np.zeros(1, SYSTEM)
+    t["n_cables"], t["n_rotors"], t["n_corners"] = n, r, len(corners)
+    t["gravity"], t["friction"] = gravity_m_s2, system.ground_friction
+    t["ground"] = np.nan if ground_height_enu_m is None else ground_height_enu_m
+    t["restitution"], t["step"], t["wind"] = restitution, step_s, np.nan
+    t["contact_step"] = min(
         contact_step_s(p.mass_kg, _turning(p), p.collision.corners_m) for p in parts
     )
-    world["tension_noise"] = NOISE * bodies["mass"].sum() * gravity_m_s2
+    t["tension_noise"] = NOISE * bodies["mass"].sum() * gravity_m_s2
     arrays = {
-        "world": world,
+        "system": t,
         "bodies": bodies,
         "cables": _cables(system, parts),
         "corners": corners,
@@ -147,7 +149,6 @@ def build_records(
         "factor": np.zeros((n, n)),
         "events": np.zeros(MOST_EVENTS, EVENT),
         "speed": np.zeros((n, r)),
-        "begin_speed": np.zeros((n, r)),
         "middle_speed": np.zeros((n, r)),
         "end_speed": np.zeros((n, r)),
         "shown": np.zeros((1 + n, 16)),
@@ -155,7 +156,9 @@ def build_records(
         "command": np.zeros((n, r)),
     }
     memory, begin, views = pack(arrays)
-    return memory, begin, System(**views)
+    for table, first in zip(TABLES, begin[1:-1], strict=True):
+        views["system"][table] = memory.ctypes.data + 8 * first
+    return memory, Tables(**views)
 
 
 def _write_body(body: np.void, part: Load | Drone, first_corner: int) -> None:

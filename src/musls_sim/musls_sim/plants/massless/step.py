@@ -15,7 +15,19 @@ from musls_description.vectors import dot, put, scale
 from musls_sim.plants.interface import SPEED_LIMIT_M_S
 from musls_sim.plants.massless.bodies import copy_state, move, normalise
 from musls_sim.plants.massless.cables import decide, project, rates
-from musls_sim.plants.massless.records import keep_inputs, open_system, show_bodies
+from musls_sim.plants.massless.records import (
+    SYSTEM,
+    bodies_of,
+    cables_of,
+    copy_table,
+    corners_of,
+    forces_of,
+    keep_inputs,
+    record_at,
+    rotors_of,
+    show_bodies,
+    speeds_of,
+)
 from musls_sim.plants.rigid_body import fastest_body, look_for_ground, settle_corners
 
 BEYOND_M = 1e-13
@@ -35,21 +47,20 @@ BRACKET_S = 1e-11
 
 
 @compiled()
-def advance(address, places, period, prescribed, command, wind, in_body, in_world):
+def advance(address, period, prescribed, command, wind, in_body, in_world):
     """Advance one control period with the inputs held; returns the number of events, or -1."""
-    t = open_system(address, places, command)
-    world, now, steps = t.world[0], 0.0, 0
-    world.events, moving = 0, period > 0.0
-    t.begin_speed[:] = t.speed
-    for c in t.cables:
+    t, now, steps = record_at(address, SYSTEM), 0.0, 0
+    bodies, cables, forces = bodies_of(t), cables_of(t), forces_of(t)
+    t.happened, moving = 0, period > 0.0
+    for c in cables:
         put(c.impulse, (0.0, 0.0, 0.0))
-    if keep_inputs(t, wind, in_body, in_world) or prescribed:
+    if keep_inputs(t, command, wind, in_body, in_world) or prescribed:
         decide(t, t.speed, now, moving)
-    for c in t.cables:
+    for c in cables:
         c.peak = c.tension
     while now < period:
-        near = look_for_ground(t.bodies, t.corners, world.ground, world.step)
-        located = world.events < MOST_LOCATED
+        near = look_for_ground(bodies, corners_of(t), t.ground, t.step)
+        located = t.happened < MOST_LOCATED
         longest = step_length(t, near)
         if not located:
             longest = min(longest, SHORT_S)
@@ -62,29 +73,29 @@ def advance(address, places, period, prescribed, command, wind, in_body, in_worl
             now = period
         if event:
             decide(t, t.end_speed, now, moving)
-        if not fastest_body(t.bodies)[1] < SPEED_LIMIT_M_S:
+        if not fastest_body(bodies)[1] < SPEED_LIMIT_M_S:
             return -1
     if period > 0.0:
-        t.speed[:] = t.end_speed
-        world.refined += steps > np.ceil(period / world.step - 1e-6)
+        copy_table(speeds_of(t, t.speed), speeds_of(t, t.end_speed))
+        t.refined += steps > np.ceil(period / t.step - 1e-6)
     show_bodies(t, period)
-    for k in range(t.cables.shape[0]):
-        t.force[k, 0] = t.force[k, 3] = t.cables[k].tension
-    return world.events
+    for k in range(len(cables)):
+        forces[k, 0] = forces[k, 3] = cables[k].tension
+    return t.happened
 
 
 @compiled()
 def step_length(t, near):
     """Longest step for the present motion."""
     fastest2 = load = 0.0
-    for body in t.bodies:
+    for body in bodies_of(t):
         if body.free != 0:
             fastest2 = max(fastest2, dot(body.state.omega, body.state.omega))
-    for c in t.cables:
+    for c in cables_of(t):
         load += c.tension * c.load_spin
         fastest2 = max(fastest2, c.tension * c.drone_spin)
     fastest2 = max(fastest2, load)
-    h = min(t.world[0].step, t.world[0].contact_step) if near else t.world[0].step
+    h = min(t.step, t.contact_step) if near else t.step
     return min(h, TURN / np.sqrt(fastest2)) if fastest2 > 0.0 else h
 
 
@@ -108,11 +119,11 @@ def one_step(t, now, h, located):
 @compiled()
 def begin_step(t):
     """Keep where the step begins."""
-    for body in t.bodies:
+    for body in bodies_of(t):
         copy_state(body.begin, body.state)
         copy_state(body.first, body.rate)
-    t.world[0].first_driven, t.world[0].first_lost = t.world[0].driven, t.world[0].lost
-    for c in t.cables:
+    t.first_driven, t.first_lost = t.driven, t.lost
+    for c in cables_of(t):
         c.threshold = max(c.gap, 0.0) + BEYOND_M
         c.begin_gap, c.begin_rate = c.gap, c.rate
         c.value_low = c.gap - c.threshold if c.taut == 0 else -c.tension
@@ -122,17 +133,16 @@ def begin_step(t):
 @compiled()
 def end_step(t, h, near):
     """Sum up what happened in a step that is done."""
-    world = t.world[0]
-    world.work += h * world.mean_driven
-    world.loss += h * world.mean_lost
-    world.absolute_work += abs(h * world.mean_driven)
-    for c in t.cables:
+    t.work += h * t.mean_driven
+    t.loss += h * t.mean_lost
+    t.absolute_work += abs(h * t.mean_driven)
+    for c in cables_of(t):
         c.peak = max(c.peak, c.tension)
         for k in range(3):
             c.impulse[k] += 0.5 * h * (c.begin_force[k] + c.tension * c.along[k])
     if near:
-        settle_corners(t.bodies, t.corners, world.friction)
-    if world.rows > 0:
+        settle_corners(bodies_of(t), corners_of(t), t.friction)
+    if t.taut > 0:
         project(t)
 
 
@@ -140,9 +150,10 @@ def end_step(t, h, near):
 
 
 @compiled()
-def spin_to(t, now, out):
+def spin_to(t, now, speed):
     """Rotor speeds at a time since the begin of the period: first-order lag, exact."""
-    begin, command, rotors = t.begin_speed, t.command, t.rotors
+    begin, command, out = speeds_of(t, t.speed), speeds_of(t, t.command), speeds_of(t, speed)
+    rotors = rotors_of(t)
     for i in range(begin.shape[0]):
         last_lag, share = -1.0, 0.0
         for j in range(begin.shape[1]):
@@ -158,16 +169,16 @@ def trial(t, now, h):
     """Step of Runge and Kutta from where the step begins.
 
     The derivatives at the end are left in the bodies, gaps, rates and tensions in the cables, the
-    mean powers in `t.world`.
+    mean powers in the system.
     """
-    world = t.world[0]
+    bodies, cables = bodies_of(t), cables_of(t)
     spin_to(t, now + 0.5 * h, t.middle_speed)
     spin_to(t, now + h, t.end_speed)
-    for c in t.cables:
+    for c in cables:
         c.least = np.inf
-    driven, lost = world.first_driven, world.first_lost
+    driven, lost = t.first_driven, t.first_lost
     for stage in range(1, 5):
-        for body in t.bodies:
+        for body in bodies:
             if stage == 1:
                 copy_state(body.total, body.first)
                 move(body.state, body.begin, 0.5 * h, body.first)
@@ -179,14 +190,14 @@ def trial(t, now, h):
                 move(body.state, body.begin, h / 6.0, body.total)
                 normalise(body.state.attitude)
         if stage == 4:
-            world.mean_driven, world.mean_lost = driven / 6.0, lost / 6.0
+            t.mean_driven, t.mean_lost = driven / 6.0, lost / 6.0
         ahead, speed = (0.5 * h, t.middle_speed) if stage < 3 else (h, t.end_speed)
         rates(t, speed, now + ahead)
         weight = 2.0 if stage < 3 else 1.0
-        driven += weight * world.driven
-        lost += weight * world.lost
+        driven += weight * t.driven
+        lost += weight * t.lost
         if stage < 3:
-            for c in t.cables:
+            for c in cables:
                 c.least = min(c.least, c.tension)
 
 
@@ -196,9 +207,8 @@ def overstepped(t):
 
     Slack cables: gap beyond the threshold; taut ones: how far tension is below zero.
     """
-    noise = t.world[0].tension_noise
-    found = False
-    for c in t.cables:
+    noise, found = t.tension_noise, False
+    for c in cables_of(t):
         c.value = c.gap - c.threshold if c.taut == 0 else -c.tension - noise
         found |= c.value > 0.0
     return found
@@ -210,9 +220,8 @@ def suspicion(t, h):
 
     Of slack cables the gap is taken as the cubic of the values and rates at both ends.
     """
-    noise = t.world[0].tension_noise
-    first = 0.0
-    for c in t.cables:
+    noise, first = t.tension_noise, 0.0
+    for c in cables_of(t):
         if c.taut != 0:
             if c.least < -noise and (first == 0.0 or 0.5 * h < first):
                 first = 0.5 * h
@@ -247,14 +256,14 @@ def locate(t, now, high):
 
     The state is left just behind it.
     """
-    low, at = 0.0, -1.0
-    for c in t.cables:
+    low, at, cables = 0.0, -1.0, cables_of(t)
+    for c in cables:
         c.value_high = c.value
     for turn in range(100):
         if high - low <= BRACKET_S:
             break
         root = high
-        for c in t.cables:
+        for c in cables:
             if c.value_high > 0.0:
                 down = min(c.value_low, 0.0)
                 root = min(root, low + (high - low) * (-down) / (c.value_high - down))
@@ -266,11 +275,11 @@ def locate(t, now, high):
         trial(t, now, at)
         if overstepped(t):
             high = at
-            for c in t.cables:
+            for c in cables:
                 c.value_high = c.value
         else:
             low = at
-            for c in t.cables:
+            for c in cables:
                 c.value_low = c.value
     if at != high:
         trial(t, now, high)

@@ -129,7 +129,7 @@ class RigidRodsPlant(Plant):
         self.physics_step_s = self.period_s / self.substeps
         self.composite = whole = Composite.of(system, start)
         _check_rates(whole, start)
-        self._memory, self._layout, self.records = build_records(
+        self._memory, self.records = build_records(
             system,
             start,
             gravity_m_s2=gravity_m_s2,
@@ -148,8 +148,8 @@ class RigidRodsPlant(Plant):
         self._whole["inverse_inertia"] = np.linalg.inv(whole.inertia_kg_m2)
         self._set_state(start)
         corners = t.corners["place"][:8] + whole.place_m[0]  # of the load: the whole stands on it
-        t.world[0]["contact_step"] = min(
-            t.world[0]["contact_step"],
+        t.system[0]["contact_step"] = min(
+            t.system[0]["contact_step"],
             contact_step_s(whole.mass_kg, whole.inertia_kg_m2, corners),
         )
         t.bodies["stiffness"] *= whole.mass_kg / t.bodies["mass"]
@@ -197,7 +197,7 @@ class RigidRodsPlant(Plant):
     @property
     def refined_periods(self) -> int:
         """Periods with steps shorter than the usual."""
-        return int(self.records.world[0]["refined"])
+        return int(self.records.system[0]["refined"])
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""
@@ -217,8 +217,7 @@ class RigidRodsPlant(Plant):
         return int(
             advance(
                 self._address,
-                self._layout,
-                self._structure,
+                self._structure.ctypes.data,
                 period_s,
                 inputs.rotor_command_rad_s,
                 inputs.wind_enu_m_s,
@@ -255,7 +254,7 @@ class RigidRodsPlant(Plant):
     @property
     def audit(self) -> EnergyAudit:
         """Work, losses and energies since the start."""
-        world = self.records.world[0]
+        world = self.records.system[0]
         return EnergyAudit(
             work_j=float(world["work"]),
             absolute_work_j=float(world["absolute_work"]),

@@ -26,7 +26,19 @@ from musls_sim.plants.massless.bodies import (
     normalise,
     place,
 )
-from musls_sim.plants.massless.records import BODY, keep_inputs, open_system, show_bodies
+from musls_sim.plants.massless.records import (
+    BODY,
+    SYSTEM,
+    bodies_of,
+    cables_of,
+    copy_table,
+    corners_of,
+    forces_of,
+    keep_inputs,
+    record_at,
+    show_bodies,
+    speeds_of,
+)
 from musls_sim.plants.massless.step import TURN, spin_to
 from musls_sim.plants.rigid_body import (
     arm_velocity,
@@ -39,33 +51,32 @@ from musls_sim.plants.rigid_body import (
 
 
 @compiled()
-def advance(address, layout, structure, period, command, wind, in_body, in_world):
+def advance(address, structure, period, command, wind, in_body, in_world):
     """Advance one control period with the inputs held; -1 where the structure runs away."""
-    t, whole = open_system(address, layout, command), structure.view(BODY)[0]
-    world = t.world[0]
-    keep_inputs(t, wind, in_body, in_world)
-    t.begin_speed[:] = t.speed
-    for c in t.cables:
+    t, whole = record_at(address, SYSTEM), record_at(structure, BODY)
+    bodies = bodies_of(t)
+    keep_inputs(t, command, wind, in_body, in_world)
+    for c in cables_of(t):
         c.peak = -np.inf
     now, steps = 0.0, 0
     rates(t, whole, t.speed)
     while now < period:
-        near = look_for_ground(t.bodies, t.corners, world.ground, world.step)
+        near = look_for_ground(bodies, corners_of(t), t.ground, t.step)
         h = step_length(t, whole, near)
         h = (period - now) / max(np.ceil((period - now) / h - 1e-6), 1.0)
         one_step(t, whole, now, h)
         now = period if period - now - h < 1e-9 * period else now + h
         steps += 1
         if near:
-            settle_corners(t.bodies, t.corners, world.friction)
-        if not fastest_body(t.bodies)[1] < SPEED_LIMIT_M_S:
+            settle_corners(bodies, corners_of(t), t.friction)
+        if not fastest_body(bodies)[1] < SPEED_LIMIT_M_S:
             return -1
         rod_forces(t, whole)
     if period == 0.0:
         rod_forces(t, whole)
     else:
-        t.speed[:] = t.end_speed
-        world.refined += steps > np.ceil(period / world.step - 1e-6)
+        copy_table(speeds_of(t, t.speed), speeds_of(t, t.end_speed))
+        t.refined += steps > np.ceil(period / t.step - 1e-6)
     show_bodies(t, period)
     return 0
 
@@ -73,7 +84,7 @@ def advance(address, layout, structure, period, command, wind, in_body, in_world
 @compiled()
 def step_length(t, whole, near):
     """Longest step for the present motion."""
-    h = min(t.world[0].step, t.world[0].contact_step) if near else t.world[0].step
+    h = min(t.step, t.contact_step) if near else t.step
     turning = norm(whole.state.omega)
     return min(h, TURN / turning) if turning > 0.0 else h
 
@@ -81,25 +92,24 @@ def step_length(t, whole, near):
 @compiled()
 def one_step(t, whole, now, h):
     """Step of Runge and Kutta; forces at its end are left in the bodies."""
-    world = t.world[0]
     rates(t, whole, t.end_speed)
     spin_to(t, now + 0.5 * h, t.middle_speed)
     spin_to(t, now + h, t.end_speed)
     copy_state(whole.begin, whole.state)
     copy_state(whole.total, whole.rate)
-    driven, lost = world.driven, world.lost
+    driven, lost = t.driven, t.lost
     for stage in range(1, 4):
         move(whole.state, whole.begin, h if stage == 3 else 0.5 * h, whole.rate)
         rates(t, whole, t.end_speed if stage == 3 else t.middle_speed)
         weight = 1.0 if stage == 3 else 2.0
         move(whole.total, whole.total, weight, whole.rate)
-        driven += weight * world.driven
-        lost += weight * world.lost
+        driven += weight * t.driven
+        lost += weight * t.lost
     move(whole.state, whole.begin, h / 6.0, whole.total)
     normalise(whole.state.attitude)
-    world.work += h / 6.0 * driven
-    world.absolute_work += abs(h / 6.0 * driven)
-    world.loss += h / 6.0 * lost
+    t.work += h / 6.0 * driven
+    t.absolute_work += abs(h / 6.0 * driven)
+    t.loss += h / 6.0 * lost
     rates(t, whole, t.end_speed)
 
 
@@ -107,10 +117,11 @@ def one_step(t, whole, now, h):
 def rates(t, whole, speed):
     """Derivatives of the whole; what acts on each part from outside is left in its wrench."""
     place(whole)
-    t.world[0].driven = t.world[0].lost = 0.0
+    t.driven = t.lost = 0.0
     clear(whole.wrench)
-    for i in range(t.bodies.shape[0]):
-        body = t.bodies[i]
+    bodies = bodies_of(t)
+    for i in range(len(bodies)):
+        body = bodies[i]
         arm = rotate(whole.rotation, body.place)
         put(body.position, add(arm, whole.position))
         put(body.omega, whole.omega)
@@ -125,7 +136,7 @@ def rates(t, whole, speed):
         collect_wrench(t, body, i, speed)
         push_at(whole.wrench, body.wrench.force, arm)
         increase(whole.wrench.moment, body.wrench.moment)
-    accelerate(whole, t.world[0].gravity)
+    accelerate(whole, t.gravity)
 
 
 @compiled()
@@ -136,12 +147,13 @@ def rod_forces(t, whole):
     without assumptions; how clamped rods share the load does not enter.
     """
     omega, alpha = whole.state.omega, whole.rate.omega
-    for k in range(t.cables.shape[0]):
-        body, c, row = t.bodies[k + 1], t.cables[k], t.force[k]
+    bodies, cables, forces = bodies_of(t), cables_of(t), forces_of(t)
+    for k in range(len(cables)):
+        body, c, row = bodies[k + 1], cables[k], forces[k]
         turning = add(cross(alpha, body.place), cross(omega, cross(omega, body.place)))
         acceleration = add(whole.rate.velocity, rotate(whole.rotation, turning))
         f = sub(body.wrench.force, scale(body.mass, acceleration))
-        f = (f[0], f[1], f[2] - body.mass * t.world[0].gravity)
+        f = (f[0], f[1], f[2] - body.mass * t.gravity)
         u, _ = unit(rotate(whole.rotation, sub(c.drone_point, c.load_point)))
         flat = np.sqrt(u[0] * u[0] + u[1] * u[1])
         c1, s1 = (u[0] / flat, u[1] / flat) if flat > 1e-9 else (1.0, 0.0)
