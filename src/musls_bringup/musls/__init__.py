@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         replay,
         sweep,
     )
+    from musls_bringup.verify import verify
     from musls_control.controllers import CONTROLLERS as controllers
     from musls_control.controllers import Controller, ControlLevel, ControlSetup
     from musls_control.estimate import Estimate
@@ -50,6 +51,7 @@ _WHERE = {
     "replay": "musls_bringup.api:replay",
     "compare": "musls_bringup.api:compare",
     "sweep": "musls_bringup.api:sweep",
+    "verify": "musls_bringup.verify:verify",
     "read_recording": "musls_bringup.api:read_recording",
     "Session": "musls_sim.session.session:Session",
     "Observer": "musls_sim.session.loop:Observer",
@@ -99,6 +101,7 @@ __all__ = [
     "spec",
     "sweep",
     "trajectories",
+    "verify",
 ]
 
 try:

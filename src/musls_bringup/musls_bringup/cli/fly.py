@@ -47,6 +47,15 @@ def run(
     controller: OwnController = None,
     force: Force = False,
     report: Report = True,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Fly again with half and a quarter of the step: figures with errors."
+        ),
+    ] = False,
+    verify_segments: Annotated[
+        bool, typer.Option("--verify-segments", help="The same, with finer cables, too.")
+    ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Show phases and set-points instead of flying.")
     ] = False,
@@ -57,12 +66,16 @@ def run(
     """Flies a scenario in the embedded simulator and reports on it."""
     from musls_bringup.fly import FlyOptions, find_scenario, fly
     from musls_bringup.results import check_folder, default_folder
+    from musls_bringup.verify import check_verifiable, verify_result
 
     overrides = flight_overrides(settings, seed, autopilot, controller)
     chosen = find_scenario(scenario, overrides)
     if plan or dry_run:
         show_plan(chosen, out, force=force, overwrite=overwrite, table=plan)
         return 0
+    verify |= verify_segments
+    if verify:
+        check_verifiable(chosen, segments=verify_segments)
     folder = out or default_folder(chosen.name)
     check_folder(folder, overwrite=overwrite)
     keep_killed_runs(folder)
@@ -70,7 +83,11 @@ def run(
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
         summary = _with_progress(chosen.name, lambda o, s: fly(chosen, folder, options, o, s))
-    return conclude(summary, folder)
+    code = conclude(summary, folder)
+    if verify and code == 0:
+        found = verify_result(chosen, folder, summary, segments=verify_segments, force=force)
+        print(f"verified: {found.sentence(_flown_stages(summary['errors']))}")
+    return code
 
 
 def _with_progress(name: str, work: Any) -> Any:

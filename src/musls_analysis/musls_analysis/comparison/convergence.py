@@ -1,0 +1,180 @@
+"""How well the figures of a simulated flight are converged in its time step.
+
+The same flight is flown with steps h, h/2 and h/4. A figure that changes by d1 from the first to
+the second and by d2 from there to the third converges if d2 is clearly smaller than d1; as a
+geometric series the changes to come sum up to d1 / (1 - d2 / d1), which is its error (Richardson,
+Phil. Trans. R. Soc. A 226, 1927). One that does not converge has no error, and is no result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_analysis.recordings.recording import LOAD, Recording
+from musls_analysis.report.summary import WHERE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+SHRINKS = 0.7
+"""Largest share of d1 that d2 may be for a figure to count as converging: order 1 has 0.5."""
+
+SETTLED = 0.003
+"""Changes below this share of a figure are small, however they shrink."""
+
+LARGEST = 0.5
+"""Largest error, as a share of the figure; with a larger one nothing is known of it."""
+
+FLOORS = {"_m": 1e-5, "_deg": 1e-3, "_n": 1e-3, "_fraction": 1e-3}
+"""Changes below these are small whatever the figure is, by the unit at the end of its name."""
+
+
+@dataclass(frozen=True)
+class Converged:
+    """A figure of a flight at the steps h, h/2 and h/4.
+
+    Attributes:
+        values: The three.
+        error: Distance of the first from the limit; None if it does not converge.
+    """
+
+    values: tuple[float, float, float]
+    error: float | None
+
+    @classmethod
+    def of(cls, name: str, values: tuple[float, float, float]) -> Converged:
+        """Judge a figure of a name that ends with its unit."""
+        d1, d2 = abs(values[1] - values[0]), abs(values[2] - values[1])
+        floor = next((low for unit, low in FLOORS.items() if name.endswith(unit)), 0.0)
+        error = d1 + d2
+        if d2 <= SHRINKS * d1:
+            error = d1 / (1.0 - d2 / d1) if d1 > 0.0 else 0.0
+        elif max(d1, d2) > max(SETTLED * abs(values[0]), floor):
+            return cls(values, None)
+        return cls(values, error if error <= max(LARGEST * abs(values[0]), floor) else None)
+
+    def text(self, unit: str, scale: float = 1.0) -> str:
+        """Say "307 mm +- 0.3 mm", or the three values of a figure that does not converge."""
+        if self.error is None:
+            three = ", ".join(f"{scale * value:.3g}" for value in self.values)
+            return f"does not converge ({three} {unit})"
+        error = scale * self.error
+        digits = max(0, -math.floor(math.log10(error))) if error > 0.0 else 3
+        return f"{scale * self.values[0]:.{min(digits, 3)}f} {unit} +- {error:.2g} {unit}"
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """What `musls fly --verify` found.
+
+    Attributes:
+        step_size_s: The flight's own step h.
+        figures: Figures of the summary by their path in it, "errors.load.circle...".
+        order: Order of convergence of the positions; about 2 in smooth motion.
+        time_s: Samples that all three flights have, (T,).
+        distance_m: Largest distance over the bodies of the flights with h and h/2 to that with
+            h/4, (2, T).
+        body: The body that is farthest off at h, where it is.
+    """
+
+    step_size_s: float
+    figures: Mapping[str, Converged]
+    order: float
+    time_s: Array
+    distance_m: Array
+    body: str
+
+    @classmethod
+    def of(
+        cls,
+        recordings: Sequence[Recording],
+        summaries: Sequence[Mapping[str, Any]],
+        step_size_s: float,
+    ) -> Convergence:
+        """Compare three flights at h, h/2 and h/4, and what was condensed from them."""
+        columns = [dict(_figures(summary)) for summary in summaries]
+        figures = {
+            name: Converged.of(name, (value, columns[1][name], columns[2][name]))
+            for name, value in columns[0].items()
+            if name in columns[1] and name in columns[2]
+        }
+        samples = min(len(r.bodies[LOAD].time_s) for r in recordings)
+        paths = [
+            np.stack([body.position_enu_m[:samples] for body in r.bodies.values()])
+            for r in recordings
+        ]
+        off = [np.linalg.norm(path - paths[2], axis=-1) for path in paths[:2]]
+        body = list(recordings[0].bodies)[int(off[0].max(axis=1).argmax())]
+        first, second = (np.median(np.linalg.norm(b - a, axis=-1)) for a, b in pairwise(paths))
+        return cls(
+            step_size_s,
+            figures,
+            float(np.log2(first / second)) if second > 0.0 else math.inf,
+            recordings[0].bodies[LOAD].time_s[:samples],
+            np.stack([distance.max(axis=0) for distance in off]),
+            body,
+        )
+
+    def sentence(self, stages: Sequence[str]) -> str:
+        """The load's error in the given stages and the largest tensions, with their errors."""
+        parts = []
+        for stage in stages:
+            found = self.figures.get(f"errors.{LOAD}.{stage}.translational_error_m")
+            if found is not None:
+                parts.append(f"load error {found.text('mm', 1e3)} ({stage.replace('_', ' ')})")
+        for where, words in WHERE.items():
+            found = self.figures.get(f"tension.{where}.max_n")
+            if found is not None:
+                parts.append(f"tension {words} {found.text('N')}")
+        off = self.distance_m[0]
+        parts.append(
+            f"{self.body.replace('_', ' ')} {1e3 * off.max():.2g} mm off at most "
+            f"({self.time_s[off.argmax()]:.1f} s), order {self.order:.1f}"
+        )
+        return "; ".join(parts)
+
+    def as_data(self) -> dict[str, Any]:
+        """For summary.json."""
+        return {
+            "step_size_s": self.step_size_s,
+            "order": self.order if math.isfinite(self.order) else None,
+            "max_distance_m": float(self.distance_m[0].max()),
+            "figures": {name: vars(found) for name, found in self.figures.items()},
+        }
+
+    def plot(self) -> Figure:
+        """Draw how far the flights with h and h/2 are from that with h/4 over time."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7.0, 3.0), layout="constrained")
+        axes = figure.add_subplot()
+        for distance, share in zip(self.distance_m, (1.0, 0.5), strict=True):
+            label = f"{1e3 * share * self.step_size_s:g} ms"
+            axes.semilogy(self.time_s, 1e3 * np.maximum(distance, 1e-9), label=label)
+        axes.set_xlabel("time [s]")
+        axes.set_ylabel(f"distance to steps of {250.0 * self.step_size_s:g} ms [mm]")
+        axes.legend()
+        return figure
+
+
+def _figures(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Numbers of a summary that steps change, by their path."""
+    for part in ("errors", "cables", "tension"):
+        yield from _numbers(part, summary[part])
+
+
+def _numbers(path: str, value: Any) -> Iterator[tuple[str, float]]:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _numbers(f"{path}.{key}", below)
+    elif isinstance(value, float) and not path.endswith(".time_s"):
+        yield path, value
