@@ -15,18 +15,16 @@ from musls_analysis.comparison.cycles import cut_alike
 from musls_analysis.comparison.errors import ErrorTable, error_table
 from musls_analysis.recordings import readers
 from musls_analysis.recordings import recording as recordings
-from musls_analysis.recordings.bag import recording_from
 from musls_analysis.recordings.readers import ReadOptions
 from musls_analysis.replay.motion import ReplaySpec
 from musls_analysis.replay.replay import Replay, ReplayResult
-from musls_bringup.fly import FlyOptions, find_scenario
+from musls_bringup.fly import FlyOptions, find_scenario, fly_in_memory
 from musls_bringup.fly import fly as fly_into_folder
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.schema import parse_yaml, to_data
 from musls_description.system import RigSystem, slung_system
-from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
@@ -155,21 +153,12 @@ def fly(
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
-    spec = scenario.recording
     if out is not None:
         options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
         fly_into_folder(scenario, Path(out), options, observers, controller=controller)
         return read_recording(out)
     session = Session(scenario, controller=controller, observers=observers, force=force)
-    recorder = MemoryRecorder(
-        scenario.system,
-        step_period_s=session.plant.period_s,
-        rate_hz=spec.rate_hz,
-        shape_rate_hz=spec.shape_rate_hz,
-    )
-    session.observe_with(recorder)
-    session.run(realtime=realtime)
-    return Recording.of(recording_from(recorder, f"flight {scenario.name}"))
+    return Recording.of(fly_in_memory(session, realtime=realtime)[0])
 
 
 def replay(

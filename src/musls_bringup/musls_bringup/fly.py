@@ -24,6 +24,7 @@ from musls_sim.preflight.feasibility import assess
 from musls_sim.preflight.separation import closest_in_plan
 from musls_sim.px4.install import Firmware, Px4Error
 from musls_sim.recording import BagRecorder, RecordingError
+from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.scenario import Scenario, load_scenario, scenario_path
 from musls_sim.session.loop import Loop, Observer
 from musls_sim.session.session import FlightResult, Session
@@ -128,6 +129,24 @@ def fly(
     if failure is not None:
         raise type(failure)(f"{failure}; what was flown is kept in {out}") from failure
     return summary
+
+
+def fly_in_memory(session: Session, *, realtime: bool = False) -> tuple[Recording, FlightResult]:
+    """Fly a session to its end; nothing is written.
+
+    Raises:
+        MuslsError: As `Session.run`.
+    """
+    scenario = session.scenario
+    recorder = MemoryRecorder(
+        scenario.system,
+        step_period_s=session.plant.period_s,
+        rate_hz=scenario.recording.rate_hz,
+        shape_rate_hz=scenario.recording.shape_rate_hz,
+    )
+    session.observe_with(recorder)
+    result = session.run(realtime=realtime)
+    return recording_from(recorder, f"flight {scenario.name}"), result
 
 
 def _run(session: Session, *, realtime: bool) -> MuslsError | None:

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from musls_analysis.comparison.convergence import Convergence
-from musls_analysis.recordings.bag import recording_from
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.summary import summarise
-from musls_bringup.fly import slack_threshold_n
+from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
-from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, MIN_STEP_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.session import Session
@@ -106,16 +104,7 @@ def verify_result(
 
 def fly_once(scenario: Scenario, controller: MakeController, *, force: bool) -> Flight:
     """Fly a scenario; nothing is written."""
-    session = Session(scenario, controller=controller, force=force)
-    recorder = MemoryRecorder(
-        scenario.system,
-        step_period_s=session.plant.period_s,
-        rate_hz=scenario.recording.rate_hz,
-        shape_rate_hz=scenario.recording.shape_rate_hz,
-    )
-    session.observe_with(recorder)
-    result = session.run()
-    recording = recording_from(recorder, scenario.name)
+    recording, result = fly_in_memory(Session(scenario, controller=controller, force=force))
     summary = summarise(
         recording,
         slack_threshold_n=slack_threshold_n(scenario),

@@ -79,19 +79,20 @@ class Convergence:
     Attributes:
         step_size_s: The flight's own step h.
         figures: Figures of the summary by their path in it, "errors.load.circle...".
-        order: Order of convergence of the positions; about 2 in smooth motion.
+        body: The body that is farthest off at h.
+        order: Order of convergence of that body's position, by the median over time; None if it is
+            the same at all steps.
         time_s: Samples that all three flights have, (T,).
         distance_m: Largest distance over the bodies of the flights with h and h/2 to that with
             h/4, (2, T).
-        body: The body that is farthest off at h, where it is.
     """
 
     step_size_s: float
     figures: Mapping[str, Converged]
-    order: float
+    body: str
+    order: float | None
     time_s: Array
     distance_m: Array
-    body: str
 
     @classmethod
     def of(
@@ -113,15 +114,17 @@ class Convergence:
             for r in recordings
         ]
         off = [np.linalg.norm(path - paths[2], axis=-1) for path in paths[:2]]
-        body = list(recordings[0].bodies)[int(off[0].max(axis=1).argmax())]
-        first, second = (np.median(np.linalg.norm(b - a, axis=-1)) for a, b in pairwise(paths))
+        worst = int(off[0].max(axis=1).argmax())
+        d1, d2 = (
+            np.median(np.linalg.norm(b[worst] - a[worst], axis=-1)) for a, b in pairwise(paths)
+        )
         return cls(
             step_size_s,
             figures,
-            float(np.log2(first / second)) if second > 0.0 else math.inf,
+            list(recordings[0].bodies)[worst],
+            float(np.log2(d1 / d2)) if min(d1, d2) > 0.0 else None,
             recordings[0].bodies[LOAD].time_s[:samples],
             np.stack([distance.max(axis=0) for distance in off]),
-            body,
         )
 
     def sentence(self, stages: Sequence[str]) -> str:
@@ -136,9 +139,10 @@ class Convergence:
             if found is not None:
                 parts.append(f"tension {words} {found.text('N')}")
         off = self.distance_m[0]
+        order = "" if self.order is None else f", order {self.order:.1f}"
         parts.append(
             f"{self.body.replace('_', ' ')} {1e3 * off.max():.2g} mm off at most "
-            f"({self.time_s[off.argmax()]:.1f} s), order {self.order:.1f}"
+            f"({self.time_s[off.argmax()]:.1f} s){order}"
         )
         return "; ".join(parts)
 
@@ -146,7 +150,7 @@ class Convergence:
         """For summary.json."""
         return {
             "step_size_s": self.step_size_s,
-            "order": self.order if math.isfinite(self.order) else None,
+            "order": self.order,
             "max_distance_m": float(self.distance_m[0].max()),
             "figures": {name: vars(found) for name, found in self.figures.items()},
         }

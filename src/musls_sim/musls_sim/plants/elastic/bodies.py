@@ -289,13 +289,13 @@ def near_ground(body, ground):
 @compiled()
 def add_ground(t, body, matrix, first, dh):
     """Add the ground's forces on a body to its balance, their derivatives to a matrix."""
-    system, stage = t, body.stage
+    stage = body.stage
     stiff, damp = body.contact_stiffness, body.contact_damping
     slope = stiff + damp / dh
     for i in range(body.first_corner, body.first_corner + body.corners):
         corner = corners_of(t)[i]
         arm = rotate(stage.rotation, corner.place)
-        depth = system.ground - stage.position[2] - arm[2]
+        depth = t.ground - stage.position[2] - arm[2]
         flow = arm_velocity(stage, arm)
         up = stiff * depth - damp * flow[2]
         put(corner.force, (0.0, 0.0, 0.0))
@@ -308,7 +308,7 @@ def add_ground(t, body, matrix, first, dh):
         fx = stiff * (anchor[0] - x) - damp * flow[0]
         fy = stiff * (anchor[1] - y) - damp * flow[1]
         size = math.sqrt(fx * fx + fy * fy)
-        limit = system.ground_friction * up
+        limit = t.ground_friction * up
         kxx, kxy, kyy = slope, 0.0, slope
         corner.slipping = 0.0
         if size > limit:
@@ -380,9 +380,9 @@ def ground_error(t, losses, share, dh):
 
     A share of the tensions and a tolerance are allowed.
     """
-    worst, system = 0.0, t
+    worst = 0.0
     for body in bodies_of(t):
-        if body.free == 0 or not near_ground(body, system.ground):
+        if body.free == 0 or not near_ground(body, t.ground):
             continue
         stage = body.stage
         stiff, damp = body.contact_stiffness, body.contact_damping
@@ -390,7 +390,7 @@ def ground_error(t, losses, share, dh):
         for i in range(body.first_corner, body.first_corner + body.corners):
             corner = corners_of(t)[i]
             arm = rotate(stage.rotation, corner.place)
-            depth = system.ground - stage.position[2] - arm[2]
+            depth = t.ground - stage.position[2] - arm[2]
             flow = arm_velocity(stage, arm)[2]
             up = max(stiff * depth - damp * flow, 0.0) if depth > 0.0 else 0.0
             linear = corner.force[2]
@@ -399,5 +399,5 @@ def ground_error(t, losses, share, dh):
             gap, largest = max(gap, abs(up - linear)), max(largest, up)
             if (corner.force[2] > 0.0) != (corner.touched > 0.0):
                 losses.switched += 1.0
-        worst = max(worst, gap / (share * largest + system.tolerance))
+        worst = max(worst, gap / (share * largest + t.tolerance))
     return worst

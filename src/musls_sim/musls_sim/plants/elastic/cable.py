@@ -191,7 +191,7 @@ def in_air_or_ground(cable, node, system):
 @compiled()
 def outside_force(t, cable, i, losses, dh):
     """Force of ground and air on node i of a cable, and minus its derivative, per component."""
-    system, point = t, nodes_of(t)[cable.first_node + i].stage
+    point = nodes_of(t)[cable.first_node + i].stage
     first = cable.first_segment + i
     force, slope = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     share = 0.0
@@ -199,11 +199,11 @@ def outside_force(t, cable, i, losses, dh):
         share += 0.5 * segments_of(t)[first - 1].rest_length
     if i < cable.segments:
         share += 0.5 * segments_of(t)[first].rest_length
-    if point.position[2] < system.ground and 0 < i < cable.segments:
+    if point.position[2] < t.ground and 0 < i < cable.segments:
         # Compliant ground, the law of `rigid_body.add_soft_ground` taken implicitly.
         stiff, damp = share * GROUND_STIFFNESS_N_M2, share * GROUND_DAMPING_N_S_M2
         v = point.velocity
-        up = stiff * (system.ground - point.position[2]) - damp * v[2]
+        up = stiff * (t.ground - point.position[2]) - damp * v[2]
         if up > 0.0:
             force = -damp * v[0], -damp * v[1], up
             slope = damp / dh, damp / dh, stiff + damp / dh
@@ -211,7 +211,7 @@ def outside_force(t, cable, i, losses, dh):
     if cable.drag_across > 0.0 or cable.drag_along > 0.0:
         # Quadratic drag of the length at the node, across and along its direction.
         along = _direction_at(t, cable, i)
-        flow = sub(point.velocity, system.wind)
+        flow = sub(point.velocity, t.wind)
         speed = dot(flow, along)
         side = add_scaled(flow, -speed, along)
         across = share * cable.drag_across * norm(side)

@@ -288,22 +288,21 @@ def _end_start(t):
 @compiled()
 def _end_second(t, x, kept, h, switched, rough):
     """Count the second stage; its end is the new state unless the step makes energy."""
-    system = t
-    _count(t, system.stage_losses, D * h, True)
+    _count(t, t.stage_losses, D * h, True)
     held = switched > 0.0 or rough
     before = allowed = 0.0
     if held:
         kept[1] = x
         before, moving = _stored_energy(t)
-        allowed = system.energy_tolerance
+        allowed = t.energy_tolerance
         if switched == 0.0:
             allowed = max(allowed, ENERGY_SHARE * moving)
     _settle(t)
     if held and _gained(t, before) > allowed:
         x[:] = kept[1]
-        _copy_sums(system.old_sums, system.sums)
+        _copy_sums(t.old_sums, t.sums)
         return False
-    _copy_losses(system.stage_losses, system.losses)
+    _copy_losses(t.stage_losses, t.losses)
     speed_of(t)[:] = stage_speed_of(t)
     return True
 
