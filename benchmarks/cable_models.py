@@ -1,4 +1,4 @@
-"""Which cable model is worth its cost: error against real flights, and time of a period.
+"""Cost and accuracy of the cable models: error against real flights, and time of a period.
 
 Errors are those of `musls replay`: the drones are moved as recorded, the load is predicted and
 compared with the recorded one. Every flight is replayed with every model, once with nothing known
@@ -11,6 +11,7 @@ links, so that a noisy machine slows all alike; and of the same lying on the gro
 
     .venv/bin/python benchmarks/cable_models.py ../shared/flights/flight_2136_*.csv
     .venv/bin/python benchmarks/cable_models.py --models massless elastic --rounds 0 flight.csv
+    .venv/bin/python benchmarks/cable_models.py --drones 1 3 6 12 24 48 --models elastic massless
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 
@@ -27,12 +28,12 @@ from musls_analysis.recordings.readers import read_recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.replay import ReplayResult, with_links
 from musls_description.errors import ConfigError
-from musls_description.library import load_system
+from musls_description.library import build_system, load_system
 from musls_description.spawn import hanging_equilibrium
-from musls_description.system import SlungLoadSystem
+from musls_description.system import SlungLoadSystem, slung_system
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantInputs, PlantSetup
-from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.scenario.physics import PhysicsSpec, StartSpec
 
 REPLAYED = [
@@ -95,15 +96,40 @@ def replayed(path: Path, known: str, models: list[str]) -> None:
         )
 
 
-def flown(model: str, start: str) -> tuple[Plant, PlantInputs]:
-    """A plant of the trio, hanging in the air or lying on the ground, and what holds it there."""
-    system = load_system("x500_trio")
+def ring(drones: int) -> tuple[SlungLoadSystem, np.ndarray]:
+    """Drones that carry a ring of 0.55 kg each and a meter apart, and their places, (drones, 3)."""
+    azimuth = np.arange(drones) * 2.0 * np.pi / drones
+    circle = np.column_stack([np.cos(azimuth), np.sin(azimuth), np.zeros(drones)])
+    radius = drones / (2.0 * np.pi) if drones > 1 else 0.0
+    mass = 0.55 * drones
+    inertia = np.diag([0.5, 0.5, 1.0]) * mass * (0.05 + radius**2)
+    data = {
+        "name": f"ring of {drones}",
+        "load": {
+            "mass_kg": mass,
+            "inertia_kg_m2": inertia.tolist(),
+            "cable_attachments_m": (radius * circle).tolist(),
+            "collision": {"size_m": [2.0 * radius + 0.2, 2.0 * radius + 0.2, 0.1]},
+        },
+        "drones": {"from": "x500"},
+        "cables": {"from": "rope"},
+    }
+    system = build_system(data, "benchmark")
     assert isinstance(system, SlungLoadSystem)
+    return system, (radius + (0.3 if drones > 1 else 0.0)) * circle + [0.0, 0.0, 3.2]
+
+
+def flown(model: str, start: str, drones: int = 0) -> tuple[Plant, PlantInputs]:
+    """A plant of the trio or of a ring, and what holds it where it hangs or lies on the ground."""
+    if drones:
+        system, places = ring(drones)
+    else:
+        system = slung_system(load_system("x500_trio"), "benchmark")
+        azimuth = np.arange(3) * 2.0 * np.pi / 3.0
+        places = np.column_stack([np.cos(azimuth), np.sin(azimuth), np.full(3, 3.2)])
     kind = model.partition(":")[0]
     if kind not in ("massless", "rigid_rods"):
         system = with_links(system, model)
-    azimuth = np.arange(3) * 2.0 * np.pi / 3.0
-    places = np.column_stack([np.cos(azimuth), np.sin(azimuth), np.full(3, 3.2)])
     rest = hanging_equilibrium(system, places)
     setup = PlantSetup(system, StartSpec(kind=start), PhysicsSpec(step_size_s=0.004), rest)
     plant, inputs = PLANTS[kind](setup), PlantInputs.zeros(system)
@@ -116,18 +142,36 @@ def turn_us(model: str, start: str) -> float:
     plant, inputs = flown(model, start)
     plant.step(inputs)
     inputs.wrench_enu[0, 3] = 0.3 if start == "air" else 0.0
-    begin = perf_counter()
+    begin = process_time()
     for _ in range(TURN):
         plant.step(inputs)
-    spent = perf_counter() - begin
+    spent = process_time() - begin
     assert start == "ground" or not plant.happened, "a cable went slack in hover"
     return 1e6 * spent / TURN
+
+
+def over_drones(models: list[str], numbers: list[int], rounds: int) -> None:
+    """Print the time of a period over the number of drones, fastest turns, in all and per drone."""
+    print("us a period, in brackets per drone: " + ", ".join(models))
+    for drones in numbers:
+        cells = []
+        for model in models:
+            plant, inputs = flown(model, "air", drones)
+            inputs.wrench_enu[0, 3] = 0.3
+            turns = []
+            for _ in range(rounds):
+                begin = process_time()
+                for _ in range(TURN):
+                    plant.step(inputs)
+                turns.append(1e6 * (process_time() - begin) / TURN)
+            cells.append(f"{min(turns):8.1f} ({min(turns) / drones:.2f})")
+        print(f"{drones:3d} drones  " + "  ".join(cells), flush=True)
 
 
 def costs(models: list[str], rounds: int) -> None:
     """Print time of a period and its ratio to the bare DART step."""
     yardstick, _ = flown("rigid_links", "air")
-    assert isinstance(yardstick, DartPlant)
+    assert isinstance(yardstick, RigidLinksPlant)
     for start in ("air", "ground"):
         times: dict[str, list[float]] = {model: [] for model in models}
         bare = []
@@ -150,6 +194,7 @@ def main() -> None:
     parser.add_argument("flights", nargs="*", type=Path)
     parser.add_argument("--models", nargs="*", help="of the replays and of the flown plants")
     parser.add_argument("--known", nargs="*", default=list(KNOWN), choices=list(KNOWN))
+    parser.add_argument("--drones", type=int, nargs="*", help="cost over numbers of drones")
     parser.add_argument("--rounds", type=int, default=30, help="turns of the cost; 0 for none")
     given = parser.parse_args()
     if given.flights:
@@ -160,7 +205,11 @@ def main() -> None:
     for path in given.flights:
         for known in given.known:
             replayed(path, known, given.models or REPLAYED)
-    if given.rounds:
+    if given.drones:
+        over_drones(
+            given.models or ["rigid_links", "elastic", "massless"], given.drones, given.rounds
+        )
+    elif given.rounds:
         costs([m for m in given.models or FLOWN if m != "spring"], given.rounds)
 
 

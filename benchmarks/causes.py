@@ -1,4 +1,4 @@
-"""What each cause is worth: Table III from ideal drones to drones as measured, as a waterfall.
+"""Contribution of each cause to Table III, from ideal drones to drones as measured: a waterfall.
 
     .venv/bin/python benchmarks/causes.py ../shared/flights --imperfections FILE --out FOLDER
 
@@ -22,8 +22,8 @@ from musls_analysis.comparison.compare import CompareOptions, compare_stage
 from musls_analysis.comparison.cycles import cut
 from musls_analysis.figures.style import new_figure, save, styled
 from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, TABLE_III, some_cycles
-from musls_bringup.fly import find_scenario
 from musls_bringup.reproduce import simulate
+from musls_bringup.shipped import find_scenario
 from musls_sim.scenario.imperfections import DroneImperfections, Imperfections
 
 Errors = Mapping[tuple[str, str], float]

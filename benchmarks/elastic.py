@@ -18,13 +18,13 @@ from time import perf_counter
 
 import numpy as np
 
-from musls_bringup.scenarios import SCENARIOS
+from musls_bringup.shipped import SCENARIOS
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session

@@ -1,4 +1,4 @@
-"""How much of the load's error in the engagement is one cycle's own, and how much the model's?
+"""Share of the load's error in the engagement by cycle-to-cycle scatter and by the model.
 
     .venv/bin/python benchmarks/engagement_cycles.py CYCLES --imperfections FILE --simulated FOLDER
 
@@ -23,7 +23,7 @@ from musls_analysis.comparison.cycles import CutStage, cut
 from musls_analysis.paper.flights import some_cycles
 from musls_analysis.recordings.recording import LOAD
 from musls_bringup.api import fly
-from musls_bringup.fly import find_scenario
+from musls_bringup.shipped import find_scenario
 from musls_description.rotations import roll_pitch_yaw
 
 STAGE = "engage"

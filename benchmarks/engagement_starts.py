@@ -25,7 +25,7 @@ from musls_analysis.comparison.compare import CompareOptions, StageComparison, c
 from musls_analysis.comparison.cycles import CutStage, Cycle, cut
 from musls_analysis.paper.flights import some_cycles
 from musls_bringup.api import fly
-from musls_bringup.fly import find_scenario
+from musls_bringup.shipped import find_scenario
 from musls_description.errors import MuslsError
 
 STOOD = (-0.003, -0.057, 0.079)
@@ -85,7 +85,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one start.
+    """Outcome of one start.
 
     Attributes:
         load_mm: Translational error of the load.

@@ -19,7 +19,7 @@ from time import process_time
 
 import numpy as np
 
-from musls_bringup.scenarios import SCENARIOS
+from musls_bringup.shipped import SCENARIOS
 from musls_sim.recording import BagRecorder
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import load_scenario

@@ -1,4 +1,4 @@
-"""Where are the recorded points, and how long are the cables? Told by taut cables alone.
+"""Recorded points on the bodies and lengths of the cables, fitted to taut cables alone.
 
     .venv/bin/python benchmarks/load_point.py ../shared/flights
 
@@ -15,17 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from musls_analysis.comparison.cycles import CutStage
 from musls_analysis.paper.flights import some_cycles
 from musls_analysis.recordings.recording import LOAD
-from musls_bringup.fly import find_scenario
+from musls_bringup.shipped import find_scenario
+from musls_description.arrays import Array
 from musls_description.rotations import rotate
 from musls_description.system import SlungLoadSystem
-
-Array = NDArray[np.float64]
 
 LIFTED_S = 3.0
 """After the step of an engagement; before, cables are slack."""

@@ -19,7 +19,8 @@ import numpy as np
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import PoseTrack, Recording
-from musls_bringup.fly import FlyOptions, find_scenario, fly
+from musls_bringup.fly import FlyOptions, fly
+from musls_bringup.shipped import find_scenario
 
 KINDS = ("builtin", "px4")
 

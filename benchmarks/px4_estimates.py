@@ -1,4 +1,4 @@
-"""What separates the built-in autopilot from a real PX4: the control chain, or the estimator?
+"""Difference of built-in autopilot and real PX4, split into control chain and estimator.
 
     musls fly circle --autopilot px4 --set autopilot.flight_log=true --out runs/px4
     .venv/bin/python benchmarks/px4_estimates.py runs/px4
@@ -18,7 +18,7 @@ import numpy as np
 
 from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Recording
-from musls_bringup.fly import find_scenario
+from musls_bringup.shipped import find_scenario
 from musls_description.rotations import product, relative, slerp
 from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.session.session import Session
@@ -86,23 +86,25 @@ def _enu(q_ned: Array) -> Array:
     return product(product(world, q_ned), np.tile([0.0, 1.0, 0.0, 0.0], (len(q_ned), 1)))
 
 
-def fly_told(scenario: str, errors: list[tuple[Array, ...]], parts: tuple[int, ...]) -> Recording:
+def fly_told(
+    scenario: str, errors: list[tuple[Array, ...]], components: tuple[int, ...]
+) -> Recording:
     """Fly with the built-in autopilot that is told the truth with errors."""
     chosen = find_scenario(scenario, ["autopilot.kind=builtin", "estimation={kind: truth}"])
     session = Session(chosen)
-    estimator, truth = session.parts.estimator, session.parts.estimator.step
+    estimator, truth = session.components.estimator, session.components.estimator.step
 
     def step(state: Any) -> None:
         truth(state)
-        if not parts:
+        if not components:
             return
         drones, now = estimator.estimate.drones, session.time_s
         for i, (t, *its) in enumerate(errors):
             k = int(np.searchsorted(t, now).clip(0, len(t) - 1))
             for part, told in zip((1, 2), ("position_enu_m", "velocity_enu_m_s"), strict=True):
-                if part in parts:
+                if part in components:
                     getattr(drones, told)[i] += its[part - 1][k]
-            if 3 in parts:
+            if 3 in components:
                 turn = np.array([[1.0, *(0.5 * its[2][k])]])
                 turned = product(drones.orientation_wxyz[i : i + 1], turn / np.linalg.norm(turn))
                 drones.orientation_wxyz[i] = turned[0]
@@ -130,8 +132,8 @@ def main() -> None:
         "|---" * (1 + len(real.bodies)) + "|",
         sep="\n",
     )
-    for name, parts in PARTS.items():
-        flown = fly_told(str(given.flight), errors, parts)
+    for name, components in PARTS.items():
+        flown = fly_told(str(given.flight), errors, components)
         cells = []
         for body, track in real.bodies.items():
             other = flown.bodies[body]

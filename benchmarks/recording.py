@@ -89,6 +89,7 @@ def _answer(way: str, drones: int) -> None:
     """Record a turn for every line that comes, and say how long it took."""
     from musls_description.library import load_system
     from musls_sim.plants.interface import PlantState
+    from musls_sim.session.session import TensionPeaks
 
     system = load_system(SYSTEMS[drones])
     rng = np.random.default_rng(1)
@@ -97,7 +98,10 @@ def _answer(way: str, drones: int) -> None:
     plant: Any = SimpleNamespace(
         state=state, cable_nodes_enu_m=nodes.__getitem__, cable_end_rotations=lambda i: None
     )
-    level, session = np.tile(LEVEL, (drones, 1)), SimpleNamespace(plant=plant)
+    level, session = (
+        np.tile(LEVEL, (drones, 1)),
+        SimpleNamespace(plant=plant, tension_peaks=TensionPeaks(drones, periods=5)),
+    )
     with tempfile.TemporaryDirectory() as folder:
         recorder = WAYS[way](Path(folder) / "bag", system)
         for turn, _ in enumerate(sys.stdin):
@@ -172,16 +176,9 @@ def _bag(folder: Path, system: Any) -> Any:
     return BagRecorder(folder, system, step_period_s=1 / RATE_HZ)
 
 
-def _zstd(folder: Path, system: Any) -> Any:
-    from musls_sim.recording import BagRecorder
-
-    return BagRecorder(folder, system, step_period_s=1 / RATE_HZ, compress=True)
-
-
 WAYS: dict[str, Callable[[Path, Any], Any]] = {
     "memory": _memory,
     "bag": _bag,
-    "bag, zstd": _zstd,
     "messages": MessageByMessage,
 }
 

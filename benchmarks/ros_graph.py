@@ -24,9 +24,10 @@ import numpy as np
 import rclpy
 from rclpy.qos import QoSProfile
 
-from musls_bringup.fly import FlyOptions, find_scenario, fly
+from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.ros import graph
 from musls_bringup.ros.fly import fly_through_graph
+from musls_bringup.shipped import find_scenario
 from musls_description.schema import to_yaml
 from musls_sim.nodes.polling import Poller, message_class
 from musls_sim.recording.graph import stamp_ns
@@ -63,9 +64,8 @@ class Listener:
             profile = QoSProfile(
                 depth=1000, reliability=offered.reliability, durability=offered.durability
             )
-            self._poller.subscribe_raw(
-                message_class(kind), topic, partial(self._take, topic), profile
-            )
+            take = partial(self._take, topic)
+            self._poller.subscribe(message_class(kind), topic, take, profile, raw=True)
 
     def _take(self, topic: str, data: bytes, published_ns: int) -> None:
         """Note the times of one message."""

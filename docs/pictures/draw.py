@@ -122,10 +122,9 @@ def folder_of(run: str, runs: Path) -> Path:
 
 def draw_view(view: View, runs: Path, path: Path) -> None:
     """Write the picture of a moment."""
-    from musls_analysis.view.align import aligning_shift_s, shown_window
     from musls_analysis.view.film import write_png
     from musls_analysis.view.picture import NARROW, PictureOptions
-    from musls_analysis.view.scene import open_subject
+    from musls_analysis.view.scene import aligning_shift_s, open_subject, shown_window
 
     subjects = [replace(open_subject(folder_of(view.run, runs)), name=view.run)]
     if view.other:
@@ -139,13 +138,12 @@ def draw_view(view: View, runs: Path, path: Path) -> None:
 def draw_figure(figure: Figure, runs: Path, path: Path) -> None:
     """Write a figure of the report, as wide as a column of a paper."""
     from musls_analysis.figures.flight import write_for_paper
-    from musls_analysis.figures.style import Paper
     from musls_analysis.recordings.readers import read_recording
     from musls_analysis.report.summary import summarise
 
     flight = read_recording(folder_of(figure.run, runs))
     (written,) = write_for_paper(
-        flight, summarise(flight), path.parent / "work", ["png"], [figure.name], Paper(0.12)
+        flight, summarise(flight), path.parent / "work", ["png"], [figure.name], 0.12
     )
     written.replace(path)
     written.parent.rmdir()

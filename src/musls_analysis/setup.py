@@ -7,17 +7,10 @@ PACKAGE = "musls_analysis"
 setup(
     name=PACKAGE,
     version="0.2.0",
-    description="How well a flight went: recordings in; statistics, figures, reports out.",
-    author="The musls authors",
-    maintainer="The musls authors",
-    maintainer_email="musls@example.org",
-    license="Apache-2.0",
-    python_requires=">=3.10",
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
-    package_data={"": ["*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2"]},
+    package_data={"": ["**/*.j2", "**/*.mplstyle"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml", "LICENSE"]),
     ],
-    zip_safe=False,
 )

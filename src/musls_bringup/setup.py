@@ -9,12 +9,6 @@ PACKAGE = "musls_bringup"
 setup(
     name=PACKAGE,
     version="0.2.0",
-    description="How everything is started: the musls command, scenarios, launch files.",
-    author="The musls authors",
-    maintainer="The musls authors",
-    maintainer_email="musls@example.org",
-    license="Apache-2.0",
-    python_requires=">=3.10",
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*", "musls"]),
     package_data={
         "": ["py.typed", "*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2"]
@@ -26,6 +20,5 @@ setup(
         (f"share/{PACKAGE}/params", glob("params/*.yaml")),
         (f"share/{PACKAGE}/layouts", glob("layouts/*")),
     ],
-    zip_safe=False,
     entry_points={"console_scripts": ["musls = musls_bringup.cli:main"]},
 )

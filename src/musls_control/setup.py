@@ -7,19 +7,12 @@ PACKAGE = "musls_control"
 setup(
     name=PACKAGE,
     version="0.2.0",
-    description="What the drones do: trajectories, formations, missions and control laws.",
-    author="The musls authors",
-    maintainer="The musls authors",
-    maintainer_email="musls@example.org",
-    license="Apache-2.0",
-    python_requires=">=3.10",
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
     package_data={"": ["*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml", "LICENSE"]),
     ],
-    zip_safe=False,
     entry_points={  # for `ros2 run`
         "console_scripts": [
             f"{name} = {PACKAGE}.nodes.{name}:main"

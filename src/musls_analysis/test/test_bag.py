@@ -1,6 +1,6 @@
 import shutil
 import time
-from types import SimpleNamespace
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from made_up_flight import (
     wrench_message,
     write_bag,
 )
+from standing_plant import session_of
 
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import Stage
@@ -166,7 +167,7 @@ def test_a_bag_of_our_recorder_is_read(tmp_path):
     nodes = [np.full((c.links + 1, 3), float(i)) for i, c in enumerate(system.cables)]
     plant = Plant()
     plant.state, plant.cable_nodes_enu_m = state, nodes.__getitem__
-    with BagRecorder(tmp_path / "bag", system, step_period_s=0.02) as recorder:
+    with closing(BagRecorder(tmp_path / "bag", system, step_period_s=0.02)) as recorder:
         for k in range(10):
             recorder.on_stage(0.02 * k, "lift" if k < 6 else "circle")
             at, level = np.array([float(k // 5), 0.0, 1.0]), np.array([1.0, 0.0, 0.0, 0.0])
@@ -174,7 +175,7 @@ def test_a_bag_of_our_recorder_is_read(tmp_path):
             state.position_enu_m[:] = np.arange(12.0).reshape(4, 3) + k
             state.cable_force_n[:, :, 0] = [[k, k + 10], [k, k + 20], [k, k + 30]]
             state.rotor_speed_rad_s[:] = 100.0 * k
-            recorder.observe(0.02 * k, SimpleNamespace(plant=plant))
+            recorder.observe(0.02 * k, session_of(plant))
     recording = read_bag(tmp_path / "bag")
     assert recording.stages == (Stage("lift", 0.0, 0.12), Stage("circle", 0.12, 0.18))
     np.testing.assert_array_equal(recording.bodies["drone_2"].position_enu_m[4], [10, 11, 12])

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import textwrap
-from types import SimpleNamespace
+from contextlib import closing
 
 import numpy as np
 import pytest
 from mcap.reader import make_reader
-from standing_plant import standing_plant
+from standing_plant import session_of, standing_plant
 
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.readers import read_recording
@@ -24,10 +24,9 @@ LEVEL = np.array([1.0, 0.0, 0.0, 0.0])
 ENDLESS = textwrap.dedent(
     """
     import sys
-    from types import SimpleNamespace
     from musls_description.library import load_system
     from musls_sim.recording import BagRecorder
-    from standing_plant import standing_plant
+    from standing_plant import session_of, standing_plant
 
     system = load_system("x500_duo")
     plant = standing_plant(system)
@@ -35,7 +34,7 @@ ENDLESS = textwrap.dedent(
     for k in range(10**9):
         plant.state.position_enu_m[0, 0] = k
         recorder.on_stage(0.02 * k, "lift" if k < 100 else "hold")
-        recorder.observe(0.02 * k, SimpleNamespace(plant=plant))
+        recorder.observe(0.02 * k, session_of(plant))
         print(k, flush=True)
     """
 )
@@ -64,15 +63,14 @@ def test_a_killed_recorder_loses_two_seconds_of_flight(tmp_path):
     assert "cut before its end" in warning and "s of it were read" in warning
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["plain", "compressed"])
-def three_chunks(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def three_chunks(tmp_path_factory):
     """A bag with chunks of one second at 0, 1 and 2 s."""
     folder, system = tmp_path_factory.mktemp("whole") / "bag", load_system("x500_duo")
     plant = standing_plant(system)
-    options = {"step_period_s": 0.02, "buffer_s": 1.0, "compress": request.param}
-    with BagRecorder(folder, system, **options) as recorder:
+    with closing(BagRecorder(folder, system, step_period_s=0.02, buffer_s=1.0)) as recorder:
         for k in range(150):
-            recorder.observe(0.02 * k, SimpleNamespace(plant=plant))
+            recorder.observe(0.02 * k, session_of(plant))
     return folder
 
 
@@ -117,9 +115,9 @@ def test_chunks_are_written_at_least_once_a_second_of_real_time(tmp_path, monkey
     system = load_system("x500_duo")
     plant, now_s = standing_plant(system), [0.0]
     monkeypatch.setattr("musls_sim.recording.recorder.perf_counter", lambda: now_s[0])
-    with BagRecorder(tmp_path / "bag", system, step_period_s=0.02) as recorder:
+    with closing(BagRecorder(tmp_path / "bag", system, step_period_s=0.02)) as recorder:
         for k in range(25):
-            recorder.observe(0.02 * k, SimpleNamespace(plant=plant))
+            recorder.observe(0.02 * k, session_of(plant))
             now_s[0] += 0.3
             if k >= 5:
                 cut = read_bag(tmp_path / "bag")

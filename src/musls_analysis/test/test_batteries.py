@@ -1,9 +1,11 @@
 """Batteries in recordings, summary and figures."""
 
+from contextlib import closing
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from standing_plant import session_of
 
 from musls_analysis.figures.flight import plot
 from musls_analysis.recordings.bag import read_bag, recording_from
@@ -11,6 +13,7 @@ from musls_analysis.report.summary import summarise
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_sim.plants.interface import Plant, PlantState
+from musls_sim.power import BATTERY
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.signals import recorded_topics
 
@@ -29,10 +32,16 @@ class Still(Plant):
 def recorder(tmp_path):
     system = load_system("delivery")
     plant = Still(system)
-    with BagRecorder(tmp_path / "bag", system, step_period_s=0.004, buffer_s=0.1) as recorder:
+    with closing(
+        BagRecorder(tmp_path / "bag", system, step_period_s=0.004, buffer_s=0.1)
+    ) as recorder:
         for k in range(50):
-            power = np.array([[50.0 - 0.01 * k, 20.0, 1.0 - 1e-3 * k, 1000.0, 0.0, 0.0, 0.0]])
-            session = SimpleNamespace(plant=plant, power=SimpleNamespace(state=power))
+            batteries = np.zeros(1, BATTERY)
+            for name, value in (
+                ("voltage", 50.0 - 0.01 * k), ("current", 20.0), ("charge", 1.0 - 1e-3 * k)
+            ):  # fmt: skip
+                batteries[name] = value
+            session = session_of(plant, power=SimpleNamespace(batteries=batteries))
             recorder.observe(0.02 * k, session)
     return recorder
 

@@ -3,19 +3,23 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from made_up_recordings import flight
 
 from musls_analysis.comparison.compare import (
+    TABLE_COLUMNS,
     CompareOptions,
     MeanCycle,
     compare_stage,
     frame_fit,
+    table_rows,
+    write_comparison,
 )
 from musls_analysis.comparison.cycles import CutStage, cut, cut_at
-from musls_analysis.comparison.files import TABLE_COLUMNS, table_rows, write_comparison
+from musls_analysis.figures.comparison import write_figures
 from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_control.trajectories import Circle, Shm
 from musls_description.errors import ConfigError
@@ -53,6 +57,18 @@ def test_equal_flights_have_no_error(kind, euler_mean):
         assert errors.geodesic_error_deg < 1.0 if kind == "engage" else 0.05
         assert errors.overlap > 0.99
     assert found.real_cycles == found.sim_cycles == 2
+
+
+def test_both_flights_are_as_far_from_what_is_asked_by_one_measure():
+    """Their set-points are held for 0.2 s; only the second has the reference besides."""
+    real = flight("circle")
+    asked = real.setpoints["load"]
+    moved = PoseTrack(asked.time_s, asked.position_enu_m + [0.0, 0.0, 0.5], asked.orientation_wxyz)
+    sim = replace(real, references={"load": moved})
+    for its, held in ((compare("circle", sim), True), (compare("circle", sim, sim), False)):
+        of_load = its.asked["load"]
+        assert of_load.held is held and of_load.real_m == of_load.sim_m
+        assert (of_load.sim_m > 0.49) is not held
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -209,6 +225,7 @@ def test_motions_that_do_not_repeat_are_cut_to_the_shortest():
 def test_everything_is_written(tmp_path):
     found = compare("shm", flight("shm", shift_m=(0.0, 0.0, 0.05)))
     write_comparison([found], {"real": "a"}, tmp_path)
+    write_figures([found], tmp_path / "figures")
     with (tmp_path / "table.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["body"] for row in rows] == ["load", "drone_1", "drone_2", "drone_3"]
@@ -227,3 +244,25 @@ def test_everything_is_written(tmp_path):
     )
     assert all((tmp_path / "figures" / name).stat().st_size > 10_000 for name in figures)
     assert all(isinstance(mean, MeanCycle) for mean in found.real.values())
+
+
+def test_a_body_whose_stamps_are_late_is_told_and_put_right():
+    """Circle of 1.5 m at 0.3 m/s: drone 2's stamps are 0.1 s late, all lag by 0.03 s besides."""
+    real, sim = flight("circle"), flight("circle", start_s=6.97)
+    bodies = dict(real.bodies)
+    late = bodies["drone_2"]
+    bodies["drone_2"] = replace(late, time_s=late.time_s + 0.1)
+    found = compare("circle", sim, replace(real, bodies=bodies, source="real"))
+    (line,) = [line for line in found.warnings if "--delay" in line]
+    assert line.startswith("real: drone_2 is 0.10 s behind the others")
+    assert "--delay drone_2=0.10" in line
+    assert not [line for line in compare("circle", sim, real).warnings if "--delay" in line]
+
+
+@pytest.mark.parametrize("every_s", [0.5, 1.0])
+def test_sparse_rows_are_no_gaps(every_s):
+    real = flight("circle", rate_hz=1.0 / every_s)
+    found = compare("circle", flight("circle"), real)
+    assert not [line for line in found.warnings if "gap" in line]
+    for errors in found.errors.values():
+        assert errors.overlap > 0.95

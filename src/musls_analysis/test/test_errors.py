@@ -71,8 +71,29 @@ def test_setpoints_are_held_from_their_own_time_on():
     t = np.array([0.5, 1.0, 1.999, 2.0, 9.0])
     held = setpoint.held_at(t)
     np.testing.assert_array_equal(held.position_enu_m[:, 0], [np.nan, 0, 0, 10, 10])
-    track = error_track(PoseTrack(t, np.zeros((5, 3)), np.tile(IDENTITY, (5, 1))), setpoint)
+    measured = PoseTrack(t, np.zeros((5, 3)), np.tile(IDENTITY, (5, 1)))
+    track = error_track(Recording({"drone_1": measured}, {"drone_1": setpoint}), "drone_1")
     np.testing.assert_array_equal(track.translational_error_m, [np.nan, 0, 0, 10, 10])
+
+
+def test_load_counts_against_its_reference_and_besides_against_held_setpoints():
+    t, speed_m_s, offset_m = np.arange(0, 501) / 100.0, 0.5, 0.003
+
+    def line(time_s, aside_m=0.0):
+        turn = np.tile(IDENTITY, (len(time_s), 1))
+        at = np.column_stack([speed_m_s * time_s, aside_m + 0.0 * time_s, 1.0 + 0.0 * time_s])
+        return PoseTrack(time_s, at, turn)
+
+    recording = Recording(
+        {"load": line(t, offset_m)},
+        {"load": line(np.arange(0, 26) / 5.0)},
+        references={"load": line(t[::2])},
+        stages=(Stage("line", 0.0, 5.0),),
+    )
+    (row,) = error_table(recording)
+    assert row.translational_error_m == pytest.approx(offset_m)
+    # Held for 0.2 s: the load is 0 to 0.19 s ahead, 0.095 s on average.
+    assert row.held_translational_error_m == pytest.approx(0.095 * speed_m_s, rel=0.01)
 
 
 def test_constant_offset_and_rotation_come_back_in_every_stage():
@@ -91,7 +112,29 @@ def test_constant_offset_and_rotation_come_back_in_every_stage():
     assert [row.stage for row in error_table(recording)] == ["rise", "circle"]
     for numbers in error_table(recording).by_body()["load"].values():
         for name, value in numbers.items():
-            assert value == pytest.approx(0.07 if name.startswith("transl") else 5.0)
+            assert value == pytest.approx(0.07 if "translational" in name else 5.0)
+
+
+def test_printed_errors_have_headings_and_units_in_straight_columns():
+    track = PoseTrack(np.array([0.0, 1.0]), np.zeros((2, 3)), np.tile(IDENTITY, (2, 1)))
+    stages = (Stage("take_off", 0.0, 1.0),)
+    table = error_table(Recording({"load": track}, {"load": track}, stages=stages))
+    heading, line = str(table).splitlines()
+    assert repr(table) == str(table) and len(heading) == len(line)
+    assert heading.split()[:5] == ["body", "stage", "mean", "[m]", "max"]
+    assert line.split()[:3] == ["load", "take_off", "0.0000"]
+
+
+def test_a_load_that_stands_has_no_error_to_references_below_the_ground():
+    t = np.array([0.0, 1.0, 2.0, 3.0])
+    q = np.tile(IDENTITY, (4, 1))
+    standing = np.tile([0.0, 0.0, 0.05], (4, 1))
+    below = standing - [0.0, 0.0, 0.5]
+    stages = (Stage("spool_up", 0.0, 1.5), Stage("disarmed", 1.5, 3.0))
+    recording = Recording(
+        {"load": PoseTrack(t, standing, q)}, {"load": PoseTrack(t, below, q)}, stages=stages
+    )
+    assert [row.translational_error_max_m for row in error_table(recording)] == [0.0, 0.0]
 
 
 def test_an_error_counts_only_for_its_stage():

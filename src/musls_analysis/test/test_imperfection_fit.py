@@ -1,4 +1,4 @@
-"""What is identified from drones: linear answers, intervals, the turning frame."""
+"""Identification of drone imperfections: linear answers, intervals, the turning frame."""
 
 import numpy as np
 import pytest

@@ -1,10 +1,10 @@
 """A new signal is an entry in the table: it is in the bag, read back, and in the memory."""
 
-from types import SimpleNamespace
+from contextlib import closing
 
 import numpy as np
 import pytest
-from standing_plant import standing_plant
+from standing_plant import session_of, standing_plant
 
 from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_description.errors import ConfigError
@@ -31,18 +31,18 @@ def test_a_new_signal_is_recorded_written_and_read(tmp_path, monkeypatch):
     for signal in NEW:
         monkeypatch.setitem(SIGNALS, signal.name, signal)
     rng = np.random.default_rng(1)
-    session = SimpleNamespace(plant=standing_plant(SYSTEM))
+    session = session_of(standing_plant(SYSTEM))
     truth = rng.normal(size=(30, 3, 3))
     memory = MemoryRecorder(SYSTEM, step_period_s=0.02)
-    with BagRecorder(tmp_path / "bag", SYSTEM, step_period_s=0.02) as recorder:
+    with closing(BagRecorder(tmp_path / "bag", SYSTEM, step_period_s=0.02)) as recorder:
         for k, session.force_n in enumerate(truth):
             recorder.observe(0.02 * k, session)
             memory.observe(0.02 * k, session)
     assert recorder.topics["/drone_2/thrust"] == "geometry_msgs/msg/WrenchStamped"
     for run in (read_bag(tmp_path / "bag"), recording_from(recorder), recording_from(memory)):
         thrust, power = (run.signal("drone_2", name) for name in ("thrust", "power"))
-        np.testing.assert_array_equal(thrust.columns["force_n"], truth[:, 1])
-        np.testing.assert_array_equal(power.columns["power_w"], 2.0 * truth[:, 1, 0])
+        np.testing.assert_array_equal(thrust.force_n, truth[:, 1])
+        np.testing.assert_array_equal(power.power_w, 2.0 * truth[:, 1, 0])
         for track in (thrust, power):
             np.testing.assert_allclose(track.time_s, 0.02 * np.arange(30), atol=1e-12)
         with pytest.raises(ConfigError, match="no signal of load: thrust in this recording"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from made_up_flight import make, pose_message, string_message
 from made_up_recordings import (
     excerpt_lines,
     flight,
@@ -80,6 +81,43 @@ def test_another_cone_moves_the_drones_set_points(tmp_path, excerpt):
     offset = read.setpoints["drone_2"].position_enu_m - read.setpoints["load"].position_enu_m
     np.testing.assert_allclose(np.linalg.norm(offset[:, :2], axis=1), 0.5)
     np.testing.assert_allclose(offset[:, 2], 2.0)
+
+
+def in_degrees(lines, names):
+    """The rows with roll, pitch and yaw of all bodies in degrees; `names` the header says so."""
+    header = lines[0].split(",")
+    turned = [name.endswith(("roll", "pitch", "yaw")) for name in header]
+    suffix = "_deg" if names else ""
+    yield ",".join(name + suffix * t for name, t in zip(header, turned, strict=True))
+    for line in lines[1:]:
+        fields = zip(line.split(","), turned, strict=True)
+        yield ",".join(repr(float(f) * (180.0 / np.pi if t else 1.0)) for f, t in fields)
+
+
+def test_degrees_are_told_from_radians(tmp_path, excerpt):
+    pitch = excerpt[0].split(",").index("d1_pitch")
+    rows = [row.split(",") for row in excerpt]
+    excerpt = [",".join([*row[:pitch], "0.05", *row[pitch + 1 :]]) for row in rows[1:]]
+    excerpt.insert(0, ",".join(rows[0]))
+    read = read_recording(write_lines(tmp_path / "a.csv", excerpt))
+    degrees = read_recording(write_lines(tmp_path / "b.csv", [*in_degrees(excerpt, names=True)]))
+    for body, track in read.bodies.items():
+        same = degrees.bodies[body].orientation_wxyz
+        np.testing.assert_allclose(same, track.orientation_wxyz, atol=1e-12)
+    fails(write_lines(tmp_path / "c.csv", [*in_degrees(excerpt, names=False)]), "pitch_deg")
+
+
+def test_set_points_of_drones_may_be_columns(tmp_path, excerpt):
+    drones = sum(name.endswith("_pitch") for name in excerpt[0].split(",")) - 1
+    header = [f"d{i + 1}_des_{part}" for i in range(drones) for part in ("x", "y", "z", "yaw")]
+    own = [1.0, 2.0, 3.0, np.pi / 2]
+    lines = [",".join([excerpt[0], *header])]
+    lines += [",".join([row, *map(repr, own * drones)]) for row in excerpt[1:]]
+    track = read_recording(write_lines(tmp_path / "a.csv", lines)).setpoints["drone_1"]
+    np.testing.assert_array_equal(track.position_enu_m, [own[:3]])
+    np.testing.assert_allclose(track.orientation_wxyz, [[0.5**0.5, 0.0, 0.0, 0.5**0.5]])
+    lines = [line.rpartition(",")[0] for line in lines]
+    fails(write_lines(tmp_path / "b.csv", lines), f"column d{drones}_des_yaw is missing")
 
 
 def test_stale_rows_are_dropped_and_counted(tmp_path, excerpt):
@@ -315,7 +353,7 @@ def test_frames_are_guessed(tmp_path, flown, frames):
 
 def test_frames_can_be_named(tmp_path, flown):
     bag = write_bag(tmp_path / "bag", tf_messages(flown, {"load": "box", "drone_1": "anna"}))
-    fails(bag, "no TF frame looks like load; name it with --frames load=FRAME: it has anna, box")
+    fails(bag, "no TF frame looks like load; name it with --frames load=NAME: it has anna, box")
     options = ReadOptions(frames={"load": "box", "drone_1": "anna"})
     assert list(read_recording(bag, options).bodies) == ["load", "drone_1"]
     fails(bag, "no TF frame 'bob' .for load.", ReadOptions(frames={"load": "bob"}))
@@ -329,6 +367,47 @@ def test_ambiguous_frames_are_named(tmp_path, flown):
         *tf_messages(flown, {"drone_2": "drone_1"}),
     ]
     fails(write_bag(tmp_path / "bag", messages), "drone1, drone_1 all look like drone_1")
+
+
+def pose_messages(recording, topics):
+    """Poses of bodies on a topic each; {body: (topic, type)}."""
+    for body, (topic, kind) in topics.items():
+        track = recording.bodies[body]
+        for time_s, p, q in zip(
+            track.time_s, track.position_enu_m, track.orientation_wxyz, strict=True
+        ):
+            ns = round(time_s * 1e9)
+            pose = pose_message(ns, p, q)
+            if kind == "TransformStamped":
+                pose = tf_message(ns, [("world", "any", p, q)]).transforms[0]
+            elif kind == "Odometry":
+                with_covariance = make(
+                    "geometry_msgs/msg/PoseWithCovariance", pose.pose, np.zeros(36)
+                )
+                zero = make("geometry_msgs/msg/Vector3", 0.0, 0.0, 0.0)
+                twist = make("geometry_msgs/msg/Twist", zero, zero)
+                still = make("geometry_msgs/msg/TwistWithCovariance", twist, np.zeros(36))
+                pose = make("nav_msgs/msg/Odometry", pose.header, "any", with_covariance, still)
+            yield topic, ns, pose
+
+
+def test_poses_on_topics_of_any_name(tmp_path, flown):
+    kinds = {
+        "load": ("/vrpn/box/pose", "PoseStamped"),
+        "drone_1": ("/vrpn/px4_1/pose", "TransformStamped"),
+        "drone_2": ("/px4_2/odom", "Odometry"),
+    }
+    bag = write_bag(tmp_path / "bag", pose_messages(flown, kinds))
+    topics = "/px4_2/odom, /vrpn/box/pose, /vrpn/px4_1/pose"
+    fails(
+        bag, f"no topic of poses looks like load; name it with --topic load=NAME: it has {topics}"
+    )
+    read = read_recording(bag, ReadOptions(frames={"load": "/vrpn/box/pose"}))
+    assert list(read.bodies) == list(kinds)
+    for body, track in read.bodies.items():
+        np.testing.assert_allclose(track.position_enu_m, flown.bodies[body].position_enu_m)
+        np.testing.assert_allclose(track.orientation_wxyz, flown.bodies[body].orientation_wxyz)
+    fails(bag, "no topic of poses '/box' .for load.", ReadOptions(frames={"load": "/box"}))
 
 
 def level(parent, child, x=0.0):
@@ -377,8 +456,6 @@ def test_bags_without_what_is_needed_or_damaged(tmp_path, flown):
 
 
 def make_string_bag(folder):
-    from made_up_flight import string_message
-
     return write_bag(folder, [("/chatter", 0, string_message("hello"))])
 
 
@@ -392,3 +469,13 @@ def test_our_own_bags_and_result_folders(flight_bag, made_up_flight, tmp_path):
             read.bodies["load"].position_enu_m, made_up_flight.actual["load"][0]
         )
         assert len(read.cables) == 3 and len(read.stages) == 10
+
+
+def test_late_stamps_are_put_right(tmp_path, flown, excerpt):
+    path = write_lines(tmp_path / "a.csv", excerpt)
+    right = read_recording(path, ReadOptions(delays_s={"drone_1": 0.25}))
+    as_it_is = read_recording(path)
+    for body, track in right.bodies.items():
+        shift = 0.25 if body == "drone_1" else 0.0
+        np.testing.assert_allclose(track.time_s, as_it_is.bodies[body].time_s - shift)
+    fails(path, "'drone_9' is not in it", ReadOptions(delays_s={"drone_9": 0.1}))

@@ -10,7 +10,6 @@ from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.fit import (
     GROUPS,
-    FitSpec,
     Setup,
     correlation_time,
     fit,
@@ -93,7 +92,7 @@ def deviations(result):
 
 @pytest.mark.slow
 def test_known_parameters_come_back(truth, system):
-    result = fit(Replay(noisy(truth, 1), SPEC), system, FitSpec(list(TRUTH), {}))
+    result = fit(Replay(noisy(truth, 1), SPEC), system, list(TRUTH))
     assert result.converged and result.at_bound == ("",) * 4
     assert np.abs(deviations(result)).max() < 4.0
     assert np.all(result.uncertainty.std < [0.005, 0.005, 0.005, 0.025])
@@ -106,7 +105,7 @@ def test_known_parameters_come_back(truth, system):
 @pytest.mark.slow
 def test_stated_deviations_cover_the_truth(truth, system):
     """Six noises, four parameters: errors are at most twice what is stated (docs: 1.6 times)."""
-    names = FitSpec(list(TRUTH), {})
+    names = list(TRUTH)
     scatter = [
         deviations(fit(Replay(noisy(truth, seed), SPEC), system, names)) for seed in range(6)
     ]
@@ -116,8 +115,7 @@ def test_stated_deviations_cover_the_truth(truth, system):
 
 @pytest.mark.slow
 def test_a_bound_that_is_hit_is_said(replay, system):
-    spec = FitSpec(["load_origin_z"], {"load_origin_z": (-0.03, 0.03)})
-    result = fit(replay, system, spec)
+    result = fit(replay, system, ["load_origin_z"], {"load_origin_z": (-0.03, 0.03)})
     assert result.at_bound == ("lower",)
     assert result.value[0] == pytest.approx(-0.03, abs=1e-4)
     assert np.isnan(result.uncertainty.std[0])
@@ -127,7 +125,7 @@ def test_a_bound_that_is_hit_is_said(replay, system):
 def test_parameters_with_the_same_effect_are_named(replay, system):
     """Only the sum of attachment and recorded origin tells where the cable's end is."""
     names = ["attachment_z", "drone_origin_z", "load_tilt_y"]
-    result = fit(replay, system, FitSpec(names, {}))
+    result = fit(replay, system, names)
     assert (0, 1) in result.uncertainty.alike
     assert result.uncertainty.std[0] > 10.0 * 0.005
     assert result.uncertainty.std[2] < 0.05
@@ -136,7 +134,7 @@ def test_parameters_with_the_same_effect_are_named(replay, system):
 @pytest.mark.slow
 def test_worker_processes_find_the_same(replay, system):
     names = ["load_origin_z", "load_tilt_y"]
-    alone, team = (fit(replay, system, FitSpec(names, {}, workers=workers)) for workers in (1, 2))
+    alone, team = (fit(replay, system, names, workers=workers) for workers in (1, 2))
     assert np.allclose(alone.value, team.value, rtol=1e-9)
 
 
@@ -184,7 +182,7 @@ def test_a_shifted_centre_of_mass_leaves_the_rest_in_place(system):
 )
 def test_bad_fits_are_refused(unflown, system, names, bounds, words):
     with pytest.raises(ConfigError, match=words):
-        fit(unflown, system, FitSpec(names, bounds))
+        fit(unflown, system, names, bounds)
 
 
 def autoregressive(random, n, rho):
@@ -238,7 +236,7 @@ def test_a_parameter_without_effect_has_no_deviation():
 )
 def test_what_a_cable_model_does_not_have_is_not_fitted(unflown, system, model, name, words):
     with pytest.raises(ConfigError, match=words):
-        fit(unflown, system, FitSpec([name], {}, cable_model=model))
+        fit(unflown, system, [name], cable_model=model)
 
 
 @pytest.mark.slow
@@ -251,5 +249,5 @@ def test_the_stiffness_of_elastic_cables_comes_back(truth, system):
     made = Replay(truth, SPEC).run(soft.system, cable_model="elastic:2").load
     replay = Replay(replace(truth, bodies={**truth.bodies, "load": made}), SPEC)
     start = put_all(soft, {"ea": 1600.0}).system
-    result = fit(replay, start, FitSpec(["ea"], {}, cable_model="elastic:2"))
+    result = fit(replay, start, ["ea"], cable_model="elastic:2")
     assert result.values["ea"] == pytest.approx(800.0, rel=0.05)

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from musls_analysis.figures.flight import write_for_paper
-from musls_analysis.figures.style import Paper
-from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage
+from musls_analysis.recordings.recording import CableTrack, Event, PoseTrack, Recording, Stage
 from musls_analysis.report.report import write_report
-from musls_analysis.report.summary import named_peaks, sentence, summarise
+from musls_analysis.report.summary import flight_warnings, named_peaks, sentence, summarise
 from musls_description.errors import ConfigError
 
 STAGES = (
@@ -58,12 +57,21 @@ def flight():
     )
 
 
+def with_peaks(recording, peaks_n):
+    """The recording with the largest tension of all steps since each sample, (T, 2)."""
+    cables = {
+        name: replace(cable, peak_time_s=cable.time_s, peak_n=peaks_n[:, k])
+        for k, (name, cable) in enumerate(recording.cables.items())
+    }
+    return replace(recording, cables=cables)
+
+
 def test_every_sort_of_peak_is_found_between_the_samples(flight):
-    t = (np.arange(900) + 0.5) * 0.02
+    t = flight.time_s
     peaks = np.full((900, 2), 0.1)
     for at_s, cable, tension in ((3.5, 0, 9.0), (6.0, 1, 6.5), (8.1, 0, 25.0), (15.0, 1, 61.2)):
         peaks[np.argmin(abs(t - at_s)), cable] = tension
-    found = named_peaks(flight, 0.5, (t, peaks))
+    found = named_peaks(with_peaks(flight, peaks), 0.5)
     assert {where: (p["max_n"], p["cable"]) for where, p in found.items()} == {
         "in_flight": (6.5, "cable_2"),
         "snap": (25.0, "cable_1"),
@@ -75,10 +83,9 @@ def test_every_sort_of_peak_is_found_between_the_samples(flight):
 
 def test_a_load_set_down_within_a_stage_touches_down(flight):
     merged = replace(flight, stages=(STAGES[0], Stage("engage", 2.0, 18.0)))
-    t = (np.arange(900) + 0.5) * 0.02
     peaks = np.full((900, 2), 0.1)
-    peaks[np.argmin(abs(t - 15.05)), 0] = 31.7
-    assert named_peaks(merged, 0.5, (t, peaks))["touch_down"]["max_n"] == 31.7
+    peaks[np.argmin(abs(flight.time_s - 15.05)), 0] = 31.7
+    assert named_peaks(with_peaks(merged, peaks), 0.5)["touch_down"]["max_n"] == 31.7
 
 
 def test_standing_load_has_no_error_and_lag_is_explained(flight):
@@ -117,11 +124,109 @@ def test_interactive_figures_need_no_network(flight, tmp_path):
 
 def test_figures_for_paper_are_vectors_of_the_width_asked_for(flight, tmp_path):
     summary = summarise(flight)
-    paper = Paper(width_m=0.088, font="serif")
-    written = write_for_paper(flight, summary, tmp_path, ["pdf", "svg"], ["tensions"], paper)
+    written = write_for_paper(
+        flight, summary, tmp_path, ["pdf", "svg"], ["tensions"], 0.088, "serif"
+    )
     assert [path.name for path in written] == ["tensions.pdf", "tensions.svg"]
     width = re.search(r'width="([\d.]+)pt"', written[1].read_text())[1]
     assert float(width) / 72.0 * 25.4 == pytest.approx(88.0, abs=0.1)
     assert "cable 1 [N]" in written[1].read_text()  # text stays text
     with pytest.raises(ConfigError, match="no figure 'tension': did you mean 'tensions'"):
         write_for_paper(flight, summary, tmp_path, ["pdf"], ["tension"])
+
+
+# ---------- What nobody should learn from
+
+
+def test_calm_flight_has_no_warnings_and_a_report_without_them(flight, tmp_path):
+    assert flight_warnings(flight) == []
+    summary = summarise(flight)
+    assert summary["warnings"] == []
+    page = write_report(flight, summary, tmp_path).read_text("utf-8")
+    assert "Not to be learnt from" not in page
+
+
+def test_set_points_that_no_drone_follows_are_told(flight):
+    """A circle of 1 m radius at 1 rad/s, and at 4 rad/s, beyond 45 degrees."""
+    time_s, asked = flight.time_s, flight.setpoints["load"]
+
+    def warnings(rate_rad_s, **parameters):
+        def place(at):
+            flat = [np.cos(rate_rad_s * at), np.sin(rate_rad_s * at)]
+            return np.column_stack([*flat, flight.bodies["load"].position_enu_m[:, 2]])
+
+        wanted = replace(asked, position_enu_m=place(time_s))
+        return flight_warnings(replace(flight, setpoints={"load": wanted}), parameters)
+
+    assert warnings(1.0) == []
+    (fast,) = warnings(4.0)
+    assert fast.startswith("the set-point of load asks for 5")
+    assert warnings(4.0, MPC_TILTMAX_AIR=70.0) == []
+
+
+def test_a_load_that_is_turned_away_is_told(flight):
+    turn = np.tile([0.6, 0.0, 0.0, 0.8], (900, 1))  # 106 degrees about the vertical
+    load = replace(flight.bodies["load"], orientation_wxyz=turn)
+    bodies = {**flight.bodies, "load": load, "drone_2": flight.bodies["drone_1"]}
+    (line,) = flight_warnings(replace(flight, bodies=bodies))
+    assert line.endswith("the load is turned by 106 degrees from them in circle")
+
+
+def test_a_drone_that_the_scenario_loses_may_fall_and_jerk(flight):
+    peaks = np.full((900, 2), 6.0)
+    peaks[410, 0] = 90.0  # 0.2 s after the event
+    falls = Event(8.5, "collision", "drone_1 and ground at 5.0 m/s")
+    bad = with_peaks(replace(flight, events=[falls]), peaks)
+    assert len(flight_warnings(bad)) == 2
+    lost = Event(8.0, "drone_lost", "drone_1: all motors stopped")
+    assert flight_warnings(replace(bad, events=[lost, falls])) == []
+
+
+def test_a_train_of_jerks_is_one_snap_and_a_bounce_no_landing(flight):
+    """Cable 1 is slack until 8 s; the load leaves the ground at 3 s and touches it again soon."""
+    peaks = np.full((900, 2), 6.0)
+    peaks[420, 0] = 25.0
+    load = flight.bodies["load"]
+    place = load.position_enu_m.copy()
+    place[(flight.time_s > 3.5) & (flight.time_s < 3.6), 2] = 0.05
+    merged = (STAGES[0], Stage("engage", 2.0, 18.0))
+    bounced = replace(flight, bodies={"load": replace(load, position_enu_m=place)}, stages=merged)
+    peaks[180, 0] = 30.0
+    found = named_peaks(with_peaks(bounced, peaks), 0.5)
+    largest = {where: peak["max_n"] for where, peak in found.items()}
+    assert largest == {"in_flight": 30.0, "snap": 25.0, "take_up": 6.0, "touch_down": 6.0}
+
+
+def test_warnings_name_what_was_wrong_and_when(flight, tmp_path):
+    time_s = flight.time_s
+    load, drone = flight.bodies["load"], flight.bodies["drone_1"]
+    place, turn = load.position_enu_m.copy(), drone.orientation_wxyz.copy()
+    place[(time_s >= 6.0) & (time_s < 9.0), 2] = 0.05
+    turn[(time_s >= 12.0) & (time_s < 12.1)] = [0.6, 0.8, 0.0, 0.0]  # 106 degrees about x
+    bad = replace(
+        flight,
+        bodies={
+            "load": replace(load, position_enu_m=place),
+            "drone_1": replace(drone, orientation_wxyz=turn),
+        },
+        events=[
+            Event(7.0, "collision", "drone_1 and ground at 2.0 m/s"),
+            Event(7.5, "collision", "drone_1 and cable_2"),
+            Event(8.0, "rotors_overlap", "rotor tips of drone_1 and drone_2 within -0.01 m"),
+        ],
+    )
+    peaks = np.full((900, 2), 6.0)
+    peaks[500, 1] = 90.0
+    bad = with_peaks(bad, peaks)
+    expected = [
+        "collision at 7.0 s: drone_1 and ground at 2.0 m/s (and 1 more)",
+        "overlap at 8.0 s: rotor tips of drone_1 and drone_2 within -0.01 m",
+        "drone_1 tilted by more than 90 degrees at 12.0 s",
+        "the load is on the ground at 6.0 s, in circle",
+        "cable_2 is pulled with 90 N at 10.0 s; all cables together carry 12.0 N",
+    ]
+    assert flight_warnings(bad) == expected
+    summary = summarise(bad)
+    assert summary["warnings"] == expected
+    page = write_report(bad, summary, tmp_path).read_text("utf-8")
+    assert all(f"Not to be learnt from: {line}" in page for line in expected)

@@ -7,7 +7,7 @@ from made_up_recordings import excerpt_lines, flight, write_lines
 from musls_analysis.comparison.compare import CompareOptions, error_intervals
 from musls_analysis.comparison.cycles import CutStage, Cycle, cut
 from musls_analysis.paper.flights import motion_of, update_rate
-from musls_analysis.recordings.readers import read_recording
+from musls_analysis.recordings.readers import ReadOptions, read_recording
 from musls_analysis.recordings.recording import PoseTrack, Recording, bridged_s
 from musls_description.errors import ConfigError
 
@@ -26,10 +26,26 @@ def test_what_was_flown_is_read_from_the_rows_of_a_log(stage, rate_hz, tmp_path)
     first = 1 + sum(float(row.split(",")[0]) < 7.0 for row in rows[1:])
     last = 1 + sum(float(row.split(",")[0]) < made.stages[1].end_s for row in rows[1:])
     lines = [rows[0], *rows[first if stage != "engage" else 1 : last]]
-    found = motion_of(stage, cut(read_recording(write_lines(tmp_path / "log.csv", lines)), stage))
+    still = ReadOptions(drop_stale=False)  # a made-up load stands without any noise
+    read = read_recording(write_lines(tmp_path / "log.csv", lines), still)
+    found = motion_of(stage, cut(read, stage))
     for name, value in FLOWN[stage].items():
         assert not found[name].differs(value), (name, found[name])
         assert found[name].differs(np.multiply(value, 2.5)), name
+
+
+@pytest.mark.parametrize("rate_hz", [10.0, 10.0 / 3.0])
+def test_a_log_that_ends_while_the_yaw_goes_back_tells_how_fast_it_goes(rate_hz, tmp_path):
+    made = flight("engage", 1, rate_hz, start_s=7.01, **FLOWN["engage"])
+    yaw = made.setpoints["load"]
+    half = yaw.time_s[np.flatnonzero(yaw.orientation_wxyz[:, 3] > np.sin(0.25))[-1]]
+    rows = excerpt_lines(made)
+    lines = [rows[0], *(row for row in rows[1:] if float(row.split(",")[0]) < half)]
+    read = read_recording(write_lines(tmp_path / "log.csv", lines), ReadOptions(drop_stale=False))
+    found = motion_of("engage", cut(read, "engage"))
+    for name, value in FLOWN["engage"].items():
+        assert not found[name].differs(value), (name, found[name])
+    assert "hold_s" not in found
 
 
 def test_how_often_set_points_come_is_told_only_where_no_change_is_missed():

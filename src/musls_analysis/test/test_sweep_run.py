@@ -3,6 +3,7 @@
 The runs are made by `fly` below, which flies nothing and does what the load's mass tells it.
 """
 
+import errno
 import json
 import os
 import signal
@@ -14,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from musls_analysis.sweep.plan import load_sweep, make_plan
-from musls_analysis.sweep.run import Execution, run_sweep
+from musls_analysis.sweep.run import run_sweep
 from musls_analysis.sweep.store import Store, SweepError
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, MuslsError
 
 FLYER = "test_sweep_run:fly"
 SCENARIO = "system: x500_trio\nmission: {stages: [{kind: engage, height_m: 0.5, yaw_rad: 1.7}]}\n"
@@ -24,7 +25,9 @@ SWEEP = (
     "scenario: engage.yaml\nparameters: {{system.load.mass_kg: {masses}}}\ntimeout_s: {timeout_s}\n"
 )
 
-FINE, SLOW, MISTAKE, BUG, ABORTS, KILLED, FLOODS, HANGS = 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7
+FINE, SLOW, MISTAKE, BUG, ABORTS, KILLED, FLOODS, HANGS, FULL = (
+    1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8,
+)  # fmt: skip
 
 
 def fly(scenario, folder):
@@ -46,7 +49,12 @@ def fly(scenario, folder):
             for _ in range(2000):
                 os.write(1, b"nan " * 1024)
         case 1.7 | 17.0:
+            bag = folder.with_name(f".{folder.name}.partial") / "bag"
+            bag.mkdir(parents=True)
+            (bag / "bag.mcap").write_text("flown so far")
             time.sleep(600)
+        case 1.8:
+            raise MuslsError("cannot write bag") from OSError(errno.ENOSPC, "full")
     return {"real_time_factor": 10.0 + scenario.seed}
 
 
@@ -71,7 +79,7 @@ def run(plan, store, **how):
     states = []
     with store.opened("name: study\n"):
         watch = lambda t: states.append((t.finished, t.failed, t.left))  # noqa: E731
-        progress = run_sweep(plan, store, Execution(FLYER, **how), watch)
+        progress = run_sweep(plan, store, FLYER, watch, **how)
     return progress, states
 
 
@@ -98,11 +106,36 @@ def test_failing_runs_are_recorded_with_their_reason_and_cost_nothing_else(study
 
 def test_a_run_that_hangs_is_ended_and_the_next_one_made(study):
     """However slow the machine is, this one takes longer; the next gets a process of its own."""
-    plan, store, _ = study([HANGS, 10.0 * HANGS], timeout_s=0.5)
+    plan, store, _ = study([HANGS, 10.0 * HANGS], "keep: bag\n", timeout_s=0.5)
     progress, _ = run(plan, store)
     assert (progress.finished, progress.failed) == (0, 2)
     assert [store.record(r.id)["reason"] for r in plan.runs] == ["took longer than 0.5 s"] * 2
+    kept = [store.flight(r.id) / "bag" / "bag.mcap" for r in plan.runs]
+    assert [bag.read_text() for bag in kept] == ["flown so far"] * 2
     assert not store.scratch.exists()
+
+
+def test_a_full_disk_ends_the_sweep_and_what_is_missing_is_made_later(study):
+    plan, store, made = study([FINE, FULL, 1.05])
+    with pytest.raises(SweepError, match="cannot write bag; --resume goes on where there is room"):
+        run(plan, store)
+    finished = len(store.finished([r.id for r in plan.runs]))
+    assert finished >= 1  # another process may have been on its way
+    plan, store, made = study([FINE, 1.05])
+    progress, _ = run(plan, store)
+    assert (progress.before, progress.finished) == (finished, 2) and len(made()) >= 3
+
+
+def test_a_sweeps_folder_that_is_full_is_one_line(study, monkeypatch):
+    plan, store, _ = study([FINE])
+
+    def full(file):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(MuslsError, match=r"sweep\.yaml cannot be written: No space left"):
+        run(plan, store)
+    assert not list(store.folder.glob(".*partial*"))
 
 
 def test_finished_runs_are_not_made_again_and_failed_ones_only_if_asked(study):
@@ -138,14 +171,14 @@ KILLABLE = """
 import sys
 from pathlib import Path
 from musls_analysis.sweep.plan import make_plan
-from musls_analysis.sweep.run import Execution, run_sweep
+from musls_analysis.sweep.run import run_sweep
 from musls_analysis.sweep.plan import load_sweep
 from musls_analysis.sweep.store import Store
 folder = Path(sys.argv[1])
 plan = make_plan(load_sweep(folder / "study.yaml"), folder / "engage.yaml")
 store = Store(folder / "out")
 with store.opened("name: study"):
-    run_sweep(plan, store, Execution("test_sweep_run:fly", 2), lambda progress: None)
+    run_sweep(plan, store, "test_sweep_run:fly", lambda progress: None, workers=2)
 """
 
 

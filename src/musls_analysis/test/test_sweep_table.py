@@ -9,7 +9,7 @@ import pytest
 from musls_analysis.comparison.errors import error_track
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.report.summary import summarise
-from musls_analysis.sweep.figures import ParameterText, metric_text, write_figures
+from musls_analysis.sweep.figures import metric_text, value_text, write_figures
 from musls_analysis.sweep.plan import Metric, load_sweep, make_plan, signal_names
 from musls_analysis.sweep.store import (
     Outcome,
@@ -53,6 +53,12 @@ def series(recording):
     return unpack(pack(extract(recording, ["load", "drone_1", "cable_1", "cable_99"])))
 
 
+def test_table_says_which_runs_nobody_should_learn_from(summary):
+    assert usual_metrics(summary)["warnings"] == ""
+    said = ["collision at 4.9 s: drone_2 and drone_6 at 4.3 m/s", "cable_1 is pulled with 90 N"]
+    assert usual_metrics({**summary, "warnings": said})["warnings"] == "; ".join(said)
+
+
 def test_series_survive_to_seven_digits(recording, series):
     time, z, wanted = signal(series, "load.z_m")
     track = recording.bodies["load"]
@@ -60,7 +66,7 @@ def test_series_survive_to_seven_digits(recording, series):
     np.testing.assert_allclose(z, track.position_enu_m[:, 2], rtol=1e-6, atol=1e-6)
     held = recording.setpoints["load"].held_at(track.time_s).position_enu_m[:, 2]
     np.testing.assert_allclose(wanted, held, rtol=1e-6, atol=1e-6)
-    errors = error_track(track, recording.setpoints["load"])
+    errors = error_track(recording, "load")
     np.testing.assert_allclose(
         signal(series, "load.translational_error_m")[1], errors.translational_error_m, atol=1e-5
     )
@@ -157,12 +163,8 @@ def test_without_any_finished_run_there_is_no_figure(swept):
     assert write_figures(plan.sweep, rows, store) == []
 
 
-def test_small_parameters_share_a_power_of_ten(swept):
-    plan, _ = swept
-    text = ParameterText(plan.sweep, "system.cables.joint.friction_n_m")
-    assert text.axis == "joint friction [$10^{-3}$ N m]"
-    assert [text.value(v) for v in (0, 1.5e-4)] == ["0", "0.15"]
-    assert ParameterText(plan.sweep, "system.cables.links").axis == "links"
+def test_small_values_have_a_power_of_ten():
+    assert [value_text(v) for v in (0, 1.5e-4, 0.15)] == ["0", r"$1.5\times10^{-4}$", "0.15"]
 
 
 def test_metrics_have_units():

@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,14 +15,12 @@ from musls_analysis.recordings.recording import Event
 from musls_analysis.view.film import (
     FilmOptions,
     ffmpeg_program,
-    whole_file,
-    write_gif,
-    write_mp4,
+    write_film,
     write_png,
 )
 from musls_analysis.view.picture import WIDE, Picture, PictureOptions
 from musls_analysis.view.scene import Subject, open_subject, sample
-from musls_description.errors import ConfigError, MuslsError
+from musls_description.errors import ConfigError, MuslsError, whole_file
 from musls_description.library import load_system
 
 LOOKS = PictureOptions()
@@ -132,7 +131,7 @@ def test_png(tmp_path):
 def test_gif_frames_duration_and_content(tmp_path):
     path, shares = tmp_path / "a.gif", []
     film = FilmOptions(fps=15.0, speed=2.0)
-    write_gif([made_up()], (7.0, 10.0), path, LOOKS, film, shares.append)
+    write_film([made_up()], (7.0, 10.0), path, LOOKS, film, shares.append)
     picture = Picture([made_up()], (7.0, 10.0), LOOKS)
     with Image.open(path) as image:
         assert image.n_frames == len(shares) == 22  # 3 s at twice the speed and 15 frames/s
@@ -156,7 +155,7 @@ def test_mp4_frames_and_size(tmp_path):
     except MuslsError as error:
         pytest.skip(str(error))
     path = tmp_path / "a.mp4"
-    write_mp4([made_up()], (7.0, 8.0), path, LOOKS, FilmOptions(fps=10.0), lambda share: None)
+    write_film([made_up()], (7.0, 8.0), path, LOOKS, FilmOptions(fps=10.0), lambda share: None)
     raw = subprocess.run(
         [program, "-loglevel", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"],
         capture_output=True, check=True,
@@ -174,7 +173,7 @@ def test_ffmpeg_failing_is_said_and_leaves_nothing(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setattr("musls_analysis.view.film.ffmpeg_program", lambda: str(program))
     with pytest.raises(MuslsError, match="ffmpeg failed: no space left"):
-        write_mp4([made_up()], (7.0, 8.0), tmp_path / "a.mp4", LOOKS, FilmOptions(), print)
+        write_film([made_up()], (7.0, 8.0), tmp_path / "a.mp4", LOOKS, FilmOptions(), print)
     assert [p.name for p in tmp_path.iterdir()] == ["ffmpeg"]
 
 
@@ -186,7 +185,7 @@ def test_a_file_that_fails_leaves_the_old_one(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_gif([made_up()], (7.0, 8.0), path, LOOKS, FilmOptions(), fail)
+        write_film([made_up()], (7.0, 8.0), path, LOOKS, FilmOptions(), fail)
     assert [p.name for p in tmp_path.iterdir()] == ["a.gif"] and path.read_text() == "old"
 
 
@@ -215,4 +214,4 @@ def test_film_length():
     with pytest.raises(ConfigError, match="at most 4000"):
         FilmOptions(20.0).times_s((0.0, 201.0), "gif")
     with pytest.raises(ConfigError, match="at most 50"):
-        write_gif([made_up()], (7.0, 8.0), None, LOOKS, FilmOptions(60.0), print)
+        write_film([made_up()], (7.0, 8.0), Path("a.gif"), LOOKS, FilmOptions(60.0), print)

@@ -1,4 +1,4 @@
-"""What rerun's viewer gets: read back from the file with rerun's own reader."""
+"""Data for rerun's viewer, read back from the file with rerun's own reader."""
 
 import subprocess
 import sys
@@ -13,6 +13,7 @@ import pytest
 from musls_analysis.recordings.recording import Event
 from musls_analysis.view.scene import open_subject, sample
 from musls_description.errors import MuslsError
+from musls_description.obstacles import BoxObstacle
 
 pytest.importorskip("rerun", reason="rerun-sdk is not installed: pip install 'musls[view]'")
 from musls_analysis.view.rerun_log import save, show
@@ -53,6 +54,17 @@ def test_file_is_sound_and_alone(saved):
     command = Path(sys.executable).with_name("rerun")
     subprocess.run([command, "rrd", "verify", path], check=True, capture_output=True)
     assert [p.name for p in path.parent.iterdir()] == ["both.rrd"]
+
+
+def test_obstacles_stand_there_all_the_time(flight_bag, tmp_path):
+    crate = BoxObstacle(name="crate", size_m=(1.0, 1.0, 1.0), position_enu_m=(0.0, 2.0, 0.5))
+    first = open_subject(flight_bag)
+    recording = replace(first.recording, obstacles=(crate,))
+    save([replace(first, recording=recording)], tmp_path / "crate.rrd")
+    (mesh,) = chunks(tmp_path / "crate.rrd")["/world/crate"]
+    (corners,) = mesh.column("Mesh3D:vertex_positions").to_pylist()
+    assert np.ptp(corners, axis=0) == pytest.approx([1.0, 1.0, 1.0])
+    assert np.mean(corners, axis=0) == pytest.approx([0.0, 2.0, 0.5])
 
 
 def test_entities(saved):

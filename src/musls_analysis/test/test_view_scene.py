@@ -1,4 +1,4 @@
-"""What `musls view` shows: camera, geometry, places at a time, alignment of two recordings."""
+"""`musls view`: camera, geometry, poses at a time, alignment of two recordings."""
 
 from dataclasses import replace
 
@@ -7,25 +7,34 @@ import pytest
 from made_up_recordings import flight
 from matplotlib.colors import to_rgb
 
+from musls_analysis.figures import space
 from musls_analysis.figures.style import SLACK_CABLE, UNKNOWN_TENSION
 from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage
-from musls_analysis.view.align import aligning_shift_s, shown_window, stage_at
-from musls_analysis.view.camera import camera_on
 from musls_analysis.view.chart import TensionScale, round_up, strip_series, tension_scale
-from musls_analysis.view.picture import WIDE, LabelPlacer, Picture, Rectangle
+from musls_analysis.view.picture import WIDE, Picture, Rectangle, camera_on, pixels, place_names
 from musls_analysis.view.scene import (
     BOX_FACES,
     BoxShape,
     DroneShape,
     Subject,
+    aligning_shift_s,
     framed_points_enu_m,
     open_subject,
-    pulley_rims,
     sample,
+    shown_window,
+    stage_at,
     world,
 )
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
+from musls_description.obstacles import (
+    BoxObstacle,
+    CylinderObstacle,
+    PlaneObstacle,
+    faces_enu_m,
+    shown_faces,
+    triangles,
+)
 from musls_description.rotations import from_roll_pitch_yaw, rotate
 
 TRIO = load_system("x500_trio")
@@ -123,7 +132,7 @@ def test_straight_cables_join_the_attachments():
     its = subject(standing(trio()))
     sampled = sample(its, np.array([1.0]))
     for i, (name, cable) in enumerate(sampled.cables.items()):
-        assert name == f"cable_{i + 1}" and not cable.recorded
+        assert name == f"cable_{i + 1}"
         drone = sampled.bodies[f"drone_{i + 1}"]
         low = np.array([0, 0, 1]) + TRIO.load.cable_attachments_m[i]
         high = world(np.array(TRIO.drones[i].cable_attachment_m), drone.position_enu_m[0],
@@ -241,7 +250,7 @@ def test_a_pulley_is_a_disc_of_its_radius_in_the_plane_of_its_cables():
     poses = {"load": (0.2, 0, 1.45, 0, 0, 0.5), "anchor_1": (-1, 0, 3, 0, 0, 0),
              "anchor_2": (1, 0, 3, 0, 0, 0)}  # fmt: skip
     seen = Subject(standing(poses), load_system("equaliser"), "made_up")
-    (rims,) = pulley_rims(seen).values()
+    (rims,) = seen.pulley_rims.values()
     load = seen.recording.bodies["load"]
     (rim,) = world(rims, load.position_enu_m[0], load.orientation_wxyz[0])
     assert np.linalg.norm(rim - [0.2, 0.0, 1.5], axis=1) == pytest.approx(0.03)
@@ -256,17 +265,14 @@ def test_names_of_drones_cover_neither_each_other_nor_a_drone():
         f"drone_{i}": Rectangle(100.0 + 15.0 * i, 200.0, 150.0 + 15.0 * i, 225.0) for i in range(4)
     }
     frame = Rectangle(0.0, 60.0, 600.0, 480.0)
-    placer = LabelPlacer(frame)
-    placed = placer.place(dict.fromkeys(drones, 50.0), drones)
-    every = [*placed.items(), *drones.items()]
+    sides: dict[str, int] = {}
+    placed = place_names(dict.fromkeys(drones, 50.0), drones, frame, sides)
     for name, label in placed.items():
         assert frame.left <= label.left and label.right <= frame.right
-        for other, area in every:
-            apart = label.right <= area.left or area.right <= label.left
-            apart = apart or label.bottom <= area.top or area.bottom <= label.top
-            assert apart or (other == name and area == label), (name, other)
+        others = [*drones.values(), *(r for n, r in placed.items() if n != name)]
+        assert not any(map(label.overlaps, others)), name
     moved = {name: Rectangle(*(np.array(r) + 2.0)) for name, r in drones.items()}
-    for name, label in placer.place(dict.fromkeys(drones, 50.0), moved).items():
+    for name, label in place_names(dict.fromkeys(drones, 50.0), moved, frame, sides).items():
         assert np.array(label) == pytest.approx(np.array(placed[name]) + 2.0)  # the same side
 
 
@@ -285,7 +291,50 @@ def test_the_strip_of_a_plan_shows_heights():
     """Where all set-points are met, their distances would say nothing."""
     flown = flight("circle")
     series, title = strip_series([subject(flown)])
-    assert title == "distance to the set-point [m]"
+    assert title == "distance to the reference [m]"
     series, title = strip_series([subject(replace(flown, setpoints=flown.bodies))])
     assert title == "height [m]" and [s.name for s in series] == list(flown.bodies)
     assert series[0].value == pytest.approx(flown.bodies["load"].position_enu_m[:, 2])
+
+
+CRATE = BoxObstacle(name="crate", size_m=(0.8, 0.8, 0.8), position_enu_m=(0.9, -1.0, 0.4))
+WALL = PlaneObstacle(name="wall", point_enu_m=(0.0, 0.9, 0.0), normal_enu=(0.0, -1.0, 0.0))
+
+
+@pytest.mark.parametrize("obstacle", [CRATE, WALL])
+def test_obstacles_are_in_the_picture_and_in_both_figures_in_space(obstacle):
+    bare = replace(standing(trio()), stages=(Stage("hold", 0.0, 2.0),))
+    beside = replace(bare, obstacles=(obstacle,))
+    for drawn in (
+        lambda r: Picture([subject(r)], (0.0, 2.0)).draw(1.0),
+        lambda r: drawn_figure(space.top_view_figure(r)),
+        lambda r: drawn_figure(space.paths_3d_figure(r)),
+    ):
+        without, with_it = drawn(bare).astype(int), drawn(beside).astype(int)
+        assert (np.abs(without - with_it).max(axis=-1) > 20).mean() > 1e-3
+
+
+def drawn_figure(figure):
+    figure.canvas.draw()
+    return pixels(figure.canvas)
+
+
+def test_faces_of_solids_look_outwards_and_are_cut_at_the_box_that_is_shown():
+    pole = CylinderObstacle(
+        name="pole", radius_m=0.2, height_m=2.0, position_enu_m=(0.0, 0.0, 1.0),
+        orientation_wxyz=(0.8, 0.6, 0.0, 0.0),
+    )  # fmt: skip
+    for obstacle in (CRATE, pole):
+        volume = 0.0
+        for face in faces_enu_m(obstacle.solids()[0]):
+            a, b = face[1:-1] - face[0], face[2:] - face[0]
+            volume += (np.cross(a, b) @ face[0]).sum() / 6.0  # divergence theorem
+        assert volume == pytest.approx(0.512 if obstacle is CRATE else np.pi * 0.08, rel=0.02)
+    low, high = np.array([-1.0, 0.0, 0.0]), np.array([1.0, 3.0, 2.0])
+    ((name, (face,)),) = shown_faces([CRATE, WALL], low, high)
+    assert name == "wall" and len(face) == 4
+    assert face.min(axis=0) == pytest.approx([-1.0, 0.9, 0.0])
+    assert face.max(axis=0) == pytest.approx([1.0, 0.9, 2.0])
+    corners, rows = triangles([face])
+    a, b, c = corners[rows].transpose(1, 0, 2)
+    assert np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2.0 == pytest.approx(4.0)

@@ -18,12 +18,15 @@ from musls_analysis.recordings import recording as recordings
 from musls_analysis.recordings.readers import ReadOptions
 from musls_analysis.replay.motion import ReplaySpec
 from musls_analysis.replay.replay import Replay, ReplayResult
-from musls_bringup.fly import FlyOptions, find_scenario, fly_in_memory
+from musls_analysis.report.summary import flight_warnings
+from musls_bringup.fly import FlyOptions, fly_in_memory
 from musls_bringup.fly import fly as fly_into_folder
+from musls_bringup.shipped import find_scenario, sweep_path, sweep_scenario_path
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
-from musls_description.schema import parse_yaml, to_data
+from musls_description.schema import to_data
+from musls_description.strict_yaml import parse_yaml
 from musls_description.system import RigSystem, slung_system
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.loop import Observer
@@ -32,6 +35,8 @@ from musls_sim.session.session import Session
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
+
+    from musls_analysis.sweep.plan import Plan
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Values by key ({"system.cables.links": 29}), or texts as for `--set` ("seed=3")."""
@@ -44,27 +49,23 @@ class Recording(recordings.Recording):
     """One flight, with its errors and figures; a table in terminals and notebooks."""
 
     @classmethod
-    def of(cls, recording: recordings.Recording) -> Recording:
-        """The same flight."""
-        return cls(**vars(recording))
+    def of(
+        cls, recording: recordings.Recording, parameters: Mapping[str, float] | None = None
+    ) -> Recording:
+        """The same flight; to its warnings come those of `flight_warnings`."""
+        warnings = (*recording.warnings, *flight_warnings(recording, parameters))
+        return cls(**{**vars(recording), "warnings": warnings})
 
     def errors(self) -> ErrorTable:
-        """Distance and angle of each body to its set-point in each stage.
-
-        Returns:
-            One row per body and stage, see `musls_analysis.comparison.errors.StageError`.
-        """
+        """Distance and angle to the reference, a row per body and stage (`StageError`)."""
         return error_table(self)
 
     def plot(self, name: str = "paths_3d") -> Figure:
-        """Draw one of the report's figures.
+        """Draw one of the report's figures; notebooks show it, `savefig` writes it.
 
         Args:
             name: As the report's PNG files: "paths_3d", "top_view", "stage_errors", "pose_load",
                 "pose_drone_1", ..., "tensions", "rotors", "batteries".
-
-        Returns:
-            A matplotlib figure, which notebooks show; `savefig` writes it.
 
         Raises:
             ConfigError: The recording has no such figure.
@@ -94,7 +95,8 @@ def read_recording(path: Path | str, options: ReadOptions | None = None) -> Reco
         options: What the recording does not say.
 
     Returns:
-        The recording, its poses at strictly increasing times; what was dropped is in `warnings`.
+        The recording, its poses at strictly increasing times; `warnings` says what was
+        dropped, and why the flight is not valid.
 
     Raises:
         ConfigError: Missing, empty, damaged or of an unknown kind.
@@ -133,6 +135,9 @@ def fly(
 ) -> Recording:
     """Fly a scenario to its end.
 
+    Whatever ends the flight before, Ctrl-C or an error, what was flown by then is the attribute
+    `recording` of the exception (and in `out`).
+
     Args:
         scenario: What to fly; a name or file is read first.
         controller: A controller of one's own instead of the scenario's.
@@ -144,21 +149,33 @@ def fly(
         report: Write figures and report, too (with `out`).
 
     Returns:
-        The recording of the flight.
+        The recording of the flight; `warnings` says why it is not valid.
 
     Raises:
         ConfigError: The scenario cannot work.
         SimulationDiverged: The physics failed.
-        ControllerError: The controller failed.
+        UserCodeError: The controller (`ControllerError`) or other code of one's own failed.
+        KeyboardInterrupt: Ctrl-C ended the flight, or left its report out.
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
-    if out is not None:
+    parameters = scenario.autopilot.parameters
+    try:
+        if out is None:
+            session = Session(scenario, controller=controller, observers=observers, force=force)
+            return Recording.of(fly_in_memory(session, realtime=realtime), parameters)
         options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
-        fly_into_folder(scenario, Path(out), options, observers, controller=controller)
-        return read_recording(out)
-    session = Session(scenario, controller=controller, observers=observers, force=force)
-    return Recording.of(fly_in_memory(session, realtime=realtime)[0])
+        summary = fly_into_folder(scenario, Path(out), options, observers, controller=controller)
+        recording = Recording.of(readers.read_recording(out), parameters)
+    except BaseException as error:
+        if hasattr(error, "recording"):
+            error.recording = Recording.of(error.recording, parameters)
+        raise
+    if summary["ended_by"]:
+        ended = KeyboardInterrupt(f"ended by {summary['ended_by']}: what was flown is in {out}")
+        ended.recording = recording  # type: ignore[attr-defined]
+        raise ended
+    return recording
 
 
 def replay(
@@ -181,10 +198,9 @@ def replay(
         ConfigError: The recording or the cable model does not fit the system.
         SimulationDiverged: The physics failed.
     """
-    read = _recording(recording)
-    given = load_system(system) if isinstance(system, str) else system
-    chosen = slung_system(given, "replay")
-    return Replay(read, spec or ReplaySpec()).run(chosen, cable_model=cable_model)
+    chosen = slung_system(load_system(system) if isinstance(system, str) else system, "replay")
+    replayed = Replay(_recording(recording), spec or ReplaySpec())
+    return replayed.run(chosen, cable_model=cable_model)
 
 
 def compare(
@@ -241,25 +257,38 @@ def sweep(
     Raises:
         ConfigError: Something in the study is wrong.
     """
-    from musls_analysis.sweep.plan import load_sweep, make_plan
-    from musls_analysis.sweep.run import Execution, Progress, available_cores, run_sweep
+    from musls_analysis.sweep.run import Progress, available_cores, run_sweep
     from musls_analysis.sweep.store import Store, make_rows
-    from musls_bringup.sweeps import FLYER, sweep_path, sweep_scenario_path
 
     def watch(state: Progress) -> None:
         if progress is not None:
             progress(state.total - state.left, state.total)
 
-    path = sweep_path(str(study))
-    spec = load_sweep(path)
-    plan = make_plan(spec, sweep_scenario_path(spec.scenario, path))
+    path, plan = plan_sweep(study)
     keep = nullcontext(str(out)) if out is not None else tempfile.TemporaryDirectory()
     with keep as folder:
         store = Store(Path(folder) / "sweep" if out is None else Path(folder))
-        execution = Execution(FLYER, workers or spec.workers or available_cores(), scheduler)
+        count = workers or plan.sweep.workers or available_cores()
         with store.opened(path.read_text(encoding="utf-8")):
-            run_sweep(plan, store, execution, watch)
+            run_sweep(plan, store, FLYER, watch, workers=count, scheduler=scheduler)
         return make_rows(plan, store)
+
+
+FLYER = "musls_bringup.fly:fly_run"
+"""Name by which a worker process of a sweep finds what flies."""
+
+
+def plan_sweep(name: str | Path | None) -> tuple[Path, Plan]:
+    """File and plan of a sweep.
+
+    Raises:
+        ConfigError: No such sweep, or something in it is wrong.
+    """
+    from musls_analysis.sweep.plan import load_sweep, make_plan
+
+    path = sweep_path(None if name is None else str(name))
+    spec = load_sweep(path)
+    return path, make_plan(spec, sweep_scenario_path(spec.scenario, path))
 
 
 def _as_text(value: Any) -> str:

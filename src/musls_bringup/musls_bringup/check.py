@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
 from musls_analysis.view.scene import Subject
 from musls_control.formation import drone_poses
+from musls_control.mission.closest import closest_in_plan
 from musls_control.mission.plan import FlightPlan
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw
+from musls_description.schema import to_data
 from musls_description.system import formation_of
 from musls_sim.contingency.reallocation import Reallocation, reallocate
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.preflight.feasibility import Feasibility, assess
-from musls_sim.preflight.separation import check_separation, closest_in_plan
-from musls_sim.scenario.scenario import LEAST_DRONES, Scenario
+from musls_sim.preflight.separation import check_separation
+from musls_sim.scenario.scenario import MIN_DRONES, Scenario
+from musls_sim.session.collisions import obstacles_in_plan
 from musls_sim.session.compose import Components, flight_plan
 from musls_sim.session.session import Session
 
-__all__ = ["as_data", "check", "draw", "draw_losses", "loss_sentence", "losses"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def check(scenario: Scenario) -> Feasibility:
@@ -52,14 +55,15 @@ def check(scenario: Scenario) -> Feasibility:
         check_separation(scenario.system, plan, scenario.limits)
     except ConfigError as error:
         problems.append(str(error))
+    problems += obstacles_in_plan(scenario.system, plan, scenario.world.obstacles)
     separation = closest_in_plan(scenario.system, plan)
     return assess(scenario, hover, separation, problems=problems)
 
 
 def losses(scenario: Scenario) -> list[Reallocation | None]:
-    """What the loss of each drone would lead to; empty where the scenario does not survive one."""
+    """Outcome of the loss of each drone; empty where the scenario does not survive one."""
     spec = scenario.contingency
-    if spec is None or scenario.system.n_drones < LEAST_DRONES:
+    if spec is None or scenario.system.n_drones < MIN_DRONES:
         return []
     numbers = range(1, scenario.system.n_drones + 1)
     hangs = spec.hook == "hold"
@@ -82,90 +86,146 @@ def as_data(
     scenario: Scenario, found: Feasibility, lost: Sequence[Reallocation | None] = ()
 ) -> dict[str, Any]:
     """Everything that was found, for JSON."""
-    moment = found.moment
+    moment, empty = found.moment, found.first_empty
+    places = [
+        left and [None if np.isnan(p[0]) else p.tolist() for p in left.offsets_m] for left in lost
+    ]
     return {
         "losses": [
             {
                 "drone": i,
-                "thrust_margin": None if left is None else left.thrust_margin,
-                "load_tilt_deg": None if left is None else left.load_tilt_deg,
-                "places_m": None
-                if left is None
-                else [None if np.isnan(p[0]) else p.tolist() for p in left.offsets_m],
+                "thrust_margin": left and left.thrust_margin,
+                "load_tilt_deg": left and left.load_tilt_deg,
+                "places_m": places[i - 1],
             }
             for i, left in enumerate(lost, start=1)
         ],
         "scenario": scenario.name,
-        "can_be_flown": found.can_be_flown,
-        "problems": list(found.problems),
-        "cautions": list(found.cautions),
-        "thrust_margin": found.thrust_margin,
         "weakest_drone": found.weakest,
-        "formation": [dataclasses.asdict(m) for m in found.formation],
-        "hardest": [dataclasses.asdict(m) for m in found.hardest],
-        "moment": None
-        if moment is None
-        else {
+        **{name: to_data(getattr(found, name)) for name in FACTS},
+        "moment": moment
+        and {
             "stage": moment.stage,
             "number": moment.number,
             "time_s": moment.time_s,
-            "velocity_enu_m_s": moment.motion.velocity_enu_m_s.tolist(),
-            "acceleration_enu_m_s2": moment.motion.acceleration_enu_m_s2.tolist(),
-            "wind_enu_m_s": moment.motion.wind_enu_m_s.tolist(),
+            **{name: getattr(moment.motion, name).tolist() for name in MOTION},
         },
-        "tilt_limit_deg": found.tilt_limit_deg,
-        "ceiling_m": found.ceiling_m,
-        "lowest_m": found.lowest_m,
-        "separation": None if found.separation is None else dataclasses.asdict(found.separation),
-        "flight_s": found.flight_s,
-        "first_empty": None
-        if found.first_empty is None
-        else {"drone": found.first_empty[0], "minutes": found.first_empty[1]},
+        "first_empty": empty and {"drone": empty[0], "minutes": empty[1]},
     }
 
 
-def draw(scenario: Scenario, found: Feasibility, path: Path) -> None:
-    """Write the figure: thrust margin over cone angle and load mass."""
-    from musls_analysis.figures.formation import Carriers, margins_figure
+FACTS = (
+    "can_be_flown", "problems", "cautions", "thrust_margin", "formation", "hardest",
+    "tilt_limit_deg", "ceiling_m", "lowest_m", "separation", "flight_s",
+)  # fmt: skip
+MOTION = ("velocity_enu_m_s", "acceleration_enu_m_s2", "wind_enu_m_s")
+"""What check.json takes over from what was found, and from the hardest moment."""
+
+
+# ---------- Figures
+
+LEVELS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
+STEEPEST_DEG = 75.0
+
+
+def draw(scenario: Scenario, lost: Sequence[Reallocation | None], folder: Path) -> None:
+    """Write margins.png and, where it is known what the loss of a drone leads to, losses.png."""
     from musls_analysis.figures.style import save, styled
+
+    with styled():
+        save(margins_figure(scenario), folder / "margins.png")
+        if lost:
+            save(losses_figure(scenario, lost), folder / "losses.png")
+
+
+def cone_margin(scenario: Scenario, angle_deg: Array, load_kg: Array) -> Array:
+    """Full over needed thrust of the weakest drone of a formation.
+
+    Symmetrical straight cables at an angle from the vertical share the weight: T = m g / (n cos
+    angle); the mass of the cables counts as the load's. Angles and loads have the same shape, any.
+    """
+    system, gravity = formation_of(scenario.system, "formation"), scenario.physics.gravity_m_s2
+    cables_kg = system.carried_mass_kg - system.load.mass_kg
+    share_n = (load_kg + cables_kg) * gravity / system.n_drones
+    aside_n = share_n * np.tan(np.radians(angle_deg))
+    margins = [
+        drone.max_thrust_n / np.hypot(drone.mass_kg * gravity + share_n, aside_n)
+        for drone in system.drones
+    ]
+    lowest: Array = np.min(margins, axis=0)
+    return lowest
+
+
+def margins_figure(scenario: Scenario) -> Figure:
+    """Draw the thrust margin over the cables' angle and the load's mass, with the scenario's own.
+
+    The margin is that of `cone_margin`.
+    """
+    from musls_analysis.figures import style
 
     system, cone = formation_of(scenario.system, "formation"), scenario.formation
-    n = system.n_drones
+    n, load_kg = system.n_drones, system.load.mass_kg
     places, _ = drone_poses(np.zeros((1, 3)), np.zeros(1), cone.offsets_m(n), cone.azimuths_rad(n))
-    attachments = np.array(system.load.cable_attachments_m)[:n]
-    along = places[0] - attachments
+    along = places[0] - np.array(system.load.cable_attachments_m)[:n]
     tilt = np.arctan2(np.linalg.norm(along[:, :2], axis=1), np.maximum(along[:, 2], 1e-6))
-    carriers = Carriers(
-        np.array([drone.mass_kg for drone in system.drones]),
-        np.array([drone.max_thrust_n for drone in system.drones]),
-        system.carried_mass_kg - system.load.mass_kg,
-        scenario.physics.gravity_m_s2,
+    full_n = sum(drone.max_thrust_n for drone in system.drones)
+    liftable_kg = full_n / scenario.physics.gravity_m_s2 - (system.mass_kg - load_kg)
+    most_kg = max(1.3 * load_kg, 1.1 * liftable_kg, 1e-3)
+    angles, loads = np.meshgrid(np.linspace(0.0, STEEPEST_DEG, 151), np.linspace(0, most_kg, 151))
+    margin = cone_margin(scenario, angles, loads)
+    figure = style.new_figure(3.6, 5.0)
+    ax = figure.subplots()
+    style.margins(figure, 0.65, 0.2, 0.45, 0.35)
+    ax.contourf(
+        angles, loads, margin, levels=[0.0, 1.0, 1.1, 1e9], colors=["#f3b8b8", "#fbe3c0", "#dff0e3"]
     )
-    with styled():
-        save(margins_figure(carriers, float(np.degrees(tilt.mean())), system.load.mass_kg), path)
+    shown = [level for level in LEVELS if margin.min() < level < margin.max()]
+    if shown:
+        lines = ax.contour(angles, loads, margin, levels=shown, colors=style.INK, linewidths=0.8)
+        ax.clabel(lines, fmt="%g", fontsize=7)
+    own_deg = float(np.degrees(tilt.mean()))
+    ax.plot(own_deg, load_kg, "o", color=style.colour("load"), ms=6, label="this scenario")
+    ax.set_title("Thrust margin of the weakest drone")
+    ax.set(xlabel="cables from the vertical [deg]", ylabel="mass of the load [kg]")
+    ax.set(xlim=(0.0, STEEPEST_DEG), ylim=(0.0, most_kg))
+    ax.legend(loc="upper right")
+    return figure
 
 
-def draw_losses(scenario: Scenario, lost: Sequence[Reallocation | None], path: Path) -> None:
-    """Write the figure: where the drones go when one is lost, from above, with thrust margins."""
-    from musls_analysis.figures.formation import losses_figure
-    from musls_analysis.figures.style import save, styled
+def losses_figure(scenario: Scenario, lost: Sequence[Reallocation | None]) -> Figure:
+    """Draw where the drones go when one is lost, from above, with thrust margins."""
+    from musls_analysis.figures import style
 
     system = formation_of(scenario.system, "formation")
     places = scenario.formation.offsets_m(system.n_drones)
-    found = [
-        None
-        if left is None
-        else (left.offsets_m, np.array([margin.thrust_margin for margin in left.margins]))
-        for left in lost
-    ]
-    with styled():
-        anchors = np.array(system.load.cable_attachments_m)[: system.n_drones]
-        save(losses_figure(places, anchors, found), path)
+    anchors = np.array(system.load.cable_attachments_m)[: system.n_drones]
+    columns = min(3, len(lost))
+    rows = -(-len(lost) // columns)
+    figure = style.new_figure(2.4 * rows + 0.3, 2.4 * columns)
+    reach = 1.25 * float(np.abs(places[:, :2]).max()) + 0.1
+    for gone, left in enumerate(lost):
+        ax = figure.add_subplot(rows, columns, gone + 1)
+        ax.plot(*np.vstack([anchors, anchors[:1]]).T[:2], color=style.colour("load"), lw=1.5)
+        ax.plot(*places[gone, :2], "x", color=style.INK, ms=7)
+        others = [i for i in range(len(places)) if i != gone]
+        ax.plot(*places[others, :2].T, "o", mfc="none", mec=style.CABLE, ms=8)
+        says = "no formation holds the load"
+        if left is not None:
+            margins = [margin.thrust_margin for margin in left.margins]
+            says = f"margin {min(margins):.2f}"
+            for i, margin in zip(others, margins, strict=True):
+                x, y = left.offsets_m[i, :2]
+                ax.plot([anchors[i, 0], x], [anchors[i, 1], y], color=style.CABLE, lw=0.9)
+                ax.plot(x, y, "o", color=style.colour(f"drone_{i + 1}"), ms=6)
+                ax.annotate(f"{margin:.2f}", (x, y), (4, 5), textcoords="offset points", fontsize=7)
+        ax.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[])
+        ax.set_aspect("equal")
+        ax.set_title(f"without drone {gone + 1}: {says}", fontsize=8)
+    figure.subplots_adjust(left=0.02, right=0.98, bottom=0.02, top=0.93, wspace=0.05, hspace=0.18)
+    return figure
 
 
 # ---------- Phases and set-points
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -198,7 +258,7 @@ def prepare(scenario: Scenario, *, force: bool = False) -> Components:
     if autopilot.kind != "builtin":
         scenario = replace(scenario, autopilot=replace(autopilot, kind="builtin"))
     with Session(scenario, force=force) as session:
-        return session.parts
+        return session.components
 
 
 def phases(plan: FlightPlan) -> list[Phase]:
@@ -206,33 +266,28 @@ def phases(plan: FlightPlan) -> list[Phase]:
     found = []
     cuts = np.flatnonzero(np.diff(plan.stage)) + 1
     for rows in np.split(np.arange(len(plan.stage)), cuts):
-        pose = plan.load_pose[rows]
-        ahead = plan.load_pose[rows[0] : rows[-1] + 2, :3]
-        steps = np.linalg.norm(np.diff(ahead, axis=0), axis=1) * plan.rate_hz
+        pose = plan.load_pose[rows[0] : rows[-1] + 2]  # to the first row of the next phase
+        steps = np.linalg.norm(np.diff(pose[:, :3], axis=0), axis=1) * plan.rate_hz
+        name, begin, lasts = plan.stage_names[plan.stage[rows[0]]], float(rows[0]), len(rows)
         found.append(
             Phase(
-                plan.stage_names[plan.stage[rows[0]]],
-                float(rows[0] / plan.rate_hz),
-                float(len(rows) / plan.rate_hz),
-                pose[0],
-                plan.load_pose[min(rows[-1] + 1, len(plan.load_pose) - 1)],
+                name, begin / plan.rate_hz, lasts / plan.rate_hz, pose[0], pose[-1],
                 float(steps.max(initial=0.0)),
             )
-        )
+        )  # fmt: skip
     return found
 
 
-def planned(scenario: Scenario, parts: Components) -> Subject:
+def planned(scenario: Scenario, components: Components) -> Subject:
     """The set-points as if they had been flown, to be looked at."""
-    plan = parts.plan
+    plan = components.plan
     time_s = np.arange(len(plan.stage)) / plan.rate_hz
     bodies = {}
     load = scenario.system.load
     if load is not None:
         place = plan.load_pose[:, :3].copy()
-        standing = -load.collision.bottom_m
         if scenario.start.kind == "ground":
-            place[:, 2] = np.maximum(place[:, 2], standing)
+            place[:, 2] = np.maximum(place[:, 2], -load.collision.bottom_m)
         bodies[LOAD] = PoseTrack(time_s, place, plan.load_orientation_wxyz)
     for i in range(scenario.system.n_drones):
         places, turns = plan.drone_position_enu_m[:, i], from_yaw(plan.drone_yaw_rad[:, i])
@@ -244,5 +299,8 @@ def planned(scenario: Scenario, parts: Components) -> Subject:
     names = [plan.stage_names[k] for k in plan.stage]
     stages = stages_from_changes(time_s.tolist(), names, 0.0, float(time_s[-1]))
     setpoints = {name: track for name, track in bodies.items() if not name.startswith("anchor")}
-    recording = Recording(bodies, setpoints, stages=stages, source=f"plan of {scenario.name}")
+    recording = Recording(
+        bodies, setpoints, stages=stages, source=f"plan of {scenario.name}",
+        obstacles=scenario.world.obstacles,
+    )  # fmt: skip
     return Subject(recording, scenario.system, scenario.name)

@@ -22,17 +22,18 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from musls_bringup.fly import find_scenario
 from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
+from musls_bringup.shipped import find_scenario
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.models import world_sdf
-from musls_description.models.sdf import build_mechanism, drone_name
+from musls_description.models.sdf import drone_name
 from musls_description.schema import to_yaml
 from musls_description.spawn import ground_spawn
-from musls_description.system import SlungLoadSystem, slung_system
+from musls_description.system import slung_system
+from musls_description.tree import build_tree
+from musls_sim.autopilots import loaded_hover_parameters
 from musls_sim.plants.rigid_links.step_control import fixed_step_s
-from musls_sim.preflight.airframe import loaded_hover_parameters
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.scenario.scenario import Scenario
 
@@ -52,13 +53,8 @@ PX4_PARAMETERS = {
 
 
 def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> dict[str, str]:
-    """Text of all files by file name.
-
-    Raises:
-        ConfigError: The scenario starts in the air, has drones that PX4's airframe does not
-            describe, or cannot work.
-    """
-    system = _system(scenario)
+    """Text of all files by file name."""
+    system = slung_system(scenario.system, "Gazebo")
     if scenario.start.kind != "ground":
         raise ConfigError(
             f"start = {scenario.start.kind}: a real PX4 finds its attitude standing on the ground; "
@@ -74,21 +70,22 @@ def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> di
     return {
         "scenario.yaml": to_yaml(scenario),
         "world.sdf": world_sdf(
-            system, spawn, name=WORLD, gravity_m_s2=gravity, step_s=fixed_step_s(system, gravity)
+            system,
+            spawn,
+            name=WORLD,
+            gravity_m_s2=gravity,
+            step_s=fixed_step_s(system, gravity),
+            obstacles=scenario.world.obstacles,
         ),
-        "bridge.yaml": _yaml(bridge(scenario)),
-        "nodes.yaml": _yaml(node_parameters(scenario, folder)),
+        "bridge.yaml": yaml.safe_dump(bridge(scenario), sort_keys=False),
+        "nodes.yaml": yaml.safe_dump(node_parameters(scenario, folder), sort_keys=False),
         "px4.list": _px4_list(scenario, force=force),
     }
 
 
-def _system(scenario: Scenario) -> SlungLoadSystem:
-    return slung_system(scenario.system, "Gazebo")
-
-
 def bridge(scenario: Scenario) -> list[dict[str, Any]]:
-    """What ros_gz_bridge passes on: the odometry of load and drones."""
-    system = _system(scenario)
+    """Configuration of ros_gz_bridge: the odometry of load and drones."""
+    system = slung_system(scenario.system, "Gazebo")
     models = {"load": "load"}
     models |= {f"drone_{i + 1}": drone_name(system, i) for i in range(system.n_drones)}
     return [
@@ -120,24 +117,14 @@ def node_parameters(scenario: Scenario, folder: Path) -> dict[str, Any]:
 
 
 def drone_places_enu_m(scenario: Scenario) -> NDArray[np.float64]:
-    """Where the drones stand in the world file, (n_drones, 3)."""
-    system = _system(scenario)
-    poses: list[tuple[NDArray, NDArray]] = []
-    places = np.zeros((system.n_drones, 3))
-    for link in build_mechanism(system, ground_spawn(system)):
-        position, rotation = poses[link.parent] if link.parent >= 0 else (np.zeros(3), np.eye(3))
-        poses.append((position + rotation @ link.position_m, rotation @ link.rotation))
-        if link.kind == "drone":
-            places[link.index] = poses[-1][0]
-    return places
+    """Positions of the drones in the world file, (n_drones, 3)."""
+    system = slung_system(scenario.system, "Gazebo")
+    tree = build_tree(system)
+    return tree.poses(ground_spawn(system).coordinates)[1][tree.drone]
 
 
 def px4_parameters(scenario: Scenario, *, force: bool = False) -> list[dict[str, float]]:
-    """PX4 parameters that differ from the airframe's, one mapping per drone.
-
-    Raises:
-        ConfigError: The scenario cannot work.
-    """
+    """PX4 parameters that differ from the airframe's, one mapping per drone."""
     hover = hover_in_formation(scenario, scenario.mission.stages[0].pose(np.zeros(1))[0])
     check_hover(scenario, hover, force=force)
     return [
@@ -147,20 +134,16 @@ def px4_parameters(scenario: Scenario, *, force: bool = False) -> list[dict[str,
 
 
 def _px4_list(scenario: Scenario, *, force: bool) -> str:
-    lines = []
+    lines, system = [], slung_system(scenario.system, "Gazebo")
     for i, parameters in enumerate(px4_parameters(scenario, force=force)):
         pairs = [f"{name}={_number(value)}" for name, value in parameters.items()]
-        lines.append(" ".join([str(i + 1), drone_name(_system(scenario), i), *pairs]))
+        lines.append(" ".join([str(i + 1), drone_name(system, i), *pairs]))
     return "\n".join(lines) + "\n"
 
 
 def _number(value: float) -> str:
     """PX4's shell reads whole numbers for either type of parameter, fractions for floats only."""
     return str(int(value)) if float(value).is_integer() else repr(float(value))
-
-
-def _yaml(data: Any) -> str:
-    return yaml.safe_dump(data, sort_keys=False)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

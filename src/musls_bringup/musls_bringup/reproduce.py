@@ -11,24 +11,23 @@ column of each system is flown with them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from musls_analysis.comparison.compare import (
-    BodyErrors,
+    SUMMARY,
     CompareOptions,
     Interval,
     StageComparison,
     compare_stage,
     error_intervals,
+    moved_points,
+    write_comparison,
 )
 from musls_analysis.comparison.cycles import CutStage, cut
-from musls_analysis.comparison.files import SUMMARY, moved_points, write_comparison
 from musls_analysis.paper.flights import (
     FIRST_CYCLES_DROPPED,
     SCENARIO,
@@ -44,12 +43,14 @@ from musls_analysis.paper.flights import (
 )
 from musls_analysis.paper.imperfections import DroneFit, identify, write_fit
 from musls_analysis.recordings.readers import read_recording
-from musls_analysis.recordings.recording import Recording, bridged_s
+from musls_analysis.recordings.recording import Recording
+from musls_analysis.workers import worker_processes
 from musls_bringup import api
-from musls_bringup.fly import FlyOptions, find_scenario, fly
+from musls_bringup.fly import fly_run
 from musls_bringup.results import result_folder
+from musls_bringup.shipped import find_scenario
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
-from musls_description.errors import ConfigError, MuslsError
+from musls_description.errors import ConfigError
 from musls_description.schema import to_data
 from musls_sim.scenario.imperfections import Imperfections
 from musls_sim.scenario.scenario import Scenario
@@ -60,12 +61,6 @@ TABLE = "table3.md"
 def paper(overrides: Sequence[str]) -> Scenario:
     """The scenario that repeats the paper's set-points, with `key=value` overrides."""
     return find_scenario(SCENARIO, list(overrides))
-
-
-def simulate(overrides: Sequence[str], faults: Imperfections | None = None) -> Recording:
-    """Fly the paper's mission in memory."""
-    more = [] if faults is None else [faults_override(faults)]
-    return api.fly(paper([*overrides, *more]))
 
 
 def faults_override(faults: Imperfections) -> str:
@@ -85,10 +80,6 @@ def fit_drones(
     `real` has the cycles by stage, of one or more flights. `ideal` is the flight with these
     overrides and ideal drones, if it was flown before; taken for recordings of the scenario's own
     stages. `progress` is told how many simulated flights are done.
-
-    Raises:
-        ConfigError: The scenario does not fit the recordings.
-        MuslsError: A simulated flight failed.
     """
     scenario = paper(overrides)
     flown = missions(real, scenario, overrides, whole=ideal is not None)
@@ -101,7 +92,8 @@ def fit_drones(
         nonlocal done
         progress(done, total)
         known = ideal if faults is None and not mission.overrides else None
-        sim = known or simulate([*overrides, *mission.overrides], faults)
+        imperfect = [] if faults is None else [faults_override(faults)]
+        sim = known or api.fly(paper([*overrides, *mission.overrides, *imperfect]))
         done += 1
         progress(done, total)
         return sim
@@ -116,11 +108,10 @@ class ReproduceOptions:
     Attributes:
         systems: Names or files of systems, one column of the table each.
         seeds: Flights per system, with the seeds 0, 1, ...
-        overrides: More `key=value` for the scenario.
         offsets_m: Point of a simulated body that is compared, see `CompareOptions`.
-        command: What the user typed, for the table.
         fit_on: Flights from which imperfections are identified.
         leave_stage_out: Identify them for each stage from the other stages of these flights.
+        frames: TF frame or topic of a body of the flights, see `ReadOptions`.
     """
 
     systems: Sequence[str]
@@ -131,6 +122,7 @@ class ReproduceOptions:
     command: str = ""
     fit_on: Sequence[Path] = ()
     leave_stage_out: bool = False
+    frames: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def compared_points(self) -> str:
@@ -172,16 +164,16 @@ def reproduce(
 
     Cycles of several flights are pooled; a flight has all stages or some, see `some_cycles`.
     `progress` is told how many flights of how many are done.
-
-    Raises:
-        MuslsError: Something is wrong with the input, a flight failed, or the folder cannot be
-            written; nothing is left behind.
     """
-    read = some_cycles([flights] if isinstance(flights, Path) else flights)
-    names = [_name(system) for system in options.systems]
+    places = [flights] if isinstance(flights, Path) else flights
+    read = some_cycles(places, options.frames)
+    names = [
+        Path(system).stem if system.endswith((".yaml", ".yml")) else system
+        for system in options.systems
+    ]
     if len(set(names)) < len(names):
         raise ConfigError(f"--system: each may be given once, not {', '.join(names)}")
-    seen = some_cycles(options.fit_on) if options.fit_on else {}
+    seen = some_cycles(options.fit_on, options.frames) if options.fit_on else {}
     flown = {}
     for name, system in zip(names, options.systems, strict=True):
         # What is wrong shows before anything is flown.
@@ -195,6 +187,8 @@ def reproduce(
                 f"--leave-stage-out: only stage '{next(iter(read))}' is recorded, there is no "
                 "other to learn from"
             )
+    from musls_analysis.figures.comparison import write_figures  # imports matplotlib
+
     with result_folder(out, overwrite=overwrite) as work:
         variants = [
             variant
@@ -202,15 +196,14 @@ def reproduce(
             for variant in _variants(name, system, flown[name], seen, options, work)
         ]
         tasks = [task for variant in variants for task in variant.tasks(work, options.seeds)]
-        progress(0, len(tasks))
-        for done in _fly_all(tasks, options.workers):
-            progress(done, len(tasks))
+        _fly_all(tasks, options.workers, progress)
         columns = []
         for variant in variants:
             columns.append(_column(variant, work, options))
             about = {"system": variant.name, "compared_points": options.compared_points}
-            write_comparison([*columns[-1].comparisons.values()], about, work / variant.name)
-            _draw_turning(columns[-1], work / variant.name)
+            compared = [*columns[-1].comparisons.values()]
+            write_comparison(compared, about, work / variant.name)
+            write_figures(compared, work / variant.name / "figures", columns[-1].turning)
         text = table(columns, options)
         (work / TABLE).write_text(text, encoding="utf-8")
         summary: dict[str, Any] = {
@@ -272,7 +265,7 @@ def _variants(
             folds[f"without_{stage}_"] = {s: cuts for s, cuts in real.items() if s != stage}
     if not folds:
         return found
-    ideal = None if mission.overrides else simulate(plain)
+    ideal = None if mission.overrides else api.fly(paper(plain))
     overrides = {}
     for group, cuts in folds.items():
         fit = fit_drones(cuts, base, ideal=ideal)
@@ -284,27 +277,20 @@ def _variants(
     return [*found, Variant(f"{name}_fitted", overrides, groups, mission)]
 
 
-def _name(system: str) -> str:
-    return Path(system).stem if system.endswith((".yaml", ".yml")) else system
-
-
-def _fly_all(tasks: Sequence[tuple[list[str], Path]], workers: int) -> Iterator[int]:
-    """Fly in processes; gives the number of flights done as it grows."""
-    # Spawned, not forked: numba and DART keep threads.
-    with ProcessPoolExecutor(min(workers, len(tasks)), mp_context=get_context("spawn")) as pool:
+def _fly_all(
+    tasks: Sequence[tuple[list[str], Path]], workers: int, progress: Callable[[int, int], None]
+) -> None:
+    """Fly in processes and tell how many flights are done."""
+    progress(0, len(tasks))
+    with worker_processes(min(workers, len(tasks))) as pool:
         running = [pool.submit(_fly, *task) for task in tasks]
-        try:
-            for done, future in enumerate(as_completed(running), start=1):
-                future.result()
-                yield done
-        except BrokenProcessPool:
-            raise MuslsError("a flight's process died (out of memory, or killed)") from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        for done, future in enumerate(as_completed(running), start=1):
+            future.result()
+            progress(done, len(tasks))
 
 
 def _fly(overrides: list[str], out: Path) -> None:
-    fly(paper(overrides), out, FlyOptions(report=False))
+    fly_run(paper(overrides), out)
 
 
 def _column(
@@ -312,46 +298,27 @@ def _column(
     work: Path,
     options: ReproduceOptions,
 ) -> Column:
-    rows = [one.recording.time_s for cuts in variant.mission.real.values() for one in cuts]
-    how = CompareOptions(offsets_m=options.offsets_m, gap_limit_s=bridged_s(rows))
+    how = CompareOptions(offsets_m=options.offsets_m)
     flown = {
         group: [read_recording(f) for f in variant.folders(work, group, options.seeds)]
         for group in variant.overrides
     }
-    comparisons, spread, intervals, seen_turning = {}, {}, {}, []
+    comparisons, intervals, seen_turning = {}, {}, []
+    spread: dict[str, dict[str, Interval]] = {}
     for stage, real_cuts in variant.mission.real.items():
         sims = flown[variant.group[stage]]
         cuts = [cut(sim, stage, FIRST_CYCLES_DROPPED[stage]) for sim in sims]
         comparisons[stage] = compare_stage(stage, real_cuts, cuts, how)
         single = [compare_stage(stage, real_cuts, [one], how).errors for one in cuts]
-        spread[stage] = {
-            body: (_extreme(min, single, body), _extreme(max, single, body)) for body in single[0]
-        }
+        spread[stage] = {}
+        for body in single[0]:
+            mm = [1e3 * errors[body].translational_error_m for errors in single]
+            deg = [errors[body].geodesic_error_deg for errors in single]
+            spread[stage][body] = (min(mm), min(deg)), (max(mm), max(deg))
         intervals[stage] = error_intervals(real_cuts, cuts, how, comparisons[stage].errors)
         seen_turning.append(turning(comparisons[stage], cuts[0]))
     return Column(
         variant.name, comparisons, spread, intervals, seen_turning, variant.mission.remarks
-    )
-
-
-def _draw_turning(column: Column, folder: Path) -> None:
-    # Slow to import, and not needed before the flights are over.
-    from musls_analysis.figures.comparison import turning_frame_figure
-    from musls_analysis.figures.style import save, styled
-
-    with styled():
-        save(turning_frame_figure(column.turning), folder / "figures" / "turning_frame.png")
-
-
-def _extreme(
-    which: Callable[[Iterable[float]], float],
-    flights: Sequence[Mapping[str, BodyErrors]],
-    body: str,
-) -> tuple[float, float]:
-    """Least or greatest error of a body among flights [mm, deg]."""
-    return (
-        1e3 * which(errors[body].translational_error_m for errors in flights),
-        which(errors[body].geodesic_error_deg for errors in flights),
     )
 
 
@@ -399,11 +366,14 @@ def _footnote(columns: Sequence[Column], options: ReproduceOptions) -> str:
         f"{c.real_cycles} real and {c.sim_cycles} simulated cycles of {stage}"
         for stage, c in columns[0].comparisons.items()
     )
+    fits = f" Fitted: on {', '.join(map(str, options.fit_on))}." if options.fit_on else ""
+    if options.leave_stage_out:
+        fits = " Fitted: each stage with what the other stages tell."
     return (
         "Translational error [mm] / geodesic error [deg] of the mean cycles, bold where at or "
         "below the paper's; in brackets the middle 90 % of both over drawn cycles and seeds "
         f"(seeds: {options.seeds}; of one real cycle they say nothing about another). {cycles}. "
-        f"Compared points: {options.compared_points}.{_fits(options)}"
+        f"Compared points: {options.compared_points}.{fits}"
         + "".join(f" {line}." for line in _about(columns))
     )
 
@@ -417,14 +387,6 @@ def _about(columns: Sequence[Column]) -> list[str]:
         for line in some
     ]
     return list(dict.fromkeys(lines))
-
-
-def _fits(options: ReproduceOptions) -> str:
-    if options.fit_on:
-        return f" Fitted: on {', '.join(map(str, options.fit_on))}."
-    if options.leave_stage_out:
-        return " Fitted: each stage with what the other stages tell."
-    return ""
 
 
 def _numbers(column: Column) -> dict[str, Any]:

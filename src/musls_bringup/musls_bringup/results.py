@@ -5,10 +5,10 @@ lives it locks the file `.run` in there: a second run with the same folder learn
 begins, and what a killed run leaves behind has no lock. The next run in the same place keeps its
 recording as `NAME_killed` or, where there is none, deletes it.
 
-Three signals ask a run to end: Ctrl-C, SIGTERM and SIGHUP, all alike. Before anything is flown they
-end the command at once. In flight the first one stops the flight, whose results are then written;
-one more, or the first one after the flight, leaves the report out. Bag, scenario and summary are
-kept in any case, unless a third one comes while they are written.
+Three signals ask a run to end: Ctrl-C, SIGTERM and SIGHUP, all alike. The first one breaks off
+whatever is being done. What was flown by then is written all the same; one more, or the first one
+after the flight, leaves the report out. Bag, scenario and summary are kept in any case; a third
+signal while they are written leaves them to the next run in the same place, as a killed run does.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import shutil
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from musls_description.errors import MuslsError
@@ -65,9 +65,23 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
         )
 
 
+def chosen_folder(out: Path | None, name: str, *, overwrite: bool) -> Path:
+    """The folder asked for, else the default one of a name.
+
+    Raises:
+        ResultError: As `check_folder`.
+    """
+    folder = out or default_folder(name)
+    check_folder(folder, overwrite=overwrite)
+    return folder
+
+
 @contextmanager
 def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """Give a temporary folder that becomes `out` when the block ends without an error.
+
+    With an error it is deleted, but where that has a `recording` (see `musls_bringup.fly.keeping`)
+    or the whole result cannot be renamed: then it stays for the next run in the same place.
 
     Raises:
         ResultError: As `check_folder`; a living run is writing `out`, or it cannot be written.
@@ -75,6 +89,7 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
     check_folder(out, overwrite=overwrite)
     out = Path(os.path.realpath(out))  # "." and links: the folder itself is replaced
     work = out.parent / f".{out.name[:_LONGEST]}{_SUFFIX}"
+    kept = False
     made = [parent for parent in out.parents if not os.path.lexists(parent)]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -83,12 +98,17 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
         with _claimed(work, out):
             try:
                 yield work
+                kept = True
                 _finish(work, out, overwrite=overwrite)
-            except BaseException:
-                shutil.rmtree(work, ignore_errors=True)
+            except BaseException as error:
+                kept = kept or hasattr(error, "recording")
+                if not kept:
+                    shutil.rmtree(work, ignore_errors=True)
                 raise
     except OSError as error:
-        reason = error.strerror or error
+        reason = str(error.strerror or error)
+        if kept:
+            reason += f"; what was made is in {work}"
         raise ResultError(f"output folder {out} cannot be written: {reason}") from error
     finally:
         for parent in made:
@@ -99,25 +119,22 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
 @contextmanager
 def _claimed(work: Path, out: Path) -> Iterator[None]:
     """Make the partial folder and lock it as long as the block runs."""
+    owner = work / _OWNER
     if work.is_dir():
         with _abandoned(work) as free:
             if not free:
-                owner = work / _OWNER
                 who = owner.read_text(encoding="utf-8") if owner.is_file() else ""
                 who = who or f"its files are in {work}"
                 raise ResultError(f"another run is writing {out} ({who}): name another folder")
             put_aside(work, out.name)
     work.mkdir()
-    with (work / _OWNER).open("w", encoding="utf-8") as lock:
+    with owner.open("w", encoding="utf-8") as lock:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        lock.write(f"process {os.getpid()}{_on_host()}")  # locked before it says whose it is
+        # Locked before it says whose it is.
+        lock.write(f"process {os.getpid()} on {socket.gethostname()}")
         lock.flush()
         yield
-
-
-def _on_host() -> str:
-    return f" on {socket.gethostname()}"
 
 
 @contextmanager
@@ -127,7 +144,8 @@ def _abandoned(work: Path) -> Iterator[bool]:
         try:
             lock = stack.enter_context((work / _OWNER).open("r+", encoding="utf-8"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            free = lock.read().endswith(_on_host())  # another machine's lock may be invisible here
+            # Another machine's lock may be invisible here.
+            free = lock.read().endswith(f" on {socket.gethostname()}")
         except OSError:  # no such file, locked, or no locks here
             free = False
         yield free
@@ -187,20 +205,19 @@ GIVE_UP = 3
 """With so many signals results are no longer waited for."""
 
 
-class EndAsked(SystemExit):
-    """One of the signals came; no `KeyboardInterrupt`, which typer would make an exit code of 130.
+class StopRequested(KeyboardInterrupt):
+    """One of the signals came.
 
     Its `exit_code` is what a shell expects of a process that a signal ended: 128 and its number.
     """
 
     def __init__(self, number: int) -> None:
-        """Keep the exit code."""
         self.exit_code = 128 + number
-        super().__init__(self.exit_code)
+        super().__init__(f"ended by {signal.Signals(number).name}")
 
 
 def catch() -> None:
-    """Let each of the signals raise `EndAsked`, but leave those alone that are to be ignored.
+    """Let each of the signals raise `StopRequested`, but leave those alone that are to be ignored.
 
     `nohup` ignores SIGHUP, and shells SIGINT for what they start in the background.
     """
@@ -210,7 +227,7 @@ def catch() -> None:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    raise EndAsked(number)
+    raise StopRequested(number)
 
 
 class Ending:
@@ -223,9 +240,8 @@ class Ending:
 
     def __init__(self) -> None:
         self.number = 0
-        self._count = 0
-        self._stop: Callable[[], None] | None = None
-        self._skippable = False
+        self._count = self._in_flight = 0
+        self._held = False
         self._before: dict[int, Any] = {}
 
     @property
@@ -233,24 +249,24 @@ class Ending:
         """Name of the first signal; None without any."""
         return signal.Signals(self.number).name if self.number else None
 
-    def keep_with(self, stop: Callable[[], None]) -> None:
-        """From now on there is something to keep."""
-        self._stop = stop
+    def hold(self) -> None:
+        """The flight is over and its results are written: a signal waits, the third does not."""
+        self._held, self._in_flight = True, self._count
 
     @contextmanager
     def skippable(self) -> Iterator[None]:
-        """Around work that one more signal breaks off; with two signals it does not begin.
+        """Around work that a signal breaks off; with one since the flight it does not begin.
 
         Raises:
-            EndAsked: It is to be left out.
+            StopRequested: It is to be left out.
         """
-        self._skippable = True
+        self._held = False
         try:
-            if self._count > 1:
-                raise EndAsked(self.number)
+            if self._count > self._in_flight:
+                raise StopRequested(self.number)
             yield
         finally:
-            self._skippable = False
+            self._held = True
 
     def __enter__(self) -> Ending:
         if threading.current_thread() is threading.main_thread():
@@ -260,20 +276,12 @@ class Ending:
                     self._before[number] = signal.signal(number, self._asked)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _asked(self, number: int, frame: FrameType | None) -> None:
         self._count += 1
         self.number = self.number or number
-        if self._stop is None or self._skippable:
-            raise EndAsked(number)
-        if self._count >= GIVE_UP:
-            raise KeyboardInterrupt
-        self._stop()
+        if not self._held or self._count >= GIVE_UP:
+            raise StopRequested(number)

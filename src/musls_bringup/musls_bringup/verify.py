@@ -1,37 +1,36 @@
-"""How well the figures of a flight are converged: it is flown again with finer steps."""
+"""Convergence of a flight's figures: it is flown again with finer steps."""
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from musls_analysis.comparison.convergence import Convergence
-from musls_analysis.recordings.readers import read_recording
-from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.summary import summarise
-from musls_bringup.fly import fly_in_memory, slack_threshold_n
+from musls_bringup.api import load_scenario
+from musls_bringup.fly import Flight, fly_in_memory, slack_threshold_n
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, MIN_STEP_S
 from musls_sim.scenario.scenario import Scenario
+from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
+
+PARTS = (2, 4)
+"""Parts into which the step, and with `segments` each segment, is cut."""
 
 CABLES_OF_SEGMENTS = ("rigid_links", "elastic")
 
-MakeController = Controller | Callable[[], Controller] | None
-Flight = tuple[Recording, Mapping[str, Any]]
-"""What was recorded, and what it was condensed to."""
-
 
 def check_verifiable(scenario: Scenario, *, segments: bool) -> None:
-    """Refuse what cannot be flown twice alike, and segments of cables that have none.
+    """Refuse what cannot be flown twice alike, or not with finer steps and segments.
 
     Raises:
-        ConfigError: It is flown by a real PX4 or in Gazebo, or its cables have no segments.
+        ConfigError: It is flown by a real PX4 or in Gazebo, its cables have no segments, or a
+            quarter of its step or of its segments is too small.
     """
     if scenario.autopilot.kind != "builtin":
         raise ConfigError(
@@ -47,75 +46,60 @@ def check_verifiable(scenario: Scenario, *, segments: bool) -> None:
             f"verify: cable_model = {scenario.cable_model} has no segments: segments are halved "
             f"with {' and '.join(CABLES_OF_SEGMENTS)}"
         )
+    step = scenario.physics.step_size_s
+    smallest_s = CONTROL_PERIOD_S if isinstance(step, str) else step
+    _with_step(scenario, smallest_s / PARTS[-1], PARTS[-1] if segments else 1)
 
 
 def verify(
-    scenario: Scenario,
+    scenario: Scenario | str | Path,
     first: Flight | None = None,
     *,
-    controller: MakeController = None,
+    controller: Controller | Callable[[], Controller] | None = None,
     segments: bool = False,
     force: bool = False,
+    observers: Sequence[Observer] = (),
 ) -> Convergence:
     """Fly a scenario with its step, half of it and a quarter of it, and compare.
 
     Args:
-        scenario: With the built-in autopilot.
+        scenario: With the built-in autopilot; a name or file is read first.
         first: The flight with the whole step, if it was flown already.
         controller: A controller of one's own: one that can be flown again, or what makes it.
         segments: Halve the length of the cables' segments together with the step.
         force: Fly in spite of too little thrust.
+        observers: What watches the flights.
 
     Raises:
         ConfigError: It cannot be flown twice alike, or has no segments.
         SimulationDiverged: The physics failed.
     """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
     check_verifiable(scenario, segments=segments)
     step_s = _step_s(scenario)
-    flights = [first or fly_once(scenario, controller, force=force)]
+    how: dict[str, Any] = {"controller": controller, "observers": observers, "force": force}
+    flights = [first or fly_once(scenario, **how)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the flight itself has warned
-        for parts in (2, 4):
+        for parts in PARTS:
             finer = _with_step(scenario, step_s / parts, parts if segments else 1)
-            flights.append(fly_once(finer, controller, force=force))
+            flights.append(fly_once(finer, **how))
     recordings, summaries = zip(*flights, strict=True)
     return Convergence.of(recordings, summaries, step_s)
 
 
-def verify_result(
-    scenario: Scenario, folder: Path, summary: dict[str, Any], *, segments: bool, force: bool
-) -> Convergence:
-    """Verify a flight that was flown into a folder; adds what is found to what is in there.
-
-    The summary gets "verification", and `figures/convergence.png` shows distances over time.
-
-    Raises:
-        ConfigError: As `verify`.
-    """
-    first = read_recording(folder), summary
-    found = verify(scenario, first, segments=segments, force=force)
-    summary["verification"] = found.as_data()
-    text = json.dumps(summary, indent=2, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
-    (folder / "figures").mkdir(exist_ok=True)
-    found.plot().savefig(folder / "figures" / "convergence.png", dpi=150)
-    return found
-
-
-def fly_once(scenario: Scenario, controller: MakeController, *, force: bool) -> Flight:
-    """Fly a scenario; nothing is written."""
-    recording, result = fly_in_memory(Session(scenario, controller=controller, force=force))
-    summary = summarise(
+def fly_once(scenario: Scenario, **how: Any) -> Flight:
+    """Fly in memory; `how` are arguments of `Session`."""
+    recording = fly_in_memory(Session(scenario, **how))
+    return recording, summarise(
         recording,
         slack_threshold_n=slack_threshold_n(scenario),
-        max_tension_n=result.max_tension_n.tolist(),
-        peaks=result.tension_peaks,
+        parameters=scenario.autopilot.parameters,
     )
-    return recording, summary
 
 
 def _step_s(scenario: Scenario) -> float:
-    """The step that a scenario is flown with."""
     step = scenario.physics.step_size_s
     if not isinstance(step, str):
         return step
@@ -124,13 +108,23 @@ def _step_s(scenario: Scenario) -> float:
 
 
 def _with_step(scenario: Scenario, step_s: float, finer_segments: int) -> Scenario:
-    """The same scenario with another step, and cables of so many times as many segments."""
+    """The same scenario with another step, and cables of so many times as many segments.
+
+    Raises:
+        ConfigError: The step is too small, or the segments are too many.
+    """
     step_s = CONTROL_PERIOD_S / round(CONTROL_PERIOD_S / step_s)
     if step_s < MIN_STEP_S:
-        raise ConfigError(f"verify: physics.step_size_s: a quarter is below {MIN_STEP_S:g} s")
+        raise ConfigError(
+            f"verify: physics.step_size_s = {scenario.physics.step_size_s}: a quarter of it is "
+            f"below {MIN_STEP_S:g} s"
+        )
     system = scenario.system
     if finer_segments > 1:
-        cables = tuple(replace(c, links=finer_segments * c.links) for c in system.cables)
+        try:
+            cables = tuple(replace(c, links=finer_segments * c.links) for c in system.cables)
+        except ConfigError as error:
+            raise ConfigError(f"verify: {finer_segments} times as many links: {error}") from error
         system = replace(system, cables=cables)
     physics = replace(scenario.physics, step_size_s=step_s)
     return replace(scenario, physics=physics, system=system)

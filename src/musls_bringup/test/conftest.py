@@ -1,4 +1,4 @@
-"""What several tests share: ROS domains, nodes and a listener; a tiny flight and its result."""
+"""Shared fixtures: ROS domains, nodes and a listener; a tiny flight and its result."""
 
 import shutil
 import threading
@@ -8,9 +8,9 @@ import pytest
 from fly_helpers import FLY, TINY
 from ros_probe import FlightProbe, own_domain
 
-from musls_bringup.cli import main, progress
-from musls_bringup.fly import find_scenario
+from musls_bringup.cli import main, terminal
 from musls_bringup.ros import graph
+from musls_bringup.shipped import find_scenario
 from musls_description.schema import to_yaml
 
 QUICK = ["system.cables.links=3"]
@@ -58,7 +58,7 @@ def ground(tmp_path):
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     """No lines about how far work is, however slow the machine is; a test may ask for them."""
-    monkeypatch.setattr(progress, "LINE_EVERY_S", threading.TIMEOUT_MAX)
+    monkeypatch.setattr(terminal, "LINE_EVERY_S", threading.TIMEOUT_MAX)
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,22 @@ def test_case_1_the_platform_follows_the_exits_as_published():
     assert force == pytest.approx(quarter, rel=0.01)
 
 
+@pytest.mark.slow
+def test_case_1_deviates_alike_along_every_heading():
+    """Four rods that move alike bend alike; the base's second order keeps a gap of 1 %."""
+    up_m, gaps = [0.0, 1.0, 1.8660254037844386, 1.0, 1.0], []
+    for heading_rad in (0.0, np.pi / 8.0, np.pi / 4.0):
+        along = np.array([np.cos(heading_rad), np.sin(heading_rad)])
+        path = np.column_stack([np.outer([0.0, 0.0, 0.5, 1.0, 1.0], along), up_m]).tolist()
+        keys = {f"rig.anchors.anchor_{i}.position_enu_m": path for i in range(1, 5)}
+        run = musls.fly(
+            musls.load_scenario("cdpr_pick_and_place", {"mission.duration_s": 4.4, **keys})
+        )
+        apart = moved(run.body("load")) - moved(run.anchor(1))
+        gaps.append(np.abs(apart[:, :2] @ along).max())
+    assert gaps == pytest.approx([gaps[0]] * 3, rel=0.01)
+
+
 def test_case_2a_the_whole_accelerates_by_thrust_over_mass():
     scenario = musls.load_scenario("cdpr_drone_fails", {"mission.duration_s": 3.4})
     with musls.Session(scenario) as session:

@@ -11,7 +11,7 @@ import typer
 
 from musls_bringup.cli import app, main
 from musls_bringup.cli.app import COMMANDS
-from musls_bringup.cli.test_command import absolute_path, parallel
+from musls_bringup.cli.test import absolute_path, parallel
 from musls_description.errors import ConfigError, MuslsError
 
 SLOW_TO_IMPORT = {"dartpy", "matplotlib", "numba", "rosbags", "scipy"}
@@ -29,11 +29,11 @@ def use_command(monkeypatch):
     """Puts a function in the place of all subcommands, under the name `fly`."""
 
     def use(function):
-        module = ModuleType("fake_fly")
+        module = ModuleType("fake")
         module.run = function
-        module.EXAMPLE = "musls fly circle"
-        monkeypatch.setitem(sys.modules, "fake_fly", module)
-        monkeypatch.setattr(app, "COMMANDS", {"fly": "fake_fly", "list": "fake_fly"})
+        monkeypatch.setitem(sys.modules, "musls_bringup.cli.fake", module)
+        fake = "fake:run", "fly circle"
+        monkeypatch.setattr(app, "COMMANDS", {"fly": fake, "list": fake})
 
     return use
 

@@ -96,7 +96,7 @@ def test_a_bag_of_tf_with_given_cycles(capsys, sim, tmp_path):
     cycles = ["--real-cycle", "7:10.14159", "--sim-cycle", "7:10.14159"]
     args = [bag, sim, "--stage", "shm", "--out", tmp_path / "r", *cycles]
     status, _, err = run(capsys, *args)
-    assert status == 2 and "name it with --frames load=FRAME" in err
+    assert status == 2 and "name it with --frames load=NAME" in err
     status, text, _ = run(capsys, *args, "--frames", "load=box,drone_1=drone1")
     assert status == 0
     (load,) = [line.split() for line in text.splitlines() if line.startswith("load ")]

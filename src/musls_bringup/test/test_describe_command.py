@@ -6,10 +6,9 @@ import jsonschema
 import pytest
 
 from musls_bringup.cli import main
-from musls_bringup.cli.describe import file_schema, reference_page, scenario_keys, sweep_keys
-from musls_bringup.scenarios import SCENARIOS
-from musls_bringup.sweeps import SWEEPS
-from musls_description.keys import ANY_NAME, unit_of
+from musls_bringup.cli.describe import file_schema, reference_page, schema_of
+from musls_bringup.shipped import SCENARIOS, SWEEPS
+from musls_description.keys import ANY_NAME, Keys, unit_of
 from musls_description.library import SYSTEMS
 from musls_description.strict_yaml import parse_yaml
 
@@ -17,8 +16,8 @@ from musls_description.strict_yaml import parse_yaml
 def test_every_key_says_what_it_means():
     silent = [
         key.path
-        for keys in (scenario_keys(), sweep_keys())
-        for key in keys.all()
+        for file in ("scenario", "sweep")
+        for key in Keys(schema_of(file)).all()
         if not key.meaning and key.name != ANY_NAME
     ]
     assert not silent
@@ -91,5 +90,5 @@ def test_units_follow_from_names():
 
 def test_page_has_every_key_of_a_scenario():
     page = reference_page()
-    for key in scenario_keys().all():
+    for key in Keys(schema_of("scenario")).all():
         assert f"| `{key.name}` |" in page

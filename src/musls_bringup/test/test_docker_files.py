@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from musls_bringup import gazebo
-from musls_bringup.fly import find_scenario
+from musls_bringup.shipped import find_scenario
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCKER = ROOT / "docker"

@@ -5,8 +5,9 @@ import pytest
 
 from musls_analysis.paper.imperfections import imperfections_of
 from musls_bringup.cli import main
-from musls_bringup.fly import FlyOptions, find_scenario, fly
+from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.reproduce import faults_override
+from musls_bringup.shipped import find_scenario
 from musls_sim.scenario.imperfections import DroneImperfections, Imperfections, tilt_matrix
 
 SHORT = [

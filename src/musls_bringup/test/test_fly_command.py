@@ -13,7 +13,7 @@ from fly_helpers import FLY, TINY, contents, error_line, raw_messages, refused, 
 from musls_bringup import fly as fly_module
 from musls_bringup.cli import main
 from musls_bringup.results import ResultError, result_folder
-from musls_bringup.scenarios import SCENARIOS
+from musls_bringup.shipped import SCENARIOS
 from musls_control.trajectories import TRAJECTORIES
 from musls_description.library import system_names
 from musls_sim.scenario.scenario import load_scenario
@@ -421,19 +421,17 @@ def test_a_folder_that_appears_during_the_flight_is_not_deleted(here, capsys, mo
     assert main([*FLY, "--out", "x"]) == 2
     assert "x cannot be written" in error_line(capsys)
     assert (here / "x" / "other.txt").read_text() == "another run was faster"
-    assert sorted(path.name for path in here.iterdir()) == ["tiny.yaml", "x"]
+    assert sorted(path.name for path in here.iterdir()) == [".x.partial", "tiny.yaml", "x"]
 
 
-def test_a_bug_leaves_nothing_but_its_traceback(here, monkeypatch):
-    before = contents(here)
-
+def test_a_bug_keeps_its_traceback_and_the_flight(here, monkeypatch):
     def broken(*args, **options):
         raise ZeroDivisionError
 
     monkeypatch.setattr(fly_module, "summarise", broken)
     with pytest.raises(ZeroDivisionError):
         main([*FLY, "--out", "new/x"])
-    assert contents(here) == before
+    assert raw_messages(here / "new" / ".x.partial")
 
 
 def test_result_folder_keeps_other_files_of_the_parents_it_made(tmp_path):

@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from fly_helpers import FLY, contents, raw_messages, refused, summary_of
+from fly_helpers import FLY, contents, error_line, raw_messages, refused, summary_of
 
+import musls
 from musls_analysis.figures import flight
 from musls_analysis.report import report
 from musls_bringup import fly as fly_module
@@ -27,47 +28,68 @@ def no_space(*args, **options):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("name", ["scenario.yaml", "summary.json", "report.html"])
-def test_a_full_disk_while_a_text_is_written(here, capsys, monkeypatch, name):
+def full_when_written(monkeypatch, name):
     write = Path.write_text
     monkeypatch.setattr(
         Path, "write_text",
         lambda self, *args, **o: no_space() if self.name == name else write(self, *args, **o),
     )  # fmt: skip
-    monkeypatch.setattr(flight, "write_figures", lambda *args: [])
-    args = [word for word in FLY if word != "--no-report" or name != "report.html"]
-    line = refused(here, capsys, *args, "--out", "new/x")
+
+
+def test_a_full_disk_before_the_flight_leaves_nothing(here, capsys, monkeypatch):
+    full_when_written(monkeypatch, "scenario.yaml")
+    line = refused(here, capsys, *FLY, "--out", "new/x")
     assert "new/x cannot be written: No space left on device" in line
 
 
-@pytest.mark.parametrize("failing", [0, 1, 2], ids=["create", "messages", "index"])
-def test_a_full_disk_while_the_bag_is_written(here, capsys, monkeypatch, failing):
-    append, calls = bag_file._WholeWrites.append, []
+@pytest.mark.parametrize("failing", ["summary.json", "report.html", "rename"])
+def test_a_full_disk_after_the_flight_leaves_it_to_the_next_run(here, capsys, monkeypatch, failing):
+    monkeypatch.setattr(flight, "write_figures", lambda *args: [])
+    with monkeypatch.context() as patch:
+        if failing == "rename":
+            patch.setattr(Path, "rename", no_space)
+        else:
+            full_when_written(patch, failing)
+        args = [word for word in FLY if word != "--no-report" or failing != "report.html"]
+        assert main([*args, "--out", "new/x"]) == 2
+    line = error_line(capsys)
+    assert "new/x cannot be written: No space left on device; what was made is in " in line
+    assert main([*FLY, "--out", "new/x"]) == 0
+    assert "note: run x was killed; kept in" in capsys.readouterr().err
+    assert raw_messages(here / "new" / "x_killed") == raw_messages(here / "new" / "x")
+    assert summary_of(here / "new" / "x_killed")["sim_time_s"] == pytest.approx(0.6, abs=0.02)
+
+
+@pytest.mark.parametrize("failing", [0, 1], ids=["create", "messages"])
+def test_a_full_disk_while_the_bag_is_begun_leaves_nothing(here, capsys, monkeypatch, failing):
+    append, calls = bag_file.BagFile._append, []
 
     def limited(file, data):
         calls.append(data)
         no_space() if len(calls) == 1 + failing else append(file, data)
 
-    monkeypatch.setattr(bag_file._WholeWrites, "append", limited)
+    monkeypatch.setattr(bag_file.BagFile, "_append", limited)
     line = refused(here, capsys, *FLY, "--out", "new/x")
     assert "bag" in line and "No space left on device" in line
 
 
-@pytest.mark.parametrize("method", ["mkdir", "rename"])
-def test_a_full_disk_where_the_folder_is_made(here, capsys, monkeypatch, method):
-    monkeypatch.setattr(Path, method, no_space)
+def test_a_full_disk_where_the_folder_is_made(here, capsys, monkeypatch):
+    monkeypatch.setattr(Path, "mkdir", no_space)
     line = refused(here, capsys, *FLY, "--out", "new/x")
     assert "new/x cannot be written: No space left on device" in line
 
 
 @pytest.mark.slow
 def test_a_disk_that_is_really_full(here):
-    """Files may not grow beyond 50 kB: whatever writes first finds no room."""
+    """Files may not grow beyond a limit: below the first chunk nothing is kept, above it much."""
     code = (
         "import resource, sys; from musls_bringup.cli import main;"
         "assert main([*sys.argv[1:], '--out', 'first']) == 0;"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
-        "sys.exit(main([*sys.argv[1:], '--out', 'new/second']))"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 1_000_000));"
+        "assert main([*sys.argv[1:], '--out', 'new/second']) == 2;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000));"
+        "sys.exit(main([*sys.argv[1:], '--out', 'third', '--set', "
+        "'mission.stages.0.duration_s=20']))"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code, *FLY],
@@ -77,11 +99,16 @@ def test_a_disk_that_is_really_full(here):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert ended.returncode == 2, ended.stderr
-    assert re.fullmatch(r"musls: error: .*bag.*: File too large\n", ended.stderr)
-    assert sorted(path.name for path in here.iterdir()) == ["first", "tiny.yaml"]
+    first, second = ended.stderr.splitlines()
+    assert re.fullmatch(r"musls: error: .*bag.*: File too large", first)
+    said = r".*bag.*: File too large; it ends at (\S+) s; what was flown is kept in third"
+    end_s = float(re.fullmatch(said, second)[1])
+    assert sorted(path.name for path in here.iterdir()) == ["first", "third", "tiny.yaml"]
+    assert max(t for _, t, _ in raw_messages(here / "third")) == pytest.approx(1e9 * end_s)
+    assert end_s > 2.0 and "File too large" in summary_of(here / "third")["failure"]
 
 
-# ---------------------------------------------------------------------------------------- Ctrl-C
+# ---------- Ctrl-C
 
 
 @pytest.fixture
@@ -138,8 +165,13 @@ def test_a_flight_of_one_period_is_a_result(here, signal_at):
     assert (here / "x" / "report.html").is_file()
 
 
-def test_a_second_signal_leaves_the_report_out(here, signal_at):
-    signal_at(80, signal.SIGTERM, signal.SIGINT)
+def test_a_second_signal_leaves_the_report_out(here, monkeypatch, signal_at):
+    signal_at(80, signal.SIGTERM)
+    summarise = fly_module.summarise
+    monkeypatch.setattr(
+        fly_module, "summarise",
+        lambda *args, **o: (signal.raise_signal(signal.SIGINT), summarise(*args, **o))[1],
+    )  # fmt: skip
     assert main([*WITH_REPORT, "--out", "x"]) == 143
     assert summary_of(here / "x")["ended_by"] == "SIGTERM"
     assert sorted(path.name for path in (here / "x").iterdir()) == [
@@ -168,6 +200,37 @@ def test_a_signal_while_the_report_is_drawn_leaves_it_out(
     assert raw_messages(here / "x")
 
 
+@pytest.mark.parametrize("out", [None, "x"])
+def test_in_python_ctrl_c_is_raised_with_what_was_flown(here, monkeypatch, out):
+    def press(self, periods=1):
+        advance(self, periods)
+        if self.tick == 80:
+            signal.raise_signal(signal.SIGINT)
+
+    advance = Session.advance
+    monkeypatch.setattr(Session, "advance", press)
+    with pytest.raises(KeyboardInterrupt) as ended:
+        musls.fly("tiny.yaml", out=out, report=False)
+    recording = ended.value.recording
+    assert isinstance(recording, musls.Recording)
+    assert recording.end_s == pytest.approx(0.3, abs=0.021)
+    assert (here / "x" / "summary.json").is_file() == bool(out)
+    assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
+def test_a_third_signal_leaves_the_flight_to_the_next_run(here, capsys, monkeypatch, signal_at):
+    signal_at(80, signal.SIGTERM)
+    with monkeypatch.context() as patch:
+        again = [signal.SIGINT, signal.SIGINT]
+        patch.setattr(fly_module, "summarise", lambda *a, **o: [*map(signal.raise_signal, again)])
+        assert main([*FLY, "--out", "x"]) == 130
+    monkeypatch.undo()
+    os.chdir(here)
+    assert main([*FLY, "--out", "y"]) == 0
+    assert "run x was killed; kept in" in capsys.readouterr().err
+    assert raw_messages(here / "x_killed")
+
+
 @pytest.mark.parametrize("number", results.ENDING)
 @pytest.mark.parametrize("where", ["build", "start"])
 def test_a_signal_before_the_flight_leaves_nothing(here, monkeypatch, caught, number, where):
@@ -189,7 +252,7 @@ def test_a_signal_before_the_flight_leaves_nothing(here, monkeypatch, caught, nu
 def test_as_a_library_it_leaves_sigterm_alone(here):
     handler = signal.getsignal(signal.SIGTERM)
     with results.Ending() as ending:
-        ending.keep_with(lambda: None)
+        ending.hold()
         assert signal.getsignal(signal.SIGTERM) == handler
         signal.raise_signal(signal.SIGINT)
         assert ending.name == "SIGINT"
@@ -220,3 +283,91 @@ def test_a_process_that_is_asked_to_end_keeps_what_was_flown(here, number):
     assert raw_messages(here / "x")
     assert (here / "x" / "report.html").is_file()
     assert sorted(path.name for path in here.iterdir()) == ["tiny.yaml", "x"]
+
+
+# ---------- Code of users
+
+OWN = """\
+import sys
+import time
+
+import numpy as np
+import musls
+
+{head}
+
+class Mine(musls.Controller):
+    level = "rotor_speeds"
+
+    def step(self, time_s, reference, estimate):
+        if time_s > 0.1:
+            {step}
+        return np.full((2, 4), 700.0)
+
+
+@musls.events.register("{kind}")
+@musls.spec
+class Own(musls.Event):
+    kind: str = "{kind}"
+
+    @property
+    def lasts_s(self):
+        return {lasts}
+
+    def ready(self, context):
+        return {ready}
+
+    def begin(self, context):
+        {begin}
+"""
+QUIET = {"head": "", "step": "pass", "lasts": "None", "ready": "True", "begin": "return 'done'"}
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"head": "sys.exit(0)"}, r"own\.py, line 7: SystemExit: 0"),
+        ({"step": "sys.exit()"}, r"own\.py, line 14: Mine\.step failed at 0\.1\S+ s: SystemExit;"),
+        ({"step": "self.happened.append(3)"}, r"own\.py: Mine\.happened failed at 0\.1\S+ s: Type"),
+        ({"begin": "sys.exit()"}, r"own\.py, line 31: begin failed at 0\.300 s: SystemExit;"),
+        ({"begin": "1 / 0"}, r"own\.py, line 31: begin failed at 0\.300 s: ZeroDivisionError"),
+        ({"begin": "raise BaseException('no')"}, r"line 31: begin failed at .* BaseException: no"),
+        ({"begin": "return {1: 2}"}, r"own\.py: Own\.begin gave {1: 2}, must be text;"),
+        ({"ready": "[][0]"}, r"own\.py, line 28: ready failed at 0\.300 s: IndexError"),
+        (
+            {"ready": "np.ones(3)"},
+            r"own\.py: Own\.ready gave array\(\[.*\), must be true or false;",
+        ),
+        ({"lasts": "-1.0"}, r"own\.py: Own\.lasts_s gave -1\.0, must be a number > 0;"),
+        ({"lasts": "'long'"}, r"own\.py: Own\.lasts_s gave 'long', must be a number > 0;"),
+    ],
+)
+def test_code_of_users_that_fails_is_one_line_and_keeps_what_was_flown(
+    here, capsys, request, own, said
+):
+    kind = f"own_{abs(hash(request.node.name))}"
+    (here / "own.py").write_text(OWN.format(**QUIET | own, kind=kind))
+    words = [*FLY, "--controller", "own.py:Mine", "--set", "extensions=[own.py]", "--out", "x"]
+    event = f"events=[{{kind: {kind}, when: {{time_s: 0.3}}}}]"
+    assert main([*words, "--set", event]) == 2
+    assert re.search(said, error_line(capsys).strip()), said
+    assert (here / "x").is_dir() == ("head" not in own)
+    if "head" not in own:
+        end_s = max(time_ns for _, time_ns, _ in raw_messages(here / "x")) / 1e9
+        assert end_s == pytest.approx(0.1 if "step" in own else 0.3, abs=0.021)
+
+
+def test_a_controller_that_hangs_is_ended_by_the_first_signal(here):
+    (here / "own.py").write_text(
+        OWN.format(**QUIET | {"step": "open('hung', 'w'); time.sleep(1e6)"}, kind="none")
+    )
+    code = "import sys; from musls_bringup.cli import main; sys.exit(main())"
+    words = [sys.executable, "-c", code, *FLY, "--controller", "own.py:Mine", "--out", "x"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    flying = subprocess.Popen(words, env=env)
+    while not (here / "hung").exists():
+        assert flying.poll() is None
+        time.sleep(0.05)
+    flying.send_signal(signal.SIGINT)
+    assert flying.wait(20) == 130
+    assert summary_of(here / "x")["interrupted"] and raw_messages(here / "x")

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 import yaml
 
-from musls_bringup.scenarios import SCENARIOS
+from musls_bringup.shipped import SCENARIOS
 from musls_control.formation import Cone
 from musls_description.drone import tip_radius_m
 from musls_description.library import build_system
 from musls_description.schema import to_yaml
 from musls_description.strict_yaml import read_yaml
 from musls_sim.preflight.checks import check_hover, hover_in_formation
-from musls_sim.scenario.scenario import fitting_formation, load_scenario
+from musls_sim.scenario.formation import fitting_formation
+from musls_sim.scenario.scenario import load_scenario
 
 ROPE = {"mass_kg": 0.02, "radius_m": 0.002, "links": 8}
 

@@ -9,8 +9,7 @@ import yaml
 from sdf_reader import SdfScene
 
 from musls_bringup import gazebo
-from musls_bringup.fly import find_scenario
-from musls_bringup.scenarios import SCENARIOS
+from musls_bringup.shipped import SCENARIOS, find_scenario
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
 from musls_sim.scenario.scenario import load_scenario

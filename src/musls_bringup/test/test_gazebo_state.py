@@ -1,4 +1,4 @@
-"""What Gazebo sends through the bridge becomes a bag; the nodes are started as in compose.yaml."""
+"""Gazebo's messages through the bridge become a bag; the nodes are started as in compose.yaml."""
 
 import subprocess
 import sys

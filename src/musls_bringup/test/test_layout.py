@@ -152,7 +152,9 @@ def test_setup_py_agrees_with_the_project(package):
     ]
     arguments = {keyword.arg: keyword.value for keyword in call.keywords}
     assert ast.literal_eval(arguments["version"]) == PROJECT["version"]
-    assert ast.literal_eval(arguments["license"]) == PROJECT["license"]
+    manifest = ElementTree.parse(ROOT / "src" / package / "package.xml").getroot()
+    assert manifest.findtext("version") == PROJECT["version"]
+    assert manifest.findtext("license") == PROJECT["license"]
     if package == "musls_bringup":
         scripts = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
         assert ast.literal_eval(arguments["entry_points"]) == {"console_scripts": scripts}

@@ -7,8 +7,9 @@ import pytest
 
 from musls_analysis.paper.flights import TABLE_III, one_mission, some_cycles
 from musls_bringup.cli import main
-from musls_bringup.fly import FlyOptions, find_scenario, fly
+from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.reproduce import paper
+from musls_bringup.shipped import find_scenario
 
 FLIGHTS = Path(__file__).parents[4] / "shared" / "flights"
 

@@ -143,7 +143,8 @@ def test_a_folder_that_cannot_take_the_older_ones_place_leaves_it(tmp_path, monk
         result_folder(tmp_path / "x", overwrite=True),
     ):
         pass
-    assert names(tmp_path) == ["x"] and (tmp_path / "x" / "summary.json").read_text() == "old"
+    assert names(tmp_path) == [".x.partial", "x"]
+    assert (tmp_path / "x" / "summary.json").read_text() == "old"
 
 
 def test_a_killed_flight_becomes_a_result_at_the_next_start(tmp_path):

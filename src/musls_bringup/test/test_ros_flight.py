@@ -15,9 +15,10 @@ from rosbags.rosbag2 import Reader
 
 from musls_analysis.recordings.readers import read_recording
 from musls_bringup.cli import main
-from musls_bringup.fly import FlyOptions, find_scenario, fly
+from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.ros import graph
 from musls_bringup.ros.fly import fly_through_graph
+from musls_bringup.shipped import find_scenario
 from musls_description.errors import MuslsError
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
@@ -37,8 +38,8 @@ def flown(tmp_path_factory):
     return folder, through, inside
 
 
-def load_path(recording, time_s):
-    track = recording.bodies["load"]
+def load_path(recording, time_s, of="bodies"):
+    track = getattr(recording, of)["load"]
     return np.column_stack(
         [np.interp(time_s, track.time_s, track.position_enu_m[:, k]) for k in range(3)]
     )
@@ -55,16 +56,26 @@ def test_a_flight_through_the_graph_is_the_flight_in_process(flown):
     time_s = np.arange(0.0, here.stages[-2].end_s - 0.1, 0.02)
     apart = load_path(ros, time_s + shift) - load_path(here, time_s)
     assert np.sqrt((apart**2).sum(axis=1).mean()) < 0.02
+    asked = load_path(ros, time_s + shift, "references") - load_path(here, time_s, "references")
+    assert np.abs(asked).max() < 0.005  # as of the set-points below
     middle_s = np.arange(0.1, time_s[-1], 0.2)  # of the set-points' periods
     spans = {stage.name: stage for stage in here.stages}
     in_formation = (middle_s > spans["tension"].start_s) & (middle_s < spans["spread"].start_s)
     for body in here.setpoints:
         ours = here.setpoints[body].held_at(middle_s).position_enu_m
         theirs = ros.setpoints[body].held_at(middle_s + shift).position_enu_m
-        assert ours[in_formation] == pytest.approx(theirs[in_formation], abs=1e-6)
+        # When the node plans, the load has sunk into the ground by 0.5 mm (STATIC_SINK_M).
+        assert ours[in_formation] == pytest.approx(theirs[in_formation], abs=6e-4)
         # Until the node planned, the cables had fallen and pulled the drones on by 3 mm.
         assert ours == pytest.approx(theirs, abs=0.005)
     assert np.diff(ros.bodies["load"].time_s).max() < 0.0201  # nothing lost
+    assert through["warnings"] == inside["warnings"]
+    for name in ("translational_error_m", "held_translational_error_m"):
+        errors = [flight["errors"]["load"]["circle"][name] for flight in (through, inside)]
+        assert errors[0] == pytest.approx(errors[1], abs=2e-3)
+    # Peaks of all steps; those of impacts depend on how the cables lie when the node plans.
+    peaks = {where: peak["max_n"] for where, peak in inside["tension"].items()}
+    assert {w: p["max_n"] for w, p in through["tension"].items()} == pytest.approx(peaks, rel=0.15)
 
 
 @pytest.mark.slow
@@ -86,7 +97,7 @@ def test_the_controller_of_the_load_flies_through_the_graph(tmp_path):
     with own_domain():
         flown = fly_through_graph(scenario, tmp_path / "ros", FlyOptions(report=False))
     assert flown["landed"] and flown["lost_answers"] == [0, 0, 0]
-    assert flown["errors"]["load"]["circle"]["translational_error_m"] < 0.08
+    assert flown["errors"]["load"]["circle"]["held_translational_error_m"] < 0.08
     recording = read_recording(tmp_path / "ros")
     (circle,) = [stage for stage in recording.stages if stage.name == "circle"]
     for number in (1, 2, 3):  # what the autopilots are asked for is in the bag, at every step

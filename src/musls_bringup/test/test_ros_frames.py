@@ -56,7 +56,7 @@ def numbers(element, name, default="0 0 0"):
 def links_of(urdf, angles):
     """Poses of a URDF's links, seen from its root, as robot_state_publisher makes them."""
     root = ElementTree.fromstring(urdf)
-    poses = {"load": np.eye(4)}
+    poses = {"base_link": np.eye(4)}
     waiting = root.findall("joint")
     while waiting:
         joint = next(j for j in waiting if j.find("parent").get("link") in poses)
@@ -118,7 +118,7 @@ def test_frames_of_wrenches_and_joints_are_where_the_bodies_are(
     assert {t.header.frame_id for t in row.values()} == {"world"}
     assert probe.last["/cable_2/tension"].header.frame_id in row
     (same,) = probe.last["/tf_static"].transforms
-    assert (same.header.frame_id, same.child_frame_id) == ("load", "model/load")
+    assert (same.header.frame_id, same.child_frame_id) == ("load", "model/base_link")
     assert np.array_equal(matrix(same.transform), np.eye(4))
 
     told = joints[whole()[-1]]

@@ -1,4 +1,4 @@
-"""What can go wrong in a ROS graph: real DDS, nodes as processes, each test in its own domain."""
+"""Failures of a ROS graph: real DDS, nodes as processes, each test in its own domain."""
 
 import signal
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from ros_probe import needs_ros
 
-from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
+from musls_bringup.shipped import find_scenario
 from musls_description.schema import to_yaml
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200)]

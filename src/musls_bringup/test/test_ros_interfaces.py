@@ -10,9 +10,10 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from musls_bringup.ros.fly import check_messages
 from musls_bringup.ros.workspace import (
-    OTHER,
+    OTHER_SOURCE,
     _version_in,
     check_ros,
+    diagnostic_msgs,
     installed_px4,
     missing_packages,
     px4_interface,
@@ -79,7 +80,7 @@ def test_what_is_installed_is_recognised(tmp_path):
     installed_by_setup(tmp_path, px4_msgs("v1.16"))
     assert installed_px4(tmp_path) == "v1.16"
     (tmp_path / "share" / "px4_msgs" / "msg" / "VehicleStatus.json").write_text("another")
-    assert installed_px4(tmp_path) == OTHER
+    assert installed_px4(tmp_path) == OTHER_SOURCE
     (tmp_path / "share" / "px4_msgs" / "origin.txt").write_text("v1.18\n")
     assert installed_px4(tmp_path) == "v1.18"
 
@@ -91,13 +92,16 @@ def test_px4_and_messages_of_different_releases_are_refused_before_anything_star
         check_messages("PX4", release, installed)
 
 
-def test_tf_messages_are_those_of_jazzy():
-    store = get_typestore(Stores.ROS2_JAZZY)
-    facts = tf2_msgs().messages["TFMessage"]
-    assert store.hash_rihs01("tf2_msgs/msg/TFMessage") == facts.type_hash
-    del store.types["tf2_msgs/msg/TFMessage"], store.fielddefs["tf2_msgs/msg/TFMessage"]
-    store.register(get_types_from_msg(facts.text, "tf2_msgs/msg/TFMessage"))
-    assert store.hash_rihs01("tf2_msgs/msg/TFMessage") == facts.type_hash
+@pytest.mark.parametrize("package", [tf2_msgs(), diagnostic_msgs()], ids=lambda p: p.name)
+def test_messages_of_ros_are_those_of_jazzy(package):
+    jazzy, ours = get_typestore(Stores.ROS2_JAZZY), get_typestore(Stores.ROS2_JAZZY)
+    names = {f"{package.name}/msg/{name}": facts for name, facts in package.messages.items()}
+    for name in names:
+        del ours.types[name], ours.fielddefs[name]
+    for name, facts in names.items():
+        ours.register(get_types_from_msg(facts.text, name))
+    for name, facts in names.items():
+        assert jazzy.hash_rihs01(name) == ours.hash_rihs01(name) == facts.type_hash
 
 
 def test_a_changed_field_changes_the_hash():
@@ -120,7 +124,7 @@ def test_the_source_package_is_complete(tmp_path):
 
 def test_without_ros_one_line_says_what_helps(monkeypatch):
     monkeypatch.setattr("musls_bringup.ros.workspace.find_spec", lambda name: None)
-    assert [p.name for p in missing_packages()] == ["tf2_msgs", "px4_msgs"]
+    assert [p.name for p in missing_packages()] == ["tf2_msgs", "diagnostic_msgs", "px4_msgs"]
     with pytest.raises(MuslsError, match=r"\./musls ros setup"):
         check_ros()
 

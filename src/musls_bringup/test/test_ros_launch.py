@@ -2,7 +2,10 @@
 
 import ast
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +13,6 @@ import pytest
 import yaml
 from px4_helpers import install_agent, install_peer
 
-from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
 from musls_bringup.ros.launching import (
     ARGUMENTS,
@@ -21,6 +23,7 @@ from musls_bringup.ros.launching import (
     replay_nodes,
     shared_file,
 )
+from musls_bringup.shipped import find_scenario
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.preflight.checks import hover_in_formation
@@ -126,6 +129,60 @@ def test_a_real_flight_has_motion_capture_and_no_simulated_time(tmp_path):
         real_nodes(arguments | {"mocap": "vicon"})
 
 
+def test_a_fleet_has_names_and_numbers_of_its_own(tmp_path):
+    arguments = {name: default for name, (default, _) in REAL_ARGUMENTS.items()}
+    arguments |= {
+        "out": str(tmp_path / "flight"), "namespace": "hall1", "north_aligned": "true",
+        "rigid_bodies": "[payload, cf1, cf2, cf3]", "px4_namespaces": "[/a, b, uav/c]",
+        "system_ids": "[7, 9, 12]",
+    }  # fmt: skip
+    relay, offboard, *others = nodes = real_nodes(arguments)
+    assert {node.namespace for node in nodes} == {"/hall1"} and len(others) == 2
+    assert relay.parameters["rigid_bodies"] == ["payload", "cf1", "cf2", "cf3"]
+    assert relay.parameters["north_aligned"] and offboard.parameters["system_ids"] == [7, 9, 12]
+    for node in (relay, offboard):
+        assert node.parameters["px4_namespaces"] == ["/a", "b", "uav/c"]
+        assert set(node.parameters) <= parameters_of(node.executable)
+        assert node.command[-2:] == ["-r", "__ns:=/hall1"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"system_ids": "seven"}, r"system_ids:=seven: must be a list of numbers"),
+        ({"rigid_bodies": "[1, 2]"}, r"rigid_bodies:=\[1, 2\]: must be a list of names"),
+        ({"namespace": "hall 1"}, r"namespace:=hall 1: must be a namespace"),
+        ({"scenario": "circle_payload"}, r"controller\.kind = payload: .* too late"),
+    ],
+)
+def test_wrong_arguments_of_a_real_flight_are_named(tmp_path, changed, text):
+    arguments = {name: default for name, (default, _) in REAL_ARGUMENTS.items()}
+    with pytest.raises(ConfigError, match=text):
+        real_nodes(arguments | {"out": str(tmp_path / "flight")} | changed)
+
+
+def test_temporary_folders_are_removed_also_those_of_killed_launches(tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (tmp_path / f"musls_launch_{ended.pid}_x").mkdir()
+    code = (
+        "from musls_bringup.ros.launching import ARGUMENTS, launched_nodes\n"
+        "launched_nodes({name: default for name, (default, _) in ARGUMENTS.items()})\n"
+        "import glob; print(len(glob.glob('musls_launch_*')))"
+    )
+    own = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
+    run = [sys.executable, "-c", code]
+    assert subprocess.check_output(run, env=own, cwd=tmp_path, text=True) == "1\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_payload_with_real_px4s_on_the_graph_is_refused(tmp_path):
+    file = tmp_path / "payload.yaml"
+    file.write_text(to_yaml(find_scenario("circle_payload", ["autopilot.kind=px4"])))
+    with pytest.raises(ConfigError, match=r"controller\.kind = payload: .* choose .*formation"):
+        launched_nodes(given(tmp_path, scenario=str(file)))
+
+
 @pytest.mark.parametrize(
     ("changed", "text"),
     [({}, "bag:=: must be the folder of a bag"), ({"rate": "x"}, "rate:=x: must be a number")],
@@ -141,7 +198,7 @@ def test_a_replay_needs_a_bag_and_a_number(tmp_path, changed, text):
 
 def test_parameter_files_name_nodes_and_their_parameters():
     for node, entry in yaml.safe_load(shared_file("params", "nodes.yaml").read_text()).items():
-        assert set(entry["ros__parameters"]) <= parameters_of(node.lstrip("/")), node
+        assert set(entry["ros__parameters"]) <= parameters_of(node.rpartition("/")[2]), node
 
 
 @pytest.mark.parametrize("package", ["musls_control", "musls_sim"])

@@ -1,4 +1,4 @@
-"""How nodes end with who started them, and what an earlier run leaves."""
+"""Nodes end with the process that started them; leftovers of an earlier run."""
 
 import os
 import signal
@@ -50,6 +50,59 @@ def test_a_process_is_told_when_its_parent_is_killed(tmp_path):
     while not (tmp_path / "end").exists() and time.monotonic() < end:
         time.sleep(0.02)
     assert (tmp_path / "end").exists(), f"process {pid} was not told"
+
+
+def test_a_node_that_is_told_to_end_while_it_starts_says_nothing():
+    """Modules are imported for seconds; then the launch of another node may have failed."""
+    code = "import musls_control.nodes, os, signal; os.kill(os.getpid(), signal.SIGINT); print(1)"
+    own = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), VARIABLE: str(os.getpid())}
+    ended = subprocess.run([sys.executable, "-c", code], env=own, capture_output=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+@needs_ros()
+def test_a_parameter_file_that_cannot_be_read_is_one_line(tmp_path, domain):
+    file = tmp_path / "params.yaml"
+    file.write_text("/offboard:\n  retry_s: 1.0\n")
+    command = [sys.executable, "-m", "musls_control.nodes.offboard"]
+    own = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(
+        [*command, "--ros-args", "--params-file", str(file)],
+        env=own,
+        capture_output=True,
+        text=True,
+    )
+    line = ended.stderr.strip().split("\n")[-1]
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr
+    assert line.startswith("musls: error: ") and f"'--params-file {file}'" in line
+
+
+@needs_ros()
+@pytest.mark.slow
+def test_managed_nodes_step_when_they_are_activated(nodes, probe, ground):
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+    from std_srvs.srv import Trigger
+
+    def change(node, what):
+        ask = ChangeState.Request(transition=Transition(id=what))
+        return probe.call(ChangeState, f"/{node}/change_state", ask).success
+
+    nodes.start(graph.simulator(ground, realtime=True))
+    nodes.start(graph.offboard(3, managed=True))
+    nodes.start(graph.formation(ground, managed=True))
+    answer = probe.call(Trigger, "/formation/start", Trigger.Request(), again=True)
+    assert not answer.success and "not active" in answer.message
+    assert probe.until(lambda: len(probe.statuses) == 3) and probe.phases == {None}
+    for node in ("offboard", "formation"):
+        assert change(node, Transition.TRANSITION_CONFIGURE)
+        assert change(node, Transition.TRANSITION_ACTIVATE)
+    assert probe.until(lambda: probe.phases == {"idle"})
+    assert probe.call(Trigger, "/formation/start", Trigger.Request(), again=True).success
+    assert probe.until(lambda: probe.text("/formation/state") == "arming")
+    for node in ("offboard", "formation"):
+        assert not change(node, Transition.TRANSITION_DEACTIVATE)
+    assert probe.until(lambda: probe.phases == {"flying"})
 
 
 def stray(folder, reaction="default_int_handler"):

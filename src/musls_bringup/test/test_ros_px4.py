@@ -9,9 +9,10 @@ import pytest
 from px4_helpers import children_of, install_agent, install_peer
 from ros_probe import needs_ros
 
-from musls_bringup.fly import FlyOptions, find_scenario
+from musls_bringup.fly import FlyOptions
 from musls_bringup.ros import graph
 from musls_bringup.ros.fly import check_px4, fly_through_graph
+from musls_bringup.shipped import find_scenario
 from musls_description.errors import MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.px4.install import Px4Error
@@ -65,7 +66,7 @@ def test_time_runs_drones_stand_and_everything_ends(standins, nodes, probe, solo
 
     nodes.start(graph.simulator(solo, realtime=False))
     # Real PX4's client would publish it, through the agent.
-    topic = px4_topic(1, "out", "vehicle_status", VehicleStatus)
+    topic = px4_topic(1, "out", VehicleStatus)
     status = probe.node.create_publisher(VehicleStatus, topic, 10)
     probe.listen(Clock, "/clock")
     probe.listen(PoseStamped, "/drone_1/pose")

@@ -8,9 +8,9 @@ from ros_probe import Probe, needs_ros
 
 from musls_analysis.recordings.readers import read_recording
 from musls_bringup.cli import main
-from musls_bringup.fly import find_scenario
 from musls_bringup.ros import graph
 from musls_bringup.ros.launching import REAL_ARGUMENTS, real_nodes
+from musls_bringup.shipped import find_scenario
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200), pytest.mark.slow]
 
@@ -42,13 +42,13 @@ class Vehicle:
 
         self.armed, self.mode, self.odometry = False, LOITER, []
         self._kind = VehicleStatus
-        topic = px4_topic(instance, "out", "vehicle_status", VehicleStatus)
+        topic = px4_topic(instance, "out", VehicleStatus)
         self._status = node.create_publisher(VehicleStatus, topic, FROM_PX4)
         for name, kind, take in (
             ("vehicle_command", VehicleCommand, self._on_command),
             ("vehicle_visual_odometry", VehicleOdometry, self.odometry.append),
         ):
-            topic = px4_topic(instance, "in", name, kind)
+            topic = px4_topic(instance, "in", kind, name)
             node.create_subscription(kind, topic, take, FROM_PX4)
         node.create_timer(0.1, self._publish)
 

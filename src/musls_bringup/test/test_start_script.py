@@ -3,8 +3,10 @@
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,54 @@ def test_help_starts_no_installation(script, args):
     ended = started(script, *args)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "Usage: musls" in ended.stdout
+
+
+# A Python that does next to nothing, and at one step of the installation takes for ever.
+PYTHON = """\
+#!/bin/sh
+case $* in
+*ensurepip*) echo 3.11.0; exit ;;
+*"-m venv"*) mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
+*"-m pip"*) printf '#!/bin/sh\\necho started\\n' >.venv/bin/musls; chmod +x .venv/bin/musls ;;
+esac
+echo "$*" >>steps
+[ "$(wc -l <steps)" != "$(cat hold)" ] || { touch held; exec sleep 60; }
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_an_interrupted_installation_goes_on_with_the_next_start(tmp_path, number, step):
+    for name in ("musls", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "python").write_text(PYTHON)
+    (tmp_path / "python").chmod(0o755)
+    (tmp_path / "hold").write_text(str(step))
+    env = {"MUSLS_PYTHON": str(tmp_path / "python")}
+    with subprocess.Popen(
+        [tmp_path / "musls", "list"], cwd=tmp_path, env=os.environ | env, start_new_session=True,
+        stderr=subprocess.PIPE, text=True,
+    ) as first:  # fmt: skip
+        while not (tmp_path / "held").exists():
+            assert first.poll() is None
+            time.sleep(0.01)
+        os.killpg(first.pid, number)
+        said = first.stderr.read()
+    assert first.returncode == (130 if number == signal.SIGINT else -number)
+    assert ("interrupted; the next start goes on" in said) == (number == signal.SIGINT)
+    ended = started(tmp_path / "musls", "list", **env)
+    assert (ended.returncode, ended.stdout) == (0, "started\n"), ended.stderr
+    assert "failed" not in said + ended.stderr
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_venv_whose_removal_was_interrupted_is_made_again(tmp_path, moved):
+    """It was moved away before; in its own place it is never without its mark."""
+    test_an_interrupted_installation_goes_on_with_the_next_start(tmp_path, signal.SIGKILL, 1)
+    (tmp_path / ".venv" / ".musls-stamp").unlink()
+    if moved:
+        shutil.move(tmp_path / ".venv", tmp_path / ".venv.partial")
+        (tmp_path / ".venv.partial" / ".musls-made").unlink()
+    ended = started(tmp_path / "musls", "list", MUSLS_PYTHON=str(tmp_path / "python"))
+    assert (ended.returncode, ended.stdout) == (0, "started\n"), ended.stderr
+    assert not (tmp_path / ".venv.partial").exists()

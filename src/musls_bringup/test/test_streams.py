@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from musls_bringup.cli import progress
-from musls_bringup.cli.progress import WorkShown
+from musls_bringup.cli import terminal
+from musls_bringup.cli.terminal import ProgressDisplay
 
 MUSLS = [sys.executable, "-c", "import sys; from musls_bringup.cli import main; sys.exit(main())"]
 PATHS = {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -96,9 +96,9 @@ def test_without_a_terminal_there_are_lines_and_the_work_need_not_help(monkeypat
             return False
 
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.001)
+    monkeypatch.setattr(terminal, "LINE_EVERY_S", 0.001)
     monkeypatch.setattr(sys, "stderr", Lines())
-    with WorkShown("circle", "compiling") as shown:
+    with ProgressDisplay("circle", "compiling") as shown:
         shown.update("12.0 / 60 s   4.0x real time", 0.2)
         assert written.wait(60.0)
     count = len(lines)
@@ -109,7 +109,7 @@ def test_without_a_terminal_there_are_lines_and_the_work_need_not_help(monkeypat
 
 def test_quick_work_says_nothing(capsys, monkeypatch):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    with WorkShown("circle") as shown:
+    with ProgressDisplay("circle") as shown:
         shown.update("half", 0.5)
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""

@@ -6,7 +6,7 @@ import pytest
 
 from musls_analysis.sweep.plan import load_sweep, make_plan
 from musls_bringup.cli import main
-from musls_bringup.sweeps import sweep_names, sweep_path, sweep_scenario_path
+from musls_bringup.shipped import SWEEPS, names_in, sweep_path, sweep_scenario_path
 
 SMALL = """
 scenario: hold
@@ -17,7 +17,7 @@ figures: [{kind: overlay, stage: hold, signals: [load.z_m]}]
 """
 
 
-@pytest.mark.parametrize("name", sweep_names())
+@pytest.mark.parametrize("name", names_in(SWEEPS))
 def test_shipped_sweeps_are_sound(name):
     path = sweep_path(name)
     sweep = load_sweep(path)

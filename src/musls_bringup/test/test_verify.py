@@ -1,11 +1,14 @@
 """`musls fly --verify`: how well the figures of a flight are converged."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import musls
-from musls_analysis.comparison.convergence import Converged
+from musls_analysis.comparison.convergence import Converged, Convergence
+from musls_analysis.recordings.recording import Event, PoseTrack, Recording
 from musls_bringup.cli.app import main
 from musls_bringup.verify import check_verifiable
 
@@ -32,6 +35,17 @@ def test_a_peak_that_does_not_converge_has_no_error(values):
     assert found.text("N").startswith("does not converge")
 
 
+def test_what_one_flight_alone_has_does_not_converge():
+    turn, time_s = np.tile([1.0, 0.0, 0.0, 0.0], (5, 1)), np.arange(5.0)
+    flight = Recording({"load": PoseTrack(time_s, np.zeros((5, 3)), turn)})
+    broken = replace(flight, events=[Event(2.0, "cable_broken", "cable_1")])
+    summaries = [{}, {}, {"tension": {"snap": {"max_n": 20.0}}}]
+    found = Convergence.of([flight, flight, broken], summaries, 0.004)
+    assert found.figures["tension.snap.max_n"] == Converged((0.0, 0.0, 20.0), None)
+    assert list(found.figures) == ["tension.snap.max_n"]
+    assert found.sentence([]).endswith("other events with other steps: cable_broken")
+
+
 def test_changes_that_nobody_measures_are_small():
     assert Converged.of("errors.load.hold.translational_error_m", (1e-6, 3e-6, 1e-6)).error < 1e-5
     assert Converged.of("cables.cable_1.slack_fraction", (0.0, 0.0, 0.0)).error == 0.0
@@ -39,11 +53,12 @@ def test_changes_that_nobody_measures_are_small():
 
 def test_text_has_as_many_digits_as_are_known():
     assert Converged((0.3070123, 0.3, 0.3), 0.0003).text("mm", 1e3) == "307.0 mm +- 0.3 mm"
+    assert Converged((0.3070123, 0.3, 0.3), 1e-9).text("mm", 1e3) == "307.012 mm +- <0.001 mm"
 
 
 def test_a_calm_flight_converges_in_every_figure(tmp_path, capsys):
     out = tmp_path / "hold"
-    assert main(["fly", "hold", "--verify", "--no-report", "--out", str(out)]) == 0
+    assert main(["fly", "hold", "--verify", "--out", str(out)]) == 0
     summary = json.loads((out / "summary.json").read_text())
     found = summary["verification"]
     load = found["figures"]["errors.load.hold.translational_error_m"]
@@ -52,6 +67,7 @@ def test_a_calm_flight_converges_in_every_figure(tmp_path, capsys):
     assert all(figure["error"] is not None for figure in found["figures"].values())
     assert found["max_distance_m"] < 1e-3
     assert (out / "figures" / "convergence.png").is_file()
+    assert "Error in the time step" in (out / "report.html").read_text()
     assert "verified: load error" in capsys.readouterr().out
 
 
@@ -61,12 +77,55 @@ def test_a_calm_flight_converges_in_every_figure(tmp_path, capsys):
         (["autopilot.kind=px4"], False, "autopilot.kind = px4"),
         (["physics.engine=gazebo"], False, "physics.engine = gazebo"),
         (["cable_model=massless"], True, "cable_model = massless has no segments"),
+        (["physics.step_size_s=2e-6"], False, "physics.step_size_s = 2e-06: a quarter of it is"),
+        (["system.cables.links=300"], True, "4 times as many links: Cable: links = 1200"),
     ],
 )
 def test_what_cannot_be_verified_says_so(overrides, segments, named):
     scenario = musls.load_scenario("circle", overrides)
     with pytest.raises(musls.ConfigError, match=named):
         check_verifiable(scenario, segments=segments)
+
+
+def test_printed_error_is_to_the_reference_in_continuous_time():
+    """Set-points held for 0.2 s are 23 mm from a load that is within half a millimetre."""
+    squares = []
+
+    class Look(musls.Observer):
+        every = 5
+
+        def observe(self, time_s, session):
+            if session.stage == "min_derivative":
+                error = session.state.position_enu_m[0] - session.reference.position_enu_m
+                squares.append(error @ error)
+
+    run = musls.fly("rotortm_single_slalom13", observers=[Look()])
+    (row,) = (r for r in run.errors() if (r.body, r.stage) == ("load", "min_derivative"))
+    assert row.translational_error_rms_m == pytest.approx(np.sqrt(np.mean(squares)), abs=1e-6)
+    assert row.translational_error_rms_m == pytest.approx(0.37e-3, abs=0.02e-3)
+    assert row.held_translational_error_m == pytest.approx(23e-3, abs=1e-3)
+
+
+# What README and docs quote: mean error of the load [m] and how well it has to be known.
+QUOTED = {
+    "circle": (0.333, 0.1e-3),
+    "shm": (1.072, 0.1e-3),
+    "engage": (0.232, 1e-3),
+    "circle_elastic": (0.333, 0.5e-3),
+    "circle_payload": (0.0354, 0.1e-3),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUOTED)
+def test_quoted_flights_are_converged(name):
+    expected_m, known_m = QUOTED[name]
+    found = musls.verify(name)
+    stage = name.partition("_")[0]
+    error = found.figures[f"errors.load.{stage}.translational_error_m"]
+    assert error.values[0] == pytest.approx(expected_m, abs=1e-3)
+    assert error.error is not None and error.error < known_m
+    assert found.distance_m[0].max() < 20e-3 and not found.events
 
 
 def test_finer_segments_are_another_flight():

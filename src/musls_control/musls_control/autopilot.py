@@ -7,17 +7,15 @@ views into it. A compiled autopilot then receives one array instead of six, whic
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from musls_control.estimate import Estimate
+from musls_control.estimate import Estimate, check_memory
 
 SETPOINT_COLUMNS = 12
 
 
-@dataclass
 class DroneSetpoints:
     """Trajectory set-points of all drones, world frame ENU.
 
@@ -34,23 +32,20 @@ class DroneSetpoints:
         armed: (n_drones,), 1.0 armed, 0.0 disarmed (assign True and False freely).
     """
 
-    data: np.ndarray
-    position_enu_m: np.ndarray = field(init=False, repr=False)
-    velocity_enu_m_s: np.ndarray = field(init=False, repr=False)
-    acceleration_enu_m_s2: np.ndarray = field(init=False, repr=False)
-    yaw_enu_rad: np.ndarray = field(init=False, repr=False)
-    yaw_rate_enu_rad_s: np.ndarray = field(init=False, repr=False)
-    armed: np.ndarray = field(init=False, repr=False)
+    def __init__(self, data: np.ndarray) -> None:
+        """Make the views.
 
-    def __post_init__(self) -> None:
-        """Make the views."""
-        _check(self.data, (SETPOINT_COLUMNS,), "DroneSetpoints")
-        self.position_enu_m = self.data[:, 0:3]
-        self.velocity_enu_m_s = self.data[:, 3:6]
-        self.acceleration_enu_m_s2 = self.data[:, 6:9]
-        self.yaw_enu_rad = self.data[:, 9]
-        self.yaw_rate_enu_rad_s = self.data[:, 10]
-        self.armed = self.data[:, 11]
+        Raises:
+            ValueError: Memory that compiled code would misread.
+        """
+        check_memory(data, (SETPOINT_COLUMNS,), "DroneSetpoints")
+        self.data = data
+        self.position_enu_m = data[:, 0:3]
+        self.velocity_enu_m_s = data[:, 3:6]
+        self.acceleration_enu_m_s2 = data[:, 6:9]
+        self.yaw_enu_rad = data[:, 9]
+        self.yaw_rate_enu_rad_s = data[:, 10]
+        self.armed = data[:, 11]
 
     @classmethod
     def zeros(cls, n_drones: int) -> DroneSetpoints:
@@ -66,7 +61,6 @@ class DroneSetpoints:
         return setpoints
 
 
-@dataclass
 class MotorCommands:
     """Motor commands of all drones.
 
@@ -76,15 +70,14 @@ class MotorCommands:
         omega_cmd_rad_s: (n_drones, n_rotors), rotor speed the ESC is asked for.
     """
 
-    data: np.ndarray
-    throttle: np.ndarray = field(init=False, repr=False)
-    omega_cmd_rad_s: np.ndarray = field(init=False, repr=False)
+    def __init__(self, data: np.ndarray) -> None:
+        """Make the views.
 
-    def __post_init__(self) -> None:
-        """Make the views."""
-        _check(self.data, (2, self.data.shape[-1]), "MotorCommands")
-        self.throttle = self.data[:, 0]
-        self.omega_cmd_rad_s = self.data[:, 1]
+        Raises:
+            ValueError: Memory that compiled code would misread.
+        """
+        check_memory(data, (2, data.shape[-1]), "MotorCommands")
+        self.data, self.throttle, self.omega_cmd_rad_s = data, data[:, 0], data[:, 1]
 
     @classmethod
     def zeros(cls, n_drones: int, n_rotors: int) -> MotorCommands:
@@ -117,11 +110,6 @@ class Autopilot:
         """PX4's take-off states, 1 disarmed to 5 flight, (n_drones,) int."""
         raise NotImplementedError
 
-    @property
-    def hover_thrust(self) -> np.ndarray:
-        """Collective thrust command believed to hold the drone in hover, (n_drones,)."""
-        raise NotImplementedError
-
     def reset(self) -> None:
         """Go back to the state after power-up."""
 
@@ -144,7 +132,7 @@ class Autopilot:
     def resume(self, rotor_speed_rad_s: np.ndarray, estimate: Estimate) -> None:
         """Take over in flight from rotor speeds (n_drones, n_rotors) that have long been held."""
 
-    def lighten(self, ratio: np.ndarray) -> None:
+    def scale_load(self, ratio: np.ndarray) -> None:
         """The drones weigh this share (n_drones,) of what they carried until now."""
 
     def listen(self, drone: int, *, hears: bool) -> None:
@@ -157,22 +145,12 @@ class NoAutopilot(Autopilot):
     has_sensors = True
     landed = np.ones(0, bool)
     takeoff_state = np.zeros(0, np.int64)
-    hover_thrust = np.zeros(0)
 
     def step(
         self, time_s: float, setpoint: DroneSetpoints, estimate: Estimate, out: MotorCommands
     ) -> MotorCommands:
         """Leave the commands of no motors as they are."""
         return out
-
-
-def _check(data: np.ndarray, row_shape: tuple[int, ...], name: str) -> None:
-    """Refuse memory that a compiled kernel would misread."""
-    if data.shape[1:] != row_shape or data.dtype != np.float64 or not data.flags.c_contiguous:
-        raise ValueError(
-            f"{name} needs a C-contiguous float64 array of shape "
-            f"{('n_drones', *row_shape)}, got {data.dtype} {data.shape}"
-        )
 
 
 # ---------- PX4's rules for missions, lost links and the stand-in on the ROS graph
@@ -205,7 +183,6 @@ class LandingTimer:
     """Counts how long something has stood on the ground without a break."""
 
     def __init__(self) -> None:
-        """Begin in the air."""
         self._since_s: float | None = None
 
     @property

@@ -7,12 +7,9 @@ argument of a compiled call costs Python time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from musls_description.arrays import Array
 
 MOTION = np.dtype(
     [
@@ -28,7 +25,19 @@ MOTION = np.dtype(
 MOTION_COLUMNS = 16
 
 
-@dataclass
+def check_memory(data: Array, row_shape: tuple[int, ...], name: str) -> None:
+    """Refuse memory that a compiled kernel would misread.
+
+    Raises:
+        ValueError: Another shape or type, or gaps between the numbers.
+    """
+    if data.shape[1:] != row_shape or data.dtype != np.float64 or not data.flags.c_contiguous:
+        raise ValueError(
+            f"{name} needs a C-contiguous float64 array of shape {('n', *row_shape)}, "
+            f"got {data.dtype} {data.shape}"
+        )
+
+
 class BodyMotion:
     """Motion of several bodies, a row each.
 
@@ -42,31 +51,14 @@ class BodyMotion:
         acceleration_enu_m_s2: Kinematic: zero at rest and in hover, (bodies, 3).
     """
 
-    data: Array
-    records: NDArray[np.void] = field(init=False, repr=False)
-    position_enu_m: Array = field(init=False, repr=False)
-    velocity_enu_m_s: Array = field(init=False, repr=False)
-    orientation_wxyz: Array = field(init=False, repr=False)
-    omega_body_rad_s: Array = field(init=False, repr=False)
-    acceleration_enu_m_s2: Array = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, data: Array) -> None:
         """Make the views.
 
         Raises:
             ValueError: Memory that compiled code would misread.
         """
-        data = self.data
-        if (
-            data.shape[1:] != (MOTION_COLUMNS,)
-            or data.dtype != np.float64
-            or not data.flags.c_contiguous
-        ):
-            raise ValueError(
-                f"{type(self).__name__} needs a C-contiguous float64 array of shape "
-                f"(bodies, {MOTION_COLUMNS}), got {data.dtype} {data.shape}"
-            )
-        self.records = data.view(MOTION).reshape(-1)
+        check_memory(data, (MOTION_COLUMNS,), type(self).__name__)
+        self.data, self.records = data, data.view(MOTION).reshape(-1)
         self.position_enu_m = data[:, 0:3]
         self.velocity_enu_m_s = data[:, 3:6]
         self.orientation_wxyz = data[:, 6:10]
@@ -79,7 +71,6 @@ class BodyMotion:
         return cls(_at_rest(bodies))
 
 
-@dataclass
 class Estimate(BodyMotion):
     """Estimated motion of load (row 0) and drones (row i), see `BodyMotion`.
 
@@ -88,22 +79,16 @@ class Estimate(BodyMotion):
         tension_n: Tension of each cable at the load and at the drone, (n_cables, 2).
     """
 
-    drones: BodyMotion = field(init=False, repr=False)
-    tension_n: Array = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Make the views."""
-        super().__post_init__()
-        self.drones = BodyMotion(self.data[1:])
-        self.tension_n = np.zeros((len(self.data) - 1, 2))
+    def __init__(self, data: Array, n_cables: int | None = None) -> None:
+        """Make the views; a cable per drone unless their number is given."""
+        super().__init__(data)
+        self.drones = BodyMotion(data[1:])
+        self.tension_n = np.zeros((len(data) - 1 if n_cables is None else n_cables, 2))
 
     @classmethod
     def zeros(cls, n_drones: int, n_cables: int | None = None) -> Estimate:
         """Return load and drones at rest at the origin, level, facing east; a cable per drone."""
-        made = cls(_at_rest(1 + n_drones))
-        if n_cables is not None:
-            made.tension_n = np.zeros((n_cables, 2))
-        return made
+        return cls(_at_rest(1 + n_drones), n_cables)
 
 
 def _at_rest(bodies: int) -> Array:

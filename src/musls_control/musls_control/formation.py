@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
-
-Array = NDArray[np.float64]
 
 
 @spec

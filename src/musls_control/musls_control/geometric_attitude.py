@@ -18,11 +18,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from musls_control.estimate import BodyMotion
 from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
 from musls_description.vectors import (
     add,
     body_axes_in_world,
@@ -40,11 +39,8 @@ from musls_description.vectors import (
     write_matrix,
 )
 
-Array = NDArray[np.float64]
-
 SMALLEST = 1e-9
 """Forces [N] and cross products below this have no direction."""
-
 
 DRONE = np.dtype(
     [
@@ -77,21 +73,10 @@ class GeometricAttitude:
         Inertias are about the centres of mass, body frames, (n, 3, 3). Natural frequencies and
         damping ratios are those of roll, pitch, yaw, (3,); frequencies well below the inverse of
         the rotors' time constant.
-
-        Raises:
-            ConfigError: Shapes that do not fit, or a gain that is not positive.
         """
         inertia = np.array(inertia_kg_m2, np.float64)
         frequency = np.array(natural_frequency_rad_s, np.float64)
         damping = np.array(damping_ratio, np.float64)
-        if inertia.ndim != 3 or inertia.shape[1:] != (3, 3):
-            raise ConfigError(f"inertia_kg_m2 must be (n, 3, 3), not {inertia.shape}")
-        for name, values in (
-            ("natural_frequency_rad_s", frequency),
-            ("damping_ratio", damping),
-        ):
-            if values.shape != (3,) or not (np.isfinite(values).all() and (values > 0.0).all()):
-                raise ConfigError(f"{name} = {values.tolist()}: three positive numbers are needed")
         self.drones = np.zeros(len(inertia), DRONE)
         self.drones["inertia"] = inertia
         self._gains = np.stack([frequency**2, 2.0 * damping * frequency])

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import Controller, level_of, prepare_controller
 from musls_control.estimate import Estimate
 from musls_control.formation import Cone
+from musls_control.mission.before_arming import ArmingLimits, check_before_arming
 from musls_control.mission.delivery import (
     Delivery,
     compile_delivery,
@@ -26,22 +26,29 @@ from musls_control.mission.plan import (
     compile_air_plan,
     compile_plan,
 )
-from musls_control.mission.spec import DeliverySpec, MissionSpec
+from musls_control.mission.spec import MissionSpec
 from musls_control.payload.actuation import ForcesToSetpoints
-from musls_control.phases import GROUND_PHASES
 from musls_control.reference import LoadReference
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
-from musls_description.schema import Positive, build, parse_yaml, read_text, spec
-from musls_description.system import AnySystem, SlungLoadSystem, formation_of, slung_system
+from musls_description.schema import Positive, build, spec
+from musls_description.strict_yaml import parse_yaml, read_text
+from musls_description.system import (
+    RigSystem,
+    SlungLoadSystem,
+    formation_of,
+    slung_system,
+    system_class,
+)
 
 # ---------- Motion of load and drones as it is heard in a ROS graph
 
-_SAME_S = 1e-4
+_STAMP_TOLERANCE_S = 1e-4
 """Two stamps that differ by less are the same moment."""
 
 
-class HeardMotion:
+class ReceivedMotion:
     """Keeps the newest pose and twist of load and drones and the speeds of the rotors.
 
     Attributes:
@@ -51,7 +58,6 @@ class HeardMotion:
     """
 
     def __init__(self, n_drones: int, n_rotors: int) -> None:
-        """Nothing was heard yet."""
         self.estimate = Estimate.zeros(n_drones)
         self.speeds_rad_s = np.zeros((n_drones, n_rotors))
         self._omega_enu_rad_s = np.zeros((1 + n_drones, 3))
@@ -79,9 +85,9 @@ class HeardMotion:
         self._heard_s[2, body] = time_s
         self.speeds_rad_s[body - 1] = speed_rad_s
 
-    def knows(self, time_s: float) -> bool:
+    def is_complete_until(self, time_s: float) -> bool:
         """Whether everything was heard up to a time."""
-        return bool((self._heard_s >= time_s - _SAME_S).all())
+        return bool((self._heard_s >= time_s - _STAMP_TOLERANCE_S).all())
 
     def age_s(self, time_s: float) -> float:
         """Age of the oldest thing that is known; infinite before all was heard."""
@@ -101,7 +107,7 @@ STEP_S = 0.02
 """Time between two messages of /clock, and two steps."""
 
 
-class GraphControl(HeardMotion):
+class GraphControl(ReceivedMotion):
     """Runs a controller of level `autopilot_forces` on what was heard.
 
     Attributes:
@@ -114,8 +120,6 @@ class GraphControl(HeardMotion):
         self._controller, self.flies = controller, False
         self._setpoints = DroneSetpoints.unset(system.n_drones)
         self._ask = ForcesToSetpoints(system, self._setpoints, period_s)
-        limits = [(d.rotors[0].speed_min_rad_s, d.rotors[0].speed_max_rad_s) for d in system.drones]
-        self._slowest, self._fastest = np.array(limits).T[:, :, None]
         if type(controller).__module__.startswith(__package__):
             self._compile(system)
 
@@ -126,7 +130,10 @@ class GraphControl(HeardMotion):
             places, system.load.cable_attachments_m, system.cables, strict=True
         ):
             place[:] = np.add(root, [0.0, 0.0, cable.length_m])
-        speeds[:] = 0.5 * (self._slowest + self._fastest)
+        speeds[:] = [
+            [0.5 * (rotor.speed_min_rad_s + rotor.speed_max_rad_s) for rotor in drone.rotors]
+            for drone in system.drones
+        ]
         self.step(0.0, LoadReference(np.zeros((5, 4))))
         self.rest()
         places[:], speeds[:] = 0.0, 0.0
@@ -144,41 +151,59 @@ class GraphControl(HeardMotion):
             self._controller.start(time_s, estimate)
             self.flies = True
         forces = self._controller.step(time_s, reference, estimate)
-        throttle = (self.speeds_rad_s - self._slowest) / (self._fastest - self._slowest)
-        self._ask(forces, throttle)
+        self._ask(forces, self._ask.throttle(self.speeds_rad_s))
         return self._setpoints.data[:, 6:9], self._setpoints.data[:, 9]
-
-
-def takes_part(stage: str) -> bool:
-    """Whether a controller flies in a stage: not while the load stands or comes or goes."""
-    return stage not in GROUND_PHASES
 
 
 # ---------- A delivery that flies in a ROS graph: measured motion in, gates and events out
 #
-# Hooks open and close through the events of whoever has them; that they have closed is heard as an
+# Hooks open and close through events of the simulator; that they have closed is heard as an
 # event, too.
 
 LONGEST_STEP_S = 0.5
 """A longer gap between two samples is not weighed over."""
 
 
-class GraphHooks:
-    """Hooks behind a topic that takes events (see `Hooks`)."""
+class GraphDelivery(ReceivedMotion):
+    """A delivery that is watched with what was heard, its hooks behind a topic (see `Hooks`).
+
+    Attributes:
+        closed: Hooks that were heard to close since they were asked to.
+    """
 
     def __init__(
+        self, mission: MissionSpec, cone: Cone, system: SlungLoadSystem, gravity_m_s2: float
+    ) -> None:
+        super().__init__(system.n_drones, system.n_rotors)
+        self._mission, self._cone, self.system = mission, cone, system
+        self._given, self._gravity_m_s2 = delivery_of(mission), gravity_m_s2
+        self.closed = 0
+        self.watch: Delivery
+
+    def begin(
         self,
-        given: DeliverySpec,
-        n_cables: int,
+        plan: FlightPlan,
         send: Callable[[dict[str, Any]], None],
         tell: Callable[[str, str], None],
     ) -> None:
-        """Connect.
+        """Get ready for a flight; hooks that are to close later open now.
 
         `send` lets an event happen, given by its fields; `tell` gets kind and text of it.
         """
-        self._given, self._n_cables, self._send, self._tell = given, n_cables, send, tell
-        self.closed = 0  # counts what the owner hears
+        self._send, self._tell = send, tell
+        self._told, self._last_s, self.closed = False, -np.inf, 0
+        self.watch = Delivery(
+            self._mission,
+            self._cone,
+            self.system,
+            plan,
+            self,
+            estimate=self.estimate,
+            rotor_speed_rad_s=self.speeds_rad_s,
+            gravity_m_s2=self._gravity_m_s2,
+        )
+        if self._given.pick_up == "hook":
+            self.open()
 
     def open(self) -> None:
         """See `Hooks`."""
@@ -187,62 +212,13 @@ class GraphHooks:
     def close(self) -> None:
         """See `Hooks`."""
         self.closed = 0
-        for cable in range(1, self._n_cables + 1):
-            self._send(
-                {
-                    "kind": "attach",
-                    "cable": cable,
-                    "distance_m": self._given.hook_distance_m,
-                    "speed_m_s": self._given.hook_speed_m_s,
-                }
-            )
+        hook = {"distance_m": self._given.hook_distance_m, "speed_m_s": self._given.hook_speed_m_s}
+        for cable in range(1, len(self.system.cables) + 1):
+            self._send({"kind": "attach", "cable": cable, **hook})
 
     def note(self, time_s: float, kind: str, what: str) -> None:
         """See `Hooks`."""
         self._tell(kind, what)
-
-
-class GraphDelivery(HeardMotion):
-    """A delivery that is watched with what was heard."""
-
-    def __init__(
-        self, mission: MissionSpec, cone: Cone, system: SlungLoadSystem, gravity_m_s2: float
-    ) -> None:
-        """Prepare; `begin` before each flight."""
-        super().__init__(system.n_drones, system.n_rotors)
-        self._mission, self._cone, self.system = mission, cone, system
-        self._gravity_m_s2 = gravity_m_s2
-        self._last_s, self._told = -np.inf, False
-        self._hooks: GraphHooks
-        self.watch: Delivery
-
-    def begin(
-        self,
-        plan: FlightPlan,
-        ground: GroundSpot,
-        send: Callable[[dict[str, Any]], None],
-        tell: Callable[[str, str], None],
-    ) -> None:
-        """Get ready for a flight; hooks that are to close later open now.
-
-        `send` and `tell` are as of `GraphHooks`.
-        """
-        given = delivery_of(self._mission)
-        self._told, self._last_s = False, -np.inf
-        self._hooks = GraphHooks(given, len(self.system.cables), send, tell)
-        self.watch = Delivery(
-            self._mission,
-            self._cone,
-            self.system,
-            plan,
-            ground,
-            self._hooks,
-            estimate=self.estimate,
-            rotor_speed_rad_s=self.speeds_rad_s,
-            gravity_m_s2=self._gravity_m_s2,
-        )
-        if given.pick_up == "hook":
-            self._hooks.open()
 
     def weigh(self, time_s: float) -> None:
         """Weigh what hangs on the drones since the last time."""
@@ -253,7 +229,7 @@ class GraphDelivery(HeardMotion):
     def on_event(self, kind: str) -> None:
         """Something has happened: a hook has closed, or the delivery is to be given up."""
         if kind == "attach":
-            self._hooks.closed += 1
+            self.closed += 1
         elif kind == "abort":
             self.watch.abort("asked for")
 
@@ -264,33 +240,17 @@ class GraphDelivery(HeardMotion):
             self.watch.tell_abort(0.0)
 
 
-Array = NDArray[np.float64]
-
-
 @spec
-class Gravity:
-    """Physics that a controller must know.
-
-    Attributes:
-        gravity_m_s2: Gravity.
-    """
-
-    gravity_m_s2: Positive = 9.80665
-
-
-@spec
-class Flown:
+class ControllerSetting:
     """Parts of a scenario that a controller must know.
 
     Attributes:
         controller: Which one.
-        system: Masses, inertias, cables.
-        physics: Gravity.
+        gravity_m_s2: Gravity.
     """
 
     controller: AnyController
-    system: AnySystem
-    physics: Gravity
+    gravity_m_s2: Positive = 9.80665
 
 
 @dataclass(frozen=True)
@@ -298,24 +258,26 @@ class MissionFile:
     """Mission and formation as a file gives them.
 
     Attributes:
+        system: Masses, inertias, cables.
         lands: Whether the flight starts and ends on the ground.
         flown: What a controller or a delivery must know; None where the formation's set-points of
             a plan without gates fly.
     """
 
     name: str
-    n_drones: int
+    system: RigSystem
     mission: MissionSpec
     formation: Cone
     lands: bool
-    flown: Flown | None = None
+    flown: ControllerSetting | None = None
+
+    @property
+    def n_drones(self) -> int:
+        """Number of drones."""
+        return self.system.n_drones
 
     def control(self, period_s: float) -> GraphControl | None:
-        """Make the scenario's controller, None for the formation's set-points alone.
-
-        Raises:
-            ConfigError: It cannot fly this system, or not as acceleration set-points.
-        """
+        """Make the scenario's controller, None for the formation's set-points alone."""
         flown = self.flown
         if flown is None:
             return None
@@ -327,9 +289,8 @@ class MissionFile:
                 f"controller.kind = {kind}: mission.kind = delivery is flown by the formation; "
                 "choose controller.kind: formation"
             )
-        system = formation_of(flown.system, f"controller.kind = {kind}")
-        gravity = flown.physics.gravity_m_s2
-        setup = ControlSetup(system, self.formation, gravity, period_s)
+        system = formation_of(self.system, f"controller.kind = {kind}")
+        setup = ControlSetup(system, self.formation, flown.gravity_m_s2, period_s)
         controller = flown.controller.build(setup)
         if level_of(controller) is not ControlLevel.AUTOPILOT_FORCES:
             raise ConfigError(
@@ -341,24 +302,21 @@ class MissionFile:
         return GraphControl(controller, system, period_s)
 
     def delivery(self) -> GraphDelivery | None:
-        """Make the watch over a delivery, None for other missions and for a start in the air.
-
-        Raises:
-            ConfigError: It has more than load, cables and drones.
-        """
+        """Make the watch over a delivery, None for other missions and for a start in the air."""
         flown = self.flown
         if self.mission.kind != "delivery" or not self.lands or flown is None:
             return None
-        system = slung_system(flown.system, "mission.kind = delivery")
-        gravity = flown.physics.gravity_m_s2
-        return GraphDelivery(self.mission, self.formation, system, gravity)
+        system = slung_system(self.system, "mission.kind = delivery")
+        return GraphDelivery(self.mission, self.formation, system, flown.gravity_m_s2)
+
+    def check(self, plan: FlightPlan, limits: ArmingLimits) -> None:
+        """Refuse to arm for a plan, see `check_before_arming` (raises ConfigError)."""
+        given = self.mission.delivery
+        tied = given is None or given.pick_up != "hook"
+        check_before_arming(self.system, plan, limits, tied=tied)
 
     def plan(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
-        """Sample the set-points of a flight of load, (3,), and drones, (n, 3), from where they are.
-
-        Raises:
-            ConfigError: A stage is too long.
-        """
+        """Sample the set-points of a flight that begins at load, (3,), and drones, (n, 3)."""
         if self.lands:
             spot = GroundSpot(load_enu_m, load_yaw_rad, drones_enu_m)
             if self.mission.kind == "delivery":
@@ -369,11 +327,7 @@ class MissionFile:
 
 
 def read_mission_file(path: Path) -> MissionFile:
-    """Read a resolved scenario (as `musls fly` saves it beside every result).
-
-    Raises:
-        ConfigError: No such file, or something in it is wrong or missing.
-    """
+    """Read a resolved scenario (as `musls fly` saves it beside every result)."""
     text = read_text(path)
     data = parse_yaml(text, str(path))
     system = data.get("system") if isinstance(data, Mapping) else None
@@ -387,15 +341,15 @@ def read_mission_file(path: Path) -> MissionFile:
         raise ConfigError(f"{path}: mission is missing")
     return MissionFile(
         str(data.get("name", path.stem)),
-        len(drones),
+        build(system_class(system), system, f"{path}: system"),
         build(MissionSpec, data["mission"], f"{path}: mission"),
         build(Cone, data.get("formation") or {}, f"{path}: formation"),
         _starts_on_ground(data.get("start", "ground")),
-        _flown(data, str(path)),
+        _controller_setting(data, str(path)),
     )
 
 
-def _flown(data: Mapping[str, Any], where: str) -> Flown | None:
+def _controller_setting(data: Mapping[str, Any], where: str) -> ControllerSetting | None:
     """Parts that the scenario's controller or delivery must know, None for other missions."""
     controller = data.get("controller", "formation")
     kind = controller.get("kind") if isinstance(controller, Mapping) else controller
@@ -403,12 +357,11 @@ def _flown(data: Mapping[str, Any], where: str) -> Flown | None:
     delivers = isinstance(mission, Mapping) and mission.get("kind") == "delivery"
     if kind == FormationSpec().kind and not delivers:
         return None
+    known = {"controller": controller}
     physics = data.get("physics")
-    gravity = physics.get("gravity_m_s2") if isinstance(physics, Mapping) else None
-    given = {"controller": controller, "system": data["system"]}
-    return build(
-        Flown, {**given, "physics": {} if gravity is None else {"gravity_m_s2": gravity}}, where
-    )
+    if isinstance(physics, Mapping) and "gravity_m_s2" in physics:
+        known["gravity_m_s2"] = physics["gravity_m_s2"]
+    return build(ControllerSetting, known, where)
 
 
 def _starts_on_ground(start: Any) -> bool:

@@ -17,13 +17,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.drone import Drone
 from musls_description.errors import ConfigError
-
-Array = NDArray[np.float64]
 
 ROTOR = np.dtype(
     [
@@ -46,16 +44,18 @@ def wrench_of_thrusts(drone: Drone) -> Array:
     return np.stack([np.ones(len(place)), place[:, 1], -place[:, 0], -ratio])
 
 
+def thrust_limits_n(drone: Drone) -> tuple[Array, Array]:
+    """Least and largest thrust of each rotor, (n_rotors,) each."""
+    k = np.array([rotor.thrust_coefficient_n_s2 for rotor in drone.rotors])
+    least = k * [rotor.speed_min_rad_s**2 for rotor in drone.rotors]
+    return least, k * [rotor.speed_max_rad_s**2 for rotor in drone.rotors]
+
+
 class RotorMixer:
     """Rotor speeds of all drones."""
 
     def __init__(self, drones: Sequence[Drone]) -> None:
-        """Invert the geometry.
-
-        Raises:
-            ConfigError: Numbers of rotors differ, or rotors that cannot produce roll, pitch, yaw
-                and thrust independently.
-        """
+        """Invert the geometry."""
         counts = {len(drone.rotors) for drone in drones}
         if len(counts) != 1:
             raise ConfigError(f"all drones need the same number of rotors, not {sorted(counts)}")
@@ -73,10 +73,8 @@ class RotorMixer:
                 )
             for name, column in zip(("thrust", "roll", "pitch", "yaw"), inverse.T, strict=True):
                 rotors[name] = column
-            k = np.array([rotor.thrust_coefficient_n_s2 for rotor in drone.rotors])
-            rotors["least_n"] = k * [rotor.speed_min_rad_s**2 for rotor in drone.rotors]
-            rotors["most_n"] = k * [rotor.speed_max_rad_s**2 for rotor in drone.rotors]
-            rotors["coefficient_n_s2"] = k
+            rotors["least_n"], rotors["most_n"] = thrust_limits_n(drone)
+            rotors["coefficient_n_s2"] = [r.thrust_coefficient_n_s2 for r in drone.rotors]
 
     def step(self, thrust_n: Array, moment_body_n_m: Array, speed_rad_s: Array) -> None:
         """Write rotor speeds, (n, n_rotors), for thrusts, (n,), and body moments, (n, 3)."""

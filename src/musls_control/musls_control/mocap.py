@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.px4_frames import orientation_enu_ned, world_enu_ned
-
-Array = NDArray[np.float64]
+from musls_description.arrays import Array
 
 NORM_TOLERANCE = 1e-3
 
@@ -63,7 +62,6 @@ class MocapFilter:
     """
 
     def __init__(self, limits: MocapLimits) -> None:
-        """Begin with nothing heard."""
         self.limits = limits
         self.used, self.resets = 0, 0
         self.dropped: dict[str, int] = {}
@@ -152,36 +150,18 @@ def _jumped(limits: MocapLimits, before: Sample, after: Sample, passed_s: float)
 POSE_FRAME_NED, POSE_FRAME_FRD = 1, 2
 
 
-@dataclass(frozen=True)
-class VisualOdometry:
-    """Fields of a VehicleOdometry.
-
-    Attributes:
-        timestamp_us: Now.
-        timestamp_sample_us: When the cameras took the sample.
-        pose_frame: NED if the capture volume's y axis points north, else FRD (x forward, level).
-        position_m: In that frame, (3,).
-        orientation_wxyz: FRD body to that frame, (4,).
-    """
-
-    timestamp_us: int
-    timestamp_sample_us: int
-    pose_frame: int
-    position_m: Array
-    orientation_wxyz: Array
-
-
 def visual_odometry(
     now_s: float, sample: Sample, latency_s: float, *, north_aligned: bool
-) -> VisualOdometry:
-    """Convert a sample (ENU) that was taken `latency_s` ago.
+) -> dict[str, Any]:
+    """Fields of a VehicleOdometry for a sample (ENU) that was taken `latency_s` ago.
 
-    `north_aligned`: the world's y axis points north.
+    `north_aligned`: the world's y axis points north; the frame is then NED, else FRD (x forward,
+    level).
     """
-    return VisualOdometry(
-        round(now_s * 1e6),
-        round((now_s - latency_s) * 1e6),
-        POSE_FRAME_NED if north_aligned else POSE_FRAME_FRD,
-        world_enu_ned(sample.position_enu_m),
-        orientation_enu_ned(sample.orientation_wxyz),
-    )
+    return {
+        "timestamp": round(now_s * 1e6),
+        "timestamp_sample": round((now_s - latency_s) * 1e6),
+        "pose_frame": POSE_FRAME_NED if north_aligned else POSE_FRAME_FRD,
+        "position": world_enu_ned(sample.position_enu_m).astype(np.float32),
+        "q": orientation_enu_ned(sample.orientation_wxyz).astype(np.float32),
+    }

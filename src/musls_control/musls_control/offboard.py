@@ -4,21 +4,21 @@ PX4 wants a stream of OffboardControlMode for a second before it accepts the mod
 after COM_OF_LOSS_T without one. Times are those of the vehicle's clock (simulated or not).
 
 Instance i (from 1; PX4's own numbering begins with 0, which has no namespace) has the namespace
-`px4_i` and the MAVLink system id i + 1. A message of version v > 0 has `_v` and its version
-behind the topic's name (PX4 v1.16 and later).
+`px4_i` and the MAVLink system id i + 1, if nothing else is given. A message of version v > 0 has
+`_v` and its version behind the topic's name (PX4 v1.16 and later).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
-
-Array = NDArray[np.float64]
 
 ARMING_STATE_ARMED = 2
 NAVIGATION_STATE_OFFBOARD = 14
@@ -30,7 +30,6 @@ CUSTOM_MODE_ENABLED = 1.0
 MAIN_MODE_OFFBOARD = 6.0
 NEW_FLIGHT_S = 2.0
 """Silence of the formation after which its set-points mean another flight."""
-
 
 _NAMES = {COMMAND_LAND: "land", COMMAND_SET_MODE: "take offboard mode", COMMAND_ARM_DISARM: "arm"}
 
@@ -46,6 +45,7 @@ class Phase(str, Enum):
     FLYING = "flying"
     HOLDING = "holding: no set-points"
     RELEASED = "released: the vehicle left offboard mode"
+    SILENT = "silent: no status of the vehicle, set-points go on"
     LANDED = "landed"
     FAILED = "failed"
 
@@ -60,6 +60,7 @@ class OffboardSettings:
         tries: Tries of a command before giving up.
         setpoint_timeout_s: Silence of the formation after which the drone holds its place.
         status_timeout_s: Silence of a vehicle on the ground after which it counts as gone.
+        status_age_s: Silence of a vehicle in flight after which it counts as silent.
         heartbeat_s: Longest time between two heartbeats.
         auto_arm: Take the mode and arm; otherwise stream only and leave both to the pilot.
     """
@@ -69,6 +70,7 @@ class OffboardSettings:
     tries: int = 20
     setpoint_timeout_s: float = 0.5
     status_timeout_s: float = 3.0
+    status_age_s: float = 1.5
     heartbeat_s: float = 0.1
     auto_arm: bool = True
 
@@ -104,14 +106,6 @@ class Command:
 
 
 @dataclass
-class _Try:
-    """A command under way."""
-
-    at_s: float = -np.inf
-    count: int = 0
-
-
-@dataclass
 class OffboardSession:
     """Protocol state of one drone.
 
@@ -133,7 +127,8 @@ class OffboardSession:
     _offboard: bool = False
     _flown: bool = False
     _sent_s: float = -np.inf
-    _try: _Try = field(default_factory=_Try)
+    _tried_s: float = -np.inf
+    _tries: int = 0
     _result: int | None = None
 
     def on_status(self, time_s: float, arming_state: int, nav_state: int) -> None:
@@ -178,7 +173,7 @@ class OffboardSession:
         before = self.phase
         self.phase = self._next_phase(time_s)
         if self.phase is not before:
-            self._try, self._result, self.reason = _Try(), None, ""
+            self._tried_s, self._tries, self._result, self.reason = -np.inf, 0, None, ""
         if self.phase is Phase.TAKING_MODE:
             return self._tried(
                 time_s, Command(COMMAND_SET_MODE, CUSTOM_MODE_ENABLED, MAIN_MODE_OFFBOARD)
@@ -211,6 +206,8 @@ class OffboardSession:
     def _phase_in_flight(self, time_s: float) -> Phase:
         if not self._armed:
             return Phase.LANDED
+        if time_s - self._status_s > self.settings.status_age_s:
+            return Phase.SILENT
         if not self._offboard:
             return Phase.RELEASED
         return Phase.HOLDING if self._silent(time_s) else Phase.FLYING
@@ -219,32 +216,29 @@ class OffboardSession:
         return time_s - self._stream_s > self.settings.setpoint_timeout_s
 
     def _tried(self, time_s: float, command: Command) -> Command | None:
-        if time_s - self._try.at_s < self.settings.retry_s:
+        if time_s - self._tried_s < self.settings.retry_s:
             return None
-        if self._try.count == self.settings.tries:
+        if self._tries == self.settings.tries:
             answer = "no answer" if self._result is None else f"result {self._result}"
-            self.reason = f"could not {_NAMES[command.number]}: {self._try.count} tries, {answer}"
+            self.reason = f"could not {_NAMES[command.number]}: {self._tries} tries, {answer}"
             if command.number == COMMAND_LAND:  # it flies: the stream must not end
                 self.land = False
             else:
                 self.phase = Phase.FAILED
             return None
-        self._try.at_s = time_s
-        self._try.count += 1
+        self._tried_s = time_s
+        self._tries += 1
         return command
 
 
 # ---------- Names of PX4's topics, and which vehicle is meant
 
 FIRST_INSTANCE, LAST_INSTANCE = 1, 253
+LAST_SYSTEM = 255
 
 
 def px4_namespace(instance: int) -> str:
-    """ROS namespace of an instance.
-
-    Raises:
-        ConfigError: The instance is not in 1 to 253 (system ids end at 254).
-    """
+    """ROS namespace of an instance."""
     if not FIRST_INSTANCE <= instance <= LAST_INSTANCE:
         raise ConfigError(
             f"PX4 instance {instance}: must be {FIRST_INSTANCE} to {LAST_INSTANCE} "
@@ -258,14 +252,57 @@ def target_system(instance: int) -> int:
     return instance + 1
 
 
-def px4_topic(instance: int, direction: str, name: str, message: type) -> str:
-    """Full name of a topic "in" to PX4 or "out" of it, such as "vehicle_status".
+@dataclass(frozen=True)
+class Vehicle:
+    """Namespace and system id of a drone's PX4.
 
-    The type's MESSAGE_VERSION makes the suffix.
+    Attributes:
+        drone: Number of the drone, from 1.
+        namespace: ROS namespace of its DDS client; relative to the node's unless it begins with /.
+        system_id: MAV_SYS_ID.
+    """
+
+    drone: int
+    namespace: str
+    system_id: int
+
+
+def vehicles(
+    drones: Sequence[int], namespaces: Sequence[str] = ("",), system_ids: Sequence[int] = (0,)
+) -> list[Vehicle]:
+    """PX4s of drones; [""] and [0] stand for those of their instances.
 
     Raises:
-        ConfigError: See `px4_namespace`.
+        ConfigError: Other numbers of values than drones, one twice, or one that cannot be.
     """
+    found = [px4_namespace(i) for i in drones] if list(namespaces) == [""] else list(namespaces)
+    ids = [target_system(i) for i in drones] if list(system_ids) == [0] else list(system_ids)
+    for name, values in (("drones", drones), ("px4_namespaces", found), ("system_ids", ids)):
+        if len(values) != len(drones):
+            raise ConfigError(
+                f"parameter {name} has {len(values)} values, must have {len(drones)}: one a drone"
+            )
+        if len(set(values)) != len(values):
+            raise ConfigError(
+                f"parameter {name} = {list(values)}: each instance may be given only once"
+            )
+    for name in found:
+        if not re.fullmatch(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", name):
+            raise ConfigError(f"parameter px4_namespaces: {name!r} is no namespace of ROS")
+    for number in ids:
+        if not 1 <= number <= LAST_SYSTEM:
+            raise ConfigError(f"parameter system_ids: {number}: must be 1 to {LAST_SYSTEM}")
+    return [Vehicle(*row) for row in zip(drones, found, ids, strict=True)]
+
+
+def px4_topic(vehicle: int | str, direction: str, message: type, name: str = "") -> str:
+    """Name of a topic "in" to PX4 or "out" of it, such as "vehicle_status".
+
+    `vehicle`: instance, or namespace. `name` where it is not the type's in small letters; the
+    type's MESSAGE_VERSION makes the suffix.
+    """
+    name = name or re.sub(r"(?<!^)(?=[A-Z])", "_", message.__name__).lower()
     version = getattr(message, "MESSAGE_VERSION", 0)
     suffix = f"_v{version}" if version else ""
-    return f"/{px4_namespace(instance)}/fmu/{direction}/{name}{suffix}"
+    namespace = px4_namespace(vehicle) if isinstance(vehicle, int) else vehicle
+    return f"{namespace}/fmu/{direction}/{name}{suffix}"

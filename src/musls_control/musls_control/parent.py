@@ -7,22 +7,39 @@ import os
 import signal
 
 VARIABLE = "MUSLS_PARENT"
-"""Environment variable with the process id of who started a node and wants it to end with him."""
+"""Environment variable with the process id of the parent with which a node ends."""
 
 _PR_SET_PDEATHSIG = 1
+
+
+def end_quietly_while_starting() -> None:
+    """Let SIGINT and SIGTERM end a node that somebody else started without a traceback.
+
+    For the time in which its modules are imported; `run` takes the signals after that.
+    """
+    if os.environ.get(VARIABLE, "").isdigit():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: os._exit(0))
 
 
 def end_with_parent() -> None:
     """Get SIGINT when the process named in MUSLS_PARENT ends; at once if it has ended already.
 
-    After SIGKILL it cannot end what it started. SIGINT lets a recorder finish its bag.
+    SIGINT lets a recorder finish its bag.
     """
     wanted = os.environ.get(VARIABLE, "")
-    if not wanted.isdigit():
-        return
+    if wanted.isdigit():
+        end_with(int(wanted), signal.SIGINT)
+
+
+def end_with(parent: int, number: int) -> None:
+    """Get a signal when the parent process ends; at once if it has ended already.
+
+    After SIGKILL it cannot end what it started.
+    """
     try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
     except (OSError, AttributeError):  # not Linux
         return
-    if os.getppid() != int(wanted):
-        os.kill(os.getpid(), signal.SIGINT)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)

@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.vectors import wrapped
-
-Array = NDArray[np.float64]
 
 _HALF_SQRT2 = math.sqrt(0.5)
 

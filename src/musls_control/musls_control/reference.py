@@ -8,16 +8,21 @@ than a position (velocity, acceleration, jerk and snap as feed-forward) read it 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from musls_control.trajectories.base import AT_A_CORNER_S, ORDERS, at_rest
-
-Array = NDArray[np.float64]
+from musls_control.trajectories.base import (
+    AT_A_CORNER_S,
+    ORDERS,
+    StageTraits,
+    at_rest,
+    polyline,
+)
+from musls_description.arrays import Array
+from musls_description.rotations import from_roll_pitch_yaw, matrix
 
 _BLOCK = 512
 """Samples that `SteppedReference` evaluates at once."""
@@ -82,82 +87,74 @@ class LoadReference:
     @property
     def rotation(self) -> Array:
         """Attitude as a matrix that turns vectors of the load's frame into the world's, (3, 3)."""
-        (roll, pitch), yaw = self.tilt[0], self.derivatives[0, 3]
-        (sr, sp, sy), (cr, cp, cy) = (f([roll, pitch, yaw]) for f in (np.sin, np.cos))
-        return np.array(
-            [
-                [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-                [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-                [-sp, cp * sr, cp * cr],
-            ]
-        )
+        return matrix(self.orientation_wxyz)
+
+    @property
+    def orientation_wxyz(self) -> Array:
+        """Attitude as a unit quaternion, the load's frame to the world, (4,)."""
+        return from_roll_pitch_yaw(np.array([*self.tilt[0], self.yaw_rad]))
 
     @property
     def omega_body_rad_s(self) -> Array:
         """Angular velocity in the load's frame, (3,)."""
-        roll, pitch = self.tilt[0]
-        roll_rate, pitch_rate = self.tilt[1]
-        yaw_rate = self.derivatives[1, 3]
-        sr, cr, sp, cp = np.sin(roll), np.cos(roll), np.sin(pitch), np.cos(pitch)
-        return np.array(
-            [
-                roll_rate - yaw_rate * sp,
-                pitch_rate * cr + yaw_rate * cp * sr,
-                -pitch_rate * sr + yaw_rate * cp * cr,
-            ]
-        )
+        return self._turning()[0] @ self._rates(1)
 
     @property
     def alpha_body_rad_s2(self) -> Array:
         """Angular acceleration: derivative of `omega_body_rad_s`, (3,)."""
-        (roll, pitch), (p, q), (dp, dq) = self.tilt[:3]
-        r, dr = self.derivatives[1, 3], self.derivatives[2, 3]
-        sr, cr, sp, cp = np.sin(roll), np.cos(roll), np.sin(pitch), np.cos(pitch)
-        return np.array(
+        by_rates, change = self._turning()
+        return by_rates @ self._rates(2) + change @ self._rates(1)
+
+    def _rates(self, order: int) -> Array:
+        """A derivative of roll, pitch and yaw."""
+        return np.array([*self.tilt[order], self.derivatives[order, 3]])
+
+    def _turning(self) -> tuple[Array, Array]:
+        """Body rate per rates of roll, pitch and yaw, (3, 3), and its time derivative."""
+        (sr, sp), (cr, cp), (p, q) = np.sin(self.tilt[0]), np.cos(self.tilt[0]), self.tilt[1]
+        by_rates = np.array([[1.0, 0.0, -sp], [0.0, cr, cp * sr], [0.0, -sr, cp * cr]])
+        change = np.array(
             [
-                dp - dr * sp - r * q * cp,
-                dq * cr - q * p * sr + dr * cp * sr - r * q * sp * sr + r * p * cp * cr,
-                -dq * sr - q * p * cr + dr * cp * cr - r * q * sp * cr - r * p * cp * sr,
+                [0.0, 0.0, -cp * q],
+                [0.0, -sr * p, cp * cr * p - sp * sr * q],
+                [0.0, -cr * p, -cp * sr * p - sp * cr * q],
             ]
         )
+        return by_rates, change
 
 
 class Path(Protocol):
-    """Interface of what a piece of a reference follows; every `Trajectory` is one.
-
-    One that tilts the load has a method `tilt`, too, see `trajectories.base.StageTraits`.
-    """
+    """Interface of what a piece of a reference follows; every `Trajectory` is one."""
 
     @property
     def duration_s(self) -> float:
-        """How long the motion takes; the end is held afterwards."""
+        """Duration of the motion; the end is held afterwards."""
 
     def derivatives(self, time_s: Array) -> Array:
         """Derivatives 0 to 4 of x, y, z, yaw at times in [0, duration_s], (k, 5, 4)."""
 
+    def tilt(self, time_s: Array) -> Array:
+        """Derivatives 0 to 4 of roll and pitch, (k, 5, 2)."""
+
 
 @dataclass(frozen=True)
-class Rest:
+class Rest(StageTraits):
     """Stay at one pose.
 
     Attributes:
-        pose: x, y, z [m], yaw [rad], (4,).
+        place: x, y, z [m], yaw [rad], (4,).
     """
 
-    pose: Array
-
-    @property
-    def duration_s(self) -> float:
-        """Nothing moves."""
-        return 0.0
+    place: Array
+    duration_s: float = 0.0
 
     def derivatives(self, time_s: Array) -> Array:
         """See `Path.derivatives`."""
-        return at_rest(np.tile(self.pose, (len(time_s), 1)))
+        return at_rest(np.tile(self.place, (len(time_s), 1)))
 
 
 @dataclass(frozen=True)
-class StraightMove:
+class StraightMove(StageTraits):
     """Move at constant velocity and yaw rate.
 
     Attributes:
@@ -171,11 +168,7 @@ class StraightMove:
 
     def derivatives(self, time_s: Array) -> Array:
         """See `Path.derivatives`."""
-        duration = max(self.duration_s, 1e-9)
-        share = np.clip(time_s / duration, 0.0, 1.0)
-        found = at_rest(self.start + share[:, None] * (self.end - self.start))
-        found[:, 1] = (self.end - self.start) / duration
-        return found
+        return polyline(time_s, np.array([0.0, self.duration_s]), np.stack([self.start, self.end]))
 
 
 @dataclass(frozen=True)
@@ -196,61 +189,22 @@ class Piece:
 
     def derivatives(self, time_s: Array) -> Array:
         """Derivatives at times, (k, 5, 4)."""
-        since = time_s - self.origin_s
-        # The difference of two times is rounded, and a step at 9 s must not be missed by it.
-        rounded = np.round(since, 9)
-        noise = 4.0 * np.spacing(np.abs(time_s) + abs(self.origin_s))
-        since = np.where(np.abs(since - rounded) <= noise, rounded, since)
-        duration = self.path.duration_s
-        found = self.path.derivatives(np.clip(since, 0.0, duration))
-        found[since >= duration - AT_A_CORNER_S, 1:] = 0.0
+        found = self._follow(self.path.derivatives, time_s)
         found[:, 0, 3] += self.whole_turns_rad
         return found
 
     def tilt(self, time_s: Array) -> Array:
         """Derivatives of roll and pitch at times, (k, 5, 2)."""
-        tilt = getattr(self.path, "tilt", None)
-        if tilt is None:
-            return np.zeros((len(time_s), ORDERS, 2))
-        since, duration = time_s - self.origin_s, self.path.duration_s
-        found: Array = tilt(np.clip(since, 0.0, duration))
-        found[since >= duration - AT_A_CORNER_S, 1:] = 0.0
-        return found
+        return self._follow(self.path.tilt, time_s)
 
-
-@dataclass(frozen=True)
-class _Relocated:
-    """A path turned about a vertical axis and shifted horizontally.
-
-    Attributes:
-        from_xy_m: Point of the axis, (2,).
-        to_xy_m: Where that point goes, (2,).
-    """
-
-    path: Path
-    turn_rad: float
-    from_xy_m: Array
-    to_xy_m: Array
-
-    @property
-    def duration_s(self) -> float:
-        """As of the path."""
-        return self.path.duration_s
-
-    def derivatives(self, time_s: Array) -> Array:
-        """See `Path.derivatives`."""
-        found = self.path.derivatives(time_s)
-        cos, sin = np.cos(self.turn_rad), np.sin(self.turn_rad)
-        found[:, 0, :2] -= self.from_xy_m
-        found[..., :2] = found[..., :2] @ np.array([[cos, sin], [-sin, cos]])
-        found[:, 0, :2] += self.to_xy_m
-        found[:, 0, 3] += self.turn_rad
-        return found
-
-    def tilt(self, time_s: Array) -> Array:
-        """As of the path: a turn about the vertical changes the yaw alone."""
-        tilt = getattr(self.path, "tilt", None)
-        found: Array = np.zeros((len(time_s), ORDERS, 2)) if tilt is None else tilt(time_s)
+    def _follow(self, motion: Callable[[Array], Array], time_s: Array) -> Array:
+        since = time_s - self.origin_s
+        # The difference of two times is rounded, and a step at 9 s must not be missed by it.
+        rounded = np.round(since, 9)
+        noise = 4.0 * np.spacing(np.abs(time_s) + abs(self.origin_s))
+        since = np.where(np.abs(since - rounded) <= noise, rounded, since)
+        found = motion(np.clip(since, 0.0, self.path.duration_s))
+        found[since >= self.path.duration_s - AT_A_CORNER_S, 1:] = 0.0
         return found
 
 
@@ -282,31 +236,28 @@ class Reference:
 
         Where one piece takes over from another, the one that begins counts.
         """
-        times = np.asarray(time_s, np.float64)
-        found = np.empty((len(times), ORDERS, 4))
-        for piece, here in self._parts(times):
-            found[here] = piece.derivatives(times[here])
-        return found
+        return self._sampled(Piece.derivatives, time_s, 4)
 
     def tilts(self, time_s: Array) -> Array:
         """Derivatives 0 to 4 of roll and pitch [rad] at many times, (k, 5, 2)."""
-        times = np.asarray(time_s, np.float64)
-        found = np.empty((len(times), ORDERS, 2))
-        for piece, here in self._parts(times):
-            found[here] = piece.tilt(times[here])
-        return found
+        return self._sampled(Piece.tilt, time_s, 2)
 
-    def _parts(self, times: Array) -> Iterator[tuple[Piece, NDArray[np.bool_]]]:
-        """Pieces that hold at times, and at which of them each does."""
+    def _sampled(self, of: Callable[[Piece, Array], Array], time_s: Array, columns: int) -> Array:
+        times = np.asarray(time_s, np.float64)
+        found = np.empty((len(times), ORDERS, columns))
         number = np.searchsorted(self._from_s, times + AT_A_CORNER_S, side="right") - 1
         number = np.maximum(number, 0)
         for k in np.unique(number):
-            yield self.pieces[k], number == k
+            found[number == k] = of(self.pieces[k], times[number == k])
+        return found
+
+    def _piece(self, time_s: float) -> int:
+        """Number of the piece that holds at a time."""
+        return max(0, bisect_right(self._from_s, time_s + AT_A_CORNER_S) - 1)
 
     def at(self, time_s: float) -> LoadReference:
         """Evaluate one time; for one call a control period `stepped` is some ten times faster."""
-        k = max(0, bisect_right(self._from_s, time_s + AT_A_CORNER_S) - 1)
-        piece, time = self.pieces[k], np.array([time_s])
+        piece, time = self.pieces[self._piece(time_s)], np.array([time_s])
         return LoadReference(piece.derivatives(time)[0], piece.tilt(time)[0])
 
     def stepped(self, period_s: float) -> SteppedReference:
@@ -322,7 +273,7 @@ class Reference:
 
     def since(self, time_s: float) -> Reference:
         """The part from a time on, which becomes time zero."""
-        first = max(0, bisect_right(self._from_s, time_s + AT_A_CORNER_S) - 1)
+        first = self._piece(time_s)
         begun = replace(self.pieces[first], from_s=time_s)
         return Reference([begun, *self.pieces[first + 1 :]]).shifted(-time_s)
 
@@ -335,37 +286,17 @@ class Reference:
         earlier = [p for p in self.pieces if p.from_s < later[0].from_s - AT_A_CORNER_S]
         return Reference([*earlier, *later])
 
-    def relocated(self, turn_rad: float, from_xy_m: Array, to_xy_m: Array) -> Reference:
-        """The same, turned about a vertical axis that is shifted from a place, (2,), to another."""
-        start, end = np.array(from_xy_m, np.float64), np.array(to_xy_m, np.float64)
-        return Reference(
-            replace(piece, path=_Relocated(piece.path, turn_rad, start, end))
-            for piece in self.pieces
-        )
-
 
 class SteppedReference:
     """A reference sampled at a constant period, in blocks, as the loop gets there."""
 
     def __init__(self, reference: Reference, period_s: float) -> None:
-        """Prepare; nothing is evaluated yet."""
         self.reference, self.period_s = reference, period_s
         self._block, self._samples = -1, np.empty((0, ORDERS, 4))
         self._tilts, self._level = np.empty((0, ORDERS, 2)), True
 
-    def derivatives(self, step: int) -> Array:
-        """Derivatives 0 to 4 of x, y, z, yaw at step * period_s, (5, 4); not to be changed."""
-        row = self._row(step)
-        sample: Array = self._samples[row]
-        return sample
-
     def at(self, step: int) -> LoadReference:
-        """The same with names, and with the attitude."""
-        row = self._row(step)
-        return LoadReference(self._samples[row], _LEVEL if self._level else self._tilts[row])
-
-    def _row(self, step: int) -> int:
-        """Place of a step in the present block, which is evaluated if it is new."""
+        """Set-point at step * period_s; not to be changed."""
         block, row = divmod(step, _BLOCK)
         if block != self._block:
             times = self.period_s * np.arange(block * _BLOCK, (block + 1) * _BLOCK, dtype=float)
@@ -373,4 +304,4 @@ class SteppedReference:
             self._tilts = self.reference.tilts(times)
             self._level = not self._tilts.any()
             self._block = block
-        return row
+        return LoadReference(self._samples[row], _LEVEL if self._level else self._tilts[row])

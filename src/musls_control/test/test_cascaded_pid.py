@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.signal import TransferFunction, step
 
-from musls_control.controllers.pid import CascadedPid, DroneReference, PidLimits, PidSpec
+from musls_control.autopilot import DroneSetpoints
+from musls_control.controllers.pid import CascadedPid, PidSpec
 from musls_control.estimate import BodyMotion
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw, product, roll_pitch_yaw, rotate
@@ -12,7 +13,7 @@ from musls_description.schema import build
 
 G, DT = 9.81, 0.002
 MASS, INERTIA = 10.0224, np.diag([0.27, 0.26, 0.42])
-FREE = PidLimits(np.array([1e4]), np.full((1, 3), 1e4))
+FREE = np.array([1e4]), np.full((1, 3), 1e4)
 SPEC = PidSpec()
 
 
@@ -31,11 +32,11 @@ class Hover:
 
     def fly(self, duration_s, place=(0.0, 0.0, 0.0), yaw=0.0, push=(0.0, 0.0, 0.0)):
         """Positions and angles over time, (k, 6)."""
-        still, b = np.zeros((1, 3)), self.body
-        reference = DroneReference(np.array([place]), still, np.array([yaw]), np.zeros(1))
+        b, wanted = self.body, DroneSetpoints.zeros(1)
+        wanted.position_enu_m[0], wanted.yaw_enu_rad[0] = place, yaw
         history = []
         for _ in range(round(duration_s / DT)):
-            thrust, *moment = self.pid.step(reference, b)[0]
+            thrust, *moment = self.pid.step(wanted, b)[0]
             force = rotate(b.orientation_wxyz[0], np.array([0.0, 0.0, thrust])) + np.array(push)
             b.acceleration_enu_m_s2[0] = force / self.mass - [0.0, 0.0, G]
             b.velocity_enu_m_s[0] += DT * b.acceleration_enu_m_s2[0]
@@ -103,7 +104,7 @@ def test_a_sideways_step_converges_at_any_heading():
 
 def test_integrals_wait_while_the_output_is_limited_and_pushed_on():
     """From 30 m below with little thrust to spare, and from 40 m beside: no wind-up."""
-    weak = PidLimits(np.array([1.2 * MASS * G]), np.full((1, 3), 5.0))
+    weak = np.array([1.2 * MASS * G]), np.full((1, 3), 5.0)
     flight = Hover(weak)
     path = flight.fly(1.0, place=(40.0, 0.0, 30.0))
     assert flight.pid.integrals[0, :3] == pytest.approx(np.zeros(3), abs=1e-12)
@@ -120,9 +121,8 @@ def test_taking_over_holds_tilt_and_moments():
     flight.body.orientation_wxyz[:] = tilted
     held = np.array([[0.02, -0.1, 0.005]])
     flight.pid.start(flight.body, held)
-    here = np.zeros((1, 3))
-    reference = DroneReference(here, here, np.zeros(1), np.zeros(1))
-    assert flight.pid.step(reference, flight.body)[0, 1:] == pytest.approx(held[0], abs=1e-9)
+    asked = flight.pid.step(DroneSetpoints.zeros(1), flight.body)
+    assert asked[0, 1:] == pytest.approx(held[0], abs=1e-9)
 
 
 def test_gains_are_refused_where_their_loop_is_unstable():

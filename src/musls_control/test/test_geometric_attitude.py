@@ -8,7 +8,6 @@ from scipy.spatial.transform import Rotation
 
 from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import GeometricAttitude, reference_rates
-from musls_description.errors import ConfigError
 
 INERTIA = np.array([[0.02, 0.001, -0.0005], [0.001, 0.03, 0.0], [-0.0005, 0.0, 0.05]])
 FREQUENCY, DAMPING = np.array([10.0, 8.0, 3.0]), np.array([0.7, 0.9, 1.0])
@@ -161,16 +160,3 @@ def test_with_feed_forward_a_turning_reference_is_followed_without_error():
     force, _, _, yaw = moving(steps * h)
     error = (desired(force, yaw[0]).inv() * rotation).magnitude()
     assert error < 1e-5
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"inertia_kg_m2": INERTIA},
-        {"inertia_kg_m2": INERTIA[None], "natural_frequency_rad_s": (1.0, 2.0)},
-        {"inertia_kg_m2": INERTIA[None], "damping_ratio": (1.0, -1.0, 1.0)},
-    ],
-)
-def test_bad_gains_are_refused(arguments):
-    with pytest.raises(ConfigError):
-        GeometricAttitude(**arguments)

@@ -7,7 +7,6 @@ import pytest
 
 from musls_control.graph_flight import read_mission_file
 from musls_control.mission.delivery import hanging_share
-from musls_control.mission.plan import GroundSpot
 from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
 from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
@@ -28,9 +27,8 @@ class Flight:
         places = np.array([[0.0, 0.0, 0.1], [1.0, 0.0, 0.2]])
         plan = self.file.plan(places[0], 0.0, places[1:])
         self.sent, self.told = [], []
-        ground = GroundSpot(places[0], 0.0, places[1:])
         self.delivery.begin(
-            plan, ground, self.sent.append, lambda kind, what: self.told.append((kind, what))
+            plan, self.sent.append, lambda kind, what: self.told.append((kind, what))
         )
         self.player = FlightPlayer(
             plan, self.file.formation, self.file.mission, GoalSettings(), self.delivery.watch

@@ -14,8 +14,7 @@ from musls_control.mission.plan import (
     compile_plan,
     estimated_duration_s,
 )
-from musls_control.mission.spec import MissionSpec
-from musls_control.phases import PHASES
+from musls_control.mission.spec import PHASES, MissionSpec
 from musls_control.trajectories import Circle, Engage, Hold, Line, Shm, Waypoint, Waypoints
 from musls_description.errors import ConfigError
 

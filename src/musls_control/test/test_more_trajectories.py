@@ -8,7 +8,7 @@ from trajectory_examples import EXAMPLES, SETPOINTS
 
 from musls_control.reference import LoadReference, Piece, Reference
 from musls_control.trajectories import FigureEight, Helix, Quintic, SmoothCircle, Step
-from musls_control.trajectories.circle import along, ramped_phase, wave
+from musls_control.trajectories.curves import along, ramped_phase, wave
 from musls_control.trajectories.recorded import Recorded
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_roll_pitch_yaw

@@ -15,6 +15,7 @@ from musls_control.offboard import (
     px4_namespace,
     px4_topic,
     target_system,
+    vehicles,
 )
 from musls_description.errors import ConfigError
 
@@ -137,7 +138,7 @@ def test_after_a_silence_the_next_flight_begins():
 
 def test_a_drone_that_is_not_heard_in_flight_keeps_its_stream():
     session, vehicle = flying()
-    assert fly(session, vehicle, 3.0, 20.0, status=False) == [Phase.FLYING]
+    assert fly(session, vehicle, 3.0, 20.0, status=False) == [Phase.FLYING, Phase.SILENT]
     assert session.heartbeat_due(20.0)
 
 
@@ -170,9 +171,25 @@ def test_a_silent_vehicle_is_waited_for():
 
 @pytest.mark.parametrize(("version", "suffix"), [(None, ""), (0, ""), (1, "_v1"), (4, "_v4")])
 def test_topic_names_follow_the_version_rule(version, suffix):
-    kind = type("Message", (), {} if version is None else {"MESSAGE_VERSION": version})
-    name = px4_topic(2, "out", "vehicle_status", kind)
-    assert name == f"/px4_2/fmu/out/vehicle_status{suffix}"
+    kind = type("VehicleStatus", (), {} if version is None else {"MESSAGE_VERSION": version})
+    name = px4_topic(2, "out", kind)
+    assert name == f"px4_2/fmu/out/vehicle_status{suffix}"
+
+
+def test_a_fleet_may_have_other_names_and_numbers():
+    own = vehicles([1, 2], ["/uav7", "b/c"], [7, 255])
+    assert [(v.drone, v.namespace, v.system_id) for v in own] == [(1, "/uav7", 7), (2, "b/c", 255)]
+    assert px4_topic(own[0].namespace, "in", type("A", (), {})) == "/uav7/fmu/in/a"
+    assert [v.namespace for v in vehicles([3, 1])] == ["px4_3", "px4_1"]
+    for wrong, text in (
+        ({"drones": [1, 1]}, "drones = .* only once"),
+        ({"namespaces": ["a"]}, "px4_namespaces has 1 values, must have 2"),
+        ({"namespaces": ["a", "a"]}, "px4_namespaces = .* only once"),
+        ({"namespaces": ["a", "b c"]}, "'b c' is no namespace"),
+        ({"system_ids": [5, 256]}, "system_ids: 256: must be 1 to 255"),
+    ):
+        with pytest.raises(ConfigError, match=text):
+            vehicles(**{"drones": [1, 2], **wrong})
 
 
 def test_instances_count_from_one_and_systems_one_more():

@@ -6,7 +6,7 @@ from ideal_cables import IdealCables
 
 from musls_control.estimate import MOTION
 from musls_control.payload.allocation import share_out, shares_of, wrench_matrix
-from musls_control.payload.cable_law import CABLE, COMMAND, LEAD, payload_step
+from musls_control.payload.cable_law import CABLE, COMMAND, payload_step
 from musls_control.payload.load_law import LOAD, attitude_reference, demand, gyroscopic
 from musls_description.records import pack
 from musls_description.rotations import from_roll_pitch_yaw, matrix_to_body
@@ -46,8 +46,8 @@ class Flight:
         cables["attachment"], cables["drone_mass"] = self.arms, drones
         cables["direction_gain"], cables["rate_gain"] = 36.0, 12.0
         arrays = {
-            "load": load, "cables": cables, "lead": np.zeros(1, LEAD), "shares": self.shares,
-            "null": np.zeros((3 * n, 0)), "places": np.zeros((0, 4)),
+            "load": load, "cables": cables, "shares": self.shares,
+            "null": np.zeros((0, 3 * n)), "places": np.zeros((0, 4)),
             "gradients": np.zeros((0, 3 * n)), "binding": np.zeros(0),
             "forces": np.zeros((3, n, 3)), "commands": np.zeros(n, COMMAND),
         }  # fmt: skip

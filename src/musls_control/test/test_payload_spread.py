@@ -18,7 +18,7 @@ from musls_control.payload.allocation import (
 )
 
 UP = np.array([0.0, 0.0, 1.0])
-LEAST_N, LENGTH_M = 1.5, 1.0
+MIN_N, LENGTH_M = 1.5, 1.0
 
 
 def by_clarabel(g, h):
@@ -62,10 +62,10 @@ class Ring:
         self.places = places_of(self.arms, np.full(n, LENGTH_M), circle + UP, apart_m)
         self.shares, null = shares_of(self.arms), null_space_of(self.arms)
         rows = len(self.places)
-        self.memory, self.binding = np.zeros((rows, 3 * n + null.shape[1])), np.zeros(rows)
+        self.memory, self.binding = np.zeros((rows, 3 * n + len(null))), np.zeros(rows)
         self.sharing = Sharing(self.shares, null, self.places, self.memory, self.binding)
 
-    def forces(self, wrench, least_n=LEAST_N):
+    def forces(self, wrench, least_n=MIN_N):
         out = np.zeros((self.n, 3))
         return spread_out(self.sharing, least_n, UP, wrench, out), out
 
@@ -84,8 +84,8 @@ class Ring:
 def test_the_null_space_has_no_wrench(n, free):
     arms = np.random.default_rng(1).normal(size=(n, 3))
     null = null_space_of(arms)
-    assert null.shape == (3 * n, free)
-    assert wrench_matrix(arms) @ null == pytest.approx(np.zeros((6, free)), abs=1e-12)
+    assert null.shape == (free, 3 * n)
+    assert wrench_matrix(arms) @ null.T == pytest.approx(np.zeros((6, free)), abs=1e-12)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 6])

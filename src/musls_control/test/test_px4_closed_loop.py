@@ -118,7 +118,7 @@ class Flight:
         self.autopilot.step(self.time_s, self.setpoint, self.estimate, self.commands)
         self.history["takeoff"].append(int(self.autopilot.takeoff_state[0]))
         self.history["landed"].append(bool(self.autopilot.landed[0]))
-        self.history["hover_valid"].append(bool(self.autopilot.hover_thrust_valid[0]))
+        self.history["hover_valid"].append(bool(self.autopilot.state["hover"]["valid"]["state"][0]))
         advance_plant(x, self.commands.omega_cmd_rad_s[0], DT_S, 4)
         self.time_s += DT_S
 

@@ -12,16 +12,16 @@ from musls_control.estimate import Estimate
 from musls_control.px4_cascade import (
     PX4_PARAMETERS,
     Px4Cascade,
-    Px4Parameters,
     RotorLayout,
+    px4_parameters,
 )
 from musls_description.errors import ConfigError
 
-SIX_ROTORS = RotorLayout((0.1,) * 6, (0.1,) * 6, (0.05,) * 6, (6.5,) * 6)
+SIX_ROTORS = RotorLayout(px_m=(0.1,) * 6, py_m=(0.1,) * 6, km=(0.05,) * 6, ct=(6.5,) * 6)
 
 
 def test_defaults_are_the_x500s():
-    parameters = Px4Parameters()
+    parameters = px4_parameters({})
     assert set(parameters) == set(PX4_PARAMETERS)
     assert parameters["MPC_THR_HOVER"] == 0.6 and parameters["MC_ROLL_P"] == 6.5
     for name, spec in PX4_PARAMETERS.items():

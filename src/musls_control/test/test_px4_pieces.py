@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_control.px4_cascade import Px4Parameters
+from musls_control.px4_cascade import px4_parameters
 from musls_control.px4_cascade.attitude_control import (
     control_attitude,
     integrate_axis,
@@ -99,7 +99,7 @@ def test_rate_integrator_limits():
 def test_hover_thrust_filter_opens_when_everything_is_rejected():
     """A sudden change of weight: after a while of rejections the variance grows by 1001 Q dt^2."""
     parameters = np.zeros(1, PARAMETER_DTYPE)
-    fill_parameter_record(parameters[0], Px4Parameters(), 0.004)
+    fill_parameter_record(parameters[0], px4_parameters({}), 0.004)
     hover = initial_state(parameters, in_flight=True)["hover"][0]
     hover["variance"] = 1e-6
     growth = []
@@ -118,7 +118,7 @@ def test_a_wanted_yaw_rate_is_split_over_the_axes_of_a_tilted_body(roll, pitch):
     """Without an error of the attitude the rates are those of a turn about the vertical (NED)."""
     turned = Rotation.from_euler("ZYX", [0.7, pitch, roll])
     parameters, state = np.zeros(1, PARAMETER_DTYPE), np.zeros(1, STATE_DTYPE)
-    fill_parameter_record(parameters[0], Px4Parameters({}), 0.004)
+    fill_parameter_record(parameters[0], px4_parameters({}), 0.004)
     attitude = state["attitude"]
     attitude["q_setpoint"] = np.roll(turned.as_quat(), 1)
     attitude["yaw_rate_setpoint"] = 0.5

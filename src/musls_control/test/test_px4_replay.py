@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.px4_cascade import PX4_PARAMETERS, Px4Parameters, RotorLayout
+from musls_control.px4_cascade import PX4_PARAMETERS, RotorLayout, px4_parameters
 from musls_control.px4_cascade.allocation import allocate, build_mixer, unallocated_torque
 from musls_control.px4_cascade.attitude_control import (
     control_attitude,
@@ -99,11 +99,11 @@ def of(**least):
 
 
 @pytest.fixture(scope="module")
-def parameters(log) -> Px4Parameters:
+def parameters(log):
     rotors = [f"CA_ROTOR{i}_{q}" for i in range(4) for q in ("PX", "PY", "KM", "CT")]
     names = [name for name in [*PX4_PARAMETERS, *rotors] if f"param/{name}" in log.fields]
     assert len(names) > 60
-    return Px4Parameters({name: float(log.fields[f"param/{name}"]) for name in names})
+    return px4_parameters({name: float(log.fields[f"param/{name}"]) for name in names})
 
 
 @pytest.fixture(scope="module")

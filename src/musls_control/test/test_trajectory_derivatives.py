@@ -20,7 +20,7 @@ from musls_control.trajectories import (
     Waypoints,
     trajectory_of_stage,
 )
-from musls_control.trajectories.circle import Ramped
+from musls_control.trajectories.curves import Ramped
 from musls_control.trajectories.min_derivative import MinDerivative
 from musls_control.trajectories.recorded import Recorded
 

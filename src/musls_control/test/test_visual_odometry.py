@@ -21,13 +21,13 @@ def sample(stamp_s, *place, turn=LEVEL):
 
 def test_a_drone_facing_east_has_its_heading_to_the_east_in_ned():
     found = visual_odometry(10.0, sample(9.99, 1.0, 2.0, 3.0), 0.015, north_aligned=True)
-    assert found.position_m == pytest.approx([2.0, 1.0, -3.0])
-    w, _, _, z = found.orientation_wxyz
+    assert found["position"] == pytest.approx([2.0, 1.0, -3.0])
+    w, _, _, z = found["q"]
     assert 2.0 * np.arctan2(z, w) == pytest.approx(np.pi / 2.0)
-    assert found.pose_frame == POSE_FRAME_NED
-    assert found.timestamp_us - found.timestamp_sample_us == 15_000
+    assert found["pose_frame"] == POSE_FRAME_NED
+    assert found["timestamp"] - found["timestamp_sample"] == 15_000
     other = visual_odometry(1.0, sample(1.0), 0.0, north_aligned=False)
-    assert other.pose_frame == POSE_FRAME_FRD
+    assert other["pose_frame"] == POSE_FRAME_FRD
 
 
 def test_the_latency_counts_from_the_exposure():

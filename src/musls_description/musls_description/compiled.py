@@ -1,4 +1,4 @@
-"""How every compiled function of the distribution is compiled, in one place.
+"""The decorator that compiles every numba function of the distribution.
 
 numba keeps compiled code on disk and compiles again when the file of the function changes. It does
 not look at the other files: a function that calls a helper of another module, or uses a constant
@@ -16,13 +16,16 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.event import Event, Listener, register
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,6 +38,46 @@ _USERS_FOLDER = _settings.CACHE_DIR
 
 KEPT_S = 14 * 86400.0
 """A cache of former sources is deleted this long after its last use, when a new one is begun."""
+
+
+class _Signals(Listener):
+    """Lets signals wait for the end of a compiler pass.
+
+    An exception of their handlers would be lost in one of LLVM's calls back into Python, or in the
+    deletion of one of its objects, and leave half-compiled functions.
+    """
+
+    def __init__(self) -> None:
+        self._passes = 0
+        self._came: list[int] = []
+        self._handlers: dict[int, Any] = {}
+
+    def on_start(self, event: Event) -> None:
+        """A pass begins, perhaps within another one."""
+        if threading.current_thread() is threading.main_thread():
+            self._passes += 1
+            if self._passes == 1:
+                numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM
+                handlers = {number: signal.getsignal(number) for number in numbers}
+                self._handlers = {
+                    n: handler for n, handler in handlers.items() if callable(handler)
+                }
+                for number in self._handlers:
+                    signal.signal(number, lambda number, frame: self._came.append(number))
+
+    def on_end(self, event: Event) -> None:
+        """It has ended: now an exception reaches the caller."""
+        if threading.current_thread() is threading.main_thread():
+            self._passes -= 1
+            if self._passes == 0:
+                for number, handler in self._handlers.items():
+                    signal.signal(number, handler)
+            if self._came:
+                number = self._came.pop()
+                self._handlers[number](number, None)
+
+
+register("numba:run_pass", _Signals())
 
 
 def compiled(*signatures: Any) -> Callable[[Function], Function]:
@@ -75,11 +118,7 @@ def _cache_folder(name: str) -> Path:
 
 @functools.cache
 def _begun(base: Path, name: str, stamp: str) -> Path:
-    """Make a cache folder, or note that it is in use; delete the old ones of the module.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Make a cache folder, or note that it is in use; delete the old ones of the module."""
     folder = base / f"{name}-{stamp}"
     if not folder.is_dir():
         for old in base.glob(f"{name}-*"):
@@ -122,7 +161,7 @@ def source_stamp(name: str) -> str:
 
 @functools.cache
 def _types(package: str) -> str:
-    """Where a package defines types that compiled functions take."""
+    """Definitions in a package of types that compiled functions take."""
     found = {}
     for folder in getattr(sys.modules.get(package), "__path__", []):
         for file in sorted(Path(folder).rglob("*.py")):

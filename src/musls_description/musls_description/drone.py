@@ -157,6 +157,13 @@ MAX_ROTORS = 12
 """Rotors of one drone: as many as PX4's control allocation knows."""
 
 
+BOX_FACES = (
+    (0, 2, 6, 4), (1, 5, 7, 3), (0, 4, 5, 1), (2, 3, 7, 6), (0, 1, 3, 2), (4, 6, 7, 5),
+)  # fmt: skip
+"""Corners of the faces -z, +z, -y, +y, -x, +x of a box, anti-clockwise seen from outside; corners
+count x, y, z as bits 4, 2, 1."""
+
+
 @spec
 class Box:
     """Axis-aligned box in a body frame that touches the ground.
@@ -213,7 +220,6 @@ class Rotor:
     drag_n_s2_m_rad: NonNegative = 0.0
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if self.speed_min_rad_s >= self.speed_max_rad_s:
             raise ValueError(
                 f"speed_min_rad_s {self.speed_min_rad_s} must be below "

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 MAX_LENGTH = 2000
 """Of a message; what a user gave in, such as a name of a million letters, stands in it."""
@@ -22,7 +26,6 @@ class MuslsError(Exception):
     """Base of all errors that end a command with one clear line and exit code 2."""
 
     def __init__(self, message: str = "") -> None:
-        """Keep the message on one line."""
         super().__init__(one_line(str(message)))
 
 
@@ -30,9 +33,50 @@ class ConfigError(MuslsError, ValueError):
     """A file, key or value is wrong; the message names it, its value and what is allowed."""
 
 
+# ---------- Files that cannot be written
+
+
+def is_full_disk(error: BaseException | None) -> bool:
+    """Whether an error comes from a full disk, a full quota or a limit to the size of files."""
+    full = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+    while error is not None and not (isinstance(error, OSError) and error.errno in full):
+        error = error.__cause__
+    return error is not None
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Around what writes a file or folder: where the system refuses that, the error names it.
+
+    Raises:
+        MuslsError: It cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise MuslsError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary path that becomes `path` when the block ends without an error.
+
+    Raises:
+        MuslsError: It cannot be written.
+    """
+    work = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        with writing(path):
+            yield work
+            work.replace(path)
+    finally:
+        with suppress(OSError):
+            work.unlink(missing_ok=True)
+
+
 # ---------- Suggestions for a wrong name
 
-MOST_NAMES = 60
+MAX_NAMES = 60
 """Known names that are listed when none is near."""
 
 LONGEST_NAME = 100
@@ -47,5 +91,5 @@ def near_names(name: object, known: Iterable[str]) -> str:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     if near:
         return "did you mean " + " or ".join(f"'{n}'" for n in near) + "?"
-    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
-    return "known: " + (", ".join(known[:MOST_NAMES]) or "none") + more
+    more = f" and {len(known) - MAX_NAMES} more" if len(known) > MAX_NAMES else ""
+    return "known: " + (", ".join(known[:MAX_NAMES]) or "none") + more

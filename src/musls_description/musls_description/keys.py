@@ -34,7 +34,7 @@ def summary(thing: object) -> str:
 
 
 def explanation(kind: type) -> str:
-    """What a class's docstring says before its sections, on one line."""
+    """Text of a class's docstring before its sections, on one line."""
     text = re.split(r"\n\n(?=\w+:\n)", inspect.cleandoc(kind.__doc__ or ""))[0]
     return " ".join(text.split())
 
@@ -211,7 +211,6 @@ class Keys:
     """All keys of a specification, read from its JSON schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Read nothing yet."""
         self._schema = schema
 
     @property
@@ -256,9 +255,6 @@ class Keys:
         """Find keys by a path, by the end of a path, or by words of a path.
 
         Indices of lists in the text are ignored.
-
-        Raises:
-            ConfigError: No key matches; the message names similar keys.
         """
         parts = [part for part in text.strip().split(".") if not part.isdigit()]
         wanted = ".".join(parts)

@@ -15,11 +15,11 @@ import dataclasses
 import math
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field
 
 from musls_description.schema import Finite, Fraction, NonNegative, Number, Positive, spec
 
-SEA_LEVEL_PA = 101325.0
 LAPSE_K_M = 0.0065
 """Fall of the temperature with the height, as it enters the barometric formula (eq. 3)."""
 ZERO_C_K = 273.0
@@ -88,7 +88,6 @@ class PropellerGeometry:
     inertia_kg_m2: NonNegative = 0.0
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if self.blade_angle_rad <= 0.0:
             raise ValueError("zero_lift_angle_rad is larger than the blade's angle: no thrust")
 
@@ -231,7 +230,6 @@ class Battery:
     reserve: Fraction = 0.0
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if not self.cell_empty_v <= self.cell_nominal_v <= self.cell_full_v:
             raise ValueError(
                 "cell voltages must satisfy cell_empty_v <= cell_nominal_v <= cell_full_v, not "
@@ -246,12 +244,6 @@ class Battery:
     def nominal_v(self) -> float:
         """Nominal voltage of all cells [V]."""
         return self.cells * self.cell_nominal_v
-
-    @property
-    def usable_j(self) -> float:
-        """Energy between the start and the reserve, without what the resistance takes [J]."""
-        mean_v = (self.rest_v(self.start_charge) + self.rest_v(self.reserve)) / 2.0
-        return 3600.0 * self.capacity_ah * (self.start_charge - self.reserve) * mean_v
 
     def rest_v(self, charge: float) -> float:
         """Voltage without load at a share of the charge [V]."""
@@ -270,18 +262,16 @@ class Battery:
         """
         if power_w <= 0.0:
             return math.inf
-        n, begin, end = 64, self.reserve, self.start_charge
-        width = (end - begin) / n
-        total = 0.0
-        for k in range(n + 1):
-            weight = 1.0 if k in (0, n) else 4.0 if k % 2 else 2.0
-            total += weight / self.current_a(begin + k * width, power_w)
-        return 3600.0 * self.capacity_ah * total * width / 3.0
+        from scipy.integrate import simpson  # a moment to import, not for `musls --help`
+
+        charges = np.linspace(self.reserve, self.start_charge, 65)
+        slowness = [1.0 / self.current_a(charge, power_w) for charge in charges]
+        return 3600.0 * self.capacity_ah * float(simpson(slowness, x=charges))
 
 
 @spec
 class Propulsion:
-    """What drives a drone.
+    """Propellers, motors and battery of a drone.
 
     A rotor that gives no constants of its own takes thrust and torque from `propeller` in the
     density of `air`, and its top speed from `motor` at the nominal voltage of `battery`. With motor
@@ -302,7 +292,6 @@ class Propulsion:
     electronics_w: NonNegative = 0.0
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one part."""
         if self.battery is not None and self.motor is None:
             raise ValueError("a battery needs a motor: give motor, or leave battery out")
 

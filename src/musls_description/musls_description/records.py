@@ -3,8 +3,8 @@
 A call into compiled code costs some 0.1 us for every array of numbers and more for every array of
 records. So they keep all arrays in one, and the compiled code, which gets the address alone, cuts
 the views out of it, which costs a tenth: `x = memory_at(address, size)`, then
-`x[begin[0] : begin[1]].view(DTYPE)`, with a `reshape` for two dimensions. Nobody owns these views,
-so that no references are counted; the caller keeps the memory.
+`x[begin[0] : begin[1]].view(DTYPE)`, with a `reshape` for two dimensions. The views own no memory,
+so that no references are counted; the caller keeps it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from numba import carray, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
-
-Array = NDArray[np.float64]
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, NDArray[np.int64], dict[str, Any]]:
@@ -52,3 +51,18 @@ def pointer(typing_context, address):
 def memory_at(address, size):
     """An array of floats at an address (`array.ctypes.data`); see the module's text."""
     return carray(pointer(address), (size,), np.float64)
+
+
+@compiled()
+def copy_numbers(out, values):
+    """Copy an array of numbers, (n,); `out[:] = values` takes seconds to compile."""
+    for i in range(values.shape[0]):
+        out[i] = values[i]
+
+
+@compiled()
+def copy_table(out, values):
+    """Copy a table of numbers, (n, m)."""
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            out[i, j] = values[i, j]

@@ -18,7 +18,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass
 from functools import cached_property
 from importlib import import_module
@@ -29,20 +29,65 @@ from types import ModuleType
 from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 from pydantic import (
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
-    PlainSerializer,
     PlainValidator,
     PydanticUserError,
     TypeAdapter,
     ValidationError,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import core_schema
 
-from musls_description.errors import ConfigError, near_names
+from musls_description.errors import ConfigError, MuslsError, near_names
 from musls_description.schema import adapter
 from musls_description.strict_yaml import shown
 
-# ---------- Python files of users: loaded, with errors that name file and line
+# ---------- Code of users: loaded and called, with errors that name file and line
+
+
+class UserCodeError(MuslsError):
+    """Code of a user's own failed; the message names file and line."""
+
+
+RAISED = (Exception, SystemExit)
+"""What code of users raises that is an error of it: `sys.exit` there ends no program of ours."""
+
+_OWNERS: set[str] = set()
+"""Packages of users from which something was loaded."""
+
+_PREFIX = "musls_user_"
+"""With which the names of modules begin that are files of users."""
+
+
+@contextmanager
+def user_code(when: Callable[[], str] = str) -> Iterator[None]:
+    """Around what calls code of users: whatever that raises is told in one line.
+
+    `when` gives further words, such as " at 0.3 s".
+
+    Raises:
+        UserCodeError: It came out of a user's file or package, or somebody called `sys.exit`.
+    """
+    try:
+        yield
+    except (MuslsError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        places = [
+            f"{frame.f_code.co_filename}, line {line}: {frame.f_code.co_name}"
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if isinstance(error, SystemExit) or _is_users(frame.f_globals.get("__name__", ""))
+            if not frame.f_code.co_filename.startswith("<")  # made by dataclasses
+        ]
+        if not places:
+            raise
+        text = f"{places[-1]} failed{when()}: {describe_error(error)}"
+        raise UserCodeError(text) from error
+
+
+def _is_users(module: str) -> bool:
+    return module.startswith(_PREFIX) or module.partition(".")[0] in _OWNERS
+
 
 _STAMPS: dict[str, tuple[int, int]] = {}
 """Time of change and size of the files that have been run, by the names of their modules."""
@@ -56,7 +101,7 @@ def load_file(path: str | Path) -> ModuleType:
     """
     # os.path, because Path raises for names that are too long or hold a NUL.
     file = Path(os.path.abspath(path))
-    name = f"musls_user_{file.stem}_{abs(hash(str(file))):x}"
+    name = f"{_PREFIX}{file.stem}_{abs(hash(str(file))):x}"
     if not os.path.isfile(file):
         raise ConfigError(f"{shown(str(path), 200)}: no such Python file")
     stat = os.stat(file)
@@ -70,8 +115,10 @@ def load_file(path: str | Path) -> ModuleType:
     sys.modules[name], _STAMPS[name] = module, stamp
     try:
         found.loader.exec_module(module)
-    except Exception as error:
+    except BaseException as error:
         del sys.modules[name]
+        if not isinstance(error, RAISED):
+            raise
         raise ConfigError(f"{path}{place_of(error, file)}: {describe_error(error)}") from error
     return module
 
@@ -90,8 +137,9 @@ def load_class(source: str) -> type:
     else:
         try:
             module = importlib.import_module(place)
-        except Exception as error:
+        except RAISED as error:
             raise ConfigError(f"{place} cannot be imported: {describe_error(error)}") from error
+        _OWNERS.add(place.partition(".")[0])
     found = getattr(module, name, None)
     if not inspect.isclass(found):
         classes = [n for n, c in vars(module).items() if _is_own_class(c, module)]
@@ -127,7 +175,7 @@ def check_arguments(function: Any, given: Mapping[str, Any], where: str) -> dict
 
 
 def _adapters(function: Any) -> dict[str, TypeAdapter[Any]]:
-    """What checks the arguments of a function whose annotations can be checked."""
+    """Validators for the arguments of a function, from its annotations."""
     try:
         hints = get_type_hints(function)
     except NameError:  # imported for type checkers only
@@ -192,7 +240,6 @@ class Registry(Mapping[str, T], Generic[T]):
         shipped: Mapping[str, str | T],
         prepare: Callable[[Any], Any] = lambda thing: thing,
     ) -> None:
-        """Prepare; nothing is imported yet."""
         self.what, self.group, self._prepare = what, group, prepare
         self._entries: dict[str, Any] = dict(shipped)
 
@@ -251,13 +298,15 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def _load(self, point: EntryPoint) -> Any:
         try:
-            return point.load()
-        except Exception as error:
+            found = point.load()
+        except RAISED as error:
             source = point.dist.name if point.dist else point.value
             raise ConfigError(
                 f"{self.what} '{point.name}' of {source} cannot be imported: "
                 f"{describe_error(error)}"
             ) from error
+        _OWNERS.add(point.module.partition(".")[0])
+        return found
 
 
 def _is_same(known: Any, thing: Any) -> bool:
@@ -283,26 +332,15 @@ def any_of(registry: Registry[Any], default_kind: str | None = None) -> Any:
         if isinstance(value, str):
             value = {"kind": value}
         if not isinstance(value, Mapping):
-            raise PydanticCustomError(
-                "mapping_expected", "expected a mapping with a kind ({kinds})",
-                {"kinds": ", ".join(sorted(registry))},
-            )  # fmt: skip
+            raise ValueError(f"expected a mapping with a kind ({', '.join(sorted(registry))})")
         kind = value.get("kind", default_kind)
         if kind is None:
-            raise PydanticCustomError(
-                "kind_missing", "kind is missing: choose one of {kinds}",
-                {"kinds": ", ".join(sorted(registry))},
-            )  # fmt: skip
+            raise ValueError(f"kind is missing: choose one of {', '.join(sorted(registry))}")
         if not isinstance(kind, str) or kind not in registry:
-            raise PydanticCustomError("kind_unknown", "{text}", {"text": registry.unknown(kind)})
+            raise ValueError(registry.unknown(kind))
         return adapter(registry[kind]).validate_python(dict(value))
 
-    return Annotated[
-        Any,
-        PlainValidator(validate),
-        PlainSerializer(lambda value: value),
-        OneOf(registry, default_kind),
-    ]
+    return Annotated[Any, PlainValidator(validate), OneOf(registry, default_kind)]
 
 
 class OneOf:
@@ -339,11 +377,19 @@ class OneOf:
 
 
 class NameIn:
-    """Says in a JSON schema that a text is a name in a registry."""
+    """Annotates a text that is a name in a registry."""
 
     def __init__(self, registry: Registry[Any]) -> None:
-        """Remember the registry."""
         self._registry = registry
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        """Refuse unknown names; the error lists the near ones."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, name: str) -> str:
+        if name not in self._registry:
+            raise ValueError(self._registry.unknown(name))
+        return name
 
     def __get_pydantic_json_schema__(
         self, core_schema: Any, handler: GetJsonSchemaHandler

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, TypeVar, cast
 
@@ -22,43 +22,14 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 from pydantic.dataclasses import dataclass as pydantic_dataclass
-from pydantic_core import ArgsKwargs
+from pydantic_core import ArgsKwargs, PydanticCustomError
 from typing_extensions import dataclass_transform
 
 from musls_description.errors import ConfigError, near_names
-from musls_description.strict_yaml import (
-    SourceFile,
-    Sources,
-    parse_yaml,
-    read_text,
-    read_yaml,
-    shown,
-)
-
-__all__ = [  # reading YAML belongs to specifications, so its functions can be had here as well
-    "NO_INERTIA",
-    "Edges",
-    "Finite",
-    "Fraction",
-    "Inertia",
-    "LoadInertia",
-    "Matrix3",
-    "NonNegative",
-    "Number",
-    "Positive",
-    "Quaternion",
-    "Vector3",
-    "build",
-    "describe",
-    "parse_yaml",
-    "read_text",
-    "read_yaml",
-    "spec",
-    "to_data",
-    "to_yaml",
-]  # fmt: skip
+from musls_description.strict_yaml import SourceFile, Sources, shown
 
 T = TypeVar("T")
 
@@ -162,7 +133,9 @@ def spec(cls: type[T]) -> type[T]:
     Construction raises `ConfigError` (one line: field, value, what is allowed) instead of
     pydantic's own error.
     """
-    config = ConfigDict(extra="forbid")
+    unknown_refused: Any = classmethod(_known_keys)
+    cls._known_keys = model_validator(mode="before")(unknown_refused)  # type: ignore[attr-defined]
+    config = ConfigDict(json_schema_extra={"additionalProperties": False})
     decorate = pydantic_dataclass(frozen=True, kw_only=True, config=config)
     made = cast(type[T], decorate(cls))
     validating_init = made.__init__
@@ -173,34 +146,41 @@ def spec(cls: type[T]) -> type[T]:
             validating_init(self, *args, **kwargs)
         except ValidationError as error:
             sources = Sources([SourceFile((), made.__name__, None)])
-            raise ConfigError(describe(error, made, kwargs, sources)) from None
+            raise ConfigError(describe(error, kwargs, sources)) from None
 
     made.__init__ = init  # type: ignore[method-assign]  # that is what a decorator is for
-    if (tag := _tag(made)) is not None:
-        _SPECS_BY_KIND.setdefault(tag, []).append(made)
     return made
 
 
-_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+def _known_keys(cls: Any, data: Any) -> Any:
+    """Refuse a key that a specification does not have, and keep what it has for the message."""
+    given = data.kwargs if isinstance(data, ArgsKwargs) else data
+    names = [field.name for field in dataclasses.fields(cls)]
+    for key in given if isinstance(given, Mapping) else ():
+        if key not in names:
+            raise PydanticCustomError(_UNKNOWN, "unknown key", {"key": key, "names": names})
+    return data
+
+
+_UNKNOWN = "unknown_key"
 _MISSING = ("missing", "missing_argument", "missing_keyword_only_argument")
 
 
-def describe(error: ValidationError, root: type, data: Any, sources: Sources) -> str:
+def describe(error: ValidationError, data: Any, sources: Sources) -> str:
     """Say the first error of a validation in one line; of missing keys all."""
     # A union reports one error per alternative; the longest path is the one that was meant.
-    # Of equals an unknown key says most: the missing one is probably just misspelt.
     errors = error.errors(include_url=False)
-    first = max(errors, key=lambda e: (len(e["loc"]), e["type"] in _UNKNOWN))
+    first = max(errors, key=lambda e: len(e["loc"]) + (e["type"] == _UNKNOWN))
     if first["type"] in _MISSING:
         return _missing([e for e in errors if e["type"] in _MISSING], data, sources)
-    path = _keys_of_input(first["loc"], data)
-    kind = first["type"]
-    place, skip = sources.place(path, whole=kind not in _UNKNOWN)
+    path, kind = _keys_of_input(first["loc"], data), first["type"]
+    if kind == _UNKNOWN:
+        path = (*path, first["ctx"]["key"])
+    place, skip = sources.place(path, whole=kind != _UNKNOWN)
     field = shown(".".join(map(str, path[skip:])), 200)
-    if kind in _UNKNOWN:
-        names = _field_names(root, first["loc"][:-1], data)
-        near = f": {near_names(path[-1] if path else '', names)}" if names else ""
-        return f"{place}: unknown key '{field}'{near}"
+    if kind == _UNKNOWN:
+        near = near_names(path[-1], sorted(first["ctx"]["names"]))
+        return f"{place}: unknown key '{field}': {near}"
     if kind == "union_tag_invalid":
         tags = [tag.strip("' ") for tag in first["ctx"]["expected_tags"].split(",")]
         tag = first["ctx"]["tag"]
@@ -218,7 +198,7 @@ def describe(error: ValidationError, root: type, data: Any, sources: Sources) ->
 def _missing(errors: Sequence[Any], data: Any, sources: Sources) -> str:
     """All missing keys, those of each file together."""
     fields: dict[str, list[str]] = {}
-    for error in errors[:MOST_MISSING]:
+    for error in errors[:MAX_MISSING]:
         path = (*_keys_of_input(error["loc"][:-1], data), error["loc"][-1])
         place, skip = sources.place(path, whole=False)
         fields.setdefault(place, []).append(".".join(map(str, path[skip:])))
@@ -252,54 +232,8 @@ def _keys_of_input(location: Sequence, data: Any) -> tuple:
     return tuple(kept)
 
 
-def _field_names(root: type, path: Sequence, data: Any) -> list[str]:
-    """Field names of the dataclass at a path below `root` (of all candidates in a union).
-
-    A field whose classes only a registry knows says them by its data: those of the `kind` there.
-    """
-    kinds = [root]
-    for part in path:
-        inside = isinstance(data, Mapping) and part in data
-        in_list = isinstance(data, (list, tuple)) and isinstance(part, int) and part < len(data)
-        data = data[part] if inside or in_list else data
-        below: list[type] = []
-        for kind in kinds:
-            fields = getattr(kind, "__pydantic_fields__", {})
-            if part in fields:
-                below += _dataclasses_in(fields[part].annotation)
-            elif part == _tag(kind):
-                below.append(kind)
-        if below:
-            kinds = below
-        elif inside or in_list:
-            of_kind = data.get("kind") if isinstance(data, Mapping) else None
-            known = _SPECS_BY_KIND.get(of_kind, []) if isinstance(of_kind, str) else []
-            kinds = known or (kinds if in_list else [])
-    return sorted({f.name for kind in kinds for f in dataclasses.fields(kind)})
-
-
-MOST_MISSING = 50
+MAX_MISSING = 50
 """Missing keys that one message names."""
-
-_SPECS_BY_KIND: dict[str, list[type]] = {}
-"""Specifications that have a `kind`, by its value: what a registry may hold."""
-
-
-def _tag(kind: type) -> str | None:
-    """Value of the discriminating `kind` field of a union member, None where it has none."""
-    for field in dataclasses.fields(kind):
-        if field.name == "kind" and isinstance(field.default, str):
-            return field.default
-    return None
-
-
-def _dataclasses_in(annotation: Any) -> list[type]:
-    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        return [annotation]
-    found: list[type] = []
-    for part in getattr(annotation, "__args__", ()):
-        found += _dataclasses_in(part)
-    return found
 
 
 def build(
@@ -316,17 +250,11 @@ def build(
         return adapter(cls).validate_python(data)
     except ValidationError as error:
         sources = sources or Sources([SourceFile((), where, text)])
-        raise ConfigError(describe(error, cls, data, sources)) from None
+        raise ConfigError(describe(error, data, sources)) from None
 
 
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
-
-
-def adapter(cls: Any) -> TypeAdapter[Any]:
-    """Reader of a class from plain data, for `spec` classes and others."""
-    if cls not in _ADAPTERS:
-        _ADAPTERS[cls] = TypeAdapter(cls)
-    return _ADAPTERS[cls]
+adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
+"""Reader of a class from plain data, for `spec` classes and others."""
 
 
 def to_data(value: Any) -> Any:

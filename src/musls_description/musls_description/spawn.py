@@ -1,15 +1,16 @@
-"""Where a run starts: on the ground with slack cables, or hanging at rest in the air."""
+"""Start configurations: on the ground with slack cables, or hanging at rest in the air."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq, least_squares
 
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import (
     from_matrix,
@@ -22,13 +23,12 @@ from musls_description.system import Cable, SlungLoadSystem
 from musls_description.tree import (
     JOINT_IN_DRONE,
     QUARTER_TURN,
+    build_tree,
     cable_azimuth_rad,
     joint_in_load,
 )
 
 # ---------- Configuration of the tree: pose of the load and the angles of every joint
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -68,24 +68,14 @@ def universal_chain(rotation: Array, directions: Array) -> tuple[list[float], Ar
     From the frame of the first joint in the world, (3, 3), and world directions of the bodies' x
     axes, (k, 3): angles (2 k) and the last body's frame, (3, 3).
     """
-    # In plain numbers: with arrays of three, a start in the air would take half a second.
     angles: list[float] = []
-    columns = np.asarray(rotation, float).T.tolist()
-    for dx, dy, dz in np.asarray(directions, float).tolist():
-        (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = columns
-        along = min(max(yx * dx + yy * dy + yz * dz, -1.0), 1.0)
-        first = math.atan2(-(zx * dx + zy * dy + zz * dz), xx * dx + xy * dy + xz * dz)
-        second = math.asin(along)
+    for direction in directions:
+        x, y, z = direction @ rotation
+        first, second = math.atan2(-z, x), math.asin(min(max(y, -1.0), 1.0))
         ca, sa, cb, sb = math.cos(first), math.sin(first), math.cos(second), math.sin(second)
-        # Columns of R Ry(first) Rz(second).
-        turned = (ca * xx - sa * zx, ca * xy - sa * zy, ca * xz - sa * zz)  # x after the first turn
-        columns = [
-            [cb * turned[0] + sb * yx, cb * turned[1] + sb * yy, cb * turned[2] + sb * yz],
-            [cb * yx - sb * turned[0], cb * yy - sb * turned[1], cb * yz - sb * turned[2]],
-            [sa * xx + ca * zx, sa * xy + ca * zy, sa * xz + ca * zz],
-        ]
+        rotation = rotation @ [[ca * cb, -ca * sb, sa], [sb, cb, 0.0], [-sa * cb, sa * sb, ca]]
         angles += [first, second]
-    return angles, np.array(columns).T
+    return angles, rotation
 
 
 def chain_from_directions(
@@ -101,10 +91,6 @@ def chain_from_directions(
 
     Returns:
         Angles (2 n + 2,), or one more with free twist, and the drone's rotation (3, 3).
-
-    Raises:
-        ConfigError: No twist of the cable lets the drone look there (a drone that stands upright
-            on a lying cable can only look along it).
     """
     if drone_yaw_rad is None:
         angles, rotation = universal_chain(start_rotation, directions)
@@ -163,14 +149,20 @@ def configuration_from_directions(
     return Configuration(np.asarray(load_position_enu_m, float), load_rotation, tuple(angles))
 
 
-def root(residual: Callable[[Array], Array], guess: Array, tolerance: float) -> Array | None:
+def root(
+    residual: Callable[[Array], Array],
+    guess: Array,
+    tolerance: float,
+    jacobian: Callable[[Array], Array] | Literal["2-point"] = "2-point",
+    tries: int = 300,
+) -> Array | None:
     """Find unknowns (n,) for which all residuals (m,) vanish; None where there are none.
 
     Steps of limited length do not jump from one root to another; where the solution is not unique,
     the shortest of them lead to it.
     """
     solution = least_squares(
-        residual, guess, x_scale="jac", xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300
+        residual, guess, jacobian, x_scale="jac", xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=tries
     )
     return solution.x if np.abs(solution.fun).max() <= tolerance else None
 
@@ -182,6 +174,28 @@ def root(residual: Callable[[Array], Array], guess: Array, tolerance: float) -> 
 # load, j = 1..n) therefore points along F + (j - 1/2) m_l g e_3: the exact shape of the chain, of
 # which the catenary is the limit. What remains is to find the pose of the load and the forces F_i
 # for which each chain ends at its drone: 6 + 3 n_drones equations (4 to 9 with all rates zero).
+#
+# More cables than determine the load (four on a plate, three on a beam, seven that are straight)
+# have many forces that balance it, or, for places in the last digit of which something is missing,
+# none. Drones on springs have one: F_i = F_i0 - k d_i, where d_i is the way from the place that was
+# asked for and F_i0 the forces nearest to even shares of the weight that balance the load (least
+# squares in the null space of the grasp matrix). Places that fit exactly are then looked for from
+# there, and kept if the cables determine the load or their shares stay.
+
+SPRING_M = 0.1
+"""Way of a drone on its spring that changes the force of its cable by an even share."""
+
+LARGEST_MISFIT_M = 0.05
+"""A drone may stand so far from the place that was asked for."""
+
+TRIES = 50
+"""Steps on springs, and from there to places that fit exactly."""
+
+DETERMINATE = 0.05
+"""Least over largest singular value of the cables' grasp from which they carry what they must."""
+
+MOST_UNEVEN = 0.5
+"""By how much places that fit exactly may change balanced shares that they need not."""
 
 
 @dataclass(frozen=True)
@@ -193,17 +207,23 @@ class HangingEquilibrium:
         cable_force_n: Force of each cable on the load, world frame, (n_drones, 3).
         drone_force_n: Total thrust that each drone needs, world frame, (n_drones, 3).
         drone_moment_n_m: Moment that each drone's rotors need, drone frame, (n_drones, 3).
+        misfit_m: From the place that was asked for to that of each drone, (n_drones, 3).
     """
 
     configuration: Configuration
     cable_force_n: Array
     drone_force_n: Array
     drone_moment_n_m: Array
+    misfit_m: Array
 
     @property
     def load_end_tension_n(self) -> Array:
         """Tension of each cable at the load, (n_drones,) [N]."""
         return np.linalg.norm(self.cable_force_n, axis=1)
+
+
+class NoEquilibriumError(ConfigError):
+    """A load does not hang at rest below its drones."""
 
 
 def link_directions(force_on_load_n: Array, cable: Cable, gravity_m_s2: float) -> Array:
@@ -241,8 +261,9 @@ def hanging_equilibrium(
         drone_yaws_rad: Yaws of drones on cables that are free to twist, (n_drones,); by default
             they face the load.
 
-    Raises:
-        ConfigError: The cables cannot reach, or there is joint stiffness.
+    Of many forces that balance the load, those nearest to even shares of the weight are taken;
+    where places nearly fit each other, drones stand beside them (`misfit_m`). Raises
+    `NoEquilibriumError` where the cables cannot hold the load below these places.
     """
     if any(cable.joint.stiffness_n_m_rad for cable in system.cables):
         raise ConfigError(
@@ -252,16 +273,43 @@ def hanging_equilibrium(
     if drone_yaws_rad is None:
         azimuths = [cable_azimuth_rad(system, i) for i in range(system.n_drones)]
         drone_yaws_rad = load_yaw_rad + np.array(azimuths) + np.pi
-    problem = _Problem(
-        system, np.asarray(drone_positions_enu_m, float), gravity_m_s2, load_yaw_rad, drone_yaws_rad
+    places = np.asarray(drone_positions_enu_m, float)
+    problem = _Problem(system, places, gravity_m_s2, load_yaw_rad, drone_yaws_rad)
+    guess = problem.first_guess()
+    # One cable leaves nothing to balance, nor the heading of a load below it.
+    balanced = problem.on_springs(guess) if system.n_drones > 1 else None
+    exact = root(
+        problem.residual,
+        guess if balanced is None else balanced,
+        problem.tolerance,
+        problem.jacobian,
+        TRIES,
     )
-    solution = root(problem.residual, problem.first_guess(), 1e-8)
-    if solution is None:
-        raise ConfigError(
-            "no hanging equilibrium: the cables do not reach from the load to the drones at "
-            + ", ".join(str(np.round(p, 3).tolist()) for p in problem.drones)
+    if exact is not None and (balanced is None or problem.keeps(exact, balanced)):
+        return problem.result(exact)
+    # Once more from forces that balance the load as it hangs.
+    balanced = None if balanced is None else problem.on_springs(balanced)
+    if balanced is None:
+        raise NoEquilibriumError("the load finds no rest below the drones")
+    rest = problem.result(balanced)
+    off = np.linalg.norm(rest.misfit_m, axis=1)
+    worst = int(off.argmax())
+    if off[worst] > LARGEST_MISFIT_M:
+        at, length_m = rest.configuration, system.cables[worst].length_m
+        anchor = at.load_position_enu_m + at.load_rotation @ problem.anchors[worst]
+        apart_m = float(np.linalg.norm(places[worst] + problem.hooks[worst] - anchor))
+        if apart_m > length_m:
+            raise NoEquilibriumError(
+                f"cables do not reach: drone_{worst + 1} would be {apart_m:.2f} m from its "
+                f"attachment on the load, its cable has {length_m:g} m; choose a smaller radius, "
+                "or longer cables"
+            )
+        raise NoEquilibriumError(
+            f"with its cable of {length_m:g} m, drone_{worst + 1} stands "
+            f"{off[worst]:.2f} m from where it would carry its share beside the others "
+            f"([{', '.join(f'{v:.2f}' for v in rest.misfit_m[worst])}] m from there)"
         )
-    return problem.result(solution)
+    return rest
 
 
 def drones_above(
@@ -309,6 +357,10 @@ class _Problem:
             for drone, cable in zip(system.drones, system.cables, strict=True)
         ]
         self.starts = [joint_in_load(cable_azimuth_rad(system, i)) for i in range(len(drones))]
+        self.weight_n = np.array([0.0, 0.0, system.load.mass_kg * gravity])
+        self.tolerance = 1e-8 * max(1.0, system.load.mass_kg)  # of forces [N] and gaps [m]
+        self.spring_m_n = 0.0
+        self.spring_force_n = np.zeros((len(drones), 3))
 
     def first_guess(self) -> Array:
         """Load below the middle of the drones, each cable straight with its share of the weight."""
@@ -339,15 +391,73 @@ class _Problem:
         position, forces = x[:3], x[6:].reshape(-1, 3)
         rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
         arms = self.anchors @ rotation.T
-        weight = np.array([0.0, 0.0, self.system.load.mass_kg * self.g])
-        gaps = []
-        for i, force in enumerate(forces):
-            _, reach, attitude, _ = self._drone(i, rotation, force)
-            gaps.append(position + arms[i] + reach - self.drones[i] - attitude @ self.hooks[i])
-        balance = forces.sum(axis=0) - weight
+        gaps = self.gaps_m(position, rotation, forces)
+        gaps += self.spring_m_n * (forces - self.spring_force_n)
+        balance = forces.sum(axis=0) - self.weight_n
         pairs = arms.T @ forces  # sums of products over the cables
         moment = [pairs[1, 2] - pairs[2, 1], pairs[2, 0] - pairs[0, 2], pairs[0, 1] - pairs[1, 0]]
-        return np.concatenate([balance, moment, *gaps])
+        return np.concatenate([balance, moment, gaps.ravel()])
+
+    def gaps_m(self, position: Array, rotation: Array, forces: Array) -> Array:
+        """From each drone's place to where its chain holds it, (n_drones, 3)."""
+        gaps = np.empty((len(forces), 3))
+        for i, force in enumerate(forces):
+            _, reach, attitude, _ = self._drone(i, rotation, force)
+            anchor = position + rotation @ self.anchors[i]
+            gaps[i] = anchor + reach - self.drones[i] - attitude @ self.hooks[i]
+        return gaps
+
+    def jacobian(self, x: Array) -> Array:
+        """Derivatives of the residual by differences; a force moves its own drone only."""
+        n = len(self.drones)
+        base = self.residual(x)
+        found = np.zeros((len(base), len(x)))
+        steps = 1.5e-8 * np.maximum(1.0, np.abs(x))
+        for k in range(6):
+            moved = x.copy()
+            moved[k] += steps[k]
+            found[:, k] = (self.residual(moved) - base) / steps[k]
+        for axis in range(3):  # the same component of all forces at once
+            columns = 6 + axis + 3 * np.arange(n)
+            moved = x.copy()
+            moved[columns] += steps[columns]
+            gaps = (self.residual(moved) - base)[6:].reshape(n, 3) / steps[columns, None]
+            for i in range(n):
+                found[6 + 3 * i : 9 + 3 * i, columns[i]] = gaps[i]
+        rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
+        found[:6, 6:] = grasp_matrix(self.anchors @ rotation.T)
+        return found
+
+    def on_springs(self, guess: Array) -> Array | None:
+        """Equilibrium of drones on springs, from balanced forces; None where there is none."""
+        n = len(self.drones)
+        share_n = self.weight_n[2] / n
+        if share_n <= 0.0:
+            return None
+        rotation = matrix(from_rotation_vector(guess[3:6])) @ self.yaw
+        grasp = grasp_matrix(self.anchors @ rotation.T)
+        missing = np.concatenate([self.weight_n, np.zeros(3)]) - grasp @ guess[6:]
+        forces = guess[6:] + np.linalg.lstsq(grasp, missing, rcond=1e-9)[0]
+        self.spring_m_n, self.spring_force_n = SPRING_M / share_n, forces.reshape(n, 3)
+        found = root(
+            self.residual, np.concatenate([guess[:6], forces]), self.tolerance, self.jacobian, TRIES
+        )
+        self.spring_m_n = 0.0
+        return found
+
+    def keeps(self, exact: Array, balanced: Array) -> bool:
+        """Whether the places themselves say what each cable carries, or leave the shares even."""
+        forces, others = exact[6:].reshape(-1, 3), balanced[6:].reshape(-1, 3)
+        rotation = matrix(from_rotation_vector(exact[3:6])) @ self.yaw
+        arms = self.anchors @ rotation.T
+        sizes = np.array([1.0, 1.0, 1.0, *[1.0 / max(np.abs(arms).max(), 1e-6)] * 3])
+        along = forces / np.linalg.norm(forces, axis=1, keepdims=True)
+        columns = grasp_matrix(arms).reshape(6, -1, 3) * along
+        values = np.linalg.svd(sizes[:, None] * columns.sum(axis=2), compute_uv=False)
+        if len(forces) <= 6 and values[-1] > DETERMINATE * values[0]:
+            return True
+        shares = (forces * others).sum(axis=1) / (others * others).sum(axis=1)
+        return bool(np.abs(shares - 1.0).max() < MOST_UNEVEN)
 
     def result(self, x: Array) -> HangingEquilibrium:
         """Turn the solved unknowns into the result."""
@@ -364,7 +474,16 @@ class _Problem:
         configuration = configuration_from_directions(
             self.system, x[:3], rotation, directions, self.drone_yaws
         )
-        return HangingEquilibrium(configuration, forces, np.array(thrusts), np.array(moments))
+        misfit = self.gaps_m(x[:3], rotation, forces)
+        return HangingEquilibrium(
+            configuration, forces, np.array(thrusts), np.array(moments), misfit
+        )
+
+
+def grasp_matrix(arms: Array) -> Array:
+    """Force and moment on a body by forces (n, 3) that pull at arms (n, 3): matrix (6, 3 n)."""
+    crosses = [[[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]] for x, y, z in arms]
+    return np.vstack([np.tile(np.eye(3), len(arms)), np.hstack(crosses)])
 
 
 def slung_between(
@@ -375,11 +494,7 @@ def slung_between(
     drone_yaws_rad: Array,
     gravity_m_s2: float = 9.80665,
 ) -> Configuration:
-    """Hang slack cables between a load that is held and level drones.
-
-    Raises:
-        ConfigError: A cable is too short.
-    """
+    """Hang slack cables between a load that is held and level drones."""
     attitudes = [level_rotation(np.array([0.0, 0.0, 1.0]), yaw) for yaw in drone_yaws_rad]
     return slung_state(
         system,
@@ -403,36 +518,38 @@ def slung_state(
 
     Returns the configuration, and the attitudes that the drones have in it, (n_drones, 3, 3): on a
     cable that does not twist the yaw follows from the cable.
-
-    Raises:
-        ConfigError: A cable is too short.
     """
-    directions, reached, yaws = [], [], []
+    directions, yaws = [], []
     for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
         attitude = drone_rotations[i]
         hook = drone_positions_enu_m[i] + attitude @ drone.cable_attachment_m
         anchor = load_position_enu_m + load_rotation @ system.load.cable_attachments_m[i]
-        links = _slack_chain(cable, hook - anchor, gravity_m_s2)
+        links = slack_chain(cable, hook - anchor, gravity_m_s2)
         if links is None:
+            apart_m = float(np.linalg.norm(hook - anchor))
+            why = "is too short" if apart_m > cable.length_m else "has one link, so no slack"
             raise ConfigError(
-                f"cable_{i + 1} of {cable.length_m:g} m is too short: its ends are "
-                f"{np.linalg.norm(hook - anchor):.3f} m apart"
+                f"cable_{i + 1} of {cable.length_m:g} m {why}: its ends are {apart_m:.3f} m apart"
             )
         directions.append(np.vstack([links, attitude[:, 2]]))
         # Level heading that belongs to this z axis, see `level_rotation`.
         level = attitude @ np.array([1.0, 0.0, 0.0])
         yaws.append(float(np.arctan2(level[1], level[0])))
-        start = load_rotation @ joint_in_load(cable_azimuth_rad(system, i))
-        yaw = yaws[i] if cable.twist == "free" else None
-        reached.append(chain_from_directions(start, directions[i], yaw)[1])
     configuration = configuration_from_directions(
         system, load_position_enu_m, load_rotation, directions, np.array(yaws)
     )
-    return configuration, np.array(reached)
+    tree = build_tree(system)
+    return configuration, tree.poses(configuration.coordinates)[0][tree.drone]
 
 
-def _slack_chain(cable: Cable, span: Array, gravity_m_s2: float) -> Array | None:
-    """Directions of the links of a chain that hangs over a span, (links, 3); None if too short."""
+def slack_chain(cable: Cable, span: Array, gravity_m_s2: float) -> Array | None:
+    """Unit directions of the links of a chain that hangs over a span [m], (links, 3).
+
+    None if it is too short.
+
+    Where the load's end and the drone's are nearly one above the other, no force at the end holds a
+    chain at rest: an arc stands for it there.
+    """
     distance = float(np.linalg.norm(span))
     if distance > cable.length_m * (1.0 + 1e-9):
         return None
@@ -444,13 +561,34 @@ def _slack_chain(cable: Cable, span: Array, gravity_m_s2: float) -> Array | None
         links = link_directions(force * weight, cable, gravity_m_s2)
         return links.sum(axis=0) * cable.link_length_m - span
 
-    along = span[:2] / max(float(np.linalg.norm(span[:2])), 1e-9)
+    beside = float(np.linalg.norm(span[:2]))
+    if beside < 1e-6 * cable.length_m:
+        return _arc(cable, span)
+    along = span[:2] / beside
     for pull, lift in ((0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4), (0.0, 20.0)):
         guess = np.array([*(pull * along), lift])
         solution = root(gap, guess, 1e-6)
         if solution is not None:
             return link_directions(solution * weight, cable, gravity_m_s2)
-    return None
+    return _arc(cable, span)
+
+
+def _arc(cable: Cable, span: Array) -> Array | None:
+    """Directions of links that lie on an arc over a span, bent down, (links, 3); None for one."""
+    n, distance = cable.links, float(np.linalg.norm(span))
+    if n == 1:
+        return None
+    steps = 0.5 * (n - 1) - np.arange(n)
+
+    def short_by(turn: float) -> float:
+        return float(np.cos(steps * turn).sum() * cable.link_length_m - distance)
+
+    bend = brentq(short_by, 0.0, 2.1 * np.pi / n)
+    u = span / distance if distance > 0.0 else np.array([1.0, 0.0, 0.0])
+    down = np.array([0.0, 0.0, -1.0]) if np.hypot(u[0], u[1]) > 1e-6 else np.array([1.0, 0.0, 0.0])
+    v = down - (down @ u) * u
+    v /= np.linalg.norm(v)
+    return np.outer(np.cos(steps * bend), u) + np.outer(np.sin(steps * bend), v)
 
 
 # ---------- Start on the ground: load flat, drones standing around it, cables slack between them

@@ -13,7 +13,8 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,11 +35,10 @@ MAX_BYTES = 20_000_000
 MAX_DIGITS = 40
 """Of a whole number; 64 bits have 20."""
 
-RENAMED = {"wheels": "pulleys"}
-"""Present names of former keys, which files and overrides may still have."""
+RENAMED = {"wheels": "pulleys", "cable_jerked": "cable_impact"}
+"""Present names of former keys and kinds of events, which files and overrides may still have."""
 
 _TAG = "tag:yaml.org,2002:"
-_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0b[01_]*[01]_*|0x[0-9a-fA-F_]*[0-9a-fA-F]_*)")
 _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 
 
@@ -54,37 +54,26 @@ def shown(text: str, limit: int = 60) -> str:
 class _StrictLoader(yaml.SafeLoader):
     """Safe loader that reads 1e-3 as a number and refuses a key given twice."""
 
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self._depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose what comes next, not too deep."""
-        if self._depth > MAX_DEPTH:
-            raise yaml.composer.ComposerError(
-                None, None, f"nested more than {MAX_DEPTH} deep", self.peek_event().start_mark
-            )
-        self._depth += 1
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self._depth -= 1
-
     def get_single_node(self) -> yaml.Node | None:
         """Compose the only document; its aliases must not make it endless or huge."""
         node = super().get_single_node()
         if node is not None:
-            _count_values(node, {})
+            _count_values(node, {}, 0)
         return node
 
 
-def _count_values(node: yaml.Node, counted: dict[yaml.Node, int | None]) -> int:
+def _count_values(node: yaml.Node, counted: dict[yaml.Node, int | None], depth: int) -> int:
     """Values in a node with all aliases written out; None in `counted` while it is looked at."""
+    if depth > MAX_DEPTH:
+        raise _refuse(_TOO_DEEP, node)
     below = node.value if isinstance(node, yaml.CollectionNode) else []
+    if isinstance(node, yaml.MappingNode):
+        _check_keys([key for key, _ in below])
+        below = [part for pair in below for part in pair]
     counted[node] = None
     count = 1
-    for child in (part for item in below for part in (item if isinstance(item, tuple) else [item])):
-        inside = counted[child] if child in counted else _count_values(child, counted)
+    for child in below:
+        inside = counted[child] if child in counted else _count_values(child, counted, depth + 1)
         if inside is None:
             raise _refuse("a YAML anchor that contains an alias of itself", child)
         count += inside
@@ -94,69 +83,42 @@ def _count_values(node: yaml.Node, counted: dict[yaml.Node, int | None]) -> int:
     return count
 
 
-def _construct_mapping(loader: _StrictLoader, node: yaml.Node) -> dict[Hashable, Any]:
-    if not isinstance(node, yaml.MappingNode):
-        raise _refuse("not a mapping", node)
+_TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+
+
+def _check_keys(keys: Sequence[yaml.Node]) -> None:
     seen: set[str] = set()
-    for key_node, _ in node.value:
-        if not isinstance(key_node, yaml.ScalarNode):
-            raise _refuse("a key must be a plain name, not a list or mapping", key_node)
-        key = key_node.value
-        if key in seen and key != "<<":
-            raise _refuse(f"key '{shown(key)}' is given twice", key_node)
-        seen.add(key)
-    loader.flatten_mapping(node)
-    return {_key(loader, k): loader.construct_object(v, True) for k, v in node.value}
-
-
-def _key(loader: _StrictLoader, node: yaml.Node) -> Hashable:
-    if not isinstance(node, yaml.ScalarNode):  # of a merged mapping
-        raise _refuse("a key must be a plain name, not a list or mapping", node)
-    key: Hashable = loader.construct_object(node, True)
-    return key
-
-
-def _construct_list(loader: _StrictLoader, node: yaml.Node) -> list[Any]:
-    if not isinstance(node, yaml.SequenceNode):
-        raise _refuse("not a list", node)
-    return [loader.construct_object(item, True) for item in node.value]
+    for key in keys:
+        if not isinstance(key, yaml.ScalarNode):
+            raise _refuse("a key must be a plain name, not a list or mapping", key)
+        if key.value in seen and key.value != "<<":
+            raise _refuse(f"key '{shown(key.value)}' is given twice", key)
+        seen.add(key.value)
 
 
 def _construct_text(loader: _StrictLoader, node: yaml.Node) -> Any:
     # YAML 1.1 reads 1e-3 (no dot) as text; everybody means the number.
     text = loader.construct_scalar(node)
     if node.style is None and any(c in text for c in "eE"):
-        try:
-            number = float(text)
-        except ValueError:
-            return text
-        if math.isfinite(number):
-            return number
+        with suppress(ValueError):
+            return number if math.isfinite(number := float(text)) else text
     return text
 
 
-def _construct_integer(loader: _StrictLoader, node: yaml.Node) -> int:
+def _construct_number(loader: _StrictLoader, node: yaml.Node) -> int | float:
     text = loader.construct_scalar(node)
-    if len(text) > MAX_DIGITS:
+    whole = node.tag == _TAG + "int"
+    if whole and len(text) > MAX_DIGITS:
         raise _refuse(f"{shown(text, 20)}: a whole number has at most {MAX_DIGITS} digits", node)
-    if _BASE_60.fullmatch(text):
-        raise _refuse(f"{text}: YAML takes this for a number in base 60; put text in quotes", node)
-    if not _WHOLE.fullmatch(text):
-        raise _refuse(f"{shown(text)}: not a whole number (write it without leading zeros)", node)
-    digits = text.replace("_", "")
-    return int(digits, 0)
-
-
-def _construct_number(loader: _StrictLoader, node: yaml.Node) -> float:
-    text = loader.construct_scalar(node)
     if _BASE_60.fullmatch(text):
         raise _refuse(
             f"{shown(text)}: YAML takes this for a number in base 60; put text in quotes", node
         )
     try:
-        return float(loader.construct_yaml_float(node))
-    except (ValueError, OverflowError):
-        raise _refuse(f"{shown(text)}: not a number", node) from None
+        return int(text.replace("_", ""), 0) if whole else loader.construct_yaml_float(node)
+    except ValueError:
+        kind = "whole number (write it without leading zeros)" if whole else "number"
+        raise _refuse(f"{shown(text)}: not a {kind}", node) from None
 
 
 def _construct_truth(loader: _StrictLoader, node: yaml.Node) -> bool:
@@ -173,11 +135,11 @@ def _construct_unknown(loader: _StrictLoader, node: yaml.Node) -> Any:
 
 
 _StrictLoader.yaml_constructors = {
-    _TAG + "map": _construct_mapping,
-    _TAG + "seq": _construct_list,
+    _TAG + "map": yaml.SafeLoader.construct_yaml_map,
+    _TAG + "seq": yaml.SafeLoader.construct_yaml_seq,
     _TAG + "str": _construct_text,
     _TAG + "value": _construct_text,  # a lone =
-    _TAG + "int": _construct_integer,
+    _TAG + "int": _construct_number,
     _TAG + "float": _construct_number,
     _TAG + "bool": _construct_truth,
     _TAG + "null": yaml.SafeLoader.construct_yaml_null,
@@ -194,55 +156,38 @@ def _load(text: str, where: str, load: Callable[[_StrictLoader], Any]) -> Any:
     """Apply one of the loader's functions to a text; its errors become one line."""
     if len(text) > MAX_BYTES:
         raise ConfigError(f"{where}: larger than {MAX_BYTES // 1_000_000} MB")
+    line, loader = 0, None
     try:
         loader = _StrictLoader(text)
-        try:
-            return load(loader)
-        finally:
-            loader.dispose()
+        return load(loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = f", line {mark.line + 1}" if mark else ""
-        raise ConfigError(f"{where}{line}: {error.problem or 'not valid YAML'}") from None
+        line, reason = mark.line + 1 if mark else 0, error.problem or "not valid YAML"
     except yaml.reader.ReaderError as error:
-        number = text.count("\n", 0, error.position) + 1
-        raise ConfigError(
-            f"{where}, line {number}: not valid YAML: a character that is not text, "
-            f"#x{error.character:04x}"
-        ) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: not valid YAML: {str(error).splitlines()[0]}") from None
+        line = text.count("\n", 0, error.position) + 1
+        reason = f"not valid YAML: a character that is not text, #x{error.character:04x}"
+    except RecursionError:
+        reason = _TOO_DEEP
     # PyYAML's scanner lets some through, e.g. chr() of \UFFFFFFFF or the digits of %YAML 1.111...
-    except (ValueError, OverflowError, RecursionError) as error:
-        reason = str(error) or type(error).__name__
-        line = f", line {loader.line + 1}" if hasattr(loader, "line") else ""
-        raise ConfigError(f"{where}{line}: not valid YAML: {shown(reason)}") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        reason = f"not valid YAML: {shown(str(error).partition(chr(10))[0])}"
+    line = line or (loader.line + 1 if loader else 0)
+    place = f"{where}, line {line}" if line else where
+    raise ConfigError(f"{place}: {reason}")
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML text.
-
-    Raises:
-        ConfigError: The text is no YAML, or gives a key twice; names file and line.
-    """
+    """Parse YAML text."""
     return _load(text, where, lambda loader: loader.get_single_data())
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file.
-
-    Raises:
-        ConfigError: File missing, unreadable or not YAML.
-    """
+    """Read a YAML file."""
     return parse_yaml(read_text(path), str(path))
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 text file.
-
-    Raises:
-        ConfigError: File missing, unreadable, too large or not text.
-    """
+    """Read a UTF-8 text file."""
     name = shown(str(path), 200)
     try:
         with path.open("rb") as file:
@@ -285,15 +230,18 @@ def line_of(text: str, path: Sequence[str | int]) -> tuple[int | None, int]:
     line, there = None, 0
     for count, part in enumerate(path, start=1):
         if isinstance(node, yaml.MappingNode):
+            _StrictLoader("").flatten_mapping(node)  # merged keys before its own
             found = [
-                (k, v) for k, v in _pairs(node) if str(part) in (k.value, RENAMED.get(k.value))
+                pair
+                for pair in node.value
+                if str(part) in (pair[0].value, RENAMED.get(pair[0].value))
             ]
             if not found:
                 if isinstance(part, int):  # one mapping that holds for all elements
                     there = count
                     continue
                 break
-            key, node = found[0]
+            key, node = found[-1]
             line = key.start_mark.line + 1
         elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
             if part >= len(node.value):
@@ -315,25 +263,13 @@ def _composed(text: str) -> yaml.Node | None:
         return None
 
 
-def _pairs(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
-    """Keys and values, own ones before merged ones."""
-    own = [(k, v) for k, v in node.value if k.tag != _TAG + "merge"]
-    for key, value in node.value:
-        if key.tag == _TAG + "merge":
-            merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
-            for part in merged:
-                if isinstance(part, yaml.MappingNode):
-                    own += _pairs(part)
-    return own
-
-
 # ---------- Where a value came from: its own file, a system's file or an override, for the error
 
 Key = str | int
 
 
 class Place(NamedTuple):
-    """Where a value came from.
+    """Source of a value: file and line, or override.
 
     Attributes:
         text: "file, line 3", "file --set key=value", or a class's name.
@@ -398,11 +334,7 @@ class Override(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Override:
-        """Read `key.path=value`.
-
-        Raises:
-            ConfigError: There is no key or no equals sign.
-        """
+        """Read `key.path=value`."""
         key, equals, _ = text.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"--set {shown(text)}: expected key.path=value")
@@ -412,41 +344,34 @@ class Override(NamedTuple):
         return cls(path, text)
 
     def apply(self, data: dict[str, Any]) -> None:
-        """Set the value in plain data.
-
-        Raises:
-            ConfigError: The value is no YAML, or the path leads nowhere.
-        """
+        """Set the value in plain data."""
         key, _, value = self.text.partition("=")
         self._set(data, self.path, parse_yaml(value, f"--set {shown(key.strip())}"))
 
     def _set(self, data: Any, path: tuple[str, ...], value: Any) -> None:
         first, *below = path
+        key: Key = first
         if isinstance(data, list):
-            chosen = [int(first)] if is_index(first) else range(len(data))
-            if is_index(first) and int(first) >= len(data):
+            if not is_index(first):  # all elements
+                for item in data:
+                    self._set(item, path, value)
+                return
+            key = int(first)
+            if key >= len(data):
                 raise ConfigError(
                     f"{self}: index {first} does not exist: the list has {len(data)} elements, "
                     "counted from 0"
                 )
-            for k in chosen:
-                if not is_index(first):
-                    self._set(data[k], path, value)
-                elif below:
-                    self._set(data[k], tuple(below), value)
-                else:
-                    data[k] = copy.deepcopy(value)
         elif not isinstance(data, dict):
             raise ConfigError(f"{self}: a plain value has no keys below it")
-        elif not below:
-            data[first] = copy.deepcopy(value)
+        elif below and data.get(key) is None:
+            data[key] = {}
+        if below:
+            self._set(data[key], tuple(below), value)
         else:
-            if data.get(first) is None:
-                data[first] = {}
-            self._set(data[first], tuple(below), value)
+            data[key] = copy.deepcopy(value)
 
     def __str__(self) -> str:
-        """As in an error."""
         return f"--set {shown(self.text, 120)}"
 
 

@@ -44,7 +44,7 @@ MAX_ANCHORS = 100
 SHORTEST_SEGMENT_M = 1e-6
 """A shorter segment of a cable has no direction in numbers of 16 digits."""
 
-MOST_SEGMENTS = 200
+MAX_SEGMENTS = 200
 """Of an elastic cable."""
 
 Index = Annotated[int, Field(ge=1), Number]
@@ -71,14 +71,13 @@ class Anchor:
     inertia_kg_m2: Inertia | None = None
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if self.inertia_kg_m2 is not None and self.mass_kg is None:
             raise ValueError("inertia_kg_m2 needs mass_kg")
 
 
 @spec
 class CableEnd:
-    """Where a cable is fastened.
+    """Attachment of a cable's end.
 
     Attributes:
         body: "load", "drone_1", "anchor_1", ...
@@ -95,7 +94,6 @@ class CableEnd:
     clamp_direction: Vector3 | None = None
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if self.clamped and self.clamp_direction is None:
             raise ValueError("clamped: true needs clamp_direction (direction of the cable)")
         if not self.clamped and self.clamp_direction is not None:
@@ -114,6 +112,7 @@ class ElasticLine:
         law_interpolation: "monotone" cubics or "linear" pieces between the pairs.
         rod: Whether it also carries compression, as a rod does; a cable carries tension only.
         damping_n_s: Force per rate of strain; by default the stiffness times 0.24 ms.
+        permanent_share: Share of the largest strain so far that stays, as a new rope beds in.
         ei_n_m2: Bending stiffness.
         bending_damping_n_m2_s: Moment per rate of curvature.
         clamp_factor: Stiffness of the joint at a clamp over EI / segment length: 2 is exact to
@@ -128,6 +127,7 @@ class ElasticLine:
     law_interpolation: Literal["monotone", "linear"] = "monotone"
     rod: bool = False
     damping_n_s: NonNegative | None = None
+    permanent_share: Annotated[float, Field(ge=0.0, le=0.9, allow_inf_nan=False), Number] = 0.0
     ei_n_m2: NonNegative = 0.0
     bending_damping_n_m2_s: NonNegative = 0.0
     clamp_factor: Annotated[float, Field(ge=0.1, le=10.0, allow_inf_nan=False), Number] = 2.0
@@ -136,7 +136,6 @@ class ElasticLine:
     break_force_n: Positive | None = None
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if self.law is None:
             return
         if self.ea_n is not None:
@@ -220,7 +219,6 @@ class Winch:
     keeps_stretch: bool = False
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         names = ("radius_m", "inertia_kg_m2", "axis", "brake_torque_n_m")
         given = [name for name in names if getattr(self, name) is not None]
         if self.kind == "feed" and given:
@@ -271,7 +269,6 @@ class Pulley:
     cables: tuple[EndOfCable, ...]
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if len(self.cables) != 2:
             raise ValueError(f"a pulley joins the ends of two cables, not of {len(self.cables)}")
         if self.cables[0] == self.cables[1]:
@@ -397,7 +394,7 @@ class Load:
     point_mass: bool = False
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field, and complete what follows from the shape."""
+        """Check, and complete what follows from the shape."""
         if self.shape is not None:
             self._complete(self.shape)
         elif self.collision is _NO_BOX:
@@ -451,7 +448,6 @@ class CableJoint:
     friction_n_m: NonNegative = 0.0
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if (self.damping_n_m_s_rad is None) == (self.bending_damping_n_m2_s is None):
             raise ValueError(
                 "give one of damping_n_m_s_rad (of each joint) and "
@@ -541,7 +537,6 @@ class RigSystem:
     ground_friction: Fraction = 0.8
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one part."""
         if not self.drones and not self.anchors:
             raise ValueError("a system needs drones or anchors")
         if not self.cables:
@@ -617,19 +612,15 @@ class SlungLoadSystem(RigSystem):
     """Several drones that carry one load, cable i from load attachment i to drone i.
 
     Attributes:
-        name: Short name.
-        description: One line for people.
         load: The load.
         drones: One per cable.
         cables: In the order of the load's attachments.
-        ground_friction: Friction coefficient of load and drones on the ground.
     """
 
     load: Load = Field()  # without it the default of the base would hold
     drones: Annotated[tuple[Drone, ...], Field(max_length=MAX_CABLES)] = Field()
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one part."""
         n = len(self.load.cable_attachments_m)
         if n == 0:
             raise ValueError("load.cable_attachments_m: there must be at least 1, one per cable")
@@ -673,12 +664,7 @@ AnySystem = Annotated[RigSystem, BeforeValidator(_validated)]
 
 
 def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
-    """Return a system that is a slung load (one cable to each drone, nothing else), else raise.
-
-    Raises:
-        ConfigError: It is another rig; the message names the parts that are not possible and the
-            cable model that can have them.
-    """
+    """Return a system that is a slung load (one cable to each drone, nothing else), else raise."""
     if isinstance(system, SlungLoadSystem):
         return system
     parts = [name for name in ("anchors", "winches", "pulleys") if getattr(system, name)]
@@ -690,20 +676,12 @@ def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
 
 
 def formation_of(system: RigSystem, what: str) -> SlungLoadSystem:
-    """Load and drones that fly in formation; winches on their cables may be there.
-
-    Raises:
-        ConfigError: It has no formation.
-    """
+    """Load and drones that fly in formation; winches on their cables may be there."""
     return system.formation or slung_system(system, what)
 
 
 def extended_load(system: RigSystem, what: str) -> None:
-    """Refuse a load that is a point mass.
-
-    Raises:
-        ConfigError: The load has no inertia.
-    """
+    """Refuse a load that is a point mass."""
     if system.load is not None and system.load.point_mass:
         raise ConfigError(
             f"{what} needs load.inertia_kg_m2, but the load of {system.name} is a point mass; "

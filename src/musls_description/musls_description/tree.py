@@ -14,15 +14,14 @@ then stands upright and faces the load: its x axis points inwards, z is along th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
+from musls_description.arrays import Array
 from musls_description.drone import Drone
 from musls_description.system import Cable, SlungLoadSystem
-
-Array = NDArray[np.float64]
 
 # The joint frame at the drone's end of the cable, seen from the drone: joint x (along the cable)
 # is drone z, joint y is drone -y, joint z is drone x.
@@ -84,6 +83,17 @@ class Body:
         """Number of the joint's coordinates: 6 of a free joint, else one for each axis."""
         return len(self.axes) or 6
 
+    def pose_in_parent(self, coordinates: Array) -> tuple[Array, Array]:
+        """Rotation to the parent's frame (the world's for a free joint), (3, 3), and origin, (3,).
+
+        `coordinates` are the joint's angles, or rotation vector and position.
+        """
+        if not self.axes:
+            return Rotation.from_rotvec(coordinates[:3]).as_matrix(), coordinates[3:]
+        turns = Rotation.from_euler(self.axes.upper(), coordinates).as_matrix()
+        rotation = self.joint_in_parent_rotation @ turns @ self.joint_in_child_rotation.T
+        return rotation, self.joint_in_parent_position_m - rotation @ self.joint_in_child_position_m
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -110,6 +120,17 @@ class Tree:
         sizes = [body.freedom for body in self.bodies]
         return np.concatenate([[0], np.cumsum(sizes)[:-1]])
 
+    def poses(self, coordinates: Array) -> tuple[Array, Array]:
+        """Rotation to the world, (n_bodies, 3, 3), and origin, (n_bodies, 3), of every body."""
+        rotations, positions = np.empty((len(self.bodies), 3, 3)), np.empty((len(self.bodies), 3))
+        for k, (body, first) in enumerate(zip(self.bodies, self.first_coordinate, strict=True)):
+            rotation, position = body.pose_in_parent(coordinates[first : first + body.freedom])
+            if body.parent >= 0:
+                above = rotations[body.parent]
+                rotation, position = above @ rotation, positions[body.parent] + above @ position
+            rotations[k], positions[k] = rotation, position
+        return rotations, positions
+
 
 def cable_azimuth_rad(system: SlungLoadSystem, index: int) -> float:
     """Direction from the load's origin to an attachment about load z [rad]; 0 on the axis."""
@@ -126,22 +147,9 @@ def joint_in_load(azimuth_rad: float) -> Array:
 
 def build_tree(system: SlungLoadSystem) -> Tree:
     """Lay a system out as a tree of bodies."""
-    load = system.load
-    zero, identity = np.zeros(3), np.eye(3)
-    bodies = [
-        Body(
-            "load",
-            -1,
-            identity,
-            zero,
-            identity,
-            zero,
-            load.mass_kg,
-            zero,
-            np.array(load.inertia_kg_m2),
-            axes="",
-        )
-    ]
+    load, joint = system.load, (np.eye(3), np.zeros(3))
+    inertia = np.array(load.inertia_kg_m2)
+    bodies = [Body("load", -1, *joint, *joint, load.mass_kg, np.zeros(3), inertia, axes="")]
     first_link, drone_index = [], []
     for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
         first_link.append(len(bodies))
@@ -153,7 +161,7 @@ def build_tree(system: SlungLoadSystem) -> Tree:
             name = f"cable_{i + 1}/link_{j + 1:02d}"
             bodies.append(_link(name, parent, frame, anchor, cable, twists))
             parent = len(bodies) - 1
-            anchor, frame = np.array([cable.link_length_m, 0.0, 0.0]), identity
+            anchor, frame = np.array([cable.link_length_m, 0.0, 0.0]), np.eye(3)
         drone_index.append(len(bodies))
         bodies.append(_drone(f"drone_{i + 1}", parent, anchor, drone, cable))
     return Tree(tuple(bodies), np.array(first_link), np.array(drone_index))
@@ -171,8 +179,10 @@ def _link(name: str, parent: int, frame: Array, anchor: Array, cable: Cable, twi
         cable.link_mass_kg,
         np.array([cable.link_length_m / 2.0, 0.0, 0.0]),
         np.diag(cable.link_inertia_kg_m2),
-        axes="xyz" if twists else "yz",
-        **_joint_values(cable),
+        cable.joint_damping_n_m_s_rad,
+        cable.joint.stiffness_n_m_rad,
+        cable.joint.friction_n_m,
+        "xyz" if twists else "yz",
     )
 
 
@@ -187,19 +197,7 @@ def _drone(name: str, parent: int, anchor: Array, drone: Drone, cable: Cable) ->
         drone.mass_kg,
         np.zeros(3),
         np.array(drone.inertia_kg_m2),
-        **_joint_values(cable),
+        cable.joint_damping_n_m_s_rad,
+        cable.joint.stiffness_n_m_rad,
+        cable.joint.friction_n_m,
     )
-
-
-class _JointValues(TypedDict):
-    damping_n_m_s_rad: float
-    stiffness_n_m_rad: float
-    friction_n_m: float
-
-
-def _joint_values(cable: Cable) -> _JointValues:
-    return {
-        "damping_n_m_s_rad": cable.joint_damping_n_m_s_rad,
-        "stiffness_n_m_rad": cable.joint.stiffness_n_m_rad,
-        "friction_n_m": cable.joint.friction_n_m,
-    }

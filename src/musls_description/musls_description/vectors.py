@@ -272,8 +272,11 @@ def world_z_in_body(q):
 
 
 @compiled()
-def from_matrix(m00, m01, m02, m10, m11, m12, m20, m21, m22):
-    """Return the unit quaternion of a rotation matrix given row by row, w >= 0 (Shepperd)."""
+def from_matrix(m):
+    """Return the unit quaternion of a rotation matrix, w >= 0 (Shepperd)."""
+    m00, m01, m02 = m[0, 0], m[0, 1], m[0, 2]
+    m10, m11, m12 = m[1, 0], m[1, 1], m[1, 2]
+    m20, m21, m22 = m[2, 0], m[2, 1], m[2, 2]
     trace = m00 + m11 + m22
     if trace > 0.0:
         s = 2.0 * math.sqrt(1.0 + trace)

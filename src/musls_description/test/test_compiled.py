@@ -1,11 +1,16 @@
 """Compiled functions follow every file they are made of: an edit of a helper is never ignored."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 
 import pytest
+from numba.core.event import Listener, install_listener
+
+from musls_description import compiled as compiled_module
+from musls_description.compiled import compiled
 
 CALLER = """\
 from musls_description.compiled import compiled
@@ -157,3 +162,30 @@ def test_caches_of_former_sources_are_deleted_after_a_while(package, tmp_path):
     made.write("caller_one.py", CALLER.format(imports="", expression="3.0 * x"))
     assert made.run() == {"one": (30.0, 0, 1)}
     assert not first.is_dir()
+
+
+def test_ctrl_c_while_compiling_is_not_lost(monkeypatch, tmp_path):
+    """Where Python drops exceptions, as in the deletion of LLVM's objects and its calls back."""
+
+    class Dying:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    class InAPass(Listener):
+        def on_start(self, event):
+            Dying()
+
+        def on_end(self, event):
+            pass
+
+    # Not where an earlier run of this test left its code.
+    monkeypatch.setattr(compiled_module, "_USERS_FOLDER", str(tmp_path))
+
+    @compiled()
+    def plus_one(x):
+        return x + 1.0
+
+    with install_listener("numba:run_pass", InAPass()), pytest.raises(KeyboardInterrupt):
+        plus_one(1.0)
+    assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+    assert plus_one(1.0) == 2.0

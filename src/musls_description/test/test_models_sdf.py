@@ -9,13 +9,20 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from model_helpers import SPAWNS, make_spawn, sdf_names, stiff_system, tree_poses
+from scipy.spatial.transform import Rotation
 from sdf_reader import SdfScene
 
 from musls_description import models
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
-from musls_description.models.sdf import PIVOT_SHARE
-from musls_description.models.xml_text import number
+from musls_description.models.sdf import PIVOT_SHARE, number
+from musls_description.obstacles import (
+    BoxObstacle,
+    CylinderObstacle,
+    GateObstacle,
+    PlaneObstacle,
+    WorldSpec,
+)
 from musls_description.spawn import ground_spawn
 
 WRITERS = {"world": models.world_sdf, "sdf-1.9": models.single_model_sdf}
@@ -169,6 +176,43 @@ def test_world_is_what_px4_and_gazebo_expect():
         ]
 
 
+def test_obstacles_are_static_models_where_the_scenario_has_them():
+    system = load_system("x500_duo")
+    turn = {"orientation_wxyz": (0.8, 0.0, 0.0, 0.6), "position_enu_m": (4.0, 1.0, 2.0)}
+    obstacles = WorldSpec(
+        obstacles=(
+            BoxObstacle(name="crate", size_m=(1.0, 2.0, 0.5), **turn),
+            CylinderObstacle(name="pole", radius_m=0.1, height_m=3.0, **turn),
+            PlaneObstacle(name="slope", point_enu_m=(5.0, 0.0, 0.0), normal_enu=(-1.0, 0.0, 2.0)),
+            GateObstacle(name="gate", width_m=3.0, height_m=2.5, **turn),
+        )
+    ).obstacles
+    text = models.world_sdf(system, ground_spawn(system), obstacles=obstacles)
+    scene, plain = SdfScene(text), models.world_sdf(system, ground_spawn(system))
+    assert "obstacle" not in plain
+    shapes = {
+        "crate": ("box/size", [1.0, 2.0, 0.5]),
+        "pole": ("cylinder/length", [3.0]),
+        "slope": ("plane/normal", [0.0, 0.0, 1.0]),
+        "gate": ("box/size", [0.1, 0.1, 2.7]),
+    }
+    for obstacle in obstacles:
+        model = scene.world.find(f"model[@name='obstacle_{obstacle.name}']")
+        assert model.findtext("static") == "true"
+        links = model.findall("link")
+        for link, solid in zip(links, obstacle.solids(), strict=True):
+            *place, x, y, z, w = map(float, link.findtext("pose").split())
+            assert place == pytest.approx(solid["position"])
+            turned = Rotation.from_quat([x, y, z, w]).as_matrix()
+            assert turned == pytest.approx(solid["rotation"], abs=1e-12)
+            seen, felt = (link.find(f"{part}/geometry") for part in ("visual", "collision"))
+            assert ElementTree.tostring(seen).split() == ElementTree.tostring(felt).split()
+            assert link.findtext("collision/surface/friction/ode/mu") == "0.8"
+        path, size = shapes[obstacle.name]
+        found = links[0].findtext(f"collision/geometry/{path}")
+        assert list(map(float, found.split())) == pytest.approx(size)
+
+
 def test_older_gazebo_gets_one_model_and_no_plugins():
     system = load_system("x500_duo")
     scene = SdfScene(models.single_model_sdf(system, ground_spawn(system)))
@@ -226,26 +270,6 @@ def test_numbers_read_back_exactly():
     assert (number(5.0), number(-0.0), number(0.1)) == ("5", "0", "0.1")
     with pytest.raises(ConfigError, match="nan"):
         number(np.nan)
-
-
-def odd_joint(system):
-    """The tree with a joint that no writer knows."""
-    from musls_description.tree import build_tree
-
-    tree = build_tree(system)
-    bodies = list(tree.bodies)
-    bodies[4] = dataclasses.replace(bodies[4], axes="zx")
-    return dataclasses.replace(tree, bodies=tuple(bodies))
-
-
-def test_unsupported_joint_is_one_clear_line(monkeypatch):
-    system = load_system("x500_trio")
-    spawn = ground_spawn(system)
-    tree = odd_joint(system)
-    monkeypatch.setattr("musls_description.models.sdf.build_tree", lambda _: tree)
-    with pytest.raises(ConfigError, match=r"cable_1/link_04.*'zx'") as error:
-        models.world_sdf(system, spawn)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

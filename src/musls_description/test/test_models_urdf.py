@@ -37,7 +37,7 @@ def in_mujoco(text):
     joint = ElementTree.SubElement(root, "joint", name="load/free", type="floating")
     ElementTree.SubElement(root, "link", name="world")
     ElementTree.SubElement(joint, "parent", link="world")
-    ElementTree.SubElement(joint, "child", link="load")
+    ElementTree.SubElement(joint, "child", link="base_link")
     return mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
 
 
@@ -117,7 +117,8 @@ def test_expanded_text_is_plain_urdf():
     children = [joint.find("child").get("link") for joint in root.findall("joint")]
     links = {link.get("name") for link in root.findall("link")}
     assert len(children) == len(set(children)) == len(links) - 1
-    assert links - set(children) == {"load"}
+    assert links - set(children) == {"base_link"}
+    assert len(root.find("link[@name='base_link']")) == 0  # KDL takes no root with a mass
 
 
 def test_angles_turn_back_into_the_rotation():

@@ -68,7 +68,7 @@ def test_entry_points_may_be_those_of_the_backport(monkeypatch):
     """Once somebody imports importlib_metadata, the standard library gives objects of its class."""
 
     class Point:
-        name, value, dist = "gear", "gears_of_tests:Gear", None
+        name, value, dist, module = "gear", "gears_of_tests:Gear", None, "gears_of_tests"
 
         def load(self):
             return dict

@@ -6,8 +6,8 @@ import pytest
 
 from musls_description.errors import ConfigError
 from musls_description.library import build_system, load_system
-from musls_description.schema import parse_yaml, to_yaml
-from musls_description.strict_yaml import Override
+from musls_description.schema import to_yaml
+from musls_description.strict_yaml import Override, parse_yaml
 from musls_description.system import ElasticLine, RigSystem, SlungLoadSystem, slung_system
 
 RIG = """

@@ -13,6 +13,7 @@ from musls_description.spawn import (
     hanging_equilibrium,
     link_directions,
     root,
+    slack_chain,
     universal_chain,
 )
 from musls_description.tree import build_tree
@@ -137,7 +138,7 @@ def test_chain_tends_to_the_catenary():
 
 def test_out_of_reach_is_said():
     system = load_system("x500_trio")
-    with pytest.raises(ConfigError, match="do not reach"):
+    with pytest.raises(ConfigError, match=r"do not reach: drone_1 would be 2.94 m from .* 2.42 m"):
         hanging_equilibrium(system, formation(system, radius=3.0))
 
 
@@ -149,3 +150,16 @@ def test_of_many_roots_the_one_that_is_near():
 
 def test_nothing_where_there_is_no_root():
     assert root(lambda x: x**2 + 1.0, np.array([0.3]), 1e-6) is None
+
+
+@pytest.mark.parametrize("links", [2, 3, 15])
+def test_a_slack_chain_reaches_wherever_its_length_allows(links):
+    """Ends one above the other included, where no chain hangs at rest."""
+    cable = dataclasses.replace(load_system("x500_solo").cables[0], length_m=2.0, links=links)
+    for beside in (0.3, 0.1, 0.01, 1e-4, 0.0):
+        for above in (1.97, 1.5, 0.01, 0.0, -0.5):
+            directions = slack_chain(cable, np.array([beside, 0.0, above]), G)
+            np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1.0)
+            end = directions.sum(axis=0) * cable.link_length_m
+            np.testing.assert_allclose(end, [beside, 0.0, above], atol=1e-6)
+    assert slack_chain(cable, np.array([0.0, 0.0, 2.01]), G) is None

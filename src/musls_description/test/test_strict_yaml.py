@@ -6,8 +6,16 @@ import pytest
 from pydantic import BeforeValidator, TypeAdapter
 
 from musls_description.errors import MAX_LENGTH, ConfigError, MuslsError, near_names
-from musls_description.schema import NonNegative, Positive, build, parse_yaml, read_text, spec
-from musls_description.strict_yaml import MAX_BYTES, Override, SourceFile, Sources, line_of
+from musls_description.schema import NonNegative, Positive, build, spec
+from musls_description.strict_yaml import (
+    MAX_BYTES,
+    Override,
+    SourceFile,
+    Sources,
+    line_of,
+    parse_yaml,
+    read_text,
+)
 
 BOMB = "a0: &a0 [1, 1]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
@@ -30,7 +38,7 @@ MERGE_BOMB = "a0: &a0 {k: 1}\n" + "".join(
         ("!!float x", ["x", "number"]),
         ("!!bool x", ["x", "true or false"]),
         ("!!map 3", ["mapping"]),
-        ("!!seq 3", ["list"]),
+        ("!!seq 3", ["sequence"]),
         ("!!str [1]", ["scalar"]),
         ("!!timestamp 2024-99-99", ["'!!timestamp'"]),
         ("!!set {1, 2}", ["'!!set'"]),
@@ -43,6 +51,7 @@ MERGE_BOMB = "a0: &a0 {k: 1}\n" + "".join(
         ("{<<: 3}", ["merging"]),
         ("{<<: [3]}", ["merging"]),
         ("{a: 1, a: 2}", ["'a'", "twice"]),
+        ("{<<: {a: 1, a: 2}}", ["'a'", "twice"]),
         ("[" * 900, ["nested"]),
         ("[" * 100_000, ["nested"]),
         ("{a: " * 900, ["nested"]),
@@ -78,6 +87,7 @@ def test_aliases_that_grow_without_bound_are_refused_before_they_do(text):
         ("0o17", "0o17"),
         ("=", "="),
         ("1e-3", 1e-3),
+        ("1e999", "1e999"),  # no number has this size
         ("1_000", 1000),
         ("0x1F", 31),
         ("-0b101", -5),

@@ -8,8 +8,8 @@ import pytest
 
 from musls_description.errors import ConfigError
 from musls_description.library import SYSTEMS, build_system, load_system, system_names
-from musls_description.schema import build, parse_yaml, read_yaml, to_data, to_yaml
-from musls_description.strict_yaml import SourceFile
+from musls_description.schema import build, to_data, to_yaml
+from musls_description.strict_yaml import SourceFile, parse_yaml, read_yaml
 from musls_description.system import Cable, CableJoint
 
 

@@ -31,10 +31,14 @@ def test_joint_frames_are_rotations():
 def test_at_zero_angles_drones_stand_upright_and_face_the_load():
     system = load_system("x500_trio")
     tree = build_tree(system)
+    rotations, positions = tree.poses(np.zeros(tree.n_coordinates))
     for i, index in enumerate(tree.drone):
-        link, drone = tree.bodies[tree.first_link[i]], tree.bodies[index]
-        rotation = link.joint_in_parent_rotation @ drone.joint_in_child_rotation.T
+        rotation = rotations[index]
         outwards = np.array([*system.load.cable_attachments_m[i][:2], 0.0])
         outwards /= np.linalg.norm(outwards)
         assert np.allclose(rotation[:, 2], [0, 0, 1])
         assert np.allclose(rotation[:, 0], -outwards)
+        drone, cable = system.drones[i], system.cables[i]
+        hook = positions[index] + rotation @ drone.cable_attachment_m
+        above = np.array(system.load.cable_attachments_m[i]) + [0.0, 0.0, cable.length_m]
+        assert np.allclose(hook, above)

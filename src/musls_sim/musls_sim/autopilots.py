@@ -1,4 +1,4 @@
-"""Autopilots by their kind: the built-in cascade and real PX4s."""
+"""The built-in autopilot, and the parameters that fit an airframe, for real PX4s, too."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from pathlib import Path
 import numpy as np
 
 from musls_control.px4_cascade import Px4Cascade
-from musls_control.px4_cascade.allocation import rotor_layout
+from musls_control.px4_cascade.allocation import gains, rotor_layout
+from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
 from musls_sim.plants.interface import Plant, PlantState
-from musls_sim.preflight.airframe import hover_parameters
 from musls_sim.preflight.checks import Hover
-from musls_sim.preflight.trim import trim_throttle
+from musls_sim.preflight.trim import hover_throttle, trim_throttle
+from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True)
 class AutopilotSetup:
-    """What an autopilot is built from.
+    """Inputs of an autopilot's factory.
 
     Attributes:
         hover: How the system hangs in formation; None where no formation is flown.
@@ -35,6 +37,67 @@ class AutopilotSetup:
     plant: Plant | None = None
 
 
+# ---------- Parameters of the flight stack for a drone's airframe
+
+HOVER_RANGE, HOVER_MARGIN, MAX_HOVER_RANGE = 0.2, 0.05, 0.4
+"""HTE_THR_RANGE: PX4's default, what is to be left beyond the loaded hover, PX4's maximum."""
+
+SAME_GAINS = {name: PX4_PARAMETERS[name].default for name in ("MC_ROLL_P", "MC_PITCH_P")}
+"""Told to every real PX4: by default those are 6.5 1/s in v1.15 and 4 in March 2026 (v1.17), which
+follows a wanted tilt 100 ms later. Controllers derive their gains from this one."""
+
+
+def hover_parameters(scenario: Scenario) -> list[dict[str, float]]:
+    """PX4 parameters that fit each airframe: gains and hover thrust, one mapping per drone.
+
+    MPC_THR_HOVER carries the drone alone, as a pilot sets it: it takes off with slack cables.
+    """
+    parameters = []
+    for i, drone in enumerate(scenario.system.drones):
+        weight = drone.mass_kg * scenario.physics.gravity_m_s2
+        _check_least_thrust(scenario, i, hover_throttle(drone, weight))
+        hover = round(float(np.clip(hover_throttle(drone, weight), 0.1, 0.8)), 3)
+        own = gains(drone, scenario.physics.gravity_m_s2)
+        parameters.append(own | {"MPC_THR_HOVER": hover})
+    return parameters
+
+
+def _check_least_thrust(scenario: Scenario, i: int, hover: float) -> None:
+    """Say what makes a drone too light for MPC_THR_MIN, which the user may never have heard of."""
+    given = scenario.autopilot.parameters
+    least = given.get("MPC_THR_MIN", PX4_PARAMETERS["MPC_THR_MIN"].default)
+    if "MPC_THR_HOVER" in given or hover >= least:
+        return
+    drone, gravity = scenario.system.drones[i], scenario.physics.gravity_m_s2
+    light = (
+        f"system.drones.{i}.mass_kg = {drone.mass_kg:g}"
+        if gravity == STANDARD_GRAVITY_M_S2
+        else f"physics.gravity_m_s2 = {gravity:g}"
+    )
+    raise ConfigError(
+        f"{light}: drone_{i + 1} alone hovers at {100.0 * hover:.3g} % of its throttle, below "
+        f"{100.0 * least:.3g} %, PX4's least thrust: more weight is needed, weaker rotors or lower "
+        "autopilot.parameters.MPC_THR_MIN and MPC_THR_HOVER"
+    )
+
+
+def loaded_hover_parameters(scenario: Scenario, hover: Hover) -> list[dict[str, float]]:
+    """The same for a real PX4, with gains whose defaults are not the same in all releases.
+
+    It looks for its hover thrust around MPC_THR_HOVER only; HTE_THR_RANGE lets it look as far as
+    the drone's share of the load asks.
+    """
+    carried_n = np.linalg.norm(hover.equilibrium.drone_force_n, axis=1)
+    parameters = []
+    for drone, own, thrust_n in zip(
+        scenario.system.drones, hover_parameters(scenario), carried_n.tolist(), strict=True
+    ):
+        reach = hover_throttle(drone, thrust_n) + HOVER_MARGIN - own["MPC_THR_HOVER"]
+        reach = round(min(max(HOVER_RANGE, reach), MAX_HOVER_RANGE), 3)
+        parameters.append(SAME_GAINS | own | {"HTE_THR_RANGE": reach})
+    return parameters
+
+
 # ---------- The built-in autopilot: PX4's control chain with the rotor geometry of the drones
 
 
@@ -42,9 +105,6 @@ def build(setup: AutopilotSetup) -> Px4Cascade:
     """PX4's multicopter control chain in this process, all drones in one compiled call.
 
     Where the flight starts in the air it is in equilibrium.
-
-    Raises:
-        ConfigError: Unknown or impossible PX4 parameters.
     """
     scenario = setup.scenario
     layouts = [rotor_layout(drone) for drone in scenario.system.drones]
@@ -52,7 +112,8 @@ def build(setup: AutopilotSetup) -> Px4Cascade:
     cascade = Px4Cascade(layouts, parameters=parameters, n_drones=len(layouts))
     if scenario.start.kind != "ground":
         # Along the drones' z axes where no formation says more.
-        thrust = _up(setup.state.orientation_wxyz[1:])
+        turns = setup.state.orientation_wxyz[1:]
+        thrust = rotate(turns, np.tile([0.0, 0.0, 1.0], (len(turns), 1)))
         if setup.hover is not None:
             thrust = setup.hover.equilibrium.drone_force_n
         cascade.trim(
@@ -60,8 +121,3 @@ def build(setup: AutopilotSetup) -> Px4Cascade:
             thrust / np.linalg.norm(thrust, axis=1, keepdims=True),
         )
     return cascade
-
-
-def _up(orientation_wxyz: np.ndarray) -> np.ndarray:
-    """Body z axes in the world, (n, 3)."""
-    return rotate(orientation_wxyz, np.tile([0.0, 0.0, 1.0], (len(orientation_wxyz), 1)))

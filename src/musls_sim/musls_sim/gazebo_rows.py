@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from musls_description.arrays import Array
 from musls_description.rotations import rotate
-
-Array = NDArray[np.float64]
 
 WAITING_ROWS = 10
 """Times that may be incomplete at once, 0.2 s; older ones are given up."""
@@ -49,7 +45,6 @@ class RowCollector:
     """
 
     def __init__(self, bodies: Sequence[str]) -> None:
-        """Begin with nothing."""
         self._bodies = tuple(bodies)
         self._rows: dict[int, dict[str, BodyState]] = {}
         self._done_ns = -1

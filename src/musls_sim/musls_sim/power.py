@@ -12,77 +12,98 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
 from musls_description.drone import Drone
-from musls_description.propulsion import Battery, Motor
+from musls_description.propulsion import Motor
 from musls_description.system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
 
 # ---------- Compiled: currents, charge, and the reaction of the rotors
 
-MOMENT, TORQUE, GEAR, OHM, IDLE, LIMIT, INERTIA, UP, DOWN, HEALTH = range(10)
-"""Columns of a rotor: torque per squared speed, torque constant, gear ratio, resistance, idle
-current, largest current, inertia with the sign of the spin, time constants, share that works."""
+ROTOR = np.dtype(
+    [
+        ("moment", float),  # torque per squared speed [N m s^2]
+        ("torque_constant", float),  # of the motor [N m/A]
+        ("gear", float),
+        ("resistance", float),  # [ohm]
+        ("idle", float),  # current [A]
+        ("limit", float),  # largest current [A]
+        ("inertia", float),  # of the propeller, positive for counter-clockwise rotors [kg m^2]
+        ("up", float),  # time constants [s]
+        ("down", float),
+        ("health", float),  # share that works
+    ]
+)
 
-CAPACITY, EMPTY, SPAN, SAG, OTHERS, HAS_MOTOR, HAS_BATTERY = range(7)
-"""Columns of a drone: capacity [A s], voltage empty, full minus empty, resistance, power of the
-electronics, whether it has motors and a battery."""
-
-VOLTAGE, CURRENT, CHARGE, POWER, ENERGY, TOP_CURRENT, LEAST_VOLTAGE = range(7)
-"""Columns of the state: [V, A, share, W, J drawn so far, A, V], of a battery."""
+BATTERY = np.dtype(
+    [
+        ("capacity", float),  # [A s]; 0 for a drone without a battery
+        ("empty", float),  # voltage at rest [V]
+        ("span", float),  # full minus empty [V]
+        ("resistance", float),  # [ohm]
+        ("electronics", float),  # power [W]
+        ("voltage", float),  # now; NaN without a battery
+        ("current", float),
+        ("charge", float),  # share
+        ("power", float),  # [W]
+        ("energy", float),  # drawn so far [J]
+    ]
+)
 
 
 @compiled()
-def draw(speed, command, rotors, drones, dt, state):
+def draw(speed, command, rotors, batteries, dt):
     """Draw the current of a period from all batteries and limit the commanded speeds."""
     empty = 0
     for i in range(speed.shape[0]):
-        d = drones[i]
-        s = state[i]
-        if d[HAS_BATTERY] == 0.0:
+        battery = batteries[i]
+        if battery.capacity == 0.0:
             continue
-        if s[CHARGE] <= 0.0:
+        if battery.charge <= 0.0:
             for j in range(speed.shape[1]):
                 command[i, j] = 0.0
             continue
-        power = d[OTHERS]
+        power = battery.electronics
         for j in range(speed.shape[1]):
-            c = rotors[i, j]
-            w = speed[i, j]
-            if w > 0.0 and c[HEALTH] > 0.0:
-                current = c[GEAR] * c[HEALTH] * c[MOMENT] * w * w / c[TORQUE] + c[IDLE]
-                power += (c[TORQUE] * w / c[GEAR] + c[OHM] * current) * current
-        rest = d[EMPTY] + d[SPAN] * s[CHARGE]
+            c, w = rotors[i, j], speed[i, j]
+            if w > 0.0 and c.health > 0.0:
+                current = c.gear * c.health * c.moment * w * w / c.torque_constant + c.idle
+                power += (c.torque_constant * w / c.gear + c.resistance * current) * current
+        rest = battery.empty + battery.span * battery.charge
         # P = (U - R I) I; more than U^2 / 4 R no battery gives.
-        root = np.sqrt(max(rest * rest - 4.0 * d[SAG] * power, 0.0))
-        if d[SAG] > 0.0:
-            power = min(power, rest * rest / (4.0 * d[SAG]))
+        root = np.sqrt(max(rest * rest - 4.0 * battery.resistance * power, 0.0))
+        if battery.resistance > 0.0:
+            power = min(power, rest * rest / (4.0 * battery.resistance))
         current = 2.0 * power / (rest + root)
-        voltage = rest - d[SAG] * current
-        s[VOLTAGE], s[CURRENT], s[POWER] = voltage, current, power
-        s[ENERGY] += power * dt
-        s[TOP_CURRENT] = max(s[TOP_CURRENT], current)
-        s[LEAST_VOLTAGE] = min(s[LEAST_VOLTAGE], voltage)
-        s[CHARGE] -= current * dt / d[CAPACITY]
-        if s[CHARGE] <= 0.0:
-            s[CHARGE] = s[VOLTAGE] = s[CURRENT] = s[POWER] = 0.0
+        voltage = rest - battery.resistance * current
+        battery.voltage, battery.current, battery.power = voltage, current, power
+        battery.energy += power * dt
+        battery.charge -= current * dt / battery.capacity
+        if battery.charge <= 0.0:
+            battery.charge = battery.voltage = battery.current = battery.power = 0.0
             empty |= 1 << i
             voltage = 0.0
         for j in range(speed.shape[1]):
-            c = rotors[i, j]
-            a = c[OHM] * c[GEAR] * c[MOMENT] / c[TORQUE]
-            b = c[TORQUE] / c[GEAR]
-            over = max(voltage - c[OHM] * c[IDLE], 0.0)
-            top = 2.0 * over / (b + np.sqrt(b * b + 4.0 * a * over))
-            if c[LIMIT] < np.inf and c[MOMENT] > 0.0:
-                left = max(c[LIMIT] - c[IDLE], 0.0)
-                top = min(top, np.sqrt(left * c[TORQUE] / (c[GEAR] * c[MOMENT])))
+            top = top_speed(rotors[i, j], voltage)
             if command[i, j] > top:
                 command[i, j] = top
     return empty
+
+
+@compiled()
+def top_speed(rotor, voltage):
+    """Compute the highest speed of a rotor at a voltage, by its motor's torque and current."""
+    a = rotor.resistance * rotor.gear * rotor.moment / rotor.torque_constant
+    b = rotor.torque_constant / rotor.gear
+    over = max(voltage - rotor.resistance * rotor.idle, 0.0)
+    top = 2.0 * over / (b + np.sqrt(b * b + 4.0 * a * over))
+    if rotor.limit < np.inf and rotor.moment > 0.0:
+        left = max(rotor.limit - rotor.idle, 0.0)
+        top = min(top, np.sqrt(left * rotor.torque_constant / (rotor.gear * rotor.moment)))
+    return top
 
 
 @compiled()
@@ -98,16 +119,13 @@ def react(speed, command, motion, rotors, dt, moment):
         for j in range(speed.shape[1]):
             c = rotors[i, j]
             gap = command[i, j] - speed[i, j]
-            lag = c[UP] if gap > 0.0 else c[DOWN]
+            lag = c.up if gap > 0.0 else c.down
             step = gap * (1.0 - np.exp(-dt / lag))
-            change += c[INERTIA] * step
-            momentum += c[INERTIA] * (speed[i, j] + 0.5 * step)
+            change += c.inertia * step
+            momentum += c.inertia * (speed[i, j] + 0.5 * step)
         moment[i, 0] = -motion[1 + i, 11] * momentum
         moment[i, 1] = motion[1 + i, 10] * momentum
         moment[i, 2] = -change / dt
-
-
-Array = NDArray[np.float64]
 
 
 def has_power(drone: Drone) -> bool:
@@ -123,24 +141,17 @@ class Power:
     """Motors and batteries of all drones.
 
     Attributes:
-        state: Of each drone, see the columns above, (n_drones, 7); NaN voltage without
-            a battery.
+        batteries: Of each drone, (n_drones,) of `BATTERY`.
     """
 
     def __init__(self, system: RigSystem, period_s: float) -> None:
-        """Begin with the charge at the start."""
-        self._system, self._period_s = system, period_s
-        self._rotors = np.array([_rotor_rows(drone) for drone in system.drones])
-        self._drones = np.array([_drone_row(drone) for drone in system.drones])
-        self.state: Array = np.zeros((system.n_drones, 7))
-        self.state[:, VOLTAGE] = np.nan
-        for row, drone in zip(self.state, system.drones, strict=True):
-            battery = drone.propulsion.battery if drone.propulsion else None
-            if battery is not None:
-                row[CHARGE] = battery.start_charge
-                row[VOLTAGE] = row[LEAST_VOLTAGE] = battery.rest_v(battery.start_charge)
+        self._period_s = period_s
+        self._rotors = np.zeros((system.n_drones, system.n_rotors), ROTOR)
+        self.batteries = np.zeros(system.n_drones, BATTERY)
+        for rotors, battery, drone in zip(self._rotors, self.batteries, system.drones, strict=True):
+            _fill(rotors, battery, drone)
+        self.reacts = bool(self._rotors["inertia"].any())
         self._reaction: Array = np.zeros((system.n_drones, 3))
-        self.reacts = bool(np.any(self._rotors[:, :, INERTIA]))
         self._kept: Array = np.zeros((system.n_drones, 3))
 
     @classmethod
@@ -150,31 +161,28 @@ class Power:
 
     def look(self, state: PlantState) -> None:
         """Let the voltages follow the present speeds; no time passes."""
-        commands = state.rotor_speed_rad_s.copy()
-        draw(
-            state.rotor_speed_rad_s, commands, self._rotors, self._drones, 0.0, self.state,
-        )  # fmt: skip
+        speed = state.rotor_speed_rad_s
+        draw(speed, speed.copy(), self._rotors, self.batteries, 0.0)
 
     def apply(self, change: RotorEfficiency) -> None:
         """Let a rotor that gives less torque draw less; a stopped one draws nothing."""
         some = slice(None) if change.rotor is None else change.rotor - 1
-        self._rotors[change.drone - 1, some, HEALTH] = change.efficiency
+        self._rotors["health"][change.drone - 1, some] = change.efficiency
 
     def begin(self, state: PlantState, inputs: PlantInputs) -> list[int]:
-        """Draw the period's current, limit the commands, let the rotors turn the drones."""
-        empty = draw(
-            state.rotor_speed_rad_s, inputs.rotor_command_rad_s, self._rotors, self._drones,
-            self._period_s, self.state,
-        )  # fmt: skip
+        """Draw the period's current, limit the commands, let the rotors turn the drones.
+
+        Returns:
+            Numbers of the drones, from 1, whose batteries are empty now.
+        """
+        speed, command = state.rotor_speed_rad_s, inputs.rotor_command_rad_s
+        empty = draw(speed, command, self._rotors, self.batteries, self._period_s)
         if self.reacts:
-            react(
-                state.rotor_speed_rad_s, inputs.rotor_command_rad_s, state.motion, self._rotors,
-                self._period_s, self._reaction,
-            )  # fmt: skip
+            react(speed, command, state.motion, self._rotors, self._period_s, self._reaction)
             moment = inputs.wrench_body[1:, 0:3]
             self._kept[:] = moment
             moment += self._reaction
-        return [i + 1 for i in range(len(self.state)) if empty >> i & 1] if empty else []
+        return [i + 1 for i in range(len(self.batteries)) if empty >> i & 1] if empty else []
 
     def end(self, inputs: PlantInputs) -> None:
         """Take the rotors' reaction back after the plant has moved."""
@@ -182,31 +190,26 @@ class Power:
             inputs.wrench_body[1:, 0:3] = self._kept
 
 
-def _rotor_rows(drone: Drone) -> list[list[float]]:
+def _fill(rotors: Records, battery: np.void, drone: Drone) -> None:
+    """Write the constants of a drone and the state at its start."""
     propulsion = drone.propulsion
     motor = (propulsion.motor if propulsion else None) or Motor(
         speed_constant_rpm_v=1.0, resistance_ohm=0.0
     )
     propeller = propulsion.propeller if propulsion else None
     inertia = propeller.inertia_kg_m2 if propeller else 0.0
-    return [
-        [
-            rotor.moment_coefficient_n_m_s2, motor.torque_constant_n_m_a, motor.gear_ratio,
-            motor.resistance_ohm, motor.idle_current_a, motor.max_current_a or math.inf,
-            inertia if rotor.spin == "ccw" else -inertia,
-            rotor.time_constant_up_s, rotor.time_constant_down_s, 1.0,
-        ]
-        for rotor in drone.rotors
-    ]  # fmt: skip
-
-
-def _drone_row(drone: Drone) -> list[float]:
-    propulsion = drone.propulsion
-    battery: Battery | None = propulsion.battery if propulsion else None
-    if propulsion is None or battery is None:
-        return [1.0, 0.0, 0.0, 0.0, 0.0, float(bool(propulsion and propulsion.motor)), 0.0]
-    span_v = battery.cells * (battery.cell_full_v - battery.cell_empty_v)
-    return [
-        3600.0 * battery.capacity_ah, battery.rest_v(0.0), span_v, battery.resistance_ohm,
-        propulsion.electronics_w, 1.0, 1.0,
-    ]  # fmt: skip
+    rotors["torque_constant"], rotors["gear"] = motor.torque_constant_n_m_a, motor.gear_ratio
+    rotors["resistance"], rotors["idle"] = motor.resistance_ohm, motor.idle_current_a
+    rotors["limit"], rotors["health"] = motor.max_current_a or math.inf, 1.0
+    for row, rotor in zip(rotors, drone.rotors, strict=True):
+        row["moment"] = rotor.moment_coefficient_n_m_s2
+        row["inertia"] = inertia if rotor.spin == "ccw" else -inertia
+        row["up"], row["down"] = rotor.time_constant_up_s, rotor.time_constant_down_s
+    battery["voltage"] = np.nan
+    if propulsion is not None and (pack := propulsion.battery) is not None:
+        battery["capacity"], battery["empty"] = 3600.0 * pack.capacity_ah, pack.rest_v(0.0)
+        battery["span"] = pack.cells * (pack.cell_full_v - pack.cell_empty_v)
+        battery["resistance"] = pack.resistance_ohm
+        battery["electronics"] = propulsion.electronics_w
+        battery["charge"] = pack.start_charge
+        battery["voltage"] = pack.rest_v(pack.start_charge)

@@ -1,4 +1,4 @@
-"""Machines with many wheels: a tower crane and the rig of a motion suspension system.
+"""Machines with many pulleys: a tower crane and the rig of a motion suspension system.
 
 Both after the Modelica library of papers `003_*`, which gives no masses, lengths or stiffnesses:
 those here are ours.
@@ -8,8 +8,9 @@ import numpy as np
 from elastic_rigs import anchor, point_mass
 
 from musls_sim.plants.elastic.engine import Engine
+from musls_sim.plants.elastic.line import linear_strain
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigPulley, RigWinch
-from musls_sim.plants.elastic.start import linear_strain, nodes_between
+from musls_sim.plants.elastic.start import nodes_between
 
 STEEL_EA_N, STEEL_KG_M = 3e6, 0.4  # 10 mm rope
 CRANE_LOAD_KG, CRANE_FALL_M = 1000.0, 10.0
@@ -25,11 +26,11 @@ def line(bodies, places, segments, tension, ea=STEEL_EA_N, density=STEEL_KG_M, p
 
 
 def crane():
-    """Tower crane: 9 cables, 6 wheels, 1 winch, 70 segments; the load hangs on two falls.
+    """Tower crane: 9 cables, 6 pulleys, 1 winch, 70 segments; the load hangs on two falls.
 
-    Main rope: winch (ground) - tower top - trolley - wheel on the load - trolley - jib end.
-    Trolley rope: trolley - jib end wheel - jib root wheel - trolley, and a slack tag line from the
-    load to the ground.
+    Main rope: winch (ground) - tower top - trolley - pulley on the load - trolley - jib end.
+    Trolley rope: trolley - jib end pulley - jib root pulley - trolley, and a slack tag line from
+    the load to the ground.
     """
     places = {
         "winch": (0.0, 0.0, 0.0),
@@ -81,7 +82,7 @@ def crane():
     size = cables[8].segments, cables[8].length_m, cables[8].mass_kg, 9.80665
     strain = linear_strain(STEEL_EA_N)
     cables[8].nodes_enu_m = nodes_between(hook, np.array(places["peg"]), *size, strain)
-    wheels = [
+    pulleys = [
         RigPulley(((0, 1), (1, 0)), 0.2, 0.5),
         RigPulley(((1, 1), (2, 0)), 0.15, 0.2),
         RigPulley(((2, 1), (3, 0)), 0.15, 0.2),
@@ -90,7 +91,7 @@ def crane():
         RigPulley(((6, 1), (7, 0)), 0.1, 0.05),
     ]
     winch = RigWinch(0, 0, "drum", 50.0, 0.25, 4.0, by_rate=True)
-    return Rig(bodies, cables, winches=[winch], pulleys=wheels), row
+    return Rig(bodies, cables, winches=[winch], pulleys=pulleys), row
 
 
 def trolley_path(row):
@@ -120,7 +121,7 @@ def crane_engine():
 
 
 def gravity_rig(radius=0.11, ring_kg=0.1):
-    """Four winches on the floor, four wheels under the ceiling, 9 cables, 57 segments.
+    """Four winches on the floor, four pulleys under the ceiling, 9 cables, 57 segments.
 
     The ropes meet in a ring, from which one rope holds a fixed arm below it.
     """
@@ -132,15 +133,15 @@ def gravity_rig(radius=0.11, ring_kg=0.1):
     bodies += [point_mass((0.0, 0.0, ring_z), ring_kg, 1e-2), anchor((0.0, 0.0, arm_z))]
     rise = (ceiling_z - ring_z) / np.hypot(half, ceiling_z - ring_z)
     pull = 4.0 / radius
-    cables, wheels, winches = [], [], []
+    cables, pulleys, winches = [], [], []
     for k, (x, y) in enumerate(corners):
         floor, ceiling = np.array([2.0 * x, 2.0 * y, 0.0]), np.array([x, y, ceiling_z])
         ring = np.array([0.0, 0.0, ring_z])
         options = {"ea": 1e5, "density": 6e-3}
         cables.append(line((k, 4 + k), (floor, ceiling), 7, pull, **options))
         cables.append(line((4 + k, 8), (ceiling, ring), 6, pull, **options))
-        wheels.append(RigPulley(((2 * k, 1), (2 * k + 1, 0)), 0.04, 2e-4))
+        pulleys.append(RigPulley(((2 * k, 1), (2 * k + 1, 0)), 0.04, 2e-4))
         winches.append(RigWinch(2 * k, 0, "drum", 5.0, radius, 5e-3, viscous_nm_s=0.4))
     down = np.array([[0.0, 0.0, ring_z], [0.0, 0.0, arm_z]])
     cables.append(line((8, 9), down, 5, 4.0 * pull * rise, ea=1e5, density=6e-3))
-    return Rig(bodies, cables, winches=winches, pulleys=wheels), rise
+    return Rig(bodies, cables, winches=winches, pulleys=pulleys), rise

@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.models import single_model_sdf
 from musls_description.tree import build_tree
-from musls_sim.plants.rigid_links.rows import rotor_table, spin_rotors
+from musls_sim.plants.rigid_body import rotor_records, spin_rotors
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 SOURCE = Path(__file__).parent / "gazebo_physics"
@@ -87,9 +87,9 @@ def rotor_wrenches(system, command, start_rad_s, step_s, steps):
     Returns:
         Force and moment about the drone's origin in its frame, (steps, n_drones, 6).
     """
-    table, speed = rotor_table(system), np.array(start_rad_s)
-    place, thrust_n_s2, torque_n_m_s2 = table[..., :3], table[..., 3], table[..., 4]
-    assert not table[..., 7].any(), "rotor drag depends on the motion"
+    table, speed = rotor_records(system), np.array(start_rad_s)
+    place, thrust_n_s2, torque_n_m_s2 = table["place"], table["thrust"], table["torque"]
+    assert not table["drag"].any(), "rotor drag depends on the motion"
     per_period = round(CONTROL_PERIOD_S / step_s)
     wrenches = np.zeros((steps, system.n_drones, 6))
     for k in range(steps):

@@ -7,7 +7,8 @@ import numpy as np
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
-from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.mechanism import set_positions
+from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 
 G = 9.80665
@@ -43,7 +44,7 @@ def hovering_plant(system, **options):
     drones = formation(system, radius=share, height=1.2 + 2.0 * share)
     rest = hanging_equilibrium(system, drones)
     speeds = trim_speeds_rad_s(system, rest)
-    plant = DartPlant(system, rest.configuration, rotor_speed_rad_s=speeds, **options)
+    plant = RigidLinksPlant(system, rest.configuration, rotor_speed_rad_s=speeds, **options)
     return plant, speeds, rest
 
 
@@ -73,21 +74,49 @@ def trio(joint=None, **changes):
 
 
 def momenta(plant):
-    """Total linear momentum and angular momentum about the centre of mass, from DART's bodies."""
-    bodies = plant.skeleton.getBodyNodes()
-    mass = np.array([b.getMass() for b in bodies])
-    com = np.array([b.getCOM() for b in bodies])
-    velocity = np.array([b.getCOMLinearVelocity() for b in bodies])
+    """Total linear momentum and angular momentum about the centre of mass."""
+    bodies = plant.records.bodies
+    mass, turn = bodies["mass"], bodies["rotation"]
+    arm = np.einsum("kij,kj->ki", turn, bodies["com"])
+    com, velocity = bodies["position"] + arm, bodies["velocity"] + np.cross(bodies["omega"], arm)
     center = mass @ com / mass.sum()
-    linear = mass @ velocity
     angular = np.cross(com - center, mass[:, None] * velocity).sum(axis=0)
-    for b in bodies:
-        rotation = b.getWorldTransform().matrix()[:3, :3]
-        inertia = rotation @ b.getInertia().getMoment() @ rotation.T
-        angular += inertia @ b.getAngularVelocity()
-    return linear, angular
+    angular += np.einsum("kij,kjl,kml,km->i", turn, bodies["inertia"], turn, bodies["omega"])
+    return mass @ velocity, angular
+
+
+def kinetic_energy(plant):
+    """Kinetic energy [J]."""
+    bodies = plant.records.bodies
+    turn, omega = bodies["rotation"], bodies["omega"]
+    velocity = bodies["velocity"] + np.cross(omega, np.einsum("kij,kj->ki", turn, bodies["com"]))
+    spin = np.einsum("kji,kj->ki", turn, omega)
+    turning = np.einsum("ki,kij,kj", spin, bodies["inertia"], spin)
+    return 0.5 * float(bodies["mass"] @ np.sum(velocity**2, axis=1) + turning)
 
 
 def energy(plant):
     """Kinetic plus potential energy [J]."""
-    return plant.skeleton.computeKineticEnergy() + plant.skeleton.computePotentialEnergy()
+    bodies = plant.records.bodies
+    arm = np.einsum("kij,kj->ki", bodies["rotation"], bodies["com"])
+    height = (bodies["position"] + arm)[:, 2]
+    return kinetic_energy(plant) + plant.gravity_m_s2 * float(bodies["mass"] @ height)
+
+
+SINKING_M_S = -0.24
+TILT_RAD = (0.012, -0.008, 0.0)
+
+
+def sinking_plant(links, **options):
+    """The trio sinking, the load half a millimetre above the ground and tilted by a degree."""
+    system = trio(links=links)
+    plant, speeds, rest = hovering_plant(system)
+    bottom = rest.configuration.load_position_enu_m[2] + system.load.collision.bottom_m
+    plant, speeds, _ = hovering_plant(system, ground_height_enu_m=float(bottom) - 5e-4, **options)
+    velocities = np.zeros_like(plant.velocities)
+    velocities[5] = SINKING_M_S
+    positions = plant.positions
+    positions[:3] += TILT_RAD
+    set_positions(plant.records, positions)
+    plant.start_moving(velocities)
+    return plant, speeds

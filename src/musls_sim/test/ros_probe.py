@@ -121,9 +121,7 @@ class FlightProbe(Probe):
 
         every = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         super().__init__()
-        self.status_topics = [
-            px4_topic(i, "out", "vehicle_status", VehicleStatus) for i in (1, 2, 3)
-        ]
+        self.status_topics = [px4_topic(i, "out", VehicleStatus) for i in (1, 2, 3)]
         for i, status in enumerate(self.status_topics, start=1):
             self.listen(String, f"/drone_{i}/offboard/phase", LATCHED)
             self.listen(VehicleStatus, status, FROM_PX4)

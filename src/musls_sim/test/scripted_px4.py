@@ -39,11 +39,12 @@ def build_cascade(parameters):
     count = int(parameters["CA_ROTOR_COUNT"])
     motors = [parameters[f"PWM_MAIN_FUNC{k + 1}"] for k in range(count)]
     assert motors == [101.0 + k for k in range(count)]
-    columns = [
-        [parameters[f"CA_ROTOR{k}_{c}"] for k in range(count)] for c in ["PX", "PY", "KM", "CT"]
-    ]
+    columns = {
+        field: [parameters[f"CA_ROTOR{k}_{name}"] for k in range(count)]
+        for field, name in {"px_m": "PX", "py_m": "PY", "km": "KM", "ct": "CT"}.items()
+    }
     known = {name: value for name, value in parameters.items() if name in PX4_PARAMETERS}
-    return Px4Cascade(RotorLayout(*map(tuple, columns)), parameters=known)
+    return Px4Cascade(RotorLayout(**columns), parameters=known)
 
 
 def multiply(a, b):

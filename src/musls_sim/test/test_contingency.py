@@ -13,8 +13,7 @@ from musls_control.reference import Reference
 from musls_description.drone import tip_radius_m
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.contingency.reallocation import reallocate
-from musls_sim.contingency.recovery import Situation, landed_clear
-from musls_sim.contingency.watch import LossDetector
+from musls_sim.contingency.recovery import LossDetector, Situation, landed_clear
 from musls_sim.preflight.checks import cautions
 from musls_sim.scenario.scenario import ContingencySpec
 from musls_sim.session.session import Session
@@ -70,7 +69,10 @@ class Watched:
 
 @pytest.mark.parametrize(("name", "load_kg", "lost"), [("quad", 1.5, 2), ("hexa", 3.3, 1)])
 def test_formation_found_is_an_equilibrium_of_the_exact_chains(name, load_kg, lost):
-    """A solver of its own finds the same forces in the places that were found."""
+    """A solver of its own finds the load where it should be in the places that were found.
+
+    Three cables leave no choice of forces; of five it takes more even ones, drones 3 mm beside.
+    """
     scenario = load_scenario(name, {"system.load.mass_kg": load_kg})
     found = reallocate(scenario, [lost], [], ContingencySpec())
     assert found is not None
@@ -85,12 +87,15 @@ def test_formation_found_is_an_equilibrium_of_the_exact_chains(name, load_kg, lo
     )
     hangs = hanging_equilibrium(few, found.offsets_m[left])
     at = hangs.configuration
-    np.testing.assert_allclose(at.load_position_enu_m, 0.0, atol=2e-3)
+    determinate = len(left) == 3
+    np.testing.assert_allclose(at.load_position_enu_m, 0.0, atol=2e-3 if determinate else 6e-3)
+    assert np.linalg.norm(hangs.misfit_m, axis=1).max() < (1e-6 if determinate else 4e-3)
     leans = np.degrees(np.arccos(at.load_rotation[2, 2]))
-    assert leans == pytest.approx(found.load_tilt_deg, abs=0.5)
-    np.testing.assert_allclose(
-        hangs.load_end_tension_n, [m.tension_n for m in found.margins], rtol=0.01
-    )
+    assert leans == pytest.approx(found.load_tilt_deg, abs=0.5 if determinate else 1.5)
+    if determinate:
+        np.testing.assert_allclose(
+            hangs.load_end_tension_n, [m.tension_n for m in found.margins], rtol=0.01
+        )
 
 
 def test_nothing_holds_a_load_whose_centre_is_outside_of_the_cables():

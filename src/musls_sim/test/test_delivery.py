@@ -74,7 +74,7 @@ def test_parcel_is_hooked_up_brought_and_left(model):
         until(session, "attach")
         assert session.stage == "pick_up"
         until(session, "weighed")
-        assert session.guidance.payload_kg == pytest.approx(2.0, rel=0.03)
+        assert session.guidance.watch.payload_kg == pytest.approx(2.0, rel=0.03)
         while session.stage != "release":
             session.advance(1)
         session.advance(1)
@@ -100,7 +100,7 @@ def test_weight_is_right_with_weak_propellers_and_an_empty_battery(wrong):
                "battery": {"system.drones.propulsion.battery.start_charge": 0.35}}  # fmt: skip
     with fly(**changes[wrong]) as session:
         until(session, "weighed")
-        assert session.guidance.payload_kg == pytest.approx(2.0, rel=0.03)
+        assert session.guidance.watch.payload_kg == pytest.approx(2.0, rel=0.03)
 
 
 def test_let_go_in_the_air_the_drone_stays():
@@ -109,7 +109,7 @@ def test_let_go_in_the_air_the_drone_stays():
     for told in (True, False):
         with fly(**{"mission.delivery.drop": "air"}) as session:
             if not told:
-                session.parts.autopilot.lighten = lambda ratio: None
+                session.components.autopilot.scale_load = lambda ratio: None
             until(session, "release")
             height = session.state.position_enu_m[1, 2]
             rise = []

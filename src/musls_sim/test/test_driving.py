@@ -7,7 +7,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from musls_description.errors import ConfigError
 from musls_sim.scenario.rig import AnchorPath, AnchorRecording, WinchDrive
-from musls_sim.session.driving import Signal, path_motion
+from musls_sim.session.driving import path_motion, straight
 
 
 def test_a_cubic_path_is_the_polynomial_with_its_accelerations():
@@ -76,12 +76,14 @@ def test_a_recording_may_be_a_bag(tmp_path):
 
 
 def test_a_signal_is_averaged_exactly_over_ramps_jumps_and_holds():
-    signal = Signal((1.0, 2.0, 2.0, 3.0), (0.0, 1.0, 5.0, 5.0))
+    knots = (1.0, 2.0, 2.0, 3.0), (0.0, 1.0, 5.0, 5.0)
+    signal = straight(*knots)
     means = signal.means(np.array([0.0, 0.5, 1.5, 2.0, 2.5, 4.0]))[:, 0]
     assert means == pytest.approx([0.0, 0.125, 0.75, 5.0, 5.0])
     across = signal.means(np.array([1.5, 2.5]))[0, 0]
     assert across == pytest.approx((0.5 * 0.75 + 0.5 * 5.0) / 1.0)
-    assert signal.held(np.array([2.0, 1.9]))[:, 0].tolist() == [5.0, 0.0]
+    steps = straight(*knots, steps=True).ends(np.array([0.5, 1.0, 1.9, 2.0, 4.0]))[:, 0, 0]
+    assert steps.tolist() == [0.0, 0.0, 0.0, 5.0]
 
 
 @pytest.mark.parametrize(

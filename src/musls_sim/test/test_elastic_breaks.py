@@ -166,7 +166,7 @@ def test_the_free_end_recoils_at_tension_over_impedance(segments, error):
     engine.cut(0, segments - 1)
     speed = np.sqrt(ea / mu)
     run(engine, 0.6 * length / speed)
-    v = engine.node_velocities_enu_m_s(0)[:, 0]
+    v = engine.nodes(0)["velocity"][:, 0]
     exact = pull / np.sqrt(ea * mu)
     behind = v[int(0.6 * segments) : int(0.95 * segments)]
     assert -behind.mean() == pytest.approx(exact, rel=error)
@@ -316,7 +316,7 @@ def test_a_session_tells_of_a_cable_that_breaks():
               duration_s=1.0) as session:  # fmt: skip
         engine = session.plant.engine
         engine.tables.segments["break_force"] = 15.0
-        engine.tables.segments[-1]["break_force"] = 12.0  # at the load's end of cable 3
+        engine.segments(2)[0]["break_force"] = 12.0  # at the load's end of cable 3
         engine.tables.system["can_break"] = 1.0
         engine.can_break = True
         session.advance(40)

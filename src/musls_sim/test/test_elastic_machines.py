@@ -1,4 +1,4 @@
-"""Machines of many winches and wheels: crane, motion suspension rig, equaliser, hoist."""
+"""Machines of many winches and pulleys: crane, motion suspension rig, equaliser, hoist."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_gravity_rig_pulls_in_proportion_to_its_torques():
     assert abs(engine.reaction(9)[:2]).max() < 1e-6
 
 
-def equaliser(wheel):
+def equaliser(pulley):
     """A load in one line (or two lines) below two holders 2 m apart."""
     points = [np.array([-1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])]
     load = np.array([0.0, 0.0, -1.5])
@@ -78,8 +78,8 @@ def equaliser(wheel):
         cable.damping_n_s = 24.0
     body = point_mass(load, 1.0)
     body.drag_n_s_m = np.full(3, 0.3)
-    wheels = [RigPulley(((0, 0), (1, 0)), 0.03, 1e-5)] if wheel else []
-    engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, pulleys=wheels))
+    pulleys = [RigPulley(((0, 0), (1, 0)), 0.03, 1e-5)] if pulley else []
+    engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, pulleys=pulleys))
     engine.relax()
 
     def lags(t):
@@ -96,10 +96,10 @@ def equaliser(wheel):
 
 
 def test_equaliser_shares_the_load_though_one_holder_lags():
-    """With a wheel both pull alike all the time; with two lines one carries more."""
+    """With a pulley both pull alike all the time; with two lines one carries more."""
     spread = []
-    for wheel in (True, False):
-        engine = equaliser(wheel)
+    for pulley in (True, False):
+        engine = equaliser(pulley)
         worst = 0.0
         for _ in range(500):
             engine.step()
@@ -112,13 +112,13 @@ def test_equaliser_shares_the_load_though_one_holder_lags():
 
 @pytest.mark.parametrize("segments", [2, 5])
 def test_relax_finds_the_place_of_a_pulley(segments):
-    """A load on a wheel in a line between two points: the ellipse's lowest point, no inertia."""
+    """A load on a pulley in a line between two points: the ellipse's lowest point, no inertia."""
     points = [np.array([-1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.4])]
     load = np.array([0.2, 0.0, -1.2])
     cables = [line((2, k), (load, p), segments, 6.0, 1e5, 1e-3) for k, p in enumerate(points)]
     body = point_mass(load, 1.0)
-    wheel = RigPulley(((0, 0), (1, 0)), 0.03, 1e-5)
-    engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, pulleys=[wheel]))
+    pulley = RigPulley(((0, 0), (1, 0)), 0.03, 1e-5)
+    engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, pulleys=[pulley]))
     assert engine.relax() < 1e-5
     total = sum(engine.length_m(k) for k in (0, 1))
     half = np.arcsin(2.0 / total)  # both sides have one slope: total sin(half) is the distance

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from elastic_rigs import G, anchor, hanging_rig, mote, point_mass, run, straight
+from elastic_rigs import G, anchor, beam_rig, hanging_rig, mote, point_mass, run, straight
 
 from musls_sim.plants.elastic.cable import joint_moment
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.output import momenta
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
-from musls_sim.plants.elastic.state import BORDERED, FROM_PRESCRIBED
 
 
 def pendulum(ea=1e3, segments=4, period=0.004, tip=1.0, angle=0.6, **options):
@@ -65,12 +64,50 @@ def test_bending_forces_have_no_sum_and_no_moment():
         t1, t2 = d1 / l1, d2 / l2
         u1, u2 = np.diff(speeds, axis=0) / [[l1], [l2]]
         u1, u2 = u1 - t1 * (t1 @ u1), u2 - t2 * (t2 @ u2)
-        angle, on_2, on_1, loss, _ = joint_moment(t1, t2, u1, u2, 1.3, 0.7)
-        above, below = np.array(on_2) / l2, -np.array(on_1) / l1
-        forces = np.array([below, -above - below, above])
-        assert np.abs(np.cross(points, forces).sum(axis=0)).max() < 1e-7
-        assert np.cos(angle) == pytest.approx(t1 @ t2)
-        assert loss >= 0.0
+        for held in (False, True):
+            angle, on_2, on_1, moment, loss, _ = joint_moment(t1, t2, u1, u2, 1.3, 0.7, held)
+            above, below = np.array(on_2) / l2, -np.array(on_1) / l1
+            forces = np.array([below, -above - below, above])
+            twist = t1 * (t1 @ moment) - t2 * (t2 @ moment)  # what a clamp takes up
+            assert np.abs(np.cross(points, forces).sum(axis=0) + twist).max() < 1e-7
+            assert held or np.abs(twist).max() < 1e-7
+            assert np.cos(angle) == pytest.approx(t1 @ t2)
+            assert loss >= 0.0
+
+
+@pytest.mark.parametrize("whirling", [0.0, 1.0])
+@pytest.mark.parametrize("heading", [0.0, 0.25 * np.pi])
+def test_bending_is_damped_as_linear_theory_says_in_every_direction(heading, whirling):
+    """First mode of a clamped rod of damping tau EI: amplitude exp(-tau w^2 t / 2)."""
+    segments, root, tau, amplitude = 24, 1.8751040687, 0.01, 0.02
+    rig = beam_rig(segments, damping=tau, ea=1e5)
+    cable, x = rig.cables[0], np.linspace(0.0, 1.0, segments + 1)
+    ratio = (np.cosh(root) + np.cos(root)) / (np.sinh(root) + np.sin(root))
+    shape = np.cosh(root * x) - np.cos(root * x) - ratio * (np.sinh(root * x) - np.sin(root * x))
+    shape *= amplitude / shape[-1]
+    frequency = root**2 * np.sqrt(1.0 / 0.1)
+    cable.nodes_enu_m[:, 1:] = np.outer(shape, [np.cos(heading), np.sin(heading)])
+    slopes = np.diff(shape) * segments
+    cable.nodes_enu_m[1:, 0] = np.cumsum(np.sqrt(1.0 - slopes**2)) / segments  # unstretched
+    speeds = np.outer(shape, [-np.sin(heading), np.cos(heading)]) * frequency * whirling
+    speeds -= 0.5 * tau * frequency**2 * cable.nodes_enu_m[:, 1:]
+    cable.velocities_enu_m_s = np.column_stack([0.0 * x, speeds])
+    rig.bodies[1].position_enu_m = cable.nodes_enu_m[-1]
+    rig.bodies[1].velocity_enu_m_s = cable.velocities_enu_m_s[-1]
+    engine, period = Engine(rig), 2.0 * np.pi / frequency
+    sizes = []
+    while engine.time_s < 1.5 + period:
+        engine.step()
+        y, z = engine.body(1, "position")[1:]
+        sizes.append((engine.time_s, np.hypot(y, z), y * np.sin(heading) - z * np.cos(heading)))
+    time_s, size, aside = np.array([row for row in sizes if row[0] > 1.5]).T
+    expected = amplitude * np.exp(-0.5 * tau * frequency**2 * time_s)
+    if whirling:
+        assert size == pytest.approx(expected, rel=0.02)
+    else:
+        assert np.abs(aside).max() < 1e-9
+        assert (size / expected).max() == pytest.approx(1.0, abs=0.02)
+    assert engine.missing_energy_j() == pytest.approx(0.0, abs=2e-3 * engine.start_energy_j)
 
 
 @pytest.mark.parametrize("clamps", [False, True])
@@ -193,27 +230,29 @@ def test_bending_is_stable_at_4_ms(ei, segments):
     assert np.linalg.norm(engine.body(1, "position")) < 1.001
 
 
-def test_the_fast_path_and_the_general_one_agree():
-    """A cable from A to B and the same from B to A are solved by different code."""
+def test_it_does_not_matter_where_the_elimination_begins():
+    """A leaf, a prescribed end, a border, and a cable from A to B or from B to A: one motion."""
     results = []
     for swap in (False, True):
-        engine = pendulum(ea=5e4, segments=7, damping_n_s=3.0)
-        cable = engine.rig.cables[0]
-        if swap:
-            cable.bodies, cable.nodes_enu_m = (1, 0), cable.nodes_enu_m[::-1].copy()
-        general = Rig([*engine.rig.bodies, mote((0, 5, 0))], [cable], gravity_m_s2=G)
-        if swap:  # a second cable on the body: it is no leaf any more
-            extra = RigCable((2, 1), np.zeros((2, 3)),
-                             straight((0, 5, 0), cable.nodes_enu_m[0], 1), 50.0, 1e-12)  # fmt: skip
-            general.cables.append(extra)
-        engine = Engine(general)
-        assert engine.tables.cables[0]["fold"] == (BORDERED if swap else FROM_PRESCRIBED)
-        run(engine, 0.4)
-        nodes = engine.nodes_enu_m(0)[::-1] if swap else engine.nodes_enu_m(0)
-        tensions = engine.tensions_n(0)[::-1] if swap else engine.tensions_n(0)
-        results.append((nodes.copy(), tensions.copy()))
-    assert results[0][0] == pytest.approx(results[1][0], abs=1e-8)
-    assert results[0][1] == pytest.approx(results[1][1], rel=1e-5)
+        for alone in (True, False):
+            engine = pendulum(ea=5e4, segments=7, damping_n_s=3.0)
+            cable = engine.rig.cables[0]
+            if swap:
+                cable.bodies, cable.nodes_enu_m = (1, 0), cable.nodes_enu_m[::-1].copy()
+            rig = Rig([*engine.rig.bodies, mote((0, 5, 0))], [cable], gravity_m_s2=G)
+            if not alone:  # a second cable on the body: it is no leaf any more
+                tip = cable.nodes_enu_m[0 if swap else -1]
+                extra = RigCable((2, 1), np.zeros((2, 3)), straight((0, 5, 0), tip, 1), 50.0, 1e-12)
+                rig.cables.append(extra)
+            engine = Engine(rig)
+            assert engine.tables.cables[0]["leaf"] == alone
+            run(engine, 0.4)
+            nodes = engine.nodes_enu_m(0)[::-1] if swap else engine.nodes_enu_m(0)
+            tensions = engine.tensions_n(0)[::-1] if swap else engine.tensions_n(0)
+            results.append((nodes.copy(), tensions.copy()))
+    for nodes, tensions in results[1:]:
+        assert nodes == pytest.approx(results[0][0], abs=1e-8)
+        assert tensions == pytest.approx(results[0][1], rel=1e-5)
 
 
 def test_prescribed_end_moves_exactly_and_its_work_is_accounted_for():

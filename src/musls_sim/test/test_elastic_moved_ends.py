@@ -22,6 +22,34 @@ def moved(motion):
     return path
 
 
+@pytest.mark.parametrize("law", [None, [(0.0, 0.0), (0.01, 50.0), (0.03, 400.0)]])
+def test_a_new_line_keeps_a_share_of_its_largest_stretch_and_loses_that_share_of_the_work(law):
+    """Pulled to e_m, released, pulled again: F_0((e - s e_m) / (1 - s)), work lost s W_0(e_m)."""
+    share, most, ea = 0.25, 0.02, 1e4
+    cable = RigCable(
+        (0, 1), np.zeros((2, 3)), straight((0, 0, 0), (0, 0, -1), 1), 1.0, 1e-6, ea_n=ea, law=law,
+        permanent_share=share,
+    )  # fmt: skip
+    rig = Rig([anchor(), anchor((0, 0, -1))], [cable], gravity_m_s2=0.0)
+    engine, w = Engine(rig, period_s=2e-3), 2.0 * np.pi
+    engine.paths[1] = moved(
+        lambda t: np.multiply.outer(
+            [1.0 + most / 2 * (1 - np.cos(w * t)), most / 2 * w * np.sin(w * t),
+             most / 2 * w * w * np.cos(w * t)], [0.0, 0.0, -1.0])
+    )  # fmt: skip
+    run(engine, 0.5)
+    once = engine.energy_j().sum() + engine.sums["loss_cables"]  # W_0
+    for _ in range(500):
+        engine.step()
+        strain = -engine.body(1, "position")[2] - 1.0
+        if law is None:
+            expected = max(0.0, ea * (strain - share * most) / (1.0 - share))
+            assert engine.tensions_n(0)[0] == pytest.approx(expected, abs=1e-9)
+    assert law is not None or once == pytest.approx(ea * most**2 / 2, rel=1e-4)
+    assert engine.sums["loss_cables"] == pytest.approx(share * once, rel=1e-4)
+    assert abs(engine.missing_energy_j()) < 1e-4 * once
+
+
 def hung(direction, tip=1.0):
     """A mass on a light stiff line of 1 m from the origin."""
     end = np.array(direction, float)
@@ -163,7 +191,7 @@ def test_a_straight_cable_falls_towards_its_terminal_velocity(angle):
     ):  # fmt: skip
         terminal = np.sqrt(max(density * G * weight, 1e-30) / drag)
         falling += terminal * np.tanh(G * weight * 2.0 / terminal) * way
-    velocity = engine.node_velocities_enu_m_s(0)
+    velocity = engine.nodes(0)["velocity"]
     assert velocity == pytest.approx(np.tile(falling, (segments + 1, 1)), abs=2e-3)
     # The air took what the fall gave and the motion has not.
     fallen = -engine.nodes_enu_m(0)[:, 2].mean() - length * np.sin(lean) / 2.0

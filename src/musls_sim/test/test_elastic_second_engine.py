@@ -34,7 +34,7 @@ def swinging(period_s):
 def swung_in_mujoco(engine, time_s, step_s=1e-4):
     """Positions of the nodes after a time, the first one fixed."""
     mujoco = pytest.importorskip("mujoco", reason="the second engine, MuJoCo, is not installed")
-    nodes, speeds = engine.nodes_enu_m(0), engine.node_velocities_enu_m_s(0)
+    nodes, speeds = engine.nodes_enu_m(0), engine.nodes(0)["velocity"]
     masses = engine.tables.nodes["mass"].copy()
     masses[-1] += TIP_KG
     rest = 1.0 / SEGMENTS

@@ -7,10 +7,10 @@ from scipy.optimize import brentq
 from scipy.special import jn_zeros, jv, yv
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.elastic.cable import law_records, table_law
 from musls_sim.plants.elastic.engine import Engine
+from musls_sim.plants.elastic.line import law_records, linear_strain, table_law
 from musls_sim.plants.elastic.rig import Rig, RigCable
-from musls_sim.plants.elastic.start import linear_strain, nodes_between
+from musls_sim.plants.elastic.start import nodes_between
 
 
 def hung_between(segments, ea, length=5.0, span=4.0, mass=0.5):
@@ -29,7 +29,7 @@ CATENARY_H_N = 1.65888022
 @pytest.mark.parametrize("segments", POLYGON_H_N)
 def test_catenary_has_the_polygons_tension_and_does_not_move(segments):
     engine = hung_between(segments, 1e6)
-    accelerations = engine.node_accelerations_enu_m_s2(0)[1:-1]
+    accelerations = engine.nodes(0)["acceleration"][1:-1]
     assert np.abs(accelerations).max() < 1e-6 * G
     horizontal = engine.reaction(1)[0]
     assert horizontal == pytest.approx(POLYGON_H_N[segments], rel=1e-5)

@@ -1,21 +1,24 @@
 """Commanders, lockstep and the vehicles behind PX4's topics, without ROS."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.errors import ConfigError
-from musls_sim.px4_stand_in.commander import (
+from musls_sim.px4_stand_in import (
     COMMAND_ARM_DISARM,
     COMMAND_LAND,
     COMMAND_SET_MODE,
     FORCE,
     Commander,
+    Lockstep,
     NavState,
     Result,
     TrajectoryInput,
+    stand_in_session,
 )
-from musls_sim.px4_stand_in.guidance import Lockstep, stand_in_session
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.graph import ClockHistory, ReceivedBag, StateMessages, stamp_ns
 from musls_sim.recording.messages import serialize, stamped, string
@@ -209,7 +212,7 @@ def test_published_bytes_are_what_the_recorder_writes(hold, tmp_path):
     vehicles, _ = stand_in_session(hold)
     vehicles.advance(5)
     time_s, period_s = vehicles.time_s, vehicles.plant.period_s
-    with BagRecorder(tmp_path / "bag", hold.system, step_period_s=period_s) as recorder:
+    with closing(BagRecorder(tmp_path / "bag", hold.system, step_period_s=period_s)) as recorder:
         recorder.observe(time_s, vehicles)
     with Reader(tmp_path / "bag") as reader:
         recorded = [(c.topic, bytes(data)) for c, _, data in reader.messages()]

@@ -5,13 +5,11 @@ first, then position; attitude turned by the rate of the step's end. A perfect I
 them exactly, and every error below comes from the noise. Thirty drones make the statistics.
 """
 
-import dataclasses
 import functools
 
 import numpy as np
 import pytest
 from plant_helpers import G, advance, hovering_plant, trio
-from scipy.linalg import solve_discrete_are
 from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
@@ -117,10 +115,9 @@ def test_truth_is_the_plants_state():
         advance(plant, speeds * (1.0 + 0.05 * np.sin(0.1 * k)))
         truth.step(plant.state)
         state, measured = plant.state, truth.estimate
-        for name in dataclasses.fields(measured):
-            if name.name not in ("data", "records", "drones"):
-                values = getattr(measured, name.name)
-                assert (values == getattr(state, name.name)).all(), name.name
+        for name, values in vars(measured).items():
+            if name not in ("data", "records", "drones"):
+                assert (values == getattr(state, name)).all(), name
     assert np.abs(state.velocity_enu_m_s[1:]).max() > 0.01
     before = truth.estimate.data.copy()
     advance(plant, speeds)
@@ -359,10 +356,13 @@ def test_load_is_not_estimated():
 @pytest.mark.parametrize("dt", [0.004, 0.01, 0.1, 1.0])
 @pytest.mark.parametrize("acceleration", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize("noise", [1e-5, 1e-3, 0.1])
-def test_gains_against_scipys_riccati_equation(dt, acceleration, noise):
+def test_gains_are_those_of_the_alpha_beta_filter(dt, acceleration, noise):
+    """Closed form of Kalata, "The tracking index" (IEEE T-AES 1984), for a constant-rate model."""
     transition = np.array([[1.0, dt], [0.0, 1.0]])
-    process = acceleration**2 * np.array([[dt**4 / 3.0, dt**3 / 2.0], [dt**3 / 2.0, dt**2]])
-    first = np.array([[1.0], [0.0]])
-    p = solve_discrete_are(transition.T, first, process, np.array([[noise**2]]))
-    expected = p[:, 0] / (p[0, 0] + noise**2)
-    assert stationary_gains(transition, process, noise**2) == pytest.approx(expected, rel=1e-7)
+    process = acceleration**2 * np.array([[dt**4 / 4.0, dt**3 / 2.0], [dt**3 / 2.0, dt**2]])
+    index = acceleration * dt**2 / noise
+    r = (4.0 + index - np.sqrt(8.0 * index + index**2)) / 4.0
+    alpha = 1.0 - r**2
+    beta = 2.0 * (2.0 - alpha) - 4.0 * np.sqrt(1.0 - alpha)
+    gains = stationary_gains(transition, process, noise**2)
+    assert gains == pytest.approx([alpha, beta / dt], rel=1e-6)

@@ -51,6 +51,11 @@ def test_event_after_another_one_by_name_and_by_kind():
     assert gust.time_s == pytest.approx(0.1, abs=PERIOD_S + 1e-9)
 
 
+def test_the_former_kind_of_an_impact_is_understood_with_a_note():
+    with pytest.warns(FutureWarning, match="cable_jerked is called cable_impact now"):
+        assert When(event="cable_jerked").event == "cable_impact"
+
+
 def test_condition_counts_from_its_begin_and_once():
     """The load swings up and down through a height; the event comes at the first crossing only."""
     push = poke({"time_s": 0.0}, force_enu_n=[0, 0, 12], duration_s=0.1, name="up")
@@ -231,7 +236,7 @@ def test_several_rotors_lose_their_share():
     with session:
         session.apply(failure)
         session.advance(1)
-        left = session.plant.tables.rotors[1, :, 3]
+        left = session.plant.records.rotors["thrust"][1]
         k = session.scenario.system.drones[1].rotors[0].thrust_coefficient_n_s2
         np.testing.assert_allclose(left / k, [0.5, 1.0, 0.5, 1.0])
     assert session.events.happened[0].what == "drone_2: rotors 1, 3 at 50 %"
@@ -247,9 +252,9 @@ def test_new_mass_of_the_load_leaves_velocities_and_hangs_with_its_weight(cable_
         before = session.plant.state.motion[0, 3:6].copy()
         session.events.step(100)  # the event, without the motion of the next period
         if cable_model == "rigid_links":
-            node = session.plant.skeleton.getBodyNode(0)
-            assert node.getMass() == pytest.approx(0.6)
-            np.testing.assert_allclose(node.getLinearVelocity(), before, atol=1e-12)
+            load = session.plant.records.bodies[0]
+            assert load["mass"] == pytest.approx(0.6)
+            np.testing.assert_allclose(load["velocity"], before, atol=1e-12)
         session.advance(900)
         assert session.state.tension_n[0, 0] == pytest.approx(0.6 * G, rel=0.02)
         assert abs(session.plant.spurious_energy_j) < 0.02

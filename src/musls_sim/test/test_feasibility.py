@@ -20,6 +20,8 @@ from musls_sim.preflight.feasibility import (
     strong_wind_enu_m_s,
     thrust_at_m,
 )
+from musls_sim.preflight.separation import SeparationWatch
+from musls_sim.scenario.sensors import LimitsSpec
 from musls_sim.session.session import Session
 
 G = 9.80665
@@ -38,14 +40,14 @@ def moving(**changes):
 def test_at_rest_it_is_the_hanging_equilibrium():
     scenario = load_scenario("circle")
     hover = hover_in_formation(scenario, POSE)
-    forces = forces_of(scenario, Motion.at_rest(POSE))
+    forces = forces_of(scenario, moving())
     np.testing.assert_allclose(forces.thrust_enu_n, hover.equilibrium.drone_force_n, atol=1e-9)
 
 
 def test_tension_of_a_symmetric_cone():
     """C18: T = m_L g / (n cos alpha)."""
     scenario = load_scenario("quad")
-    forces = forces_of(scenario, Motion.at_rest(POSE))
+    forces = forces_of(scenario, moving())
     system = scenario.system
     cables = forces.thrust_enu_n - [0.0, 0.0, system.drones[0].mass_kg * G]
     cables[:, 2] -= system.cables[0].mass_kg * G  # at the load
@@ -238,3 +240,12 @@ def test_separation_is_watched_in_flight():
         closest = session.separation.closest
         assert closest.tips_m == pytest.approx(closest.centres_m - 2 * radius)
         assert [kind for _, kind, _ in told] == ["poke", "too_close", "poke"]
+
+
+def test_rotor_tips_closer_than_zero_are_an_event_without_a_limit():
+    watch = SeparationWatch(load_system("x500_duo"), LimitsSpec())
+    places = np.zeros((3, 3))
+    for k, apart_m in enumerate((2.0, 0.5, 0.4, 2.0, 0.5)):
+        places[2, 0] = apart_m
+        found = watch.look(float(k), places)
+        assert [kind for kind, _ in found] == ["rotors_overlap"] * (k in (1, 4))

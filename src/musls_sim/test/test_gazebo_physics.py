@@ -25,8 +25,7 @@ from plant_helpers import advance, formation, trio, with_cables, without_rotor_d
 from musls_description.library import load_system
 from musls_description.models import single_model_sdf, world_sdf
 from musls_description.spawn import hanging_equilibrium
-from musls_sim.plants.rigid_links.plant import DartPlant
-from musls_sim.plants.rigid_links.rows import POSITION
+from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 
 PERIODS, SAMPLE = 500, 5
@@ -99,23 +98,28 @@ def fly_both(
         rotor_speed_rad_s=trim,
         physics_step_s=step_s,
         ground_height_enu_m=None,
-        refine=False,
         **options,
     )
     second_axes = np.append(plant.tree.first_coordinate, plant.tree.n_coordinates)[2:] - 1
-    motion, angle = [plant.tables.motion[:, : POSITION + 3].copy()], 0.0
+    motion, angle = [rows(plant)], 0.0
     for k in range(periods):
         advance(plant, rotors(plant.time_s))
         angle = max(angle, np.abs(plant.positions[second_axes]).max())
         if (k + 1) % SAMPLE == 0:
-            motion.append(plant.tables.motion[:, : POSITION + 3].copy())
+            motion.append(rows(plant))
     assert np.degrees(angle) < 55.0, "the flight must keep clear of the joint stops"
     motion = np.array(motion)
-    rotation = motion[..., :POSITION].reshape(*motion.shape[:2], 3, 3)
+    rotation = motion[..., :9].reshape(*motion.shape[:2], 3, 3)
 
     wrenches = rotor_wrenches(system, rotors, trim, step_s, periods * plant.substeps)
     gazebo = fly(system, start, wrenches, step_s, SAMPLE * plant.substeps, edit=edit)
-    return motion[..., POSITION:], rotation, gazebo
+    return motion[..., 9:], rotation, gazebo
+
+
+def rows(plant):
+    """Rotation and place of all bodies, (n_bodies, 12)."""
+    bodies = plant.records.bodies
+    return np.hstack([bodies["rotation"].reshape(-1, 9), bodies["position"]])
 
 
 def distance_m(position, gazebo):

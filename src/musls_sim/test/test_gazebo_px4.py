@@ -21,7 +21,7 @@ from musls_description.models import world_sdf
 from musls_description.spawn import ground_spawn
 from musls_sim.plants.gazebo import BridgedPlant, MotorListener, velocities
 from musls_sim.px4.in_gazebo import WorkThreads
-from musls_sim.px4.install import Px4Error, find_px4, read_firmware
+from musls_sim.px4.install import Px4Error, find_px4
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
@@ -39,7 +39,7 @@ def _missing() -> str:
 
 def _no_bridge() -> str:
     try:
-        firmware = read_firmware(find_px4().binary)
+        firmware = find_px4()
     except Px4Error as error:
         return str(error)
     return f"{firmware.text} has no gz_bridge" if firmware.lacks("SIM_GZ_EN") else ""

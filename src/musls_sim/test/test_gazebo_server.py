@@ -1,4 +1,4 @@
-"""The engine `physics.engine: gazebo`: flights on a Gazebo server against the embedded plant.
+"""The engine `physics.engine: gazebo`: flights on a Gazebo server against `engine: dart`.
 
 Both integrate with DART, Gazebo's 6.12 by way of its DART plugin, which reports poses only when
 they moved by 1e-6: the controllers see that.
@@ -63,7 +63,7 @@ def _flown(name: str, engine: str, periods: int, *settings: str) -> dict[str, np
 def test_a_flight_is_the_same_on_the_server(name: str) -> None:
     """Rotors, autopilot, drag and cables through Gazebo, 1 s from the hanging start."""
     settings = ["start=air"] if name == "duo" else []
-    ours = _flown(name, "embedded", 250, *settings)
+    ours = _flown(name, "dart", 250, *settings)
     theirs = _flown(name, "gazebo", 250, *settings)
     assert np.ptp(ours["position"][:, 0], axis=0).max() > 1e-4  # it moves at all
     np.testing.assert_allclose(theirs["position"], ours["position"], atol=2e-5)
@@ -77,14 +77,13 @@ def test_a_flight_is_the_same_on_the_server(name: str) -> None:
 def test_a_system_without_control_falls_alike() -> None:
     """Thrust and moments that are held: no controller evens out a difference.
 
-    DART's own step in the embedded plant is 0.2 nm from Gazebo after 0.4 s. The compiled step,
-    which has DART's accelerations to 1e-10, is 3 nm from both; after 0.8 s 9 nm.
+    DART's step is 0.2 nm from Gazebo after 0.4 s.
     """
     held = (
         "controller={kind: open_loop, thrust_n: [24.0, 26.0, 25.0], "
         "moment_body_nm: [[0.02, 0.0, 0.0], [0.0, 0.01, 0.0], [0.0, 0.0, 0.02]]}"
     )
-    ours = _flown("hold", "embedded", 200, held)
+    ours = _flown("hold", "dart", 200, held)
     theirs = _flown("hold", "gazebo", 200, held)
     assert np.linalg.norm(np.ptp(ours["position"], axis=0), axis=-1).min() > 0.1
     np.testing.assert_allclose(theirs["position"], ours["position"], atol=5e-8)

@@ -147,7 +147,7 @@ def test_motor_commands_come_late():
     for tick in range(8):
         asked[:] = tick
         latency.step(tick)
-        seen.append(latency.late_rad_s[0, 0])
+        seen.append(latency.delayed_rad_s[0, 0])
     assert seen == [-1, -1, -1, 0, 1, 2, 3, 4]
 
 

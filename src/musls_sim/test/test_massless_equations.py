@@ -14,7 +14,7 @@ from musls_sim.plants.massless.cables import (
     solve_complementarity,
 )
 from musls_sim.plants.massless.records import ROW
-from musls_sim.plants.rigid_body import CONTACT, CORNER, RIGID_BODY, look_for_ground
+from musls_sim.plants.rigid_body import CONTACT, CORNER, RIGID_BODY, look_for_surfaces, surfaces_of
 
 G = 9.80665
 
@@ -213,5 +213,5 @@ def test_near_the_ground_is_whose_lowest_corner_is(height, tilt_rad, near):
     body["corners"], body["radius"] = 8, np.linalg.norm(corners["place"], axis=1).max()
     body["position"][2] = height
     body["rotation"] = Rotation.from_euler("x", tilt_rad).as_matrix()
-    assert look_for_ground(bodies, corners, 0.0, 0.004) == bool(near)
+    assert look_for_surfaces(bodies, corners, surfaces_of(0.0, ()), 0.004) == bool(near)
     assert body["near"] == near

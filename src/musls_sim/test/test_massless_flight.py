@@ -17,7 +17,7 @@ from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.massless.plant import MasslessPlant, hanging
 from musls_sim.plants.massless.start import freed, motion_of
-from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
@@ -259,7 +259,7 @@ def test_light_rigid_links_become_massless_cables():
         )
         rest = hanging_equilibrium(fine, formation(fine))
         speeds = trim_speeds_rad_s(fine, rest)
-        other = DartPlant(
+        other = RigidLinksPlant(
             fine, rest.configuration, rotor_speed_rad_s=speeds, physics_step_s=0.00025,
             ground_height_enu_m=None,
         )  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from musls_control.mission.delivery import compile_delivery
 from musls_control.mission.plan import (
     GroundSpot,
     compile_air_plan,
@@ -16,7 +17,7 @@ from musls_control.mission.plan import (
 from musls_control.mission.spec import LONGEST_S
 from musls_description.errors import ConfigError
 from musls_description.spawn import ground_radius_m, ground_spawn
-from musls_sim.preflight.airframe import hover_parameters
+from musls_sim.autopilots import hover_parameters
 from musls_sim.preflight.checks import (
     bag_bytes_per_s,
     cautions,
@@ -46,7 +47,8 @@ def ground_spot(system):
 
 def plan_of(scenario):
     if scenario.start.kind == "ground":
-        return compile_plan(scenario.mission, scenario.formation, ground_spot(scenario.system))
+        compiled = compile_plan if scenario.mission.delivery is None else compile_delivery
+        return compiled(scenario.mission, scenario.formation, ground_spot(scenario.system))
     first = scenario.mission.stages[0].pose(np.zeros(1))[0]
     return compile_air_plan(scenario.mission, scenario.formation, first, scenario.system.n_drones)
 

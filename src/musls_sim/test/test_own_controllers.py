@@ -109,6 +109,30 @@ def test_rotors_follow_commanded_speeds_with_their_lag(own):
     assert session.control.mean_step_us > 0.0
 
 
+def test_body_rates_are_followed(own):
+    """Drones that carry their share turn as wanted, against the pull of their cables."""
+    mine = own(
+        """
+        class Mine(Controller):
+            level = "thrust_rates"
+
+            def start(self, time_s, estimate):
+                system = self.setup.system
+                self.thrust_n = system.mass_kg / system.n_drones * self.setup.gravity_m_s2
+
+            def step(self, time_s, reference, estimate):
+                return np.tile([self.thrust_n, 0.2, -0.1, 0.3], (self.setup.system.n_drones, 1))
+        """,
+        "system=x500_trio_swivel",
+    )
+    flown = Session(mine)
+    with flown:
+        flown.advance(200)
+    assert flown.state.omega_body_rad_s[1:] == pytest.approx(
+        np.tile([0.2, -0.1, 0.3], (3, 1)), abs=0.03
+    )
+
+
 def test_ideal_thrust_and_moment_act_as_open_loop_does(own):
     """The same wrench by a class of one's own and by the shipped kind."""
     thrust, moments = [25.0, 26.0, 27.0], [[0.01, 0, 0], [0, 0.02, 0], [0, 0, 0.03]]
@@ -178,7 +202,7 @@ def test_what_a_controller_asks_of_the_drones_is_recorded(own):
     recorder = MemoryRecorder(mine.system, step_period_s=0.004)
     with Session(mine, observers=[recorder]) as session:
         session.advance(120)
-        planned = session.parts.plan
+        planned = session.components.plan
     recorded = recorder.rows[Rate.SETPOINT]
     rows, stamps = recorded.columns()["setpoint.position_enu_m"], recorded.stamps_ns()
     asked = np.diff(stamps) > 0  # at the start the formation's are announced first
@@ -422,7 +446,7 @@ import numpy as np
 from musls_control.trajectories import TRAJECTORIES, StageTraits
 from musls_control.trajectories.base import at_rest
 from musls_description.schema import Positive, spec
-from musls_sim.scenario.events import EVENTS, When
+from musls_sim.scenario.events import EVENTS, Event
 
 
 @TRAJECTORIES.register("zigzag_of_test")
@@ -446,14 +470,10 @@ class Zigzag(StageTraits):
 
 @EVENTS.register("gust_of_test")
 @spec
-class Gust:
+class Gust(Event):
     kind: Literal["gust_of_test"] = "gust_of_test"
-    when: When
     force_n: float
     duration_s: Positive = 0.1
-
-    def check(self, system):
-        pass
 
     def begin(self, scene):
         scene.inputs.wrench_enu[0, 4] += self.force_n
@@ -509,7 +529,7 @@ def test_an_own_trajectory_and_an_own_event_fly_and_fly_again(tmp_path, study):
             pushes.append(session.inputs.wrench_enu[0, 4])
     assert sum(pushes) * 0.004 == pytest.approx(3.0 * 0.1, rel=0.05)
     assert [event.what for event in session.events.happened] == ["gust of 3 N", "over"]
-    asked = session.parts.plan.load_pose[session.parts.plan.stage == 1]
+    asked = session.components.plan.load_pose[session.components.plan.stage == 1]
     assert set(asked[:, 0]) == {0.0, 0.5}
     (tmp_path / "scenario.yaml").write_text(to_yaml(session.scenario))
     again = load_scenario(tmp_path / "scenario.yaml")  # from elsewhere

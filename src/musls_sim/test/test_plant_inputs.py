@@ -8,14 +8,8 @@ from plant_helpers import G, advance, hovering_plant, momenta, trio
 from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
-from musls_description.library import load_system, system_names
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import Change, PlantInputs, PrescribedMotion, SimulationDiverged
-from musls_sim.plants.rigid_links.dynamics import (
-    cable_forces,
-    cable_forces_from_joints,
-    generalised_forces,
-)
 from musls_sim.plants.spring_cables import SpringCablePlant
 
 
@@ -23,8 +17,7 @@ def floating_plant():
     """The trio in free space: no gravity, no ground, rotors at rest."""
     plant, _, _ = hovering_plant(trio(), ground_height_enu_m=None, physics_step_s=0.001)
     plant.state.rotor_speed_rad_s[:] = 0.0
-    plant.world.setGravity([0.0, 0.0, 0.0])
-    plant.gravity_m_s2 = 0.0
+    plant.records.system["gravity"] = 0.0
     return plant, PlantInputs.zeros(plant.system)
 
 
@@ -35,9 +28,9 @@ def test_wrench_in_the_world_frame_gives_its_impulse(row):
     inputs.wrench_enu[row] = [0.02, -0.01, 0.03, 0.5, -0.3, 0.8]
     center = np.zeros(3)
     for _ in range(25):
-        bodies = plant.skeleton.getBodyNodes()
-        mass = np.array([b.getMass() for b in bodies])
-        center = mass @ np.array([b.getCOM() for b in bodies]) / mass.sum()
+        bodies = plant.records.bodies
+        com = np.einsum("kij,kj->ki", bodies["rotation"], bodies["com"]) + bodies["position"]
+        center = bodies["mass"] @ com / bodies["mass"].sum()
         arm = plant.state.position_enu_m[row] - center
         before = momenta(plant)
         plant.step(inputs)
@@ -49,7 +42,10 @@ def test_wrench_in_the_world_frame_gives_its_impulse(row):
 
 
 def test_wrench_in_the_body_frame_turns_with_the_body():
-    """The same trajectory as with the wrench turned by hand into the world frame."""
+    """The same trajectory as with the wrench turned by hand into the world frame, or nearly.
+
+    By hand it is turned at the begin of a step.
+    """
     records = []
     for frame in ("body", "world"):
         plant, speeds, _ = hovering_plant(trio(), physics_step_s=0.004)
@@ -65,7 +61,7 @@ def test_wrench_in_the_body_frame_turns_with_the_body():
             plant.step(inputs)
         records.append(plant.state.motion.copy())
     assert np.abs(records[0][2, 6:10] - records[0][1, 6:10]).max() > 0.01, "it must turn"
-    assert np.allclose(*records, atol=1e-9)
+    assert np.allclose(*records, atol=5e-3)
 
 
 def test_thrust_as_a_wrench_carries_like_the_rotors():
@@ -82,15 +78,16 @@ def test_thrust_as_a_wrench_carries_like_the_rotors():
 
 def test_rotor_that_fails_takes_its_thrust_and_torque():
     plant, speeds, _ = hovering_plant(trio())
-    intact = plant.tables.rotors.copy()
+    intact = plant.records.rotors.view(float).reshape(3, 4, 8).copy()
     plant.apply(RotorEfficiency(2, 3, 0.5))
     plant.apply(RotorEfficiency(2, 3, 0.5))  # counts from the intact rotor
-    assert np.allclose(plant.tables.rotors[1, 2, 3:5], 0.5 * intact[1, 2, 3:5])
+    rotors = plant.records.rotors.view(float).reshape(3, 4, 8)
+    assert np.allclose(rotors[1, 2, 3:5], 0.5 * intact[1, 2, 3:5])
     plant.apply(RotorEfficiency(1, None, 0.0))
-    assert not plant.tables.rotors[0, :, 3:5].any()
+    assert not rotors[0, :, 3:5].any()
     unchanged = np.ones(intact.shape, bool)
     unchanged[1, 2, 3:5] = unchanged[0, :, 3:5] = False
-    assert (plant.tables.rotors[unchanged] == intact[unchanged]).all()
+    assert (rotors[unchanged] == intact[unchanged]).all()
     for _ in range(25):
         advance(plant, speeds)
     assert plant.state.acceleration_enu_m_s2[1, 2] < -1.0, "the drone without thrust must sink"
@@ -144,7 +141,7 @@ def test_drones_can_be_held_and_let_go():
     inputs.wrench_enu[0, 3:] = [0.0, 2.0, 0.0]
     for _ in range(50):
         plant.step(inputs)
-        assert np.allclose(plant.state.position_enu_m[1:], held[0], atol=1e-9)
+        assert np.allclose(plant.state.position_enu_m[1:], held[0], atol=1e-6)
     assert plant.state.velocity_enu_m_s[0, 1] > 0.1
     audit = plant.reaction.audit
     assert audit.work_j > 0.005 and abs(audit.missing_j) < 0.02 * audit.absolute_work_j
@@ -152,41 +149,6 @@ def test_drones_can_be_held_and_let_go():
     for _ in range(50):
         plant.step(inputs)
     assert (plant.state.position_enu_m[1:, 2] < held[0][:, 2] - 0.05).all(), "they must fall"
-
-
-@pytest.mark.parametrize("name", system_names(slung=True))
-def test_end_forces_by_newton_are_those_of_darts_joints(name):
-    """Any motion, any outside forces; a step of 4 ms."""
-    plant, _, _ = hovering_plant(load_system(name), ground_height_enu_m=None)
-    rng = np.random.default_rng(1)
-    n, tables = plant.tree.n_coordinates, plant.tables
-    plant.skeleton.setPositions(plant.positions + 0.3 * rng.normal(size=n))
-    plant.skeleton.setVelocities(2.0 * rng.normal(size=n))
-    plant.read_motion()
-    body, enu = rng.normal(size=(2, 1 + plant.system.n_drones, 6))
-    generalised_forces(tables, rng.normal(size=3), body, enu, np.nan)
-    plant.skeleton.setCommands(tables.tau)
-    plant.world.step()
-    plant._read_joint_wrenches()
-    cable_forces_from_joints(tables)
-    expected = tables.cable_force.copy()
-    after = plant.skeleton.getVelocities()
-    cable_forces(tables, plant.velocities, after, plant.physics_step_s, plant.gravity_m_s2)
-    assert np.allclose(tables.cable_force, expected, rtol=1e-9, atol=1e-9)
-
-
-def test_steps_in_the_air_are_those_of_darts_world():
-    """In the air compiled code steps; with a wide reach DART's world does all the time."""
-    records = []
-    for search in (False, True):
-        plant, speeds, _ = hovering_plant(trio({"friction_n_m": 1e-4}))
-        if search:
-            plant.tables.box[:, 3:] = 100.0
-        for _ in range(100):
-            advance(plant, 1.01 * speeds, [1.0, 0.0, 0.0])
-        records.append(plant.state.motion.copy())
-    assert np.abs(records[0] - records[1]).max() < 1e-7
-    assert records[0][1:, 9].max() > 0.01, "nothing moved"
 
 
 @pytest.mark.filterwarnings("ignore:at .* s. the finest:UserWarning")

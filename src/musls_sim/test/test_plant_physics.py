@@ -1,4 +1,4 @@
-"""The DART plant against closed forms and invariants."""
+"""The rigid-link plant, and its skeleton in DART, against closed forms and invariants."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from musls_description.library import load_system, system_names
 from musls_description.spawn import ground_spawn
 from musls_description.tree import build_tree
 from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
-from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 
 
 def tumbling(system, step):
@@ -19,31 +19,26 @@ def tumbling(system, step):
     plant, _, _ = hovering_plant(system, ground_height_enu_m=None, physics_step_s=step)
     plant.state.rotor_speed_rad_s[:] = 0.0
     rng = np.random.default_rng(5)
-    plant.skeleton.setVelocities(0.1 * rng.normal(size=plant.skeleton.getNumDofs()))
-    plant.read_motion()
+    plant.start_moving(0.1 * rng.normal(size=plant.tree.n_coordinates))
     return plant
 
 
 def test_free_fall_keeps_momentum():
     """Only gravity: p(t) = p0 - m g t, angular momentum about the centre of mass is constant.
 
-    The integrator is of first order: the error halves with the step, and extrapolated to step
-    zero nothing is left of it.
+    The integrator is of second order: the error falls with the square of the step.
     """
-    errors = []
-    for step in (1e-3, 5e-4, 2.5e-4):
+    sizes = []
+    for step in (4e-3, 2e-3, 1e-3):
         plant = tumbling(trio(), step)
         command = np.zeros_like(plant.state.rotor_speed_rad_s)
         before = np.concatenate(momenta(plant))
         for _ in range(125):
             advance(plant, command)
         before[2] -= plant.system.mass_kg * G * plant.time_s
-        errors.append(np.concatenate(momenta(plant)) - before)
-    errors = np.array(errors)
-    sizes = np.linalg.norm(errors, axis=1)
-    assert sizes[0] < 0.01
-    assert sizes[:-1] / sizes[1:] == pytest.approx(2.0, rel=0.02)
-    assert np.abs(2.0 * errors[2] - errors[1]).max() < 1e-5
+        sizes.append(np.linalg.norm(np.concatenate(momenta(plant)) - before))
+    assert sizes[0] < 1e-3
+    assert sizes[2] < 0.15 * sizes[0]
 
 
 def test_energy_never_grows_without_input():
@@ -157,11 +152,13 @@ def test_tension_balances_the_load_in_motion():
     largest = 0.0
     for _ in range(100):
         directions = [np.diff(plant.cable_nodes_enu_m(i)[:2], axis=0)[0] for i in range(3)]
-        frames = [plant.tables.motion[k][:9].reshape(3, 3).copy() for k in plant.tree.first_link]
+        frames = [plant.records.bodies["rotation"][k].copy() for k in plant.tree.first_link]
         advance(plant, command)
-        pull = sum(f @ c for f, c in zip(frames, plant.state.cable_force_n[:, 0], strict=True))
+        then = [plant.records.bodies["rotation"][k] for k in plant.tree.first_link]
+        middle = [0.5 * (a + b) for a, b in zip(frames, then, strict=True)]
+        pull = sum(f @ c for f, c in zip(middle, plant.state.cable_force_n[:, 0], strict=True))
         expected = 1.66 * (plant.state.acceleration_enu_m_s2[0] + [0, 0, G])
-        assert np.allclose(pull, expected, atol=1e-6)
+        assert np.allclose(pull, expected, atol=1e-3)
         largest = max(largest, np.abs(plant.state.acceleration_enu_m_s2[0]).max())
         assert np.allclose(
             [f[:, 0] for f in frames], [d / np.linalg.norm(d) for d in directions], atol=1e-9
@@ -199,7 +196,7 @@ def test_reaction_torque_turns_the_drone_against_its_rotors():
 @pytest.mark.parametrize("name", system_names(slung=True))
 def test_ground_holds_load_drones_and_cables(name):
     system = load_system(name)
-    plant = DartPlant(system, ground_spawn(system))
+    plant = RigidLinksPlant(system, ground_spawn(system))
     start = plant.state.position_enu_m.copy()
     off = np.zeros_like(plant.state.rotor_speed_rad_s)
     speeds = []

@@ -12,7 +12,7 @@ from musls_description.schema import build, to_data
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
-from musls_sim.power import CHARGE, CURRENT, ENERGY, POWER, VOLTAGE, Power
+from musls_sim.power import Power
 from musls_sim.session.session import Session
 
 PERIOD_S = 0.004
@@ -50,8 +50,8 @@ def test_hover_until_empty_takes_the_time_of_the_closed_form():
     assert periods * PERIOD_S == pytest.approx(battery.duration_s(draws_w), rel=1e-3)
     assert periods * PERIOD_S * 100.0 / 60.0 == pytest.approx(19.3, rel=0.02)  # C4 with 10 A h
     # What the cells gave, less what the resistance took, was drawn.
-    assert power.state[0, ENERGY] == pytest.approx(draws_w * periods * PERIOD_S, rel=1e-3)
-    assert power.state[0, CHARGE] == 0.0
+    assert power.batteries["energy"][0] == pytest.approx(draws_w * periods * PERIOD_S, rel=1e-3)
+    assert power.batteries["charge"][0] == 0.0
     inputs.rotor_command_rad_s[:] = 300.0
     power.begin(state, inputs)
     assert not inputs.rotor_command_rad_s.any()  # an empty battery turns nothing
@@ -61,9 +61,9 @@ def test_voltage_sags_by_the_resistance():
     system = changed(battery={"resistance_ohm": 0.05})
     power = Power(system, PERIOD_S)
     power.begin(*hovering(system))
-    voltage, current = power.state[0, [VOLTAGE, CURRENT]]
+    voltage, current = power.batteries[["voltage", "current"]][0]
     assert voltage == pytest.approx(50.4 - 0.05 * current)
-    assert voltage * current == pytest.approx(power.state[0, POWER])
+    assert voltage * current == pytest.approx(power.batteries["power"][0])
 
 
 def test_voltage_limits_the_speed():
@@ -83,7 +83,7 @@ def test_stopped_rotors_draw_nothing():
     power = Power(system, PERIOD_S)
     power.apply(RotorEfficiency(1, None, 0.0))
     power.begin(*hovering(system))
-    assert power.state[0, POWER] == 0.0
+    assert power.batteries["power"][0] == 0.0
 
 
 def flight(changes=None, name="delivery"):
@@ -105,7 +105,7 @@ def test_hover_in_flight_draws_the_power_of_the_closed_form(name, mass_kg):
         session.advance(250)
         # Drone, parcel and cable in standard gravity; a power that goes with the mass to the 1.5.
         expected = 1373.147 * (mass_kg * 9.80665 / (10.0224 * 9.81)) ** 1.5
-        assert session.power.state[0, POWER] == pytest.approx(expected, rel=5e-3)
+        assert session.power.batteries["power"][0] == pytest.approx(expected, rel=5e-3)
 
 
 def test_drone_falls_when_the_battery_is_empty():

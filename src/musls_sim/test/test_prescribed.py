@@ -10,68 +10,26 @@ from scipy.spatial.transform import Rotation
 from musls_description.library import load_system, system_names
 from musls_description.spawn import hanging_equilibrium, slung_between
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
-from musls_sim.plants.rigid_links.multibody import (
-    advance_coordinates,
-    end_jacobian,
-    factorise,
-    half_solve,
-    joint_space_inertia,
-    mass_table,
-    other_half_solve,
-    parent_coordinates,
-)
-from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.dart import build_skeleton
+from musls_sim.plants.rigid_links.mechanism import jacobians, joint_space_inertia, set_positions
+from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.spring_cables import SpringCablePlant
 
 
-def scattered_plant(name):
+@pytest.mark.parametrize("name", system_names(slung=True))
+def test_inertia_matrix_and_jacobians_equal_darts(name):
     plant, _, _ = hovering_plant(load_system(name))
-    start = plant.skeleton.getPositions()
-    plant.skeleton.setPositions(start + 0.3 * np.random.default_rng(2).normal(size=start.size))
-    plant.read_motion()
-    return plant
-
-
-@pytest.mark.parametrize("name", system_names(slung=True))
-def test_inertia_matrix_equals_darts_and_its_factor_solves(name):
-    plant = scattered_plant(name)
-    tree, t = plant.tree, plant.tables
-    parent = parent_coordinates(tree)
-    inertia = joint_space_inertia(
-        t.motion, t.parents, t.first, t.joints, mass_table(tree), parent,
-        np.zeros(tree.n_coordinates),
-    )  # fmt: skip
-    assert np.allclose(inertia, plant.skeleton.getMassMatrix(), atol=1e-12)
-    jacobian = np.random.default_rng(0).normal(size=(7, tree.n_coordinates))
-    expected = jacobian @ np.linalg.solve(inertia, jacobian.T)
-    factor = factorise(inertia, parent)
-    half = half_solve(factor, parent, jacobian)
-    assert np.abs(half @ half.T - expected).max() < 1e-8 * np.abs(expected).max()
-    solved = other_half_solve(factor, parent, half[0])
-    expected = np.linalg.solve(inertia, jacobian[0])
-    assert np.abs(solved - expected).max() < 1e-8 * np.abs(expected).max()
-
-
-@pytest.mark.parametrize("name", system_names(slung=True))
-def test_end_jacobian_equals_darts(name):
-    plant = scattered_plant(name)
-    for i, (first, drone) in enumerate(zip(plant.tree.first_link, plant.tree.drone, strict=True)):
-        out = np.zeros((6, plant.tree.n_coordinates))
-        chain = np.arange(first, drone + 1)
-        end_jacobian(plant.tables.motion, plant.tables.joints, plant.tables.first, chain, out)
-        body = plant.skeleton.getBodyNode(int(drone))
-        assert np.allclose(out, plant.skeleton.getWorldJacobian(body), atol=1e-12), i
-
-
-def test_coordinates_advance_as_darts():
-    plant = scattered_plant("x500_trio_swivel")
-    start = plant.skeleton.getPositions()
-    rates = 3.0 * np.random.default_rng(4).normal(size=start.size)
-    plant.skeleton.setVelocities(rates)
-    plant.skeleton.integratePositions(0.01)
-    out = np.empty_like(start)
-    advance_coordinates(start, rates, 0.01, out)
-    assert np.allclose(out, plant.skeleton.getPositions(), atol=1e-12)
+    random = np.random.default_rng(2)
+    positions = plant.positions + 0.3 * random.normal(size=plant.tree.n_coordinates)
+    set_positions(plant.records, positions)
+    plant.start_moving(random.normal(size=plant.tree.n_coordinates))
+    skeleton = build_skeleton(plant.tree)
+    skeleton.setPositions(positions)
+    assert np.allclose(joint_space_inertia(plant.records), skeleton.getMassMatrix(), atol=1e-12)
+    ours = jacobians(plant.records)
+    for k in (*plant.tree.first_link, *plant.tree.drone):
+        expected = skeleton.getWorldJacobian(skeleton.getBodyNode(int(k)))
+        assert np.allclose(ours[k], expected, atol=1e-12), k
 
 
 class Sway:
@@ -101,19 +59,22 @@ class Sway:
     ],
 )
 def test_prescribed_motion_is_met_and_the_work_accounted_for(step_s, joint):
-    """Asked for: 1 mm, 0.1 degrees, work = change of energy + losses within 1 %."""
+    """Asked for: 1 mm, 0.1 degrees, work = change of energy + losses within 1 %.
+
+    The pose is met in the middle of each step, so at its end to second order in the step.
+    """
     system = with_cables(load_system("x500_trio_swivel"), joint)
     rest = hanging_equilibrium(load_system("x500_trio_swivel"), formation(system))
-    plant = DartPlant(system, rest.configuration, physics_step_s=step_s)
+    plant = RigidLinksPlant(system, rest.configuration, physics_step_s=step_s)
     path = Sway(plant)
     moved = 0.0
     for _ in range(1000):
         follow(plant, path)
         position, quaternion = path(plant.time_s)
-        assert np.abs(plant.state.position_enu_m[1:] - position).max() < 1e-6
+        assert np.abs(plant.state.position_enu_m[1:] - position).max() < 1e-5
         present = Rotation.from_quat(plant.state.orientation_wxyz[1:], scalar_first=True)
         wanted = Rotation.from_quat(quaternion, scalar_first=True)
-        assert np.degrees((wanted.inv() * present).magnitude().max()) < 1e-4
+        assert np.degrees((wanted.inv() * present).magnitude().max()) < 1e-3
         moved = max(moved, np.abs(plant.state.position_enu_m[0, 1]))
     assert moved > 0.05, "the load must swing for the test to mean something"
     assert plant.reaction.audit.absolute_work_j > 0.5
@@ -124,11 +85,11 @@ def test_reaction_at_rest_carries_the_weight():
     """Held still, the end wrenches are the drones' weights plus the cables' pull."""
     system = load_system("x500_trio_swivel")
     rest = hanging_equilibrium(system, formation(system))
-    plant = DartPlant(system, rest.configuration)
+    plant = RigidLinksPlant(system, rest.configuration)
     held = plant.state.position_enu_m[1:].copy(), plant.state.orientation_wxyz[1:].copy()
     for _ in range(50):
         follow(plant, lambda time_s: held)
-    assert np.allclose(plant.ends.end_wrench[:, 3:], rest.drone_force_n, atol=1e-3)
+    assert np.allclose(plant.records.guide[:, 3:], rest.drone_force_n, atol=1e-3)
     assert np.allclose(plant.state.tension_n[:, 0], rest.load_end_tension_n, rtol=2e-3)
 
 
@@ -138,7 +99,7 @@ def test_a_cable_jerked_taut_is_met_and_accounted_for():
     drones = formation(system, radius=0.9, height=1.6)
     facing = np.arange(3) * 2.0 * np.pi / 3.0 + np.pi
     start = slung_between(system, np.array([0.0, 0.0, 0.05]), np.eye(3), drones, facing)
-    plant = DartPlant(system, start, ground_height_enu_m=0.0, physics_step_s=0.004)
+    plant = RigidLinksPlant(system, start, ground_height_enu_m=0.0, physics_step_s=0.004)
     level = plant.state.orientation_wxyz[1:].copy()
 
     def rising(time_s):
@@ -161,7 +122,7 @@ def test_end_force_and_velocity_are_those_of_the_cables_end():
     """The hook's speed by finite differences; the force carries load and cables."""
     system = load_system("x500_trio_swivel")
     rest = hanging_equilibrium(system, formation(system))
-    plant = DartPlant(system, rest.configuration, physics_step_s=0.001)
+    plant = RigidLinksPlant(system, rest.configuration, physics_step_s=0.001)
     path, ends = Sway(plant), []
     for _ in range(700):
         follow(plant, path)
@@ -197,7 +158,7 @@ def test_load_on_parallel_cables_swings_as_a_pendulum(kind):
     length = system.cables[0].length_m
     rest = hanging_equilibrium(system, hooks)
     if kind == "rod":
-        plant = DartPlant(system, rest.configuration, ground_height_enu_m=None)
+        plant = RigidLinksPlant(system, rest.configuration, ground_height_enu_m=None)
         held = hooks, plant.state.orientation_wxyz[1:].copy()
     else:
         held = hooks, np.tile([1.0, 0.0, 0.0, 0.0], (3, 1))

@@ -79,12 +79,12 @@ def test_a_flight_log_is_written_where_asked_for_and_no_socket_stays(tmp_path):
 )
 def test_a_px4_that_is_lost_in_flight(tmp_path, number, words):
     run = px4_flight(tmp_path)
-    run.parts.autopilot._answer_limit_s = 1.0
+    run.components.autopilot._answer_limit_s = 1.0
     lost = []
 
     def lose(time_s, session):
         if session.stage == "form_up" and not lost:
-            lost.append(session.parts.autopilot._vehicles[0]._process._process.pid)
+            lost.append(session.components.autopilot._vehicles[0]._process._process.pid)
             os.kill(lost[0], number)
 
     run.observe_with(Look(lose))
@@ -133,7 +133,7 @@ def test_a_lost_link_is_px4s_own_affair(tmp_path):
 
     def watch(time_s, session):
         heights.append(session.state.position_enu_m[1, 2])
-        armed.append(bool(session.parts.autopilot.armed[0]))
+        armed.append(bool(session.components.autopilot.armed[0]))
 
     run.observe_with(Look(watch))
     with run:

@@ -1,4 +1,4 @@
-"""Which PX4 it is, and what it is told by the names it has."""
+"""Version of a PX4 binary and the names of its parameters."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from px4_helpers import install_peer
 
 from musls_description.errors import ConfigError
 from musls_sim.px4 import process
-from musls_sim.px4.airframe import airframe_scripts
+from musls_sim.px4.build import airframe_scripts
 from musls_sim.px4.install import Firmware, Px4Error, read_firmware
 
 THERE = ["MPC_THR_HOVER", "COM_DISARM_PRFLT", "SYS_AUTOSTART"]

@@ -41,7 +41,7 @@ def test_up_and_standing_with_px4s_clock_and_nothing_left(tmp_path, installed):
         start = flown.plant.state.position_enu_m.copy()
         flown.advance(100)
         assert flown.tick == 100
-        assert flown.graph_time_s == pytest.approx(flown.px4s.sitl.clock_s, abs=1e-6)
+        assert flown.graph_time_s == pytest.approx(flown.px4s.clock_s, abs=1e-6)
         assert np.abs(flown.plant.state.position_enu_m - start).max() < 0.02
         assert not flown.px4s.armed.any()
         # Told to begin there to 1 cm; 20 fixes of 2 and 3 cm noise, smoothed, say the rest.
@@ -58,7 +58,7 @@ def test_drones_keep_their_names_on_other_instances_and_fly_where_others_say(tmp
     blocked = claim_instances(1)
     try:
         with vehicles(tmp_path) as flown:
-            (vehicle,) = flown.px4s.sitl._vehicles
+            (vehicle,) = flown.px4s._vehicles
             assert vehicle._instance.number > 1
             flown.advance(250)
             assert not flown.px4s.armed.any()  # nobody has asked

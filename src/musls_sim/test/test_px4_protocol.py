@@ -79,11 +79,11 @@ def test_flies_as_the_built_in_autopilot_does_and_leaves_nothing(tmp_path, peer)
     through_links = path(real)
     direct = path(px4_flight(tmp_path / "builtin", "solo", *HURRY, "autopilot.kind=builtin"))
     assert direct[:, 2].max() > 2.0
-    in_air = slice(500, int(real.parts.plan.duration_s / 0.004))
+    in_air = slice(500, int(real.components.plan.duration_s / 0.004))
     apart = np.linalg.norm(through_links[in_air] - direct[in_air], axis=1)
     # Its local frame begins 0.24 m above ours, and its speed is known by satellite only.
     assert np.sqrt(np.mean(apart**2)) < 0.1
-    autopilot = real.parts.autopilot
+    autopilot = real.components.autopilot
     assert autopilot.landed.all() and (autopilot.takeoff_state == 1).all()
     assert not peers_running() and not left_folders()
     assert (tmp_path / "logs" / "drone_1.log").is_file()
@@ -105,7 +105,7 @@ def test_two_drones_lift_a_load_together(tmp_path, peer):
 def test_a_px4_whose_link_is_lost_is_sent_no_setpoints(tmp_path, peer):
     with px4_flight(tmp_path, "solo", *HURRY) as session:
         session.advance(50)
-        (vehicle,) = session.parts.autopilot._vehicles
+        (vehicle,) = session.components.autopilot._vehicles
         sent = []
         send = vehicle.commands.send_setpoint
         vehicle.commands.send_setpoint = lambda *given: (sent.append(session.tick), send(*given))
@@ -141,7 +141,7 @@ def test_trouble_ends_the_flight_in_its_own_words(tmp_path, peer, monkeypatch, b
     monkeypatch.setattr(sitl, "CONNECT_LIMIT_S", 0.3 if behaviour == "deaf" else 30.0)
     peer(behaviour)
     run = px4_flight(tmp_path)
-    run.parts.autopilot._answer_limit_s = 0.3 if "hang" in behaviour else 30.0
+    run.components.autopilot._answer_limit_s = 0.3 if "hang" in behaviour else 30.0
     with pytest.raises(Px4Error) as caught:
         run.run()
     message = str(caught.value)
@@ -166,7 +166,8 @@ def test_an_interrupt_keeps_what_was_flown_and_ends_everything(tmp_path, peer):
             raise KeyboardInterrupt
 
     run.observe_with(Look(interrupt))
-    assert run.run().interrupted
+    with pytest.raises(KeyboardInterrupt):
+        run.run()
     assert not peers_running()
 
 
@@ -175,10 +176,10 @@ def test_px4_dies_with_its_simulator(tmp_path):
     install_peer(tmp_path / "px4")
     code = (
         "import sys, time; from pathlib import Path;"
-        "from musls_sim.px4.install import Px4Install;"
+        "from musls_sim.px4.install import Firmware;"
         "from musls_sim.px4.process import Px4Process;"
         "root = Path(sys.argv[1]);"
-        "Px4Process(Px4Install(root / 'px4/bin/px4', root), 1, root, root / 'log');"
+        "Px4Process(Firmware(root / 'px4/bin/px4'), 1, root, root / 'log');"
         "print('started', flush=True); time.sleep(60)"
     )
     run = subprocess.Popen(

@@ -1,18 +1,15 @@
 """The recorder when something is wrong, and the memory that it takes."""
 
-import gc
 import os
 import resource
-import tracemalloc
-from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
 from rosbags.highlevel import AnyReader
-from standing_plant import standing_plant
+from standing_plant import session_of, standing_plant
 
-from musls_description.errors import ConfigError, MuslsError
+from musls_description.errors import MuslsError
 from musls_description.library import load_system
 from musls_sim.recording import BagRecorder, RecordingError
 
@@ -31,10 +28,10 @@ def clock_times(folder):
 
 def test_stamps_do_not_drift(tmp_path):
     """A week of flight in steps of 4 ms, with time as a float product."""
-    with make(tmp_path / "bag") as recorder:
+    with closing(make(tmp_path / "bag")) as recorder:
         steps = [*range(0, 1000, 5), 1_234_565, 25 * 10**5 + 5, 151_200_000]
         for step in steps:
-            recorder.observe(step * 0.004, SimpleNamespace(plant=standing_plant(SYSTEM)))
+            recorder.observe(step * 0.004, session_of(standing_plant(SYSTEM)))
     assert clock_times(tmp_path / "bag") == [step * 4_000_000 for step in steps]
 
 
@@ -44,22 +41,8 @@ def test_stamps_do_not_drift(tmp_path):
      "shape_rate_hz": 12.5}, 4), ({"step_period_s": 0.001}, 20)],
 )  # fmt: skip
 def test_every(tmp_path, options, every):
-    with make(tmp_path / "bag", **options) as recorder:
+    with closing(make(tmp_path / "bag", **options)) as recorder:
         assert recorder.every == every
-        assert [k for k in range(41) if recorder.due(k)] == list(range(0, 41, every))
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [({"rate_hz": 60.0}, "rate_hz is 60"), ({"rate_hz": 500.0}, "rate_hz is 500"),
-     ({"rate_hz": 0.0}, "rate_hz is 0"), ({"rate_hz": -50.0}, "rate_hz is -50"),
-     ({"shape_rate_hz": 20.0}, "shape_rate_hz is 20"), ({"buffer_s": 0.0}, "buffer_s is 0"),
-     ({"rate_hz": float("nan")}, "rate_hz is nan")],
-)  # fmt: skip
-def test_rates_that_do_not_fit(tmp_path, options, name):
-    with pytest.raises(ConfigError, match=name):
-        make(tmp_path / "out" / "bag", **options)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_existing_folder_is_refused_and_kept(tmp_path):
@@ -108,11 +91,11 @@ def test_full_disk_keeps_what_was_written_before(tmp_path):
     plant = standing_plant(SYSTEM)
     recorder = make(tmp_path / "bag", buffer_s=1.0)
     message = f"cannot write bag {tmp_path}/bag: File too large"
-    with file_limit(420_000), pytest.raises(RecordingError, match=message):
+    with file_limit(460_000), pytest.raises(RecordingError, match=message):
         for k in range(1000):
-            recorder.observe(k * 0.02, SimpleNamespace(plant=plant))
+            recorder.observe(k * 0.02, session_of(plant))
     with pytest.raises(RecordingError, match="is closed"):
-        recorder.observe(20.0, SimpleNamespace(plant=plant))
+        recorder.observe(20.0, session_of(plant))
     recorder.close()
     times = clock_times(tmp_path / "bag")
     assert len(times) >= 100
@@ -122,7 +105,7 @@ def test_full_disk_keeps_what_was_written_before(tmp_path):
 
 def test_full_disk_at_the_end(tmp_path):
     recorder = make(tmp_path / "bag")
-    recorder.observe(0.0, SimpleNamespace(plant=standing_plant(SYSTEM)))
+    recorder.observe(0.0, session_of(standing_plant(SYSTEM)))
     with file_limit(1000), pytest.raises(RecordingError, match="File too large"):
         recorder.close()
     recorder.close()
@@ -130,9 +113,12 @@ def test_full_disk_at_the_end(tmp_path):
 
 def test_error_in_flight_leaves_a_readable_bag(tmp_path):
     plant = standing_plant(SYSTEM)
-    with pytest.raises(ZeroDivisionError), make(tmp_path / "bag", buffer_s=1.0) as recorder:
+    with (
+        pytest.raises(ZeroDivisionError),
+        closing(make(tmp_path / "bag", buffer_s=1.0)) as recorder,
+    ):
         for k in range(1000):
-            recorder.observe(k * 0.02, SimpleNamespace(plant=plant))
+            recorder.observe(k * 0.02, session_of(plant))
             recorder.on_stage(k * 0.02, f"stage_{k // 100}")
             if k == 321:
                 raise ZeroDivisionError
@@ -143,9 +129,9 @@ def test_interrupted_write_loses_nothing(tmp_path, monkeypatch):
     """Ctrl-C in the middle of a chunk: what stands half-written is written again at the end."""
     plant = standing_plant(SYSTEM)
     recorder = make(tmp_path / "bag", buffer_s=1.0)
-    with pytest.raises(KeyboardInterrupt), recorder:
+    with pytest.raises(KeyboardInterrupt), closing(recorder):
         for k in range(120):
-            recorder.observe(k * 0.02, SimpleNamespace(plant=plant))
+            recorder.observe(k * 0.02, session_of(plant))
         write = os.write
 
         def interrupt(descriptor, data):
@@ -158,25 +144,13 @@ def test_interrupted_write_loses_nothing(tmp_path, monkeypatch):
     assert clock_times(tmp_path / "bag") == [k * 20_000_000 for k in range(120)]
 
 
-def test_flight_error_counts_more_than_a_failing_close(tmp_path):
-    with (
-        pytest.warns(UserWarning, match="cannot write bag"),
-        pytest.raises(ZeroDivisionError),
-        ExitStack() as limits,
-        make(tmp_path / "bag") as recorder,
-    ):
-        recorder.observe(0.0, SimpleNamespace(plant=standing_plant(SYSTEM)))
-        limits.enter_context(file_limit(1000))
-        raise ZeroDivisionError
-
-
 def test_empty_bag_and_second_close(tmp_path):
     recorder = make(tmp_path / "bag")
     recorder.close()
     recorder.close()
     assert recorder.messages == 0
     assert clock_times(tmp_path / "bag") == []
-    session = SimpleNamespace(plant=standing_plant(SYSTEM))
+    session = session_of(standing_plant(SYSTEM))
     for call in (
         recorder.flush, lambda: recorder.on_stage(0.0, "hover"),
         lambda: recorder.observe(0.0, session),
@@ -188,13 +162,13 @@ def test_empty_bag_and_second_close(tmp_path):
 def test_setpoints_without_records_are_kept_whole(tmp_path):
     """The set-points fill their buffer first here; the order of time stays."""
     plant, quaternion = standing_plant(SYSTEM), np.eye(4)[0]
-    with make(tmp_path / "bag", buffer_s=0.5) as recorder:
+    with closing(make(tmp_path / "bag", buffer_s=0.5)) as recorder:
         for k in range(501):
             recorder.on_setpoint(
                 k * 0.004, np.full(3, k), quaternion, np.zeros((2, 3)), np.tile(quaternion, (2, 1))
             )
-            if recorder.due(k) and not 100 < k < 400:
-                recorder.observe(k * 0.004, SimpleNamespace(plant=plant))
+            if k % recorder.every == 0 and not 100 < k < 400:
+                recorder.observe(k * 0.004, session_of(plant))
     with AnyReader([tmp_path / "bag"]) as reader:
         received = {}
         for connection, time, _ in reader.messages():
@@ -202,28 +176,3 @@ def test_setpoints_without_records_are_kept_whole(tmp_path):
     assert received["/load/setpoint"] == [k * 4_000_000 for k in range(501)]
     assert received["/drone_1/setpoint"] == received["/drone_2/setpoint"] == [0]
     assert received["/clock"] == [k * 20_000_000 for k in (*range(21), *range(80, 101))]
-
-
-def test_memory_does_not_grow_with_the_flight(tmp_path):
-    plant = standing_plant(SYSTEM)
-    with make(tmp_path / "bag", buffer_s=1.0, keep_bytes=0) as recorder:
-
-        def fly(start, end):
-            for k in range(start, end):
-                recorder.on_stage(k * 0.02, f"stage_{k // 50}")
-                recorder.on_setpoint(
-                    k * 0.02, np.full(3, k), np.ones(4), np.zeros((2, 3)), np.ones((2, 4))
-                )
-                recorder.observe(k * 0.02, SimpleNamespace(plant=plant))
-            gc.collect()
-            return len(gc.get_objects())
-
-        fly(0, 500)
-        tracemalloc.start()
-        before, memory = fly(500, 1000), tracemalloc.get_traced_memory()[0]
-        after = fly(1000, 6000)
-        grown = tracemalloc.get_traced_memory()[0] - memory
-        tracemalloc.stop()
-    # 100 chunks of 150 kB each: what stays of one is its entry in the summary.
-    assert after - before < 200
-    assert grown < 100 * 1000

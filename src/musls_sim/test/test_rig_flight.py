@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from musls_description.errors import ConfigError
-from musls_description.schema import parse_yaml, to_yaml
-from musls_sim.plants.elastic.start import linear_strain, nodes_between
+from musls_description.schema import to_yaml
+from musls_description.strict_yaml import parse_yaml
+from musls_sim.plants.elastic.line import linear_strain
+from musls_sim.plants.elastic.start import nodes_between
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
@@ -285,7 +287,7 @@ def test_a_winch_that_has_no_cable_left_stops_and_says_so(tmp_path):
 
 
 def test_wheels_share_their_line_out_before_an_equilibrium_starts(tmp_path):
-    """A line over a wheel on the load: it hangs in the middle, whatever was on either side."""
+    """A line over a pulley on the load: it hangs in the middle, whatever was on either side."""
     data = parse_yaml(SWING, "text")
     data["system"]["load"]["cable_attachments_m"] = []
     for k, cable in enumerate(data["system"]["cables"]):
@@ -294,8 +296,8 @@ def test_wheels_share_their_line_out_before_an_equilibrium_starts(tmp_path):
             if end["body"] == "load":
                 end["point_m"] = [0.0, 0.0, 0.05]
     sides = [{"cable": 1, "end": 2}, {"cable": 2, "end": 1}]
-    wheel = {"body": "load", "position_m": [0, 0, 0.05], "radius_m": 0.02, "inertia_kg_m2": 1e-4}
-    data["system"]["pulleys"] = [{**wheel, "cables": sides}]
+    pulley = {"body": "load", "position_m": [0, 0, 0.05], "radius_m": 0.02, "inertia_kg_m2": 1e-4}
+    data["system"]["pulleys"] = [{**pulley, "cables": sides}]
     with Session(scenario(tmp_path, to_yaml(data))) as session:
         state = session.state
         np.testing.assert_allclose(state.free_length_m, 2.0, atol=1e-6)
@@ -303,3 +305,27 @@ def test_wheels_share_their_line_out_before_an_equilibrium_starts(tmp_path):
         session.run()
         np.testing.assert_allclose(state.free_length_m, 2.0, atol=1e-5)
         assert np.abs(state.velocity_enu_m_s[0]).max() < 1e-4
+
+
+SOLO = """
+system: x500_solo
+start:
+  kind: state
+  load: {position_enu_m: [0, 0, 1]}
+  drones: [{position_enu_m: [0.4, 0, 2.9], orientation_wxyz: [0, 0, 0, 1]}]
+mission: {duration_s: 0.1}
+"""
+
+
+@pytest.mark.parametrize("model", ["rigid_links", "massless", "elastic"])
+def test_a_slung_load_may_start_in_a_state_without_a_mission(tmp_path, model):
+    with Session(scenario(tmp_path, SOLO, cable_model=model)) as session:
+        session.advance(25)
+        assert session.state.position_enu_m[1, 2] == pytest.approx(2.9, abs=0.1)
+
+
+@pytest.mark.parametrize("model", ["rigid_links", "massless", "rigid_rods"])
+def test_a_start_in_equilibrium_is_of_elastic_cables(tmp_path, model):
+    start = {**parse_yaml(SOLO, "text")["start"], "kind": "equilibrium"}
+    with pytest.raises(ConfigError, match=r"start.kind = equilibrium: it is of .* elastic"):
+        Session(scenario(tmp_path, SOLO, cable_model=model, start=start))

@@ -10,9 +10,9 @@ from rosbags.highlevel import AnyReader
 from musls_control.autopilot import Autopilot
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
-from musls_sim.plants.interface import PlantEvent
+from musls_sim.plants.interface import EventRecord
 from musls_sim.recording import MemoryRecorder
-from musls_sim.recording.signals import Rate
+from musls_sim.recording.signals import EVENTS, Rate
 from musls_sim.scenario.events import Poke, When
 from musls_sim.scenario.scenario import AUTOPILOTS, load_scenario
 from musls_sim.session import compose as compose_module
@@ -138,11 +138,23 @@ def test_steps_of_ones_own_are_inserted_before_and_after_named_ones():
         loop.insert_after("plant", "push", print)
 
 
+def test_energy_from_nothing_is_an_event():
+    with Session(scenario("cable_model=massless", "start=air")) as session:
+        told = []
+        session.announce.event = lambda *event: told.append(event[1:])
+        session.advance(251)
+        assert told == []
+        session.plant.records.system[0]["work"] -= 2.0
+        session.advance(500)
+    ((kind, what),) = told
+    assert kind == "doubtful" and what.startswith("2 J came from nothing")
+
+
 def test_a_session_has_the_steps_that_its_flight_needs():
     with Session(scenario()) as session:
         assert session.step_names == (
             "reference", "events", "links", "separation", "observers", "control", "plant",
-            "cable_events", "estimation",
+            "cable_events", "collisions", "estimation",
         )  # fmt: skip
     windy = scenario("wind.gust_std_m_s=[1, 1, 0]", "imperfections.command_latency_s=0.008",
                      "imperfections.drones=[{thrust_tilt_rad: [0.01, 0.0]}]")  # fmt: skip
@@ -212,8 +224,8 @@ def test_the_parts_are_composed_once_and_shared(monkeypatch):
     )
     session = Session(scenario())
     assert len(made) == 1
-    assert session.plant is session.parts.plant and session.state is session.plant.state
-    assert session.estimate is session.parts.estimator.estimate
+    assert session.plant is session.components.plant and session.state is session.plant.state
+    assert session.estimate is session.components.estimator.estimate
     assert session.inputs.rotor_command_rad_s is session.command.omega_cmd_rad_s
     state, setpoint = session.state.motion, session.guidance.setpoint.data
     session.run()
@@ -260,6 +272,20 @@ def test_a_recorder_in_memory_and_a_bag_see_the_same(tmp_path):
     every_40_ms = [m.pose.position.z for t, m in sorted(poses.items()) if t % 40_000_000 == 0]
     recorded = memory.rows[Rate.STATE].columns()["pose.position_enu_m"][:, 0, 2]
     assert every_40_ms == heights == recorded.tolist()
+
+
+def test_the_reference_is_recorded_as_controllers_get_it():
+    """Not held between the set-points, which come ten times a second here."""
+    circle = "{kind: circle, radius_m: 0.1, speed_m_s: 0.5, repetitions: 1}"
+    chosen = scenario(f"mission.stages=[{circle}]", "mission.setpoint_rate_hz=10")
+    memory, asked = MemoryRecorder(chosen.system, step_period_s=0.004), []
+    look = Look(lambda t, s: asked.append(s.guidance.reference_at(t).position_enu_m), every=5)
+    with Session(chosen, observers=[memory, look]) as session:
+        session.run()
+    memory.evaluate_references()
+    recorded = memory.rows[Rate.REFERENCE].columns()["reference.position_enu_m"][:, 0]
+    np.testing.assert_allclose(recorded, asked, rtol=0.0, atol=1e-12)
+    assert len(np.unique(recorded[:, 0])) > 15
 
 
 # ---------- When it goes wrong
@@ -370,8 +396,8 @@ def test_what_happens_to_the_cables_by_itself_is_recorded_once_and_in_its_time(m
 
         def step_and_break(inputs):
             step(inputs)
-            if plant.steps == 10:
-                plant.happened.append(PlantEvent(0.0385, "cable_broken", "cable_2: at 812 N"))
+            if round(plant.time_s / plant.period_s) == 10:
+                plant.happened.append(EventRecord(0.0385, "cable_broken", "cable_2: at 812 N"))
 
         plant.step = step_and_break
         return plant
@@ -381,7 +407,7 @@ def test_what_happens_to_the_cables_by_itself_is_recorded_once_and_in_its_time(m
     observers = [recorder, Diary(entries)]
     with Session(scenario(), observers=observers) as session:
         session.advance(20)
-    assert [tuple(e) for e in recorder.events] == [(38500000, "cable_broken", "cable_2: at 812 N")]
+    assert recorder.texts[EVENTS] == [(38500000, "cable_broken: cable_2: at 812 N")]
     told = [i for i, e in enumerate(entries) if e[1] == "event"]
     assert [entries[i] for i in told] == [("", "event", 0.0385, "cable_broken")]
     assert entries[told[0] - 1] == ("", "observe", 9)

@@ -8,20 +8,23 @@ the lag that makes the translational error, averaged over the bodies, smallest.
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from musls_analysis.comparison.cycles import CutStage, of_one_length
-from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
-from musls_analysis.recordings.recording import (
-    DEFAULT_GAP_LIMIT_S,
-    Array,
-    PoseTrack,
-    gaps,
-    resample,
+from musls_analysis.comparison.errors import (
+    error_track,
+    geodesic_error_rad,
+    translational_error_m,
 )
+from musls_analysis.recordings.recording import PoseTrack, bridged_s, gaps, resample
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import (
     chordal_mean,
@@ -83,25 +86,19 @@ def slices(
     cuts: Sequence[CutStage],
     body: str,
     phase: Array,
-    gap_limit_s: float,
     offset_m: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> Slices:
-    """Lay all cycles of all runs on one grid of phases.
+    """Lay all cycles of a stage in one or more runs on one grid of phases (M,).
 
-    Args:
-        cuts: The same stage of one or more runs.
-        body: Body.
-        phase: Phases (M,).
-        gap_limit_s: Longer gaps stay open.
-        offset_m: Point to follow, in the body's frame, from the recorded origin (3,).
+    Gaps stay open that are longer than the distance of rows explains. `offset_m` is the point of
+    the body to follow, in its frame, from the recorded origin (3,).
     """
     positions, orientations, open_gaps = [], [], 0
+    gap_limit_s = bridged_s(cut.recording.bodies[body].time_s for cut in cuts)
     for cut in cuts:
         track = cut.recording.bodies[body]
         if np.any(offset_m):
-            shift = rotate(
-                track.orientation_wxyz, np.broadcast_to(offset_m, (len(track.time_s), 3))
-            )
+            shift = rotate(track.orientation_wxyz, np.tile(offset_m, (len(track.time_s), 1)))
             track = replace(track, position_enu_m=track.position_enu_m + shift)
         for cycle in cut.cycles:
             time_s = cycle.start_s + phase * (cycle.end_s - cycle.start_s)
@@ -113,27 +110,20 @@ def slices(
 
 
 def mean_cycle(body: Slices, euler_mean: bool = False) -> MeanCycle:
-    """Average cycles phase by phase.
+    """Average cycles on common phases, phase by phase; standard deviations with n - 1.
 
-    Args:
-        body: Cycles on common phases.
-        euler_mean: Average roll, pitch and yaw one by one, as the seed paper does, instead of the
-            rotations. Angles are first brought within half a turn of the first cycle's, without
-            which a mean across +-180 degrees would be meaningless.
-
-    Returns:
-        Mean and confidence intervals; standard deviations with n - 1.
+    With `euler_mean` roll, pitch and yaw are averaged one by one, as the seed paper does, instead
+    of the rotations. They are first brought within half a turn of the mean rotation's, without
+    which a mean across +-180 degrees would be meaningless.
     """
+    orientation = chordal_mean(body.orientation_wxyz)
+    about = _unwrapped(roll_pitch_yaw(orientation))
+    angles = about + wrapped(roll_pitch_yaw(body.orientation_wxyz) - about)
+    mean_angles, angles_ci = _mean_and_half_width(angles)
     if euler_mean:
-        angles = _together(roll_pitch_yaw(body.orientation_wxyz))
-        mean_angles, angles_ci = _mean_and_half_width(angles)
         orientation = from_roll_pitch_yaw(mean_angles)
     else:
-        orientation = chordal_mean(body.orientation_wxyz)
-        mean_angles = _unwrapped(roll_pitch_yaw(orientation))
-        _, angles_ci = _mean_and_half_width(
-            wrapped(roll_pitch_yaw(body.orientation_wxyz) - mean_angles)
-        )
+        mean_angles = about
     position, position_ci = _mean_and_half_width(body.position_enu_m)
     samples = np.isfinite(body.position_enu_m[..., 0]).sum(axis=0)
     return MeanCycle(position, orientation, mean_angles, position_ci, angles_ci, samples)
@@ -141,30 +131,16 @@ def mean_cycle(body: Slices, euler_mean: bool = False) -> MeanCycle:
 
 def known_mean(values: Array) -> Array:
     """Mean over the first axis; NaN does not count, and is the mean of nothing."""
-    n = np.isfinite(values).sum(axis=0)
-    return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
+    mean: Array = np.ma.masked_invalid(values).mean(axis=0).filled(np.nan)
+    return mean
 
 
 def _mean_and_half_width(values: Array) -> tuple[Array, Array]:
     """Mean over the first axis and half width of its confidence interval; NaN does not count."""
-    n = np.isfinite(values).sum(axis=0)
-    mean = known_mean(values)
-    variance = np.nansum((values - mean) ** 2, axis=0) / np.maximum(n - 1, 1)
-    half_width = CONFIDENCE_FACTOR * np.sqrt(variance / np.maximum(n, 1))
-    return mean, np.where(n > 1, half_width, np.nan)
-
-
-def _together(angles: Array) -> Array:
-    """Angles (n, M, 3): each cycle unwrapped along its phases, then within half a turn of others.
-
-    The reference at each phase is the first cycle that has one there.
-    """
-    unwrapped = np.stack([_unwrapped(cycle) for cycle in angles])
-    reference = unwrapped[0].copy()
-    for cycle in unwrapped[1:]:
-        hole = np.isnan(reference)
-        reference[hole] = cycle[hole]
-    return reference + wrapped(unwrapped - reference)
+    known = np.ma.masked_invalid(values)
+    deviation = known.std(axis=0, ddof=1).filled(np.nan)
+    n = np.maximum(known.count(axis=0), 1)
+    return known_mean(values), CONFIDENCE_FACTOR * deviation / np.sqrt(n)
 
 
 def _unwrapped(angles: Array) -> Array:
@@ -197,6 +173,8 @@ SMALLEST_OVERLAP = 0.5
 """Share of the cycle for which there must be poses of both."""
 FULL_OVERLAP = 0.99
 LAG_STEP_S = 0.01
+LATE_S = 0.05
+"""Difference of a body's lag to those of all others from which it is told."""
 _PERIODS_DIFFER_WARNING, _PERIODS_DIFFER_ERROR = 0.02, 0.1
 
 
@@ -210,7 +188,6 @@ class CompareOptions:
         offsets_m: Point of a simulated body that is compared, in its own frame, from its recorded
             origin; by body. The default is the origins as recorded.
         bodies: Bodies to compare; all of the real recording by default.
-        gap_limit_s: Longer gaps between samples are not bridged.
         grid: Phases of a cycle.
     """
 
@@ -218,7 +195,6 @@ class CompareOptions:
     euler_mean: bool = False
     offsets_m: Mapping[str, Sequence[float]] = field(default_factory=dict)
     bodies: Sequence[str] = ()
-    gap_limit_s: float = DEFAULT_GAP_LIMIT_S
     grid: int = 500
 
 
@@ -244,7 +220,7 @@ class BodyErrors:
 class OffsetFit:
     """Share of the point of a simulated body that is compared in its translational error.
 
-    The recorded pose is that of a point which somebody chose, such as the middle of the markers.
+    The recorded pose is that of a point chosen on the body, such as the middle of the markers.
     Compared with another point of the simulated body it gives an error that no model can remove.
 
     Attributes:
@@ -264,7 +240,7 @@ class OffsetFit:
 class FrameFit:
     """Constant rotation between the recorded and the simulated frame of a body that fits best.
 
-    Motion capture reports the attitude of a frame that somebody laid into the markers. Where it is
+    Motion capture reports the attitude of a frame defined on the markers. Where it is
     not the simulated body's, the geodesic error (eq. 13) has a constant part that no model of the
     motion can remove; the paper's own errors contain it. But a load that hangs askew because its
     cables differ gives the same: a record of it standing on level ground tells them apart.
@@ -277,6 +253,22 @@ class FrameFit:
 
     rotation_deg: tuple[float, float, float]
     error_deg: float
+
+
+@dataclass(frozen=True)
+class AskedErrors:
+    """Errors of a body against its set-points, in both flights by the same measure.
+
+    Attributes:
+        real_m: Mean distance over the cycles of the real flight.
+        sim_m: The same of the simulated flights.
+        held: To the set-points as they were held, because a recording has nothing else; otherwise
+            to the reference in continuous time.
+    """
+
+    real_m: float
+    sim_m: float
+    held: bool
 
 
 @dataclass(frozen=True)
@@ -294,6 +286,7 @@ class StageComparison:
         offsets: The point that is compared and the one that fits best.
         by_motion: Whether the cycles were found in the motion of the drones, not in set-points.
         frames: The rotation of the body's recorded frame that fits best.
+        asked: Distances to what is asked, of bodies of which all recordings know it.
     """
 
     stage: str
@@ -310,6 +303,7 @@ class StageComparison:
     offsets: Mapping[str, OffsetFit] = field(default_factory=dict)
     by_motion: bool = False
     frames: Mapping[str, FrameFit] = field(default_factory=dict)
+    asked: Mapping[str, AskedErrors] = field(default_factory=dict)
 
 
 def compare_stage(
@@ -318,11 +312,7 @@ def compare_stage(
     sims: Sequence[CutStage],
     options: CompareOptions | None = None,
 ) -> StageComparison:
-    """Compare the mean trajectories of a stage.
-
-    Raises:
-        ConfigError: A body is missing, the cycles differ in length, or too little of them overlaps.
-    """
+    """Compare the mean trajectories of a stage."""
     options = options or CompareOptions()
     reals = [real] if isinstance(real, CutStage) else list(real)
     bodies = _bodies([*reals, *sims], options)
@@ -334,10 +324,7 @@ def compare_stage(
     for source, side, offsets in (
         (first.recording.source, reals, {}), ("simulation", sims, options.offsets_m),
     ):  # fmt: skip
-        its = {
-            body: slices(side, body, phase, options.gap_limit_s, offsets.get(body, (0, 0, 0)))
-            for body in bodies
-        }
+        its = {body: slices(side, body, phase, offsets.get(body, (0, 0, 0))) for body in bodies}
         means.append({body: mean_cycle(part, options.euler_mean) for body, part in its.items()})
         gaps = max(part.gaps for part in its.values())
         if gaps:
@@ -352,7 +339,35 @@ def compare_stage(
          for body, its in of_sim.items()},
         first.by_motion,
         {body: frame_fit(of_real[body], its) for body, its in of_sim.items()},
+        _asked_errors(bodies, reals, sims),
     )  # fmt: skip
+
+
+def _asked_errors(
+    bodies: Sequence[str], reals: Sequence[CutStage], sims: Sequence[CutStage]
+) -> dict[str, AskedErrors]:
+    recordings = [cut.recording for cut in [*reals, *sims]]
+    found = {}
+    for body in bodies:
+        if all(body in recording.setpoints for recording in recordings):
+            held = any(body not in recording.references for recording in recordings)
+            real_m, sim_m = (_mean_asked_m(body, side, held=held) for side in (reals, sims))
+            if np.isfinite(real_m + sim_m):
+                found[body] = AskedErrors(real_m, sim_m, held)
+    return found
+
+
+def _mean_asked_m(body: str, cuts: Sequence[CutStage], *, held: bool) -> float:
+    """Mean distance of a body to what is asked of it over all cycles, NaN if none is known."""
+    distances = []
+    for cut in cuts:
+        track = error_track(cut.recording, body, held=held)
+        for cycle in cut.cycles:
+            inside = (track.time_s >= cycle.start_s) & (track.time_s < cycle.end_s)
+            distances.append(track.translational_error_m[inside])
+    known = np.concatenate(distances)
+    known = known[np.isfinite(known)]
+    return float(known.mean()) if len(known) else np.nan
 
 
 def _offset_fit(real: MeanCycle, sim: MeanCycle, assumed_m: Sequence[float]) -> OffsetFit:
@@ -361,7 +376,7 @@ def _offset_fit(real: MeanCycle, sim: MeanCycle, assumed_m: Sequence[float]) -> 
     known = np.isfinite(apart).all(axis=1) & np.isfinite(q).all(axis=1)
     apart, q = apart[known], q[known]
     # Rotations keep lengths, so the mean in the body's frame is the least-squares point.
-    more = rotate(q * np.array([1.0, -1.0, -1.0, -1.0]), apart).mean(axis=0)
+    more = rotate(q * [1.0, -1.0, -1.0, -1.0], apart).mean(axis=0)
     assumed = np.asarray(assumed_m, float)
 
     def error_m(point: Array) -> float:
@@ -452,6 +467,7 @@ def _errors(
     ]
     lag_s = _best_lag_s(real, sim, cut, options.lag_limit_s)
     lagged = _at_lag(real, sim, lag_s, cut)
+    notes += _late_bodies(real, sim, cut, options.lag_limit_s)
     if options.lag_limit_s and abs(lag_s) > options.lag_limit_s - 0.5 * LAG_STEP_S:
         notes.append(f"the lag of '{stage}' is at its limit, {options.lag_limit_s:g} s")
     errors = {
@@ -463,6 +479,35 @@ def _errors(
         for body, (distance, angle) in plain.items()
     }  # fmt: skip
     return errors, lag_s, notes
+
+
+def _late_bodies(
+    real: Mapping[str, MeanCycle], sim: Mapping[str, MeanCycle], cut: CutStage, limit_s: float
+) -> list[str]:
+    """Bodies that are later or earlier than all others, one line each.
+
+    On a circle at constant speed a body beside its place looks the same.
+    """
+    lags = {body: _best_lag_s({body: real[body]}, {body: sim[body]}, cut, limit_s) for body in sim}
+    notes = []
+    for body, lag_s in lags.items():
+        others = [lag for other, lag in lags.items() if other != body]
+        if len(others) < 2 or min(abs(lag_s - lag) for lag in others) < LATE_S:
+            continue
+        usual_s = float(np.median(others))
+        before, after = (
+            float(np.nanmean(_at_lag({body: real[body]}, {body: sim[body]}, at_s, cut)[body][0]))
+            for at_s in (usual_s, lag_s)
+        )
+        if after < 0.5 * before:
+            late_s = usual_s - lag_s
+            notes.append(
+                f"{cut.recording.source}: {body} is {abs(late_s):.2f} s "
+                f"{'behind' if late_s > 0.0 else 'ahead of'} the others: flown so, or its stamps "
+                f"are wrong; with --delay {body}={late_s:.2f} its error is {1e3 * after:.0f} "
+                f"instead of {1e3 * before:.0f} mm"
+            )
+    return notes
 
 
 def _at_lag(
@@ -534,9 +579,9 @@ def error_intervals(
         drawn.append((cycles, np.concatenate([np.flatnonzero(flight == k) for k in flown])))
     found = {}
     for body in options.bodies or reals[0].recording.bodies:
-        real = slices(reals, body, phase, options.gap_limit_s)
+        real = slices(reals, body, phase)
         offset = options.offsets_m.get(body, (0.0, 0.0, 0.0))
-        sim = slices(sims, body, phase, options.gap_limit_s, offset)
+        sim = slices(sims, body, phase, offset)
         errors = np.array([_errors_of_means(real, sim, *which) for which in drawn])
         if about is not None:
             whole = _errors_of_means(real, sim, np.arange(n), np.arange(len(flight)))
@@ -560,3 +605,98 @@ def _errors_of_means(
             chordal_mean(real.orientation_wxyz[cycles]), chordal_mean(sim.orientation_wxyz[flown])
         )
         return 1e3 * float(np.nanmean(distance)), float(np.degrees(np.nanmean(angle)))
+
+
+# ---------- Files: table and mean trajectories as CSV, numbers as JSON
+
+TABLE = "table.csv"
+SUMMARY = "comparison.json"
+
+TABLE_COLUMNS = (
+    "stage", "body", "translational_error_mm", "geodesic_error_deg", "lag_s",
+    "lagged_translational_error_mm", "lagged_geodesic_error_deg", "overlap", "real_cycles",
+    "sim_cycles", "offset_x_m", "offset_y_m", "offset_z_m", "origin_translational_error_mm",
+    "best_offset_x_m", "best_offset_y_m", "best_offset_z_m", "best_offset_translational_error_mm",
+)  # fmt: skip
+_PARTS = ("x_m", "y_m", "z_m", "roll_rad", "pitch_rad", "yaw_rad")
+MEAN_COLUMNS = (
+    "time_s", "body", "source", "samples", *_PARTS, "qw", "qx", "qy", "qz",
+    *(f"{part}_ci95" for part in _PARTS),
+)  # fmt: skip
+
+
+def write_comparison(
+    comparisons: Sequence[StageComparison], about: Mapping[str, Any], folder: Path
+) -> None:
+    """Write tables and numbers of a comparison into a folder, which must exist.
+
+    `about` holds sources and options, for the JSON file.
+    """
+    with (folder / TABLE).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(TABLE_COLUMNS)
+        for row in table_rows(comparisons):
+            writer.writerow(f"{v:.6g}" if isinstance(v, float) else v for v in row)
+    for comparison in comparisons:
+        _write_means(comparison, folder / f"mean_{comparison.stage}.csv")
+    summary = {**about, "stages": {c.stage: _summary(c) for c in comparisons}}
+    text = json.dumps(summary, indent=2, allow_nan=False)
+    (folder / SUMMARY).write_text(text + "\n", encoding="utf-8")
+
+
+def table_rows(comparisons: Sequence[StageComparison]) -> list[tuple[Any, ...]]:
+    """Rows of the table, in the order of `TABLE_COLUMNS`: one per stage and body."""
+    return [
+        (
+            c.stage, body, 1e3 * e.translational_error_m, e.geodesic_error_deg, c.lag_s,
+            1e3 * e.lagged_translational_error_m, e.lagged_geodesic_error_deg, e.overlap,
+            c.real_cycles, c.sim_cycles, *c.offsets[body].assumed_m,
+            1e3 * c.offsets[body].origin_error_m, *c.offsets[body].best_m,
+            1e3 * c.offsets[body].best_error_m,
+        )
+        for c in comparisons
+        for body, e in c.errors.items()
+    ]  # fmt: skip
+
+
+def _summary(comparison: StageComparison) -> dict[str, Any]:
+    frames = {body: asdict(its) for body, its in comparison.frames.items()}
+    return {
+        "period_s": comparison.period_s,
+        "lag_s": comparison.lag_s,
+        "real_cycles": comparison.real_cycles,
+        "sim_cycles": comparison.sim_cycles,
+        "cycles_found_in": "motion of the drones" if comparison.by_motion else "set-points",
+        "errors": {body: asdict(errors) for body, errors in comparison.errors.items()},
+        "offsets": {body: asdict(its) for body, its in comparison.offsets.items()},
+        "asked": {body: asdict(its) for body, its in comparison.asked.items()},
+        "frames": {  # JSON has no NaN: what is not known is null
+            body: {key: v if np.all(np.isfinite(v)) else None for key, v in its.items()}
+            for body, its in frames.items()
+        },
+        "warnings": list(comparison.warnings),
+    }
+
+
+def moved_points(offsets_m: Mapping[str, Sequence[float]]) -> str:
+    """Compared points that are not the origins of the simulated bodies, in words; or ""."""
+    moved = "; ".join(
+        f"{body} at ({x:g}, {y:g}, {z:g}) m in its frame" for body, (x, y, z) in offsets_m.items()
+    )
+    return f", but in the simulation {moved}" if moved else ""
+
+
+def _write_means(comparison: StageComparison, path: Path) -> None:
+    times_s = comparison.phase * comparison.period_s
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(MEAN_COLUMNS)
+        for source, means in (("real", comparison.real), ("sim", comparison.sim)):
+            for body, mean in means.items():
+                columns = np.hstack([
+                    mean.position_enu_m, mean.angles_rad, mean.orientation_wxyz,
+                    mean.position_ci_m, mean.angles_ci_rad,
+                ])  # fmt: skip
+                for time_s, n, row in zip(times_s, mean.samples, columns, strict=True):
+                    cells = ["" if np.isnan(v) else f"{v:.7g}" for v in row]
+                    writer.writerow([f"{time_s:.6g}", body, source, n, *cells])

@@ -1,4 +1,4 @@
-"""How well the figures of a simulated flight are converged in its time step.
+"""Convergence of a flight's figures in its time step.
 
 The same flight is flown with steps h, h/2 and h/4. A figure that changes by d1 from the first to
 the second and by d2 from there to the third converges if d2 is clearly smaller than d1; as a
@@ -9,30 +9,34 @@ Phil. Trans. R. Soc. A 226, 1927). One that does not converge has no error, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_analysis.recordings.recording import LOAD, Recording
-from musls_analysis.report.summary import WHERE
+from musls_analysis.report.summary import PEAK_PLACES, numbers_by_path
+from musls_description.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
-
-SHRINKS = 0.7
+MAX_RATIO = 0.7
 """Largest share of d1 that d2 may be for a figure to count as converging: order 1 has 0.5."""
 
-SETTLED = 0.003
+SETTLED = 0.01
 """Changes below this share of a figure are small, however they shrink."""
 
 LARGEST = 0.5
 """Largest error, as a share of the figure; with a larger one nothing is known of it."""
+
+PEAK_PATHS = tuple(f"tension.{where}.max_n" for where in PEAK_PLACES)
+
+STEP_DEPENDENT = ("errors.", "cables.", "tension.")
+"""Begin of the paths in summary.json of figures that steps change."""
 
 FLOORS = {"_m": 1e-5, "_deg": 1e-3, "_n": 1e-3, "_fraction": 1e-3}
 """Changes below these are small whatever the figure is, by the unit at the end of its name."""
@@ -56,7 +60,7 @@ class Converged:
         d1, d2 = abs(values[1] - values[0]), abs(values[2] - values[1])
         floor = next((low for unit, low in FLOORS.items() if name.endswith(unit)), 0.0)
         error = d1 + d2
-        if d2 <= SHRINKS * d1:
+        if d2 <= MAX_RATIO * d1:
             error = d1 / (1.0 - d2 / d1) if d1 > 0.0 else 0.0
         elif max(d1, d2) > max(SETTLED * abs(values[0]), floor):
             return cls(values, None)
@@ -69,16 +73,19 @@ class Converged:
             return f"does not converge ({three} {unit})"
         error = scale * self.error
         digits = max(0, -math.floor(math.log10(error))) if error > 0.0 else 3
-        return f"{scale * self.values[0]:.{min(digits, 3)}f} {unit} +- {error:.2g} {unit}"
+        shown = f"{float(f'{error:.2g}'):g}" if error >= 1e-3 else "<0.001"
+        return f"{scale * self.values[0]:.{min(digits, 3)}f} {unit} +- {shown} {unit}"
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """What `musls fly --verify` found.
+    """Figures of a flight and their convergence, as `musls fly --verify` shows them.
 
     Attributes:
         step_size_s: The flight's own step h.
-        figures: Figures of the summary by their path in it, "errors.load.circle...".
+        figures: Figures of the summary by their path in it, "errors.load.circle..."; a largest
+            tension of a sort that a flight has not is 0 there.
+        events: Kinds of events that do not come equally often in all three flights.
         body: The body that is farthest off at h.
         order: Order of convergence of that body's position, by the median over time; None if it is
             the same at all steps.
@@ -89,6 +96,7 @@ class Convergence:
 
     step_size_s: float
     figures: Mapping[str, Converged]
+    events: Sequence[str]
     body: str
     order: float | None
     time_s: Array
@@ -102,12 +110,23 @@ class Convergence:
         step_size_s: float,
     ) -> Convergence:
         """Compare three flights at h, h/2 and h/4, and what was condensed from them."""
-        columns = [dict(_figures(summary)) for summary in summaries]
+        columns = [
+            dict.fromkeys(PEAK_PATHS, 0.0)
+            | {
+                path: value
+                for path, value in numbers_by_path(summary)
+                if isinstance(value, float) and path.startswith(STEP_DEPENDENT)
+                if not path.endswith(".time_s")
+            }
+            for summary in summaries
+        ]
         figures = {
             name: Converged.of(name, (value, columns[1][name], columns[2][name]))
             for name, value in columns[0].items()
             if name in columns[1] and name in columns[2]
+            if name not in PEAK_PATHS or any(column[name] for column in columns)
         }
+        happened = [Counter(event.kind for event in r.events) for r in recordings]
         samples = min(len(r.bodies[LOAD].time_s) for r in recordings)
         paths = [
             np.stack([body.position_enu_m[:samples] for body in r.bodies.values()])
@@ -121,6 +140,7 @@ class Convergence:
         return cls(
             step_size_s,
             figures,
+            [k for k in sorted(set().union(*happened)) if len({c[k] for c in happened}) > 1],
             list(recordings[0].bodies)[worst],
             float(np.log2(d1 / d2)) if min(d1, d2) > 0.0 else None,
             recordings[0].bodies[LOAD].time_s[:samples],
@@ -134,7 +154,7 @@ class Convergence:
             found = self.figures.get(f"errors.{LOAD}.{stage}.translational_error_m")
             if found is not None:
                 parts.append(f"load error {found.text('mm', 1e3)} ({stage.replace('_', ' ')})")
-        for where, words in WHERE.items():
+        for where, words in PEAK_PLACES.items():
             found = self.figures.get(f"tension.{where}.max_n")
             if found is not None:
                 parts.append(f"tension {words} {found.text('N')}")
@@ -144,6 +164,8 @@ class Convergence:
             f"{self.body.replace('_', ' ')} {1e3 * off.max():.2g} mm off at most "
             f"({self.time_s[off.argmax()]:.1f} s){order}"
         )
+        if self.events:
+            parts.append(f"other events with other steps: {', '.join(self.events)}")
         return "; ".join(parts)
 
     def as_data(self) -> dict[str, Any]:
@@ -151,15 +173,17 @@ class Convergence:
         return {
             "step_size_s": self.step_size_s,
             "order": self.order,
+            "differing_events": list(self.events),
             "max_distance_m": float(self.distance_m[0].max()),
             "figures": {name: vars(found) for name, found in self.figures.items()},
         }
 
     def plot(self) -> Figure:
         """Draw how far the flights with h and h/2 are from that with h/4 over time."""
-        from matplotlib.figure import Figure
+        from musls_analysis.figures.style import new_figure
 
-        figure = Figure(figsize=(7.0, 3.0), layout="constrained")
+        figure = new_figure(3.0)
+        figure.set_layout_engine("constrained")
         axes = figure.add_subplot()
         for distance, share in zip(self.distance_m, (1.0, 0.5), strict=True):
             label = f"{1e3 * share * self.step_size_s:g} ms"
@@ -168,17 +192,3 @@ class Convergence:
         axes.set_ylabel(f"distance to steps of {250.0 * self.step_size_s:g} ms [mm]")
         axes.legend()
         return figure
-
-
-def _figures(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Numbers of a summary that steps change, by their path."""
-    for part in ("errors", "cables", "tension"):
-        yield from _numbers(part, summary[part])
-
-
-def _numbers(path: str, value: Any) -> Iterator[tuple[str, float]]:
-    if isinstance(value, Mapping):
-        for key, below in value.items():
-            yield from _numbers(f"{path}.{key}", below)
-    elif isinstance(value, float) and not path.endswith(".time_s"):
-        yield path, value

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from musls_analysis.recordings.recording import LOAD, Array, PoseTrack, Recording, Stage
+from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, Stage, interpolated
 from musls_control.trajectories import TRAJECTORIES, CycleRule, trajectory_of_stage
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 
 SMALLEST_SHARE = 0.9
@@ -69,10 +70,6 @@ def cut(
     The stage is "circle", "shm", "engage" or the name of another one; in a recording without stages
     it says what the whole of it is. With `by_motion` the motion of the drones decides, not the
     set-points; None: where there are no set-points. Flights that are compared must be cut alike.
-
-    Raises:
-        ConfigError: The stage is not in the recording, its set-points do not do what its name
-            says, or no cycle is complete.
     """
     if by_motion is None:
         by_motion = LOAD not in recording.setpoints
@@ -96,11 +93,7 @@ def cut(
 
 
 def cut_last(recording: Recording, stage: str, skip: int) -> CutStage:
-    """Find the cycles of a stage as `cut` does; where no more than `skip` are there, the last one.
-
-    Raises:
-        ConfigError: See `cut`.
-    """
+    """Find the cycles of a stage as `cut`; where no more than `skip` are there, the last one."""
     every = cut(recording, stage)
     if len(every.cycles) > skip:
         return replace(every, cycles=tuple(every.cycles[skip:]))
@@ -121,9 +114,6 @@ def cut_alike(
 
     The first `skips` cycles of each are left out. `spans_s` gives start and end of the cycles of
     each flight where they are known (`cut_at`).
-
-    Raises:
-        ConfigError: See `cut`.
     """
     skips = skips or [0] * len(recordings)
     spans_s = spans_s or [()] * len(recordings)
@@ -136,11 +126,7 @@ def cut_alike(
 
 
 def cut_at(recording: Recording, spans_s: Sequence[tuple[float, float]]) -> CutStage:
-    """Take cycles of which start and end are given.
-
-    Raises:
-        ConfigError: A cycle ends before it starts or lies outside the recording.
-    """
+    """Take cycles of which start and end are given."""
     for start_s, end_s in spans_s:
         if not recording.start_s - 1e-9 <= start_s < end_s <= recording.end_s + 1e-9:
             raise ConfigError(
@@ -176,11 +162,7 @@ def _of_one_period(cycles: Sequence[Cycle]) -> list[Cycle]:
 
 
 def stage_windows(recording: Recording, stage: str) -> list[Stage]:
-    """Parts of a flight that belong to a stage, "shm_2" to "shm", by any of its recorded names.
-
-    Raises:
-        ConfigError: There is none; the message lists the stages.
-    """
+    """Parts of a flight that belong to a stage, "shm_2" to "shm", by any of its recorded names."""
     names = [s.name for s in recording.stages]
     if names in ([], [WHOLE_FLIGHT]):
         return [Stage(WHOLE_FLIGHT, recording.start_s, recording.end_s)]
@@ -209,8 +191,7 @@ def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool
             )
         return CutStage(recording, (Cycle(window.start_s, window.end_s),), periodic=False)
     if by_motion and rule is CycleRule.STEP_UP:
-        cycles = tuple(Cycle(*span) for span in _rises(recording, window))
-        return CutStage(recording, cycles, periodic=False, by_motion=True)
+        return CutStage(recording, _rises(recording, window), periodic=False, by_motion=True)
     if by_motion:
         phase, flown = _motion_phase(recording, window, stage, rule)
         return CutStage(recording, _whole_periods(phase, flown), periodic=True, by_motion=True)
@@ -221,7 +202,7 @@ def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool
     inside[0] = False  # since when the first one was held is not known
     name = f"{recording.source}: stage '{stage}'"
     rows_s = recording.time_s if recording.sampled_setpoints else None
-    phase = _phase(rule, part_of(held, inside), name, rows_s)
+    phase = _phase(rule, held.part(inside), name, rows_s)
     warnings = []
     if phase.misfit_s > _MISFIT_WARNING * phase.period_s:
         warnings.append(f"{name}: set-points are {phase.misfit_s:.2f} s (rms) off an even motion")
@@ -231,16 +212,13 @@ def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool
 
 def _whole_periods(phase: Phase, window: Stage) -> tuple[Cycle, ...]:
     """Periods from phase zero to phase zero, all but a little of them in the window."""
-    margin = (1.0 - SMALLEST_SHARE) * phase.period_s
-    first = int(np.ceil((window.start_s - margin - phase.origin_s) / phase.period_s))
-    cycles = []
-    for k in range(first, first + 1 + int((window.duration_s + 2 * margin) / phase.period_s)):
-        start_s = float(phase.origin_s + k * phase.period_s)
-        end_s = start_s + phase.period_s
-        flown = min(end_s, window.end_s) - max(start_s, window.start_s)
-        if flown >= SMALLEST_SHARE * phase.period_s:
-            cycles.append(Cycle(start_s, float(end_s)))
-    return tuple(cycles)
+    period_s = phase.period_s
+    first = np.floor((window.start_s - phase.origin_s) / period_s)
+    count = int(window.duration_s / period_s) + 3
+    starts_s = phase.origin_s + period_s * np.arange(first, first + count)
+    flown_s = np.minimum(starts_s + period_s, window.end_s) - np.maximum(starts_s, window.start_s)
+    kept = starts_s[flown_s >= SMALLEST_SHARE * period_s]
+    return tuple(Cycle(start_s, start_s + period_s) for start_s in kept.tolist())
 
 
 def _cut_steps(recording: Recording, window: Stage, held: PoseTrack) -> CutStage:
@@ -273,13 +251,6 @@ def _log_delay_s(recording: Recording, time_s: float) -> float:
     return 0.5 * float(time_s - before[-1])
 
 
-def part_of(track: PoseTrack, which: np.ndarray | slice) -> PoseTrack:
-    """Some samples of a track."""
-    return PoseTrack(
-        track.time_s[which], track.position_enu_m[which], track.orientation_wxyz[which]
-    )
-
-
 # ---------- Phase of a periodic set-point from the values it was held at
 #
 # A set-point is sent a few times a second and held in between, so only its changes tell the time.
@@ -290,14 +261,10 @@ def part_of(track: PoseTrack, which: np.ndarray | slice) -> PoseTrack:
 
 LARGEST_MISFIT = 0.1
 """Root-mean-square misfit, relative to radius or amplitude, up to which a motion is accepted."""
-_FEWEST_CHANGES = 6
+_MIN_CHANGES = 6
 _STEEP = 0.85
 """Share of the amplitude up to which a value of a harmonic motion tells its time."""
 _SHORTEST_HOLD_S = 1e-3
-_AT_ONCE = 200_000
-"""Sines that are looked at together."""
-_RIDGE = 1e-9
-"""Keeps the equations solvable at half the rate of the samples, where the sine vanishes."""
 
 
 @dataclass(frozen=True)
@@ -321,14 +288,8 @@ def _phase(rule: CycleRule, track: PoseTrack, name: str, rows_s: Array | None = 
 def circle_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) -> Phase:
     """Phase of a horizontal circle: zero where the set-point is straight in +x of the centre.
 
-    Args:
-        setpoint: Set-points within the stage.
-        name: Stage and recording, for messages.
-        rows_s: Times of all rows of a log in which set-points are sampled (T,); None where the
-            set-points carry the times of their changes.
-
-    Raises:
-        ConfigError: The set-points do not lie on a circle that is gone round evenly.
+    The name is for messages. `rows_s` are the times of all rows of a log in which set-points are
+    sampled (T,); None where the set-points carry the times of their changes.
     """
     track = _changes(setpoint, name)
     x, y = track.position_enu_m[:, 0], track.position_enu_m[:, 1]
@@ -351,10 +312,10 @@ def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = Non
     """Phase of a harmonic motion along a line: zero in the middle, going along its `main_axis`.
 
     The arguments are those of `circle_phase`.
-
-    Raises:
-        ConfigError: The set-points are no harmonic motion.
     """
+    # Half of the time that `import musls` takes otherwise.
+    from scipy.signal import lombscargle
+
     track = _changes(setpoint, name)
     p = track.position_enu_m - track.position_enu_m.mean(axis=0)
     axis = main_axis(p)
@@ -362,7 +323,7 @@ def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = Non
     fastest = np.pi / max(float(np.median(np.diff(t))), 1e-6)
     step = 0.2 / t[-1]
     rates = np.arange(0.5 * np.pi / t[-1], fastest, step)
-    best = rates[int(np.argmin(_misfits(rates, t, s)))]
+    best = rates[int(np.argmax(lombscargle(t, s, rates, floating_mean=True)))]
     found = minimize_scalar(
         lambda rate: harmonic(rate, t, s)[1],
         bounds=(best - step, best + step), method="bounded", options={"xatol": 1e-9},
@@ -402,19 +363,6 @@ def harmonic(rate: float, t: Array, s: Array) -> tuple[Array, float]:
     return factors, float(np.sqrt(np.mean((A @ factors - s) ** 2)))
 
 
-def _misfits(rates: Array, t: Array, s: Array) -> Array:
-    """Squared misfit of each rate (k,), by normal equations: quick, and exact enough to choose."""
-    found = []
-    for some in np.array_split(rates, 1 + rates.size * t.size // _AT_ONCE):
-        angle = np.outer(some, t)
-        A = np.stack([np.sin(angle), np.cos(angle), np.ones_like(angle)], axis=1)  # (k, 3, T)
-        gram = A @ A.transpose(0, 2, 1) + _RIDGE * len(t) * np.eye(3)
-        right = A @ s
-        factors = np.linalg.solve(gram, right[:, :, None])[:, :, 0]
-        found.append(s @ s - np.sum(factors * right, axis=1))
-    return np.concatenate(found)
-
-
 def _angles(sine: Array, near: Array) -> Array:
     """Angles of sines that lie next to given ones; NaN near the turning points."""
     steep = np.abs(sine) < _STEEP
@@ -429,12 +377,8 @@ def _unbiased(
 ) -> tuple[float, float]:
     """Origin [s] and rate [rad/s] of an even motion from when its values can have been sent.
 
-    Args:
-        angle: Phase of each value, unwrapped; NaN where it says nothing (k,).
-        rate: Rough rate [rad/s].
-        origin_s: Rough time of phase zero.
-        seen_s: First row that shows each value (k,).
-        rows_s: All rows (T,).
+    `angle` is the unwrapped phase of each value, NaN where it says nothing (k,), `seen_s` the first
+    row that shows it (k,), `rows_s` are all rows (T,); rate and origin are rough ones.
     """
     after = np.searchsorted(rows_s, seen_s - 1e-9)  # rows before
     # Last row that shows it; how long the last one is shown, in the next stage, says nothing.
@@ -444,7 +388,7 @@ def _unbiased(
     angle, last = angle[keep], rows_s[until[keep]]
     steps = np.abs(np.diff(angle) / rate)
     steps = steps[steps > _SHORTEST_HOLD_S]
-    if len(steps) < _FEWEST_CHANGES:
+    if len(steps) < _MIN_CHANGES:
         return origin_s, rate
     hold_s = float(np.quantile(steps, 0.05))
     gap = high - low
@@ -460,10 +404,8 @@ def _unbiased(
 
 def _changes(setpoint: PoseTrack, name: str) -> PoseTrack:
     track = setpoint.changes()
-    if len(track.time_s) < _FEWEST_CHANGES:
-        raise ConfigError(
-            f"{name}: the load's set-point changes fewer than {_FEWEST_CHANGES} times"
-        )
+    if len(track.time_s) < _MIN_CHANGES:
+        raise ConfigError(f"{name}: the load's set-point changes fewer than {_MIN_CHANGES} times")
     return track
 
 
@@ -489,9 +431,9 @@ _HALVINGS = 5
 _SHORTEST_S = 4.0
 _MOVING = 0.9
 """Share of the samples that must differ from the one before."""
-_FEWEST_PERIODS = {CycleRule.ANGLE: 0.9, CycleRule.OSCILLATION: 1.8}
+_MIN_PERIODS = {CycleRule.ANGLE: 0.9, CycleRule.OSCILLATION: 1.8}
 """Less may be any slow motion."""
-_TRIM_S, _MUCH_BETTER = 0.6, 0.95
+_TRIM_S, _TRIM_GAIN = 0.6, 0.95
 """Of the ends, so much is left out at once if the misfit falls below this share."""
 
 _Fit = Callable[[int, int], Phase | None]
@@ -506,8 +448,8 @@ def _centroid(recording: Recording) -> PoseTrack:
     end_s = min(float(track.time_s[-1]) for track in tracks)
     time_s = np.arange(start_s, end_s, SAMPLE_S)
     position = np.mean(
-        [[np.interp(time_s, its.time_s, x) for x in its.position_enu_m.T] for its in tracks], axis=0
-    ).T
+        [interpolated(time_s, track.time_s, track.position_enu_m) for track in tracks], axis=0
+    )
     return PoseTrack(time_s, position, np.tile([1.0, 0.0, 0.0, 0.0], (len(time_s), 1)))
 
 
@@ -517,11 +459,11 @@ def _motion_phase(
     """Phase of the longest part of a window in which the drones move as the rule says; the part."""
     track = _centroid(recording)
     inside = (track.time_s >= window.start_s - 1e-9) & (track.time_s <= window.end_s + 1e-9)
-    track = part_of(track, inside)
+    track = track.part(inside)
     count = len(track.time_s)
 
     def fit(first: int, last: int) -> Phase | None:
-        part = part_of(track, slice(first, last))
+        part = track.part(slice(first, last))
         spread = part.position_enu_m - part.position_enu_m.mean(axis=0)
         hovers = np.sqrt(2.0 * np.mean(np.sum(spread**2, axis=1))) < SMALLEST_EXTENT_M
         # Phases are fitted to changes, so a part in which nothing moves at all would not count.
@@ -532,7 +474,7 @@ def _motion_phase(
         except ConfigError:
             return None
         even = phase.misfit_s < LARGEST_MOTION_MISFIT * phase.period_s
-        shortest_s = _FEWEST_PERIODS[rule] * phase.period_s
+        shortest_s = _MIN_PERIODS[rule] * phase.period_s
         return phase if even and part.time_s[-1] - part.time_s[0] > shortest_s else None
 
     for first, last in _windows(count):
@@ -578,14 +520,14 @@ def _shrunk(fit: _Fit, first: int, last: int) -> tuple[int, int]:
     while now is not None:
         ends = [(first + step, last), (first, last - step)]
         found = [(phase.misfit_s, k) for k, end in enumerate(ends) if (phase := fit(*end))]
-        if not found or min(found)[0] > _MUCH_BETTER * now.misfit_s:
+        if not found or min(found)[0] > _TRIM_GAIN * now.misfit_s:
             break
         first, last = ends[min(found)[1]]
         now = fit(first, last)
     return first, last
 
 
-def _rises(recording: Recording, window: Stage) -> list[tuple[float, float]]:
+def _rises(recording: Recording, window: Stage) -> tuple[Cycle, ...]:
     """Spans from where the drones rise quickly to where they come down, as in an engagement [s].
 
     Both ends are taken half-way, in height. Take-offs from the lowest height of the recording do
@@ -608,8 +550,8 @@ def _rises(recording: Recording, window: Stage) -> list[tuple[float, float]]:
         found.append((_crossing_s(t, z, up, middle), min(end_s, window.end_s), low))
         k = up + 1 + int(np.argmax(z[up:] > top - 0.1 * (top - low)))
     ground = float(z.min())
-    flown = [(a, b) for a, b, low in found if low > ground + RISE_M]
-    return flown or [(a, b) for a, b, _ in found]
+    flown = [rise for rise in found if rise[2] > ground + RISE_M]
+    return tuple(Cycle(start_s, end_s) for start_s, end_s, _ in flown or found)
 
 
 def _crossing_s(t: Array, z: Array, after: int, height_m: float) -> float:

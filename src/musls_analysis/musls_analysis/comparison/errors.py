@@ -1,7 +1,8 @@
-"""Errors of a body to its set-point: eq. 12 and 13 of the seed paper, per stage.
+"""Errors of a body to its reference: eq. 12 and 13 of the seed paper, per stage.
 
-A set-point is held until the next one arrives, and each measured pose counts against the set-point
-that was valid then. A mean is that of the samples of a stage, as in the paper.
+The reference of the load is what the mission asks of it at that time, if the recording has it. That
+of a drone, and of a load in a recording without, is the set-point held until the next one arrives:
+what a flight stack saw. A mean is that of the samples of a stage, as in the paper.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
-from musls_control.phases import GROUND_PHASES
+from musls_control.mission.spec import GROUND_PHASES
 from musls_description.rotations import relative
 
 if TYPE_CHECKING:
@@ -38,23 +39,34 @@ def geodesic_error_rad(orientation_a: np.ndarray, orientation_b: np.ndarray) -> 
 
 @dataclass(frozen=True)
 class ErrorTrack:
-    """Errors of one body over time (T,); NaN before the first set-point.
-
-    Distance and angle to the set-point.
-    """
+    """Distance and angle of one body to its reference over time (T,); NaN where it has none."""
 
     time_s: np.ndarray
     translational_error_m: np.ndarray
     geodesic_error_rad: np.ndarray
 
 
-def error_track(measured: PoseTrack, setpoint: PoseTrack) -> ErrorTrack:
-    """Errors of each measured pose against the set-point held at that time."""
-    held = setpoint.held_at(measured.time_s)
+def setpoint_pose(recording: Recording, body: str, *, held: bool = False) -> PoseTrack:
+    """Set-point of a body at the times of its poses; NaN where it has none.
+
+    The reference in continuous time, if it was recorded (that of the load), else the set-point that
+    was held then; with `held` always that. The load's does not lie below the ground that it is on.
+    """
+    time_s = recording.bodies[body].time_s
+    reference = None if held else recording.references.get(body)
+    track = recording.setpoints[body] if reference is None else reference
+    if body == LOAD:
+        track = above_ground(recording, track)
+    return track.held_at(time_s) if reference is None else track.at(time_s)
+
+
+def error_track(recording: Recording, body: str, *, held: bool = False) -> ErrorTrack:
+    """Errors of each measured pose of a body against its set-point, see `setpoint_pose`."""
+    measured, asked = recording.bodies[body], setpoint_pose(recording, body, held=held)
     return ErrorTrack(
         measured.time_s,
-        translational_error_m(measured.position_enu_m, held.position_enu_m),
-        geodesic_error_rad(measured.orientation_wxyz, held.orientation_wxyz),
+        translational_error_m(measured.position_enu_m, asked.position_enu_m),
+        geodesic_error_rad(measured.orientation_wxyz, asked.orientation_wxyz),
     )
 
 
@@ -76,19 +88,23 @@ def above_ground(recording: Recording, setpoint: PoseTrack) -> PoseTrack:
     for stage in recording.stages:
         if stage.name.rstrip("0123456789").rstrip("_") in GROUND_PHASES:
             # The one held at the begin of the stage counts for it too; it lies in the one before.
-            inside = (setpoint.time_s >= stage.start_s) & (setpoint.time_s < stage.end_s)
+            inside = recording.stage_mask(stage, setpoint.time_s)
             place[inside, 2] = np.maximum(place[inside, 2], np.median(standing))
     return PoseTrack(setpoint.time_s, place, setpoint.orientation_wxyz)
 
 
-_HEADINGS = ("body", "stage", "mean [m]", "max [m]", "rms [m]", "mean [°]", "max [°]", "rms [°]")
+_HEADINGS = (
+    "body", "stage", "mean [m]", "max [m]", "rms [m]", "mean [°]", "max [°]", "rms [°]",
+    "to held set-point [m]", "[°]",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class StageError:
-    """Errors of a body to its set-point in one stage, over all samples of the stage.
+    """Errors of a body to its reference in one stage, over all samples of the stage.
 
-    Distances and angles: mean (eq. 12 and 13 of the seed paper), greatest, root mean square.
+    Distances and angles: mean (eq. 12 and 13 of the seed paper), greatest, root mean square; and
+    the mean ones to the held set-points.
     """
 
     body: str
@@ -99,6 +115,8 @@ class StageError:
     geodesic_error_deg: float
     geodesic_error_max_deg: float
     geodesic_error_rms_deg: float
+    held_translational_error_m: float
+    held_geodesic_error_deg: float
 
 
 class ErrorTable(tuple[StageError, ...]):
@@ -113,13 +131,21 @@ class ErrorTable(tuple[StageError, ...]):
             result.setdefault(row.body, {})[row.stage] = numbers
         return result
 
-    def __str__(self) -> str:
-        return "\n".join("  ".join(cells) for cells in self._cells())
+    def __repr__(self) -> str:
+        rows = [_HEADINGS, *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if k < 2 else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        )
 
     def __rich__(self) -> Table:
         from rich.table import Table
 
-        table = Table("body", "stage", title="error to set-point")
+        table = Table("body", "stage", title="error to reference")
         for heading in _HEADINGS[2:]:
             table.add_column(heading, justify="right")
         for cells in self._cells():
@@ -135,25 +161,40 @@ class ErrorTable(tuple[StageError, ...]):
 
     def _cells(self) -> Iterator[tuple[str, ...]]:
         for body, stage, *numbers in (tuple(asdict(row).values()) for row in self):
-            lengths, angles = numbers[:3], numbers[3:]
-            yield body, stage, *(f"{x:.4f}" for x in lengths), *(f"{x:.2f}" for x in angles)
+            digits = (4, 4, 4, 2, 2, 2, 4, 2)
+            yield body, stage, *(f"{x:.{n}f}" for x, n in zip(numbers, digits, strict=True))
 
 
 def error_table(recording: Recording) -> ErrorTable:
     """Errors of every body that has set-points, in every stage that has samples."""
     rows = []
-    for body, setpoint in recording.setpoints.items():
-        if body == LOAD:
-            setpoint = above_ground(recording, setpoint)
-        track = error_track(recording.bodies[body], setpoint)
+    for body in recording.setpoints:
+        track = held = error_track(recording, body)
+        if body in recording.references:
+            held = error_track(recording, body, held=True)
         for stage in recording.stages:
             mask = recording.stage_mask(stage, track.time_s)
-            distance, angle = track.translational_error_m[mask], track.geodesic_error_rad[mask]
-            distance, angle = distance[np.isfinite(distance)], angle[np.isfinite(angle)]
-            if distance.size and angle.size:
-                degrees = np.degrees(_mean_max_rms(angle)).tolist()
-                rows.append(StageError(body, stage.name, *_mean_max_rms(distance), *degrees))
+            distance, angle = _finite(track, mask)
+            if distance.size:
+                held_distance, held_angle = _finite(held, mask)
+                rows.append(
+                    StageError(
+                        body,
+                        stage.name,
+                        *_mean_max_rms(distance),
+                        *_mean_max_rms(np.degrees(angle)),
+                        float(held_distance.mean()),
+                        float(np.degrees(held_angle).mean()),
+                    )
+                )
     return ErrorTable(rows)
+
+
+def _finite(track: ErrorTrack, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distances and angles of some samples, of those that have both."""
+    distance, angle = track.translational_error_m[mask], track.geodesic_error_rad[mask]
+    known = np.isfinite(distance) & np.isfinite(angle)
+    return distance[known], angle[known]
 
 
 def _mean_max_rms(errors: np.ndarray) -> tuple[float, float, float]:

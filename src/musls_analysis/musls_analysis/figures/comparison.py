@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -17,7 +18,7 @@ from musls_analysis.figures.space import spatial_axes
 from musls_analysis.paper.flights import Turning
 from musls_analysis.recordings.recording import LOAD
 
-REAL_LINE: style.Look = {"color": style.INK, "linewidth": 1.1}
+REAL_LINE: style.LineStyle = {"color": style.INK, "linewidth": 1.1}
 """The real system looks like this in every figure; simulated ones have the body's colour."""
 
 
@@ -34,7 +35,7 @@ def mean_paths_figure(comparison: StageComparison) -> Figure:
     start = Line2D([], [], ls="", marker="o", ms=5, color=style.FAINT, label="start of the cycle")
     ax = spatial_axes(figure, [_real_handle(), *sims, start], *_bounds_enu_m(comparison))
     for body in comparison.sim:
-        sim_line: style.Look = {"color": style.colour(body), "linewidth": 1.5}
+        sim_line: style.LineStyle = {"color": style.colour(body), "linewidth": 1.5}
         pair = ((comparison.real[body], REAL_LINE, 3), (comparison.sim[body], sim_line, 2))
         for mean, line, zorder in pair:
             path = mean.position_enu_m
@@ -78,7 +79,7 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
     sim_values[:, 3:] += 360.0 * turns
     if np.isfinite(np.concatenate([real_ci, sim_ci])).any():
         handles.append(Patch(color=style.FAINT, alpha=0.4, lw=0, label="95 % confidence"))
-    axes = pose_axes(3.9, handles, 0.0)
+    figure, axes = pose_axes(3.9, handles, 0.0)
     time_s = comparison.phase * comparison.period_s
     drawn = (
         (sim_values, sim_ci, {"color": style.colour(body), "linewidth": 1.4}),
@@ -97,7 +98,7 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
         ax.set(xlim=(0.0, comparison.period_s), ylim=limits)
     for ax in axes[-1]:
         ax.set_xlabel("time in the cycle [s]")
-    return style.figure_of(axes[0, 0])
+    return figure
 
 
 def _columns(mean: MeanCycle) -> tuple[np.ndarray, np.ndarray]:
@@ -150,3 +151,19 @@ def turning_frame_figure(stages: Sequence[Turning]) -> Figure:
     axes[0, 0].legend(fontsize=7)
     figure.tight_layout()
     return figure
+
+
+def write_figures(
+    comparisons: Sequence[StageComparison], folder: Path, turning: Sequence[Turning] = ()
+) -> None:
+    """Draw the figures of a comparison as PNG into a folder, which is made."""
+    folder.mkdir()
+    with style.styled():
+        for comparison in comparisons:
+            stage = comparison.stage
+            style.save(mean_paths_figure(comparison), folder / f"{stage}_paths_3d.png")
+            style.save(cycle_errors_figure(comparison), folder / f"{stage}_errors.png")
+            for body in comparison.errors:
+                style.save(mean_pose_figure(comparison, body), folder / f"{stage}_pose_{body}.png")
+        if turning:
+            style.save(turning_frame_figure(turning), folder / "turning_frame.png")

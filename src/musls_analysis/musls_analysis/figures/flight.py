@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from musls_analysis.comparison.convergence import Convergence
 from musls_analysis.figures import over_time, space
-from musls_analysis.figures.style import Paper, for_paper, label, save, styled
+from musls_analysis.figures.style import WIDTH_IN, for_paper, label, save, styled
 from musls_analysis.recordings.recording import ANCHOR, Recording
 from musls_analysis.report.summary import summarise
 from musls_description.errors import ConfigError, near_names
@@ -36,18 +37,26 @@ class FlightFigure(NamedTuple):
 
 
 def write_figures(
-    recording: Recording, summary: Mapping[str, Any], folder: Path
+    recording: Recording,
+    summary: Mapping[str, Any],
+    folder: Path,
+    more: Sequence[FlightFigure] = (),
 ) -> list[FlightFigure]:
-    """Draw the figures of a flight as PNG into a folder; it is made if missing.
+    """Draw the figures of a flight, and more, as PNG into a folder; it is made if missing.
 
     The summary comes from `musls_analysis.report.summary.summarise`.
     """
+    figures = [*flight_figures(recording, summary), *more]
+    draw(figures, folder)
+    return figures
+
+
+def draw(figures: Sequence[FlightFigure], folder: Path) -> None:
+    """Draw figures as PNG into a folder; it is made if missing."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures = list(flight_figures(recording, summary))
     with styled():
         for figure in figures:
             save(figure.draw(), folder / f"{figure.name}.png")
-    return figures
 
 
 def write_for_paper(
@@ -56,14 +65,12 @@ def write_for_paper(
     folder: Path,
     formats: Sequence[str],
     names: Sequence[str] = (),
-    paper: Paper | None = None,
+    width_m: float = WIDTH_IN * 0.0254,
+    font: str = "sans",
 ) -> list[Path]:
     """Draw figures of a flight for a paper or a talk into a folder; it is made if missing.
 
     Formats are "pdf", "svg", "png"; no names stand for all figures.
-
-    Raises:
-        ConfigError: The recording has no figure of a name.
     """
     figures = {figure.name: figure for figure in flight_figures(recording, summary)}
     for name in names:
@@ -71,7 +78,7 @@ def write_for_paper(
             raise ConfigError(f"no figure '{shown(name)}': {near_names(name, figures)}")
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    with for_paper(paper or Paper()):
+    with for_paper(width_m, font):
         for name in names or figures:
             drawn = figures[name].draw()
             for suffix in formats:
@@ -84,11 +91,7 @@ def write_for_paper(
 
 
 def plot(recording: Recording, name: str) -> Figure:
-    """Draw a figure of a recording.
-
-    Raises:
-        ConfigError: The recording has no such figure; names those that it has.
-    """
+    """Draw a figure of a recording."""
     with styled():
         figures = {f.name: f for f in flight_figures(recording, summarise(recording))}
         if name not in figures:
@@ -113,7 +116,7 @@ def flight_figures(recording: Recording, summary: Mapping[str, Any]) -> Iterator
     if any(summary["errors"].values()):
         yield FlightFigure(
             "stage_errors", "Errors per stage",
-            "Distance (eq. 12) and angle (eq. 13) to the set-point in each stage: mean (dot) and "
+            "Distance (eq. 12) and angle (eq. 13) to the reference in each stage: mean (dot) and "
             "greatest value (end of the line), logarithmic scale.",
             partial(over_time.stage_errors_figure, summary),
         )  # fmt: skip
@@ -158,6 +161,16 @@ def flight_figures(recording: Recording, summary: Mapping[str, Any]) -> Iterator
             "Charge that is left, power drawn and voltage under load, of each drone.",
             partial(over_time.batteries_figure, recording),
         )  # fmt: skip
+
+
+def convergence_figure(found: Convergence) -> FlightFigure:
+    """Figure of what `musls fly --verify` found."""
+    return FlightFigure(
+        "convergence", "Error in the time step",
+        "Distance of the flight, and of one with half its step, to one with a quarter of it: the "
+        "largest over all bodies.",
+        found.plot,
+    )  # fmt: skip
 
 
 def _moves(recording: Recording, body: str) -> bool:

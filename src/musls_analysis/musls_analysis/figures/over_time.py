@@ -13,12 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+from scipy.optimize import isotonic_regression
 
-from musls_analysis.comparison.errors import above_ground
+from musls_analysis.comparison.errors import setpoint_pose
 from musls_analysis.figures import style
 from musls_analysis.figures.style import BAND, EVENT, FAINT, INK, label
-from musls_analysis.recordings.recording import LOAD, Recording
-from musls_analysis.report.summary import WHERE, slack_intervals
+from musls_analysis.recordings.recording import Recording
+from musls_analysis.report.summary import PEAK_PLACES, slack_intervals
 from musls_description.rotations import roll_pitch_yaw, wrapped
 
 # ---------- Stages and events
@@ -68,14 +69,7 @@ def spread(places: np.ndarray, pitch: float, width: float) -> np.ndarray:
     if n < 2:
         return places
     offsets = min(pitch, width / (n - 1)) * np.arange(n)
-    # Isotonic regression of what is left without the pitch: the largest, over all that begin
-    # before a place, of the least mean of a run that reaches it.
-    sums = np.concatenate([[0.0], np.cumsum(places - offsets)])
-    first, last = np.ogrid[:n, :n]
-    count = last - first + 1
-    means = np.where(count > 0, (sums[last + 1] - sums[first]) / np.maximum(count, 1), np.inf)
-    least = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
-    fitted = np.maximum.accumulate(least, axis=0).diagonal()
+    fitted = isotonic_regression(places - offsets).x
     return np.clip(fitted, 0.0, width - offsets[-1]) + offsets
 
 
@@ -134,8 +128,10 @@ _LEFT_IN, _BETWEEN_IN, _LABEL_IN = 0.58, 0.72, 0.44
 """Room for ticks and labels, and how far left of the axes the labels stand."""
 
 
-def pose_axes(height_in: float, handles: Sequence[Artist], above_in: float) -> np.ndarray:
-    """Axes (3, 2) of a new figure: x, y, z on the left and roll, pitch, yaw on the right.
+def pose_axes(
+    height_in: float, handles: Sequence[Artist], above_in: float
+) -> tuple[Figure, np.ndarray]:
+    """New figure with axes (3, 2): x, y, z on the left and roll, pitch, yaw on the right.
 
     Above them there is a legend, and room.
     """
@@ -152,7 +148,7 @@ def pose_axes(height_in: float, handles: Sequence[Artist], above_in: float) -> n
         ax.yaxis.set_label_coords(-_LABEL_IN / width_in, 0.5)
         ax.locator_params(axis="y", nbins=4)
         ax.grid(False, axis="x")
-    return np.asarray(axes)
+    return figure, axes
 
 
 def pose_figure(recording: Recording, body: str) -> Figure:
@@ -160,12 +156,12 @@ def pose_figure(recording: Recording, body: str) -> Figure:
     handles = style.body_handles([body])
     if body in recording.setpoints:
         handles.append(style.setpoint_handle())
-    axes = pose_axes(3.95, handles, STAGE_NAMES_IN)
+    figure, axes = pose_axes(3.95, handles, STAGE_NAMES_IN)
     shade_stages(recording, axes.flat)
     track = recording.bodies[body]
     angles_deg = np.degrees(np.unwrap(roll_pitch_yaw(track.orientation_wxyz), axis=0))
     measured = np.hstack([track.position_enu_m, angles_deg])
-    wanted = _setpoints(recording, body, angles_deg)
+    wanted = _asked(recording, body, angles_deg)
     for k, ax in enumerate(axes.T.flat):
         ax.plot(track.time_s, measured[:, k], color=style.colour(body))
         ax.plot(track.time_s, wanted[:, k], **style.SETPOINT_LINE)
@@ -173,22 +169,16 @@ def pose_figure(recording: Recording, body: str) -> Figure:
     for top, bottom in zip(axes[0], axes[-1], strict=True):
         name_stages(recording, top)
         bottom.set_xlabel("time [s]")
-    return style.figure_of(axes[0, 0])
+    return figure
 
 
-def _setpoints(recording: Recording, body: str, angles_deg: np.ndarray) -> np.ndarray:
-    """Held set-points (T, 6), angles on the turn of the measured ones; NaN without any.
-
-    The load's does not lie below the ground while it stands, as in the table of errors.
-    """
+def _asked(recording: Recording, body: str, angles_deg: np.ndarray) -> np.ndarray:
+    """Set-point of a body (T, 6), angles on the turn of the measured; NaN where none."""
     if body not in recording.setpoints:
         return np.full((len(angles_deg), 6), np.nan)
-    setpoint = recording.setpoints[body]
-    if body == LOAD:
-        setpoint = above_ground(recording, setpoint)
-    held = setpoint.held_at(recording.bodies[body].time_s)
-    difference = wrapped(roll_pitch_yaw(held.orientation_wxyz) - np.radians(angles_deg))
-    return np.hstack([held.position_enu_m, angles_deg + np.degrees(difference)])
+    asked = setpoint_pose(recording, body)
+    difference = wrapped(roll_pitch_yaw(asked.orientation_wxyz) - np.radians(angles_deg))
+    return np.hstack([asked.position_enu_m, angles_deg + np.degrees(difference)])
 
 
 def value_limits(values: Sequence[np.ndarray], least: float) -> tuple[float, float]:
@@ -232,7 +222,7 @@ def tensions_figure(
     least = max((peak["max_n"] for peak in (peaks or {}).values()), default=0.0) * WORTH_MARKING
     for where, peak in (peaks or {}).items():
         if peak["cable"] in cables and peak["max_n"] >= least:
-            _mark_peak(axes[list(cables).index(peak["cable"])], WHERE[where], peak, recording)
+            _mark_peak(axes[list(cables).index(peak["cable"])], PEAK_PLACES[where], peak, recording)
     return figure
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
-from mpl_toolkits.mplot3d.art3d import Line3DCollection
+from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
 from musls_analysis.figures import style
 from musls_analysis.recordings.recording import (
@@ -24,13 +25,42 @@ SNAPSHOTS = 5
 """Odd and prime: after whole turns of a periodic flight the moments do not coincide."""
 
 
-def _bounds_enu_m(recording: Recording) -> np.ndarray:
+def bounds_enu_m(recording: Recording) -> np.ndarray:
     """Lowest and highest corner that hold all bodies and set-points, with a margin (2, 3)."""
     tracks = [*recording.bodies.values(), *recording.setpoints.values()]
     low = np.min([np.nanmin(t.position_enu_m, axis=0) for t in tracks], axis=0)
     high = np.max([np.nanmax(t.position_enu_m, axis=0) for t in tracks], axis=0)
     margin = 0.04 * np.max(high - low) + 0.05
-    return np.stack([low - margin, high + margin])
+    return np.stack(_with_obstacles(recording, low - margin, high + margin))
+
+
+def _with_obstacles(
+    recording: Recording, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same, wider where obstacles stand."""
+    if not recording.obstacles:
+        return low, high
+    from musls_description.obstacles import widened  # it imports compiled code
+
+    return widened(recording.obstacles, low, high)
+
+
+def _draw_obstacles(
+    ax: Any, recording: Recording, low: np.ndarray, high: np.ndarray, dimensions: int
+) -> None:
+    """Draw the faces of all obstacles between two corners (3,)."""
+    if not recording.obstacles:
+        return
+    from musls_description.obstacles import shown_faces  # it imports compiled code
+
+    collection = PolyCollection if dimensions == 2 else Poly3DCollection
+    for _, faces in shown_faces(recording.obstacles, low, high):
+        polygons = [face[:, :dimensions] for face in faces]
+        shade = to_rgba(style.OBSTACLE, 0.3)
+        drawn = collection(
+            polygons, facecolors=shade, edgecolors=style.OBSTACLE, linewidths=0.5, zorder=1
+        )
+        ax.add_collection(drawn, autolim=False)
 
 
 def cables_at(recording: Recording, time_s: float) -> dict[str, list[np.ndarray]]:
@@ -87,7 +117,10 @@ def top_view_figure(recording: Recording) -> Figure:
     style.margins(figure, 0.55, 0.2, 0.45, top_in)
     _draw_paths(ax, recording, 2, style.CABLE)
     # The range is widened to the shape of the axes, so that they fill their place at equal scale.
-    low, high = _bounds_enu_m(recording)[:, :2]
+    low, high = bounds_enu_m(recording)
+    low[2] = min(low[2], 0.0)
+    _draw_obstacles(ax, recording, low, high, 2)
+    low, high = low[:2], high[:2]
     axes_in = style.size_in(ax)
     half, center = 0.5 * np.max((high - low) / axes_in) * axes_in, 0.5 * (low + high)
     (left, bottom), (right, top) = center - half, center + half
@@ -98,10 +131,11 @@ def top_view_figure(recording: Recording) -> Figure:
 
 def paths_3d_figure(recording: Recording) -> Figure:
     """Draw the flight in space, equal scale on all axes."""
-    low, high = _bounds_enu_m(recording)
+    low, high = bounds_enu_m(recording)
     low[2] = min(low[2], 0.0)
     figure = style.new_figure(4.6, 5.6)
     ax = spatial_axes(figure, _handles(recording), low, high)
+    _draw_obstacles(ax, recording, low, high, 3)
     _draw_paths(ax, recording, 3, style.UNKNOWN_TENSION)
     return figure
 

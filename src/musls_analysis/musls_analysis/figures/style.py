@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -53,52 +52,21 @@ BAND = "#f2f4f7"
 """Of every second stage."""
 EVENT = "#cf222e"
 """Marks of events."""
-MOST_EVENTS = 40
+MAX_EVENTS = 40
 """Of one kind that are marked; more would hide the curves."""
 CABLE, UNKNOWN_TENSION, SLACK_CABLE = "#8b949e", "#57606a", "#a3adb8"
 PULLEY, PULLEY_RIM = "#d1d6de", "#333b47"
+OBSTACLE = "#a08c72"
 SECOND = "#4d7c0f"
 """Everything of a recording that is laid over another one."""
-Look = dict[str, Any]
+LineStyle = dict[str, Any]
 """Keywords of matplotlib's for how something is drawn."""
-SETPOINT_LINE: Look = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder": 3}
+SETPOINT_LINE: LineStyle = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "zorder": 3}
 """Set-points look like this in every figure."""
 
-_SETTINGS: dict[Any, Any] = {
-    "figure.figsize": (WIDTH_IN, WIDTH_IN),  # the width of what is as wide as the report
-    "font.family": ["DejaVu Sans"],
-    "font.size": 8,
-    "axes.titlesize": 8.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 8,
-    "axes.edgecolor": "#6e7781",
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "lines.linewidth": 1.3,
-    "lines.solid_capstyle": "round",
-    "legend.frameon": False,
-    "legend.fontsize": 7.5,
-    "legend.handlelength": 1.8,
-    "legend.columnspacing": 1.4,
-    "text.color": INK,
-    "text.hinting": "none",  # a tenth of the drawing time
-    "path.simplify_threshold": 0.3,
-}
+_SETTINGS = matplotlib.rc_params_from_file(
+    Path(__file__).with_suffix(".mplstyle"), use_default_template=False
+)
 
 
 def label(name: str) -> str:
@@ -107,12 +75,12 @@ def label(name: str) -> str:
 
 
 def shown_events(recording: Recording) -> list[Event]:
-    """Events that are marked: the first `MOST_EVENTS` of each kind."""
+    """Events that are marked: the first `MAX_EVENTS` of each kind."""
     counts: Counter[str] = Counter()
     events = []
     for event in recording.events:
         counts[event.kind] += 1
-        if counts[event.kind] <= MOST_EVENTS:
+        if counts[event.kind] <= MAX_EVENTS:
             events.append(event)
     return events
 
@@ -122,28 +90,19 @@ def styled() -> AbstractContextManager[None]:
     return matplotlib.rc_context(_SETTINGS)
 
 
-@dataclass(frozen=True)
-class Paper:
-    """How figures are wanted elsewhere than in a report.
+def for_paper(width_m: float, font: str) -> AbstractContextManager[None]:
+    """Context in which figures are to be built and saved for a paper.
 
-    Attributes:
-        width_m: Of a figure over the whole width; heights stay, texts keep their size.
-        font: "sans" or "serif".
+    The width is that of a figure over the whole width; heights stay, texts keep their size. The
+    font is "sans" or "serif".
     """
-
-    width_m: float = WIDTH_IN * 0.0254
-    font: Literal["sans", "serif"] = "sans"
-
-
-def for_paper(paper: Paper) -> AbstractContextManager[None]:
-    """Context in which figures are to be built and saved for a paper."""
     families = {"sans": ["DejaVu Sans"], "serif": ["STIX Two Text", "STIXGeneral", "DejaVu Serif"]}
     known = get_font_names()
     settings: dict[Any, Any] = {
         **_SETTINGS,
-        "figure.figsize": (paper.width_m / 0.0254, WIDTH_IN),
-        "font.family": [family for family in families[paper.font] if family in known],
-        "mathtext.fontset": "stix" if paper.font == "serif" else "dejavusans",
+        "figure.figsize": (width_m / 0.0254, WIDTH_IN),
+        "font.family": [family for family in families[font] if family in known],
+        "mathtext.fontset": "stix" if font == "serif" else "dejavusans",
         "pdf.fonttype": 42,  # text stays text in PDF and SVG
         "svg.fonttype": "none",
     }
@@ -168,17 +127,11 @@ def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
     return figure
 
 
-def figure_of(ax: Axes) -> Figure:
-    """The figure that axes stand in."""
-    figure = ax.figure
-    assert isinstance(figure, Figure)  # no figure of ours has subfigures
-    return figure
-
-
 def size_in(ax: Axes) -> np.ndarray:
     """Width and height of axes [in]."""
-    place = ax.get_position()
-    return np.array([place.width, place.height]) * figure_of(ax).get_size_inches()
+    place, figure = ax.get_position(), ax.figure
+    assert isinstance(figure, Figure)  # no figure of ours has subfigures
+    return np.array([place.width, place.height]) * figure.get_size_inches()
 
 
 def save(figure: Figure, path: Path | BytesIO) -> None:

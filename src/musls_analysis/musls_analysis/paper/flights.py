@@ -26,12 +26,12 @@ from musls_analysis.comparison.cycles import (
     cut_last,
     harmonic,
     main_axis,
-    part_of,
 )
-from musls_analysis.recordings.readers import read_recording
-from musls_analysis.recordings.recording import LOAD, Array, PoseTrack
+from musls_analysis.recordings.readers import ReadOptions, read_recording
+from musls_analysis.recordings.recording import LOAD, PoseTrack, in_order
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
-from musls_description.rotations import yaw_of
+from musls_description.rotations import from_yaw, rotate, yaw_of
 from musls_description.schema import to_data
 from musls_sim.scenario.scenario import Scenario
 
@@ -73,7 +73,7 @@ _TURNED_RAD = 0.02
 
 
 @dataclass(frozen=True)
-class Found:
+class FittedField:
     """A field of a trajectory: number or point; differences up to `known_to` are not told apart."""
 
     value: float | tuple[float, ...]
@@ -84,20 +84,17 @@ class Found:
         return bool(np.max(np.abs(np.subtract(self.value, other))) > self.known_to)
 
 
-def motion_of(stage: str, cut: CutStage) -> dict[str, Found]:
+def motion_of(stage: str, cut: CutStage) -> dict[str, FittedField]:
     """Fields of the trajectory "circle", "shm" or "engage" as its set-points say, by name.
 
     Fields that the recording does not tell are left out.
-
-    Raises:
-        ConfigError: A circle is flown clockwise, which no stage does.
     """
     if stage not in _READERS or LOAD not in cut.recording.setpoints:
         return {}
     return _READERS[stage](cut)
 
 
-def update_rate(cut: CutStage) -> Found | None:
+def update_rate(cut: CutStage) -> FittedField | None:
     """Update rate of the set-points of a periodic stage [Hz], where the rows tell it."""
     held = _within(cut)
     if not cut.periodic or len(held.time_s) < 8:
@@ -107,10 +104,10 @@ def update_rate(cut: CutStage) -> Found | None:
     hold = float(np.median(holds))
     if np.median(rows) > 0.6 * hold:
         return None  # changes are missed
-    return Found(round(1.0 / hold, 2), 0.1 / hold)
+    return FittedField(round(1.0 / hold, 2), 0.1 / hold)
 
 
-def _circle(cut: CutStage) -> dict[str, Found]:
+def _circle(cut: CutStage) -> dict[str, FittedField]:
     x, y, z = _within(cut).position_enu_m.T
     a, b, radius = circle_through(x, y)
     angle = np.unwrap(np.arctan2(y - b, x - a))
@@ -121,14 +118,14 @@ def _circle(cut: CutStage) -> dict[str, Found]:
         )
     speed = 2.0 * np.pi * radius / cut.period_s
     return {
-        "radius_m": Found(round(radius, 4), LENGTH_M),
-        "speed_m_s": Found(round(speed, 4), SHARE * speed),
-        "height_m": Found(round(float(np.median(z)), 4), LENGTH_M),
-        "center_m": Found((round(a, 4), round(b, 4)), LENGTH_M),
+        "radius_m": FittedField(round(radius, 4), LENGTH_M),
+        "speed_m_s": FittedField(round(speed, 4), SHARE * speed),
+        "height_m": FittedField(round(float(np.median(z)), 4), LENGTH_M),
+        "center_m": FittedField((round(a, 4), round(b, 4)), LENGTH_M),
     }
 
 
-def _shm(cut: CutStage) -> dict[str, Found]:
+def _shm(cut: CutStage) -> dict[str, FittedField]:
     held = _within(cut)
     p = held.position_enu_m
     axis = main_axis(p - p.mean(axis=0))
@@ -141,16 +138,16 @@ def _shm(cut: CutStage) -> dict[str, Found]:
     blur = max(LENGTH_M, 0.05 * amplitude)
     yaw = float(np.angle(np.mean(np.exp(1j * yaw_of(held.orientation_wxyz)))))
     return {
-        "amplitude_m": Found(round(amplitude, 4), blur),
-        "omega_rad_s": Found(round(omega, 5), SHARE * omega),
-        "axis_yaw_rad": Found(round(float(np.arctan2(axis[1], axis[0])), 4), ANGLE_RAD),
-        "yaw_rad": Found(round(yaw, 4), ANGLE_RAD),
-        "height_m": Found(round(float(np.median(p[:, 2])), 4), LENGTH_M),
-        "center_m": Found((round(float(place[0]), 4), round(float(place[1]), 4)), blur),
+        "amplitude_m": FittedField(round(amplitude, 4), blur),
+        "omega_rad_s": FittedField(round(omega, 5), SHARE * omega),
+        "axis_yaw_rad": FittedField(round(float(np.arctan2(axis[1], axis[0])), 4), ANGLE_RAD),
+        "yaw_rad": FittedField(round(yaw, 4), ANGLE_RAD),
+        "height_m": FittedField(round(float(np.median(p[:, 2])), 4), LENGTH_M),
+        "center_m": FittedField((round(float(place[0]), 4), round(float(place[1]), 4)), blur),
     }
 
 
-def _engage(cut: CutStage) -> dict[str, Found]:
+def _engage(cut: CutStage) -> dict[str, FittedField]:
     setpoint = cut.recording.setpoints[LOAD]
     t, p, yaw = setpoint.time_s, setpoint.position_enu_m, yaw_of(setpoint.orientation_wxyz)
     rows: dict[str, list[float]] = {}
@@ -172,16 +169,26 @@ def _engage(cut: CutStage) -> dict[str, Found]:
     known = {"height_m": LENGTH_M, "rest_height_m": LENGTH_M, "yaw_rad": ANGLE_RAD}
     centre = np.median(p[[int(np.searchsorted(t, c.start_s)) for c in cut.cycles], :2], axis=0)
     result = {
-        name: Found(round(value, 4), known.get(name, max(late, 0.3)))
+        name: FittedField(round(value, 4), known.get(name, max(late, 0.3)))
         for name, value in here.items()
     }
-    result["center_m"] = Found((round(float(centre[0]), 4), round(float(centre[1]), 4)), LENGTH_M)
+    result["center_m"] = FittedField(
+        (round(float(centre[0]), 4), round(float(centre[1]), 4)), LENGTH_M
+    )
     return result
 
 
 def _turn_back(t: Array, yaw: Array, cycle: Cycle) -> dict[str, float]:
-    """Times for which the yaw is held, goes back, and is held again, by the line in between."""
-    first, last = float(yaw[0]), float(yaw[-1])
+    """Times for which the yaw is held, goes back, and is held again, by the line in between.
+
+    A recording may end while the yaw goes back, to zero as in the stage: then nothing is known of
+    the last time.
+    """
+    steps = np.flatnonzero(np.abs(np.diff(yaw)) > 0.1 * _TURNED_RAD)
+    if len(steps) < 3:
+        return {}
+    whole = cycle.end_s - t[steps[-1] + 1] > 3.0 * float(np.median(np.diff(t[steps])))
+    first, last = float(yaw[0]), float(yaw[-1]) if whole else 0.0
     if abs(last - first) < 5.0 * _TURNED_RAD:
         return {}
     share = (yaw - first) / (last - first)
@@ -190,16 +197,13 @@ def _turn_back(t: Array, yaw: Array, cycle: Cycle) -> dict[str, float]:
         return {}
     slope, start = np.polyfit(share[between], t[between], 1)
     begins, ends = float(start), float(start + slope)
-    if slope <= 0.0 or begins < cycle.start_s or ends > cycle.end_s:
+    if slope <= 0.0 or begins < cycle.start_s or (whole and ends > cycle.end_s):
         return {}
-    return {
-        "yaw_hold_s": begins - cycle.start_s,
-        "yaw_return_s": ends - begins,
-        "hold_s": cycle.end_s - ends,
-    }
+    found = {"yaw_hold_s": begins - cycle.start_s, "yaw_return_s": ends - begins}
+    return found | ({"hold_s": cycle.end_s - ends} if whole else {})
 
 
-_READERS: Mapping[str, Callable[[CutStage], dict[str, Found]]] = {
+_READERS: Mapping[str, Callable[[CutStage], dict[str, FittedField]]] = {
     "circle": _circle,
     "shm": _shm,
     "engage": _engage,
@@ -210,7 +214,7 @@ def _within(cut: CutStage) -> PoseTrack:
     """Changes of the load's set-point from the first to the last cycle."""
     held = cut.recording.setpoints[LOAD].changes()
     inside = (held.time_s >= cut.cycles[0].start_s) & (held.time_s < cut.cycles[-1].end_s)
-    return part_of(held, inside)
+    return held.part(inside)
 
 
 # ---------- Recordings of such flights, and the missions that fly them again
@@ -222,7 +226,7 @@ UPDATE_LAG_RAD, UPDATE_LAG_M = 0.15, 0.15
 """By which the drones' set-points may be behind the load's: 0.2 s at the paper's speeds is less."""
 LARGEST_LAG_RAD = 1.0
 """By which a formation may be turned against its set-points, half of what lies between three."""
-MOST_ORDERED = 7
+MAX_ORDERED = 7
 """Drones whose order is looked for; of more there are too many orders."""
 
 Real = Mapping[str, Sequence[CutStage]]
@@ -262,20 +266,21 @@ class Mission:
         return [*self.notes, *lines]
 
 
-def some_cycles(places: Sequence[Path]) -> dict[str, list[CutStage]]:
+def some_cycles(
+    places: Sequence[Path], frames: Mapping[str, str] | None = None
+) -> dict[str, list[CutStage]]:
     """Real cycles by stage of several flights, of whatever stages they have.
+
+    `frames` are those of `ReadOptions`.
 
     The places are recordings, or folders with files `*_circle.csv`, `*_shm.csv`, `*_engage.csv`.
     The first cycles of a stage are dropped from a whole flight, where more are left; an excerpt has
     those of the middle only.
-
-    Raises:
-        ConfigError: None of the stages is in one of the places.
     """
     found: dict[str, list[CutStage]] = {}
     for place in places:
         why: list[str] = []
-        cuts = list(_stages_of(place, why))
+        cuts = list(_stages_of(place, ReadOptions(frames=frames or {}), why))
         if not cuts:
             wanted = ", ".join(f"*_{stage}.csv" for stage in TABLE_III)
             raise ConfigError("; ".join(why) or f"{place}: no {wanted}")
@@ -284,7 +289,7 @@ def some_cycles(places: Sequence[Path]) -> dict[str, list[CutStage]]:
     return {stage: found[stage] for stage in TABLE_III if stage in found}
 
 
-def _stages_of(place: Path, why: list[str]) -> Iterator[tuple[str, CutStage]]:
+def _stages_of(place: Path, options: ReadOptions, why: list[str]) -> Iterator[tuple[str, CutStage]]:
     """Stages of one place with their cycles; says why others are none."""
     folder = os.path.isdir(place)  # says no where Path would raise: names too long
     files = [
@@ -293,9 +298,9 @@ def _stages_of(place: Path, why: list[str]) -> Iterator[tuple[str, CutStage]]:
         for file in (sorted(place.glob(f"*_{stage}.csv")) if folder else ())
     ]
     if files:
-        yield from ((stage, cut(read_recording(file), stage)) for stage, file in files)
+        yield from ((stage, cut(read_recording(file, options), stage)) for stage, file in files)
     elif not folder or any(os.path.exists(place / mark) for mark in ("metadata.yaml", "bag")):
-        flight = read_recording(place)
+        flight = read_recording(place, options)
         named = [stage for stage in TABLE_III if place.stem.endswith(f"_{stage}")]
         if len(flight.stages) == 1 and named:  # an excerpt
             yield named[0], cut(flight, named[0])
@@ -312,14 +317,8 @@ def missions(
 ) -> list[Mission]:
     """Sort recorded cycles by the motion that was flown.
 
-    Args:
-        real: Cycles by stage.
-        scenario: Scenario `SCENARIO` with these overrides.
-        overrides: `key=value`; stages given here are not changed.
-        whole: Fly all stages of the scenario, recorded or not.
-
-    Raises:
-        ConfigError: A recording has other drones than the system, or cannot be flown.
+    The scenario is `SCENARIO` with these overrides, `key=value`; stages given there are not
+    changed. `whole`: all its stages are flown, recorded or not.
     """
     given = any(text.split("=", 1)[0].strip() == "mission.stages" for text in overrides)
     offsets = scenario.formation.offsets_m(scenario.system.n_drones)
@@ -332,7 +331,7 @@ def missions(
     for stage, cuts in real.items():
         variants = by_stage.setdefault(stage, {})
         for one in cuts:
-            numbered, found = _in_places(_numbered(one, len(offsets)), offsets)
+            numbered, found = _numbered(one, offsets)
             notes += found
             keys = [] if given else _stage_keys(stage, numbered, scenario, kinds)
             keys += _formation_key(numbered, offsets)
@@ -347,11 +346,7 @@ def missions(
 
 
 def one_mission(real: Real, scenario: Scenario, overrides: Sequence[str]) -> Mission:
-    """The mission of flights whose cycles are to be laid on one another, as `missions`.
-
-    Raises:
-        ConfigError: They differ in what was flown.
-    """
+    """The mission of flights whose cycles are to be laid on one another, as `missions`."""
     found = missions(real, scenario, overrides)
     if len(found) > 1:
         which = "; ".join(f"{m.source} ({', '.join(m.taken) or 'as in the paper'})" for m in found)
@@ -378,53 +373,35 @@ def _stage_keys(stage: str, one: CutStage, scenario: Scenario, kinds: Sequence[s
     return keys
 
 
-def turned_back(vectors: Array, yaw_rad: Array) -> Array:
-    """Vectors (..., 3) in axes that are turned by a yaw (...) about the vertical."""
-    c, s = np.cos(yaw_rad), np.sin(yaw_rad)
-    x, y, z = np.moveaxis(vectors, -1, 0)
-    return np.stack([c * x + s * y, c * y - s * x, z], axis=-1)
-
-
 def drones_of(bodies: Iterable[str]) -> list[str]:
     """Names of the drones in their order."""
-    names = [body for body in bodies if body.startswith("drone_")]
-    return sorted(names, key=lambda name: int(name.removeprefix("drone_")))
+    return in_order(body for body in bodies if body.startswith("drone_"))
 
 
-def _numbered(one: CutStage, n: int) -> CutStage:
-    """Drones numbered from 1, as many as the system has."""
-    names = drones_of(one.recording.bodies)
+def _numbered(one: CutStage, offsets: Array) -> tuple[CutStage, list[str]]:
+    """Drones numbered from 1 by where they fly, with a note if they were numbered otherwise."""
+    recording, n = one.recording, len(offsets)
+    names = drones_of(recording.bodies)
     if len(names) != n:
         raise ConfigError(
-            f"{one.recording.source}: {len(names)} drone{'s' * (len(names) != 1)} in it, the "
+            f"{recording.source}: {len(names)} drone{'s' * (len(names) != 1)} in it, the "
             f"system has {n}"
         )
-    new = {name: f"drone_{i + 1}" for i, name in enumerate(names)}
-    bodies, setpoints = (
-        {new.get(body, body): track for body, track in tracks.items()}
-        for tracks in (one.recording.bodies, one.recording.setpoints)
-    )
-    return replace(one, recording=replace(one.recording, bodies=bodies, setpoints=setpoints))
-
-
-def _in_places(one: CutStage, offsets: Array) -> tuple[CutStage, list[str]]:
-    """Drones numbered by where they fly, with a note if they were numbered otherwise."""
-    recording = one.recording
     notes: list[str] = []
-    sorted_tracks = []
+    sides = []
     for tracks in (recording.bodies, recording.setpoints):
-        places = _places(one, tracks, len(offsets))
+        number = {name: f"drone_{i + 1}" for i, name in enumerate(names)}
+        tracks = {number.get(body, body): track for body, track in tracks.items()}
+        places = _places(one, tracks, n)
         order = [] if places is None else _order(places, offsets)
         # Place k is taken by the drone that was recorded as number order[k] + 1.
-        new = {f"drone_{k + 1}": f"drone_{place + 1}" for place, k in enumerate(order)}
-        renamed = {new.get(body, body): track for body, track in tracks.items()}
-        sorted_tracks.append({body: renamed[body] for body in tracks})
-        moved = [f"recorded {old} as {name}" for old, name in new.items() if old != name]
-        if tracks is recording.bodies and moved:
-            notes.append(
-                f"{recording.source}: drones are numbered by their places: {', '.join(moved)}"
-            )
-    bodies, setpoints = sorted_tracks
+        place = {f"drone_{k + 1}": f"drone_{i + 1}" for i, k in enumerate(order)}
+        renamed = {place.get(body, body): track for body, track in tracks.items()}
+        sides.append({body: renamed[body] for body in tracks})
+        moved = [f"recorded {old} as {name}" for old, name in place.items() if old != name]
+        if len(sides) == 1 and moved:
+            notes = [f"{recording.source}: drones are numbered by their places: {', '.join(moved)}"]
+    bodies, setpoints = sides
     return replace(one, recording=replace(recording, bodies=bodies, setpoints=setpoints)), notes
 
 
@@ -439,7 +416,7 @@ def _places(one: CutStage, tracks: Mapping[str, PoseTrack], n: int) -> Array | N
     held = wanted.held_at(time_s)
     off = np.array([tracks[name].held_at(time_s).position_enu_m for name in names])
     with np.errstate(all="ignore"):
-        own = turned_back(off - held.position_enu_m, yaw_of(held.orientation_wxyz))
+        own = rotate(from_yaw(-yaw_of(held.orientation_wxyz)), off - held.position_enu_m)
         places: Array = np.nanmedian(own, axis=1)
     return places if np.isfinite(places).all() else None
 
@@ -459,7 +436,7 @@ def _order(places: Array, offsets: Array) -> list[int]:
     """Drone in each place, for a formation that may be turned and moved a little."""
     n = len(places)
     same = list(range(n))
-    if not 2 <= n <= MOST_ORDERED:
+    if not 2 <= n <= MAX_ORDERED:
         return same
     have, want = _horizontal(places), _horizontal(offsets)
 
@@ -497,7 +474,7 @@ def turning_frame(drones_enu_m: Array, setpoints_enu_m: Array) -> Array:
     """
     own = drones_enu_m - drones_enu_m.mean(axis=0)
     wanted = setpoints_enu_m - setpoints_enu_m.mean(axis=0)
-    return turned_back(own, np.arctan2(wanted[..., 1], wanted[..., 0]))
+    return rotate(from_yaw(-np.arctan2(wanted[..., 1], wanted[..., 0])), own)
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,11 @@ from musls_analysis.comparison.compare import phases, slices
 from musls_analysis.comparison.cycles import CutStage, cut, of_one_length
 from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, SCENARIO, Mission, drones_of
 from musls_analysis.recordings.recording import (
-    DEFAULT_GAP_LIMIT_S,
-    Array,
     Recording,
-    bridged_s,
+    interpolated,
     resample,
 )
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import relative, yaw_of
 from musls_description.schema import to_yaml
@@ -41,9 +40,9 @@ PRIOR_ACCELERATION_M_S2, PRIOR_DELAY_S, PRIOR_TILT_RAD, PRIOR_HEIGHT_M = 0.5, 0.
 GRAVITY_M_S2 = 9.80665
 _NORMAL_90 = 1.645
 
-NOT_SEEN = (
-    "thrust_scale and motor_spread leave no trace in poses: PX4's estimate of the hover thrust and "
-    "its integrators take them up",
+UNOBSERVABLE = (
+    "thrust_scale and motor_spread leave no trace in poses as long as the rotors have thrust left: "
+    "PX4's estimate of the hover thrust and its integrators take them up",
     "mocap_offset_m: only the height at which a drone is recorded above its set-point is told, be "
     "it its motion capture's or its estimator's; sideways it is not told from the formation",
     "setpoint_jitter_s acts as half of it in delay; command_latency_s is too short to be seen",
@@ -86,9 +85,6 @@ def identify(
 
     `gains` are PX4's parameters by name; `simulate` flies a mission with ideal drones (None) or
     with imperfections.
-
-    Raises:
-        ConfigError: A mission does not fit the recordings.
     """
 
     def models(faults: Imperfections | None) -> list[StageModel]:
@@ -179,22 +175,29 @@ def _prior(n: int) -> Array:
 def _estimate(models: Sequence[StageModel], factor: float) -> tuple[Estimated, ...]:
     """Accelerations and delay, tilts of the rotors, heights."""
     n = len(models[0].late)
+
+    def of_constants(kind: str, deviation: float) -> Estimated:
+        residuals = [(m.stage, getattr(m, kind)) for m in models]
+        units = [u for stage, y in residuals for u in units_of(stage, -np.eye(y.shape[-1]), y)]
+        return estimate(units, np.full(residuals[0][1].shape[-1], deviation))
+
+    pushes = [u for m in models for u in units_of(m.stage, m.sensitivity(factor), m.off)]
     return (
-        estimate([u for m in models for u in m.position_units(factor)], _prior(n)),
-        estimate([u for m in models for u in m.attitude_units()], np.full(2 * n, PRIOR_TILT_RAD)),
-        estimate([u for m in models for u in m.height_units()], np.full(n, PRIOR_HEIGHT_M)),
+        estimate(pushes, _prior(n)),
+        of_constants("lean", PRIOR_TILT_RAD),
+        of_constants("above", PRIOR_HEIGHT_M),
     )
 
 
 def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Array) -> float:
     """Ratio of the simulated answer to the linear one, over all drones and stages."""
-    expected, seen = [], []
-    for old, new in zip(before, after, strict=True):
-        for i in range(len(old.late)):
-            expected.append(np.tensordot(push[2 * i : 2 * i + 2], old.push[i], 1).ravel())
-            moved = new.simulated[i] - old.simulated[i] - push[-1] * old.late[i]
-            seen.append(moved.ravel())
-    x, y = np.concatenate(expected), np.concatenate(seen)
+    turned = push[:-1].reshape(-1, 2)
+    expected = [np.einsum("na,namk->nmk", turned, old.push) for old in before]
+    seen = [
+        new.simulated - old.simulated - push[-1] * old.late
+        for old, new in zip(before, after, strict=True)
+    ]
+    x, y = (np.concatenate([part.ravel() for part in parts]) for parts in (expected, seen))
     good = np.isfinite(x) & np.isfinite(y)
     found = float(x[good] @ y[good] / max(float(x[good] @ x[good]), 1e-12))
     return float(np.clip(found, 0.3, 2.0)) if np.any(x[good]) else 1.0
@@ -203,13 +206,13 @@ def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Arr
 def _notes(push: Estimated) -> list[str]:
     n = len(push.value) // 2
     names = names_of(n)
-    wide = push.deviation > UNKNOWN_SHARE * _NORMAL_90 * _prior(n)
+    wide = 0.5 * (push.high - push.low) > UNKNOWN_SHARE * _NORMAL_90 * _prior(n)
     notes = [
         f"{name}: these recordings do not tell" for name, w in zip(names, wide, strict=True) if w
     ]
     if push.value[-1] < 0.0:
         notes.append(f"the delay came out as {push.value[-1]:.3f} s; taken as 0")
-    return [*notes, *alike(names, push), *NOT_SEEN]
+    return [*notes, *alike(names, push), *UNOBSERVABLE]
 
 
 def write_fit(fit: DroneFit, folder: Path, command: str) -> None:
@@ -224,8 +227,7 @@ def write_fit(fit: DroneFit, folder: Path, command: str) -> None:
         "confidence": CONFIDENCE,
         "rms_m": list(fit.push.left_m),
         "parameters": {
-            name: {"value": float(v), "low": float(a), "high": float(b)}
-            for name, v, a, b in _all(fit)
+            name: {"value": value, "low": low, "high": high} for name, value, low, high in _all(fit)
         },
         "correlation": fit.push.correlation.round(3).tolist(),
         "notes": list(fit.notes),
@@ -239,12 +241,11 @@ def _all(fit: DroneFit) -> list[tuple[str, float, float, float]]:
     pushes = [*(f"{name} m/s2" for name in names_of(n)[:-1]), "delay s"]
     leans = [f"drone_{i + 1} thrust_tilt_{axis} rad" for i in range(n) for axis in "xy"]
     heights = [f"drone_{i + 1} mocap_offset_z m" for i in range(n)]
-    found: list[tuple[str, float, float, float]] = []
-    for names, its in ((pushes, fit.push), (leans, fit.lean), (heights, fit.height)):
-        for name, *row in zip(names, its.value, its.low, its.high, strict=True):
-            value, low, high = map(float, row)
-            found.append((name, value, low, high))
-    return found
+    return [
+        (name, float(value), float(low), float(high))
+        for names, its in ((pushes, fit.push), (leans, fit.lean), (heights, fit.height))
+        for name, value, low, high in zip(names, its.value, its.low, its.high, strict=True)
+    ]
 
 
 def summary_of(fit: DroneFit) -> list[str]:
@@ -269,17 +270,17 @@ AIRBORNE_M = 0.15
 
 @dataclass(frozen=True)
 class StageModel:
-    """One stage of all drones.
+    """One stage of all drones, in M phases of its cycles.
 
     Attributes:
         push: Displacement by accelerations of 1 m/s2 along each drone's x and y,
             (n, 2 axes, M, 2) [m].
         late: Displacement by a second of delay, (n, M, 2) [m].
         simulated: Mean cycle, (n, M, 2) [m].
-        off: Recorded minus simulated, (cycles, n, M, 2) [m].
-        above: Recorded minus simulated height, (cycles, n, M, 1) [m].
-        lean: Recorded relative to simulated attitude, about the body's x and y,
-            (cycles, n, M, 2) [rad].
+        off: Recorded minus simulated, x and y of each drone, (cycles, M, 2 n) [m].
+        above: Recorded minus simulated height, (cycles, M, n) [m].
+        lean: Recorded relative to simulated attitude, about each body's x and y,
+            (cycles, M, 2 n) [rad].
     """
 
     stage: str
@@ -290,27 +291,14 @@ class StageModel:
     above: Array
     lean: Array
 
-    def position_units(self, factor: float) -> list[Unit]:
-        """Units whose parameters are all pushes, drone by drone, then the delay."""
-        n, m = len(self.late), self.late.shape[1]
+    def sensitivity(self, factor: float) -> Array:
+        """Of `off` to all pushes, drone by drone, then the delay, (M, 2 n, 2 n + 1)."""
+        n, m = self.late.shape[:2]
         rows = np.zeros((m, n, 2, 2 * n + 1))
         for i in range(n):
             rows[:, i, :, 2 * i : 2 * i + 2] = factor * np.moveaxis(self.push[i], 0, -1)
             rows[:, i, :, -1] = self.late[i]
-        off = np.moveaxis(self.off, 1, 2)
-        return units_of(self.stage, rows.reshape(m, 2 * n, -1), off.reshape(len(off), m, 2 * n))
-
-    def height_units(self) -> list[Unit]:
-        """Units whose parameters are the heights of the reported points, drone by drone."""
-        n, m = len(self.late), self.late.shape[1]
-        above = np.moveaxis(self.above, 1, 2).reshape(len(self.above), m, n)
-        return units_of(self.stage, np.tile(-np.eye(n), (m, 1, 1)), above)
-
-    def attitude_units(self) -> list[Unit]:
-        """Units whose parameters are the tilts of the rotors, drone by drone."""
-        n, m = len(self.late), self.late.shape[1]
-        lean = np.moveaxis(self.lean, 1, 2).reshape(len(self.lean), m, 2 * n)
-        return units_of(self.stage, np.tile(-np.eye(2 * n), (m, 1, 1)), lean)
+        return rows.reshape(m, 2 * n, -1)
 
 
 def stage_model(
@@ -319,24 +307,23 @@ def stage_model(
     """Compare a stage of real flights with a simulated one and work out its sensitivities."""
     drones = drones_of(real[0].recording.bodies)
     phase = phases(GRID, sim.periodic)
-    gap_s = bridged_s(one.recording.time_s for one in real)
     push, late, simulated, off, above, lean = [], [], [], [], [], []
     for drone in drones:
-        its = slices([sim], drone, phase, DEFAULT_GAP_LIMIT_S)
-        recorded = slices(real, drone, phase, gap_s)
-        mean = np.nanmean(its.position_enu_m[..., :2], axis=0)
+        its = slices([sim], drone, phase)
+        recorded = slices(real, drone, phase)
+        mean = np.nanmean(its.position_enu_m, axis=0)
         push.append(_answer(sim, drone, phase, gains))
-        late.append(-_rate(mean, sim.period_s, sim.periodic))
-        simulated.append(mean)
-        off.append(recorded.position_enu_m[..., :2] - mean)
-        height = np.nanmean(its.position_enu_m[..., 2:], axis=0)
-        above.append(recorded.position_enu_m[..., 2:] - height)
+        late.append(-_rate(mean[:, :2], sim.period_s, sim.periodic))
+        simulated.append(mean[:, :2])
+        away = recorded.position_enu_m - mean
+        off.append(away[..., :2])
+        above.append(away[..., 2:])
         middle = its.orientation_wxyz[len(its.orientation_wxyz) // 2]
         q = relative(recorded.orientation_wxyz, middle)
         lean.append(2.0 * q[..., 1:3] * np.sign(q[..., :1]))
     return StageModel(
         stage, np.array(push), np.array(late), np.array(simulated),
-        np.stack(off, axis=1), np.stack(above, axis=1), np.stack(lean, axis=1),
+        *(np.concatenate(part, axis=-1) for part in (off, above, lean)),
     )  # fmt: skip
 
 
@@ -350,19 +337,17 @@ def _answer(sim: CutStage, drone: str, phase: Array, gains: Mapping[str, float])
     up = np.flatnonzero(height > height[0] + AIRBORNE_M)
     answer = displacements(time_s, yaw, gains, float(time_s[up[0] if len(up) else 0]))
     wanted_s = [c.start_s + phase * (c.end_s - c.start_s) for c in sim.cycles]
-    return np.array([
-        np.mean([[np.interp(t, time_s, x) for x in axis.T] for t in wanted_s], axis=0).T
-        for axis in answer
-    ])  # fmt: skip
+    return np.array(
+        [np.mean([interpolated(t, time_s, axis) for t in wanted_s], axis=0) for axis in answer]
+    )
 
 
 def _rate(path: Array, period_s: float, periodic: bool) -> Array:
     """Velocity along a mean cycle, (M, 2) [m/s]."""
-    if periodic:
-        around = np.concatenate([path[-1:], path, path[:1]])
-        rate: Array = (around[2:] - around[:-2]) / (2.0 * period_s / len(path))
-        return rate
-    return np.asarray(np.gradient(path, period_s / (len(path) - 1), axis=0))
+    if not periodic:
+        return np.asarray(np.gradient(path, period_s / (len(path) - 1), axis=0))
+    rate: Array = np.roll(path, -1, axis=0) - np.roll(path, 1, axis=0)
+    return rate / (2.0 * period_s / len(path))
 
 
 # ---------- Answer of a drone in PX4's position loop to a push that turns with it, linearised
@@ -382,13 +367,9 @@ def displacements(
 ) -> Array:
     """Horizontal displacements by an acceleration of 1 m/s2 along the body's x and y axes.
 
-    They are along the world's x and y, for each body axis, (2 axes, T, 2) [m per m/s2].
-
-    Args:
-        time_s: Evenly spaced times, (T,).
-        yaw_rad: Heading of the drone, (T,).
-        gains: PX4's parameters by name.
-        airborne_s: When it took off; before that nothing moves.
+    They are along the world's x and y, for each body axis, (2 axes, T, 2) [m per m/s2], at evenly
+    spaced times (T,), for a drone's heading (T,) and PX4's parameters by name. Before it is
+    airborne nothing moves.
     """
     kx, kv = gains["MPC_XY_P"], gains["MPC_XY_VEL_P_ACC"]
     ki, kd = gains["MPC_XY_VEL_I_ACC"], gains["MPC_XY_VEL_D_ACC"]
@@ -439,7 +420,6 @@ class Estimated:
     """Parameters (p,) with the ends of their 90 % intervals (p,) and their correlation (p, p).
 
     Attributes:
-        units: How many units there were.
         left_m: Root-mean-square residual before and after.
     """
 
@@ -447,23 +427,17 @@ class Estimated:
     low: Array
     high: Array
     correlation: Array
-    units: int
     left_m: tuple[float, float]
-
-    @property
-    def deviation(self) -> Array:
-        """Half the interval, (p,)."""
-        half: Array = 0.5 * (self.high - self.low)
-        return half
 
 
 def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
     """Units of a stage's cycles; samples that are NaN do not count.
 
-    The sensitivity of a cycle is (M, k, p), M phases and k coordinates; the residual of all cycles
-    is (cycles, M, k).
+    The sensitivity of a cycle is (M, k, p), M phases and k coordinates, or (k, p) in all phases;
+    the residual of all cycles is (cycles, M, k).
     """
     p = sensitivity.shape[-1]
+    sensitivity = np.broadcast_to(sensitivity, (*residual.shape[1:], p))
     parts = 1 if len(residual) >= ENOUGH_CYCLES else PARTS
     found = []
     for cycle in residual:
@@ -483,8 +457,10 @@ def estimate(units: Sequence[Unit], prior: Array, draws: int = DRAWS, seed: int 
     seen, (p,); it holds those that the data say nothing about.
     """
     groups = [[u for u in units if u.group == g] for g in dict.fromkeys(u.group for u in units)]
+    # Matrices and right sides of the normal equations, (units, p, p + 1).
     normal = [
-        np.array([_normal(u) for u in group]) / sum(len(u.residual) for u in group)
+        np.array([u.sensitivity.T @ np.column_stack([u.sensitivity, u.residual]) for u in group])
+        / sum(len(u.residual) for u in group)
         for group in groups
     ]
     count = sum(len(u.residual) for u in units)
@@ -513,9 +489,7 @@ def estimate(units: Sequence[Unit], prior: Array, draws: int = DRAWS, seed: int 
     after = sum(float(np.sum(_left(u, value) ** 2)) for u in units)
     before = sum(float(np.sum(u.residual**2)) for u in units)
     rms = float(np.sqrt(before / count)), float(np.sqrt(after / count))
-    return Estimated(
-        value, value - wide * sigma, value + wide * sigma, correlation, len(units), rms
-    )
+    return Estimated(value, value - wide * sigma, value + wide * sigma, correlation, rms)
 
 
 def _left(unit: Unit, value: Array) -> Array:
@@ -529,19 +503,9 @@ def _solved(equations: Array) -> Array:
     return np.asarray(np.linalg.solve(equations[..., :-1], equations[..., -1:])[..., 0])
 
 
-def _normal(unit: Unit) -> Array:
-    """Matrix and right side of the normal equations, (p, p + 1)."""
-    rows = unit.sensitivity
-    found: Array = rows.T @ np.column_stack([rows, unit.residual])
-    return found
-
-
 def alike(names: Sequence[str], found: Estimated) -> list[str]:
     """Pairs of parameters whose effects are nearly the same, one line each."""
-    lines = []
-    for i in range(len(names)):
-        for j in range(i):
-            r = found.correlation[i, j]
-            if abs(r) > ALIKE:
-                lines.append(f"{names[j]} and {names[i]} are hard to tell apart ({r:+.2f})")
-    return lines
+    return [
+        f"{names[j]} and {names[i]} are hard to tell apart ({found.correlation[i, j]:+.2f})"
+        for i, j in np.argwhere(np.abs(np.tril(found.correlation, -1)) > ALIKE)
+    ]

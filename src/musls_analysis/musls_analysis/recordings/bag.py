@@ -11,37 +11,37 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from rosbags.interfaces import Nodetype
 
-from musls_analysis.recordings.cdr import decode_columns
 from musls_analysis.recordings.recording import (
     ANCHOR,
     LOAD,
-    AccelerationTrack,
-    BatteryTrack,
     CableTrack,
     Event,
     PoseTrack,
     Recording,
-    RotorTrack,
     SignalTrack,
     TwistTrack,
-    WrenchTrack,
+    in_order,
     resample,
     stages_from_changes,
 )
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
 from musls_description.strict_yaml import shown
-from musls_sim.recording.bag_file import MAGIC, BagFile, merge, render_each
-from musls_sim.recording.messages import STRING, has_header
+from musls_sim.recording.bag_file import MAGIC
+from musls_sim.recording.messages import STRING, has_header, types
 from musls_sim.recording.recorder import BagRecorder, MemoryRecorder
-from musls_sim.recording.signals import EVENTS, SIGNALS, STAGE, Rate
+from musls_sim.recording.signals import EVENTS, SIGNALS, STAGE, Rate, qos
 
 STORAGE_SUFFIXES = (".mcap", ".db3")
 """A storage file reads without the metadata.yaml beside it, e.g. when a recorder was killed."""
@@ -49,74 +49,69 @@ STORAGE_SUFFIXES = (".mcap", ".db3")
 _SMALLEST_END = 37
 """Bytes of an MCAP file's footer and closing magic."""
 
-_CHUNK_MESSAGES = 10_000
-
-Key = TypeVar("Key")
-Choose = Callable[[Mapping[str, str]], Mapping[str, Key]]
-"""Gets the message types of the topics, returns the key of each topic to read, under which its
-messages are filed; may raise ConfigError."""
+Topic = tuple[str, str]
+"""Owner and name of a signal, e.g. ("load", "pose"); ("mission", "stage"); ("", "events")."""
+Choose = Callable[[Mapping[str, str]], Mapping[str, Topic]]
+"""Gets the message types of the topics, returns what each topic to read is filed under; may raise
+ConfigError."""
 
 
 class Log(NamedTuple):
-    """Messages of one key: log times [ns] and CDR bytes."""
+    """Log times [ns] and CDR bytes of messages."""
 
     time_ns: list[int]
     data: list[bytes]
 
 
-@dataclass(frozen=True)
-class RawBag(Generic[Key]):
-    """What was taken out of a bag.
+class RawBag(NamedTuple):
+    """Messages of a bag in the order of their log times; what is missing, one line each."""
 
-    Attributes:
-        logs: Messages by key, in the order of their log times.
-        warnings: What is missing, one line each.
-    """
-
-    logs: dict[Key, Log]
+    logs: Mapping[Topic, Log]
     warnings: tuple[str, ...] = ()
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Begin the errors of what is read inside with the path of the recording."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{shown(str(path), 200)}: {error}") from error
+
+
 def storage_in(folder: Path) -> Path | None:
-    """What to read of a folder: itself if it has a metadata.yaml, or else its only storage file."""
+    """Bag in a folder: itself if it has a metadata.yaml, or else its only storage file."""
     if (folder / "metadata.yaml").is_file():
         return folder
     files = [f for suffix in STORAGE_SUFFIXES for f in sorted(folder.glob(f"*{suffix}"))]
     return files[0] if len(files) == 1 else None
 
 
-def read_messages(path: Path, choose: Choose[Key]) -> RawBag[Key]:
-    """Read the chosen messages in the order of their log times.
-
-    Raises:
-        ConfigError: No bag, damaged or empty; one line that names the path.
-    """
-    source = path
+def read_messages(path: Path, choose: Choose) -> RawBag:
+    """Read the chosen messages in the order of their log times."""
     # os.path, because Path raises for names that are too long.
-    if os.path.isdir(path):
-        found = storage_in(path)
-        if found is None:
-            raise ConfigError(f"{path}: not a rosbag2 bag (no metadata.yaml in it)")
-        source = found
-    elif not (os.path.isfile(path) and path.suffix in STORAGE_SUFFIXES):
-        what = "unknown storage" if os.path.exists(path) else "no such folder"
-        raise ConfigError(f"{shown(str(path), 200)}: not a rosbag2 bag ({what})")
+    source = storage_in(path) if os.path.isdir(path) else path
+    if source is None:
+        raise ConfigError("not a rosbag2 bag (no metadata.yaml in it)")
+    file = os.path.isfile(source) and source.suffix in STORAGE_SUFFIXES
+    if not (file or os.path.isdir(source)):
+        what = "unknown storage" if os.path.exists(source) else "no such folder"
+        raise ConfigError(f"not a rosbag2 bag ({what})")
     try:
         cut = _cut_file(source)
-        bag = _read_whole(source, choose) if cut is None else _read_cut(cut, choose)
+        return _read_whole(source, choose) if cut is None else _read_cut(cut, choose)
     except ConfigError:
         raise
     except Exception as error:  # what rosbags, struct, zstd and sqlite3 raise has no common base
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ConfigError(f"{path}: the bag is damaged: {reason}") from error
-    if bag is None:
-        raise ConfigError(f"{path}: the bag is empty")
-    return bag
+        raise ConfigError(f"the bag is damaged: {reason}") from error
 
 
-def _filed(messages: Iterable[tuple[int, str, bytes]], keys: Mapping[str, Key]) -> dict[Key, Log]:
+def _filed(
+    messages: Iterable[tuple[int, str, bytes]], keys: Mapping[str, Topic]
+) -> Mapping[Topic, Log]:
     """Messages (time, topic, bytes) of the topics that have a key, by it."""
-    logs: dict[Key, Log] = defaultdict(lambda: Log([], []))
+    logs: dict[Topic, Log] = defaultdict(lambda: Log([], []))
     for time_ns, topic, data in messages:
         if topic in keys:
             log = logs[keys[topic]]
@@ -125,13 +120,12 @@ def _filed(messages: Iterable[tuple[int, str, bytes]], keys: Mapping[str, Key]) 
     return dict(logs)
 
 
-def _read_whole(source: Path, choose: Choose[Key]) -> RawBag[Key] | None:
-    """Read a finished bag; None if it is empty."""
+def _read_whole(source: Path, choose: Choose) -> RawBag:
     from rosbags.rosbag2 import Reader
 
     with Reader(source) as reader:
         if reader.message_count == 0:
-            return None
+            raise ConfigError("the bag is empty")
         keys = choose({c.topic: c.msgtype for c in reader.connections})
         chosen = [c for c in reader.connections if c.topic in keys]
         messages = reader.messages(chosen) if chosen else ()
@@ -156,123 +150,256 @@ def _cut_file(source: Path) -> Path | None:
     return None if whole else source
 
 
-def _read_cut(file: Path, choose: Choose[Key]) -> RawBag[Key]:
+def _read_cut(file: Path, choose: Choose) -> RawBag:
     """Read an unfinished file up to its last whole record."""
     types, messages = _messages_to_the_cut(file)
     if not messages:
         raise ValueError("it ends before its first messages")
-    logs = _filed(messages, choose(types))
     span_s = (messages[-1][0] - messages[0][0]) * 1e-9
     warning = f"the bag was cut before its end (recorder killed?): {span_s:.1f} s of it were read"
-    return RawBag(logs, (warning,))
+    return RawBag(_filed(messages, choose(types)), (warning,))
 
 
 def _messages_to_the_cut(file: Path) -> tuple[dict[str, str], list[tuple[int, str, bytes]]]:
     """Message type of each topic; and time, topic and bytes of the messages, by time."""
     from mcap.records import Channel, Message, Schema
+    from mcap.stream_reader import StreamReader
 
     schemas: dict[int, str] = {}
     channels: dict[int, Channel] = {}
     messages = []
-    for record in _records_to_the_cut(file):
-        if isinstance(record, Schema):
-            schemas[record.id] = record.name
-        elif isinstance(record, Channel):
-            channels[record.id] = record
-        elif isinstance(record, Message):
-            messages.append((record.log_time, channels[record.channel_id].topic, record.data))
+    # Of a record or chunk that ends too early any field may be wrong, with any error as result.
+    with file.open("rb") as stream, suppress(Exception):
+        for record in StreamReader(stream, validate_crcs=True).records:
+            if isinstance(record, Schema):
+                schemas[record.id] = record.name
+            elif isinstance(record, Channel):
+                channels[record.id] = record
+            elif isinstance(record, Message):
+                messages.append((record.log_time, channels[record.channel_id].topic, record.data))
     types = {c.topic: schemas.get(c.schema_id, "") for c in channels.values()}
     return types, sorted(messages, key=lambda message: message[0])
 
 
-def _records_to_the_cut(file: Path) -> Iterator[object]:
-    """Records of an MCAP file and of its chunks, until one is not whole."""
-    from mcap.records import Chunk
-    from mcap.stream_reader import StreamReader, breakup_chunk
-
-    with file.open("rb") as stream:
-        records = StreamReader(stream, emit_chunks=True).records
-        while True:
-            try:
-                record = next(records)
-                inner = [record]
-                if isinstance(record, Chunk):
-                    inner = breakup_chunk(record, validate_crc=True)
-            # Of a record that ends too early any field may be wrong, with any error as result.
-            except Exception:
-                return
-            yield from inner
-
-
 def mend_bag(folder: Path) -> None:
-    """Make a bag of our recorder whole again whose process was killed.
+    """Make the bag in a folder whole again, of our recorder whose process was killed.
 
-    The new file, with all messages up to where the old one breaks off, takes its place at once.
-
-    Args:
-        folder: Of the bag; a bag that was finished is left alone.
+    The new file, with all messages up to where the old one breaks off, takes its place at once. A
+    bag that was finished is left alone.
 
     Raises:
         ConfigError: There is no file, or no message in it.
-        MuslsError: The new bag cannot be written.
-        OSError: Nor moved.
+        OSError: The new bag cannot be written.
     """
+    from rosbags.rosbag2 import StoragePlugin, Writer
+
     if (folder / "metadata.yaml").is_file():
         return
     storage = next(iter(sorted(folder.glob("*.mcap"))), None)
     if storage is None:
         raise ConfigError(f"{folder}: no MCAP file in it")
-    types, messages = _messages_to_the_cut(storage)
+    found, messages = _messages_to_the_cut(storage)
     if not messages:
         raise ConfigError(f"{storage}: no message in it")
-    channels = {topic: k for k, topic in enumerate(types, start=1)}
     with TemporaryDirectory(dir=folder) as work:
-        bag = BagFile(Path(work) / folder.name, types)
-        for k in range(0, len(messages), _CHUNK_MESSAGES):
-            part = messages[k : k + _CHUNK_MESSAGES]
-            if chunk := merge([render_each([(t, channels[topic], x) for t, topic, x in part])]):
-                bag.write(chunk)
-        bag.close()
-        os.replace(bag.folder / f"{folder.name}.mcap", storage)
-        os.replace(bag.folder / "metadata.yaml", folder / "metadata.yaml")
+        whole = Path(work) / folder.name
+        with Writer(whole, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+            connections = {
+                topic: writer.add_connection(
+                    topic, msgtype, typestore=types(), offered_qos_profiles=[qos(topic)]
+                )
+                for topic, msgtype in found.items()
+            }
+            for time_ns, topic, data in messages:
+                writer.write(connections[topic], time_ns, data)
+        os.replace(whole / f"{folder.name}.mcap", storage)
+        os.replace(whole / "metadata.yaml", folder / "metadata.yaml")
 
 
-Topic = tuple[str, str]
-"""Owner and name of a signal, e.g. ("load", "pose"); ("mission", "stage"); ("", "events")."""
+# ---------- CDR: many messages of one type at once, as columns of a byte matrix
+#
+# A bag holds tens of thousands of small messages whose layout differs only by the length of their
+# strings and sequences. Messages of equal length are stacked to a matrix; the type's definition is
+# then walked once, and each field of all messages read with one slice. Where a length inside the
+# messages differs, the stack is split by that length and walked again, so the result is right for
+# any input.
+
+ENCAPSULATION = 4
+"""Bytes before the data: representation identifier (the second byte is 1 for little endian)."""
+
+
+class _UnevenError(Exception):
+    """The messages of a stack differ in the length of a string or sequence."""
+
+    def __init__(self, lengths: np.ndarray) -> None:
+        self.lengths = lengths  # (n,)
+
+
+class CdrStack:
+    """`size` messages of equal length, read field by field from front to back."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        """Start at the first field of raw messages with header (n, bytes), of one byte order."""
+        self.size = len(rows)
+        self._rows = rows
+        self._order: Literal["<", ">"] = "<" if rows[0, 1] & 1 else ">"
+        self._at = ENCAPSULATION
+
+    def numbers(self, dtype: str, count: int = 1) -> np.ndarray:
+        """Read numbers from every message, (n, count); the type is without byte order, "f8".
+
+        Raises:
+            ValueError: The messages end before.
+        """
+        if count == 0:
+            return np.empty((self.size, 0), dtype)
+        width = np.dtype(dtype).itemsize
+        start = ENCAPSULATION + -(-(self._at - ENCAPSULATION) // width) * width  # aligned
+        return np.ascontiguousarray(self._take(start, width * count)).view(
+            np.dtype(dtype).newbyteorder(self._order)
+        )
+
+    def length(self) -> int:
+        """Read the length of a string or sequence, the same in all messages of the stack."""
+        lengths = self.numbers("u4")[:, 0]
+        if np.any(lengths != lengths[0]):
+            raise _UnevenError(lengths)
+        return int(lengths[0])
+
+    def string(self) -> np.ndarray:
+        """Read a string from every message: UTF-8 bytes without the closing zero (n,)."""
+        length = self.length()
+        if length == 0:
+            return np.full(self.size, b"")
+        raw = np.ascontiguousarray(self._take(self._at, length))
+        return raw.view(f"S{length}")[:, 0]  # "S" drops trailing zeros
+
+    def _take(self, start: int, width: int) -> np.ndarray:
+        end = start + width
+        if end > self._rows.shape[1]:
+            raise ValueError(f"a message of {self._rows.shape[1]} bytes ends too early")
+        self._at = end
+        return self._rows[:, start:end]
+
+
+Fields = dict[str, Any]
+"""Fields of a message type by name: arrays with one row per message, in a message within the
+message again such a dictionary, and lists of what sequences of unlike parts hold. Messages of
+numbers of one type are arrays (n, k): vectors x, y, z; quaternions w, x, y, z."""
+
+
+def _read(stack: CdrStack, msgtype: str) -> Fields:
+    return {name: _field(stack, *field) for name, field in types().fielddefs[msgtype][1]}
+
+
+def _field(stack: CdrStack, kind: Nodetype, what: Any) -> Any:
+    if kind == Nodetype.NAME:
+        return _numbers(stack, what, 1)[:, 0] if _number(what) else _read(stack, what)
+    if kind == Nodetype.BASE:
+        return stack.string() if what[0] == "string" else stack.numbers(_dtype(what[0]))[:, 0]
+    (part_kind, part), count = what
+    count = count if kind == Nodetype.ARRAY else stack.length()
+    if part_kind == Nodetype.NAME and _number(part):
+        return _numbers(stack, part, count)
+    if part_kind == Nodetype.BASE and part[0] != "string":
+        return stack.numbers(_dtype(part[0]), count)
+    return [_field(stack, part_kind, part) for _ in range(count)]
+
+
+@cache
+def _number(msgtype: str) -> tuple[str, int] | None:
+    """Type and count of the numbers that a message consists of; None for another message."""
+    fields: list[Any] = [field for _, field in types().fielddefs[msgtype][1]]
+    kinds = {what[0] if kind == Nodetype.BASE else "string" for kind, what in fields}
+    return None if len(kinds) != 1 or "string" in kinds else (_dtype(kinds.pop()), len(fields))
+
+
+def _numbers(stack: CdrStack, msgtype: str, count: int) -> np.ndarray:
+    """Numbers of so many messages of a type one after another, (n, count, k)."""
+    dtype, each = _number(msgtype) or ("", 0)
+    numbers = stack.numbers(dtype, each * count).reshape(stack.size, count, each)
+    return numbers[..., [3, 0, 1, 2]] if msgtype == "geometry_msgs/msg/Quaternion" else numbers
+
+
+def _dtype(name: str) -> str:
+    return {"byte": "uint8", "char": "uint8", "octet": "uint8"}.get(name, name)
+
+
+def decode(messages: Sequence[bytes], msgtype: str) -> list[tuple[np.ndarray, Fields]]:
+    """Decode serialised messages of one type, e.g. "geometry_msgs/msg/PoseStamped".
+
+    Raises:
+        ValueError: A message is too short for its type.
+    """
+    lengths = np.fromiter(map(len, messages), np.int64, len(messages))
+    pending = []
+    for length in np.unique(lengths):
+        chosen = np.flatnonzero(lengths == length)
+        if length < ENCAPSULATION:
+            raise ValueError(f"a message of {length} bytes is not CDR")
+        raw = b"".join([messages[i] for i in chosen.tolist()])
+        rows = np.frombuffer(raw, np.uint8).reshape(len(chosen), length)
+        little = (rows[:, 1] & 1) == 1
+        pending += [(chosen[m], rows[m]) for m in (little, ~little) if m.any()]
+    found = []
+    while pending:
+        chosen, rows = pending.pop()
+        try:
+            found.append((chosen, _read(CdrStack(rows), msgtype)))
+        except _UnevenError as uneven:
+            for value in np.unique(uneven.lengths):
+                mask = uneven.lengths == value
+                pending.append((chosen[mask], rows[mask]))
+    return found
+
+
+def decode_columns(
+    messages: Sequence[bytes], msgtype: str, fields: Sequence[str]
+) -> list[np.ndarray | list[np.ndarray]]:
+    """Decode chosen fields, e.g. "pose.position", of serialised messages, at least one.
+
+    Each field of all messages comes in their order: as an array, or if its shape is not the same in
+    all of them, as a list.
+
+    Raises:
+        ValueError: A message is too short for its type.
+    """
+    stacks = decode(messages, msgtype)
+    order = np.argsort(np.concatenate([chosen for chosen, _ in stacks]), kind="stable")
+    columns: list[np.ndarray | list[np.ndarray]] = []
+    for field in fields:
+        parts: list[Any] = [reduce(getitem, field.split("."), stack) for _, stack in stacks]
+        if len({part.shape[1:] for part in parts}) == 1:
+            columns.append(np.concatenate(parts)[order])
+        else:
+            rows = [row for part in parts for row in part]
+            columns.append([rows[k] for k in order.tolist()])
+    return columns
+
+
+# ---------- From a bag
+
 Samples = Mapping[Topic, SignalTrack]
 Texts = Sequence[tuple[float, str]]
 """Time [s] and words."""
-_Logs = Mapping[Topic, Log]
 
 _TEXTS: dict[str, Topic] = {STAGE: ("mission", "stage"), EVENTS: ("", "events")}
 _TOPIC = re.compile(r"/(load|drone_\d+|anchor_\d+|cable_\d+)/(\w+)")
 _OWN_TRACKS = {
     "pose", "twist", "setpoint", "tension", "shape", "free_length", "rotors", "battery", "wrench",
-    "setpoint_accel",
+    "setpoint_accel", "reference", "tension_peak",
 }  # fmt: skip
 """Signals that stand in a recording under names of their own."""
 
 
-# ---------- From a bag
-
-
 def read_bag(path: Path) -> Recording:
-    """Read a bag with the topics of this project.
-
-    Raises:
-        ConfigError: No bag, damaged, empty, or without the poses of the load and of a drone.
-    """
-    return recording_of_bag(path, read_messages(path, lambda t: keys_of_topics(path, t)))
+    """Read a bag with the topics of this project."""
+    with naming(path):
+        return replace(recording_of_bag(read_messages(path, keys_of_topics)), source=str(path))
 
 
-def keys_of_topics(path: Path, topics: Mapping[str, str]) -> dict[str, Topic]:
-    """Owner and signal, e.g. ("load", "pose"), of each topic of this project.
-
-    The topics come with their message types; the path is for messages.
-
-    Raises:
-        ConfigError: One of them has another type.
-    """
+def keys_of_topics(topics: Mapping[str, str]) -> dict[str, Topic]:
+    """Owner and signal, e.g. ("load", "pose"), of each topic of this project, given their types."""
     keys = {}
     for topic, msgtype in topics.items():
         if topic in _TEXTS:
@@ -283,31 +410,27 @@ def keys_of_topics(path: Path, topics: Mapping[str, str]) -> dict[str, Topic]:
                 continue
             key, wanted = (match[1], match[2]), SIGNALS[match[2]].type
         if msgtype != wanted:
-            raise ConfigError(f"{path}: {topic} has type {msgtype}, must be {wanted}")
+            raise ConfigError(f"{topic} has type {msgtype}, must be {wanted}")
         keys[topic] = key
     return keys
 
 
-def recording_of_bag(path: Path, bag: RawBag[Topic]) -> Recording:
-    """Make a recording of the messages of a bag; the path is for messages.
-
-    Raises:
-        ConfigError: The poses of the load or of a drone are missing, or a message is damaged.
-    """
+def recording_of_bag(bag: RawBag) -> Recording:
+    """Make a recording of the messages of a bag."""
     logs = bag.logs
     bodies = {n for n, _ in logs if n.startswith(("drone_", ANCHOR))} or {"drone_1"}
     for name in [LOAD, *sorted(bodies)]:
         if (name, "pose") not in logs:
-            raise ConfigError(f"{path}: the bag has no messages on /{name}/pose")
+            raise ConfigError(f"the bag has no messages on /{name}/pose")
     samples: dict[Topic, SignalTrack] = {}
     for key in sorted(logs, key=lambda key: key != (LOAD, "pose")):  # it is everybody's clock
         if key not in _TEXTS.values():
-            samples[key] = _decoded(path, key, logs, samples)
-    stages, events = (_texts(path, topic, logs, samples) for topic in (STAGE, EVENTS))
-    return _recording(samples, stages, events, str(path), bag.warnings)
+            samples[key] = _decoded(key, logs, samples)
+    stages, events = (_texts(topic, logs, samples) for topic in (STAGE, EVENTS))
+    return _recording(samples, stages, events, warnings=bag.warnings)
 
 
-def _decoded(path: Path, key: Topic, logs: _Logs, samples: Samples) -> SignalTrack:
+def _decoded(key: Topic, logs: Mapping[Topic, Log], samples: Samples) -> SignalTrack:
     signal, messages = SIGNALS[key[1]], logs[key].data
     columns = [column for column in signal.columns if column.field]
     stamped = has_header(signal.type)
@@ -326,7 +449,7 @@ def _decoded(path: Path, key: Topic, logs: _Logs, samples: Samples) -> SignalTra
         if signal.ends:
             return _both_ends(time_s, frame, values, signal.ends)
     except ValueError as error:
-        raise ConfigError(f"{path}: /{key[0]}/{key[1]} cannot be decoded: {error}") from error
+        raise ConfigError(f"/{key[0]}/{key[1]} cannot be decoded: {error}") from error
     order = np.argsort(time_s, kind="stable")
     return SignalTrack(time_s[order], {name: _picked(v, order) for name, v in values.items()})
 
@@ -353,19 +476,19 @@ def _both_ends(
     return SignalTrack(both, columns)
 
 
-def _texts(path: Path, topic: str, logs: _Logs, samples: Samples) -> Texts:
+def _texts(topic: str, logs: Mapping[Topic, Log], samples: Samples) -> Texts:
     key = _TEXTS[topic]
     if key not in logs:
         return []
     try:
         (texts,) = decode_columns(logs[key].data, STRING, ["data"])
     except ValueError as error:
-        raise ConfigError(f"{path}: {topic} cannot be decoded: {error}") from error
+        raise ConfigError(f"{topic} cannot be decoded: {error}") from error
     times_s = _on_clock(logs[key], logs, samples).tolist()
     return [(t, text.decode(errors="replace")) for t, text in zip(times_s, texts, strict=True)]
 
 
-def _on_clock(log: Log, logs: _Logs, samples: Samples) -> np.ndarray:
+def _on_clock(log: Log, logs: Mapping[Topic, Log], samples: Samples) -> np.ndarray:
     """Times of messages without a stamp, on the clock of the stamps [s]."""
     logged_s = _seconds(np.array(logs[LOAD, "pose"].time_ns))
     lag_s = samples[LOAD, "pose"].time_s - logged_s
@@ -385,17 +508,11 @@ def _seconds(time_ns: np.ndarray) -> np.ndarray:
 def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
     """Copy all that was recorded, so that the recorder may go on.
 
-    A `BagRecorder` whose memory was too small is closed, and its bag is read. The source is for
-    people; its default is the bag's folder, or "memory".
-
-    Raises:
-        ConfigError: Nothing was recorded.
+    The source is for people; its default is the bag's folder, or "memory".
     """
     if isinstance(recorder, BagRecorder):
         source = source or str(recorder.folder)
-        if not recorder.whole:
-            recorder.close()
-            return read_bag(recorder.folder)
+    recorder.evaluate_references()
     samples: dict[Topic, SignalTrack] = {}
     for rate, row in recorder.layouts.items():
         columns = row.written(recorder.rows[rate].columns())
@@ -410,8 +527,10 @@ def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
                     if column.field
                 }
                 samples[owner, signal.name] = SignalTrack(time_s[chosen], parts)
-    stages = [(stage.stamp_ns / 1e9, stage.text) for stage in recorder.stages]
-    events = [(e.stamp_ns / 1e9, f"{e.kind}: {e.what}") for e in recorder.events]
+    stages, events = (
+        [(stamp_ns / 1e9, text) for stamp_ns, text in recorder.texts[topic]]
+        for topic in (STAGE, EVENTS)
+    )
     return _recording(samples, stages, events, source or "memory")
 
 
@@ -419,70 +538,72 @@ def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
 
 
 def _recording(
-    samples: Samples, stages: Texts, events: Texts, source: str, warnings: Sequence[str] = ()
+    samples: Samples, stages: Texts, events: Texts, source: str = "", warnings: Sequence[str] = ()
 ) -> Recording:
-    names = sorted({name for name, _ in samples}, key=lambda n: (n != LOAD, len(n), n))
+    names = in_order({name for name, _ in samples})
 
     def of(signal: str) -> dict[str, SignalTrack]:
         return {name: samples[name, signal] for name in names if (name, signal) in samples}
 
-    poses = {name: PoseTrack(track.time_s, *track.parts) for name, track in of("pose").items()}
+    poses = {name: PoseTrack(its.time_s, *its.parts) for name, its in of("pose").items()}
     bodies = {n: poses[n] for n in sorted(poses, key=lambda n: n.startswith(ANCHOR))}
-    span = [(track.time_s[0], track.time_s[-1]) for track in poses.values()]
-    start_s, end_s = (float(min(span)[0]), float(max(e for _, e in span))) if span else (0.0, 0.0)
+    start_s = min((float(track.time_s[0]) for track in poses.values()), default=0.0)
+    end_s = max((float(track.time_s[-1]) for track in poses.values()), default=0.0)
     parted = [(time_s, text.partition(":")) for time_s, text in events]
     others: dict[str, dict[str, SignalTrack]] = {}
-    for (name, signal), track in samples.items():
+    for (name, signal), its in samples.items():
         if signal not in _OWN_TRACKS:
-            others.setdefault(name, {})[signal] = track
+            others.setdefault(name, {})[signal] = its
     return Recording(
         bodies,
-        setpoints={n: PoseTrack(t.time_s, *t.parts) for n, t in of("setpoint").items()},
+        setpoints={n: PoseTrack(its.time_s, *its.parts) for n, its in of("setpoint").items()},
         cables={n: _cable(n, samples) for n in names if n.startswith("cable_")},
-        rotors={n: RotorTrack(t.time_s, *t.parts) for n, t in of("rotors").items()},
+        rotors=of("rotors"),
         stages=stages_from_changes(
             [time_s for time_s, _ in stages], [name for _, name in stages], start_s, end_s
         ),
         source=source,
         warnings=tuple(warnings),
-        twists={n: _twist(t, poses[n]) for n, t in of("twist").items()},
+        twists={n: _twist(its, poses[n]) for n, its in of("twist").items()},
         events=tuple(Event(t, kind.strip(), what.strip()) for t, (kind, _, what) in parted),
-        batteries={n: _battery(track) for n, track in of("battery").items()},
-        wrenches={n: WrenchTrack(t.time_s, *t.parts) for n, t in of("wrench").items()},
-        setpoint_accelerations={
-            n: AccelerationTrack(t.time_s, *t.parts) for n, t in of("setpoint_accel").items()
-        },
+        batteries={n: _battery(its) for n, its in of("battery").items()},
+        wrenches=of("wrench"),
+        setpoint_accelerations=of("setpoint_accel"),
         signals=others,
+        references={n: PoseTrack(t.time_s, *t.parts) for n, t in of("reference").items()},
     )
 
 
-def _battery(track: SignalTrack) -> BatteryTrack:
-    of = track.columns
-    return BatteryTrack(track.time_s, of["voltage_v"], -of["current_a"], of["charge"])
+def _battery(track: SignalTrack) -> SignalTrack:
+    """ROS counts the current into a battery."""
+    current_a = -track.current_a
+    more = {"current_a": current_a, "power_w": track.voltage_v * current_a}
+    return SignalTrack(track.time_s, {**track.columns, **more})
 
 
 def _cable(name: str, samples: Samples) -> CableTrack:
     nothing = SignalTrack(np.empty(0), {})
-    tension, shape, free = (
-        samples.get((name, signal), nothing) for signal in ("tension", "shape", "free_length")
+    tension, shape, free, peak = (
+        samples.get((name, signal), nothing)
+        for signal in ("tension", "shape", "free_length", "tension_peak")
     )
-    along = tension.columns["force_n"][:, :, 0] if tension.columns else np.empty((0, 2))
+    along = tension.force_n[:, :, 0] if tension.columns else np.empty((0, 2))
     (nodes,) = shape.parts or ([],)
     (length_m,) = free.parts or (np.empty(0),)
-    return CableTrack(tension.time_s, along, shape.time_s, list(nodes), free.time_s, length_m)
+    peak_n = peak.force_n[:, 0] if peak.columns else np.empty(0)
+    return CableTrack(
+        tension.time_s, along, shape.time_s, list(nodes), free.time_s, length_m, peak.time_s, peak_n
+    )
 
 
 def _twist(twist: SignalTrack, pose: PoseTrack) -> TwistTrack:
     """See the angular velocity in the body's frame; where no pose is known, drop it."""
-    time_s, (velocity, omega) = twist.time_s, twist.parts
+    time_s, velocity, omega = twist.time_s, twist.velocity_enu_m_s, twist.omega_enu_rad_s
     orientation = pose.orientation_wxyz
     if not np.array_equal(time_s, pose.time_s):
         known = (time_s >= pose.time_s[0]) & (time_s <= pose.time_s[-1])
         time_s, velocity, omega = time_s[known], velocity[known], omega[known]
         strictly = np.concatenate([np.diff(pose.time_s) > 0.0, [True]])
-        kept = PoseTrack(*(part[strictly] for part in (
-            pose.time_s, pose.position_enu_m, pose.orientation_wxyz
-        )))  # fmt: skip
-        orientation = resample(kept, time_s, np.inf).orientation_wxyz
+        orientation = resample(pose.part(strictly), time_s, np.inf).orientation_wxyz
     inverse = orientation * np.array([1.0, -1.0, -1.0, -1.0])
     return TwistTrack(time_s, velocity, rotate(inverse, omega))

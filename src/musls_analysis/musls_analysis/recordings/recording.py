@@ -1,4 +1,4 @@
-"""Everything recorded of one flight, whatever it was read from: memory, bag, flight log or table.
+"""Everything recorded of one flight, from any source: memory, bag, flight log or table.
 
 All parts carry their own sample times, because bodies, set-points and cables come at different
 rates. World frame ENU, quaternions [w, x, y, z], cable and drone numbers from 1. Times count from
@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from musls_control.phases import PHASES
+from musls_control.mission.spec import PHASES
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import slerp
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:  # it imports compiled code
+    from musls_description.obstacles import AnyObstacle
+
 _Part = TypeVar("_Part")
 
 LOAD = "load"
@@ -29,7 +31,19 @@ LOAD = "load"
 ANCHOR = "anchor_"
 """Begin of the names of anchors."""
 
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Bodies or cables by their numbers, the load first."""
+    return sorted(names, key=lambda name: (name != LOAD, len(name), name))
+
+
 # ---------- Tracks
+
+
+def interpolated(at_s: Array, time_s: Array, values: Array) -> Array:
+    """Columns of values (T, k) between their times (T,), (K, k); NaN before the first and after."""
+    columns = [np.interp(at_s, time_s, column, np.nan, np.nan) for column in values.T]
+    return np.stack(columns, axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,21 +70,33 @@ class PoseTrack:
     def held_at(self, time_s: Array) -> PoseTrack:
         """Each pose held until the next one, at the times (K,); NaN before the first one."""
         index = np.searchsorted(self.time_s, time_s, side="right") - 1
-        if len(self.time_s) == 0:
-            nothing = np.full((len(time_s), 7), np.nan)
-            return PoseTrack(time_s, nothing[:, :3], nothing[:, 3:])
-        position = self.position_enu_m[index]
-        orientation = self.orientation_wxyz[index]
-        position[index < 0] = np.nan
-        orientation[index < 0] = np.nan
+        poses = np.hstack([self.position_enu_m, self.orientation_wxyz])
+        held = np.vstack([poses, np.full(7, np.nan)])[index]  # -1: the last row
+        return PoseTrack(time_s, held[:, :3], held[:, 3:])
+
+    def at(self, time_s: Array) -> PoseTrack:
+        """Interpolate linearly at times (K,); NaN before the first pose and after the last."""
+        if np.array_equal(time_s, self.time_s):
+            return self
+        position = interpolated(time_s, self.time_s, self.position_enu_m)
+        same_way = self.orientation_wxyz.copy()
+        turned = np.sum(same_way[1:] * same_way[:-1], axis=1) < 0.0
+        same_way[1:][np.cumsum(turned) % 2 == 1] *= -1.0
+        orientation = interpolated(time_s, self.time_s, same_way)
+        orientation /= np.linalg.norm(orientation, axis=1, keepdims=True)
         return PoseTrack(time_s, position, orientation)
+
+    def part(self, which: np.ndarray | slice) -> PoseTrack:
+        """Some samples."""
+        position, orientation = self.position_enu_m[which], self.orientation_wxyz[which]
+        return PoseTrack(self.time_s[which], position, orientation)
 
     def changes(self) -> PoseTrack:
         """The first pose and those that differ from the one before, e.g. of a held set-point."""
         values = np.column_stack([self.position_enu_m, self.orientation_wxyz])
         keep = np.ones(len(values), bool)
         keep[1:] = np.any(values[1:] != values[:-1], axis=1)
-        return PoseTrack(self.time_s[keep], self.position_enu_m[keep], self.orientation_wxyz[keep])
+        return self.part(keep)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,49 +113,18 @@ class TwistTrack:
     velocity_enu_m_s: Array
     omega_body_rad_s: Array
 
-    def __post_init__(self) -> None:
-        """Check the shapes."""
-        n = len(self.time_s)
-        shapes = (self.time_s.shape, self.velocity_enu_m_s.shape, self.omega_body_rad_s.shape)
-        if shapes != ((n,), (n, 3), (n, 3)):
-            raise ValueError(f"a twist track needs shapes (T,), (T, 3), (T, 3), not {shapes}")
-
     def at(self, time_s: Array) -> TwistTrack:
         """Interpolate linearly at times (K,); NaN before the first sample and after the last."""
         if np.array_equal(time_s, self.time_s):
             return self
-        velocity, omega = (
-            np.stack([np.interp(time_s, self.time_s, c, np.nan, np.nan) for c in values.T], axis=-1)
-            for values in (self.velocity_enu_m_s, self.omega_body_rad_s)
-        )
+        velocity = interpolated(time_s, self.time_s, self.velocity_enu_m_s)
+        omega = interpolated(time_s, self.time_s, self.omega_body_rad_s)
         return TwistTrack(time_s, velocity, omega)
 
 
 @dataclass(frozen=True, eq=False)
-class AccelerationTrack:
-    """Accelerations that a controller asks of a drone's autopilot, while it does.
-
-    Attributes:
-        time_s: When each was asked for (T,).
-        acceleration_enu_m_s2: World, gravity not in it: at rest it is zero (T, 3).
-    """
-
-    time_s: Array
-    acceleration_enu_m_s2: Array
-
-
-@dataclass(frozen=True, eq=False)
-class WrenchTrack:
-    """Force and moment over time (T,), world frame, (T, 3) each."""
-
-    time_s: Array
-    force_enu_n: Array
-    moment_enu_n_m: Array
-
-
-@dataclass(frozen=True, eq=False)
 class CableTrack:
-    """What is known of one cable.
+    """Tension, shape and free length of one cable over time.
 
     Attributes:
         time_s: Sample times of the tension (T,).
@@ -138,6 +133,9 @@ class CableTrack:
         shape_enu_m: Points from the load to the drone per sample, S arrays (points, 3).
         free_length_time_s: Sample times of the free length, where it changes (F,).
         free_length_m: Unstretched length that is not on a winch (F,).
+        peak_time_s: Ends of the intervals of `peak_n` (P,).
+        peak_n: Largest tension of all steps of a simulation since the sample before (P,); empty
+            where nobody knew.
     """
 
     time_s: Array
@@ -146,40 +144,20 @@ class CableTrack:
     shape_enu_m: Sequence[Array] = ()
     free_length_time_s: Array = field(default_factory=lambda: np.zeros(0))
     free_length_m: Array = field(default_factory=lambda: np.zeros(0))
+    peak_time_s: Array = field(default_factory=lambda: np.zeros(0))
+    peak_n: Array = field(default_factory=lambda: np.zeros(0))
 
-
-@dataclass(frozen=True, eq=False)
-class RotorTrack:
-    """Rotor speeds (T, rotors) of one drone over time (T,)."""
-
-    time_s: Array
-    speed_rad_s: Array
-
-
-@dataclass(frozen=True, eq=False)
-class BatteryTrack:
-    """A drone's battery over time, all (T,).
-
-    Attributes:
-        voltage_v: At the battery, under load.
-        current_a: What it gives.
-        charge: Share of its capacity that is left.
-    """
-
-    time_s: Array
-    voltage_v: Array
-    current_a: Array
-    charge: Array
-
-    @property
-    def power_w(self) -> Array:
-        """What it gives (T,)."""
-        return self.voltage_v * self.current_a
+    def largest(self) -> tuple[Array, Array]:
+        """Times and largest tensions of both ends: of all steps if known, else of the samples."""
+        if len(self.peak_time_s) > 1:
+            middle_s = self.peak_time_s - np.diff(self.peak_time_s, prepend=np.nan) / 2.0
+            return middle_s[1:], self.peak_n[1:]
+        return self.time_s, self.tension_n.max(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class SignalTrack:
-    """A recorded signal as it was recorded, see `musls_sim.recording.signals.SIGNALS`.
+    """A recorded signal, see `musls_sim.recording.signals.SIGNALS`; its columns are attributes.
 
     Attributes:
         time_s: Sample times (T,).
@@ -188,6 +166,13 @@ class SignalTrack:
 
     time_s: Array
     columns: Mapping[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        """A column."""
+        columns = vars(self).get("columns", {})
+        if name not in columns:
+            raise AttributeError(f"no column {name} of this signal; it has {', '.join(columns)}")
+        return columns[name]
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -228,14 +213,14 @@ class Body:
     """All that was recorded of the load or of a drone ("load", "drone_1", ...).
 
     Velocities and rotor speeds are given at the times of the poses; simulated ones were recorded
-    at these, others are interpolated. They and the set-points, each held until the next, are None
-    if they were not recorded.
+    at these, others are interpolated. A track that was not recorded is None, and asking for its
+    arrays a ConfigError. A set-point is held until the next one.
     """
 
     name: str
     pose: PoseTrack
     twist: TwistTrack | None = None
-    rotors: RotorTrack | None = None
+    rotors: SignalTrack | None = None
     setpoint: PoseTrack | None = None
 
     @property
@@ -255,36 +240,19 @@ class Body:
 
     @property
     def velocity_enu_m_s(self) -> Array:
-        """Velocity of the centre of mass, world (T, 3).
-
-        Raises:
-            ConfigError: It was not recorded.
-        """
+        """Velocity of the centre of mass, world (T, 3)."""
         return self._have(self.twist, "velocity").at(self.time_s).velocity_enu_m_s
 
     @property
     def omega_body_rad_s(self) -> Array:
-        """Angular velocity, body frame (T, 3).
-
-        Raises:
-            ConfigError: It was not recorded.
-        """
+        """Angular velocity, body frame (T, 3)."""
         return self._have(self.twist, "velocity").at(self.time_s).omega_body_rad_s
 
     @property
     def rotor_speed_rad_s(self) -> Array:
-        """Rotor speeds (T, rotors).
-
-        Raises:
-            ConfigError: They were not recorded, or the body has no rotors.
-        """
+        """Rotor speeds (T, rotors)."""
         rotors = self._have(self.rotors, "rotor speed")
-        if np.array_equal(rotors.time_s, self.time_s):
-            return rotors.speed_rad_s
-        columns = [
-            np.interp(self.time_s, rotors.time_s, c, np.nan, np.nan) for c in rotors.speed_rad_s.T
-        ]
-        return np.stack(columns, axis=-1)
+        return interpolated(self.time_s, rotors.time_s, rotors.speed_rad_s)
 
     def _have(self, part: _Part | None, what: str) -> _Part:
         if part is None:
@@ -317,16 +285,9 @@ def stages_from_changes(
         starts.append(float(moment))
         kept.append(name)
     ends = [*starts[1:], max(end_s, starts[-1])]
-    return tuple(map(Stage, _unique(kept), starts, ends))
-
-
-def _unique(names: Sequence[str]) -> list[str]:
-    seen: dict[str, int] = {}
-    unique = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return unique
+    counts = [kept[: k + 1].count(name) for k, name in enumerate(kept)]
+    unique = [f"{name}_{n}" if n > 1 else name for name, n in zip(kept, counts, strict=True)]
+    return tuple(map(Stage, unique, starts, ends))
 
 
 def main_stages(stages: Sequence[Stage]) -> list[Stage]:
@@ -340,41 +301,47 @@ def main_stages(stages: Sequence[Stage]) -> list[Stage]:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Recording:
-    """One flight.
+    """One flight; what was not recorded of it is a ConfigError that says what was.
 
     Attributes:
         bodies: Measured poses by body: "load", "drone_1", ...
         setpoints: Held set-points by body; a body may have none.
         cables: By name: "cable_1", ...
-        rotors: Rotor speeds by drone.
+        rotors: `speed_rad_s` (T, rotors) by drone.
         stages: In time order, without gaps.
         source: Where it came from, for people.
         warnings: What was dropped or repaired while reading, one line each.
         twists: Velocities by body; a body may have none.
         events: What happened suddenly, in time order.
-        batteries: By drone; only of those that have one.
-        wrenches: What holds, moves or pushes each anchor, by anchor.
+        batteries: `voltage_v` under load, `current_a` and `power_w` that it gives, `charge` (share
+            of its capacity that is left), (T,) each, by drone; only of those that have one.
+        wrenches: `force_enu_n` and `moment_enu_n_m` (T, 3) that hold, move or push each anchor.
         sampled_setpoints: Whether set-points were logged with the poses, row by row, so that a
             change is seen up to one row late; else they carry the time of the change.
-        setpoint_accelerations: What a controller asks of the autopilots, by drone; only of those
-            that are flown so.
+        setpoint_accelerations: `acceleration_enu_m_s2` (T, 3) that a controller asks of the
+            autopilots, gravity not in it, by drone; only of those that are flown so.
         signals: What has no field of its own here, by body or cable and by name.
+        references: What was asked of the load at each time, not held as its set-points are; empty
+            where nobody knew.
+        obstacles: Obstacles that stand in the world.
     """
 
     bodies: Mapping[str, PoseTrack]
     setpoints: Mapping[str, PoseTrack] = field(default_factory=dict)
     cables: Mapping[str, CableTrack] = field(default_factory=dict)
-    rotors: Mapping[str, RotorTrack] = field(default_factory=dict)
+    rotors: Mapping[str, SignalTrack] = field(default_factory=dict)
     stages: Sequence[Stage] = ()
     source: str = ""
     warnings: Sequence[str] = ()
     twists: Mapping[str, TwistTrack] = field(default_factory=dict)
     events: Sequence[Event] = ()
-    batteries: Mapping[str, BatteryTrack] = field(default_factory=dict)
-    wrenches: Mapping[str, WrenchTrack] = field(default_factory=dict)
+    batteries: Mapping[str, SignalTrack] = field(default_factory=dict)
+    wrenches: Mapping[str, SignalTrack] = field(default_factory=dict)
     sampled_setpoints: bool = False
-    setpoint_accelerations: Mapping[str, AccelerationTrack] = field(default_factory=dict)
+    setpoint_accelerations: Mapping[str, SignalTrack] = field(default_factory=dict)
     signals: Mapping[str, Mapping[str, SignalTrack]] = field(default_factory=dict)
+    references: Mapping[str, PoseTrack] = field(default_factory=dict)
+    obstacles: Sequence[AnyObstacle] = ()
 
     def __post_init__(self) -> None:
         """Check that there is something to look at."""
@@ -402,69 +369,37 @@ class Recording:
         return [n for n in self.bodies if n != LOAD and not n.startswith(ANCHOR)]
 
     def body(self, name: str) -> Body:
-        """All that was recorded of "load", "drone_1", ...
-
-        Raises:
-            ConfigError: There is no such body.
-        """
+        """All that was recorded of "load", "drone_1", ..."""
         pose = _entry(self.bodies, name, "body")
         parts = (self.twists.get(name), self.rotors.get(name), self.setpoints.get(name))
         return Body(name, pose, *parts)
 
     def drone(self, number: int) -> Body:
-        """All that was recorded of a drone, numbered from 1.
-
-        Raises:
-            ConfigError: There is no such drone.
-        """
+        """All that was recorded of a drone, numbered from 1."""
         return self.body(f"drone_{number}")
 
     def anchor(self, number: int) -> Body:
-        """All that was recorded of an anchor, numbered from 1; its force and moment: `wrench`.
-
-        Raises:
-            ConfigError: There is no such anchor.
-        """
+        """All that was recorded of an anchor, numbered from 1; its force and moment: `wrench`."""
         return self.body(f"{ANCHOR}{number}")
 
-    def wrench(self, number: int) -> WrenchTrack:
-        """Force and moment that hold, move or push an anchor, numbered from 1.
-
-        Raises:
-            ConfigError: There is no such anchor, or it was not recorded.
-        """
+    def wrench(self, number: int) -> SignalTrack:
+        """Force and moment that hold, move or push an anchor, numbered from 1."""
         return _entry(self.wrenches, f"{ANCHOR}{number}", "wrench of")
 
     def cable(self, number: int) -> CableTrack:
-        """All that was recorded of a cable, numbered from 1.
-
-        Raises:
-            ConfigError: There is no such cable, or nothing was recorded of it.
-        """
+        """All that was recorded of a cable, numbered from 1."""
         return _entry(self.cables, f"cable_{number}", "cable")
 
-    def setpoint_acceleration(self, number: int) -> AccelerationTrack:
-        """Accelerations that a controller asked of a drone's autopilot, drones numbered from 1.
-
-        Raises:
-            ConfigError: There is no such drone, or nobody asked it for accelerations.
-        """
+    def setpoint_acceleration(self, number: int) -> SignalTrack:
+        """Accelerations that a controller asked of a drone's autopilot, drones numbered from 1."""
         return _entry(self.setpoint_accelerations, f"drone_{number}", "acceleration set-points of")
 
-    def battery(self, number: int) -> BatteryTrack:
-        """Recorded battery of a drone, drones numbered from 1.
-
-        Raises:
-            ConfigError: There is no such drone, or it has no battery.
-        """
+    def battery(self, number: int) -> SignalTrack:
+        """Recorded battery of a drone, drones numbered from 1."""
         return _entry(self.batteries, f"drone_{number}", "battery of")
 
     def signal(self, owner: str, name: str) -> SignalTrack:
-        """A recorded signal without a field of its own, of "load", "drone_1", "cable_1", ...
-
-        Raises:
-            ConfigError: It was not recorded.
-        """
+        """A recorded signal without a field of its own, of "load", "drone_1", "cable_1", ..."""
         return _entry(self.signals.get(owner, {}), name, f"signal of {owner}:")
 
     def stage_mask(self, stage: Stage, time_s: Array) -> np.ndarray:
@@ -475,17 +410,13 @@ class Recording:
 
     def __repr__(self) -> str:
         """One line."""
-        facts = ", ".join(f"{value} {name}".strip() for name, value in self._facts())
-        return f"<Recording {self.source}: {facts}>" if self.source else f"<Recording: {facts}>"
-
-    def _facts(self) -> list[tuple[str, str]]:
-        counts = (
-            ("drone", len(self.drones)), ("cable", len(self.cables)), ("stage", len(self.stages)),
-            ("event", len(self.events)), ("warning", len(self.warnings)),
-        )  # fmt: skip
-        return [("", f"{self.end_s - self.start_s:.2f} s")] + [
-            (name if count == 1 else f"{name}s", str(count)) for name, count in counts if count
-        ]
+        counts = {
+            "drone": len(self.drones), "cable": len(self.cables), "stage": len(self.stages),
+            "event": len(self.events), "warning": len(self.warnings),
+        }  # fmt: skip
+        facts = [f"{n} {name}{'s' * (n > 1)}" for name, n in counts.items() if n]
+        span = f"{self.end_s - self.start_s:.2f} s"
+        return f"<{f'Recording {self.source}'.strip()}: {', '.join([span, *facts])}>"
 
 
 def _entry(parts: Mapping[str, _Part], name: str, what: str) -> _Part:

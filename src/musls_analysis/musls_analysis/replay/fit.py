@@ -10,11 +10,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +21,16 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation, Slerp
 
-from musls_analysis.recordings.recording import LOAD, Array
+from musls_analysis.recordings.recording import LOAD
 from musls_analysis.replay.motion import DRONES, ReplaySpec, Vector
 from musls_analysis.replay.replay import ELASTIC, RIGID_LINKS, Replay, ReplayResult
+from musls_analysis.workers import worker_processes
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError, near_names
-from musls_description.schema import read_text, to_yaml
+from musls_description.schema import to_yaml
+from musls_description.strict_yaml import read_text
 from musls_description.system import Cable, SlungLoadSystem
-from musls_sim.plants.elastic.start import line_of
+from musls_sim.plants.elastic.line import line_of
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 AXES = "xyz"
@@ -106,9 +107,6 @@ def parameters(names: Iterable[str], setup: Setup) -> list[Parameter]:
     """Look up parameters by the names of groups or single ones.
 
     In the setup the fit starts; length and rope_mass take their bounds from it.
-
-    Raises:
-        ConfigError: Unknown, or given twice.
     """
     known = _all(setup)
     found: dict[str, Parameter] = {}
@@ -124,11 +122,7 @@ def parameters(names: Iterable[str], setup: Setup) -> list[Parameter]:
 
 
 def put_all(setup: Setup, values: Mapping[str, float]) -> Setup:
-    """The setup with parameters set, in the order given.
-
-    Raises:
-        ConfigError: Unknown name, or a value that the system refuses.
-    """
+    """The setup with parameters set, in the order given."""
     for parameter, value in zip(parameters(values, setup), values.values(), strict=True):
         setup = parameter.put(setup, value)
     return setup
@@ -137,20 +131,32 @@ def put_all(setup: Setup, values: Mapping[str, float]) -> Setup:
 def _all(setup: Setup) -> dict[str, Parameter]:
     each = range(setup.system.n_drones)
     made = [
-        _of_joints("damping", "N m s/rad", 1e-5, 0.1),
-        _of_joints("stiffness", "N m/rad", 1e-4, 1.0),
-        _of_joints("friction", "N m", 1e-6, 0.02),
-        _of_lines("ea", "N", 1e2, 1e6, "ea_n"),
-        _of_lines("axial_damping", "N s", 0.1, 1e5, "damping_n_s"),
-        _of_cables("length", "length_m", (0.9, 1.1), 0.02, each, setup),
-        *(_of_cables(f"length_{i + 1}", "length_m", (0.9, 1.1), 0.02, [i], setup) for i in each),
-        _of_cables("rope_mass", "mass_kg", (0.1, 10.0), 0.3, each, setup, log=True),
+        _of_cables(
+            "damping", "N m s/rad", (1e-5, 0.1), each, lambda c: c.joint_damping_n_m_s_rad,
+            _with_damping,
+        ),
+        _of_cables(
+            "stiffness", "N m/rad", (1e-4, 1.0), each, lambda c: c.joint.stiffness_n_m_rad,
+            lambda c, value, _: replace(c, joint=replace(c.joint, stiffness_n_m_rad=value)),
+        ),
+        _of_cables(
+            "friction", "N m", (1e-6, 0.02), each, lambda c: c.joint.friction_n_m,
+            lambda c, value, _: replace(c, joint=replace(c.joint, friction_n_m=value)),
+        ),
+        _of_cables("ea", "N", (1e2, 1e6), each, lambda c: line_of(c.elastic).ea_n, _with_ea),
+        _of_cables(
+            "axial_damping", "N s", (0.1, 1e5), each, lambda c: line_of(c.elastic).damping_n_s,
+            lambda c, value, _: replace(c, elastic=replace(c.elastic, damping_n_s=value)),
+        ),
+        _length("length", each, setup),
+        *(_length(f"length_{i + 1}", [i], setup) for i in each),
+        _rope_mass(each, setup),
         *_attachments("attachment", each),
         *(p for i in each for p in _attachments(f"attachment_{i + 1}", [i])),
         *_origins("load_origin", "load"),
         *_origins("drone_origin", DRONES),
         *(p for i in each for p in _origins(f"drone_origin_{i + 1}", f"drone_{i + 1}")),
-        *_vector("load_com", "m", 0.1, 0.005, lambda _: (0.0, 0.0, 0.0), _com_shifted),
+        *_vector("load_com", "m", 0.1, 0.005, lambda _: np.zeros(3), _com_shifted),
         *_vector("load_tilt", "rad", 0.5, 0.05, lambda s: s.spec.load_tilt_rad, _load_turned),
         Parameter("load_inertia", "", 0.2, 5.0, 0.2, lambda _: 1.0, _inertia_scaled, log=True),
         Parameter(
@@ -166,9 +172,60 @@ def _all(setup: Setup) -> dict[str, Parameter]:
     return {parameter.name: parameter for parameter in made}
 
 
-def _with_cables(setup: Setup, change: Callable[[Cable], Cable], which: Sequence[int]) -> Setup:
-    cables = tuple(change(c) if i in which else c for i, c in enumerate(setup.system.cables))
-    return replace(setup, system=replace(setup.system, cables=cables))
+def _of_cables(
+    name: str,
+    unit: str,
+    bounds: tuple[float, float],
+    which: Sequence[int],
+    read: Callable[[Cable], float],
+    change: Callable[[Cable, float, float], Cable],
+    scale: float = 0.5,
+    *,
+    log: bool = True,
+) -> Parameter:
+    """The mean of a number of some cables; `change` is given its new and its present value."""
+
+    def mean(at: Setup) -> float:
+        return float(np.mean([read(at.system.cables[i]) for i in which]))
+
+    def put(at: Setup, value: float) -> Setup:
+        now = mean(at)
+        cables = tuple(
+            change(cable, value, now) if i in which else cable
+            for i, cable in enumerate(at.system.cables)
+        )
+        return replace(at, system=replace(at.system, cables=cables))
+
+    return Parameter(name, unit, *bounds, scale, mean, put, log)
+
+
+def _length(name: str, which: Sequence[int], setup: Setup) -> Parameter:
+    now = np.mean([setup.system.cables[i].length_m for i in which])
+    return _of_cables(
+        name, "m", (0.9 * now, 1.1 * now), which, lambda c: c.length_m,
+        lambda c, value, mean: replace(c, length_m=c.length_m * value / mean), 0.02, log=False,
+    )  # fmt: skip
+
+
+def _rope_mass(which: Sequence[int], setup: Setup) -> Parameter:
+    now = np.mean([setup.system.cables[i].mass_kg for i in which])
+    return _of_cables(
+        "rope_mass", "kg", (0.1 * now, 10.0 * now), which, lambda c: c.mass_kg,
+        lambda c, value, mean: replace(c, mass_kg=c.mass_kg * value / mean), 0.3,
+    )  # fmt: skip
+
+
+def _with_damping(cable: Cable, value: float, _: float) -> Cable:
+    if cable.joint.bending_damping_n_m2_s is None:
+        return replace(cable, joint=replace(cable.joint, damping_n_m_s_rad=value))
+    of_bending = value * cable.link_length_m
+    return replace(cable, joint=replace(cable.joint, bending_damping_n_m2_s=of_bending))
+
+
+def _with_ea(cable: Cable, value: float, _: float) -> Cable:
+    if cable.elastic.law is not None:
+        raise ConfigError("ea cannot be fitted to cables with a table (elastic.law)")
+    return replace(cable, elastic=replace(cable.elastic, ea_n=value))
 
 
 def _with_load(setup: Setup, **changes: Any) -> Setup:
@@ -176,90 +233,21 @@ def _with_load(setup: Setup, **changes: Any) -> Setup:
     return replace(setup, system=replace(setup.system, load=load))
 
 
-def _of_cables(
-    name: str,
-    field: str,
-    factors: tuple[float, float],
-    scale: float,
-    which: Sequence[int],
-    setup: Setup,
-    *,
-    log: bool = False,
-) -> Parameter:
-    """Length or mass of cables; bounds are factors of the present value."""
-
-    def read(at: Setup) -> float:
-        return float(np.mean([getattr(at.system.cables[i], field) for i in which]))
-
-    def put(at: Setup, value: float) -> Setup:
-        factor = value / read(at)
-        return _with_cables(at, lambda c: replace(c, **{field: getattr(c, field) * factor}), which)
-
-    unit = "m" if field.endswith("_m") else "kg"
-    lower, upper = (factor * read(setup) for factor in factors)
-    return Parameter(name, unit, lower, upper, scale, read, put, log)
-
-
-def _of_joints(name: str, unit: str, lower: float, upper: float) -> Parameter:
-    """A property of the joints of all cables."""
-    field = f"{name}_{unit.replace(' ', '_').replace('/', '_').lower()}"
-
-    def value(cable: Cable) -> float:
-        return cable.joint_damping_n_m_s_rad if name == "damping" else getattr(cable.joint, field)
-
-    def put(at: Setup, wanted: float) -> Setup:
-        def change(cable: Cable) -> Cable:
-            new = {field: wanted}
-            if name == "damping" and cable.joint.bending_damping_n_m2_s is not None:
-                new = {"bending_damping_n_m2_s": wanted * cable.link_length_m}
-            return replace(cable, joint=replace(cable.joint, **new))
-
-        return _with_cables(at, change, range(at.system.n_drones))
-
-    def read(at: Setup) -> float:
-        return float(np.mean([value(cable) for cable in at.system.cables]))
-
-    return Parameter(name, unit, lower, upper, 0.5, read, put, log=True)
-
-
-def _of_lines(name: str, unit: str, lower: float, upper: float, field: str) -> Parameter:
-    """Material of elastic cables; all cables get the same."""
-
-    def read(at: Setup) -> float:
-        lines = (line_of(cable.elastic) for cable in at.system.cables)
-        return float(np.mean([getattr(line, field) for line in lines]))
-
-    def put(at: Setup, value: float) -> Setup:
-        def change(cable: Cable) -> Cable:
-            if field == "ea_n" and cable.elastic.law is not None:
-                raise ConfigError("ea cannot be fitted to cables with a table (elastic.law)")
-            new: dict[str, Any] = {field: value}
-            return replace(cable, elastic=replace(cable.elastic, **new))
-
-        return _with_cables(at, change, range(at.system.n_drones))
-
-    return Parameter(name, unit, lower, upper, 0.5, read, put, log=True)
-
-
 def _vector(
     name: str,
     unit: str,
     limit: float,
     scale: float,
-    read: Callable[[Setup], Sequence[float]],
-    moved: Callable[[Setup, Vector], Setup],
+    read: Callable[[Setup], Sequence[float] | Array],
+    moved: Callable[[Setup, Array], Setup],
 ) -> list[Parameter]:
     """Three components, x y z, of what `moved` shifts by a vector."""
 
     def component(axis: int) -> Parameter:
-        def put(at: Setup, value: float) -> Setup:
-            by = [0.0, 0.0, 0.0]
-            by[axis] = value - read(at)[axis]
-            return moved(at, (by[0], by[1], by[2]))
-
         return Parameter(
             f"{name}_{AXES[axis]}", unit, -limit, limit, scale,
-            lambda at: float(read(at)[axis]), put,
+            lambda at: float(read(at)[axis]),
+            lambda at, value: moved(at, np.eye(3)[axis] * (value - read(at)[axis])),
         )  # fmt: skip
 
     return [component(axis) for axis in range(3)]
@@ -268,58 +256,55 @@ def _vector(
 def _attachments(name: str, which: Sequence[int]) -> list[Parameter]:
     """Cable's end on some drones."""
 
-    def read(at: Setup) -> Sequence[float]:
-        places = [at.system.drones[i].cable_attachment_m for i in which]
-        return [float(x) for x in np.mean(places, axis=0)]
-
-    def moved(at: Setup, by: Vector) -> Setup:
+    def moved(at: Setup, by: Array) -> Setup:
         drones = tuple(
             replace(d, cable_attachment_m=_sum(d.cable_attachment_m, by)) if i in which else d
             for i, d in enumerate(at.system.drones)
         )
         return replace(at, system=replace(at.system, drones=drones))
 
-    return _vector(name, "m", 0.2, 0.01, read, moved)
+    return _vector(
+        name, "m", 0.2, 0.01,
+        lambda at: np.mean([at.system.drones[i].cable_attachment_m for i in which], axis=0), moved,
+    )  # fmt: skip
 
 
 def _origins(name: str, body: str) -> list[Parameter]:
     """Recorded point of a body."""
     return _vector(
-        name, "m", 0.2, 0.01,
-        lambda at: at.spec.offset_m(body).tolist(),
+        name, "m", 0.2, 0.01, lambda at: at.spec.offset_m(body),
         lambda at, by: _with_offset(at, body, by),
     )  # fmt: skip
 
 
-def _with_offset(setup: Setup, body: str, by: Vector) -> Setup:
-    offsets = {**setup.spec.offsets_m, body: _sum(setup.spec.offset_m(body).tolist(), by)}
+def _with_offset(setup: Setup, body: str, by: Array) -> Setup:
+    offsets = {**setup.spec.offsets_m, body: _sum(setup.spec.offset_m(body), by)}
     return replace(setup, spec=replace(setup.spec, offsets_m=offsets))
 
 
-def _com_shifted(setup: Setup, by: Vector) -> Setup:
+def _com_shifted(setup: Setup, by: Array) -> Setup:
     """Everything of the load but its centre of mass moves the other way in the load's frame."""
-    load, back = setup.system.load, _sum((0.0, 0.0, 0.0), by, -1.0)
+    load = setup.system.load
     moved = _with_load(
         setup,
-        cable_attachments_m=tuple(_sum(p, back) for p in load.cable_attachments_m),
-        collision=replace(load.collision, center_m=_sum(load.collision.center_m, back)),
+        cable_attachments_m=tuple(_sum(p, -by) for p in load.cable_attachments_m),
+        collision=replace(load.collision, center_m=_sum(load.collision.center_m, -by)),
     )
-    return _with_offset(moved, "load", back)
+    return _with_offset(moved, "load", -by)
 
 
-def _load_turned(setup: Setup, by: Vector) -> Setup:
+def _load_turned(setup: Setup, by: Array) -> Setup:
     tilt = _sum(setup.spec.load_tilt_rad, by)
     return replace(setup, spec=replace(setup.spec, load_tilt_rad=tilt))
 
 
 def _inertia_scaled(setup: Setup, factor: float) -> Setup:
-    rows = setup.system.load.inertia_kg_m2
-    scaled = tuple(tuple(factor * value for value in row) for row in rows)
-    return _with_load(setup, shape=None, inertia_kg_m2=scaled)
+    inertia = factor * np.array(setup.system.load.inertia_kg_m2)
+    return _with_load(setup, shape=None, inertia_kg_m2=tuple(map(tuple, inertia.tolist())))
 
 
-def _sum(vector: Sequence[float], by: Vector, factor: float = 1.0) -> Vector:
-    x, y, z = (float(a) + factor * b for a, b in zip(vector, by, strict=True))
+def _sum(vector: Sequence[float] | Array, by: Array) -> Vector:
+    x, y, z = (np.asarray(vector) + by).tolist()
     return x, y, z
 
 
@@ -331,22 +316,6 @@ DIFFERENCE = 0.1
 
 MAX_ROUNDS = 20
 TOLERANCE = 1e-3
-
-
-@dataclass(frozen=True)
-class FitSpec:
-    """Parameters to fit, and how.
-
-    Attributes:
-        names: Parameters or groups of them, see `parameters.GROUPS`.
-        bounds: Bounds that differ from the parameters' own, by name.
-        workers: Processes.
-    """
-
-    names: Sequence[str]
-    bounds: Mapping[str, tuple[float, float]]
-    cable_model: str = RIGID_LINKS
-    workers: int = 1
 
 
 @dataclass(frozen=True)
@@ -388,33 +357,36 @@ class FitResult:
 def fit(
     replay: Replay,
     system: SlungLoadSystem,
-    spec: FitSpec,
+    names: Sequence[str],
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    *,
+    cable_model: str = RIGID_LINKS,
+    workers: int = 1,
     progress: Callable[[str], None] | None = None,
 ) -> FitResult:
-    """Fit parameters to a recording, starting from those of a system.
+    """Fit parameters, or groups of them, to a recording, starting from those of a system.
 
+    `bounds` are given where they differ from the parameters' own; `workers` are processes.
     The replay's physics step is not used: fits take the control period. `progress` is told of each
     step of the work.
-
-    Raises:
-        ConfigError: Unknown parameter, bad bounds, too few samples, or a replay that failed.
     """
     setup = Setup(system, replace(replay.spec, physics_step_s=CONTROL_PERIOD_S))
-    _check_model(spec)
-    chosen = _with_bounds(parameters(spec.names, setup), spec.bounds)
+    _check_model(names, cable_model)
+    chosen = _with_bounds(parameters(names, setup), bounds or {})
     start = np.array([_inside(p, p.read(setup)) for p in chosen])
-    problem = _Problem(replay, setup, tuple(p.name for p in chosen), spec.cable_model)
+    problem = _Problem(replay, setup, tuple(p.name for p in chosen), cable_model)
     if problem.samples.size * 6 <= 2 * len(chosen):
         raise ConfigError(
             f"{replay.recorded.source}: {problem.samples.size} samples of the load after the "
             f"lead-in are too few for {len(chosen)} parameters"
         )
-    with _evaluator(problem, min(spec.workers, len(chosen))) as residuals:
-        x = np.array([p.to_scale(v) for p, v in zip(chosen, start, strict=True)])
-        solver = _Solver(residuals, chosen, progress or (lambda text: None))
+    workers = min(workers, len(chosen))
+    with worker_processes(workers) if workers > 1 else nullcontext() as pool:
+        solver = _Solver(problem, chosen, pool.map if pool else map, progress)
         before = problem.replayed(start)
         found = least_squares(
-            solver.residual, x, solver.jacobian,
+            solver.residual, [p.to_scale(v) for p, v in zip(chosen, start, strict=True)],
+            solver.jacobian,
             bounds=([p.to_scale(p.lower) for p in chosen], [p.to_scale(p.upper) for p in chosen]),
             x_scale=[p.scale for p in chosen], method="trf",
             ftol=TOLERANCE, xtol=TOLERANCE, gtol=1e-10, max_nfev=MAX_ROUNDS,
@@ -430,45 +402,42 @@ def fit(
     )  # fmt: skip
 
 
-def _check_model(spec: FitSpec) -> None:
-    elastic = spec.cable_model.startswith(ELASTIC)
+def _check_model(names: Sequence[str], model: str) -> None:
+    elastic = model.startswith(ELASTIC)
     right = f"cables of links: --cable-model {RIGID_LINKS}" if elastic else "--cable-model elastic"
-    for name in spec.names:
+    for name in names:
         if name in (OF_LINKS if elastic else OF_ELASTIC):
-            raise ConfigError(f"'{name}' has no effect with {spec.cable_model}, only with {right}")
+            raise ConfigError(f"'{name}' has no effect with {model}, only with {right}")
 
 
 def _with_bounds(
     chosen: Sequence[Parameter], bounds: Mapping[str, tuple[float, float]]
 ) -> list[Parameter]:
-    names = [p.name for p in chosen]
+    by_name = {p.name: p for p in chosen}
     for name, (lower, upper) in bounds.items():
-        if name not in names:
-            raise ConfigError(f"bounds of '{name}', which is not fitted: {', '.join(names)}")
+        if name not in by_name:
+            raise ConfigError(f"bounds of '{name}', which is not fitted: {', '.join(by_name)}")
         if not lower < upper:
             raise ConfigError(f"bounds of '{name}': {lower:g} must be below {upper:g}")
-        if chosen[names.index(name)].log and lower <= 0.0:
+        if by_name[name].log and lower <= 0.0:
             raise ConfigError(f"bounds of '{name}': {lower:g} must be > 0 (logarithmic scale)")
-    return [
-        replace(p, lower=bounds[p.name][0], upper=bounds[p.name][1]) if p.name in bounds else p
-        for p in chosen
-    ]
+        by_name[name] = replace(by_name[name], lower=lower, upper=upper)
+    return list(by_name.values())
 
 
 def _inside(parameter: Parameter, value: float) -> float:
     """A start strictly within the bounds; far from an end, where a logarithm would be flat."""
-    lower, upper = parameter.to_scale(parameter.lower), parameter.to_scale(parameter.upper)
-    if not parameter.lower < value < parameter.upper:
-        return parameter.from_scale((lower + upper) / 2.0)
-    return value
+    if parameter.lower < value < parameter.upper:
+        return value
+    ends = parameter.to_scale(parameter.lower), parameter.to_scale(parameter.upper)
+    return parameter.from_scale(sum(ends) / 2.0)
 
 
 def _in_units(
     jacobian: Array, residual: Array, chosen: Sequence[Parameter], value: Array, free: Array
 ) -> Uncertainty:
     """Uncertainty of the free parameters, in their units, spread over all."""
-    p = len(chosen)
-    indices = np.flatnonzero(free)
+    indices, p = np.flatnonzero(free), len(chosen)
     std, correlation = np.full(p, np.nan), np.full((p, p), np.nan)
     if indices.size == 0:
         return Uncertainty(std, correlation, float("nan"), ())
@@ -516,43 +485,19 @@ class _Problem:
         return np.hstack([position - self.position, ATTITUDE_ARM_M * turn]).ravel()
 
 
-_problem: _Problem | None = None
-
-
-def _prepare(problem: _Problem) -> None:
-    global _problem
-    _problem = problem
-
-
-def _residual_in_worker(values: Array) -> Array:
-    assert _problem is not None  # every worker begins with _prepare
-    return _problem.residual(values)
-
-
-Residuals = Callable[[Sequence[Array]], list[Array]]
-
-
-@contextmanager
-def _evaluator(problem: _Problem, workers: int) -> Iterator[Residuals]:
-    """A function that gives the residuals of many values at once."""
-    if workers <= 1:
-        yield lambda points: [problem.residual(values) for values in points]
-        return
-    spawn = get_context("spawn")
-    with ProcessPoolExecutor(workers, spawn, initializer=_prepare, initargs=(problem,)) as pool:
-        try:
-            yield lambda points: list(pool.map(_residual_in_worker, points))
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
 class _Solver:
     """Residuals and Jacobian for scipy, on the scale of the fit."""
 
     def __init__(
-        self, residuals: Residuals, chosen: Sequence[Parameter], progress: Callable[[str], None]
+        self,
+        problem: _Problem,
+        chosen: Sequence[Parameter],
+        each: Callable[..., Iterable[Array]],
+        progress: Callable[[str], None] | None,
     ) -> None:
-        self._residuals, self._chosen, self._progress = residuals, chosen, progress
+        """Replays go through `each`, a `map`."""
+        self._problem, self._chosen, self._each = problem, chosen, each
+        self._progress = progress or (lambda text: None)
         self.replays = 0
         self._last: tuple[Array, Array] = np.empty(0), np.empty(0)
 
@@ -578,7 +523,7 @@ class _Solver:
 
     def _evaluate(self, points: Sequence[Array]) -> list[Array]:
         self.replays += len(points)
-        return self._residuals([self.values(x) for x in points])
+        return list(self._each(self._problem.residual, [self.values(x) for x in points]))
 
 
 # ---------- How well a least-squares fit determines its parameters
@@ -719,12 +664,8 @@ def write_fit(result: FitResult, source: str, folder: Path) -> dict[str, Any]:
     return found
 
 
-def read_values(path: Path) -> dict[str, float]:
-    """Values of a fit, by parameter, from its fit.json or the folder that holds it.
-
-    Raises:
-        ConfigError: No such file, or it is not a fit's.
-    """
+def with_fit(setup: Setup, path: Path) -> Setup:
+    """The setup with the values of a fit, from its fit.json or the folder that holds it."""
     file = path / FIT if os.path.isdir(path) else path
     try:
         entries = json.loads(read_text(file))["parameters"]
@@ -733,19 +674,10 @@ def read_values(path: Path) -> dict[str, float]:
         raise ConfigError(f"{file}: not the {FIT} of a fit") from None
     if not all(map(math.isfinite, values.values())):
         raise ConfigError(f"{file}: a value that is not finite")
-    return values
-
-
-def with_values(setup: Setup, values: Mapping[str, float], where: str) -> Setup:
-    """The setup with the values of a fit.
-
-    Raises:
-        ConfigError: They do not fit the system; names the file.
-    """
     try:
         return put_all(setup, values)
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError(f"{path}: {error}") from None
 
 
 def fit_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:

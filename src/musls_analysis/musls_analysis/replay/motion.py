@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator, make_smoothing_spline
+from scipy.ndimage import median_filter
 from scipy.spatial.transform import Rotation
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_control.trajectories.base import smoothstep
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_sim.plants.interface import Pose
 
@@ -24,7 +26,7 @@ JUMP_M = 0.15
 JUMP_RAD = 0.35
 """A sample this far from the middle of its two neighbours on either side is a jump."""
 
-FEWEST_SAMPLES = 8
+MIN_SAMPLES = 8
 
 
 @dataclass(frozen=True)
@@ -63,51 +65,34 @@ class SmoothPath:
             t * (-0.5 + t * (1.0 - 0.5 * t)), 1.0 + t * t * (1.5 * t - 2.5),
             t * (0.5 + t * (2.0 - 1.5 * t)), t * t * (0.5 * t - 0.5),
         ])  # fmt: skip
-        return weights @ self.position_enu_m[k - 1 : k + 3], weights @ self.orientation_wxyz[
-            k - 1 : k + 3
-        ]
+        near = slice(k - 1, k + 3)
+        return weights @ self.position_enu_m[near], weights @ self.orientation_wxyz[near]
 
     def of_body(self, offset_m: Array, tilt: Rotation, delay_s: float) -> SmoothPath:
-        """Path of a body's centre of mass, given what this is the path of.
+        """Path of a body's centre of mass, given that of a point at an offset from it, (3,).
 
-        Args:
-            offset_m: The recorded point from the centre of mass, in the body's frame, (3,).
-            tilt: From the body's frame to the recorded one.
-            delay_s: How much too late the poses are stamped.
+        The offset is in the body's frame, from which `tilt` leads to the recorded one; the poses
+        are stamped too late by the delay.
         """
         turn = Rotation.from_quat(self.orientation_wxyz, scalar_first=True) * tilt.inv()
         position = self.position_enu_m - turn.apply(offset_m)
         orientation = _continuous(turn.as_quat(scalar_first=True))
-        return replace(
-            self,
-            start_s=self.start_s - delay_s,
-            position_enu_m=position,
-            orientation_wxyz=orientation,
-        )
-
-    def velocity_at(self, time_s: float) -> Array:
-        """Velocity (3,) at a time [m/s]."""
-        half = 5 * GRID_S
-        return (self.at(time_s + half)[0] - self.at(time_s - half)[0]) / (2.0 * half)
+        start_s = self.start_s - delay_s
+        return replace(self, start_s=start_s, position_enu_m=position, orientation_wxyz=orientation)
 
 
 def smooth_path(track: PoseTrack, name: str, *, exact: bool = False) -> SmoothPath:
     """Fit a smooth path to recorded poses of a body, whose times increase.
 
     If `exact`, it passes through every sample: no smoothing, no search for jumps.
-
-    Raises:
-        ConfigError: Too few samples.
     """
     times, first = np.unique(track.time_s, return_index=True)
     values = np.hstack([track.position_enu_m, _continuous(track.orientation_wxyz)])[first]
     good = np.isfinite(values).all(axis=1)
     times, values = times[good], values[good]
     keep = np.ones(len(values), bool) if exact else ~_jumps(values)
-    if keep.sum() < FEWEST_SAMPLES:
-        raise ConfigError(
-            f"{name}: {keep.sum()} usable samples, at least {FEWEST_SAMPLES} are needed"
-        )
+    if keep.sum() < MIN_SAMPLES:
+        raise ConfigError(f"{name}: {keep.sum()} usable samples, at least {MIN_SAMPLES} are needed")
     times_kept, kept = times[keep], values[keep]
     grid = np.arange(times_kept[0], times_kept[-1], GRID_S)
     fitted, at_samples = np.empty((len(grid), 7)), np.empty_like(kept)
@@ -134,13 +119,10 @@ def _continuous(quaternions: Array) -> Array:
 
 def _jumps(values: Array) -> NDArray[np.bool_]:
     """Samples far off the median of five (themselves in the middle), (k,)."""
-    padded = np.pad(values, ((2, 2), (0, 0)), mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 5, axis=0)
-    miss = np.abs(values - np.median(windows, axis=2))
+    miss = np.abs(values - median_filter(values, (5, 1), mode="nearest"))
     return (miss[:, :3].max(axis=1) > JUMP_M) | (2.0 * miss[:, 3:].max(axis=1) > JUMP_RAD)
 
 
-Array = NDArray[np.float64]
 Vector = tuple[float, float, float]
 
 DRONES = "drones"
@@ -189,11 +171,7 @@ class RecordedPaths:
     """
 
     def __init__(self, recording: Recording) -> None:
-        """Smooth a recording.
-
-        Raises:
-            ConfigError: A body is missing or has too few samples.
-        """
+        """Smooth a recording."""
         if LOAD not in recording.bodies or not recording.drones:
             have = ", ".join(recording.bodies)
             raise ConfigError(f"{recording.source}: replay needs load and drones, it has {have}")
@@ -213,11 +191,7 @@ class Motion:
     """
 
     def __init__(self, recorded: RecordedPaths, spec: ReplaySpec) -> None:
-        """Move the recorded points to the centres of mass.
-
-        Raises:
-            ConfigError: An offset of a body that is not recorded; the recording is too short.
-        """
+        """Move the recorded points to the centres of mass."""
         for body in spec.offsets_m:
             if body != DRONES and body not in recorded.paths:
                 have = ", ".join([*recorded.paths, DRONES])
@@ -258,7 +232,8 @@ class Motion:
 
     def load_velocity_at(self, time_s: float) -> Array:
         """Velocity of the recorded load, (3,) [m/s]."""
-        return self.paths[LOAD].velocity_at(self.clock_s(time_s))
+        path, clock_s, half_s = self.paths[LOAD], self.clock_s(time_s), 5 * GRID_S
+        return (path.at(clock_s + half_s)[0] - path.at(clock_s - half_s)[0]) / (2.0 * half_s)
 
     def drones_at(self, time_s: float) -> Pose:
         """Recorded poses of the drones at a time of the replay, (n, 3) and (n, 4), unit."""

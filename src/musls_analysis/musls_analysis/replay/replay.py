@@ -8,19 +8,19 @@ damper (the lead-in) and then let go; only the time after that counts.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
-from musls_analysis.recordings.recording import LOAD, Array, PoseTrack, Recording
+from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError, near_names
 from musls_description.rotations import roll_pitch_yaw, yaw_of
 from musls_description.spawn import Configuration, hanging_equilibrium, slung_between
@@ -36,7 +36,7 @@ from musls_sim.plants.interface import (
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.massless.start import Motion as Start
 from musls_sim.plants.massless.start import motion_of, weightless
-from musls_sim.plants.rigid_links.plant import DartPlant
+from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.spring_cables import SpringCablePlant
 from musls_sim.session.loop import Loop
 
@@ -53,11 +53,6 @@ CABLE_MODELS = {
 }
 
 _EARLIER_NAMES = {"chain": RIGID_LINKS, "rod": "rigid_links:1"}
-
-
-class _Options(TypedDict):
-    physics_step_s: float
-    gravity_m_s2: float
 
 
 def present_name(model: str) -> str:
@@ -86,16 +81,12 @@ def _kind_and_links(model: str) -> tuple[str, int | None]:
 
 
 def with_links(system: SlungLoadSystem, model: str) -> SlungLoadSystem:
-    """The system with as many links per cable as a model asks for.
-
-    Raises:
-        ConfigError: There is no such model.
-    """
+    """The system with as many links per cable as a model asks for."""
     _, links = _kind_and_links(model)
     if links is None:
         return system
-    cables = tuple(dataclasses.replace(cable, links=links) for cable in system.cables)
-    return dataclasses.replace(system, cables=cables)
+    cables = tuple(replace(cable, links=links) for cable in system.cables)
+    return replace(system, cables=cables)
 
 
 def plant_at_start(
@@ -105,16 +96,13 @@ def plant_at_start(
 
     The system has to be as the model wants it (`with_links`). With the plant come the drones'
     attitudes in it, quaternions (n, 4).
-
-    Raises:
-        ConfigError: The model cannot lie on the ground, or the cables do not reach.
     """
     kind, _ = _kind_and_links(model)
     position, orientation = motion.drones_at(0.0)
     load, load_orientation = motion.load_at(0.0)
     yaw, yaws = float(yaw_of(load_orientation)), yaw_of(orientation)
     reach = min(cable.length_m for cable in system.cables)
-    options = _Options(physics_step_s=spec.physics_step_s, gravity_m_s2=spec.gravity_m_s2)
+    options: Any = {"physics_step_s": spec.physics_step_s, "gravity_m_s2": spec.gravity_m_s2}
     slack = np.linalg.norm(position - load, axis=1).max() < 0.95 * reach
     if slack and kind == SPRING:
         raise ConfigError(
@@ -138,7 +126,9 @@ def plant_at_start(
     if kind == SPRING:
         at = lying.load_position_enu_m, lying.load_rotation
         return SpringCablePlant(system, *at, (position, orientation), **options), orientation
-    make: type[DartPlant | ElasticPlant] = ElasticPlant if kind == ELASTIC else DartPlant
+    make: type[RigidLinksPlant | ElasticPlant] = (
+        ElasticPlant if kind == ELASTIC else RigidLinksPlant
+    )
     plant = make(system, lying, ground_height_enu_m=ground, **options)
     return plant, plant.state.orientation_wxyz[1:].copy()
 
@@ -147,13 +137,9 @@ def _hanging(
     system: SlungLoadSystem, position: Array, gravity: float, yaw: float, yaws: Array
 ) -> Configuration:
     """Equilibrium without joint stiffness, which the lead-in has time to bend."""
-    cables = tuple(
-        dataclasses.replace(
-            cable, joint=dataclasses.replace(cable.joint, stiffness_n_m_rad=0.0)
-        )
-        for cable in system.cables
-    )  # fmt: skip
-    limp = dataclasses.replace(system, cables=cables)
+    joints = [replace(c.joint, stiffness_n_m_rad=0.0) for c in system.cables]
+    cables = zip(system.cables, joints, strict=True)
+    limp = replace(system, cables=tuple(replace(cable, joint=joint) for cable, joint in cables))
     return hanging_equilibrium(limp, position, gravity, yaw, yaws).configuration
 
 
@@ -179,6 +165,7 @@ class ReplayResult:
             (k, n, 3).
         end_power_w: Power put in at each end, (k, n).
         tension_n: Tension at load and drone, (k, n, 2).
+        max_tension_n: Largest tension of each cable over all steps, (n,).
         position_miss_m: Largest distance between prescribed and reached drone positions.
         attitude_miss_rad: Largest angle between prescribed and reached attitudes.
     """
@@ -188,6 +175,7 @@ class ReplayResult:
     end_force_n: Array
     end_power_w: Array
     tension_n: Array
+    max_tension_n: Array
     audit: EnergyAudit
     position_miss_m: float
     attitude_miss_rad: float
@@ -195,16 +183,14 @@ class ReplayResult:
     @property
     def translational_error_m(self) -> float:
         """Mean distance (12) between predicted and measured load."""
-        return float(
-            translational_error_m(self.load.position_enu_m, self.measured.position_enu_m).mean()
-        )
+        off = translational_error_m(self.load.position_enu_m, self.measured.position_enu_m)
+        return float(off.mean())
 
     @property
     def geodesic_error_rad(self) -> float:
         """Mean angle (13) between predicted and measured load."""
-        return float(
-            geodesic_error_rad(self.load.orientation_wxyz, self.measured.orientation_wxyz).mean()
-        )
+        off = geodesic_error_rad(self.load.orientation_wxyz, self.measured.orientation_wxyz)
+        return float(off.mean())
 
 
 class Replay:
@@ -214,11 +200,7 @@ class Replay:
     """
 
     def __init__(self, recording: Recording, spec: ReplaySpec) -> None:
-        """Smooth the recorded motion, of the load and all drones.
-
-        Raises:
-            ConfigError: A body is missing or has too few samples, or the recording is too short.
-        """
+        """Smooth the recorded motion, of the load and all drones."""
         self.spec = spec
         self.recorded = RecordedPaths(recording)
         Motion(self.recorded, spec)  # raises now, not in the first run
@@ -234,7 +216,7 @@ class Replay:
         """Move the drones of a system as recorded; it needs as many as the recording has.
 
         `progress` is told the share done, now and then. `spec` replaces that of the object. The
-        cable model is one of `cable_models.CABLE_MODELS`.
+        cable model is one of `CABLE_MODELS`.
 
         Raises:
             ConfigError: The numbers of drones differ, or the cable model does not fit.
@@ -308,11 +290,12 @@ class _Track:
         self._spec, self._plant = spec, plant
         self._hooks = np.array([drone.cable_attachment_m for drone in plant.system.drones])
         self._rows: list[tuple] = []
-        self._miss = np.zeros(2)
+        self._miss, self._largest_n = np.zeros(2), np.zeros(plant.system.n_cables)
 
     def meet(self, drones: Pose) -> None:
-        """Note how well the drones are where they are to be."""
+        """Note how well the drones are where they are to be, and the largest tensions."""
         state = self._plant.state
+        np.maximum(self._largest_n, state.tension_peak_n, out=self._largest_n)
         distance = np.linalg.norm(state.position_enu_m[1:] - drones[0], axis=1)
         angle = geodesic_error_rad(state.orientation_wxyz[1:], drones[1])
         self._miss = np.maximum(self._miss, [distance.max(), angle.max()])
@@ -331,17 +314,16 @@ class _Track:
     def result(self) -> ReplayResult:
         columns = [np.array(column) for column in zip(*self._rows, strict=True)]
         time, position, quaternion, true_position, true_quaternion, force, power, tension = columns
-        turn = Rotation.from_quat(quaternion, scalar_first=True)
-        true_turn = Rotation.from_quat(true_quaternion, scalar_first=True)
         return ReplayResult(
-            self._as_recorded(time, position, turn),
-            self._as_recorded(time, true_position, true_turn),
-            force, power, tension, self._plant.reaction.audit, *map(float, self._miss),
+            self._as_recorded(time, position, quaternion),
+            self._as_recorded(time, true_position, true_quaternion),
+            force, power, tension, self._largest_n, self._plant.reaction.audit,
+            *map(float, self._miss),
         )  # fmt: skip
 
-    def _as_recorded(self, time_s: Array, position: Array, turn: Rotation) -> PoseTrack:
+    def _as_recorded(self, time_s: Array, position: Array, quaternion: Array) -> PoseTrack:
         """Poses as the recording would have them: its reference point, frame and stamps."""
-        spec = self._spec
+        spec, turn = self._spec, Rotation.from_quat(quaternion, scalar_first=True)
         tilted = turn * Rotation.from_rotvec(spec.load_tilt_rad)
         return PoseTrack(
             time_s + spec.load_delay_s,
@@ -356,27 +338,24 @@ class _Track:
 def summary(replay: Replay, result: ReplayResult) -> dict[str, Any]:
     """The numbers of a replay, JSON-ready."""
     difference = result.load.position_enu_m - result.measured.position_enu_m
+    without_mean = difference - difference.mean(axis=0)
+    paths = replay.recorded.paths.items()
     return {
         "translational_error_m": result.translational_error_m,
         "geodesic_error_deg": float(np.degrees(result.geodesic_error_rad)),
         "mean_difference_m": difference.mean(axis=0).tolist(),
-        "translational_error_without_mean_m": float(
-            np.linalg.norm(difference - difference.mean(axis=0), axis=1).mean()
-        ),
+        "translational_error_without_mean_m": float(np.linalg.norm(without_mean, axis=1).mean()),
         "prescribed_position_miss_m": result.position_miss_m,
         "prescribed_attitude_miss_deg": float(np.degrees(result.attitude_miss_rad)),
         "energy_audit_relative_error": float(result.audit.relative_error),
         "work_j": float(result.audit.work_j),
         "loss_j": float(result.audit.loss_j),
-        "max_tension_n": result.tension_n.max(axis=(0, 2)).tolist(),
+        "max_tension_n": result.max_tension_n.tolist(),
         "compared_from_s": float(result.load.time_s[0]),
         "compared_to_s": float(result.load.time_s[-1]),
-        "jumps_left_out": {name: path.jumps for name, path in replay.recorded.paths.items()},
-        "path_residual_m": {name: path.residual_m for name, path in replay.recorded.paths.items()},
-        "path_residual_deg": {
-            name: float(np.degrees(path.residual_rad))
-            for name, path in replay.recorded.paths.items()
-        },
+        "jumps_left_out": {name: path.jumps for name, path in paths},
+        "path_residual_m": {name: path.residual_m for name, path in paths},
+        "path_residual_deg": {name: float(np.degrees(path.residual_rad)) for name, path in paths},
     }
 
 
@@ -395,10 +374,15 @@ def write_replay(replay: Replay, result: ReplayResult, folder: Path) -> dict[str
         power = result.end_power_w[:, i : i + 1]
         columns += [result.end_force_n[:, i], power, result.tension_n[:, i]]
     _table(folder / "ends.csv", names, columns)
+    # Imported here, because matplotlib is slow to import.
     from musls_analysis.figures import style
+    from musls_analysis.figures.over_time import pose_figure
 
     with style.styled():
-        style.save(_figure(result), folder / "load.png")
+        drawn = pose_figure(Recording({LOAD: result.load}, {LOAD: result.measured}), LOAD)
+        for text, name in zip(drawn.legends[0].get_texts(), ("predicted", "measured"), strict=True):
+            text.set_text(name)
+        style.save(drawn, folder / "load.png")
     return numbers
 
 
@@ -408,28 +392,3 @@ def _columns(track: PoseTrack) -> np.ndarray:
 
 def _table(path: Path, names: Sequence[str], columns: Sequence[np.ndarray]) -> None:
     np.savetxt(path, np.hstack(columns), "%.9g", ",", header=",".join(names), comments="")
-
-
-def _figure(result: ReplayResult) -> Any:
-    """Pose of the load, predicted and measured, over time."""
-    from musls_analysis.figures import style
-    from musls_analysis.figures.over_time import pose_axes
-
-    measured, (predicted,) = style.setpoint_handle(), style.body_handles(["load"])
-    measured.set_label("measured")
-    predicted.set_label("predicted")
-    axes = pose_axes(3.95, [predicted, measured], 0.0)
-    scale = np.array([1.0, 1.0, 1.0, *np.degrees([1.0, 1.0, 1.0])])
-    values = []
-    for track in (result.measured, result.load):
-        columns = _columns(track)
-        columns[:, 3:] = np.unwrap(columns[:, 3:], axis=0)
-        values.append(columns * scale)
-    turns = np.round((values[1] - values[0]).mean(axis=0)[3:] / 360.0)
-    values[1][:, 3:] -= 360.0 * turns
-    for k, ax in enumerate(axes.T.flat):
-        ax.plot(result.measured.time_s, values[0][:, k], **style.SETPOINT_LINE)
-        ax.plot(result.load.time_s, values[1][:, k], color=style.colour("load"))
-    for ax in axes[-1]:
-        ax.set_xlabel("time [s]")
-    return style.figure_of(axes[0, 0])

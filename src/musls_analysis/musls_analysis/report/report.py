@@ -5,67 +5,77 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from musls_analysis.comparison.errors import above_ground, error_track
-from musls_analysis.figures.style import colour, label
-from musls_analysis.recordings.recording import LOAD, Array, Recording, main_stages
-from musls_analysis.report.summary import WHERE, Peaks, cable_peaks, sentence
+from musls_analysis.comparison.errors import error_track
+from musls_analysis.figures.style import OBSTACLE, colour, label
+from musls_analysis.recordings.recording import LOAD, Recording, main_stages
+from musls_analysis.report.summary import PEAK_PLACES, sentence
+from musls_description.arrays import Array
+from musls_description.schema import to_yaml
 from musls_description.system import RigSystem
+
+if TYPE_CHECKING:
+    from musls_analysis.figures.flight import FlightFigure
+    from musls_sim.scenario.scenario import Scenario
 
 # ---------- Figures to turn, zoom and point at: plotly draws them in the browser
 
-MOST_POINTS = 1200
+MAX_POINTS = 1200
 """Of each curve; more than a screen has columns."""
 
 
-def plotly_script() -> bytes | None:
-    """Plotly's script, compressed; None where the package is not installed."""
+def interactive(recording: Recording, summary: Mapping[str, Any]) -> dict[str, str] | None:
+    """Plotly's `script`, compressed and in base 64, and the `data` as JSON; None without plotly."""
     spec = find_spec("plotly")
     if spec is None or not spec.submodule_search_locations:
         return None
     path = Path(spec.submodule_search_locations[0]) / "package_data/plotly.min.js"
-    return gzip.compress(path.read_bytes(), 4, mtime=0) if path.is_file() else None
-
-
-def interactive(
-    recording: Recording, summary: Mapping[str, Any], peaks: Peaks | None = None
-) -> dict[str, str] | None:
-    """Plotly's `script`, compressed and in base 64, and the `data` as JSON; None without plotly."""
-    script = plotly_script()
-    if script is None:
-        return None
-    data = json.dumps(_data(recording, summary, peaks), separators=(",", ":"), allow_nan=False)
+    script = gzip.compress(path.read_bytes(), 4, mtime=0)
+    data = json.dumps(_data(recording, summary), separators=(",", ":"), allow_nan=False)
     return {
         "script": base64.b64encode(script).decode("ascii"),
         "data": data.replace("<", "\\u003c"),  # it stands in a script element
     }
 
 
-def _data(recording: Recording, summary: Mapping[str, Any], peaks: Peaks | None) -> dict[str, Any]:
-    time_s = np.linspace(recording.start_s, recording.end_s, MOST_POINTS)
-    bodies = {
-        name: {
-            "color": colour(name),
-            "path": [_numbers(np.interp(time_s, track.time_s, c)) for c in track.position_enu_m.T],
-        }
-        for name, track in recording.bodies.items()
-    }
-    asked = {
-        name: [_numbers(column) for column in track.held_at(time_s).position_enu_m.T]
-        for name, track in recording.setpoints.items()
-    }
+def _data(recording: Recording, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Paths in space, and curves over time: height, errors, tension."""
+    time_s = np.linspace(recording.start_s, recording.end_s, MAX_POINTS)
+    panels: dict[str, list[dict[str, Any]]] = {}
+
+    def add(title: str, name: str, values: Array) -> None:
+        curve = {"name": label(name), "color": colour(name), "y": _numbers(values)}
+        panels.setdefault(title, []).append(curve)
+
+    bodies = {}
+    for name, track in recording.bodies.items():
+        path = [np.interp(time_s, track.time_s, column) for column in track.position_enu_m.T]
+        bodies[name] = {"color": colour(name), "path": [_numbers(column) for column in path]}
+        add("height [m]", name, path[2])
+    for name in recording.setpoints:
+        error = error_track(recording, name)
+        distance = np.interp(time_s, error.time_s, error.translational_error_m)
+        angle = np.interp(time_s, error.time_s, error.geodesic_error_rad)
+        add("distance to reference [mm]", name, 1e3 * distance)
+        add("angle to reference [°]", name, np.degrees(angle))
+    for name, cable in recording.cables.items():
+        if len(cable.time_s):
+            add("largest tension [N]", name, _largest(time_s, *cable.largest()))
     return {
         "time": _numbers(time_s),
         "bodies": bodies,
-        "setpoints": asked,
-        "panels": _panels(recording, time_s, peaks),
+        "setpoints": {
+            name: [_numbers(column) for column in track.held_at(time_s).position_enu_m.T]
+            for name, track in recording.setpoints.items()
+        },
+        "obstacles": _meshes(recording),
+        "panels": [{"title": title, "curves": curves} for title, curves in panels.items()],
         "stages": [[label(s.name), s.start_s, s.end_s] for s in recording.stages],
         "events": [[round(e.time_s, 3), label(e.kind)] for e in recording.events[:60]],
         "main": LOAD if LOAD in recording.bodies else next(iter(recording.bodies)),
@@ -73,36 +83,20 @@ def _data(recording: Recording, summary: Mapping[str, Any], peaks: Peaks | None)
     }
 
 
-def _panels(recording: Recording, time_s: Array, peaks: Peaks | None) -> list[dict[str, Any]]:
-    """Curves over time: height, distance to the set-point, angle to it, tension."""
-    heights, distances, angles = [], [], []
-    for name, track in recording.bodies.items():
-        height = np.interp(time_s, track.time_s, track.position_enu_m[:, 2])
-        heights.append(_curve(name, height))
-        if name in recording.setpoints:
-            asked = recording.setpoints[name]
-            if name == LOAD:
-                asked = above_ground(recording, asked)
-            error = error_track(track, asked)
-            distance = np.interp(time_s, error.time_s, error.translational_error_m)
-            angle = np.interp(time_s, error.time_s, error.geodesic_error_rad)
-            distances.append(_curve(name, 1e3 * distance))
-            angles.append(_curve(name, np.degrees(angle)))
-    tensions = [
-        _curve(name, _largest(time_s, *track))
-        for name, track in cable_peaks(recording, peaks).items()
-    ]
-    panels = (
-        ("height [m]", heights),
-        ("distance to set-point [mm]", distances),
-        ("angle to set-point [°]", angles),
-        ("largest tension [N]", tensions),
-    )
-    return [{"title": title, "curves": curves} for title, curves in panels if curves]
+def _meshes(recording: Recording) -> list[dict[str, Any]]:
+    """Obstacles near the flight, as plotly's triangles."""
+    if not recording.obstacles:
+        return []
+    from musls_analysis.figures.space import bounds_enu_m  # imports matplotlib
+    from musls_description.obstacles import shown_faces, triangles
 
-
-def _curve(name: str, values: Array) -> dict[str, Any]:
-    return {"name": label(name), "color": colour(name), "y": _numbers(values)}
+    meshes = []
+    for name, faces in shown_faces(recording.obstacles, *bounds_enu_m(recording)):
+        corners, rows = triangles(faces)
+        mesh = {axis: _numbers(values) for axis, values in zip("xyz", corners.T, strict=True)}
+        mesh |= {axis: values.tolist() for axis, values in zip("ijk", rows.T, strict=True)}
+        meshes.append(mesh | {"name": label(name), "color": OBSTACLE})
+    return meshes
 
 
 def _largest(time_s: Array, of_s: Array, values: Array) -> Array:
@@ -119,71 +113,49 @@ def _numbers(values: Array) -> list[float | None]:
     return [None if v != v else v for v in np.round(values, 4).tolist()]
 
 
-_GROUP_DIGITS = 10_000
-"""From here on whole numbers get thin spaces between thousands."""
-
-
-@dataclass(frozen=True)
-class Flown:
-    """What a recording does not say about a flight; all of it may be left out.
-
-    Attributes:
-        title: Heading of the report.
-        description: One or two sentences.
-        system: What flew.
-        scenario_text: The resolved scenario as YAML.
-        seed: Seed of the random numbers.
-        command: Command that flies it again.
-        peaks: Largest tensions over all steps, see `musls_analysis.report.summary`.
-    """
-
-    title: str = "Flight"
-    description: str = ""
-    system: RigSystem | None = None
-    scenario_text: str = ""
-    seed: int | None = None
-    command: str = ""
-    peaks: Peaks | None = None
-
-
 def write_report(
     recording: Recording,
     summary: Mapping[str, Any],
     folder: Path,
-    flown: Flown | None = None,
+    scenario: Scenario | None = None,
+    command: str = "",
+    more: Sequence[FlightFigure] = (),
 ) -> Path:
     """Write report.html and figures/*.png into a folder, made if missing.
 
     The summary has the keys of `musls_analysis.report.summary.summarise`; what a flight adds to
-    them is shown if it is there.
+    them is shown if it is there. `command` flies it again; `more` are figures besides those of the
+    recording.
     """
     # Imported here, because they are slow and only reports need them.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from musls_analysis.figures.flight import write_figures
 
-    flown = flown or Flown()
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["png"] = _data_uri
     environment.filters["words"] = label
-    live = interactive(recording, summary, flown.peaks)
+    live = interactive(recording, summary)
     figures = folder / "figures"
     html = environment.get_template("report.html.j2").render(
-        flown=flown,
-        recording=recording,
+        title=f"Flight {scenario.name}" if scenario else "Flight",
+        description=scenario.description if scenario else "",
+        scenario_text=to_yaml(scenario) if scenario else "",
+        command=command,
+        warnings=summary["warnings"],
         errors=summary["errors"],
         explanations=summary["explanations"],
         tension_sentence=sentence(summary["tension"]),
         cables=summary["cables"],
         slack_threshold_n=summary["slack_threshold_n"],
         stages=summary["stages"],
-        system_rows=_system_rows(flown.system) if flown.system else [],
-        run_rows=_run_rows(recording, summary, flown),
+        system_rows=_system_rows(scenario.system) if scenario else [],
+        run_rows=_run_rows(recording, summary),
         key_numbers=_key_numbers(recording, summary),
-        figures=write_figures(recording, summary, figures),
+        figures=write_figures(recording, summary, figures, more),
         folder=figures,
         live=environment.get_template("interactive.html.j2").render(live=live) if live else "",
     )
@@ -196,18 +168,19 @@ def _data_uri(path: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
 
 
+GROUPED_FROM = 10_000
+"""From here on whole numbers get thin spaces between thousands."""
+
+
 def number(value: float, digits: int = 3) -> str:
     """Write a number with so many significant digits, never in powers of ten.
 
     Digits before the point are all kept.
     """
-    if isinstance(value, int) or abs(value) >= 10**digits:
+    if isinstance(value, int) or abs(value) >= 10 ** (digits - 1):
         text = f"{value:,.0f}".replace(",", "\u202f")
-        return text if abs(value) >= _GROUP_DIGITS else text.replace("\u202f", "")
-    text = f"{value:.{digits}g}"
-    if "e+" in text:  # rounded up to one digit more
-        return f"{value:.0f}"
-    return text if "e" not in text else f"{value:.6f}".rstrip("0").rstrip(".")
+        return text if abs(value) >= GROUPED_FROM else text.replace("\u202f", "")
+    return np.format_float_positional(value, digits, unique=False, fractional=False, trim="-")
 
 
 def _key_numbers(recording: Recording, summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -226,7 +199,7 @@ def _key_numbers(recording: Recording, summary: Mapping[str, Any]) -> list[tuple
         slack = [cable["stages"].get(main, {}).get("slack_fraction") for cable in cables]
         highest = summary["tension"].get("in_flight", {}).get("max_n", 0.0)
         cards += [
-            (f"{peak['max_n']:.1f}", "N", f"greatest cable tension {WHERE[where]}")
+            (f"{peak['max_n']:.1f}", "N", f"greatest cable tension {PEAK_PLACES[where]}")
             for where, peak in summary["tension"].items()
             if peak["max_n"] > highest or where == "in_flight"
         ]
@@ -237,13 +210,10 @@ def _key_numbers(recording: Recording, summary: Mapping[str, Any]) -> list[tuple
     return cards
 
 
-def _run_rows(
-    recording: Recording, summary: Mapping[str, Any], flown: Flown
-) -> list[tuple[str, str]]:
-    """What is known of the run and its speed."""
+def _run_rows(recording: Recording, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [("Recorded", f"{number(recording.end_s - recording.start_s)} s")]
-    if flown.seed is not None:
-        rows.append(("Seed", str(flown.seed)))
+    if "seed" in summary:
+        rows.append(("Seed", str(summary["seed"])))
     versions = summary.get("versions", {})
     if "px4" in versions:
         rows.append(("Autopilot", f"PX4 {versions['px4']}, {versions['px4_binary']}"))
@@ -253,6 +223,7 @@ def _run_rows(
         ("compile_s", "of it compiling, once", 1.0, "s"),
         ("real_time_factor", "Real-time factor", 1.0, "×"),
         ("step_size_s", "Physics step", 1000.0, "ms"),
+        ("accuracy", "Accuracy that it was chosen for", 1.0, ""),
         ("steps", "Steps", 1, ""),
         ("plant_step_us", "Plant step", 1.0, "µs"),
         ("bare_dart_step_us", "Bare DART step, same run", 1.0, "µs"),
@@ -269,12 +240,12 @@ def _run_rows(
     return [*rows, *_flight_rows(summary)]
 
 
-MOST_EVENTS = 20
+MAX_EVENTS = 20
 """Shown in the report; cables that jerk in wind would fill it."""
 
 
 def _flight_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How close the drones came, what was expected before the flight, and what happened."""
+    """Smallest distance of the drones, margins before the flight, and events."""
     rows = []
     if (closest := summary.get("separation")) is not None:
         (i, j), apart = closest["pair"], closest["tips_m"]
@@ -283,9 +254,16 @@ def _flight_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
             f"{i} and {j} at {number(closest['time_s'])} s: rotor tips {number(apart)} m apart, "
             f"centres {number(closest['centres_m'])} m",
         ))  # fmt: skip
+    for near in summary.get("obstacles") or ():
+        rows.append((
+            f"Closest to {near['obstacle']}",
+            f"{near['body']} at {number(near['time_s'])} s: {number(near['distance_m'])} m",
+        ))  # fmt: skip
+    if "verification" in summary:
+        rows.append(("Verified", summary["verification"]["sentence"]))
     if (check := summary.get("check")) is not None:
         rows.append(("Expected before the flight", check["sentence"]))
-    for event in (summary.get("events") or ())[:MOST_EVENTS]:
+    for event in (summary.get("events") or ())[:MAX_EVENTS]:
         rows.append((f"{label(event['kind'])} at {event['time_s']:.2f} s", event["what"]))
     return rows
 
@@ -297,7 +275,8 @@ def _system_rows(system: RigSystem) -> list[tuple[str, str]]:
         ("System", f"{system.name}: {system.description}" if system.description else system.name),
     ]
     if load is not None:
-        rows.append(("Load", f"{number(load.mass_kg)} kg, {_box(load.collision.size_m)} m"))
+        size = " × ".join(map(number, load.collision.size_m))
+        rows.append(("Load", f"{number(load.mass_kg)} kg, {size} m"))
     for kind, parts, text in (
         ("Drone", system.drones, _drone), ("Cable", system.cables, _cable)
     ):  # fmt: skip
@@ -312,10 +291,6 @@ def _system_rows(system: RigSystem) -> list[tuple[str, str]]:
             rows.append((kind.capitalize(), str(len(getattr(system, kind)))))
     rows.append(("All-up mass", f"{number(system.mass_kg)} kg"))
     return rows
-
-
-def _box(size_m: tuple[float, ...]) -> str:
-    return " × ".join(number(edge) for edge in size_m)
 
 
 def _drone(drone) -> str:

@@ -2,12 +2,15 @@
 
 Keys (stable)::
 
-    errors.<body>.<stage>.translational_error_m      mean distance to the set-point, eq. 12
+    warnings[]                                   why this flight is not valid
+    errors.<body>.<stage>.translational_error_m      mean distance to the reference, eq. 12
                          .translational_error_max_m  greatest
                          .translational_error_rms_m  root mean square
-                         .geodesic_error_deg         mean angle to the set-point, eq. 13
+                         .geodesic_error_deg         mean angle to the reference, eq. 13
                          .geodesic_error_max_deg
                          .geodesic_error_rms_deg
+                         .held_translational_error_m, .held_geodesic_error_deg
+                                                     mean ones to the held set-point
     cables.<cable>.max_tension_n         greatest of both ends
                   .slack_fraction        share of samples with slack at the load end
                   .stages.<stage>.max_tension_n, .mean_tension_n (load end), .slack_fraction
@@ -22,31 +25,35 @@ Keys (stable)::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from musls_analysis.comparison.errors import error_table
+from musls_analysis.comparison.errors import error_table, setpoint_pose
 from musls_analysis.recordings.recording import (
     LOAD,
-    Array,
-    BatteryTrack,
     CableTrack,
     Recording,
+    SignalTrack,
+    Stage,
     main_stages,
 )
+from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_description.arrays import Array
+from musls_sim.scenario.events import AUTOMATIC_KINDS
+from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 
 # ---------- What the load's error is made of: behind on its way, too low, aside
 
 SLOWEST_M_S = 0.02
 """Mean speed of a set-point below which nothing lags behind."""
 
-MOST_LEFT = 0.8
+MAX_LEFT = 0.8
 """Share of the error that may be left without the lag, if the lag is to explain it."""
 
-WHY = {
+ERROR_CAUSES = {
     "formation": (
         "The drones follow a moving set-point with the lag of PX4's position loop (about "
         "1/MPC_XY_P, 1.05 s by default), and nothing feeds the load's own error back; "
@@ -62,25 +69,26 @@ def explanations(recording: Recording, controller: str = "") -> list[str]:
     The kind of the scenario's controller may add a reason.
     """
     lines = list(_lines(recording))
-    if lines and controller in WHY:
-        lines.append(WHY[controller])
+    if lines and controller in ERROR_CAUSES:
+        lines.append(ERROR_CAUSES[controller])
     return lines
 
 
 def _lines(recording: Recording) -> Iterator[str]:
-    body, asked = recording.bodies.get(LOAD), recording.setpoints.get(LOAD)
-    if body is None or asked is None or len(asked.time_s) < 2:
+    body = recording.bodies.get(LOAD)
+    if body is None or LOAD not in recording.setpoints:
         return
+    asked = setpoint_pose(recording, LOAD)
+    moves = recording.references.get(LOAD, recording.setpoints[LOAD])
     for stage in main_stages(recording.stages):
         inside = recording.stage_mask(stage, body.time_s)
         if inside.sum() < 10:
             continue
         time_s = body.time_s[inside]
         wanted = np.column_stack(
-            [np.interp(time_s, asked.time_s, c) for c in asked.position_enu_m.T]
+            [np.interp(time_s, moves.time_s, c) for c in moves.position_enu_m.T]
         )
-        held = asked.held_at(time_s).position_enu_m
-        gap = held - body.position_enu_m[inside]
+        gap = asked.position_enu_m[inside] - body.position_enu_m[inside]
         speed = np.gradient(wanted, time_s, axis=0)
         mean_m_s = float(np.linalg.norm(speed, axis=1).mean())
         if not np.isfinite(gap).all() or mean_m_s < SLOWEST_M_S:
@@ -90,7 +98,7 @@ def _lines(recording: Recording) -> Iterator[str]:
         behind_mm = 1e3 * abs(lag_s) * mean_m_s
         total_mm = 1e3 * float(np.linalg.norm(gap, axis=1).mean())
         left_mm = 1e3 * float(np.linalg.norm(rest, axis=1).mean())
-        if left_mm > MOST_LEFT * total_mm:
+        if left_mm > MAX_LEFT * total_mm:
             continue  # the lag explains nothing
         word = "behind" if lag_s > 0.0 else "ahead of"
         yield (
@@ -114,17 +122,27 @@ def slack_mask(cable: CableTrack, slack_threshold_n: float) -> np.ndarray:
 
 
 def slack_intervals(cable: CableTrack, slack_threshold_n: float) -> list[tuple[float, float]]:
-    """When the cable was slack [s]: first slack sample, first taut one after it or the last one."""
-    mask = slack_mask(cable, slack_threshold_n)
+    """Times of slack [s]: first slack sample, first taut one after it or the last one."""
+    return intervals(cable.time_s, slack_mask(cable, slack_threshold_n))
+
+
+def intervals(time_s: Array, mask: np.ndarray) -> list[tuple[float, float]]:
+    """First time of each run of samples in a mask (T,), and the time after it or the last one."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
-    times = cable.time_s[np.minimum(edges, len(mask) - 1)].tolist()
+    times = time_s[np.minimum(edges, len(mask) - 1)].tolist()
     return list(zip(times[::2], times[1::2], strict=True))
 
 
 # ---------- Largest tensions: in flight, at snaps, at take-up and touch-down
 
-SNAP_S = 0.3
-"""A tension so soon after a cable was slack belongs to its snap."""
+SNAP_S = 0.5
+"""A tension so soon after a cable was slack belongs to its snap, which is a train of jerks."""
+
+DOWN_S = 0.3
+"""Half as long before the load comes down, and as long after it, a tension is one of touch-down."""
+
+AIRBORNE_S = 1.0
+"""A load that was up for a shorter time has bounced: it does not come down from a flight."""
 
 LOW_M = 0.02
 """A load that is not higher above where it stood counts as standing."""
@@ -132,16 +150,13 @@ LOW_M = 0.02
 TAKE_UP = frozenset({"spool_up", "take_off", "form_up", "tension", "lift"})
 TOUCH_DOWN = frozenset({"lower", "slacken", "spread", "land", "disarmed"})
 
-WHERE = {
+PEAK_PLACES = {
     "in_flight": "in flight",
     "snap": "at snaps",
     "take_up": "at take-up",
     "touch_down": "at touch-down",
 }
 """Names for people, in the order in which they are shown."""
-
-Peaks = tuple[Array, Array]
-"""Times (k,) [s] and largest tensions of all cables, in the recording's order (k, n_cables)."""
 
 
 @dataclass(frozen=True)
@@ -154,21 +169,14 @@ class Peak:
     stage: str
 
 
-def cable_peaks(recording: Recording, peaks: Peaks | None) -> dict[str, tuple[Array, Array]]:
-    """Times and tensions of each cable: the peaks of all steps, else the recorded samples."""
-    cables = {name: track for name, track in recording.cables.items() if len(track.time_s)}
-    if peaks is None or peaks[1].shape[1] != len(cables):
-        return {name: (t.time_s, t.tension_n.max(axis=1)) for name, t in cables.items()}
-    return {name: (peaks[0], peaks[1][:, k]) for k, name in enumerate(cables)}
-
-
-def named_peaks(
-    recording: Recording, slack_threshold_n: float, peaks: Peaks | None = None
-) -> dict[str, dict[str, Any]]:
-    """The largest tension of each sort that the flight had, by the keys of `WHERE`."""
+def named_peaks(recording: Recording, slack_threshold_n: float) -> dict[str, dict[str, Any]]:
+    """The largest tension of each sort that the flight had, by the keys of `PEAK_PLACES`."""
     best: dict[str, Peak] = {}
-    for name, (time_s, tension) in cable_peaks(recording, peaks).items():
-        ends = [end for _, end in slack_intervals(recording.cables[name], slack_threshold_n)]
+    for name, cable in recording.cables.items():
+        if not len(cable.time_s):
+            continue
+        time_s, tension = cable.largest()
+        ends = [end for _, end in slack_intervals(cable, slack_threshold_n)]
         snaps = _soon_after(time_s, np.array(ends))
         landed = _touching_down(recording, time_s)
         for stage in recording.stages:
@@ -179,7 +187,7 @@ def named_peaks(
                 row = int(np.argmax(np.where(mask, tension, -np.inf)))
                 if where not in best or tension[row] > best[where].max_n:
                     best[where] = Peak(float(tension[row]), name, float(time_s[row]), stage.name)
-    return {where: asdict(best[where]) for where in WHERE if where in best}
+    return {where: asdict(best[where]) for where in PEAK_PLACES if where in best}
 
 
 def _sorts(
@@ -200,23 +208,32 @@ def _soon_after(time_s: Array, ends_s: Array) -> np.ndarray:
     """Whether a cable was slack shortly before each time, (T,)."""
     if not len(ends_s):
         return np.zeros(len(time_s), bool)
-    last = np.searchsorted(ends_s, time_s + SNAP_S / 3.0, side="right") - 1
+    last = np.searchsorted(ends_s, time_s + 0.1, side="right") - 1
     since = time_s - ends_s[np.maximum(last, 0)]
     return np.asarray((last >= 0) & (since < SNAP_S))
 
 
-def _touching_down(recording: Recording, time_s: Array) -> np.ndarray:
-    """Whether the load comes down to where it stood before the flight, (T,)."""
+def standing_height_m(recording: Recording) -> float | None:
+    """Height of the load before the flight; None for a flight that does not begin on the ground."""
     first = next((s for s in recording.stages if s.name == "spool_up"), None)
     load = recording.bodies.get(LOAD)
     if first is None or load is None:
-        return np.zeros(len(time_s), bool)
-    height = load.position_enu_m[:, 2]
-    standing = float(np.median(height[recording.stage_mask(first, load.time_s)]))
-    low = (height < standing + LOW_M).astype(np.int8)
+        return None
+    return float(np.median(load.position_enu_m[recording.stage_mask(first, load.time_s), 2]))
+
+
+def _touching_down(recording: Recording, time_s: Array) -> np.ndarray:
+    """Whether the load comes down to where it stood before the flight, (T,)."""
     found = np.zeros(len(time_s), bool)
-    for down_s in load.time_s[1:][np.diff(low) == 1]:
-        found |= (time_s > down_s - SNAP_S) & (time_s < down_s + 2.0 * SNAP_S)
+    standing_m = standing_height_m(recording)
+    if standing_m is None:
+        return found
+    load = recording.bodies[LOAD]
+    change = np.diff((load.position_enu_m[:, 2] < standing_m + LOW_M).astype(np.int8))
+    up_s, down_s = (load.time_s[1:][change == way] for way in (-1, 1))
+    for at_s in down_s:
+        if at_s - up_s[up_s < at_s].max(initial=-np.inf) > AIRBORNE_S:
+            found |= (time_s > at_s - DOWN_S) & (time_s < at_s + 2.0 * DOWN_S)
     return found
 
 
@@ -225,46 +242,219 @@ def sentence(tension: dict[str, dict[str, Any]]) -> str:
     parts = []
     for where, peak in tension.items():
         stage = f" ({peak['stage'].replace('_', ' ')})" if where in ("in_flight", "snap") else ""
-        parts.append(f"{peak['max_n']:.1f} N {WHERE[where]}{stage}")
+        parts.append(f"{peak['max_n']:.1f} N {PEAK_PLACES[where]}{stage}")
     return ", ".join(parts)
+
+
+# ---------- What makes a flight invalid
+
+HIGH_M = 0.1
+"""A load whose set-point is this high above where it stood is to be in the air."""
+
+ON_GROUND_S = 1.5
+"""A load that is low for so long, in a stage that has it in the air, lies or drags."""
+
+TENSION_SHARE = 5.0
+"""Largest tension of a cable in flight over what all cables of the drones carry together; take-up
+and touch-down are not counted."""
+
+WARNING_EVENTS = {"collision": "collision", "rotors_overlap": "overlap", "doubtful": "doubtful"}
+"""Kinds of events that say so, and the first word of the warning."""
+
+GRID_S = 0.2
+"""Times at which set-points are looked at: as often as they change."""
+
+FAST_SHARE = 0.1
+"""Share of a stage in which set-points may be faster than a drone can fly."""
+
+TURNED_DEG = 90.0
+"""Mean angle of a load that several drones carry to its set-point: it does not follow at all."""
+
+ANNOUNCED_S = 1.0
+"""Time after an event of the scenario (a cut cable, a failed motor) in which tensions are high."""
+
+SAMPLE_S = 0.05
+"""Times of peaks are those of samples, which may lie a little before the event."""
+
+CARRIED_PERCENTILE = 90.0
+"""Of the sum of all tensions over a flight: the load in the air, without jerks."""
+
+
+def flight_warnings(
+    recording: Recording, parameters: Mapping[str, float] | None = None
+) -> list[str]:
+    """Say why nobody should learn from a flight, one line a reason.
+
+    `parameters` are those of PX4 that are not at their default.
+    """
+    return [
+        *_told(recording),
+        *_upside_down(recording),
+        *_too_fast(recording, parameters or {}),
+        *_turned_away(recording),
+        *_load_on_ground(recording),
+        *_tension(recording),
+    ]
+
+
+def _lost(recording: Recording) -> list[str]:
+    """Drones that the scenario lets fall."""
+    lost = [event for event in recording.events if event.kind == "drone_lost"]
+    return [event.what.partition(":")[0] for event in lost]
+
+
+def _told(recording: Recording) -> Iterator[str]:
+    falls = tuple(f"{name} and ground" for name in _lost(recording))
+    for kind, word in WARNING_EVENTS.items():
+        of_kind = [event for event in recording.events if event.kind == kind]
+        found = [event for event in of_kind if not event.what.startswith(falls)]
+        if found:
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            yield f"{word} at {found[0].time_s:.1f} s: {found[0].what}{more}"
+
+
+def _upside_down(recording: Recording) -> Iterator[str]:
+    for name in recording.drones:
+        if name in _lost(recording):
+            continue
+        pose = recording.bodies[name]
+        x, y = pose.orientation_wxyz[:, 1], pose.orientation_wxyz[:, 2]
+        over = 1.0 - 2.0 * (x * x + y * y) < 0.0  # its z axis points down
+        if over.any():
+            yield f"{name} tilted by more than 90 degrees at {pose.time_s[np.argmax(over)]:.1f} s"
+
+
+def _paths(recording: Recording, names: Iterable[str]) -> Iterator[tuple[str, Stage, Array, Array]]:
+    """Bodies, main stages, times (T,) and what is asked of a body there (T, 3)."""
+    for name in names:
+        track = recording.references.get(name, recording.setpoints[name])
+        for stage in main_stages(recording.stages):
+            time_s = np.arange(stage.start_s, stage.end_s, GRID_S)
+            if len(time_s) > 2:
+                columns = track.position_enu_m.T
+                path = np.column_stack([np.interp(time_s, track.time_s, c) for c in columns])
+                yield name, stage, time_s, path
+
+
+def _too_fast(recording: Recording, parameters: Mapping[str, float]) -> Iterator[str]:
+    """A set-point that moves faster, or turns harder, than the autopilot lets a drone fly."""
+    tilt_max, speed_max = (
+        parameters.get(name, PX4_PARAMETERS[name].default)
+        for name in ("MPC_TILTMAX_AIR", "MPC_XY_VEL_MAX")
+    )
+    for name, stage, time_s, path in _paths(recording, recording.setpoints):
+        velocity = np.gradient(path, time_s, axis=0)
+        felt = np.gradient(velocity, time_s, axis=0) + [0.0, 0.0, STANDARD_GRAVITY_M_S2]
+        tilt = np.degrees(np.arctan2(np.hypot(felt[:, 0], felt[:, 1]), felt[:, 2]))
+        speed = np.hypot(velocity[:, 0], velocity[:, 1])
+        for values, most, what in ((tilt, tilt_max, "degrees"), (speed, speed_max, "m/s")):
+            if np.mean(values > most) > FAST_SHARE:
+                yield (
+                    f"the set-point of {name} asks for {np.percentile(values, 90):.0f} {what} in "
+                    f"{stage.name.replace('_', ' ')}, drones fly with {most:g} at most"
+                )
+                return
+
+
+def _turned_away(recording: Recording) -> Iterator[str]:
+    main = {stage.name for stage in main_stages(recording.stages)}
+    for row in error_table(recording) if len(recording.drones) > 1 else ():
+        if row.body == LOAD and row.stage in main and row.geodesic_error_deg > TURNED_DEG:
+            yield (
+                f"set-points faster than the drones: the load is turned by "
+                f"{row.geodesic_error_deg:.0f} degrees from them in {row.stage.replace('_', ' ')}"
+            )
+            return
+
+
+def _load_on_ground(recording: Recording) -> Iterator[str]:
+    load, asked = recording.bodies.get(LOAD), recording.setpoints.get(LOAD)
+    standing_m = standing_height_m(recording)
+    if load is None or asked is None or standing_m is None:
+        return
+    above_m = asked.held_at(load.time_s).position_enu_m[:, 2] - standing_m
+    low = (load.position_enu_m[:, 2] < standing_m + LOW_M) & (above_m > HIGH_M)
+    for stage in main_stages(recording.stages):
+        for begin_s, end_s in intervals(
+            load.time_s, low & recording.stage_mask(stage, load.time_s)
+        ):
+            if end_s - begin_s > ON_GROUND_S:
+                yield (
+                    f"the load is on the ground at {begin_s:.1f} s, in "
+                    f"{stage.name.replace('_', ' ')}"
+                )
+                return
+
+
+def _tension(recording: Recording) -> Iterator[str]:
+    if not recording.drones or not recording.cables:
+        return
+    announced_s = [e.time_s for e in recording.events if e.kind not in AUTOMATIC_KINDS]
+    unannounced = {name: _without(cable, announced_s) for name, cable in recording.cables.items()}
+    peaks = named_peaks(replace(recording, cables=unannounced), 0.0)
+    found = [peaks[where] for where in ("in_flight", "snap") if where in peaks]
+    carried_n = _carried_n(recording)
+    peak = max(found, key=lambda its: its["max_n"], default=None)
+    if peak is not None and peak["max_n"] > TENSION_SHARE * carried_n:
+        yield (
+            f"{peak['cable']} is pulled with {peak['max_n']:.0f} N at {peak['time_s']:.1f} s; all "
+            f"cables together carry {carried_n:.1f} N"
+        )
+
+
+def _without(cable: CableTrack, events_s: Sequence[float]) -> CableTrack:
+    """The cable without its largest tensions shortly after events."""
+    time_s, peak_n = cable.largest()
+    kept = np.ones(len(time_s), bool)
+    for event_s in events_s:
+        kept &= (time_s < event_s - SAMPLE_S) | (time_s > event_s + ANNOUNCED_S)
+    return replace(cable, peak_time_s=time_s, peak_n=np.where(kept, peak_n, 0.0))
+
+
+def _carried_n(recording: Recording) -> float:
+    """Sum of the tensions of all cables while they carry the load."""
+    cables = [cable for cable in recording.cables.values() if len(cable.time_s)]
+    if not cables:
+        return 0.0
+    time_s = cables[0].time_s
+    total = sum(np.interp(time_s, cable.time_s, cable.tension_n[:, 0]) for cable in cables)
+    return float(np.percentile(total, CARRIED_PERCENTILE))
+
+
+# ---------- The summary
 
 
 def summarise(
     recording: Recording,
     *,
     slack_threshold_n: float = DEFAULT_SLACK_THRESHOLD_N,
-    max_tension_n: Sequence[float] | None = None,
-    peaks: Peaks | None = None,
     controller: str = "",
+    parameters: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """Condense a recording to numbers that fit into JSON, with the keys in the module's text.
 
-    A cable is slack while its tension at the load is below the threshold. `max_tension_n` is the
-    greatest tension of each cable if known better than from the recording, e.g. from every step of
-    a simulation; `peaks` is the same over time. `controller` is the kind that flew.
+    A cable is slack while its tension at the load is below the threshold. `controller` is the kind
+    that flew, `parameters` are those of PX4 that are not at their default.
     """
-    known = cable_peaks(recording, peaks)
     cables = {
-        name: _cable(recording, track, known[name], slack_threshold_n)
+        name: _cable(recording, track, slack_threshold_n)
         for name, track in recording.cables.items()
         if len(track.time_s)
     }
-    if max_tension_n is not None:
-        for entry, tension in zip(cables.values(), max_tension_n, strict=True):
-            entry["max_tension_n"] = float(tension)
     batteries = {name: _battery(track) for name, track in recording.batteries.items()}
     return {
+        "warnings": flight_warnings(recording, parameters),
         "errors": error_table(recording).by_body(),
         "explanations": explanations(recording, controller),
         "cables": cables,
-        "tension": named_peaks(recording, slack_threshold_n, peaks),
+        "tension": named_peaks(recording, slack_threshold_n),
         **({"batteries": batteries} if batteries else {}),
         "slack_threshold_n": float(slack_threshold_n),
         "stages": [asdict(stage) for stage in recording.stages],
     }
 
 
-def _battery(battery: BatteryTrack) -> dict[str, float]:
+def _battery(battery: SignalTrack) -> dict[str, float]:
     time_s, power_w = battery.time_s, battery.power_w
     energy_j = float(np.sum(np.diff(time_s) * (power_w[1:] + power_w[:-1]) / 2.0))
     return {
@@ -278,25 +468,30 @@ def _battery(battery: BatteryTrack) -> dict[str, float]:
     }
 
 
-def _cable(
-    recording: Recording,
-    cable: CableTrack,
-    peaks: tuple[np.ndarray, np.ndarray],
-    slack_threshold_n: float,
-) -> dict[str, Any]:
+def _cable(recording: Recording, cable: CableTrack, slack_threshold_n: float) -> dict[str, Any]:
     slack = slack_mask(cable, slack_threshold_n)
+    peak_s, peak_n = cable.largest()
     stages = {}
     for stage in recording.stages:
         mask = recording.stage_mask(stage, cable.time_s)
         if mask.any():
-            between = peaks[1][recording.stage_mask(stage, peaks[0])].max(initial=0.0)
+            between = peak_n[recording.stage_mask(stage, peak_s)].max(initial=0.0)
             stages[stage.name] = {
                 "max_tension_n": float(max(cable.tension_n[mask].max(), between)),
                 "mean_tension_n": float(cable.tension_n[mask, 0].mean()),
                 "slack_fraction": float(slack[mask].mean()),
             }
     return {
-        "max_tension_n": float(max(cable.tension_n.max(), peaks[1].max(initial=0.0))),
+        "max_tension_n": float(max(cable.tension_n.max(), peak_n.max(initial=0.0))),
         "slack_fraction": float(slack.mean()),
         "stages": stages,
     }
+
+
+def numbers_by_path(node: Any, path: str = "") -> Iterator[tuple[str, float]]:
+    """Numbers of a summary by their path in it, "errors.load.circle.translational_error_m"."""
+    if isinstance(node, (int, float)):
+        yield path, node
+    elif isinstance(node, (Mapping, list)):
+        for key, below in node.items() if isinstance(node, Mapping) else enumerate(node):
+            yield from numbers_by_path(below, f"{path}.{key}" if path else str(key))

@@ -1,7 +1,5 @@
-"""Parameter sweeps: many runs of one scenario, spread over processes or machines.
+"""Parameter sweeps: many runs of one scenario, each in a process whose death costs that run only.
 
-A sweep file (`spec`) becomes points and runs (`plan`); `run` flies what the
-folder (`store`) does not hold yet, each run in a process whose death costs
-that run only; `signals` and `store` make one table of all runs, `overlay` and `metric_figure` the
-figures.
+A sweep file becomes points and runs (`plan`), flown as far as the folder (`store`) does not hold
+them (`run`); the folder gives one table of all runs, and `figures` draws it.
 """

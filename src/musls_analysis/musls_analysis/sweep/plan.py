@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from musls_control.phases import PHASES
+from musls_control.mission.spec import PHASES
 from musls_description.errors import ConfigError, near_names
 from musls_description.keys import split_unit
 from musls_description.schema import (
@@ -120,42 +120,28 @@ class MapFigure:
 
 
 @spec
-class ParallelFigure:
-    """Each run as a line through the values of all parameters and metrics.
+class RunsFigure:
+    """Metrics of all runs.
 
     Attributes:
-        kind: Tag.
+        kind: "parallel": each run a line through the values of all parameters and metrics, coloured
+            by the last metric; "distribution": how often each value came, with percentiles.
         name: Of the file.
-        metrics: Columns of the table; the last one colours the lines.
+        metrics: Columns of the table.
     """
 
-    kind: Literal["parallel"] = "parallel"
-    name: str = ""
-    metrics: Columns
-
-
-@spec
-class DistributionFigure:
-    """How often each value of a metric came, with percentiles.
-
-    Attributes:
-        kind: Tag.
-        name: Of the file.
-        metrics: Columns of the table, a panel each.
-    """
-
-    kind: Literal["distribution"] = "distribution"
+    kind: Literal["parallel", "distribution"]
     name: str = ""
     metrics: Columns
 
 
 AnyFigure = Annotated[
-    OverlayFigure | MetricFigure | MapFigure | ParallelFigure | DistributionFigure,
+    OverlayFigure | MetricFigure | MapFigure | RunsFigure,
     Field(discriminator="kind"),
 ]
 
 
-MOST_RUNS = 100_000
+MAX_RUNS = 100_000
 """Of one sweep, repetitions included; each is checked before the first one starts."""
 
 LONGEST_RUN_S = 30 * 86400.0
@@ -233,30 +219,16 @@ class Grid:
 
 @spec
 class RandomSampling:
-    """Independent uniform draws.
+    """Random draws.
 
     Attributes:
-        kind: Tag.
+        kind: "random": independent and uniform; "latin_hypercube": one draw in each of `runs` equal
+            strata of every parameter (scipy.stats.qmc).
         runs: Number of points.
         seed: Of the draws.
     """
 
-    kind: Literal["random"] = "random"
-    runs: Annotated[int, Field(ge=1, le=100_000)]
-    seed: Annotated[int, Field(ge=0)] = 0
-
-
-@spec
-class LatinHypercube:
-    """One draw in each of `runs` equal strata of every parameter (scipy.stats.qmc).
-
-    Attributes:
-        kind: Tag.
-        runs: Number of points.
-        seed: Of the draws.
-    """
-
-    kind: Literal["latin_hypercube"] = "latin_hypercube"
+    kind: Literal["random", "latin_hypercube"]
     runs: Annotated[int, Field(ge=1, le=100_000)]
     seed: Annotated[int, Field(ge=0)] = 0
 
@@ -293,7 +265,7 @@ class Metric:
         return self.path or ".".join(filter(None, (self.signal, self.stage, self.reduce)))
 
 
-AnySampling = Annotated[Grid | RandomSampling | LatinHypercube, Field(discriminator="kind")]
+AnySampling = Annotated[Grid | RandomSampling, Field(discriminator="kind")]
 
 
 @spec
@@ -349,8 +321,8 @@ class SweepSpec:
             )
         else:
             points = self.sampling.runs
-        if points * self.repetitions > MOST_RUNS:
-            raise ValueError(f"{points * self.repetitions} runs, at most {MOST_RUNS} are possible")
+        if points * self.repetitions > MAX_RUNS:
+            raise ValueError(f"{points * self.repetitions} runs, at most {MAX_RUNS} are possible")
         if "seed" in self.parameters and self.repetitions > 1:
             raise ValueError("give either repetitions or seed as a parameter")
         for figure in self.figures:
@@ -389,11 +361,7 @@ def _words(key: str) -> tuple[str, str]:
 
 
 def load_sweep(path: Path) -> SweepSpec:
-    """Read a sweep file.
-
-    Raises:
-        ConfigError: Anything wrong with it, in one line. The scenarios are checked later.
-    """
+    """Read a sweep file."""
     text = read_text(path)
     data = parse_yaml(text, str(path))
     if not isinstance(data, Mapping):
@@ -454,7 +422,7 @@ def points(sweep: SweepSpec) -> list[Point]:
         rows = itertools.product(*map(_grid_values, parameters))
     else:
         rng = np.random.default_rng(sampling.seed)
-        if isinstance(sampling, LatinHypercube):
+        if sampling.kind == "latin_hypercube":
             from scipy.stats import qmc
 
             unit = qmc.LatinHypercube(len(keys), rng=rng).random(sampling.runs)
@@ -491,10 +459,7 @@ def _drawn(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
         low, high = math.ceil(low) - 0.5, math.floor(high) + 0.5
         if parameter.log:
             low = max(low, 0.5)
-    if parameter.log:
-        values = low * (high / low) ** unit
-    else:
-        values = low + (high - low) * unit
+    values = low * (high / low) ** unit if parameter.log else low + (high - low) * unit
     if parameter.integer:
         return [int(v) for v in np.rint(values)]
     return values.tolist()
@@ -534,27 +499,23 @@ class Plan:
 
 
 def make_plan(sweep: SweepSpec, scenario: Path) -> Plan:
-    """Resolve and check every run of a sweep over the scenario in a file.
-
-    Raises:
-        ConfigError: A key or value is wrong, in one line.
-    """
+    """Resolve and check every run of a sweep over the scenario in a file."""
     runs: dict[str, Run] = {}
-    asked = 0
     kinds: set[str] = set()
-    bodies: set[str] = set()
-    for point in points(sweep):
+    bodies = {"load"}
+    every = points(sweep)
+    for point in every:
         chosen = _resolve(sweep, scenario, point)
         kinds |= {stage.kind for stage in chosen.mission.stages}
-        bodies |= _bodies(chosen)
+        numbers = range(1, chosen.system.n_drones + 1)
+        bodies |= {f"{part}_{i}" for part in ("drone", "cable") for i in numbers}
         settings = to_data(chosen)
         for repetition in range(sweep.repetitions):
-            asked += 1
             seeded = settings | {"seed": chosen.seed + repetition}
             run = Run(run_id(seeded), point, repetition, seeded)
             runs.setdefault(run.id, run)
     _check_names(sweep, kinds, bodies)
-    return Plan(sweep, tuple(runs.values()), asked - len(runs))
+    return Plan(sweep, tuple(runs.values()), len(every) * sweep.repetitions - len(runs))
 
 
 def run_id(settings: Mapping[str, Any]) -> str:
@@ -569,29 +530,17 @@ def wanted_series(sweep: SweepSpec) -> list[str]:
     return list(dict.fromkeys([*sweep.series, *(s.partition(".")[0] for s in _signals(sweep))]))
 
 
-def describe_point(point: Mapping[str, Any]) -> str:
-    """A point in a few words."""
-    return ", ".join(f"{key.rsplit('.', 1)[-1]} = {value}" for key, value in point.items())
-
-
 def _resolve(sweep: SweepSpec, scenario: Path, point: Mapping[str, Any]) -> Scenario:
-    overrides = [_override(key, value) for key, value in {**sweep.set, **point}.items()]
+    overrides = [
+        # JSON is YAML, and keeps every digit; a system's name is not parsed.
+        f"{key}={value if key == 'system' else json.dumps(value)}"
+        for key, value in {**sweep.set, **point}.items()
+    ]
     try:
         return load_scenario(scenario, overrides)
     except ConfigError as error:
-        raise ConfigError(
-            f"sweep {sweep.name}, run with {describe_point(point)}: {error}"
-        ) from None
-
-
-def _override(key: str, value: Any) -> str:
-    # JSON is YAML, and keeps every digit; a system's name is not parsed.
-    return f"{key}={value if key == 'system' else json.dumps(value)}"
-
-
-def _bodies(scenario: Scenario) -> set[str]:
-    numbers = range(1, scenario.system.n_drones + 1)
-    return {"load", *(f"{part}_{i}" for part in ("drone", "cable") for i in numbers)}
+        where = ", ".join(f"{key.rsplit('.', 1)[-1]} = {value}" for key, value in point.items())
+        raise ConfigError(f"sweep {sweep.name}, run with {where}: {error}") from None
 
 
 def _signals(sweep: SweepSpec) -> Iterator[str]:

@@ -28,8 +28,9 @@ from typing import Any, NamedTuple
 
 from musls_analysis.sweep.plan import Plan, wanted_series
 from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepError, extract, pack
+from musls_control.parent import end_with
 from musls_description import ONE_THREAD
-from musls_description.errors import MuslsError
+from musls_description.errors import MuslsError, is_full_disk, writing
 from musls_description.schema import build
 
 _CONNECT_S = 10
@@ -40,22 +41,6 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-@dataclass(frozen=True)
-class Execution:
-    """Way to run a sweep.
-
-    Attributes:
-        flyer: "module:function" that flies, see `Job`.
-        workers: Processes on this machine.
-        scheduler: Dask scheduler to use instead.
-    """
-
-    flyer: str
-    workers: int = 1
-    scheduler: str | None = None
-    retry_failed: bool = False
 
 
 @dataclass
@@ -113,24 +98,32 @@ class Job(NamedTuple):
 
 
 def run_sweep(
-    plan: Plan, store: Store, execution: Execution, watch: Callable[[Progress], None]
+    plan: Plan,
+    store: Store,
+    flyer: str,
+    watch: Callable[[Progress], None],
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    retry_failed: bool = False,
 ) -> Progress:
     """Make the runs that are missing; the folder must be open.
 
-    `watch` is called at the start and after each run.
+    The flyer is explained at `Job`; `watch` is called at the start and after each run. The runs
+    are made in so many processes of this machine, or by the Dask scheduler at an address.
 
     Raises:
-        SweepError: No cluster.
+        SweepError: No cluster, or the disk is full.
     """
     sweep, runs = plan.sweep, {run.id: run for run in plan.runs}
-    done = store.finished(runs, failed_too=not execution.retry_failed)
+    done = store.finished(runs, failed_too=not retry_failed)
     finished = len(store.finished(done, failed_too=False))
     progress = Progress(len(runs), len(done), finished, len(done) - finished)
     watch(progress)
     series = tuple(wanted_series(sweep))
     jobs = [
         Job(
-            run.id, dict(run.settings), execution.flyer, series,
+            run.id, dict(run.settings), flyer, series,
             store.flight(run.id).resolve() if sweep.keep == "bag" else None, sweep.timeout_s,
         )
         for run in plan.runs if run.id not in done
@@ -138,19 +131,18 @@ def run_sweep(
     if not jobs:
         return progress
     with (
-        _on_this_machine(min(execution.workers, len(jobs)), store.scratch)
-        if execution.scheduler is None
-        else _on_cluster(execution.scheduler)
+        _on_this_machine(min(workers, len(jobs)), store.scratch)
+        if scheduler is None
+        else _on_cluster(scheduler)
     ) as executor:
         running = {executor.submit(_make_in_process, job): job.id for job in jobs}
         for future in as_completed(list(running)):
             run = runs[running.pop(future)]
-            error = future.exception()
-            if error is None:
+            try:
                 outcome = future.result()
-            elif execution.scheduler is None:
-                raise error
-            else:
+            except Exception as error:
+                if scheduler is None or isinstance(error, SweepError):
+                    raise
                 reason = f"on the cluster: {error}"
                 outcome = Outcome({"id": run.id, "status": FAILED, "reason": reason})
             store.write(outcome, {"point": run.point, "settings": run.settings})
@@ -243,9 +235,13 @@ class WorkerProcess:
                 process.stdin.flush()
                 record, series = pickle.load(process.stdout)
                 reason = None
+                if record["status"] == NO_SPACE:
+                    raise SweepError(f"{record['reason']}; --resume goes on where there is room")
             except (EOFError, OSError, ValueError, pickle.UnpicklingError):
                 reason = _death(_end(process), job.timeout_s)
             log = _shortened(Path(folder) / _LOG)
+            if not self._closed:
+                _keep(Path(folder), job.keep_at)
         if reason is None:
             return Outcome(record, series, log)
         words = [line.strip() for line in log.decode(errors="replace").splitlines()]
@@ -273,6 +269,16 @@ class WorkerProcess:
             if self._closed:  # closed by another thread meanwhile
                 self.close()
         return process
+
+
+def _keep(scratch: Path, place: Path | None) -> None:
+    """Move the flight of a run to where it is kept, also of one that failed or was ended."""
+    flights = [scratch / name for name in (_FLIGHT, f".{_FLIGHT}.partial")]
+    if place is not None and (flight := next(filter(Path.is_dir, flights), None)):
+        with writing(place):
+            shutil.rmtree(place, ignore_errors=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(flight, place)
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
@@ -308,6 +314,12 @@ def _shortened(path: Path) -> bytes:
 
 # ---------- The worker process itself: jobs on its standard input, answers on its standard output
 
+NO_SPACE = "no space"
+"""Status of a run that found the disk full; it ends the sweep and is not kept."""
+
+_FLIGHT = "flight"
+"""Folder of a run's results in its temporary folder."""
+
 _LOG = "log"
 """File in a run's temporary folder with what it prints, the physics included."""
 
@@ -317,6 +329,7 @@ def serve() -> None:
 
     So a killed sweep leaves nobody behind.
     """
+    end_with(os.getppid(), signal.SIGKILL)  # the thread below waits while compiled code runs
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     waiting: queue.SimpleQueue[tuple[Job, Path]] = queue.SimpleQueue()
@@ -350,13 +363,13 @@ def make(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
     record: dict[str, Any] = {"id": job.id, "status": FINISHED, "reason": None}
     series = b""
     try:
-        record["summary"], series = _fly(job, scratch / "flight")
-    except MuslsError as error:
-        record |= {"status": FAILED, "reason": " ".join(str(error).split())}
+        record["summary"], series = _fly(job, scratch / _FLIGHT)
     except Exception as error:  # a bug in one run is that run's failure
-        traceback.print_exc()
         reason = " ".join(str(error).split())
-        record |= {"status": FAILED, "reason": f"{type(error).__name__}: {reason}"}
+        if not isinstance(error, MuslsError):
+            traceback.print_exc()
+            reason = f"{type(error).__name__}: {reason}"
+        record |= {"status": NO_SPACE if is_full_disk(error) else FAILED, "reason": reason}
     return record | {
         "wall_s": round(perf_counter() - begin, 3),
         "cpu_s": round(process_time() - used_s, 3),
@@ -375,8 +388,4 @@ def _fly(job: Job, folder: Path) -> tuple[dict[str, Any], bytes]:
         from musls_analysis.recordings.bag import read_bag
 
         series = pack(extract(read_bag(folder / "bag"), job.series))
-    if job.keep_at is not None:
-        shutil.rmtree(job.keep_at, ignore_errors=True)
-        job.keep_at.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(folder, job.keep_at)
     return summary, series

@@ -23,6 +23,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,8 +33,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
+from musls_analysis.comparison.errors import (
+    geodesic_error_rad,
+    setpoint_pose,
+    translational_error_m,
+)
 from musls_analysis.recordings.recording import Recording, Stage, main_stages
+from musls_analysis.report.summary import numbers_by_path
 from musls_analysis.sweep.plan import (
     CABLE_SIGNALS,
     FLIGHT_COLUMNS,
@@ -41,7 +47,7 @@ from musls_analysis.sweep.plan import (
     Metric,
     Plan,
 )
-from musls_description.errors import MuslsError
+from musls_description.errors import MuslsError, whole_file, writing
 from musls_description.rotations import roll_pitch_yaw, wrapped
 
 Series = Mapping[str, NDArray]
@@ -57,8 +63,8 @@ def extract(recording: Recording, names: Iterable[str]) -> dict[str, NDArray]:
             kept[f"{name}.time_s"] = track.time_s
             kept[f"{name}.pose"] = np.hstack([track.position_enu_m, track.orientation_wxyz])
             if name in recording.setpoints:
-                held = recording.setpoints[name].held_at(track.time_s)
-                kept[f"{name}.setpoint"] = np.hstack([held.position_enu_m, held.orientation_wxyz])
+                asked = setpoint_pose(recording, name)
+                kept[f"{name}.setpoint"] = np.hstack([asked.position_enu_m, asked.orientation_wxyz])
         elif name in recording.cables:
             kept[f"{name}.time_s"] = recording.cables[name].time_s
             kept[f"{name}.tension_n"] = recording.cables[name].tension_n[:, 0]
@@ -121,13 +127,15 @@ _REDUCE: dict[str, Callable[[np.ndarray], Any]] = {
 def usual_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers that every table has, from the content of summary.json.
 
-    Flight numbers; `max_tension_n` and, per main stage, `slack_fraction.<stage>` over all cables;
-    mean errors of all bodies and greatest errors of the load in the main stages, named by their
-    path in summary.json.
+    Flight numbers; `warnings`, why the flight is not valid; `max_tension_n` and, per
+    main stage, `slack_fraction.<stage>` over all cables; mean errors of all bodies, greatest errors
+    of the load and its mean distance to held set-points in the main stages, named by their path in
+    summary.json.
     """
     row = {key: summary[key] for key in FLIGHT_COLUMNS if key in summary}
+    row["warnings"] = "; ".join(summary.get("warnings", ()))
     stages = [s.name for s in main_stages(_stages(summary))]
-    cables = list(summary.get("cables", {}).values())
+    cables = summary.get("cables", {}).values()
     if cables:
         row["max_tension_n"] = max(cable["max_tension_n"] for cable in cables)
     for name in stages:
@@ -138,6 +146,7 @@ def usual_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
         kinds = ["translational_error_m", "geodesic_error_deg"]
         if body == "load":
             kinds += ["translational_error_max_m", "geodesic_error_max_deg"]
+            kinds += ["held_translational_error_m"]
         for name in stages:
             for kind in kinds:
                 if kind in errors.get(name, {}):
@@ -148,7 +157,9 @@ def usual_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
 def chosen_metric(metric: Metric, summary: Mapping[str, Any], series: Series) -> float | None:
     """A number that the user asked for; None if the run has it not."""
     if metric.path is not None:
-        found = np.array(_numbers(summary, metric.path.split(".")), float)
+        wanted = re.compile(re.escape(metric.path).replace(r"\*", r"[^.]+"))
+        every = numbers_by_path(summary)
+        found = np.array([number for path, number in every if wanted.fullmatch(path)], float)
     else:
         taken = signal(series, metric.signal or "")
         window = stage_window(summary, metric.stage) if metric.stage else (-np.inf, np.inf)
@@ -157,18 +168,6 @@ def chosen_metric(metric: Metric, summary: Mapping[str, Any], series: Series) ->
         time, values, _ = taken
         found = values[(time >= window[0]) & (time < window[1]) & np.isfinite(values)]
     return float(_REDUCE[metric.reduce](found)) if len(found) else None
-
-
-def _numbers(node: Any, path: Sequence[str]) -> list[float]:
-    """All numbers at a path, in which `*` stands for every key."""
-    if not path:
-        return [node] if isinstance(node, (int, float)) else []
-    if isinstance(node, Sequence) and not isinstance(node, str):
-        node = {str(i): item for i, item in enumerate(node)}
-    if not isinstance(node, Mapping):
-        return []
-    below = node.values() if path[0] == "*" else [node[path[0]]] if path[0] in node else []
-    return [number for item in below for number in _numbers(item, path[1:])]
 
 
 def stage_window(summary: Mapping[str, Any], name: str) -> tuple[float, float] | None:
@@ -236,7 +235,7 @@ class Store:
             SweepError: Another sweep is running in it, or it cannot be written.
         """
         try:
-            for part in ("runs", "series"):
+            for part in ("runs", "series", "logs"):
                 (self.folder / part).mkdir(parents=True, exist_ok=True)
             lock = (self.folder / ".lock").open("w")
         except OSError as error:
@@ -247,7 +246,8 @@ class Store:
             except OSError:
                 raise SweepError(f"another sweep is running in {self.folder}") from None
             shutil.rmtree(self.scratch, ignore_errors=True)  # of a sweep that was killed
-            self.scratch.mkdir()
+            with writing(self.scratch):
+                self.scratch.mkdir()
             _write(self.folder / MARK, text.encode())
             try:
                 yield
@@ -255,7 +255,7 @@ class Store:
                 shutil.rmtree(self.scratch, ignore_errors=True)
 
     def finished(self, ids: Iterable[str], *, failed_too: bool = True) -> set[str]:
-        """Which of some runs are done."""
+        """Runs that are done."""
         return {
             i
             for i in ids
@@ -282,11 +282,9 @@ class Store:
         """Write a run and further keys of its record; whoever sees its JSON sees all of it."""
         run = outcome.record["id"]
         log = self.folder / "logs" / f"{run}.log"
+        log.unlink(missing_ok=True)
         if outcome.log:
-            log.parent.mkdir(exist_ok=True)
             _write(log, outcome.log)
-        elif log.exists():
-            log.unlink()
         if outcome.series:
             _write(self.folder / "series" / f"{run}.npz", outcome.series)
         text = json.dumps({**outcome.record, **about}, indent=1, allow_nan=False)
@@ -294,12 +292,10 @@ class Store:
 
 
 def _write(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
+    with whole_file(path) as partial, partial.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    partial.replace(path)
 
 
 # ---------- One table of all runs: CSV always, Parquet where pyarrow is installed
@@ -341,32 +337,28 @@ def make_rows(plan: Plan, store: Store) -> list[Row]:
 def write_table(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Write table.csv and, with pyarrow, table.parquet."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    path = folder / "table.csv"
-    partial = folder / ".table.csv.partial"
-    with partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
-    partial.replace(path)
-    parquet = _write_parquet(rows, columns, folder / "table.parquet")
-    return [path, parquet] if parquet else [path]
-
-
-def _write_parquet(rows: Sequence[Row], columns: Sequence[str], path: Path) -> Path | None:
+    path, other = folder / "table.csv", folder / "table.parquet"
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    _write(path, text.getvalue().encode())
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        path.unlink(missing_ok=True)  # an older one would not agree with the CSV
-        return None
-    arrays = {}
-    for column in columns:
-        values = [row.get(column) for row in rows]
-        kinds = {type(value) for value in values if value is not None}
-        if kinds == {int, float}:
-            values = [None if value is None else float(value) for value in values]
-        elif len(kinds) > 1 or not kinds <= {bool, int, float, str}:
-            values = [None if value is None else str(value) for value in values]
-        arrays[column] = pyarrow.array(values)
-    parquet.write_table(pyarrow.table(arrays), path)
-    return path
+        other.unlink(missing_ok=True)  # an older one would not agree with the CSV
+        return [path]
+    arrays = {column: pyarrow.array(_of_one_type(column, rows)) for column in columns}
+    parquet.write_table(pyarrow.table(arrays), other)
+    return [path, other]
+
+
+def _of_one_type(column: str, rows: Sequence[Row]) -> list[Any]:
+    """A column of numbers, or else of texts."""
+    values = [row.get(column) for row in rows]
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) < 2 and kinds <= {bool, int, float, str}:
+        return values
+    as_one = float if kinds == {int, float} else str
+    return [None if value is None else as_one(value) for value in values]

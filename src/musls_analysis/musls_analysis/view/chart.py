@@ -26,7 +26,7 @@ from musls_analysis.figures.style import (
 )
 from musls_analysis.recordings.recording import Stage
 from musls_analysis.report.summary import DEFAULT_SLACK_THRESHOLD_N
-from musls_analysis.view.scene import Subject, bodies_of
+from musls_analysis.view.scene import Subject
 
 _SHARE = 99.5
 """Percentile of the values that an axis or a scale holds; shorter peaks are cut off."""
@@ -110,19 +110,20 @@ def differences(subjects: Sequence[Subject]) -> list[Series]:
     """Distance of the same body in two subjects, at the samples of the first [m]."""
     first, second = subjects
     series = []
-    for body in bodies_of(subjects):
-        track = first.recording.bodies[body]
+    for body, track in first.recording.bodies.items():
+        if body not in second.recording.bodies:
+            continue
         time_s = track.time_s + first.shift_s
         places = first.centre_enu_m(body, track), second.centre_at(body, time_s)
         series.append(Series(body, time_s, translational_error_m(*places)))
     return series
 
 
-def setpoint_errors(subject: Subject) -> tuple[list[Series], list[Series]]:
-    """Distance (eq. 12) [m] and angle (eq. 13) [deg] to the held set-point, by body."""
+def reference_errors(subject: Subject) -> tuple[list[Series], list[Series]]:
+    """Distance (eq. 12) [m] and angle (eq. 13) [deg] to the reference, by body."""
     distances, angles = [], []
-    for body, setpoint in subject.recording.setpoints.items():
-        error = error_track(subject.recording.bodies[body], setpoint)
+    for body in subject.recording.setpoints:
+        error = error_track(subject.recording, body)
         time_s = error.time_s + subject.shift_s
         distances.append(Series(body, time_s, error.translational_error_m))
         angles.append(Series(body, time_s, np.degrees(error.geodesic_error_rad)))
@@ -150,15 +151,15 @@ def strip_series(subjects: Sequence[Subject]) -> tuple[list[Series], str]:
     """Curves below a scene, and what they are.
 
     Of two recordings they show how far apart these are; of one its tensions, else the errors to its
-    set-points; where there are none, as in a plan, the heights.
+    references; where there are none, as in a plan, the heights.
     """
     if len(subjects) == 2:
         return differences(subjects), "distance between the two [m]"
     if subjects[0].has_tension:
         return tensions(subjects[0]), "tension at the load [N]"
-    errors, _ = setpoint_errors(subjects[0])
+    errors, _ = reference_errors(subjects[0])
     if not errors or any(np.nanmax(series.value, initial=0.0) > 1e-9 for series in errors):
-        return errors, "distance to the set-point [m]"
+        return errors, "distance to the reference [m]"
     return heights(subjects[0]), "height [m]"
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
@@ -15,23 +13,21 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from musls_analysis.view.picture import Picture, PictureOptions
+from musls_analysis.view.picture import Layout, Picture, PictureOptions
 from musls_analysis.view.scene import Subject
-from musls_description.errors import ConfigError, MuslsError
+from musls_description.errors import ConfigError, MuslsError, whole_file
 
 PNG_SCALE, MP4_SCALE = 2.0, 1.5
-MOST_FRAMES = {"gif": 4000, "mp4": 20_000}
+MAX_FRAMES = {"gif": 4000, "mp4": 20_000}
 """Pillow keeps all frames of a GIF in memory, 0.6 MB each."""
-MOST_GIF_FRAMES_PER_S = 50.0
+MAX_GIF_FRAMES_PER_S = 50.0
 """Viewers slow down delays below 0.02 s."""
 _PALETTE_SAMPLES = 12
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class FilmOptions:
-    """How a film plays.
+    """Frame rate and speed of a film.
 
     Attributes:
         fps: Frames per second.
@@ -42,22 +38,19 @@ class FilmOptions:
     speed: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         for name, value, most in (("fps", self.fps, 120.0), ("speed", self.speed, 1000.0)):
             if not 0.0 < value <= most:
                 raise ConfigError(f"{name} is {value:g}, must be above 0 and at most {most:g}")
 
     def times_s(self, window_s: tuple[float, float], kind: str = "mp4") -> np.ndarray:
-        """Shown time of each frame of a "gif" or "mp4".
-
-        Raises:
-            ConfigError: More frames than a film should have.
-        """
+        """Shown time of each frame of a "gif" or "mp4"."""
+        if kind == "gif" and self.fps > MAX_GIF_FRAMES_PER_S:
+            raise ConfigError(f"--fps is {self.fps:g}, a gif has at most {MAX_GIF_FRAMES_PER_S:g}")
         start_s, end_s = window_s
         count = max(round((end_s - start_s) / self.speed * self.fps), 1)
-        if count > MOST_FRAMES[kind]:
+        if count > MAX_FRAMES[kind]:
             raise ConfigError(
-                f"a film of {count} frames, at most {MOST_FRAMES[kind]} are made: choose a "
+                f"a film of {count} frames, at most {MAX_FRAMES[kind]} are made: choose a "
                 "--stage, a higher --speed or a lower --fps"
             )
         return start_s + np.arange(count) * self.speed / self.fps
@@ -70,12 +63,7 @@ def write_png(
     path: Path,
     options: PictureOptions,
 ) -> None:
-    """Write the picture of a moment.
-
-    Raises:
-        ConfigError: The moment is outside the window, or an option out of range.
-        MuslsError: The file cannot be written.
-    """
+    """Write the picture of a moment."""
     if not window_s[0] - 1e-9 <= time_s <= window_s[1] + 1e-9:
         raise ConfigError(
             f"{subjects[0].recording.source}: --png {time_s:g}: must be a time from "
@@ -87,44 +75,46 @@ def write_png(
         image.save(work, "PNG", dpi=(200, 200))
 
 
-def write_gif(
+def write_film(
     subjects: Sequence[Subject],
     window_s: tuple[float, float],
     path: Path,
     options: PictureOptions,
     film: FilmOptions,
-    progress: Progress,
+    progress: Callable[[float], None],
 ) -> None:
-    """Write an animated GIF with one palette for all frames, which plays for ever.
+    """Write an animated GIF or, through ffmpeg, an H.264 film, as the file's name ends."""
+    kind = path.suffix[1:].lower()
+    times_s = film.times_s(window_s, kind)
+    program = ffmpeg_program() if kind == "mp4" else ""
+    picture = Picture(subjects, window_s, options, 1.0 if kind == "gif" else MP4_SCALE)
 
-    Raises:
-        ConfigError: An option is out of range.
-        MuslsError: The file cannot be written.
-    """
-    if film.fps > MOST_GIF_FRAMES_PER_S:
-        raise ConfigError(f"--fps is {film.fps:g}, a gif has at most {MOST_GIF_FRAMES_PER_S:g}")
-    times_s = film.times_s(window_s, "gif")
-    picture = Picture(subjects, window_s, options)
-    sampled = times_s[:: max(len(times_s) // _PALETTE_SAMPLES, 1)]
-    colours = palette(np.concatenate([picture.draw(time_s, film.speed) for time_s in sampled]))
+    def frames() -> Iterator[np.ndarray]:
+        for k, time_s in enumerate(times_s):
+            progress((k + 1) / len(times_s))
+            yield picture.draw(time_s, film.speed)
 
+    with whole_file(path) as work:
+        if kind == "gif":
+            some = times_s[:: max(len(times_s) // _PALETTE_SAMPLES, 1)]
+            colours = palette(np.concatenate([picture.draw(t, film.speed) for t in some]))
+            _write_gif(frames(), colours, film.fps, len(times_s), work)
+        else:
+            _write_mp4(frames(), program, film.fps, options.layout, path, work)
+
+
+def _write_gif(
+    frames: Iterable[np.ndarray], colours: Image.Image, fps: float, count: int, work: Path
+) -> None:
+    """With one palette for all frames; it plays for ever."""
     each = (
         Image.fromarray(frame).quantize(palette=colours, dither=Image.Dither.NONE)
-        for frame in _frames(picture, times_s, film, progress)
+        for frame in frames
     )
     # Delays are whole hundredths of a second; their sum stays right.
-    ends_cs = np.round(100.0 * np.arange(len(times_s) + 1) / film.fps)
+    ends_cs = np.round(100.0 * np.arange(count + 1) / fps)
     delays_ms = [10 * int(end - start) for start, end in pairwise(ends_cs)]
-    with whole_file(path) as work:
-        next(each).save(work, "GIF", save_all=True, append_images=each, duration=delays_ms, loop=0)
-
-
-def _frames(
-    picture: Picture, times_s: np.ndarray, film: FilmOptions, progress: Progress
-) -> Iterator[np.ndarray]:
-    for k, time_s in enumerate(times_s):
-        progress((k + 1) / len(times_s))
-        yield picture.draw(time_s, film.speed)
+    next(each).save(work, "GIF", save_all=True, append_images=each, duration=delays_ms, loop=0)
 
 
 def palette(picture: np.ndarray) -> Image.Image:
@@ -145,51 +135,31 @@ def palette(picture: np.ndarray) -> Image.Image:
     return found
 
 
-def write_mp4(
-    subjects: Sequence[Subject],
-    window_s: tuple[float, float],
-    path: Path,
-    options: PictureOptions,
-    film: FilmOptions,
-    progress: Progress,
+def _write_mp4(
+    frames: Iterable[np.ndarray], program: str, fps: float, layout: Layout, path: Path, work: Path
 ) -> None:
-    """Write an H.264 film through ffmpeg.
-
-    Raises:
-        ConfigError: An option is out of range.
-        MuslsError: No ffmpeg, or the file cannot be written.
-    """
-    program = ffmpeg_program()
-    times_s, layout = film.times_s(window_s), options.layout
-    picture = Picture(subjects, window_s, options, MP4_SCALE)
     size = f"{round(layout.width_px * MP4_SCALE)}x{round(layout.height_px * MP4_SCALE)}"
-    with whole_file(path) as work:
-        command = [
-            program, "-loglevel", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size,
-            "-r", f"{film.fps:g}", "-i", "-", "-c:v", "libx264", "-preset", "veryfast", "-crf",
-            "20", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4",
-            str(work.resolve()),
-        ]  # fmt: skip
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            to_ffmpeg = process.stdin
-            assert to_ffmpeg is not None  # a pipe, as asked for
-            try:
-                for frame in _frames(picture, times_s, film, progress):
-                    to_ffmpeg.write(frame.data)
-            except BrokenPipeError:
-                pass  # ffmpeg has ended, and says why
-            said = process.communicate()[1].decode(errors="replace").strip()
-        if process.returncode:
-            reason = said.splitlines()[-1] if said else f"exit code {process.returncode}"
-            raise MuslsError(f"{path}: ffmpeg failed: {reason}")
+    command = [
+        program, "-loglevel", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size,
+        "-r", f"{fps:g}", "-i", "-", "-c:v", "libx264", "-preset", "veryfast", "-crf", "20",
+        "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", str(work.resolve()),
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        to_ffmpeg = process.stdin
+        assert to_ffmpeg is not None  # a pipe, as asked for
+        try:
+            for frame in frames:
+                to_ffmpeg.write(frame.data)
+        except BrokenPipeError:
+            pass  # ffmpeg has ended, and says why
+        said = process.communicate()[1].decode(errors="replace").strip()
+    if process.returncode:
+        reason = said.splitlines()[-1] if said else f"exit code {process.returncode}"
+        raise MuslsError(f"{path}: ffmpeg failed: {reason}")
 
 
 def ffmpeg_program() -> str:
-    """Path of ffmpeg: of the package imageio-ffmpeg, else on the PATH.
-
-    Raises:
-        MuslsError: Neither is there.
-    """
+    """Path of ffmpeg: of the package imageio-ffmpeg, else on the PATH."""
     if find_spec("imageio_ffmpeg"):
         import imageio_ffmpeg
 
@@ -198,21 +168,3 @@ def ffmpeg_program() -> str:
     if program is None:
         raise MuslsError("--mp4 needs ffmpeg: pip install 'musls[view]'; --gif does not need it")
     return program
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Give a temporary path that becomes `path` when the block ends without an error.
-
-    Raises:
-        MuslsError: It cannot be written.
-    """
-    work = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
-        yield work
-        work.replace(path)
-    except OSError as error:
-        raise MuslsError(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            work.unlink(missing_ok=True)

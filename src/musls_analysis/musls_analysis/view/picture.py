@@ -24,6 +24,7 @@ from scipy.spatial import ConvexHull, QhullError
 from musls_analysis.figures.style import (
     FAINT,
     INK,
+    OBSTACLE,
     PULLEY,
     PULLEY_RIM,
     SECOND,
@@ -33,8 +34,6 @@ from musls_analysis.figures.style import (
     styled,
 )
 from musls_analysis.recordings.recording import LOAD, Stage
-from musls_analysis.view.align import stage_at, staged_subject
-from musls_analysis.view.camera import camera_on
 from musls_analysis.view.chart import SMALL, TensionScale, draw_strip, strip_series, tension_scale
 from musls_analysis.view.scene import (
     BOX_FACES,
@@ -46,16 +45,19 @@ from musls_analysis.view.scene import (
     Subject,
     framed_points_enu_m,
     poses,
-    pulley_rims,
     sample,
+    stage_at,
+    staged_subject,
 )
+from musls_description.errors import ConfigError
+from musls_description.obstacles import SHOWN_BEYOND_M, shown_faces
 
 _LEFT_PX, _RIGHT_PX, _TOP_PX = 60.0, 30.0, 88.0
 _STRIP_PX, _BELOW_PX = 84.0, 44.0
 """Height of the strip, and of its ticks and legend below it."""
 _STRIP_ROOM_PX = 22.0
 """Above the strip, for the names of the stages."""
-_MOST_GROUND_M = 5.0
+_MAX_GROUND_M = 5.0
 """The ground is drawn wider below a system that hangs high, at most so much."""
 _TRAIL_POINTS, _TRAIL_PIECES = 25, 6
 _CAMERA_SAMPLES = 60
@@ -94,7 +96,7 @@ NARROW = Layout(580, 560, 150.0)
 
 @dataclass(frozen=True)
 class PictureOptions:
-    """How pictures look.
+    """View and layout of pictures.
 
     Attributes:
         azimuth_deg: Where the eye stands, counter-clockwise from east.
@@ -122,6 +124,89 @@ def pixels(canvas: FigureCanvasAgg) -> np.ndarray:
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
 
+# ---------- A perspective camera
+
+FIELD_OF_VIEW_DEG = 28.0
+"""Of the whole picture's height; a small angle keeps sizes comparable."""
+NEAREST_M = 0.2
+"""Points closer to the camera are not shown."""
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Perspective camera: position, axes, focal length.
+
+    Attributes:
+        position_enu_m: The eye (3,).
+        axes: Rows: right, up, forward in the world (3, 3).
+        focal_px: Picture length of 1 m at 1 m distance.
+        center_px: Picture point straight ahead, x to the right, y downwards (2,).
+    """
+
+    position_enu_m: np.ndarray
+    axes: np.ndarray
+    focal_px: float
+    center_px: np.ndarray
+
+    def project(self, points_enu_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Picture points (..., 2) [px] and distances along the line of sight (...) [m].
+
+        World points (..., 3) behind the camera become NaN.
+        """
+        seen = (points_enu_m - self.position_enu_m) @ self.axes.T
+        depth = np.where(seen[..., 2] > NEAREST_M, seen[..., 2], np.nan)
+        at = seen[..., :2] * [1.0, -1.0] * (self.focal_px / depth)[..., None]
+        return at + self.center_px, depth
+
+    def moved(self, by_m: np.ndarray) -> Camera:
+        """The same camera at another place."""
+        return replace(self, position_enu_m=self.position_enu_m + by_m)
+
+
+def camera_on(
+    points_enu_m: np.ndarray,
+    frame_px: tuple[float, float, float, float],
+    height_px: float,
+    azimuth_deg: float,
+    elevation_deg: float,
+    zoom: float = 1.0,
+) -> Camera:
+    """Camera that sees all points (n, 3), as large as possible within a frame.
+
+    Args:
+        points_enu_m: World points.
+        frame_px: Left, top, right, bottom of where they are to be.
+        height_px: Height of the whole picture.
+        azimuth_deg: Where the eye stands, counter-clockwise from east.
+        elevation_deg: Its height above the horizon, 0 to 89.
+        zoom: Above 1 comes closer.
+    """
+    for name, value, least, most in (
+        ("azimuth", azimuth_deg, -360.0, 360.0),
+        ("elevation", elevation_deg, 0.0, 89.0),
+        ("zoom", zoom, 0.1, 20.0),
+    ):
+        if not least <= value <= most:
+            raise ConfigError(f"{name} is {value:g}, must be from {least:g} to {most:g}")
+    a, e = np.radians([azimuth_deg, elevation_deg])
+    forward = -np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+    right = np.array([-np.sin(a), np.cos(a), 0.0])
+    axes = np.stack([right, np.cross(right, forward), forward])
+    focal_px = 0.5 * height_px / np.tan(0.5 * np.radians(FIELD_OF_VIEW_DEG))
+    low_px, high_px = np.reshape(frame_px, (2, 2))
+    half = 0.5 * (high_px - low_px) / focal_px
+    seen = points_enu_m @ axes.T
+    # Each side of the frame is a plane through the eye: |x - x_eye| <= half * (depth - depth_eye).
+    # The tightest points on both sides give the eye's place across and the distance it needs.
+    low = np.min(seen[:, :2] + half * seen[:, 2:], axis=0)
+    high = np.max(seen[:, :2] - half * seen[:, 2:], axis=0)
+    depth = float(np.min((low - high) / (2.0 * half)))
+    middle_depth = 0.5 * float(seen[:, 2].min() + seen[:, 2].max())
+    distance = max(middle_depth - depth, 10.0 * NEAREST_M) / zoom
+    eye = np.array([*(0.5 * (low + high)), middle_depth - distance])
+    return Camera(eye @ axes, axes, float(focal_px), 0.5 * (low_px + high_px))
+
+
 # ---------- Bodies, cables and set-points as pieces
 
 _LIGHT = np.array([0.35, -0.45, 0.82])
@@ -137,7 +222,7 @@ class Piece(NamedTuple):
         points_enu_m: (n, 3).
         edge: Red, green, blue of the line.
         width: Of the line [px].
-        width_m: The line is at least as wide as this looks.
+        width_m: The line is at least as wide as this subject_styles.
         nearer_m: It is drawn as if it were so much nearer.
         one_sided: Not seen from where the points turn clockwise.
     """
@@ -153,8 +238,8 @@ class Piece(NamedTuple):
     one_sided: bool = False
 
 
-class Look(NamedTuple):
-    """How a subject is told from another one.
+class SubjectStyle(NamedTuple):
+    """Colours and line styles of a subject.
 
     Attributes:
         second: Whether it is the one laid over.
@@ -181,14 +266,15 @@ class Look(NamedTuple):
         return 0.55 if self.second else 1.0
 
 
-def _box_pieces(corners: np.ndarray, base: np.ndarray, alpha: float) -> Iterator[Piece]:
-    """Faces of a box with corners (8, 3), shaded."""
-    for face in BOX_FACES:
-        points = corners[list(face)]
+def _face_pieces(
+    faces: Iterable[np.ndarray], base: np.ndarray, alpha: float, *, one_sided: bool = True
+) -> Iterator[Piece]:
+    """Flat faces (points, 3), anti-clockwise seen from outside, shaded."""
+    for points in faces:
         normal = np.cross(points[1] - points[0], points[2] - points[1])
         light = 0.5 + 0.5 * float(normal @ _LIGHT) / float(np.linalg.norm(normal))
         shade = (1.0 - light) * 0.55 * base + light * (0.75 * base + 0.25)
-        yield Piece(points, 0.65 * base, fill=shade, alpha=alpha, one_sided=True)
+        yield Piece(points, 0.65 * base, fill=shade, alpha=alpha, one_sided=one_sided)
 
 
 def _drone_pieces(
@@ -206,7 +292,7 @@ def _drone_pieces(
         yield Piece(disc, dark, fill=base, alpha=share * alpha, nearer_m=0.03)
 
 
-def _cable_pieces(sampled: Sampled, look: Look) -> Iterator[Piece]:
+def _cable_pieces(sampled: Sampled, look: SubjectStyle) -> Iterator[Piece]:
     """Cables in the colours of their tensions, a piece a link."""
     width = 1.6 if look.second else 2.8
     for cable in sampled.cables.values():
@@ -217,27 +303,43 @@ def _cable_pieces(sampled: Sampled, look: Look) -> Iterator[Piece]:
                 yield Piece(line[i : i + 2], shade, width, dash=dash)
 
 
-class Shown(NamedTuple):
-    """A subject, the shapes of its bodies, the rims of their pulleys, and how it looks."""
+def subject_styles(
+    subjects: Sequence[Subject], window_s: tuple[float, float] | None = None
+) -> tuple[list[SubjectStyle], TensionScale | None]:
+    """Looks of one or two subjects, and the scale of the tensions in the times shown, if any."""
+    coloured = next((s for s in subjects if s.has_tension), None)
+    if coloured is None:
+        return [SubjectStyle(k > 0) for k in range(len(subjects))], None
+    scale = tension_scale(coloured, window_s or (coloured.start_s, coloured.end_s))
+    return [
+        SubjectStyle(k > 0, scale if s is coloured else None) for k, s in enumerate(subjects)
+    ], scale
 
-    subject: Subject
-    shapes: Mapping[str, Shape]
-    rims: Mapping[str, np.ndarray]
-    look: Look
 
-
-def _subject_pieces(sampled: Sampled, shown: Shown) -> Iterator[Piece]:
+def _subject_pieces(subject: Subject, sampled: Sampled, look: SubjectStyle) -> Iterator[Piece]:
     """Bodies, with their pulleys, and cables."""
-    look, pulley, rim_colour = shown.look, np.array(to_rgb(PULLEY)), np.array(to_rgb(PULLEY_RIM))
+    pulley, rim_colour = np.array(to_rgb(PULLEY)), np.array(to_rgb(PULLEY_RIM))
     for body, placed in poses(sampled.bodies):
-        for rim in placed(shown.rims[body]) if body in shown.rims else ():
+        for rim in placed(subject.pulley_rims[body]) if body in subject.pulley_rims else ():
             yield Piece(rim, rim_colour, 1.6, pulley, look.alpha, nearer_m=0.05)
-        shape, base = shown.shapes.get(body), look.colour(body)
+        shape, base = subject.shapes.get(body), look.colour(body)
         if isinstance(shape, BoxShape):
-            yield from _box_pieces(placed(shape.corners_m), base, look.alpha)
+            faces = placed(shape.corners_m)[np.array(BOX_FACES)]
+            yield from _face_pieces(faces, base, look.alpha)
         elif shape is not None:
             yield from _drone_pieces(shape, placed, base, look.alpha)
     yield from _cable_pieces(sampled, look)
+
+
+OBSTACLE_ALPHA = 0.4
+"""Opacity of obstacles: what flies behind them is seen."""
+
+
+def _obstacle_pieces(subject: Subject, low: np.ndarray, high: np.ndarray) -> Iterator[Piece]:
+    """Obstacles near what is shown, from corner to corner (3,)."""
+    base, beyond = np.array(to_rgb(OBSTACLE)), 2.0 * SHOWN_BEYOND_M
+    for _, faces in shown_faces(subject.recording.obstacles, low - beyond, high + beyond):
+        yield from _face_pieces(faces, base, OBSTACLE_ALPHA, one_sided=len(faces) > 1)
 
 
 def _setpoint_pieces(sampled: Sampled, shapes: Mapping[str, Shape]) -> Iterator[Piece]:
@@ -287,8 +389,6 @@ def _shadow(points_enu_m: np.ndarray) -> Piece:
 # ---------- Names beside the drones, where they cover neither each other nor a body
 
 _LABEL_PX, _LABEL_HEIGHT_PX, _GAP_PX = 12.5, 14.0, 4.0
-_KEPT_PX2 = 40.0
-"""Overlap that is borne before a name leaves the side on which it was in the picture before."""
 
 
 class Rectangle(NamedTuple):
@@ -299,52 +399,41 @@ class Rectangle(NamedTuple):
     right: float
     bottom: float
 
+    def overlaps(self, other: Rectangle) -> bool:
+        """Whether they have an area in common."""
+        across = min(self.right, other.right) - max(self.left, other.left)
+        return across > 0.0 and min(self.bottom, other.bottom) > max(self.top, other.top)
 
-class LabelPlacer:
-    """Finds places for names within a frame, and keeps them from one picture to the next."""
 
-    def __init__(self, frame: Rectangle) -> None:
-        self._frame = frame
-        self._side: dict[str, int] = {}
+def place_names(
+    widths_px: Mapping[str, float],
+    bodies: Mapping[str, Rectangle],
+    frame: Rectangle,
+    sides: dict[str, int],
+) -> dict[str, Rectangle]:
+    """Rectangle of the name of each body within a frame, from the names' widths.
 
-    def place(
-        self,
-        widths_px: Mapping[str, float],
-        bodies: Mapping[str, Rectangle],
-        taken: Sequence[Rectangle] = (),
-    ) -> dict[str, Rectangle]:
-        """Rectangle of the name of each body, from the names' widths and the bodies' places.
-
-        Names should not cover what is `taken` either.
-        """
-        placed: dict[str, Rectangle] = {}
-        for name in sorted(widths_px, key=lambda body: bodies[body].top):
-            obstacles = np.array([*placed.values(), *bodies.values(), *taken])
-            candidates = self._candidates(bodies[name], widths_px[name])
-            low = np.maximum(candidates[:, None, :2], obstacles[None, :, :2])
-            high = np.minimum(candidates[:, None, 2:], obstacles[None, :, 2:])
-            covered_px2 = np.maximum(high - low, 0.0).prod(axis=2).sum(axis=1)
-            kept = self._side.get(name)
-            if kept is None or covered_px2[kept] > _KEPT_PX2:
-                self._side[name] = kept = int(np.argmin(covered_px2))
-            placed[name] = Rectangle(*candidates[kept].tolist())
-        return placed
-
-    def _candidates(self, body: Rectangle, width: float) -> np.ndarray:
-        """Rectangles beside a body (n, 4), the best liked first, moved into the frame."""
-        height, frame = _LABEL_HEIGHT_PX, self._frame
-        middle = 0.5 * (body.left + body.right - width)
-        beside = 0.5 * (body.top + body.bottom - height)
+    A name stands above its body, else beside or below it, else farther up, where it covers nothing.
+    `sides` keeps it on the side where it was in the picture before, as long as that is so.
+    """
+    placed: dict[str, Rectangle] = {}
+    height = _LABEL_HEIGHT_PX
+    for name in sorted(widths_px, key=lambda body: bodies[body].top):
+        body, width = bodies[name], widths_px[name]
+        middle, beside = 0.5 * (body.left + body.right - width), 0.5 * (body.top + body.bottom)
         above, below = body.top - _GAP_PX - height, body.bottom + _GAP_PX
-        left, right = body.left - _GAP_PX - width, body.right + _GAP_PX
-        corners = np.array([
-            (middle, above), (right, beside), (left, beside), (middle, below),
-            (right, above), (left, above), (right, below), (left, below),
-            (middle, above - height), (middle, below + height), (middle, above - 2.0 * height),
-        ])  # fmt: skip
-        size = np.array([width, height])
-        corners = np.clip(corners, frame[:2], frame[2:] - size)
-        return np.hstack([corners, corners + size])
+        corners = [(middle, above), (body.right + _GAP_PX, beside - 0.5 * height),
+                   (body.left - _GAP_PX - width, beside - 0.5 * height), (middle, below),
+                   *((middle, top) for top in np.arange(above, frame.top, -0.5 * height)),
+                   (middle, above)]  # fmt: skip
+        for k in (min(sides.get(name, 0), len(corners) - 1), *range(len(corners))):
+            left = min(max(corners[k][0], frame.left), frame.right - width)
+            top = min(max(corners[k][1], frame.top), frame.bottom - height)
+            place = Rectangle(left, top, left + width, top + height)
+            if not any(map(place.overlaps, [*bodies.values(), *placed.values()])):
+                break
+        placed[name], sides[name] = place, k
+    return placed
 
 
 # ---------- The picture
@@ -369,17 +458,10 @@ class Picture:
             options: Looks.
             scale: Pixels per layout point.
             framed_s: Times at which the camera has to see the system; None for all of the window.
-
-        Raises:
-            ConfigError: A camera option is out of range.
         """
         self._options = options or PictureOptions()
-        coloured = next((s for s in subjects if s.has_tension), None)
-        self._scale = tension_scale(coloured, window_s) if coloured else None
-        self._shown = []
-        for k, subject in enumerate(subjects):
-            look = Look(k > 0, self._scale if subject is coloured else None)
-            self._shown.append(Shown(subject, subject.shapes(), pulley_rims(subject), look))
+        self._subjects = subjects
+        self._looks, self._scale = subject_styles(subjects, window_s)
         self._staged = staged_subject(subjects)
         self._series, title = strip_series(subjects)
         self._choose_camera(
@@ -402,7 +484,7 @@ class Picture:
 
     def draw(self, time_s: float, speed: float = 1.0) -> np.ndarray:
         """Draw a moment, (height, width, 3) bytes; a film's speed is written down if not 1."""
-        sampled = [sample(shown.subject, np.array([time_s])) for shown in self._shown]
+        sampled = [sample(subject, np.array([time_s])) for subject in self._subjects]
         if self._options.follow:
             position = sampled[0].bodies[LOAD].position_enu_m[0]
             if np.isfinite(position).all():
@@ -425,10 +507,10 @@ class Picture:
         self._center = np.zeros(3)
         look = self._options
         everything = np.concatenate(
-            [framed_points_enu_m(s, sample(s, time_s), look.follow) for s, *_ in self._shown]
+            [framed_points_enu_m(s, sample(s, time_s), look.follow) for s in self._subjects]
         )
         low, high = everything.min(axis=0), everything.max(axis=0)
-        wider = np.clip(low[2], 0.0, _MOST_GROUND_M) * np.array([1.0, 1.0, 0.0])
+        wider = np.clip(low[2], 0.0, _MAX_GROUND_M) * np.array([1.0, 1.0, 0.0])
         self._bounds = np.stack([low - wider, high + wider])
         self.camera = self._still = camera_on(
             everything, look.layout.scene_px, look.layout.height_px, look.azimuth_deg,
@@ -468,14 +550,15 @@ class Picture:
         if self._options.follow:
             self._moving = [self._grid, *self._origin, *self._moving]
 
-        top = 72.0 if len(self._shown) == 1 else 90.0
-        self._labels = LabelPlacer(Rectangle(4.0, top, width - 4.0, bottom - 2.0))
+        top = 72.0 if len(self._subjects) == 1 else 90.0
+        self._sides: dict[str, int] = {}
+        self._frame = Rectangle(4.0, top, width - 4.0, bottom - 2.0)
         self._names = {
             body: ax.text(
                 0.0, 0.0, label(body), size=PT_PX * _LABEL_PX, weight="bold", color=colour(body),
                 va="bottom", bbox={"fc": "white", "ec": "none", "alpha": 0.6, "pad": 0.0},
             )
-            for body in self._shown[0].subject.recording.bodies if body != LOAD
+            for body in self._subjects[0].recording.bodies if body != LOAD
         }  # fmt: skip
 
     def _add_words(self) -> None:
@@ -492,8 +575,8 @@ class Picture:
             color=FAINT, va="bottom" if wide else "top",
         )  # fmt: skip
         self._moving += [self._title, self._time]
-        if len(self._shown) == 2:
-            names = [shown.subject.name for shown in self._shown]
+        if len(self._subjects) == 2:
+            names = [subject.name for subject in self._subjects]
             last = ax.text(60.0, 69.0 if wide else 88.0, "", va="bottom")
             for text, shade, weight in (
                 (names[0], INK, "bold"), ("  in colours,  ", FAINT, "normal"),
@@ -517,7 +600,7 @@ class Picture:
                 for s in self._staged.recording.stages
             ]
         ax = self._add_axes(*self._options.layout.strip_px)
-        draw_strip(ax, self._shown[0].subject, self._series, title, stages, window_s)
+        draw_strip(ax, self._subjects[0], self._series, title, stages, window_s)
         self._mark = ax.axvline(window_s[0], color=INK, lw=1.2 * PT_PX)
         shades = [colour(series.name) for series in self._series]
         none = np.zeros(len(shades))
@@ -545,7 +628,7 @@ class Picture:
         times = np.linspace(time_s - self._options.trail_s, time_s, _TRAIL_POINTS)
         each = (_TRAIL_POINTS - 1) // _TRAIL_PIECES
         lines, shades = [], []
-        for subject, _, _, look in self._shown:
+        for subject, look in zip(self._subjects, self._looks, strict=True):
             for body in subject.recording.bodies:
                 at, _ = self.camera.project(subject.centre_at(body, times))
                 for k in range(_TRAIL_PIECES):
@@ -555,13 +638,14 @@ class Picture:
         self._trails.set_color(shades)
 
     def _set_pieces(self, sampled: Sequence[Sampled]) -> None:
-        shadows, pieces = [], list(_setpoint_pieces(sampled[0], self._shown[0].shapes))
-        for its, shown in zip(sampled, self._shown, strict=True):
+        shadows, pieces = [], list(_setpoint_pieces(sampled[0], self._subjects[0].shapes))
+        pieces += _obstacle_pieces(self._subjects[0], *self._bounds + self._center)
+        for subject, its, look in zip(self._subjects, sampled, self._looks, strict=True):
             for body, placed in poses(its.bodies):
-                if body in shown.shapes:
-                    shadows.append(_shadow(placed(shown.shapes[body].shadow_m)))
-            pieces += _subject_pieces(its, shown)
-        drawn = self._seen(shadows) + sorted(self._seen(pieces), key=lambda piece: -piece[0])
+                if body in subject.shapes:
+                    shadows.append(_shadow(placed(subject.shapes[body].shadow_m)))
+            pieces += _subject_pieces(subject, its, look)
+        drawn = self._visible(shadows) + sorted(self._visible(pieces), key=lambda piece: -piece[0])
         self._pieces.set_visible(bool(drawn))
         if not drawn:
             return
@@ -572,7 +656,7 @@ class Picture:
         self._pieces.set_linewidth(widths)
         self._pieces.set_linestyle(list(dashes))
 
-    def _seen(self, pieces: Iterable[Piece]) -> list[tuple[float, Any, Any, Any, float, object]]:
+    def _visible(self, pieces: Iterable[Piece]) -> list[tuple[float, Any, Any, Any, float, object]]:
         """Depth, picture points, fill, edge, width [pt] and dashes of those that can be seen."""
         seen = []
         for piece in pieces:
@@ -591,23 +675,17 @@ class Picture:
 
     def _placed_names(self, sampled: Sequence[Sampled]) -> list[Text]:
         """Names of the drones that are seen, put beside them."""
-        own, *others = (self._areas(*pair) for pair in zip(sampled, self._shown, strict=True))
-        taken = [area for areas in others for area in areas.values()]
-        for cable in sampled[0].cables.values():
-            at, _ = self.camera.project(cable.points_enu_m[0])
-            for x, y in np.linspace(at[:-1], at[1:], 20).reshape(-1, 2).tolist():
-                if np.isfinite(x + y):
-                    taken.append(Rectangle(x - 2.0, y - 2.0, x + 2.0, y + 2.0))
-        widths = {body: self._widths_px[body] for body in own if body != LOAD}
-        for body, place in self._labels.place(widths, own, taken).items():
+        areas = self._areas(self._subjects[0], sampled[0])
+        widths = {body: self._widths_px[body] for body in areas if body != LOAD}
+        for body, place in place_names(widths, areas, self._frame, self._sides).items():
             self._names[body].set_position((place.left, place.bottom))
         return [self._names[body] for body in widths]
 
-    def _areas(self, sampled: Sampled, shown: Shown) -> dict[str, Rectangle]:
+    def _areas(self, subject: Subject, sampled: Sampled) -> dict[str, Rectangle]:
         """Smallest rectangles round the bodies that are seen."""
         areas = {}
         for body, placed in poses(sampled.bodies):
-            outline = shown.shapes[body].outline_m if body in shown.shapes else np.zeros((1, 3))
+            outline = subject.shapes[body].outline_m if body in subject.shapes else np.zeros((1, 3))
             at, _ = self.camera.project(placed(outline))
             seen = at[np.isfinite(at).all(axis=1)]
             if len(seen):
@@ -615,7 +693,7 @@ class Picture:
         return areas
 
     def _set_words(self, time_s: float, speed: float) -> None:
-        name = self._shown[0].subject.name
+        name = self._subjects[0].name
         if self._staged is not None:
             stage = stage_at(self._staged.recording, time_s - self._staged.shift_s)
             name = label(stage.name) if stage else name

@@ -1,9 +1,10 @@
 """Hands subjects to rerun: a recording for its viewer, with a layout of views.
 
-Entities: `run/...` the first recording, `with/...` the one laid over it, each with `load`,
-`drone_1`, ..., `cable_1`, ..., `setpoint/...`, `trail/...`; the plots `tension/...`, `error/...`,
-`difference/...`; `phase`, `events` and `legend`. All lie on the time line `time`, in the first
-recording's seconds. Importing this module raises a `MuslsError` where rerun is not installed.
+Entities: `world/...` the obstacles, `run/...` the first recording, `with/...` the one laid over it,
+each with `load`, `drone_1`, ..., `cable_1`, ..., `setpoint/...`, `trail/...`; the plots
+`tension/...`, `error/...`, `difference/...`; `phase`, `events` and `legend`. All lie on the time
+line `time`, in the first recording's seconds. Importing this module raises a `MuslsError` where
+rerun is not installed.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import to_rgb
 
-from musls_analysis.figures.style import PULLEY_RIM, colour, label, styled
+from musls_analysis.figures.style import OBSTACLE, PULLEY_RIM, colour, label, styled
 from musls_analysis.recordings.recording import LOAD, PoseTrack
-from musls_analysis.view.align import staged_subject
-from musls_analysis.view.chart import differences, setpoint_errors, tension_scale, tensions
-from musls_analysis.view.film import whole_file
-from musls_analysis.view.picture import Look, new_canvas, pixels
-from musls_analysis.view.scene import BoxShape, Shape, Subject, pulley_rims, sample
-from musls_description.errors import MuslsError
+from musls_analysis.view.chart import differences, reference_errors, tensions
+from musls_analysis.view.picture import (
+    OBSTACLE_ALPHA,
+    SubjectStyle,
+    new_canvas,
+    pixels,
+    subject_styles,
+)
+from musls_analysis.view.scene import BoxShape, Shape, Subject, sample, staged_subject
+from musls_description.errors import MuslsError, whole_file
+from musls_description.obstacles import shown_faces, triangles
 
 try:
     import rerun as rr
@@ -41,14 +47,12 @@ _CABLE_STEP_S = 0.04
 """Cables are sampled at most this often: the eye sees no more."""
 _DISC_HEIGHT_M = 0.012
 _LINE_M, _OUTLINE_M = 0.012, 0.003
+_BESIDE_M = 5.0
+"""Obstacles are shown up to so far beyond the flight."""
 
 
 def save(subjects: Sequence[Subject], path: Path) -> None:
-    """Write a file for rerun's viewer.
-
-    Raises:
-        MuslsError: The file cannot be written.
-    """
+    """Write a file for rerun's viewer."""
     stream = _stream(subjects)
     # Opened here first: rerun only logs it when it cannot write.
     with whole_file(path) as work:
@@ -60,11 +64,7 @@ def save(subjects: Sequence[Subject], path: Path) -> None:
 
 
 def show(subjects: Sequence[Subject]) -> None:
-    """Open the viewer; it goes on when this process ends.
-
-    Raises:
-        MuslsError: There is no display.
-    """
+    """Open the viewer; it goes on when this process ends."""
     stream = _stream(subjects)
     if sys.platform == "linux" and not any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET")
@@ -102,7 +102,7 @@ def layout(subjects: Sequence[Subject]) -> rrb.Blueprint:
     """The scene, plots of what the subjects have data for beside it, phase and colours below."""
     scene = rrb.Spatial3DView(
         origin="/", name=" and ".join(subject.name for subject in subjects),
-        contents=["/run/**", "/with/**"], background=[250, 251, 252],
+        contents=["/world/**", "/run/**", "/with/**"], background=[250, 251, 252],
         line_grid=rrb.LineGrid3D(visible=True, spacing=1.0, color=[139, 152, 168, 120]),
     )  # fmt: skip
     coloured = any(subject.has_tension for subject in subjects)
@@ -112,8 +112,8 @@ def layout(subjects: Sequence[Subject]) -> rrb.Blueprint:
     if coloured:
         plots.append(("tension", "cable tension at the load [N]"))
     if subjects[0].recording.setpoints:
-        plots.append(("error", "distance to the set-point [m]"))
-        plots.append(("angle", "angle to the set-point [deg]"))
+        plots.append(("error", "distance to the reference [m]"))
+        plots.append(("angle", "angle to the reference [deg]"))
     below = rrb.TextDocumentView(origin="/phase", name="phase")
     if coloured:
         legend = rrb.Spatial2DView(origin="/legend", name="cable tension")
@@ -134,19 +134,17 @@ def layout(subjects: Sequence[Subject]) -> rrb.Blueprint:
 def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
     """Send everything of one or two subjects to a stream."""
     stream.log("/", rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
-    coloured = next((s for s in subjects if s.has_tension), None)
-    scale = tension_scale(coloured, (coloured.start_s, coloured.end_s)) if coloured else None
-    for root, subject in zip(ROOTS, subjects, strict=False):
-        _log_subject(
-            stream, root, subject, Look(root != ROOTS[0], scale if coloured is subject else None)
-        )
+    _log_obstacles(stream, subjects[0])
+    each, scale = subject_styles(subjects)
+    for root, subject, look in zip(ROOTS, subjects, each, strict=False):
+        _log_subject(stream, root, subject, look)
     if scale:
         canvas = new_canvas(320, 56, 2.0)
         with styled():
             scale.draw(canvas.figure.add_axes((0.22, 0.4, 0.74, 0.2)))
         canvas.draw()
         stream.log("legend", rr.Image(pixels(canvas)), static=True)
-    _log_plots(stream, subjects, coloured)
+    _log_plots(stream, subjects)
     staged = staged_subject(subjects) or subjects[0]
     for stage in staged.recording.stages:
         stream.set_time(TIME, duration=stage.start_s + staged.shift_s)
@@ -157,8 +155,28 @@ def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
     stream.reset_time()
 
 
-def _log_subject(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
-    shapes, pulleys, recording = subject.shapes(), pulley_rims(subject), subject.recording
+def _log_obstacles(stream: rr.RecordingStream, subject: Subject) -> None:
+    """The faces of obstacles, as far as they are near the flight, and their edges."""
+    places = [track.position_enu_m for track in subject.recording.bodies.values()]
+    low = np.min([np.nanmin(place, axis=0) for place in places], axis=0) - _BESIDE_M
+    high = np.max([np.nanmax(place, axis=0) for place in places], axis=0) + _BESIDE_M
+    shade = to_rgb(OBSTACLE)
+    for name, faces in shown_faces(subject.recording.obstacles, low, high):
+        corners, rows = triangles(faces)
+        mesh = rr.Mesh3D(
+            vertex_positions=corners, triangle_indices=rows,
+            albedo_factor=_rgba(shade, OBSTACLE_ALPHA),
+        )  # fmt: skip
+        stream.log(f"world/{name}", mesh, static=True)
+        rings = [np.concatenate([face, face[:1]]) for face in faces]
+        lines = rr.LineStrips3D(rings, colors=_rgba(shade), radii=_OUTLINE_M)
+        stream.log(f"world/{name}/edges", lines, static=True)
+
+
+def _log_subject(
+    stream: rr.RecordingStream, root: str, subject: Subject, look: SubjectStyle
+) -> None:
+    shapes, pulleys, recording = subject.shapes, subject.pulley_rims, subject.recording
     for part, tracks in (("", recording.bodies), ("setpoint/", recording.setpoints)):
         if part and look.second:
             continue  # two sets of outlines would hide more than they show
@@ -224,7 +242,12 @@ def _times(time_s: np.ndarray) -> list[Any]:
 
 
 def _send_trail(
-    stream: rr.RecordingStream, path: str, subject: Subject, body: str, track: PoseTrack, look: Look
+    stream: rr.RecordingStream,
+    path: str,
+    subject: Subject,
+    body: str,
+    track: PoseTrack,
+    look: SubjectStyle,
 ) -> None:
     """The way of the last seconds, as one line for each moment."""
     moments = np.arange(track.time_s[0], track.time_s[-1], _TRAIL_STEP_S) + subject.shift_s
@@ -239,7 +262,9 @@ def _send_trail(
     stream.send_columns(path, _times(moments), columns)
 
 
-def _send_cables(stream: rr.RecordingStream, root: str, subject: Subject, look: Look) -> None:
+def _send_cables(
+    stream: rr.RecordingStream, root: str, subject: Subject, look: SubjectStyle
+) -> None:
     load = subject.recording.bodies[LOAD]
     spacing_s = float(np.median(np.diff(load.time_s))) if len(load.time_s) > 1 else 1.0
     step_s = max(spacing_s, _CABLE_STEP_S)
@@ -259,10 +284,9 @@ def _send_cables(stream: rr.RecordingStream, root: str, subject: Subject, look: 
         stream.send_columns(f"{root}/{name}", _times(times[known]), columns)
 
 
-def _log_plots(
-    stream: rr.RecordingStream, subjects: Sequence[Subject], coloured: Subject | None
-) -> None:
-    distances, angles = setpoint_errors(subjects[0])
+def _log_plots(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
+    coloured = next((s for s in subjects if s.has_tension), None)
+    distances, angles = reference_errors(subjects[0])
     groups = {
         "tension": tensions(coloured) if coloured else [],
         "error": distances,

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
-from musls_analysis.recordings.bag import STORAGE_SUFFIXES
-from musls_analysis.recordings.readers import ReadOptions, read_recording
+from musls_analysis.comparison.cycles import WHOLE_FLIGHT, cut, stage_windows
+from musls_analysis.recordings.readers import ReadOptions, folder_of_run, read_recording
 from musls_analysis.recordings.recording import (
     DEFAULT_GAP_LIMIT_S,
     LOAD,
     CableTrack,
     PoseTrack,
     Recording,
+    Stage,
+    main_stages,
     parted_s,
     pieces_of,
     resample,
 )
-from musls_description.drone import Box, Drone
+from musls_description.drone import BOX_FACES, Box, Drone
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.rotations import rotate
@@ -50,12 +52,6 @@ def _circle(points: int) -> np.ndarray:
 
 
 _DISC, _RIM = _circle(20), _circle(24)
-
-BOX_FACES = (
-    (0, 2, 6, 4), (1, 5, 7, 3), (0, 4, 5, 1), (2, 3, 7, 6), (0, 1, 3, 2), (4, 6, 7, 5),
-)  # fmt: skip
-"""Corners of the faces -z, +z, -y, +y, -x, +x of a box, anti-clockwise seen from outside; corners
-count x, y, z as bits 4, 2, 1."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +143,6 @@ def _gear(corners: np.ndarray) -> np.ndarray:
     return middle + half * np.array(segments)
 
 
-def world(points_m: np.ndarray, position: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Points of a body (..., 3) in the world."""
-    return position + rotate(np.broadcast_to(q, (*points_m.shape[:-1], 4)), points_m)
-
-
 # ---------- What is shown
 
 
@@ -173,7 +164,6 @@ class Subject:
     shift_s: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check that the recording, the system and the offsets belong together."""
         drones = self.recording.drones
         if len(drones) != self.system.n_drones:
             raise ConfigError(
@@ -200,6 +190,7 @@ class Subject:
         """Whether cable tensions were recorded."""
         return any(len(cable.time_s) for cable in self.recording.cables.values())
 
+    @cached_property
     def shapes(self) -> dict[str, Shape]:
         """Shapes of load, if there is one, anchors and drones, by name."""
         shapes: dict[str, Shape] = {
@@ -210,6 +201,22 @@ class Subject:
         return shapes | dict(
             zip(self.recording.drones, map(DroneShape.of, self.system.drones), strict=True)
         )
+
+    @cached_property
+    def pulley_rims(self) -> dict[str, np.ndarray]:
+        """Rims of the pulleys, (pulleys on it, points, 3) in the frame of each body.
+
+        A pulley is a disc in the plane of its two cables: one with an axis turns about it; the
+        plane of another one is that of its centre and the far ends of its cables at the start.
+        """
+        tracks = self.named(self.recording.bodies)
+        rims: dict[str, list[np.ndarray]] = {}
+        for pulley in self.system.pulleys:
+            ends = [self.system.ends(side.cable - 1)[2 - side.end] for side in pulley.cables]
+            if all(body in tracks for body in (pulley.body, *(end.body for end in ends))):
+                rims.setdefault(pulley.body, []).append(_rim(pulley, ends, tracks))
+        recorded = dict(zip(tracks, self.recording.bodies, strict=True))
+        return {recorded[body]: np.array(its) for body, its in rims.items()}
 
     def named(self, tracks: Mapping[str, PoseTrack]) -> dict[str, PoseTrack]:
         """Tracks of bodies by the names that the system gives them."""
@@ -240,20 +247,13 @@ def open_subject(
 
     A `system` (shipped, or a YAML file) overrides the scenario's. Frames are TF frames by body, for
     bags that hold only TF; offsets the recorded points by body, "drones" stands for all drones.
-
-    Raises:
-        ConfigError: Not a recording, or it does not fit the system or the offsets.
     """
     recording = read_recording(path, ReadOptions(frames=dict(frames or {})))
     offsets = dict(offsets_m or {})
     if "drones" in offsets:
         common = offsets.pop("drones")
         offsets = dict.fromkeys(recording.drones, common) | offsets
-    folder = path.resolve()
-    if folder.suffix in STORAGE_SUFFIXES:
-        folder = folder.parent
-    if folder.name == "bag":
-        folder = folder.parent  # that `musls fly` wrote
+    folder = folder_of_run(path)
     scenario = folder / "scenario.yaml"
     if system or not scenario.is_file():
         rig = load_system(system or DEFAULT_SYSTEM)
@@ -262,12 +262,6 @@ def open_subject(
 
         rig = load_scenario(scenario).system
     return Subject(recording, rig, folder.stem, offsets)
-
-
-def bodies_of(subjects: Sequence[Subject]) -> list[str]:
-    """Bodies that all subjects have, the load first."""
-    shared = set.intersection(*(set(s.recording.bodies) for s in subjects))
-    return [LOAD, *(d for d in subjects[0].recording.drones if d in shared)]
 
 
 # ---------- Where everything is
@@ -280,21 +274,19 @@ class SampledCable:
     Attributes:
         points_enu_m: From the load to the drone, K arrays (points, 3); NaN where not known.
         tension_n: At the load (K,); NaN where not known.
-        recorded: Whether the shape was recorded; otherwise it is the straight line.
         slack: Whether a straight line is known to be slack by its length (K,).
-        may_part: Whether something has happened that leaves cables in pieces (K,).
+        may_part: Whether something has happened that leaves recorded shapes in pieces (K,).
     """
 
     points_enu_m: Sequence[np.ndarray]
     tension_n: np.ndarray
-    recorded: bool
     slack: np.ndarray
     may_part: np.ndarray
 
     def pieces(self, k: int) -> list[np.ndarray]:
         """Lines of its pieces at a time, one if it is whole; arrays (points, 3)."""
         points = self.points_enu_m[k]
-        return pieces_of(points) if self.recorded and self.may_part[k] else [points]
+        return pieces_of(points) if self.may_part[k] else [points]
 
 
 @dataclass(frozen=True)
@@ -310,8 +302,13 @@ Placed = Callable[[np.ndarray], np.ndarray]
 """Takes points of a body (..., 3) to the world."""
 
 
+def world(points_m: np.ndarray, position: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Points of a body (..., 3) in the world."""
+    return position + rotate(np.broadcast_to(q, (*points_m.shape[:-1], 4)), points_m)
+
+
 def poses(tracks: Mapping[str, PoseTrack]) -> Iterator[tuple[str, Placed]]:
-    """Where the bodies are that are known at the first time."""
+    """Poses of the bodies that are known at the first time."""
     for body, track in tracks.items():
         position, q = track.position_enu_m[0], track.orientation_wxyz[0]
         if np.isfinite(position).all():
@@ -354,13 +351,13 @@ def _cables(
             tension = np.interp(
                 clock_s, track.time_s, track.tension_n[:, 0], left=np.nan, right=np.nan
             )
-        recorded = bool(track and len(track.shape_time_s))
-        if track and recorded:
+        length = np.linalg.norm(straight[:, 1] - straight[:, 0], axis=1)
+        slack = length < SLACK_SHARE * system.cables[i].length_m
+        if track and len(track.shape_time_s):
             shapes = [_shape_at(track, t) for t in clock_s]
             points = [p if p is not None else s for p, s in zip(shapes, straight, strict=True)]
-        length = np.linalg.norm(straight[:, 1] - straight[:, 0], axis=1)
-        slack = ~np.array(recorded) & (length < SLACK_SHARE * system.cables[i].length_m)
-        cables[name] = SampledCable(points, tension, recorded, slack, may_part)
+            slack[:] = False
+        cables[name] = SampledCable(points, tension, slack, may_part)
     return cables
 
 
@@ -392,7 +389,7 @@ def framed_points_enu_m(subject: Subject, sampled: Sampled, follow: bool = False
     Trails and shadows are not among them: they would make the system small. With `follow` places
     are relative to the load's place above the ground.
     """
-    shapes = subject.shapes()
+    shapes = subject.shapes
     middle = sampled.bodies[LOAD].position_enu_m * [1.0, 1.0, 0.0] * float(follow)
     points = []
     for tracks in (sampled.bodies, sampled.setpoints):
@@ -405,26 +402,6 @@ def framed_points_enu_m(subject: Subject, sampled: Sampled, follow: bool = False
         points += [line - middle[k] for k, line in enumerate(cable.points_enu_m)]
     everything = np.concatenate(points)
     return everything[np.isfinite(everything).all(axis=1)]
-
-
-# ---------- Pulleys, as discs on their bodies in the plane of the two cables that lie on them
-
-
-def pulley_rims(subject: Subject) -> dict[str, np.ndarray]:
-    """Rims of the pulleys, (pulleys on it, points, 3) in the frame of each body, by recorded name.
-
-    A pulley with an axis turns about it; the plane of another one is that of its centre and the
-    far ends of its two cables at the start.
-    """
-    system = subject.system
-    tracks = subject.named(subject.recording.bodies)
-    rims: dict[str, list[np.ndarray]] = {}
-    for pulley in system.pulleys:
-        ends = [system.ends(side.cable - 1)[2 - side.end] for side in pulley.cables]
-        if all(body in tracks for body in (pulley.body, *(end.body for end in ends))):
-            rims.setdefault(pulley.body, []).append(_rim(pulley, ends, tracks))
-    recorded = dict(zip(tracks, subject.recording.bodies, strict=True))
-    return {recorded[body]: np.array(its) for body, its in rims.items()}
 
 
 def _rim(pulley: Pulley, far: Sequence[CableEnd], tracks: Mapping[str, PoseTrack]) -> np.ndarray:
@@ -447,3 +424,77 @@ def _rim(pulley: Pulley, far: Sequence[CableEnd], tracks: Mapping[str, PoseTrack
         _RIM[:, :1] * beside + _RIM[:, 1:2] * np.cross(normal, beside)
     )
     return rim
+
+
+# ---------- Two recordings: the second is laid over the first in time
+#
+# As `compare` does, the load's set-points tell where a stage's cycle starts (angle of a circle,
+# middle of an oscillation, step of an engagement), so that a stage is laid on the same stage with
+# the same phase, whatever the two clocks say.
+
+
+def aligning_shift_s(
+    first: Recording, other: Recording, stage: str | None = None, skip: int = 0
+) -> tuple[float, list[str]]:
+    """Time [s] to add to the other recording's clock, so that the stage's cycles start together.
+
+    With it come doubts about it. The default stage is the one main stage that both have, or that
+    one of them has if the other names no stages. The first `skip` cycles of the other recording are
+    left out, while its motion settles.
+    """
+    name = stage or _common_stage(first, other)
+    try:
+        cuts = [cut(first, name), cut(other, name, skip)]
+    except ConfigError as error:
+        raise ConfigError(f"{error}; give --shift") from None
+    start_s, other_s = (part.cycles[0].start_s for part in cuts)
+    return start_s - other_s, [line for part in cuts for line in part.warnings]
+
+
+def _names_stages(recording: Recording) -> bool:
+    return [s.name for s in recording.stages] not in ([], [WHOLE_FLIGHT])
+
+
+def _common_stage(first: Recording, other: Recording) -> str:
+    ours, theirs = (
+        [s.name for s in main_stages(r.stages)] if _names_stages(r) else [] for r in (first, other)
+    )
+    common = [name for name in ours if name in theirs] if ours and theirs else ours or theirs
+    if not common:
+        why = "have no stage in common" if ours or theirs else "name no stages"
+        raise ConfigError(f"{first.source} and {other.source} {why}: give --stage or --shift")
+    if not (ours and theirs) and len(set(common)) > 1:
+        raise ConfigError(
+            f"{(other if ours else first).source} names no stages: say with --stage which it is, "
+            f"of {', '.join(common)}"
+        )
+    return common[0]
+
+
+def shown_window(subjects: Sequence[Subject], stage: str | None) -> tuple[float, float]:
+    """First and last moment to show [s]: the stage, where both recordings are."""
+    main = subjects[0]
+    start_s, end_s = main.start_s, main.end_s
+    if stage:
+        windows = stage_windows(main.recording, stage)
+        start_s, end_s = max(start_s, windows[0].start_s), min(end_s, windows[-1].end_s)
+    for other in subjects[1:]:
+        start_s, end_s = max(start_s, other.start_s), min(end_s, other.end_s)
+        if end_s <= start_s:
+            raise ConfigError(
+                f"{other.recording.source}, shifted by {other.shift_s:.3f} s, lies from "
+                f"{other.start_s:.2f} to {other.end_s:.2f} s and does not overlap what is shown of "
+                f"{main.recording.source}"
+            )
+    return start_s, end_s
+
+
+def stage_at(recording: Recording, time_s: float) -> Stage | None:
+    """The stage that a time falls into, the later of two that meet; None outside all of them."""
+    inside = [stage for stage in recording.stages if stage.start_s <= time_s <= stage.end_s]
+    return inside[-1] if inside else None
+
+
+def staged_subject(subjects: Sequence[Subject]) -> Subject | None:
+    """The first subject that names its stages."""
+    return next((subject for subject in subjects if _names_stages(subject.recording)), None)

@@ -1,15 +1,10 @@
 """The `musls` command: its subcommands, loaded when named, and one boundary for errors.
 
-A subcommand is a module of this folder with
-
-- `run`: the function; typer makes options from its annotations, its docstring is the help, and an
-  integer it returns is the exit code;
-- `EXAMPLE`: the command line that its `--help` shows;
-- optionally `CONTEXT_SETTINGS` for typer,
-- or `app`, a typer group with subcommands of its own,
-
-and a line in `COMMANDS`. The module imports the standard library, typer and the errors at its top;
-what is slow to import (numba, dartpy, matplotlib) belongs inside `run`, so that `--help` is quick.
+A subcommand is a function in a module of this folder and a line in `COMMANDS`. Typer makes options
+from the function's annotations, its docstring is the help, and an integer it returns is the exit
+code. In the place of the function there may be a typer group with subcommands of its own. The
+module imports the standard library, typer and the errors at its top; what is slow to import (numba,
+dartpy, matplotlib) belongs inside the function, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -21,7 +16,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -29,6 +24,8 @@ import typer
 from typer.core import TyperGroup
 
 from musls_bringup import results
+from musls_bringup.cli.terminal import tell
+from musls_bringup.shipped import VERSION
 from musls_description import ONE_THREAD
 from musls_description.errors import MuslsError, near_names
 
@@ -74,67 +71,64 @@ def protect_streams() -> None:
 
 
 COMMANDS = {
-    "fly": "musls_bringup.cli.fly",
-    "check": "musls_bringup.cli.check",
-    "compare": "musls_bringup.cli.compare",
-    "replay": "musls_bringup.cli.replay",
-    "sweep": "musls_bringup.cli.sweep",
-    "view": "musls_bringup.cli.view",
-    "figures": "musls_bringup.cli.figures",
-    "reproduce": "musls_bringup.cli.reproduce",
-    "fit-drones": "musls_bringup.cli.fit_drones",
-    "model": "musls_bringup.cli.model",
-    "ros": "musls_bringup.cli.ros",
-    "new": "musls_bringup.cli.new",
-    "list": "musls_bringup.cli.list_command",
-    "describe": "musls_bringup.cli.describe",
-    "test": "musls_bringup.cli.test_command",
+    "fly": ("fly:run", "fly circle --set system.cables.links=29 --seed 3"),
+    "check": ("check:run", "check circle --set system.load.mass_kg=2 --out checks/circle"),
+    "formation": ("formation:run", "formation x500_trio --drones 5 --out formations/five"),
+    "compare": ("compare:run", "compare real_flight.csv runs/shm --stage shm --skip-sim 2"),
+    "replay": (
+        "replay:run",
+        "replay flight_2136_shm.csv --offset load=0,0,-0.07 --fit damping,load_com",
+    ),
+    "sweep": ("sweep:run", "sweep joint_damping --workers 4"),
+    "view": ("view:run", "view flight.csv --with runs/circle --gif"),
+    "figures": (
+        "view:figures",
+        "figures runs/mine pose_load tensions --format pdf --width 181 --font serif",
+    ),
+    "reproduce": ("reproduce:run", "reproduce flights/ --seeds 5 --system x500_trio_swivel"),
+    "fit-drones": ("reproduce:fit", "fit-drones flights/ --out runs/drones"),
+    "model": ("model:run", "model x500_trio --format world --out worlds"),
+    "ros": ("ros:app", "ros fly circle"),
+    "new": ("new:run", "new scenario my_first --system my_system.yaml"),
+    "list": ("list:run", "list systems"),
+    "describe": ("describe:run", "describe mission.stages.circle"),
+    "test": ("test:run", "test -k catenary"),
 }
-"""Module of each subcommand, in the order in which the help lists them."""
-
-HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+"""Where each subcommand is, and the example that its help shows, in the order of the help."""
 
 EXIT_FAILURE = 1
 EXIT_BAD_INPUT = 2
 
 
-def load_command(name: str) -> Any:
-    """Imports a subcommand's module and makes the typer command from it."""
-    module = import_module(COMMANDS[name])
-    if hasattr(module, "app"):
-        return typer.main.get_command(module.app)
-    single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(
-        name,
-        epilog=f"\b\nExample:\n  {module.EXAMPLE}",
-        context_settings=HELP_OPTIONS | getattr(module, "CONTEXT_SETTINGS", {}),
-    )(module.run)
-    return typer.main.get_command(single)
-
-
-class LazyCommands(Mapping):
-    """The subcommands by name; looking one up imports its module."""
-
-    def __getitem__(self, name: str) -> Any:
-        return load_command(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in COMMANDS
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
 class LazyGroup(TyperGroup):
     """A command group that imports a subcommand when it is named."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        commands: Any = LazyCommands()  # typer only reads them
-        self.commands = commands
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of the subcommands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """Imports a subcommand and makes the typer command from it."""
+        if name not in COMMANDS:
+            return None
+        (module, _, function), example = COMMANDS[name][0].partition(":"), COMMANDS[name][1]
+        found = getattr(import_module(f"musls_bringup.cli.{module}"), function)
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        if not isinstance(found, typer.Typer):
+            # What is no option of `musls test` goes to pytest.
+            settings = {"ignore_unknown_options": name == "test"}
+            single.command(name, context_settings=settings)(found)
+            found = single
+        command = typer.main.get_command(found)
+        command.epilog = f"\b\nExample:\n  musls {example}"
+        return command
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the subcommand; a signal that ended it gives the exit code."""
+        try:
+            return super().invoke(ctx)
+        except results.StopRequested as ended:
+            raise typer.Exit(ended.exit_code) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the subcommand; an unknown one ends with the names that are near."""
@@ -148,21 +142,14 @@ app = typer.Typer(cls=LazyGroup, add_completion=True, rich_markup_mode=None)
 
 def print_version(wanted: bool) -> None:
     """Prints the installed version and ends."""
-    if not wanted:
-        return
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        installed = version("musls")
-    except PackageNotFoundError:  # built by colcon, package by package
-        installed = version("musls_bringup")
-    typer.echo(f"musls {installed}")
-    raise typer.Exit
+    if wanted:
+        typer.echo(f"musls {VERSION}")
+        raise typer.Exit
 
 
 @app.callback(
     invoke_without_command=True,
-    context_settings=HELP_OPTIONS,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExample:\n  musls fly circle",
 )
 def root(
@@ -202,7 +189,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if failure is None:
         return status
     if failure.errno != errno.EPIPE:  # else the reader has just gone, such as `head`
-        report_line(f"standard output cannot be written: {failure.strerror}")
+        tell("error", f"standard output cannot be written: {failure.strerror}")
     return status or EXIT_FAILURE
 
 
@@ -214,8 +201,6 @@ def run(argv: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning  # type: ignore[assignment]
             status = command.main(args, prog_name="musls", standalone_mode=False)
-    except results.EndAsked as ended:
-        return ended.exit_code
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # `musls ros` alone; typer hides the class
             typer.echo(error.message)
@@ -228,8 +213,7 @@ def run(argv: Sequence[str]) -> int:
 
 def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     """Prints a warning as one line, in the place of `warnings.showwarning`."""
-    kind = "note" if issubclass(category, FutureWarning) else "warning"
-    print(f"musls: {kind}:", message, file=sys.stderr)
+    tell("note" if issubclass(category, FutureWarning) else "warning", message)
 
 
 def split_debug(args: Sequence[str]) -> tuple[list[str], bool]:
@@ -250,10 +234,5 @@ def report(message: str, debug: bool) -> int:
     """Prints an error as one line, in debug mode after its traceback."""
     if debug:
         traceback.print_exc()
-    report_line(message)
+    tell("error", " ".join(message.split()))
     return EXIT_BAD_INPUT
-
-
-def report_line(message: str) -> None:
-    """Prints an error as one line."""
-    print("musls: error:", " ".join(message.split()), file=sys.stderr)

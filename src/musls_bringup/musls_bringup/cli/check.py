@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from musls_bringup.cli.options import Overwrite, ScenarioName, Settings, path_of
+from musls_bringup.cli.terminal import new_console, new_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from musls_sim.preflight.feasibility import DroneMargins, Feasibility
-
-EXAMPLE = "musls check circle --set system.load.mass_kg=2 --out checks/circle"
-
-FAINT = "dim"
 
 
 def run(
@@ -36,9 +33,9 @@ def run(
     overwrite: Overwrite = False,
 ) -> int:
     """Checks whether a scenario can be flown: margins and flight time. Exit code 1 means no."""
-    from musls_bringup.check import as_data, check, draw, draw_losses, loss_sentence, losses
-    from musls_bringup.fly import find_scenario
-    from musls_description.errors import MuslsError
+    from musls_bringup.check import as_data, check, draw, loss_sentence, losses
+    from musls_bringup.shipped import find_scenario
+    from musls_description.errors import MuslsError, writing
 
     chosen = find_scenario(scenario, list(settings or []))
     if out is not None and (out / "check.json").exists() and not overwrite:
@@ -52,14 +49,10 @@ def run(
         as_data(chosen, found, lost) | {"cautions": cautions}, indent=2, allow_nan=False
     )
     if out is not None:
-        try:
+        with writing(out):
             out.mkdir(parents=True, exist_ok=True)
             (out / "check.json").write_text(text + "\n", encoding="utf-8")
-            draw(chosen, found, out / "margins.png")
-            if lost:
-                draw_losses(chosen, lost, out / "losses.png")
-        except OSError as error:
-            raise MuslsError(f"{out} cannot be written: {error.strerror or error}") from None
+            draw(chosen, lost, out)
     if as_json:
         print(text)
     else:
@@ -69,10 +62,9 @@ def run(
 
 
 def _show(name: str, found: Feasibility, cautions: list[str], lost: list[str]) -> None:
-    from rich.console import Console
     from rich.markup import escape
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = new_console()
     console.print(_table(f"{name}: in the formation at rest", found.formation))
     if found.moment is not None:
         where = f"hardest moment: {found.moment.stage} at {found.moment.time_s:.1f} s"
@@ -108,17 +100,11 @@ COLUMNS = {
 
 
 def _table(title: str, drones: Sequence[DroneMargins]) -> Table:
-    from rich.table import Table
-
     rows = [[str(number), *_cells(m)] for number, m in enumerate(drones, start=1)]
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     used = [k for k in range(len(COLUMNS)) if any(row[k] != "-" for row in rows)]
-    for k in used:
-        name, unit = list(COLUMNS.items())[k]
-        table.add_column(f"{name}\n[{FAINT}]{unit}[/]", justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*[row[k] for k in used])
-    return table
+    heads = [f"{name}\n[dim]{unit}[/]" for name, unit in COLUMNS.items()]
+    shown = [[row[k] for k in used] for row in rows]
+    return new_table(*(heads[k] for k in used), title=title, rows=shown)
 
 
 def _cells(m: DroneMargins) -> list[str]:

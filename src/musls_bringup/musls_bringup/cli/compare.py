@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,17 +13,18 @@ from musls_bringup.cli.options import (
     Overwrite,
     SimulatedPoints,
     frames_of,
+    numbers,
     offsets_m,
     out_folder,
     within,
 )
+from musls_bringup.cli.terminal import new_console, new_table, tell
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
     from musls_analysis.comparison.compare import CompareOptions, StageComparison
+    from musls_analysis.recordings.readers import ReadOptions
     from musls_analysis.recordings.recording import Recording
-
-EXAMPLE = "musls compare real_flight.csv runs/shm --stage shm --skip-sim 2"
 
 LONGEST_LAG_S = 60.0
 """Each hundredth of a second is tried, either way."""
@@ -41,6 +41,7 @@ _Sims = Annotated[
     list[Path], typer.Argument(help="Simulated flights: result folders or bags.", metavar="SIM...")
 ]
 _STAGE = "Stage to compare, such as circle, shm, engage; may be repeated."
+_DELAY = "How late the stamps of a body of the real flight are [s]; may be repeated."
 _LAG = "Largest time shift that is tried, in both directions [s]."
 _EULER = "Average roll, pitch and yaw one by one, as the paper does."
 _BODIES = "Bodies to compare, separated by commas."
@@ -63,6 +64,7 @@ def run(
     euler_mean: Annotated[bool, typer.Option("--euler-mean", help=_EULER)] = False,
     offset: SimulatedPoints = None,
     frames: Frames = None,
+    delay: Annotated[list[str] | None, typer.Option(metavar="BODY=S", help=_DELAY)] = None,
     bodies: Annotated[
         str | None, typer.Option(metavar="BODY,...", help=_BODIES, show_default="all")
     ] = None,
@@ -74,13 +76,13 @@ def run(
     overwrite: Overwrite = False,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
-    from musls_analysis.comparison.compare import CompareOptions, compare_stage
+    from musls_analysis.comparison.compare import CompareOptions, compare_stage, write_comparison
     from musls_analysis.comparison.cycles import cut_alike
-    from musls_analysis.comparison.files import write_comparison
-    from musls_bringup.results import check_folder, default_folder, result_folder
+    from musls_analysis.figures.comparison import write_figures
+    from musls_analysis.recordings.readers import ReadOptions
+    from musls_bringup.results import chosen_folder, result_folder
 
-    folder = out or default_folder("compare")
-    check_folder(folder, overwrite=overwrite)
+    folder = chosen_folder(out, "compare", overwrite=overwrite)
     within("--lag-limit", lag_limit, 0.0, LONGEST_LAG_S, " s")
     options = CompareOptions(
         lag_limit_s=lag_limit,
@@ -88,34 +90,44 @@ def run(
         offsets_m=offsets_m(offset),
         bodies=tuple(part.strip() for part in bodies.split(",")) if bodies else (),
     )
-    recordings = _read(real, sims, frames)
+    recordings = _read(real, sims, ReadOptions(frames=frames_of(frames), delays_s=_delays(delay)))
     skips = [skip_real, *[skip_sim] * len(sims)]
     spans_s = [[_span(text) for text in texts or ()] for texts in (real_cycle, sim_cycle)]
     comparisons = []
     for name in dict.fromkeys(stage):
         cuts = cut_alike(recordings, name, skips, [spans_s[0], *[spans_s[1]] * len(sims)])
         comparisons.append(compare_stage(name, cuts[0], cuts[1:], options))
-        _warn(comparisons[-1].warnings)
+        for line in comparisons[-1].warnings:
+            tell("warning", line)
     about = _about(recordings, options)
     with result_folder(folder, overwrite=overwrite) as work:
         write_comparison(comparisons, about, work)
+        write_figures(comparisons, work / "figures")
     _conclude(comparisons, about, folder)
 
 
-def _read(real: Path, sims: list[Path], frames: list[str] | None) -> list[Recording]:
-    """The real recording and the simulated ones."""
-    from musls_analysis.recordings.readers import ReadOptions, read_recording
+def _delays(texts: list[str] | None) -> dict[str, float]:
+    found = {}
+    for text in texts or ():
+        body, (delay_s,) = numbers(text, 1, "--delay", "BODY=S, such as drone_2=0.1")
+        found[body] = within(f"--delay {body}", delay_s, -LONGEST_LAG_S, LONGEST_LAG_S, " s")
+    return found
 
-    recordings = [read_recording(real, ReadOptions(frames=frames_of(frames)))]
+
+def _read(real: Path, sims: list[Path], options: ReadOptions) -> list[Recording]:
+    from musls_analysis.recordings.readers import read_recording
+
+    recordings = [read_recording(real, options)]
     recordings += [read_recording(sim) for sim in sims]
     for recording in recordings:
-        _warn(f"{recording.source}: {line}" for line in recording.warnings)
+        for line in recording.warnings:
+            tell("warning", f"{recording.source}: {line}")
     return recordings
 
 
 def _about(recordings: list[Recording], options: CompareOptions) -> dict[str, Any]:
     """Sources and options of the comparison, for its JSON file."""
-    from musls_analysis.comparison.files import moved_points
+    from musls_analysis.comparison.compare import moved_points
 
     return {
         "real": recordings[0].source,
@@ -172,22 +184,23 @@ def _frame_lines(comparison: StageComparison) -> list[str]:
     ]
 
 
-def _warn(lines: Any) -> None:
-    for line in lines:
-        print("musls: warning:", line, file=sys.stderr)
+def _asked_lines(comparison: StageComparison) -> list[str]:
+    """Lines on the load's errors against its set-points, in both flights by the same measure."""
+    its = comparison.asked.get("load")
+    if its is None:
+        return []
+    what = "held set-points, which both flights have" if its.held else "reference"
+    return [
+        f"distance of the load from its own {what}: real {1e3 * its.real_m:.1f} mm, simulated "
+        f"{1e3 * its.sim_m:.1f} mm"
+    ]
 
 
 def _conclude(comparisons: Sequence[StageComparison], about: dict, folder: Path) -> None:
-    """Print the table and where the files are."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False, soft_wrap=True)
+    console = new_console()
     for c in comparisons:
-        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        table.add_column(c.stage)
-        for head in ("trans. (mm)", "geo. (deg)", "at lag: trans. (mm)", "geo. (deg)"):
-            table.add_column(head, justify="right")
+        heads = "trans. (mm)", "geo. (deg)", "at lag: trans. (mm)", "geo. (deg)"
+        table = new_table(c.stage, *heads)
         for body, e in c.errors.items():
             table.add_row(
                 body.replace("_", " "),
@@ -202,7 +215,7 @@ def _conclude(comparisons: Sequence[StageComparison], about: dict, folder: Path)
         )
         if c.by_motion:
             console.print(BY_MOTION)
-        for line in [*_offset_lines(c), *_frame_lines(c)]:
+        for line in [*_offset_lines(c), *_frame_lines(c), *_asked_lines(c)]:
             console.print(line)
         console.print()
     console.print(f"compared points: {about['compared_points']}")

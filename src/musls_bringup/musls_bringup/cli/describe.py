@@ -5,18 +5,20 @@ from __future__ import annotations
 import copy
 import functools
 import json
-import shutil
-import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.cli.terminal import new_console, new_table
+from musls_bringup.shipped import names_in
 from musls_description.errors import ConfigError, near_names
 from musls_description.keys import Key, Keys, json_schema
 from musls_description.library import SYSTEMS
 from musls_description.strict_yaml import shown
 
-EXAMPLE = "musls describe mission.stages.circle"
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 
 def run(
@@ -52,7 +54,7 @@ def run(
         tell(key or "")
 
 
-MOST_FOUND = 40
+MAX_FOUND = 40
 """Keys that an ambiguous name shows."""
 
 FILES = ("scenario", "system", "sweep")
@@ -60,50 +62,27 @@ FILES = ("scenario", "system", "sweep")
 
 
 @functools.cache
-def _scenario_schema() -> dict[str, Any]:
-    from musls_sim.scenario.scenario import Scenario
-
-    return json_schema(Scenario)
-
-
-@functools.cache
-def _sweep_schema() -> dict[str, Any]:
-    from musls_analysis.sweep.plan import SweepSpec
-
-    return json_schema(SweepSpec)
+def schema_of(file: str) -> dict[str, Any]:
+    """JSON schema of all keys of a "scenario", those of its system included, or of a "sweep"."""
+    if file == "sweep":
+        from musls_analysis.sweep.plan import SweepSpec as Spec
+    else:
+        from musls_sim.scenario.scenario import Scenario as Spec  # type: ignore[assignment]
+    return json_schema(Spec)
 
 
-@functools.cache
-def scenario_keys() -> Keys:
-    """Keys of a scenario, those of its system included."""
-    return Keys(_scenario_schema())
-
-
-@functools.cache
-def sweep_keys() -> Keys:
-    """Keys of a sweep file."""
-    return Keys(_sweep_schema())
-
-
-# For the terminal -------------------------------------------------------------------------------
+# ---------- For the terminal
 
 
 def tell(text: str) -> None:
-    """Print what a key means, or the keys that a part of a name means.
-
-    Raises:
-        ConfigError: There is no such key; names the near ones.
-    """
-    from rich.console import Console
-
-    width = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 140
-    console = Console(highlight=False, markup=False, emoji=False, width=max(width, 60))
+    """Print what a key means, or the keys that a part of a name means."""
+    console = new_console(markup=False, soft_wrap=False)
     keys, prefix, found = _found(text)
     if len(found) > 1:
-        for key in found[:MOST_FOUND]:
+        for key in found[:MAX_FOUND]:
             _print_one(console, key, prefix)
-        if len(found) > MOST_FOUND:
-            console.print(f"... and {len(found) - MOST_FOUND} more: give more of the name")
+        if len(found) > MAX_FOUND:
+            console.print(f"... and {len(found) - MAX_FOUND} more: give more of the name")
         return
     key = found[0]
     if key.path:
@@ -122,18 +101,14 @@ def tell(text: str) -> None:
 
 def _found(text: str) -> tuple[Keys, str, list[Key]]:
     """Keys that a text means, where they are, and the prefix of their paths."""
-    name = text.strip().removeprefix("scenario").lstrip(".") if _is(text, "scenario") else text
-    if _is(text, "sweep"):
-        inner = text.strip().removeprefix("sweep").lstrip(".")
-        return sweep_keys(), "sweep.", sweep_keys().find(inner)
-    return scenario_keys(), "", scenario_keys().find(name)
+    file, _, inner = text.strip().partition(".")
+    if file not in ("scenario", "sweep"):
+        file, inner = "scenario", text
+    keys = Keys(schema_of(file))
+    return keys, "sweep." if file == "sweep" else "", keys.find(inner)
 
 
-def _is(text: str, root: str) -> bool:
-    return text.strip() == root or text.strip().startswith(root + ".")
-
-
-def _print_one(console: Any, key: Key, prefix: str) -> None:
+def _print_one(console: Console, key: Key, prefix: str) -> None:
     console.print(prefix + key.path, style="bold")
     default = key.default_text
     known = {"needed": "has to be given", "follows": "follows from others if left out", "": ""}
@@ -142,11 +117,8 @@ def _print_one(console: Any, key: Key, prefix: str) -> None:
     console.print("    " + "; ".join(filter(None, facts)))
 
 
-def _table(keys: list[Key], full: bool) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("key", no_wrap=True)
+def _table(keys: list[Key], full: bool) -> Table:
+    table = new_table("key")
     if full:
         table.add_column("default", max_width=22)
         table.add_column("unit", no_wrap=True)
@@ -158,7 +130,7 @@ def _table(keys: list[Key], full: bool) -> Any:
     return table
 
 
-# As a page --------------------------------------------------------------------------------------
+# ---------- As a page
 
 
 def reference_page() -> str:
@@ -174,8 +146,9 @@ def reference_page() -> str:
         'in the path (`mission.stages.circle.radius_m`). "needed": has to be given. '
         '"follows": follows from other keys if left out.',
     ]
-    lines += ["", "## Scenario", *_section(scenario_keys(), scenario_keys().root, "")]
-    lines += ["", "## Sweep", *_section(sweep_keys(), sweep_keys().root, "sweep.")]
+    for title, file, prefix in (("Scenario", "scenario", ""), ("Sweep", "sweep", "sweep.")):
+        keys = Keys(schema_of(file))
+        lines += ["", f"## {title}", *_section(keys, keys.root, prefix)]
     return "\n".join(lines)
 
 
@@ -184,14 +157,11 @@ def _section(keys: Keys, key: Key, prefix: str) -> list[str]:
     below = keys.below(key)
     lines = ["", "| key | default | unit | allowed | meaning |", "|---|---|---|---|---|"]
     for child in below:
-        cells = (
-            f"`{child.name}`",
-            _code(child.default_text),
-            child.unit,
-            child.allowed,
-            child.meaning,
-        )
-        lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+        default = child.default_text
+        if default not in ("", "needed", "follows", "none"):
+            default = f"`{default}`"
+        cells = f"`{child.name}`", default, child.unit, child.allowed, child.meaning
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     for child in below:
         if keys.below(child):
             lines += ["", f"### {prefix}{child.path}", "", child.meaning]
@@ -199,78 +169,44 @@ def _section(keys: Keys, key: Key, prefix: str) -> list[str]:
     return lines
 
 
-def _code(text: str) -> str:
-    return text if text in ("", "needed", "follows", "none") else f"`{text}`"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-# For editors ------------------------------------------------------------------------------------
+# ---------- For editors
 
 
 def file_schema(file: str) -> dict[str, Any]:
-    """JSON schema of a file as users write it, short forms included.
-
-    Raises:
-        ConfigError: Another one.
-    """
+    """JSON schema of a file as users write it, short forms included."""
     if file not in FILES:
         raise ConfigError(f"no schema for '{shown(file)}': {near_names(file, FILES)}")
-    if file == "sweep":
-        return _with_sweep_forms(copy.deepcopy(_sweep_schema()))
-    schema = copy.deepcopy(_scenario_schema())
-    definitions = schema["$defs"]
-    _allow_parts(definitions)
-    waypoint = definitions["Waypoint"]
-    numbers = {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 4}
-    definitions["Waypoint"] = {"anyOf": [numbers, waypoint]}
-    if file == "system":
-        system = definitions["RigSystem"]
-        return {"$schema": schema["$schema"], **system, "$defs": definitions}
-    properties = schema["properties"]
+    schema = copy.deepcopy(schema_of("sweep" if file == "sweep" else "scenario"))
+    properties, definitions = schema["properties"], schema["$defs"]
     schema["required"].remove("name")  # the file's own
-    for key in ("system", "start"):
-        properties[key] = _or_text(properties[key])
-    return schema
-
-
-def _or_text(node: dict[str, Any]) -> dict[str, Any]:
-    reference = {"$ref": node["$ref"]}
-    kept = {key: value for key, value in node.items() if key != "$ref"}
-    return {**kept, "anyOf": [{"type": "string"}, reference]}
-
-
-def _allow_parts(definitions: dict[str, Any]) -> None:
-    """One drone or cable for all, and `from: PART`, as `library.expand_system` reads them."""
-    parts = sorted(path.stem for path in (SYSTEMS / "parts").glob("*.yaml"))
-    for name in ("Drone", "Cable"):
-        part = definitions[name]
-        needed = part.pop("required", [])
-        part["properties"]["from"] = {
-            "enum": parts,
-            "description": "A shipped part whose keys hold where they are not given here.",
-        }
-        part["if"], part["then"], part["else"] = {"required": ["from"]}, {}, {"required": needed}
-    system = definitions["RigSystem"]["properties"]
+    if file == "sweep":
+        _allow(properties["parameters"], "additionalProperties", {"type": "array"})
+        _allow(properties["metrics"], "items", {"type": "string"})
+        kinds = properties["sampling"]["discriminator"]["mapping"]
+        _allow(properties, "sampling", {"enum": list(kinds)})
+        return schema
+    place = {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 4}
+    _allow(definitions, "Waypoint", place)
+    # One drone or cable for all, and `from: PART`, as `library.expand_system` reads them.
+    parts = {
+        "enum": names_in(SYSTEMS / "parts"),
+        "description": "A shipped part whose keys hold where they are not given here.",
+    }
     for key, name in (("drones", "Drone"), ("cables", "Cable")):
-        node = system[key]
-        kept = {k: node.pop(k) for k in ("type", "items", "minItems", "maxItems") if k in node}
-        node["anyOf"] = [kept, {"$ref": f"#/$defs/{name}"}]
-
-
-def _with_sweep_forms(schema: dict[str, Any]) -> dict[str, Any]:
-    schema["required"].remove("name")
-    properties = schema["properties"]
-    for node, short in (
-        (properties["parameters"]["additionalProperties"], {"type": "array"}),
-        (properties["metrics"]["items"], {"type": "string"}),
-    ):
-        reference = dict(node)
-        node.clear()
-        node["anyOf"] = [short, reference]
-    sampling = properties["sampling"]
-    kinds = {key: sampling.pop(key) for key in ("oneOf", "discriminator") if key in sampling}
-    sampling["anyOf"] = [{"enum": list(kinds["discriminator"]["mapping"])}, kinds]
+        part = definitions[name]
+        part["else"] = {"required": part.pop("required", [])}
+        part["properties"]["from"] = parts
+        part["if"], part["then"] = {"required": ["from"]}, {}
+        _allow(definitions["RigSystem"]["properties"], key, {"$ref": f"#/$defs/{name}"})
+    if file == "system":
+        return {"$schema": schema["$schema"], **definitions["RigSystem"], "$defs": definitions}
+    for key in ("system", "start"):
+        _allow(properties, key, {"type": "string"})
     return schema
+
+
+def _allow(nodes: dict[str, Any], key: str, short: dict[str, Any]) -> None:
+    """Let a short form stand in the place of a node."""
+    node = nodes[key]
+    kept = {k: node.pop(k) for k in ("description", "default") if k in node}
+    nodes[key] = {**kept, "anyOf": [short, node]}

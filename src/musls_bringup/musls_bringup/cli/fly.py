@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -22,16 +22,17 @@ from musls_bringup.cli.options import (
     Settings,
     flight_overrides,
 )
+from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from musls_analysis.comparison.convergence import Convergence
     from musls_bringup.check import Phase
+    from musls_bringup.fly import Flight
     from musls_sim.scenario.scenario import Scenario
+    from musls_sim.session.loop import Observer
     from musls_sim.session.session import Session
-
-
-EXAMPLE = "musls fly circle --set system.cables.links=29 --seed 3"
 
 
 def run(
@@ -64,82 +65,74 @@ def run(
     ] = False,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
-    from musls_bringup.fly import FlyOptions, find_scenario, fly
-    from musls_bringup.results import check_folder, default_folder
-    from musls_bringup.verify import check_verifiable, verify_result
+    from musls_bringup.fly import FlyOptions, fly
+    from musls_bringup.results import chosen_folder
+    from musls_bringup.shipped import find_scenario
+    from musls_bringup.verify import check_verifiable
+    from musls_bringup.verify import verify as fly_finer
 
-    overrides = flight_overrides(settings, seed, autopilot, controller)
-    chosen = find_scenario(scenario, overrides)
+    chosen = find_scenario(scenario, flight_overrides(settings, seed, autopilot, controller))
+    if verify or verify_segments:
+        check_verifiable(chosen, segments=verify_segments)
     if plan or dry_run:
         show_plan(chosen, out, force=force, overwrite=overwrite, table=plan)
         return 0
-    verify |= verify_segments
-    if verify:
-        check_verifiable(chosen, segments=verify_segments)
-    folder = out or default_folder(chosen.name)
-    check_folder(folder, overwrite=overwrite)
+    folder = chosen_folder(out, chosen.name, overwrite=overwrite)
     keep_killed_runs(folder)
     options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
-        summary = _with_progress(chosen.name, lambda o, s: fly(chosen, folder, options, o, s))
-    code = conclude(summary, folder)
-    if verify and code == 0:
-        found = verify_result(chosen, folder, summary, segments=verify_segments, force=force)
-        print(f"verified: {found.sentence(_flown_stages(summary['errors']))}")
-    return code
+    with ProgressDisplay(chosen.name, "preparing (compiles on first use)") as shown:
+
+        def again(first: Flight) -> Convergence:
+            finer = [_watch(shown, "with finer steps")]
+            return fly_finer(chosen, first, segments=verify_segments, force=force, observers=finer)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
+            summary = fly(
+                chosen, folder, options, [_watch(shown)], lambda text: shown.update(text, 1.0),
+                verifier=again if verify or verify_segments else None,
+            )  # fmt: skip
+    return conclude(summary, folder)
 
 
-def _with_progress(name: str, work: Any) -> Any:
-    """Run `work(observers, say)` and show how far it is."""
-    from musls_bringup.cli.progress import WorkShown
+def _watch(shown: ProgressDisplay, remark: str = "") -> Observer:
+    """Display of a flight's progress."""
     from musls_sim.session.loop import Progress
 
-    with WorkShown(name, "preparing (compiles on first use)") as shown:
+    def show(now: float, session: Session) -> None:
+        planned = session.guidance.planned_s
+        factor = now / max(session.elapsed_s, 1e-9)
+        left = max(planned - now, 0.0) / max(factor, 1e-9)
+        if not now:
+            return  # the first period compiles: nothing can be said of its pace
+        stage = session.stage.replace("_", " ")
+        shown.update(
+            f"{now:6.1f} / {planned:.0f} s  {factor:5.1f}x real time  {left:3.0f} s left"
+            f"  {stage} {remark}",
+            now / planned,
+        )
 
-        def show(now: float, session: Session) -> None:
-            planned = session.guidance.planned_s
-            factor = now / max(session.elapsed_s, 1e-9)
-            left = max(planned - now, 0.0) / max(factor, 1e-9)
-            if not now:
-                return  # the first period compiles: nothing can be said of its pace
-            text = (
-                f"{now:6.1f} / {planned:.0f} s  {factor:5.1f}x real time  {left:3.0f} s left"
-                f"  {session.stage.replace('_', ' ')}"
-            )
-            shown.update(text, now / planned)
-
-        return work([Progress(show)], lambda text: shown.update(text, 1.0))
+    return Progress(show)
 
 
 MANY_DRONES = 4
 """With more drones than this the table gives their mean instead of a column each."""
 
 
-def _flown_stages(errors: dict[str, dict[str, Any]]) -> list[str]:
-    """Stages that the mission is about; all of them if the flight did not get that far."""
-    from musls_control.phases import PHASES
+def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Table:
+    """Mean translational (12) and geodesic (13) errors to the reference, per stage and body.
 
-    names = list(dict.fromkeys(stage for body in errors.values() for stage in body))
-    flown = [name for name in names if name not in PHASES and name.rsplit("_", 1)[0] not in PHASES]
-    return flown or names
-
-
-def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Any:
-    """Mean translational (12) and geodesic (13) errors to the set-point, per stage and body.
-
-    Take-off, transits and landing are left to the report.
+    Take-off, transits and landing are left to the report, unless the flight did not get farther.
     """
-    from rich.table import Table
+    from musls_control.mission.spec import PHASES
 
     groups = {body.replace("_", " "): [body] for body in errors}
     if len(errors) > MANY_DRONES:
         groups = {"load": ["load"], "drones (mean)": [b for b in errors if b != "load"]}
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("error to set-point")
-    for name in groups:
-        table.add_column(name, justify="right")
-    for stage in _flown_stages(errors):
+    names = list(dict.fromkeys(stage for body in errors.values() for stage in body))
+    flown = [name for name in names if name not in PHASES and name.rsplit("_", 1)[0] not in PHASES]
+    table = new_table("error to reference", *groups)
+    for stage in flown or names:
         cells = []
         for bodies in groups.values():
             entries = [errors[body][stage] for body in bodies if stage in errors[body]]
@@ -155,12 +148,11 @@ def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Any:
 
 def conclude(summary: dict[str, Any], folder: Path) -> int:
     """Print what the flight came to; returns the exit code."""
-    import signal
-
-    from rich.console import Console
     from rich.markup import escape
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = new_console()
+    for line in summary["warnings"]:
+        console.print(f"[bold red]not to be learnt from:[/] {escape(line)}")
     if any(summary["errors"].values()):
         console.print(_error_table(summary["errors"]))
     margin = summary["thrust_margin"]
@@ -176,6 +168,8 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
         from musls_analysis.report.summary import sentence
 
         console.print(f"largest cable tension: {sentence(summary['tension'])}")
+    if "verification" in summary:
+        console.print(f"verified: {summary['verification']['sentence']}")
     if summary.get("check"):
         console.print("before the flight: " + escape(summary["check"]["sentence"]))
     closest = summary.get("separation")
@@ -183,6 +177,11 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
         console.print(
             f"closest: drone_{closest['pair'][0]} and drone_{closest['pair'][1]}, rotor tips "
             f"{closest['tips_m']:.2f} m apart at {closest['time_s']:.1f} s"
+        )
+    for near in summary.get("obstacles", ()):
+        console.print(
+            f"{near['obstacle']}: {near['body']} comes within {near['distance_m']:.2f} m "
+            f"at {near['time_s']:.1f} s"
         )
     for name, battery in summary.get("batteries", {}).items():
         console.print(
@@ -207,13 +206,7 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
 def show_plan(
     scenario: Scenario, out: Path | None, *, force: bool, overwrite: bool, table: bool
 ) -> None:
-    """Check a scenario and print what it would do; nothing is flown.
-
-    Raises:
-        ConfigError: It cannot be flown.
-    """
-    from rich.console import Console
-
+    """Check a scenario and print what it would do; nothing is flown."""
     from musls_bringup.check import phases, prepare
     from musls_bringup.results import check_folder
 
@@ -221,41 +214,40 @@ def show_plan(
         check_folder(out, overwrite=overwrite)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        parts = prepare(scenario, force=force)
-    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
+        components = prepare(scenario, force=force)
+    console = new_console()
     if table:
-        console.print(_table(phases(parts.plan)))
+        console.print(_table(phases(components.plan)))
         places = scenario.formation
         drones = scenario.system.n_drones
-        if parts.hover is not None and places.places_m is None:
+        if components.hover is not None and places.places_m is None:
             console.print(
                 f"formation: {drones} drone{'' if drones == 1 else 's'} at radius "
                 f"{places.radius_m:.2f} m, {places.height_m:.2f} m above the load's set-point, "
                 f"drone 1 at {places.first_azimuth_rad:.2f} rad"
             )
-    margin = "" if parts.hover is None else f", thrust margin {parts.hover.thrust_margin:.2f}"
+    margin = (
+        "" if components.hover is None else f", thrust margin {components.hover.thrust_margin:.2f}"
+    )
     console.print(
-        f"{scenario.name} can be flown: {parts.plan.duration_s:.1f} s{margin}; nothing was flown. "
-        f"musls view SCENARIO --gif draws its set-points"
+        f"{scenario.name} can be flown: {components.plan.duration_s:.1f} s{margin}; "
+        "nothing was flown. musls view SCENARIO --gif draws its set-points"
     )
 
 
 def _table(found: list[Phase]) -> Table:
-    from rich.table import Table
-
-    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    made.add_column("phase", no_wrap=True)
-    for name, unit in (
-        ("begins", "s"), ("lasts", "s"), ("load's set-point from", "m, deg"), ("to", "m, deg"),
-        ("at most", "m/s"),
-    ):  # fmt: skip
-        made.add_column(f"{name}\n{unit}", justify="right", no_wrap=True)
-    for phase in found:
-        made.add_row(
+    units = {
+        "begins": "s", "lasts": "s", "load's set-point from": "m, deg", "to": "m, deg",
+        "at most": "m/s",
+    }  # fmt: skip
+    rows = [
+        (
             phase.name.replace("_", " "), f"{phase.start_s:.1f}", f"{phase.duration_s:.1f}",
             _pose(phase.first), _pose(phase.last), f"{phase.speed_m_s:.2f}",
-        )  # fmt: skip
-    return made
+        )
+        for phase in found
+    ]  # fmt: skip
+    return new_table("phase", *(f"{name}\n{unit}" for name, unit in units.items()), rows=rows)
 
 
 def _pose(pose: object) -> str:
@@ -270,23 +262,23 @@ def _pose(pose: object) -> str:
 
 
 def keep_killed_runs(out: Path) -> None:
-    """Look for remains of killed runs beside an output folder and say what became of them."""
+    """Look for remains of killed runs beside an output folder and report what was kept of them."""
     from musls_bringup.results import leftovers, put_aside
 
     try:
         for work, name in leftovers(out.absolute().parent):
             kept = put_aside(work, name)
             what = f"kept in {kept}: {_finished(kept)}" if kept else "nothing was recorded"
-            print(f"musls: note: run {name} was killed; {what}", file=sys.stderr)
+            tell("note", f"run {name} was killed; {what}")
     except OSError as error:
-        print(f"musls: warning: remains of a killed run: {error}", file=sys.stderr)
+        tell("warning", f"remains of a killed run: {error}")
 
 
 def _finished(folder: Path) -> str:
     """Write the summary that the killed run could not; returns what the folder holds."""
     from musls_analysis.recordings.bag import mend_bag, read_bag
     from musls_analysis.report.summary import summarise
-    from musls_bringup.fly import slack_threshold_n
+    from musls_bringup.fly import slack_threshold_n, write_summary
     from musls_description.errors import MuslsError
     from musls_sim.scenario.scenario import load_scenario
 
@@ -301,8 +293,7 @@ def _finished(folder: Path) -> str:
             "killed": True,
             **summarise(recording, slack_threshold_n=slack_threshold_n(scenario)),
         }
-        text = json.dumps(summary, indent=2, allow_nan=False)
-        (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+        write_summary(summary, folder)
     except (MuslsError, ValueError) as error:
         return " ".join(f"its bag cannot be read ({error})".split())
     return f"{recording.end_s - recording.start_s:.1f} s of flight"

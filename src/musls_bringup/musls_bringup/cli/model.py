@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from musls_bringup.cli.options import (
-    path_of,
-    within,
-)
-from musls_description.errors import ConfigError, MuslsError, near_names
+from musls_bringup.cli.options import path_of, within
+from musls_bringup.cli.terminal import tell
+from musls_description.errors import ConfigError, MuslsError, whole_file, writing
 
 if TYPE_CHECKING:
     from musls_description.spawn import Configuration
     from musls_description.system import SlungLoadSystem
 
-EXAMPLE = "musls model x500_trio --format world --out worlds"
-
-FORMATS = {
-    "world": ".sdf",
-    "model": "",
-    "sdf": "",
-    "sdf-1.9": "-1.9.sdf",
-    "xacro": ".urdf.xacro",
-    "urdf": ".urdf",
-}
-"""What follows the system's name in the file's name; `model` and `sdf` are folders."""
-
-IN_FOLDERS = ("model", "sdf")
-
 FILE_SUFFIXES = (".sdf", ".world", ".xacro", ".urdf")
 """An --out that ends so is a file."""
 
-AT_ZERO_ANGLES = ("xacro", "urdf")
-SPAWNS = ("ground", "hover")
+WITH_PLACES = ("world", "model", "sdf", "sdf-1.9")
+"""Formats in which the bodies stand or hang somewhere; the others are for all angles zero."""
+
 LOAD_HEIGHT_M = 1.0
 LARGEST_RADIUS_M = 1000.0
 LARGEST_PACE = 1000.0
@@ -50,7 +33,7 @@ MIN_STEP_S, LARGEST_STEP_S = 1e-6, 0.1
 def run(
     system: Annotated[str, typer.Argument(help="Shipped system (musls list systems) or file.")],
     format: Annotated[
-        str,
+        Literal["world", "model", "sdf", "sdf-1.9", "xacro", "urdf"],
         typer.Option(help="world, model (to include), sdf (one by one), sdf-1.9, xacro, urdf."),
     ] = "world",
     out: Annotated[
@@ -63,14 +46,14 @@ def run(
         ),
     ] = None,
     spawn: Annotated[
-        str | None,
+        Literal["ground", "hover"] | None,
         typer.Option(help="Where the drones start: ground or hover.", show_default="ground"),
     ] = None,
     radius: Annotated[
         float, typer.Option(help="Radius of the circle on which the drones hover [m].")
     ] = 1.0,
     drones: Annotated[
-        str | None,
+        Literal["motors", "rigid", "include"] | None,
         typer.Option(
             help="motors (with sensors), rigid (one body each) or include (PX4's own model).",
             show_default="motors; rigid in sdf-1.9",
@@ -97,36 +80,33 @@ def run(
     from musls_description.library import load_system
     from musls_description.system import extended_load, slung_system
 
-    if format not in FORMATS:
-        raise ConfigError(f"unknown --format '{format}': {near_names(format, FORMATS)}")
-    if format in AT_ZERO_ANGLES:
-        for option, value in (("--spawn", spawn), ("--drones", drones)):
-            if value is not None:
-                raise ConfigError(f"{option} has no meaning for --format {format}")
-    if spawn is not None and spawn not in SPAWNS:
-        raise ConfigError(f"unknown --spawn '{spawn}': {near_names(spawn, SPAWNS)}")
-    within("--radius", radius, 0.0, LARGEST_RADIUS_M, " m")
-    if step is not None:
-        within("--step", step, MIN_STEP_S, LARGEST_STEP_S, " s")
-    if lean and format != "world":
-        raise ConfigError(f"--lean has no meaning for --format {format}: only for a world")
-    if pace is not None:
-        if format != "world":
-            raise ConfigError(f"--pace has no meaning for --format {format}: only for a world")
-        within("--pace", pace, 0.0, LARGEST_PACE)
+    for option, value, formats in (
+        ("--spawn", spawn, WITH_PLACES), ("--drones", drones, WITH_PLACES),
+        ("--lean", lean or None, ("world",)), ("--pace", pace, ("world",)),
+    ):  # fmt: skip
+        if value is not None and format not in formats:
+            raise ConfigError(
+                f"{option} has no meaning for --format {format}: only for {', '.join(formats)}"
+            )
+    for option, number, least, most, unit in (
+        ("--radius", radius, 0.0, LARGEST_RADIUS_M, " m"),
+        ("--step", step, MIN_STEP_S, LARGEST_STEP_S, " s"),
+        ("--pace", pace, 0.0, LARGEST_PACE, ""),
+    ):
+        if number is not None:
+            within(option, number, least, most, unit)
     chosen = slung_system(load_system(system), f"--format {format}")
     extended_load(chosen, f"--format {format}")
     folder = None if str(out) == "-" else out
-    if format in IN_FOLDERS and folder is None:
+    if format in ("model", "sdf") and folder is None:
         raise ConfigError(f"--format {format} writes folders: give --out FOLDER")
-    place = {} if format in AT_ZERO_ANGLES else {"spawn": _spawn(chosen, spawn, radius)}
-    style = {} if drones is None else {"drones": drones}
+    common: dict[str, Any] = {"drones": drones} if drones else {}
+    if format in WITH_PLACES:
+        common["spawn"] = _spawn(chosen, spawn, radius)
     of_world: dict[str, Any] = {"name": world, "step_s": _step_s(chosen, step)}
-    if lean:
-        of_world["lean"] = True
-    if pace is not None:
-        of_world["pace"] = pace
-    files = _texts(chosen, format, place | style, of_world)
+    if format == "world":
+        of_world |= {"lean": lean} | ({} if pace is None else {"pace": pace})
+    files = _texts(chosen, format, common, of_world)
     if folder is None:
         print(*files.values(), end="")
         return
@@ -140,10 +120,10 @@ def _step_s(system: SlungLoadSystem, wanted: float | None) -> float:
 
     holds = fixed_step_s(system)
     if wanted is not None and wanted > holds:
-        print(
-            f"musls: warning: --step {wanted:g} s: Gazebo's step is fixed, and cables that are "
-            f"jerked taut in a fall need {holds:g} s or less",
-            file=sys.stderr,
+        tell(
+            "warning",
+            f"--step {wanted:g} s: Gazebo's step is fixed, and cables that are jerked taut in a "
+            f"fall need {holds:g} s or less",
         )
     return holds if wanted is None else wanted
 
@@ -151,23 +131,22 @@ def _step_s(system: SlungLoadSystem, wanted: float | None) -> float:
 def _texts(
     system: SlungLoadSystem, format: str, common: dict[str, Any], of_world: dict[str, Any]
 ) -> dict[str, str]:
-    """Text of each file by its path below the output folder."""
     from musls_description import models
 
-    if format == "sdf":
-        return models.model_files(system, **common)
-    if format == "model":
-        return models.include_files(system, **common, step_s=of_world["step_s"])
-    writers: dict[str, tuple[Callable[..., str], dict[str, Any]]] = {
-        "world": (models.world_sdf, common | of_world),
-        "sdf-1.9": (models.single_model_sdf, common | of_world),
-        "xacro": (models.xacro_text, {}),
-        "urdf": (models.urdf_text, {}),
-    }
-    writer, options = writers[format]
-    # A system's name is free text.
-    name = re.sub(r"[^\w.+-]", "_", system.name)
-    return {name + FORMATS[format]: writer(system, **options)}
+    name = re.sub(r"[^\w.+-]", "_", system.name)  # it is free text
+    match format:
+        case "sdf":
+            return models.model_files(system, **common)
+        case "model":
+            return models.include_files(system, **common, step_s=of_world["step_s"])
+        case "world":
+            return {f"{name}.sdf": models.world_sdf(system, **common, **of_world)}
+        case "sdf-1.9":
+            return {f"{name}-1.9.sdf": models.single_model_sdf(system, **common, **of_world)}
+        case "xacro":
+            return {f"{name}.urdf.xacro": models.xacro_text(system)}
+        case _:
+            return {f"{name}.urdf": models.urdf_text(system)}
 
 
 def _spawn(system: SlungLoadSystem, kind: str | None, radius_m: float) -> Configuration:
@@ -195,15 +174,9 @@ def _write(files: dict[str, str], out: Path, *, overwrite: bool) -> list[Path]:
     older = next((path for path in targets if os.path.lexists(path)), None)
     if older and not overwrite:
         raise MuslsError(f"{older} exists; --overwrite replaces it")
-    try:
-        for path, text in targets.items():
+    for path, text in targets.items():
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-            try:
-                partial.write_text(text, encoding="utf-8")
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise MuslsError(f"{path} cannot be written: {error.strerror or error}") from None
+        with whole_file(path) as work:
+            work.write_text(text, encoding="utf-8")
     return list(targets)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,6 @@ import typer
 
 from musls_description.errors import ConfigError, near_names
 from musls_description.strict_yaml import shown
-
-EXAMPLE = "musls new scenario my_first --system my_system.yaml"
 
 
 def run(
@@ -45,56 +42,27 @@ LONGEST_NAME = 80
 """Letters of a name; folders of results add date and time."""
 
 
-@dataclass(frozen=True)
-class Template:
-    """A file to start from.
-
-    Attributes:
-        file: Of the template, in this folder.
-        suffix: Of the new file.
-        use: Commands that use it, with {file} and {class_name}.
-    """
-
-    file: str
-    suffix: str
-    use: tuple[str, ...]
-
-
 TEMPLATES = {
-    "system": Template(
-        "system.yaml.j2",
-        ".yaml",
-        ("musls fly hold --set system={file}", "musls new scenario NAME --system {file}"),
-    ),
-    "scenario": Template(
-        "scenario.yaml.j2",
-        ".yaml",
-        ("musls fly {file} --plan", "musls check {file}", "musls fly {file}"),
-    ),
-    "controller": Template(
-        "controller.py.j2", ".py", ("musls fly circle --controller {file}:{class_name}",)
-    ),
-    "sweep": Template("sweep.yaml.j2", ".yaml", ("musls sweep {file}",)),
+    "system": ("musls fly hold --set system={file}", "musls new scenario NAME --system {file}"),
+    "scenario": ("musls fly {file} --plan", "musls check {file}", "musls fly {file}"),
+    "controller": ("musls fly circle --controller {file}:{class_name}",),
+    "sweep": ("musls sweep {file}",),
 }
-"""By what they are for."""
+"""Commands that use what is made from each template."""
 
 
 def write_new(kind: str, name: str, system: str = "x500_trio") -> tuple[Path, list[str]]:
-    """Write a template under a name of one's own.
-
-    Raises:
-        ConfigError: No such template, no name for it, or there is such a file already.
-    """
+    """Write a template under a name of one's own."""
     if kind not in TEMPLATES:
         raise ConfigError(f"no template for '{shown(kind)}': {near_names(kind, TEMPLATES)}")
-    template = TEMPLATES[kind]
-    path = _path(name, template.suffix)
+    suffix = ".py" if kind == "controller" else ".yaml"
+    path = _path(name, suffix)
     texts = {"name": path.stem, "system": system, "class_name": class_name(path.stem)}
     if kind == "controller" and keyword.iskeyword(texts["class_name"]):
         raise ConfigError(f"'{path.stem}' is no name for a class in Python")
     from jinja2 import Environment, StrictUndefined
 
-    source = (FOLDER / template.file).read_text(encoding="utf-8")
+    source = (FOLDER / f"{kind}{suffix}.j2").read_text(encoding="utf-8")
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     text = environment.from_string(source).render(texts)
     try:
@@ -104,7 +72,7 @@ def write_new(kind: str, name: str, system: str = "x500_trio") -> tuple[Path, li
         raise ConfigError(f"{path} exists already: choose another name or remove it") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
-    return path, [use.format(file=path, class_name=texts["class_name"]) for use in template.use]
+    return path, [use.format(file=path, class_name=texts["class_name"]) for use in TEMPLATES[kind]]
 
 
 def _path(name: str, suffix: str) -> Path:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from enum import Enum
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from musls_bringup.shipped import SCENARIOS, names_in
 from musls_description.errors import ConfigError
 from musls_description.strict_yaml import shown
 
 
 def _scenario_names(incomplete: str) -> list[str]:
     """Shipped scenarios and files of this folder, for the shell's completion."""
-    from musls_bringup.scenarios import SCENARIOS
-
-    files = [path.name for path in Path().glob("*.yaml")]
-    names = [*(path.stem for path in SCENARIOS.glob("*.yaml")), *files]
+    names = names_in(SCENARIOS) + [path.name for path in Path().glob("*.yaml")]
     return sorted(name for name in names if name.startswith(incomplete))
 
 
@@ -36,7 +33,7 @@ ScenarioName = Annotated[
 LONGEST_NAME_BYTES, LONGEST_PATH_BYTES = 200, 3500
 """Of a name and a whole path; file systems take 255 and 4095, temporary names included."""
 
-MOST_PROCESSES = 1024
+MAX_PROCESSES = 1024
 """That an option may ask for."""
 
 LARGEST_OFFSET_M = 100.0
@@ -68,7 +65,7 @@ def out_folder(default: str, help: str = "Output folder.") -> Any:
 
 def worker_count(default: str, help: str = "Number of worker processes.") -> Any:
     """The option of a number of processes; `default` says which it is without one."""
-    return typer.Option(min=1, max=MOST_PROCESSES, help=help, show_default=default)
+    return typer.Option(min=1, max=MAX_PROCESSES, help=help, show_default=default)
 
 
 FlightFolder = Annotated[Path | None, out_folder("runs/SCENARIO_DATE_TIME")]
@@ -88,16 +85,9 @@ Report = Annotated[
 ]
 
 
-class AutopilotKind(str, Enum):
-    """Flight stacks that `--autopilot` offers."""
-
-    BUILTIN = "builtin"
-    PX4 = "px4"
-
-
 Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
 Autopilot = Annotated[
-    AutopilotKind | None,
+    Literal["builtin", "px4"] | None,
     typer.Option(
         help="Flight stack: builtin, or px4 for one real PX4 (SITL) per drone.",
         show_default="scenario's",
@@ -119,13 +109,13 @@ Force = Annotated[
 def flight_overrides(
     settings: list[str] | None,
     seed: int | None,
-    autopilot: AutopilotKind | None,
+    autopilot: str | None,
     controller: str | None,
 ) -> list[str]:
-    """What the options of a flight change in its scenario, as for `--set`."""
+    """Overrides that the options of a flight stand for, as for `--set`."""
     overrides = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
     if autopilot is not None:
-        overrides.append(f"autopilot.kind={autopilot.value}")
+        overrides.append(f"autopilot.kind={autopilot}")
     if controller is None:
         return overrides
     if ":" not in controller:
@@ -161,18 +151,17 @@ SimulatedPoints = Annotated[
 Frames = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="BODY=FRAME,...",
-        help="TF frame of each body of the first recording, if not recognised by its name.",
+        "--frames",
+        "--topic",
+        metavar="BODY=NAME,...",
+        help="TF frame, or topic of poses, of each body of a recording that was not made here, if "
+        "not recognised by its name.",
     ),
 ]
 
 
 def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, float, float]]:
-    """Points by body from texts BODY=X,Y,Z.
-
-    Raises:
-        ConfigError: A text is no such thing.
-    """
+    """Points by body from texts BODY=X,Y,Z."""
     named = [
         numbers(text, 3, "--offset", "BODY=X,Y,Z, such as load=0,0,-0.07") for text in texts or ()
     ]
@@ -187,32 +176,20 @@ def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, float, floa
 
 
 def frames_of(texts: Sequence[str] | None) -> dict[str, str]:
-    """TF frames by body from texts BODY=FRAME,...
-
-    Raises:
-        ConfigError: A text is no such thing.
-    """
+    """TF frames or topics by body from texts BODY=NAME,..."""
     named = [part for text in texts or () for part in text.split(",")]
-    return dict(_pair(part, "--frames", "BODY=FRAME,...") for part in named)
+    return dict(_pair(part, "--topic", "BODY=NAME,...") for part in named)
 
 
 def within(option: str, value: float, low: float, high: float, unit: str = "") -> float:
-    """A number of the command line, if it is in its range.
-
-    Raises:
-        ConfigError: It is not, or is no number.
-    """
+    """A number of the command line, if it is in its range."""
     if not low <= value <= high:
         raise ConfigError(f"{option} is {value:g}{unit}, must be from {low:g} to {high:g}{unit}")
     return value
 
 
 def numbers(text: str, count: int, option: str, form: str) -> tuple[str, tuple[float, ...]]:
-    """Name and numbers of a text NAME=NUMBER,NUMBER,...
-
-    Raises:
-        ConfigError: It does not.
-    """
+    """Name and numbers of a text NAME=NUMBER,NUMBER,..."""
     name, value = _pair(text, option, form)
     try:
         values = tuple(float(number) for number in value.split(","))

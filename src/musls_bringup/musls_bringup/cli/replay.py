@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from musls_bringup.cli.options import (
+    Frames,
     Overwrite,
     RecordedPoints,
+    frames_of,
     numbers,
     offsets_m,
     out_folder,
     within,
     worker_count,
 )
-from musls_bringup.cli.progress import WorkShown
+from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
     from musls_analysis.replay import Replay
-    from musls_analysis.replay.fit import FitSpec, Setup
+    from musls_analysis.replay.fit import FitResult, Setup
     from musls_description.system import SlungLoadSystem
-
-EXAMPLE = "musls replay flight_2136_shm.csv --offset load=0,0,-0.07 --fit damping,load_com"
 
 LONGEST_LEAD_IN_S = 3600.0
 
@@ -45,6 +47,7 @@ def run(
         ),
     ] = None,
     offset: RecordedPoints = None,
+    frames: Frames = None,
     fit: Annotated[
         str | None,
         typer.Option(
@@ -72,12 +75,11 @@ def run(
     overwrite: Overwrite = False,
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
-    from musls_analysis.recordings.readers import read_recording
+    from musls_analysis.recordings.readers import ReadOptions, read_recording
     from musls_analysis.replay import Replay
-    from musls_bringup.results import check_folder, default_folder, result_folder
+    from musls_bringup.results import chosen_folder, result_folder
 
-    folder = out or default_folder(f"replay_{recording.stem}")
-    check_folder(folder, overwrite=overwrite)
+    folder = chosen_folder(out, f"replay_{recording.stem}", overwrite=overwrite)
     chosen = _system(system)
     models = _models(cable_model or ["rigid_links"], chosen)
     if fit is not None and len(models) > 1:
@@ -85,10 +87,10 @@ def run(
     if bounds and fit is None:
         raise ConfigError("--bounds are those of a --fit")
     setup = _setup(chosen, lead_in, step, offset, with_fit)
-    wanted = None if fit is None else _fit_spec(fit, bounds, setup, models[0], workers)
-    read = read_recording(recording)
+    wanted = None if fit is None else _fit_of(fit, bounds, setup, models[0], workers)
+    read = read_recording(recording, ReadOptions(frames=frames_of(frames)))
     for warning in read.warnings:
-        typer.echo(f"musls: warning: {warning}", err=True)
+        tell("warning", warning)
     replay = Replay(read, setup.spec)
     with result_folder(folder, overwrite=overwrite) as work:
         if wanted is not None:
@@ -100,22 +102,23 @@ def run(
     typer.echo(f"results in {folder}")
 
 
-def _fit_spec(
+def _fit_of(
     fit: str, bounds: list[str] | None, setup: Setup, model: str, workers: int | None
-) -> FitSpec:
-    """Options of a fit; what is wrong shows before the recording is read."""
-    from musls_analysis.replay.fit import FitSpec, parameters
+) -> Callable[..., FitResult]:
+    """A fit with these options; what is wrong shows before the recording is read."""
+    from musls_analysis.replay.fit import fit as fit_parameters
+    from musls_analysis.replay.fit import parameters
     from musls_analysis.sweep.run import available_cores
 
     named = [numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
     names = fit.split(",")
     parameters(names, setup)
     limits = {name: (low, high) for name, (low, high) in named}
-    return FitSpec(names, limits, model, workers or available_cores())
+    count = workers or available_cores()
+    return partial(fit_parameters, names=names, bounds=limits, cable_model=model, workers=count)
 
 
 def _system(name: str) -> SlungLoadSystem:
-    """The system to replay with."""
     from musls_description.library import load_system
     from musls_description.system import slung_system
 
@@ -136,29 +139,29 @@ def _setup(
     with_fit: Path | None,
 ) -> Setup:
     """System and specification of the replay, with what an earlier fit found."""
-    from musls_analysis.replay import ReplaySpec
-    from musls_analysis.replay.fit import Setup, read_values, with_values
+    from musls_analysis.replay import ReplaySpec, fit
 
     within("--lead-in", lead_in_s, 0.0, LONGEST_LEAD_IN_S, " s")
     spec = ReplaySpec(
         lead_in_s=lead_in_s, physics_step_s=_step(step_s), offsets_m=offsets_m(offset)
     )
-    setup = Setup(system, spec)
-    return setup if with_fit is None else with_values(setup, read_values(with_fit), str(with_fit))
+    setup = fit.Setup(system, spec)
+    return setup if with_fit is None else fit.with_fit(setup, with_fit)
 
 
-def _fitted(replay: Replay, setup: Setup, spec: FitSpec, work: Path) -> Setup:
+def _fitted(replay: Replay, setup: Setup, fit: Callable[..., FitResult], work: Path) -> Setup:
     """Fit, write and print; the setup with what was found."""
-    from musls_analysis.replay.fit import fit, fit_table, write_fit
+    from musls_analysis.replay.fit import fit_table, write_fit
 
-    with WorkShown("fitting") as shown:
-        result = fit(replay, setup.system, spec, shown.update)
+    with ProgressDisplay("fitting") as shown:
+        result = fit(replay, setup.system, progress=shown.update)
     found = write_fit(result, replay.recorded.source, work)
-    _table(("parameter", "value", "+-", "unit", "start", "bounds", ""), fit_table(found))
+    heads = "parameter", "value", "+-", "unit", "start", "bounds", ""
+    new_console().print(new_table(*heads, rows=fit_table(found)))
     for group in found["hard_to_tell_apart"]:
-        typer.echo(f"musls: warning: hard to tell apart: {', '.join(group)}", err=True)
+        tell("warning", f"hard to tell apart: {', '.join(group)}")
     if not result.converged:
-        typer.echo("musls: warning: the fit has not converged", err=True)
+        tell("warning", "the fit has not converged")
     before, after = found["before"], found["after"]
     typer.echo(
         f"fitted to {found['samples']} poses in {found['replays']} replays: "
@@ -172,12 +175,8 @@ def _fitted(replay: Replay, setup: Setup, spec: FitSpec, work: Path) -> Setup:
 def _replayed(replay: Replay, setup: Setup, model: str, work: Path) -> dict[str, Any]:
     from musls_analysis.replay.replay import write_replay
 
-    with WorkShown("replaying", "compiles on first use") as shown:
-
-        def progress(share: float) -> None:
-            shown.update(f"{100 * share:.0f} %", share)
-
-        result = replay.run(setup.system, progress, spec=setup.spec, cable_model=model)
+    with ProgressDisplay("replaying", "compiles on first use") as shown:
+        result = replay.run(setup.system, shown.share, spec=setup.spec, cable_model=model)
         return write_replay(replay, result, work)
 
 
@@ -191,7 +190,7 @@ def _compare(replay: Replay, setup: Setup, models: list[str], work: Path) -> Non
         folder.mkdir()
         found[model] = _replayed(replay, setup, model, folder)
     (work / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    rows: list[tuple[str, ...]] = [
+    rows = [
         (
             model,
             f"{1e3 * n['translational_error_m']:.1f} mm",
@@ -202,7 +201,8 @@ def _compare(replay: Replay, setup: Setup, models: list[str], work: Path) -> Non
         )
         for model, n in found.items()
     ]
-    _table(("cable model", "load error", "without constant", "attitude", "tension", "audit"), rows)
+    heads = "cable model", "load error", "without constant", "attitude", "tension", "audit"
+    new_console().print(new_table(*heads, rows=rows))
 
 
 def _conclude(numbers: dict[str, Any]) -> None:
@@ -219,13 +219,6 @@ def _conclude(numbers: dict[str, Any]) -> None:
     )
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
-
-
 def _models(names: list[str], system: Any) -> list[str]:
     """The cable models asked for, each once and known, by their present names."""
     from musls_analysis.replay.replay import present_name, with_links
@@ -237,7 +230,7 @@ def _models(names: list[str], system: Any) -> list[str]:
         raise ConfigError(f"--cable-model given twice: {', '.join(names)}")
     renamed = [f"{old} is now {new}" for old, new in zip(names, found, strict=True) if old != new]
     if renamed:
-        typer.echo(f"musls: note: cable model {', '.join(renamed)}", err=True)
+        tell("note", f"cable model {', '.join(renamed)}")
     return found
 
 

@@ -18,7 +18,7 @@ from musls_bringup.cli.options import (
     Settings,
     flight_overrides,
 )
-from musls_bringup.cli.progress import WorkShown
+from musls_bringup.cli.terminal import ProgressDisplay
 
 app = typer.Typer(
     name="ros",
@@ -26,7 +26,6 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    epilog="\b\nExample:\n  musls ros fly circle",
 )
 
 
@@ -44,7 +43,7 @@ def setup(
     """Builds the message packages that the ROS 2 wheels lack (./musls installs the wheels)."""
     from musls_bringup.ros.workspace import installed_px4, set_up
 
-    with WorkShown("ros setup") as shown:
+    with ProgressDisplay("ros setup") as shown:
 
         def say(text: str) -> None:
             shown.note(f"musls: {text}")
@@ -73,16 +72,16 @@ def fly(
 ) -> int:
     """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
     from musls_bringup.cli.fly import conclude, keep_killed_runs
-    from musls_bringup.fly import FlyOptions, find_scenario
-    from musls_bringup.results import check_folder, default_folder
+    from musls_bringup.fly import FlyOptions
+    from musls_bringup.results import chosen_folder
     from musls_bringup.ros.fly import fly_through_graph
+    from musls_bringup.shipped import find_scenario
 
     chosen = find_scenario(scenario, flight_overrides(settings, seed, autopilot, controller))
-    folder = out or default_folder(f"{chosen.name}_ros")
-    check_folder(folder, overwrite=overwrite)
+    folder = chosen_folder(out, f"{chosen.name}_ros", overwrite=overwrite)
     keep_killed_runs(folder)
     options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
-    with WorkShown(chosen.name, "starting the nodes (compiles on first use)") as shown:
+    with ProgressDisplay(chosen.name, "starting the nodes (compiles on first use)") as shown:
 
         def progress(sim_s: float, wall_s: float, stage: str) -> None:
             factor = sim_s / max(wall_s, 1e-9)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from musls_bringup.cli.options import out_folder, worker_count
-from musls_bringup.cli.progress import WorkShown
-from musls_description.errors import ConfigError
+from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
+from musls_description.errors import ConfigError, MuslsError, writing
 
 if TYPE_CHECKING:
-    from musls_analysis.sweep.plan import Plan
-    from musls_analysis.sweep.run import Execution, Progress
-    from musls_analysis.sweep.store import Store
+    from rich.table import Table
 
-EXAMPLE = "musls sweep joint_damping --workers 4"
+    from musls_analysis.sweep.plan import Plan
+    from musls_analysis.sweep.run import Progress
+    from musls_analysis.sweep.store import Store
 
 EXIT_FAILED_RUNS = 1
 
@@ -49,40 +49,40 @@ def run(
     """Runs a parameter study. Runs that fail are recorded; the exit code is then 1."""
     if scheduler is not None and workers is not None:
         raise ConfigError("--workers and --scheduler exclude each other")
-    from musls_analysis.sweep.plan import load_sweep, make_plan
-    from musls_analysis.sweep.run import Execution, available_cores
+    from musls_analysis.sweep.run import available_cores
     from musls_analysis.sweep.store import MARK, Store
-    from musls_bringup.results import EndAsked
-    from musls_bringup.sweeps import FLYER, sweep_path, sweep_scenario_path
+    from musls_bringup.api import plan_sweep
 
-    path = sweep_path(sweep)
-    spec = load_sweep(path)
+    path, plan = plan_sweep(sweep)
     older = Path(sweep) if sweep and path.name == MARK and Path(sweep).is_dir() else None
-    store = Store(out or older or Path("runs") / f"sweep_{spec.name}")
+    store = Store(out or older or Path("runs") / f"sweep_{plan.sweep.name}")
     store.check(resume=resume)
-    plan = make_plan(spec, sweep_scenario_path(spec.scenario, path))
-    count = workers or spec.workers or available_cores()
-    execution = Execution(FLYER, count, scheduler, retry_failed)
+    count = workers or plan.sweep.workers or available_cores()
     with store.opened(path.read_text(encoding="utf-8")):
         try:
-            progress = _with_progress(plan, store, execution)
-        except (KeyboardInterrupt, EndAsked):
-            print("musls: interrupted: --resume continues with the runs left", file=sys.stderr)
+            progress = _with_progress(plan, store, count, scheduler, retry_failed)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                tell("interrupted", "--resume continues with the runs left")
+            with suppress(MuslsError):
+                _conclude(plan, store)
             raise
-        finally:
-            rows, written = _conclude(plan, store)
+        rows, written = _conclude(plan, store)
     _print(plan, rows, progress, written)
     return EXIT_FAILED_RUNS if progress.failed else 0
 
 
-def _with_progress(plan: Plan, store: Store, execution: Execution) -> Progress:
+def _with_progress(
+    plan: Plan, store: Store, workers: int, scheduler: str | None, retry_failed: bool
+) -> Progress:
     """Make the runs and show how many are done; failed ones are named as they come."""
     from time import perf_counter
 
     from musls_analysis.sweep.run import run_sweep
+    from musls_bringup.api import FLYER
 
     begin = perf_counter()
-    with WorkShown(plan.sweep.name, "starting") as shown:
+    with ProgressDisplay(plan.sweep.name, "starting") as shown:
 
         def watch(progress: Progress) -> None:
             made = progress.total - progress.left
@@ -94,11 +94,14 @@ def _with_progress(plan: Plan, store: Store, execution: Execution) -> Progress:
             if progress.last.get("status") == "failed":
                 shown.note(f"failed {progress.last['id']}: {progress.last['reason']}")
 
-        progress = run_sweep(plan, store, execution, watch)
+        progress = run_sweep(
+            plan, store, FLYER, watch,
+            workers=workers, scheduler=scheduler, retry_failed=retry_failed,
+        )  # fmt: skip
         made = progress.total - progress.before
-        if execution.scheduler is None and made:
+        if scheduler is None and made:
             elapsed_s = perf_counter() - begin
-            share = progress.in_runs_s / (min(execution.workers, made) * elapsed_s)
+            share = progress.in_runs_s / (min(workers, made) * elapsed_s)
             cpu = progress.cpu_s / max(progress.in_runs_s, 1e-9)
             shown.note(
                 f"{made} runs in {elapsed_s:.0f} s; the workers spent {100 * share:.0f} % of their "
@@ -123,21 +126,30 @@ def _conclude(plan: Plan, store: Store) -> tuple[list[dict[str, Any]], list[Path
     rows = make_rows(plan, store)
     if not rows:
         return rows, []
-    written = write_table(rows, store.folder)
     from musls_analysis.sweep.figures import write_figures
 
-    return rows, written + write_figures(plan.sweep, rows, store)
+    with writing(store.folder):
+        written = write_table(rows, store.folder)
+        return rows, written + write_figures(plan.sweep, rows, store)
 
 
-MOST_ROWS = 30
+MAX_WARNED = 5
+"""Invalid runs named at most; the table names them all."""
+
+MAX_ROWS = 30
 """Points printed at most; the table has them all."""
 
 
 def _print(plan: Plan, rows: list[dict[str, Any]], progress: Progress, written: list[Path]) -> None:
     """Print the points with the load's errors, and where everything is."""
-    from rich.console import Console
+    from rich.markup import escape
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = new_console()
+    doubtful = [row for row in rows if row.get("warnings")]
+    for row in doubtful[:MAX_WARNED]:
+        console.print(f"[bold red]not to be learnt from:[/] {row['id']}: {escape(row['warnings'])}")
+    if len(doubtful) > MAX_WARNED:
+        console.print(f"... and {len(doubtful) - MAX_WARNED} more, see `warnings` in the table")
     console.print(_points_table(plan, rows))
     folder = written[0].parent if written else None
     duplicates = f", {plan.duplicates} duplicates left out" if plan.duplicates else ""
@@ -148,13 +160,11 @@ def _print(plan: Plan, rows: list[dict[str, Any]], progress: Progress, written: 
         + ", ".join(str(path.relative_to(written[0].parent)) for path in written)
     )
     if not any(path.suffix == ".parquet" for path in written):
-        print("musls: note: no table.parquet: pyarrow is not installed", file=sys.stderr)
+        tell("note", "no table.parquet: pyarrow is not installed")
 
 
-def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Any:
+def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Table:
     """Mean over the repetitions of each point."""
-    from rich.table import Table
-
     from musls_analysis.sweep.figures import distinct, metric_text
 
     columns = [
@@ -163,14 +173,14 @@ def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Any:
           and not c.endswith(("max_m", "max_deg"))),
         "refined_periods", "real_time_factor",
     ]  # fmt: skip
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = new_table()
     for key in plan.sweep.parameters:
         table.add_column(plan.sweep.label(key))
     for column in columns:
         text = metric_text(column)
         table.add_column(f"{text.series} {text.axis}" if "." in column else text.axis)
     points = distinct([{key: row[key] for key in plan.sweep.parameters} for row in rows])
-    for point in points[:MOST_ROWS]:
+    for point in points[:MAX_ROWS]:
         same = [row for row in rows if all(row[key] == point[key] for key in point)]
         cells = [f"{v:g}" if isinstance(v, float) else str(v) for v in point.values()]
         for column in columns:
@@ -178,6 +188,6 @@ def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Any:
             scale = metric_text(column).scale
             cells.append(f"{scale * sum(found) / len(found):.4g}" if found else "-")
         table.add_row(*cells)
-    if len(points) > MOST_ROWS:
-        table.caption = f"{len(points) - MOST_ROWS} more points in table.csv"
+    if len(points) > MAX_ROWS:
+        table.caption = f"{len(points) - MAX_ROWS} more points in table.csv"
     return table

@@ -1,11 +1,13 @@
-"""`musls view`: look at a recording, or at two laid over each other."""
+"""`musls view` and `musls figures`: look at a recording, in 3-D and in figures for papers."""
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,16 +16,16 @@ from musls_bringup.cli.options import (
     RecordedPoints,
     frames_of,
     offsets_m,
+    out_folder,
     path_of,
     within,
 )
-from musls_bringup.cli.progress import WorkShown
-from musls_description.errors import ConfigError
+from musls_bringup.cli.terminal import ProgressDisplay, tell
+from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
+from musls_description.errors import ConfigError, writing
 
 if TYPE_CHECKING:
     from musls_analysis.view.scene import Subject
-
-EXAMPLE = "musls view flight.csv --with runs/circle --gif"
 
 LONGEST_TRAIL_S = 86400.0
 LARGEST_SHIFT_S = 1e10
@@ -164,8 +166,8 @@ def run(
         typer.echo(f"written to {path}: open with rerun {path}")
     else:
         from musls_analysis.view import film
-        from musls_analysis.view.align import shown_window
         from musls_analysis.view.picture import NARROW, WIDE, PictureOptions
+        from musls_analysis.view.scene import shown_window
 
         look = PictureOptions(azimuth, elevation, zoom, follow, trail, NARROW if narrow else WIDE)
         window_s = shown_window(subjects, stage)
@@ -174,17 +176,13 @@ def run(
         else:
             default_fps = GIF_FPS if gif else MP4_FPS
             options = film.FilmOptions(default_fps if fps is None else fps, speed)
-            write = film.write_gif if gif else film.write_mp4
-            with WorkShown(path.name) as shown:
-                write(
-                    subjects, window_s, path, look, options,
-                    lambda share: shown.update(f"{100 * share:.0f} %", share),
-                )  # fmt: skip
+            with ProgressDisplay(path.name) as shown:
+                film.write_film(subjects, window_s, path, look, options, shown.share)
         typer.echo(f"picture in {path}" if kind == "png" else f"film in {path}")
 
 
 def _kind(png: float | None, gif: bool, mp4: bool, save: Path | None, web: bool) -> str:
-    """What is to come out: "viewer", "web", "rrd", "png", "gif" or "mp4"."""
+    """Kind of output: "viewer", "web", "rrd", "png", "gif" or "mp4"."""
     asked = {
         "png": png is not None, "gif": gif, "mp4": mp4, "rrd": save is not None, "web": web,
     }  # fmt: skip
@@ -209,14 +207,10 @@ def _check_file(path: Path, kind: str, overwrite: bool) -> None:
 
 def _planned(name: Path, system: str | None) -> Subject | None:
     """The set-points of a scenario; None for a recording."""
-    from musls_bringup.scenarios import SCENARIOS
-
     is_file = name.suffix in (".yaml", ".yml") and os.path.isfile(name)
-    shipped = str(name) in {path.stem for path in SCENARIOS.glob("*.yaml")}
-    if not is_file and (os.path.exists(name) or not shipped):
+    if not is_file and (os.path.exists(name) or str(name) not in names_in(SCENARIOS)):
         return None
     from musls_bringup.check import planned, prepare
-    from musls_bringup.fly import find_scenario
 
     scenario = find_scenario(str(name), [f"system={system}"] if system else [])
     return planned(scenario, prepare(scenario, force=True))
@@ -234,8 +228,7 @@ def _laid_over(
     subjects = [first]
     doubts: list[str] = []
     if other is not None:
-        from musls_analysis.view.align import aligning_shift_s
-        from musls_analysis.view.scene import open_subject
+        from musls_analysis.view.scene import aligning_shift_s, open_subject
 
         second = open_subject(other, system)
         if shift_s is None:
@@ -245,5 +238,49 @@ def _laid_over(
     for read in (subject.recording for subject in subjects):
         doubts = [*doubts, *(f"{read.source}: {line}" for line in read.warnings)]
     for line in doubts:
-        typer.echo(f"musls: warning: {line}", err=True)
+        tell("warning", line)
     return subjects
+
+
+# ---------- `musls figures`
+
+Format = Enum("Format", {"PDF": "pdf", "SVG": "svg", "PNG": "png"}, type=str)
+
+
+def figures(
+    recording: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Result folder, bag, flight log or CSV excerpt.")
+    ],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FIGURE", help="Figures to draw, by name.", show_default="all"),
+    ] = None,
+    formats: Annotated[
+        list[Format] | None,
+        typer.Option("--format", help="File format; repeat for several.", show_default="pdf"),
+    ] = None,
+    width: Annotated[
+        float,
+        typer.Option(metavar="MM", help="Width: 181 fits a page of two columns, 88 one column."),
+    ] = 181.0,
+    font: Annotated[Literal["sans", "serif"], typer.Option(help="Kind of letters.")] = "sans",
+    out: Annotated[Path | None, out_folder("figures in the RUN folder")] = None,
+) -> None:
+    """Draws the report's figures again, as PDF, SVG or PNG of a given width."""
+    from musls_analysis.figures.flight import write_for_paper
+    from musls_analysis.recordings.readers import read_recording
+    from musls_analysis.report.summary import summarise
+
+    within("--width", width, 60.0, 500.0, " mm")
+    flight = read_recording(recording)
+    written: dict[str, Any] = {}
+    if (recording / "summary.json").is_file():
+        written = json.loads((recording / "summary.json").read_text(encoding="utf-8"))
+    known = {k: v for k, v in written.items() if k == "slack_threshold_n" and v}
+    summary = summarise(flight, **known) | written
+    folder = out or (recording if recording.is_dir() else Path()) / "figures"
+    with writing(folder):
+        chosen = [one.value for one in formats or [Format.PDF]]
+        paths = write_for_paper(flight, summary, folder, chosen, names or (), width / 1000.0, font)
+    for path in paths:
+        typer.echo(path)

@@ -18,8 +18,10 @@ from musls_bringup.fly import FlyOptions, program, versions, write_results
 from musls_bringup.results import Ending, result_folder
 from musls_bringup.ros import graph
 from musls_bringup.ros.workspace import check_ros, installed_px4, px4_interface, px4_msgs
+from musls_control.controllers import FormationSpec
 from musls_control.graph_flight import STEP_S, read_mission_file
-from musls_description.errors import MuslsError
+from musls_control.offboard import px4_namespace
+from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.px4.install import Firmware
 from musls_sim.scenario.scenario import Scenario
@@ -39,20 +41,40 @@ def offboard_of(scenario: Scenario) -> graph.NodeSpec:
     from musls_bringup.gazebo import drone_places_enu_m
 
     places = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
-    return graph.offboard(n, local_origin_enu_m=places)
+    namespaces = [f"/{px4_namespace(i)}" for i in range(1, n + 1)]  # of PX4's own client
+    return graph.offboard(n, local_origin_enu_m=places, px4_namespaces=namespaces)
+
+
+def check_guided(scenario: Scenario) -> None:
+    """Refuse controllers with real PX4s on the graph: set-points of the formation only.
+
+    Through DDS the motion reached the formation node 0.14 to 0.4 s late, and a load was lost.
+
+    Raises:
+        ConfigError: Another controller.
+    """
+    kind = scenario.controller.kind
+    if kind != FormationSpec().kind:
+        raise ConfigError(
+            f"controller.kind = {kind}: motion reaches the formation node too late for it over "
+            "DDS; with real PX4s on the graph choose controller.kind: formation, or fly it in "
+            "process (musls fly --autopilot px4)"
+        )
 
 
 def check_px4(scenario: Scenario) -> None:
-    """See that PX4 and its agent are here, before anything starts.
+    """See that PX4 and its agent are here and can fly it, before anything starts.
 
     Raises:
+        ConfigError: See `check_guided`.
         Px4Error: One is missing.
     """
     if scenario.autopilot.kind == "px4":
-        from musls_sim.px4.install import find_px4, read_firmware
+        check_guided(scenario)
+        from musls_sim.px4.install import find_px4
         from musls_sim.px4.process import find_agent
 
-        firmware = read_firmware(find_px4().binary)
+        firmware = find_px4()
         find_agent()
         if firmware.release is not None:
             check_messages(firmware.text, "v{}.{}".format(*firmware.release), installed_px4())
@@ -110,12 +132,7 @@ def fly_through_graph(
     progress: Progress = lambda *_: None,
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """Fly with one process per node and write what `musls fly` writes.
-
-    Raises:
-        MuslsError: ROS 2 is not set up, a node failed or the folder cannot be written; nothing is
-            left behind but the consoles of real PX4s, beside `out`.
-    """
+    """Fly with one process per node and write what `musls fly` writes."""
     check_ros()
     check_px4(scenario)
     with (
@@ -149,13 +166,25 @@ def fly_through_graph(
                 raise graph.NodeFailed(f"node embedded_sim: {nodes.last_line('embedded_sim')}")
         numbers = json.loads(statistics.read_text(encoding="utf-8"))
         statistics.unlink()
-        speed = {**_speed(scenario, numbers, flight), "interrupted": interrupted}
+        firmware = numbers.pop("firmware")
+        # Times count from the mission's first stage.
+        speed = {
+            "through": "ros",
+            "sim_time_s": flight.sim_s,
+            "wall_time_s": flight.wall_s,
+            "real_time_factor": flight.sim_s / max(flight.wall_s, 1e-9),
+            **numbers,
+            "lost_messages": flight.lost_messages,
+            "versions": versions(Firmware(Path(firmware[0]), firmware[1]) if firmware else None),
+            "interrupted": interrupted,
+        }
         say("reading the bag")
         recording = read_bag(work / "bag")
         speed["events"] = [vars(event) for event in recording.events]
         return write_results(
-            scenario, work, out, recording, lambda: speed, numbers["max_tension_n"],
-            options.report, say, ending, command=f"{program()} ros fly {out / 'scenario.yaml'}",
+            scenario, work, recording, speed, ending, say,
+            report=options.report,
+            command=f"{program()} ros fly {out / 'scenario.yaml'}",
         )  # fmt: skip
 
 
@@ -176,25 +205,32 @@ class _Flight:
         ending: Ending,
     ) -> None:
         self._nodes, self._lines, self._progress = nodes, lines, progress
-        self._ending, self._stopped = ending, threading.Event()
+        self._ending = ending
         self._begin: tuple[float, float] | None = None
         self.sim_s = self.wall_s = 0.0
         self.lost_messages: dict[str, int] = {}
 
     def run(self, formation: graph.NodeSpec) -> bool:
         """Start the formation when all is recorded, wait for the end; whether interrupted."""
-        self._wait(formation)
-        if self._stopped.is_set():
+        interrupted = False
+        try:
+            self._wait(formation)
+        except KeyboardInterrupt:
+            if self._begin is None:
+                raise
+            interrupted = True
+        self._ending.hold()
+        if interrupted:
             self._nodes.stop("recorder")
             for line in iter(self._lines.get, None):
                 if line.startswith("lost "):
                     self.lost_messages = json.loads(line.partition(" ")[2])
-        return self._stopped.is_set()
+        return interrupted
 
     def _wait(self, formation: graph.NodeSpec) -> None:
         give_up = time.monotonic() + START_S
         others = ["embedded_sim", "offboard"]
-        while not self._stopped.is_set():
+        while True:
             try:
                 line = self._lines.get(timeout=0.2)
             except queue.Empty:
@@ -219,8 +255,6 @@ class _Flight:
 
     def _note(self, time_s: float, stage: str) -> None:
         now = time.monotonic()
-        if self._begin is None:
-            self._ending.keep_with(self._stopped.set)
         self._begin = self._begin or (time_s, now)
         self.sim_s, self.wall_s = time_s - self._begin[0], now - self._begin[1]
         self._progress(self.sim_s, self.wall_s, stage)
@@ -237,32 +271,3 @@ def _lines(stream: Any) -> queue.SimpleQueue[str | None]:
 
     threading.Thread(target=read, daemon=True).start()
     return lines
-
-
-def _speed(scenario: Scenario, numbers: dict[str, Any], flight: _Flight) -> dict[str, Any]:
-    """The flight's part of summary.json; times count from the mission's first stage."""
-    return {
-        "through": "ros",
-        "sim_time_s": flight.sim_s,
-        "wall_time_s": flight.wall_s,
-        "real_time_factor": flight.sim_s / max(flight.wall_s, 1e-9),
-        "step_size_s": numbers["step_size_s"],
-        "steps": numbers["steps"],
-        "refined_periods": numbers["refined_periods"],
-        "plant_step_us": numbers["plant_step_us"],
-        "bare_dart_step_us": numbers["bare_dart_step_us"],
-        "links_per_cable": [cable.links for cable in scenario.system.cables],
-        "n_drones": scenario.system.n_drones,
-        "thrust_margin": numbers["thrust_margin"],
-        "sag_m": numbers["sag_m"],
-        "ends_on_ground": scenario.start.kind == "ground",
-        "landed": numbers["landed"],
-        "lost_answers": numbers["lost_answers"],
-        "lost_messages": flight.lost_messages,
-        "seed": scenario.seed,
-        "versions": versions(
-            Firmware(Path(numbers["firmware"][0]), numbers["firmware"][1])
-            if numbers["firmware"]
-            else None
-        ),
-    }

@@ -32,19 +32,28 @@ class NodeSpec:
     Attributes:
         executable: Entry point for `ros2 run`; for ours also the name of the module.
         arguments: Further words of the command line.
+        remappings: Other names of topics, by the node's own.
+        namespace: Where relative names of topics and services begin.
     """
 
     package: str
     executable: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
+    remappings: Mapping[str, str] = field(default_factory=dict)
+    namespace: str = ""
 
     @property
     def command(self) -> list[str]:
         """Command line of one of our nodes that needs no ROS installation."""
-        pairs = [f"{name}:={_text(value)}" for name, value in self.parameters.items()]
+        renamed = {**self.remappings, **({"__ns": self.namespace} if self.namespace else {})}
         module = f"{self.package}.nodes.{self.executable}"
-        given = [word for pair in pairs for word in ("-p", pair)]
+        given = [
+            word
+            for flag, pairs in (("-p", self.parameters), ("-r", renamed))
+            for name, value in pairs.items()
+            for word in (flag, f"{name}:={_text(value)}")
+        ]
         return [sys.executable, "-m", module, *(["--ros-args", *given] if given else [])]
 
 
@@ -83,11 +92,6 @@ def recorder(scenario_file: Path, bag: Path, **parameters: Any) -> NodeSpec:
     )
 
 
-def rviz(layout: Path, *, use_sim_time: bool = True) -> NodeSpec:
-    """RViz with a layout; comes with ROS installations only."""
-    return NodeSpec("rviz2", "rviz2", {"use_sim_time": use_sim_time}, ("-d", str(layout)))
-
-
 class Graph:
     """Processes of nodes; a context manager that ends what it started.
 
@@ -95,7 +99,6 @@ class Graph:
     """
 
     def __init__(self, logs: Path) -> None:
-        """Nothing runs yet."""
         logs.mkdir(parents=True, exist_ok=True)
         self.logs = logs
         self.environment = {
@@ -142,7 +145,7 @@ class Graph:
                 raise NodeFailed(f"node {name} ended with code {code}: {self.last_line(name)}")
 
     def log(self, name: str) -> str:
-        """What a node has printed so far."""
+        """Output of a node so far."""
         return (self.logs / f"{name}.log").read_text(encoding="utf-8", errors="replace")
 
     def last_line(self, name: str) -> str:
@@ -167,7 +170,6 @@ class Graph:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all nodes."""
         for process in self._processes.values():
             process.send_signal(signal.SIGINT)
         for name, process in self._processes.items():

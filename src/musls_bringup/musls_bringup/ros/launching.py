@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from musls_bringup.fly import find_scenario
 from musls_bringup.results import default_folder
 from musls_bringup.ros import graph
-from musls_bringup.ros.fly import check_px4, offboard_of
+from musls_bringup.ros.fly import check_guided, check_px4, offboard_of
+from musls_bringup.shipped import find_scenario
+from musls_control.parent import VARIABLE
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.models.urdf import urdf_text
 from musls_description.schema import to_yaml
+from musls_description.strict_yaml import parse_yaml
 from musls_description.system import slung_system
 from musls_sim.recording.signals import MODEL_PREFIX
 from musls_sim.scenario.scenario import Scenario
@@ -29,12 +34,28 @@ ARGUMENTS = {
     "realtime": ("true", "Real time, or false: in lockstep as fast as possible."),
     "autostart": ("true", "Start when all drones are ready; false waits for /formation/start."),
     "params": ("", "Parameter file of the nodes; default the shipped one."),
+    "namespace": ("", "ROS namespace of all nodes and topics; none by default."),
     "rviz": ("false", "Show the flight in RViz."),
     "robot_model": ("auto", "The URDF by robot_state_publisher: true, false, or auto: if it can."),
 }
 """Arguments of fly.launch.py: default and description."""
 
-ROBOT_MODEL = "robot_state_publisher"
+REAL_ARGUMENTS = {
+    "scenario": ("circle", "Shipped scenario, YAML file or result folder: system and mission."),
+    "mocap": ("poses", "poses on /mocap/BODY/pose, or mocap4r2 on /rigid_bodies."),
+    "rigid_bodies": ("", "Their names of load and drones: [load, cf1, cf2]; default ours."),
+    "north_aligned": ("false", "Whether y of the capture system's world points north."),
+    "px4_namespaces": ("", "Namespace of each PX4: [uav7, uav9]; default px4_i."),
+    "system_ids": ("", "MAV_SYS_ID of each PX4: [7, 9]; default i + 1."),
+    "auto_arm": ("false", "Take offboard mode and arm; false leaves both to the pilot."),
+    "autostart": ("false", "Start when all drones are ready; false waits for /formation/start."),
+    "record": ("true", "Record a bag."),
+    "out": ("", "Folder of the bag and the scenario; default runs/SCENARIO_real_DATE_TIME."),
+    "params": ("", "Parameter file of the nodes; default the shipped one."),
+    "namespace": ("", "ROS namespace of all nodes and topics; none by default."),
+    "rviz": ("false", "Show the flight in RViz."),
+}
+"""Arguments of real.launch.py: default and description."""
 
 REPLAY_ARGUMENTS = {
     "bag": ("", "Folder of the bag."),
@@ -43,13 +64,12 @@ REPLAY_ARGUMENTS = {
 }
 """Arguments of replay.launch.py: default and description."""
 
+INPUTS = ("poses", "mocap4r2")
+ROBOT_MODEL = "robot_state_publisher"
+
 
 def shared_file(folder: str, name: str) -> Path:
-    """A file that colcon installs into share, or of the source tree.
-
-    Raises:
-        ConfigError: It is not there.
-    """
+    """A file that colcon installs into share, or of the source tree."""
     package = Path(__file__).parents[1]
     shares = [prefix / "share" / "musls_bringup" for prefix in package.parents]
     for place in (*shares, package.parent):
@@ -61,73 +81,140 @@ def shared_file(folder: str, name: str) -> Path:
 
 
 def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
-    """Nodes of fly.launch.py.
-
-    Raises:
-        ConfigError: An argument is wrong.
-    """
-    if given["sim"] not in ("embedded", "gazebo"):
+    """Nodes of fly.launch.py."""
+    gazebo = given["sim"] == "gazebo"
+    if not gazebo and given["sim"] != "embedded":
         raise ConfigError(f"sim:={given['sim']}: must be embedded or gazebo")
-    record, realtime, autostart, rviz = (
-        truth(name, given[name]) for name in ("record", "realtime", "autostart", "rviz")
-    )
-    check_rviz(rviz)
-    check_params(given["params"])
-    scenario = find_scenario(given["scenario"], [])
+    asked = _flags(given, ARGUMENTS)
+    shown, scenario = _rviz_of(asked), _scenario_of(given)
     model = robot_model_of(given["robot_model"], scenario, given["sim"])
-    if given["sim"] == "embedded":
+    if not gazebo:
         check_px4(scenario)
-    out = Path(given["out"]) if given["out"] else None
-    folder = bag_folder(f"{scenario.name}_ros", out, keep=record)
-    file = folder / "scenario.yaml"
-    file.write_text(to_yaml(scenario), encoding="utf-8")
-    bag = graph.recorder(file, folder / "bag", stop_when_done=True)
+    file = _scenario_file(scenario, f"{scenario.name}_ros", given["out"], keep=asked["record"])
+    first = (
+        graph.NodeSpec("musls_sim", "gazebo_state")
+        if gazebo
+        else graph.simulator(file, realtime=asked["realtime"])
+    )
+    nodes = [first, offboard_of(scenario), *_flown(file, asked)]
+    if gazebo:
+        from musls_bringup.gazebo import node_parameters
+
+        known = {
+            name.lstrip("/"): entry["ros__parameters"]
+            for name, entry in node_parameters(scenario, file.parent).items()
+        }
+        nodes = [
+            replace(node, parameters={**known.get(node.executable, {}), **node.parameters})
+            for node in nodes
+        ]
+    return _in_namespace([*nodes, *model, *shown], given["namespace"])
+
+
+def real_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
+    """Nodes of real.launch.py: real vehicles, motion capture, no simulator, the computer's time."""
+    if given["mocap"] not in INPUTS:
+        raise ConfigError(f"mocap:={given['mocap']}: must be {' or '.join(INPUTS)}")
+    asked = _flags(given, REAL_ARGUMENTS)
+    shown, scenario = _rviz_of(asked, use_sim_time=False), _scenario_of(given)
+    check_guided(scenario)
+    file = _scenario_file(scenario, f"{scenario.name}_real", given["out"], keep=asked["record"])
+    n = scenario.system.n_drones
+    namespaces = _listed(given, "px4_namespaces", str)
+    relay = {
+        "drones": list(range(1, n + 1)),
+        "input": given["mocap"],
+        "north_aligned": asked["north_aligned"],
+        **_listed(given, "rigid_bodies", str),
+        **namespaces,
+    }
+    told = {"auto_arm": asked["auto_arm"], **namespaces, **_listed(given, "system_ids", int)}
     nodes = [
-        graph.simulator(file, realtime=realtime),
-        offboard_of(scenario),
-        graph.formation(file, autostart=autostart, start_with_listeners=int(record)),
-        *([bag] if record else []),
+        graph.NodeSpec("musls_control", "mocap_relay", relay),
+        graph.offboard(n, use_sim_time=False, **told),
+        *_flown(file, asked, use_sim_time=False),
+        *shown,
     ]
-    if given["sim"] == "gazebo":
-        nodes = _for_gazebo(nodes, scenario, folder)
-    return [*nodes, *model, *rviz_of(rviz)]
+    return _in_namespace(nodes, given["namespace"])
+
+
+def _listed(given: Mapping[str, str], name: str, kind: type) -> dict[str, list[Any]]:
+    """A parameter that is given as a list, nothing where it is left out."""
+    if not given[name]:
+        return {}
+    values = parse_yaml(given[name], f"{name}:=")
+    words = "numbers" if kind is int else "names"
+    if not isinstance(values, list) or not all(type(value) is kind for value in values):
+        raise ConfigError(f"{name}:={given[name]}: must be a list of {words}: [a, b]")
+    return {name: values}
+
+
+def _in_namespace(nodes: list[graph.NodeSpec], namespace: str) -> list[graph.NodeSpec]:
+    """The same nodes in a namespace, such as hall1 or /hall1."""
+    full = f"/{namespace.strip('/')}" if namespace else ""
+    if not re.fullmatch(r"(/[A-Za-z_]\w*)*", full):
+        raise ConfigError(f"namespace:={namespace}: must be a namespace of ROS, such as hall1")
+    return [replace(node, namespace=full) for node in nodes]
 
 
 def replay_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
-    """Nodes of replay.launch.py.
-
-    Raises:
-        ConfigError: An argument is wrong.
-    """
+    """Nodes of replay.launch.py."""
     if not (Path(given["bag"]) / "metadata.yaml").is_file():
         raise ConfigError(f"bag:={given['bag']}: must be the folder of a bag, with metadata.yaml")
     try:
         rate = float(given["rate"])
     except ValueError:
         raise ConfigError(f"rate:={given['rate']}: must be a number") from None
-    as_mocap = truth("as_mocap", given["as_mocap"])
-    parameters = {"bag": given["bag"], "rate": rate, "as_mocap": as_mocap}
+    asked = _flags(given, REPLAY_ARGUMENTS)
+    parameters = {"bag": given["bag"], "rate": rate, "as_mocap": asked["as_mocap"]}
     return [graph.NodeSpec("musls_sim", "player", parameters)]
 
 
-def check_rviz(wanted: bool) -> None:
-    """See that RViz is there, before anything starts.
+def _flown(
+    file: Path, asked: Mapping[str, bool], *, use_sim_time: bool = True
+) -> list[graph.NodeSpec]:
+    """The formation, and the recorder if it is wanted."""
+    record = asked["record"]
+    formation = graph.formation(
+        file,
+        use_sim_time=use_sim_time,
+        autostart=asked["autostart"],
+        start_with_listeners=int(record),
+    )
+    clock = {} if use_sim_time else {"system_time": True}
+    bag = graph.recorder(file, file.with_name("bag"), stop_when_done=True, **clock)
+    return [formation, bag] if record else [formation]
 
-    Raises:
-        ConfigError: It is wanted and missing.
-    """
-    if wanted and not is_installed("rviz2") and shutil.which("rviz2") is None:
+
+def _flags(given: Mapping[str, str], arguments: Mapping[str, tuple[str, str]]) -> dict[str, bool]:
+    """Values of the arguments that are true or false, as their defaults are."""
+    names = [name for name, (default, _) in arguments.items() if default in _FLAGS]
+    return {name: _flag(name, given[name]) for name in names}
+
+
+_FLAGS = {"true": True, "false": False}
+
+
+def _flag(name: str, value: str) -> bool:
+    if value not in _FLAGS:
+        raise ConfigError(f"{name}:={value}: must be true or false")
+    return _FLAGS[value]
+
+
+def _rviz_of(asked: Mapping[str, bool], *, use_sim_time: bool = True) -> list[graph.NodeSpec]:
+    if not asked["rviz"]:
+        return []
+    if not is_installed("rviz2") and shutil.which("rviz2") is None:
         raise ConfigError("rviz:=true: rviz2 is not installed (apt install ros-jazzy-rviz2)")
+    layout = shared_file("layouts", "musls.rviz")
+    return [graph.NodeSpec("rviz2", "rviz2", {"use_sim_time": use_sim_time}, ("-d", str(layout)))]
 
 
-def check_params(file: str) -> None:
-    """See that a parameter file that is named is there: launch would only warn.
-
-    Raises:
-        ConfigError: It is not.
-    """
-    if file and not Path(file).is_file():
-        raise ConfigError(f"params:={file}: no such file")
+def _scenario_of(given: Mapping[str, str]) -> Scenario:
+    """The scenario; a parameter file that is not there is refused, too: launch would only warn."""
+    if given["params"] and not Path(given["params"]).is_file():
+        raise ConfigError(f"params:={given['params']}: no such file")
+    return find_scenario(given["scenario"], [])
 
 
 def is_installed(program: str) -> bool:
@@ -137,12 +224,8 @@ def is_installed(program: str) -> bool:
 
 
 def robot_model_of(wanted: str, scenario: Scenario, sim: str) -> list[graph.NodeSpec]:
-    """robot_state_publisher with the system's URDF, fed by the simulator's `/joint_states`.
-
-    Raises:
-        ConfigError: It is wanted and cannot be had.
-    """
-    if wanted != "auto" and not truth("robot_model", wanted):
+    """robot_state_publisher with the system's URDF, fed by the simulator's `/joint_states`."""
+    if wanted != "auto" and not _flag("robot_model", wanted):
         return []
     try:
         if not is_installed(ROBOT_MODEL):
@@ -156,78 +239,75 @@ def robot_model_of(wanted: str, scenario: Scenario, sim: str) -> list[graph.Node
         if wanted == "auto":
             return []
         raise ConfigError(f"robot_model:=true: {error}") from error
-    return [
-        graph.NodeSpec(
-            ROBOT_MODEL,
-            ROBOT_MODEL,
-            {"robot_description": text, "frame_prefix": MODEL_PREFIX, "use_sim_time": True},
-        )
-    ]
+    known = {"robot_description": text, "frame_prefix": MODEL_PREFIX, "use_sim_time": True}
+    return [graph.NodeSpec(ROBOT_MODEL, ROBOT_MODEL, known)]
 
 
-def rviz_of(wanted: bool, **parameters: bool) -> list[graph.NodeSpec]:
-    """RViz with the shipped layout, if it is wanted."""
-    return [graph.rviz(shared_file("layouts", "musls.rviz"), **parameters)] if wanted else []
-
-
-def bag_folder(name: str, out: Path | None, *, keep: bool) -> Path:
-    """Make a folder for scenario and bag.
-
-    Raises:
-        ConfigError: It exists or cannot be made.
-    """
-    if not keep and out is None:
-        return Path(tempfile.mkdtemp(prefix="musls_launch_"))
-    folder = (out or default_folder(name)).absolute()
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise ConfigError(f"out:={folder}: {error.strerror}") from error
+def _own_folder() -> Path:
+    """A folder that is removed with this process; those of killed ones are removed now."""
+    for left in Path(tempfile.gettempdir()).glob("musls_launch_*"):
+        if not Path("/proc", left.name.split("_")[2]).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"musls_launch_{os.getpid()}_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def _for_gazebo(
-    nodes: list[graph.NodeSpec], scenario: Scenario, folder: Path
-) -> list[graph.NodeSpec]:
-    """The same nodes with Gazebo's state in place of the simulator."""
-    from musls_bringup.gazebo import node_parameters
+def _scenario_file(scenario: Scenario, name: str, out: str, *, keep: bool) -> Path:
+    """Write the scenario into a new folder, which is for the bag, too."""
+    if not keep and not out:
+        folder = _own_folder()
+    else:
+        folder = (Path(out) if out else default_folder(name)).absolute()
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise ConfigError(f"out:={folder}: {error.strerror}") from error
+    file = folder / "scenario.yaml"
+    file.write_text(to_yaml(scenario), encoding="utf-8")
+    return file
 
-    gazebo = {
-        name.lstrip("/"): entry["ros__parameters"]
-        for name, entry in node_parameters(scenario, folder).items()
-    }
-    state = graph.NodeSpec("musls_sim", "gazebo_state")
-    return [
-        replace(node, parameters={**gazebo.get(node.executable, {}), **node.parameters})
-        for node in [state, *nodes[1:]]
+
+# ---------- For launch files only: `launch` comes with ROS
+
+
+def description(
+    arguments: Mapping[str, tuple[str, str]],
+    nodes_of: Callable[[Mapping[str, str]], list[graph.NodeSpec]],
+) -> Any:
+    """The launch description that declares arguments and makes nodes of what is given."""
+    from launch import LaunchDescription
+    from launch.actions import DeclareLaunchArgument, OpaqueFunction
+    from launch.substitutions import LaunchConfiguration
+
+    def start(context: Any) -> list[Any]:
+        given = {name: LaunchConfiguration(name).perform(context) for name in arguments}
+        return actions_of(nodes_of(given), given.get("params", ""))
+
+    declared = [
+        DeclareLaunchArgument(name, default_value=default, description=text)
+        for name, (default, text) in arguments.items()
     ]
-
-
-def truth(name: str, value: str) -> bool:
-    """Value of an argument that is true or false.
-
-    Raises:
-        ConfigError: It is neither.
-    """
-    if value not in ("true", "false"):
-        raise ConfigError(f"{name}:={value}: must be true or false")
-    return value == "true"
-
-
-# ---------- Launch actions, for launch files only: `launch` comes with ROS
+    return LaunchDescription([*declared, OpaqueFunction(function=start)])
 
 
 def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
     """Launch actions that start nodes, and end the launch when one of them ends.
 
-    Raises:
-        ConfigError: The shipped file is not installed.
+    A launch ends with code 1 if a node ends with another code than 0 by itself, and nodes end with
+    the launch however that ends (see `end_with_parent`).
     """
     from launch.actions import EmitEvent, RegisterEventHandler
     from launch.event_handlers import OnProcessExit
     from launch.events import Shutdown
     from launch_ros.actions import Node
     from launch_ros.parameter_descriptions import ParameterValue
+
+    def _over(name: str, event: Any, context: Any) -> list[Any]:
+        """End the launch with a node; raising is how launch learns of another code than 0."""
+        if event.returncode and not context.is_shutdown:
+            raise graph.NodeFailed(f"{name} has ended with code {event.returncode}")
+        return [EmitEvent(event=Shutdown(reason=f"{name} has ended"))]
 
     def _given(value: Any) -> Any:
         """Text stays text: launch would read it as YAML, which a robot's description is not."""
@@ -241,70 +321,15 @@ def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
             executable=spec.executable,
             parameters=[file, {name: _given(v) for name, v in spec.parameters.items()}],
             arguments=list(spec.arguments),
+            additional_env={VARIABLE: str(os.getpid())},
+            namespace=spec.namespace,
+            remappings=list(spec.remappings.items()),
             output="screen",
             # A loaded machine takes longer than launch's 5 s to end a node, and a node that is
             # killed leaves an unfinished bag.
             sigterm_timeout=str(graph.STOP_S),
             sigkill_timeout=str(graph.STOP_S),
         )
-        reason = f"{spec.executable} has ended"
-        ended = OnProcessExit(
-            target_action=node, on_exit=[EmitEvent(event=Shutdown(reason=reason))]
-        )
+        ended = OnProcessExit(target_action=node, on_exit=partial(_over, spec.executable))
         actions += [node, RegisterEventHandler(ended)]
     return actions
-
-
-# ---------- Real.launch.py: real vehicles, a motion-capture system, no simulator
-
-INPUTS = ("poses", "mocap4r2")
-
-REAL_ARGUMENTS = {
-    "scenario": ("circle", "Shipped scenario, YAML file or result folder: system and mission."),
-    "mocap": ("poses", "poses on /mocap/BODY/pose, or mocap4r2 on /rigid_bodies."),
-    "auto_arm": ("false", "Take offboard mode and arm; false leaves both to the pilot."),
-    "autostart": ("false", "Start when all drones are ready; false waits for /formation/start."),
-    "record": ("true", "Record a bag."),
-    "out": ("", "Folder of the bag and the scenario; default runs/SCENARIO_real_DATE_TIME."),
-    "params": ("", "Parameter file of the nodes; default the shipped one."),
-    "rviz": ("false", "Show the flight in RViz."),
-}
-"""Arguments of real.launch.py: default and description."""
-
-
-def real_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
-    """Nodes of real.launch.py; all go by the computer's time.
-
-    Raises:
-        ConfigError: An argument is wrong.
-    """
-    if given["mocap"] not in INPUTS:
-        raise ConfigError(f"mocap:={given['mocap']}: must be {' or '.join(INPUTS)}")
-    arm, autostart, record, rviz = (
-        truth(name, given[name]) for name in ("auto_arm", "autostart", "record", "rviz")
-    )
-    check_rviz(rviz)
-    check_params(given["params"])
-    scenario = find_scenario(given["scenario"], [])
-    out = Path(given["out"]) if given["out"] else None
-    folder = bag_folder(f"{scenario.name}_real", out, keep=record)
-    file = folder / "scenario.yaml"
-    file.write_text(to_yaml(scenario), encoding="utf-8")
-    n = scenario.system.n_drones
-    return [
-        graph.NodeSpec(
-            "musls_control",
-            "mocap_relay",
-            {"drones": list(range(1, n + 1)), "input": given["mocap"]},
-        ),
-        graph.offboard(n, use_sim_time=False, auto_arm=arm),
-        graph.formation(
-            file, use_sim_time=False, autostart=autostart, start_with_listeners=int(record)
-        ),
-        *(
-            [graph.recorder(file, folder / "bag", stop_when_done=True, system_time=True)]
-            if record
-            else []
-        ),
-        *rviz_of(rviz, use_sim_time=False),
-    ]

@@ -21,9 +21,10 @@ from typing import Annotated
 from pydantic import Field
 
 from musls_description.errors import ConfigError, MuslsError
-from musls_description.schema import build, read_text, read_yaml, spec
+from musls_description.schema import build, spec
+from musls_description.strict_yaml import read_text, read_yaml
 
-# ---------- Source packages of the ROS messages that no wheel provides: px4_msgs and tf2_msgs
+# ---------- Source packages of the ROS messages that no wheel provides
 
 ORIGIN_FILE = "origin.txt"
 
@@ -70,11 +71,7 @@ class Px4Interface:
     messages: dict[str, dict[Release, MessageFacts]]
 
     def of(self, release: str) -> dict[str, MessageFacts]:
-        """Messages of one release, by name.
-
-        Raises:
-            ConfigError: The release is not in the table.
-        """
+        """Messages of one release, by name."""
         if release not in self.releases:
             raise ConfigError(
                 f"PX4 {release}: messages are known of {', '.join(self.releases)}; of another PX4 "
@@ -129,11 +126,7 @@ class InterfacePackage:
 
 
 def px4_interface(path: Path = TABLE) -> Px4Interface:
-    """Read the table of PX4's messages.
-
-    Raises:
-        ConfigError: The file is damaged.
-    """
+    """Read the table of PX4's messages."""
     return build(Px4Interface, read_yaml(path), str(path), read_text(path))
 
 
@@ -142,9 +135,6 @@ def px4_msgs(which: str = DEFAULT_RELEASE) -> InterfacePackage:
 
     `which` is a release ("v1.17", or a full version such as "v1.17.2"), or the folder of a PX4's
     sources, for a build between releases.
-
-    Raises:
-        ConfigError: Neither is known.
     """
     interface, folder = px4_interface(), Path(which)
     if (folder / "msg").is_dir():
@@ -182,6 +172,32 @@ def tf2_msgs() -> InterfacePackage:
         fields=("geometry_msgs/TransformStamped[] transforms",),
     )
     return InterfacePackage("tf2_msgs", "0.36.0", {"TFMessage": transforms}, ("geometry_msgs",))
+
+
+def diagnostic_msgs() -> InterfacePackage:
+    """The messages of `/diagnostics`."""
+    facts = {
+        "KeyValue": MessageFacts(
+            type_hash="RIHS01_d68081eaa540288c5440753baecef0c4e16e81a5f78ad68902ded5100413bb42",
+            fields=("string key", "string value"),
+        ),
+        "DiagnosticStatus": MessageFacts(
+            type_hash="RIHS01_b0e3e692ea2d54a8af2f4ef1930e81556a2db55216b771f8a7d2724ed47bf0e4",
+            fields=(
+                "byte level",
+                "string name",
+                "string message",
+                "string hardware_id",
+                "KeyValue[] values",
+            ),
+            constants=("byte OK=0", "byte WARN=1", "byte ERROR=2", "byte STALE=3"),
+        ),
+        "DiagnosticArray": MessageFacts(
+            type_hash="RIHS01_5a8a36efb05fb25070fa0fb3810290c0e6cd4862b54a8fb975a1ee8dc55a333e",
+            fields=("std_msgs/Header header", "DiagnosticStatus[] status"),
+        ),
+    }
+    return InterfacePackage("diagnostic_msgs", "5.3.6", facts, ("std_msgs",))
 
 
 _PACKAGE_XML = """\
@@ -230,22 +246,22 @@ class RosSetupError(MuslsError):
 def missing_packages(px4: str | None = None) -> list[InterfacePackage]:
     """Message packages that Python does not find, or that hold other messages than wanted."""
     installed = installed_px4()
-    wanted = px4_msgs(px4 or (DEFAULT_RELEASE if installed in (None, OTHER) else installed))
+    wanted = px4_msgs(px4 or (DEFAULT_RELEASE if installed in (None, OTHER_SOURCE) else installed))
     return [
         package
-        for package in (tf2_msgs(), wanted)
+        for package in (tf2_msgs(), diagnostic_msgs(), wanted)
         if find_spec(package.name) is None or _is_outdated(package)
     ]
 
 
-OTHER = "other"
+OTHER_SOURCE = "other"
 """px4_msgs that neither fit a release nor say where they are from."""
 
 
 def installed_px4(prefix: Path = Path(sys.prefix)) -> str | None:
     """Whose messages px4_msgs in this Python environment has.
 
-    A release, a folder of sources, `OTHER`, or None if there is none, or if it is of a ROS
+    A release, a folder of sources, `OTHER_SOURCE`, or None if there is none, or if it is of a ROS
     installation and not ours to change.
     """
     share = _share("px4_msgs", prefix)
@@ -254,10 +270,10 @@ def installed_px4(prefix: Path = Path(sys.prefix)) -> str | None:
     origin = share / ORIGIN_FILE
     if origin.is_file():
         named = origin.read_text(encoding="utf-8").strip()
-        return named if named.startswith("v") or (Path(named) / "msg").is_dir() else OTHER
+        return named if named.startswith("v") or (Path(named) / "msg").is_dir() else OTHER_SOURCE
     table = px4_interface()
     fits = [r for r in table.releases if not _is_outdated(px4_msgs(r), prefix)]
-    return fits[-1] if fits else OTHER
+    return fits[-1] if fits else OTHER_SOURCE
 
 
 def _share(name: str, prefix: Path) -> Path | None:
@@ -320,12 +336,12 @@ def set_up(say: Callable[[str], None] = lambda text: None, px4: str | None = Non
     if os.environ.get("ROS_DISTRO"):
         raise RosSetupError(
             f"{' and '.join(names)} not found by Python although ROS {os.environ['ROS_DISTRO']} is "
-            f"sourced: build px4_msgs of your PX4 in your workspace (tf2_msgs comes with "
-            "ROS) and source it"
+            f"sourced: build px4_msgs of your PX4 in your workspace (the others come "
+            "with ROS) and source it"
         )
     if not (Path(sys.prefix) / "share" / GENERATOR).is_dir():
         raise RosSetupError("the message generators are missing: pip install 'musls[ros]'")
-    say(f"building {' and '.join(names)} with colcon, about a minute")
+    say(f"building {', '.join(names)} with colcon, about a minute")
     work = Path(sys.prefix) / "ros"
     shutil.rmtree(work, ignore_errors=True)
     for package in packages:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from musls_control.controllers.interface import (
-    Controller,
-    ControlLevel,
-    ControlSetup,
-    build_user_controller,
-)
+from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
-from musls_description.errors import ConfigError
-from musls_description.registry import Registry, any_of
+from musls_description.arrays import Array
+from musls_description.errors import ConfigError, MuslsError
+from musls_description.registry import (
+    RAISED,
+    Registry,
+    any_of,
+    check_arguments,
+    describe_error,
+    file_of,
+    load_class,
+    place_of,
+)
 from musls_description.schema import Finite, Vector3, spec
-
-Array = NDArray[np.float64]
 
 CONTROLLERS: Registry[Any] = Registry(
     "controller",
@@ -115,7 +118,20 @@ class PythonSpec:
         Raises:
             ConfigError: No such file or class, or the parameters do not fit.
         """
-        return build_user_controller(self.source, self.parameters)
+        found = load_class(self.source)
+        where = f"controller.source = {self.source}"
+        if not issubclass(found, Controller):
+            raise ConfigError(f"{where}: the class must inherit musls.Controller")
+        if inspect.isabstract(found):
+            raise ConfigError(f"{where}: the class has no method step")
+        checked = check_arguments(found, self.parameters, "controller.parameters")
+        try:
+            return found(**checked)
+        except MuslsError:
+            raise
+        except RAISED as error:
+            file = file_of(found)
+            raise ConfigError(f"{file}{place_of(error, file)}: {describe_error(error)}") from error
 
 
 __all__ = ["CONTROLLERS", "AnyController", "ControlLevel", "ControlSetup", "Controller"]

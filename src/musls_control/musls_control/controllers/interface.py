@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from math import isfinite
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.estimate import Estimate
 from musls_control.formation import Cone
 from musls_control.reference import LoadReference
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.registry import (
-    check_arguments,
+    RAISED,
+    UserCodeError,
     describe_error,
     file_of,
-    load_class,
     place_of,
 )
 from musls_description.system import SlungLoadSystem
-
-Array = NDArray[np.float64]
 
 
 class ControlLevel(str, Enum):
@@ -44,6 +40,8 @@ class ControlLevel(str, Enum):
             as acceleration set-points, built-in and real PX4s alike. Added moments are left out.
         THRUST_MOMENT: Thrust along the body's z axis and moment in the body's frame of each
             drone, (n, 4) [N, N m]; the rotors are mixed for them.
+        THRUST_RATES: Thrust along the body's z axis and body rates of each drone, (n, 4)
+            [N, rad/s]; a rate controller gives the moments.
         ROTOR_SPEEDS: Commanded rotor speeds, (n, n_rotors) [rad/s].
         IDEAL_THRUST_MOMENT: As THRUST_MOMENT, but acting on the bodies at once, without rotors.
     """
@@ -52,6 +50,7 @@ class ControlLevel(str, Enum):
     FORCES = "forces"
     AUTOPILOT_FORCES = "autopilot_forces"
     THRUST_MOMENT = "thrust_moment"
+    THRUST_RATES = "thrust_rates"
     ROTOR_SPEEDS = "rotor_speeds"
     IDEAL_THRUST_MOMENT = "ideal_thrust_moment"
 
@@ -102,7 +101,7 @@ class Controller(ABC):
 
     @cached_property
     def happened(self) -> list[tuple[str, str]]:
-        """What to report of the flight: append a kind (one word) and a text to this list.
+        """Reports of the controller: append a kind (one word) and a text to this list.
 
         Each entry becomes an event of the flight, and the list is emptied.
         """
@@ -116,30 +115,8 @@ class Controller(ABC):
 # ---------- Controllers that users write: checked when they are built, watched while they fly
 
 
-class ControllerError(MuslsError):
+class ControllerError(UserCodeError):
     """A user's controller failed; the message names file and line."""
-
-
-def build_user_controller(source: str, parameters: Mapping[str, Any]) -> Controller:
-    """Load a user's class, "my.py:MyController" or "package.module:MyController", and make it.
-
-    Raises:
-        ConfigError: No such class, it is no `Controller`, or the parameters do not fit.
-    """
-    found = load_class(source)
-    if not issubclass(found, Controller):
-        raise ConfigError(f"controller.source = {source}: the class must inherit musls.Controller")
-    if inspect.isabstract(found):
-        raise ConfigError(f"controller.source = {source}: the class has no method step")
-    checked = check_arguments(found, parameters, "controller.parameters")
-    try:
-        return found(**checked)
-    except MuslsError:
-        raise
-    except Exception as error:
-        raise ConfigError(
-            f"{file_of(found)}{place_of(error, file_of(found))}: {describe_error(error)}"
-        ) from error
 
 
 def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
@@ -152,7 +129,7 @@ def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
         controller.prepare(setup)
     except MuslsError:
         raise
-    except Exception as error:
+    except RAISED as error:
         raise failure_of(controller, "prepare", "before the flight", error) from error
 
 
@@ -189,7 +166,6 @@ class WatchedController:
         """Prepare; commands have one of `shapes`, NaN stands for what is not given if it may."""
         self._controller, self._shapes, self._takes_nan = controller, shapes, takes_nan
         self.calls, self.total_s = 0, 0.0
-        self._seen: Array = np.empty(0)  # array whose type and shape are known to fit
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Tell it that it takes over.
@@ -199,7 +175,7 @@ class WatchedController:
         """
         try:
             self._controller.start(time_s, estimate)
-        except Exception as error:
+        except RAISED as error:
             raise failure_of(self._controller, "start", f"at {time_s:.3f} s", error) from error
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
@@ -211,19 +187,19 @@ class WatchedController:
         begin = perf_counter()
         try:
             commands = self._controller.step(time_s, reference, estimate)
-            if commands is not self._seen:
-                commands = np.asarray(commands, np.float64)
-        except Exception as error:
+            if getattr(commands, "dtype", None) == np.complex128:
+                raise TypeError("commands are complex numbers")
+            commands = np.asarray(commands, np.float64)
+        except RAISED as error:
             raise failure_of(self._controller, "step", f"at {time_s:.3f} s", error) from error
         self.total_s += perf_counter() - begin
         self.calls += 1
-        if commands is not self._seen and commands.shape not in self._shapes:
+        if commands.shape not in self._shapes:
             allowed = " or ".join(map(str, self._shapes))
             raise ControllerError(
                 f"{self._name}.step at {time_s:.3f} s returned an array of shape "
                 f"{commands.shape}, must be {allowed}"
             )
-        self._seen = commands
         # The sum of squares is finite where all are (but for sizes that nobody flies), and quick.
         if not (self._takes_nan or isfinite(np.vdot(commands, commands))) and not (
             np.isfinite(commands).all()
@@ -241,7 +217,9 @@ class WatchedController:
         return f"{file_of(kind)}: {kind.__name__}"
 
 
-def failure_of(controller: Controller, method: str, when: str, error: Exception) -> ControllerError:
+def failure_of(
+    controller: Controller, method: str, when: str, error: BaseException
+) -> ControllerError:
     """Say in one line where in its file a controller failed, and how."""
     kind = type(controller)
     place = f"{file_of(kind)}{place_of(error, file_of(kind))}"

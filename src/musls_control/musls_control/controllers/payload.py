@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -12,34 +13,31 @@ from pydantic import Field
 
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
-from musls_control.payload.allocation import null_space_of, places_of, shares_of
-from musls_control.payload.cable_law import COMMAND, LEAD, payload_step
+from musls_control.payload.allocation import null_space_of, shares_of
+from musls_control.payload.cable_law import COMMAND, payload_step
 from musls_control.payload.load_law import LOAD
 from musls_control.payload.model import (
+    ATTITUDE,
     LARGEST_LEAD,
     LEAD_RATIO,
-    Gains,
+    POSITION,
     GainSpec,
     PayloadModel,
     attitude_lag_s,
     derive_gains,
-    swing_1_s2,
-    tilt_1_s2,
-    yaw_stiffness_1_s2,
 )
 from musls_control.payload.rods import Structure, rod_commands
 from musls_control.reference import LoadReference
+from musls_description.arrays import Array
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
 from musls_description.records import pack
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.system import formation_of
 
-Array = NDArray[np.float64]
-
 
 class Output(str, Enum):
-    """How the forces get to the rotors.
+    """Path of the forces to the rotors.
 
     Attributes:
         AUTOPILOT: As acceleration set-points to the autopilot, built-in or real PX4s.
@@ -51,7 +49,7 @@ class Output(str, Enum):
 
 
 class Allocation(str, Enum):
-    """Which of the many possible cable forces are asked for.
+    """Choice among the many cable forces that give the same wrench.
 
     Attributes:
         FORMATION: Those nearest to the forces of the formation at rest: the drones stay spread.
@@ -88,8 +86,7 @@ _AHEAD = {
     FeedForward.FULL: (1.0, 1.0, 1.0),
 }
 
-
-_APART = 1.2
+_DISTANCE_FACTOR = 1.2
 """Least distance of two drones over the one at which their rotor tips can touch."""
 
 
@@ -124,12 +121,7 @@ class PayloadSpec:
     apart_m: NonNegative | None = None
 
     def build(self, setup: ControlSetup) -> Controller:
-        """Make the controller.
-
-        Raises:
-            ConfigError: The system is no load that hangs below drones, a cable each, or rods are
-                to be flown with what only cables have.
-        """
+        """Make the controller."""
         system = formation_of(setup.system, "controller.kind = payload")
         setup = replace(setup, system=system)
         if setup.rods:
@@ -138,22 +130,14 @@ class PayloadSpec:
         return PayloadController(self, setup)
 
     def _refuse_cables(self) -> None:
-        gains, usual = self.gains, PayloadSpec()
-        wrong = [
-            f"gains.{name}"
-            for name in ("cable_direction_1_s2", "cable_rate_1_s")
-            if getattr(gains, name) is not None
-        ]
-        wrong += [
-            name
-            for name in ("allocation", "least_tension_n", "apart_m")
-            if getattr(self, name) != getattr(usual, name)
-        ]
-        if wrong:
-            raise ConfigError(
-                f"controller.{wrong[0]} is for cables, but cable_model: rigid_rods has none: "
-                "leave it out"
-            )
+        usual = PayloadSpec()
+        cables = ("gains.cable_direction_1_s2", "gains.cable_rate_1_s", "least_tension_n")
+        for name in (*cables, "allocation", "apart_m"):
+            if attrgetter(name)(self) != attrgetter(name)(usual):
+                raise ConfigError(
+                    f"controller.{name} is for cables, but cable_model: rigid_rods has none: "
+                    "leave it out"
+                )
         if self.feed_forward not in (FeedForward.NONE, FeedForward.REFERENCE):
             raise ConfigError(
                 f"controller.feed_forward = {self.feed_forward.value} is for cables; with "
@@ -177,54 +161,34 @@ class PayloadController(Controller):
     level = ControlLevel.FORCES
 
     def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
-        """Read the system and derive what is not given."""
         direct = given.output is Output.DIRECT
         if not direct:
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
-        system, gravity = setup.system, setup.gravity_m_s2
-        n = system.n_drones
-        model = PayloadModel.of(setup)
-        preferred, stiffness = None, 0.0
-        resting = model.formation_forces_n(setup)
-        if given.allocation is Allocation.FORMATION:
-            preferred = resting
-            stiffness = yaw_stiffness_1_s2(model, preferred)
-        self.gains = derive_gains(
-            given.gains,
-            system,
-            gravity,
-            direct=direct,
-            yaw_stiffness_1_s2=stiffness,
-            swing_1_s2=swing_1_s2(model, setup),
-            tilt_1_s2=tilt_1_s2(model, resting),
-        )
-        share_n = model.mass_kg * gravity / n
-        least = 0.1 * share_n if given.least_tension_n is None else given.least_tension_n
-        null, places = np.zeros((3 * n, 0)), np.zeros((0, 4))
+        system, n, model = setup.system, setup.system.n_drones, PayloadModel(setup)
+        spread = given.allocation is Allocation.FORMATION
+        self.gains = derive_gains(given.gains, system, model, direct=direct, spread=spread)
+        self._least_n = given.least_tension_n
+        if self._least_n is None:
+            self._least_n = 0.1 * model.mass_kg * model.gravity_m_s2 / n
+        null, places = np.zeros((0, 3 * n)), np.zeros((0, 4))
         if given.allocation is Allocation.QP and n > 1:
             null = null_space_of(model.attachments_m)
-            self._apart_m = (
-                _APART * 2.0 * max(map(tip_radius_m, system.drones))
-                if given.apart_m is None
-                else given.apart_m
-            )
-            places = places_of(*model.reach_m(setup), self._apart_m)
-        self._least_n = least
-        lead = np.zeros(1, LEAD)
-        if not direct:
-            smoothing_s = attitude_lag_s(system, gravity, direct) / LEAD_RATIO
-            share = setup.period_s / (smoothing_s + setup.period_s)
-            lead[0] = LEAD_RATIO - 1.0, share, LARGEST_LEAD
+            self._apart_m = given.apart_m
+            if self._apart_m is None:
+                self._apart_m = _DISTANCE_FACTOR * 2.0 * max(map(tip_radius_m, system.drones))
+            places = model.places(self._apart_m)
         load = _load(given, setup, model.mass_kg, model.inertia_kg_m2, self.gains)
-        yaws_rad = setup.formation.azimuths_rad(n) + np.pi
+        if not direct:
+            smoothing_s = attitude_lag_s(system, model.gravity_m_s2, direct) / LEAD_RATIO
+            load["lead_share"] = setup.period_s / (smoothing_s + setup.period_s)
+            load["lead_gain"], load["lead_most"] = LEAD_RATIO - 1.0, LARGEST_LEAD
         self._memory, self._places, views = pack({
             "load": load,
-            "cables": model.cables(self.gains, least, yaws_rad),
-            "lead": lead,
-            "shares": shares_of(model.attachments_m, preferred),
+            "cables": model.cables(self.gains, self._least_n),
+            "shares": shares_of(model.attachments_m, model.resting_n if spread else None),
             "null": null,
             "places": places,
-            "gradients": np.zeros((len(places), 3 * n + null.shape[1])),
+            "gradients": np.zeros((len(places), 3 * n + len(null))),
             "binding": np.zeros(len(places)),
             "forces": np.zeros((3, n, 3)),
             "commands": np.zeros(n, COMMAND),
@@ -267,10 +231,9 @@ class RodController(Controller):
 
     level = ControlLevel.THRUST_MOMENT
     structure: Structure
-    gains: Gains
+    gains: GainSpec
 
     def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
-        """Keep what is known before the flight."""
         self._given, self._known = given, setup
         self._commands = np.zeros((setup.system.n_drones, 4))
 
@@ -295,15 +258,15 @@ class RodController(Controller):
 
 
 def _load(
-    given: PayloadSpec, setup: ControlSetup, mass_kg: float, inertia_kg_m2: Array, gains: Gains
+    given: PayloadSpec, setup: ControlSetup, mass_kg: float, inertia_kg_m2: Array, gains: GainSpec
 ) -> NDArray[np.void]:
     """The load for the compiled laws, (1,) of `LOAD`."""
     found = np.zeros(1, LOAD)
     load = found[0]
     load["mass"], load["gravity"], load["period"] = mass_kg, setup.gravity_m_s2, setup.period_s
     load["inertia"], load["inverse_inertia"] = inertia_kg_m2, np.linalg.inv(inertia_kg_m2)
-    load["position_gains"] = tuple(gains.position)
-    load["attitude_gains"] = tuple(gains.attitude)
+    for gain, names in (("position_gains", POSITION), ("attitude_gains", ATTITUDE)):
+        load[gain] = tuple(getattr(gains, name) for name in names)
     load["reach"], load["integral_turn"] = given.reach_m_s2, given.integral_rad_s2
     level, upright = given.integral_m_s2
     load["integral_reach"] = level, level, upright

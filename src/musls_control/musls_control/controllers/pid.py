@@ -25,18 +25,20 @@ rotor a step overshoots by 16 %, else by 46 %. The defaults are the acceleration
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from musls_control.autopilot import DroneSetpoints
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import BodyMotion, Estimate
 from musls_control.formation import drone_poses
-from musls_control.mixing import wrench_of_thrusts
+from musls_control.mixing import thrust_limits_n, wrench_of_thrusts
 from musls_control.reference import LoadReference
+from musls_description.arrays import Array
 from musls_description.drone import Drone
 from musls_description.rotations import matrix_to_body, roll_pitch_yaw, wrapped
 from musls_description.schema import NonNegative, Positive, spec
@@ -52,52 +54,22 @@ TILT_LAG_S = 0.03
 """Of the wanted tilt that roll and pitch follow. These gains follow a tilt by its rate (P / D is
 0.25 rad/s), so every change of it has to have one."""
 
-LEAST_COSINE = 0.5
+MIN_COSINE = 0.5
 """Of roll and pitch together, for the thrust of a tilted drone."""
 
 
-@dataclass(frozen=True)
-class PidLimits:
-    """Limits of the drones, a number per drone.
-
-    Attributes:
-        thrust_n: Largest thrust, (n,).
-        moment_n_m: Largest moments about x, y, z, (n, 3).
-    """
-
-    thrust_n: Array
-    moment_n_m: Array
-
-    @staticmethod
-    def of(drones: tuple[Drone, ...], thrust_n: Array) -> PidLimits:
-        """Limits of rotors: moments that they leave beside the thrust of a hover, (n,)."""
-        largest, moments = [], []
-        for drone, hover in zip(drones, thrust_n, strict=True):
-            inverse = np.linalg.pinv(wrench_of_thrusts(drone))
-            most = np.array([rotor.max_thrust_n for rotor in drone.rotors])
-            share = inverse[:, 0] * hover
-            room = np.maximum(np.minimum(share, most - share), 0.0)
-            effort = np.maximum(np.abs(inverse[:, 1:]), 1e-12)
-            largest.append(most.sum())
-            moments.append((room[:, None] / effort).min(axis=0))
-        return PidLimits(np.array(largest), np.array(moments))
-
-
-@dataclass(frozen=True)
-class DroneReference:
-    """Where the drones are to be, world ENU.
-
-    Attributes:
-        position_enu_m: (n, 3).
-        velocity_enu_m_s: (n, 3).
-        yaw_rad: (n,).
-        yaw_rate_rad_s: (n,).
-    """
-
-    position_enu_m: Array
-    velocity_enu_m_s: Array
-    yaw_rad: Array
-    yaw_rate_rad_s: Array
+def limits_of(drones: Sequence[Drone], hover_n: Array) -> tuple[Array, Array]:
+    """Largest thrust, (n,), and moments, (n, 3), that rotors leave beside hover's thrust, (n,)."""
+    thrust, moments = [], []
+    for drone, hover in zip(drones, hover_n, strict=True):
+        inverse = np.linalg.pinv(wrench_of_thrusts(drone))
+        _, most = thrust_limits_n(drone)
+        share = inverse[:, 0] * hover
+        room = np.maximum(np.minimum(share, most - share), 0.0)
+        effort = np.maximum(np.abs(inverse[:, 1:]), 1e-12)
+        thrust.append(most.sum())
+        moments.append((room[:, None] / effort).min(axis=0))
+    return np.array(thrust), np.array(moments)
 
 
 class CascadedPid:
@@ -113,7 +85,7 @@ class CascadedPid:
         gains: ArrayLike,
         mass_kg: ArrayLike,
         inertia_kg_m2: ArrayLike,
-        limits: PidLimits,
+        limits: tuple[Array, Array],
         *,
         gravity_m_s2: float,
         period_s: float,
@@ -124,16 +96,15 @@ class CascadedPid:
         Rows of the gains, (5, 3): HEIGHT (accelerations per error), SIDEWAYS (tilt per error),
         ROLL, PITCH and YAW (angular accelerations per error); columns: proportion, integral and
         derivative. Masses, (n,), are all that a drone carries, its own included; inertias, (n, 3,
-        3), are about the centres of mass.
+        3), are about the centres of mass; limits are those of `limits_of`.
         """
         self._gains = np.array(gains, np.float64)
         self._mass = np.array(mass_kg, np.float64)
         self._inertia = np.array(inertia_kg_m2, np.float64)
-        self._limits, self._gravity = limits, gravity_m_s2
-        self._period_s, self._tilt = period_s, largest_tilt_rad
+        self._gravity, self._period_s, self._tilt = gravity_m_s2, period_s, largest_tilt_rad
         self.integrals = np.zeros((len(self._mass), 6))
-        diagonal = np.diagonal(self._inertia, axis1=1, axis2=2)
-        self._most_turn = limits.moment_n_m / diagonal
+        self._most_thrust, most_moment = limits
+        self._most_turn = most_moment / np.diagonal(self._inertia, axis1=1, axis2=2)
         self._most_rate = (self._most_turn[:, :2] / self._gains[ROLL:YAW, DERIVATIVE])[:, ::-1]
         self._lean_rad = np.zeros((len(self._mass), 2))
 
@@ -155,25 +126,27 @@ class CascadedPid:
         turns = np.clip(turns, -self._most_turn, self._most_turn)
         self.integrals[:, 3:] = np.where(gains > 0.0, turns / np.maximum(gains, 1e-12), 0.0)
 
-    def step(self, reference: DroneReference, drones: BodyMotion) -> Array:
-        """Return thrust along the body's z axis and moment in the body's frame, (n, 4) [N, N m]."""
+    def step(self, wanted: DroneSetpoints, drones: BodyMotion) -> Array:
+        """Return thrust along the body's z axis and moment in the body's frame, (n, 4) [N, N m].
+
+        Of the set-points place, velocity, yaw and yaw rate are followed.
+        """
         angles = roll_pitch_yaw(drones.orientation_wxyz)
-        gap = reference.position_enu_m - drones.position_enu_m
-        speed = reference.velocity_enu_m_s - drones.velocity_enu_m_s
+        gap = wanted.position_enu_m - drones.position_enu_m
+        speed = wanted.velocity_enu_m_s - drones.velocity_enu_m_s
         thrust = self._thrust(gap[:, 2], speed[:, 2], angles)
-        ahead = (_turned(error[:, :2], angles[:, 2]) for error in (gap, speed))
-        lean, lean_rate = self._lean(*ahead)
-        wanted = np.column_stack([-lean[:, 1], lean[:, 0], reference.yaw_rad])
-        rate = np.column_stack([-lean_rate[:, 1], lean_rate[:, 0], reference.yaw_rate_rad_s])
-        moment = self._moment(wrapped(wanted - angles), rate - drones.omega_body_rad_s)
+        lean, lean_rate = self._lean(*(_turned(e[:, :2], angles[:, 2]) for e in (gap, speed)))
+        asked = np.column_stack([-lean[:, 1], lean[:, 0], wanted.yaw_enu_rad])
+        rate = np.column_stack([-lean_rate[:, 1], lean_rate[:, 0], wanted.yaw_rate_enu_rad_s])
+        moment = self._moment(wrapped(asked - angles), rate - drones.omega_body_rad_s)
         return np.column_stack([thrust, moment])
 
     def _thrust(self, gap: Array, speed: Array, angles: Array) -> Array:
         gains, integral = self._gains[HEIGHT], self.integrals[:, 2]
         wanted = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * integral + gains[DERIVATIVE] * speed
-        cosine = np.maximum(np.cos(angles[:, 0]) * np.cos(angles[:, 1]), LEAST_COSINE)
+        cosine = np.maximum(np.cos(angles[:, 0]) * np.cos(angles[:, 1]), MIN_COSINE)
         asked = self._mass * (self._gravity + wanted) / cosine
-        given: Array = np.clip(asked, 0.0, self._limits.thrust_n)
+        given: Array = np.clip(asked, 0.0, self._most_thrust)
         self._integrate(2, gap, (asked - given) * gap > 0.0)
         return given
 
@@ -182,9 +155,8 @@ class CascadedPid:
         p, i, d = self._gains[SIDEWAYS]
         asked = p * gap + i * self.integrals[:, :2] + d * speed
         wanted = self._limited(asked)
-        pushes = np.sum((asked - wanted) * gap, axis=1) > 0.0
-        for axis in range(2):
-            self._integrate(axis, gap[:, axis], pushes)
+        pushes = np.sum((asked - wanted) * gap, axis=1, keepdims=True) > 0.0
+        self._integrate(slice(0, 2), gap, pushes)
         rate = np.clip((wanted - self._lean_rad) / TILT_LAG_S, -self._most_rate, self._most_rate)
         self._lean_rad += self._period_s * rate
         return self._lean_rad, rate
@@ -194,9 +166,7 @@ class CascadedPid:
         asked = gains[:, PROPORTIONAL] * gap + gains[:, DERIVATIVE] * rate
         asked += gains[:, INTEGRAL] * self.integrals[:, 3:]
         given = np.clip(asked, -self._most_turn, self._most_turn)
-        for axis in range(3):
-            pushes = (asked - given)[:, axis] * gap[:, axis] > 0.0
-            self._integrate(3 + axis, gap[:, axis], pushes)
+        self._integrate(slice(3, 6), gap, (asked - given) * gap > 0.0)
         moment: Array = np.einsum("nij,nj->ni", self._inertia, given)
         return moment
 
@@ -206,9 +176,9 @@ class CascadedPid:
         limited: Array = lean * np.minimum(1.0, self._tilt / np.maximum(size, 1e-12))
         return limited
 
-    def _integrate(self, column: int, gap: Array, pushes: NDArray[np.bool_]) -> None:
+    def _integrate(self, columns: int | slice, gap: Array, pushes: NDArray[np.bool_]) -> None:
         """Advance integrals, except those whose output is limited and whose error pushes on."""
-        self.integrals[:, column] += np.where(pushes, 0.0, self._period_s * gap)
+        self.integrals[:, columns] += np.where(pushes, 0.0, self._period_s * gap)
 
 
 def _turned(vectors: Array, yaw_rad: Array) -> Array:
@@ -217,8 +187,6 @@ def _turned(vectors: Array, yaw_rad: Array) -> Array:
     x, y = vectors.T
     return np.column_stack([cos * x + sin * y, cos * y - sin * x])
 
-
-Array = NDArray[np.float64]
 
 Pid = tuple[Positive, NonNegative, Positive]
 """Gains of proportion, integral and derivative."""
@@ -262,11 +230,7 @@ class PidSpec:
                 )
 
     def build(self, setup: ControlSetup) -> Controller:
-        """Make the controller.
-
-        Raises:
-            ConfigError: The system has no formation.
-        """
+        """Make the controller."""
         return _FormationByPid(self, formation_of(setup.system, "controller.kind = pid").n_drones)
 
 
@@ -279,7 +243,6 @@ class _FormationByPid(Controller):
         self._given, self._n = given, n_drones
 
     def prepare(self, setup: ControlSetup) -> None:
-        """See `Controller.prepare`."""
         super().prepare(setup)
         system, given = setup.system, self._given
         mass = np.array([drone.mass_kg for drone in system.drones])
@@ -290,11 +253,12 @@ class _FormationByPid(Controller):
         self._hooks_m = np.array([drone.cable_attachment_m for drone in system.drones])
         self._offsets_m = setup.formation.offsets_m(self._n)
         self._azimuths_rad = setup.formation.azimuths_rad(self._n)
+        self._wanted = DroneSetpoints.zeros(self._n)
         self._pid = CascadedPid(
             [given.height, given.sideways, given.roll, given.pitch, given.yaw],
             mass,
             [drone.inertia_kg_m2 for drone in system.drones],
-            PidLimits.of(system.drones, mass * setup.gravity_m_s2),
+            limits_of(system.drones, mass * setup.gravity_m_s2),
             gravity_m_s2=setup.gravity_m_s2,
             period_s=setup.period_s,
             largest_tilt_rad=given.largest_tilt_rad,
@@ -308,28 +272,19 @@ class _FormationByPid(Controller):
         along = at_load - estimate.position_enu_m[1:] - hooks
         along /= np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-9)
         # No tension is measured yet: that of a load at rest, its weight shared evenly.
-        tension_n = self._share_n / np.maximum(-along[:, 2:], LEAST_COSINE)
+        tension_n = self._share_n / np.maximum(-along[:, 2:], MIN_COSINE)
         pull = np.einsum("nij,nj->ni", turn[1:], tension_n * along)
         self._pid.start(estimate.drones, -np.cross(self._hooks_m, pull))
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
-        """Thrust and moment of each drone, (n, 4)."""
-        return self._pid.step(self._places(reference), estimate.drones)
-
-    def _places(self, reference: LoadReference) -> DroneReference:
-        """The formation round the load's reference, with the motion that its turning gives."""
+        """Thrust and moment of each drone, (n, 4); the formation turns with the load."""
+        place, wanted = reference.position_enu_m, self._wanted
         positions, yaws = drone_poses(
-            reference.position_enu_m[None],
-            np.array([reference.yaw_rad]),
-            self._offsets_m,
-            self._azimuths_rad,
+            place[None], np.array([reference.yaw_rad]), self._offsets_m, self._azimuths_rad
         )
-        arms = positions[0] - reference.position_enu_m
-        rate = reference.yaw_rate_rad_s
+        arms = positions[0] - place
         across = np.column_stack([-arms[:, 1], arms[:, 0], np.zeros(self._n)])
-        return DroneReference(
-            positions[0],
-            reference.velocity_enu_m_s + rate * across,
-            yaws[0],
-            np.full(self._n, rate),
-        )
+        wanted.position_enu_m[:], wanted.yaw_enu_rad[:] = positions[0], yaws[0]
+        wanted.velocity_enu_m_s[:] = reference.velocity_enu_m_s + reference.yaw_rate_rad_s * across
+        wanted.yaw_rate_enu_rad_s[:] = reference.yaw_rate_rad_s
+        return self._pid.step(wanted, estimate.drones)

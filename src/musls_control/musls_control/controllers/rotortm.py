@@ -9,19 +9,18 @@ and (11) gives m l w' = -xi x u, so a force m l xi x a makes the cable's directi
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
-from musls_control.geometric_attitude import attitude_error
+from musls_control.geometric_attitude import attitude_error, desired_axes
 from musls_control.payload.allocation import wrench_matrix
 from musls_control.payload.load_law import LOAD, attitude_reference
 from musls_control.payload.rods import Structure
 from musls_control.reference import LoadReference
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.rotations import matrix_to_body
 from musls_description.schema import NonNegative, Positive, spec
@@ -33,18 +32,16 @@ from musls_description.vectors import (
     cross,
     dot,
     elementwise,
-    norm,
     put,
     rotate,
     rotate_back,
     scale,
     sub,
     unit,
+    unit_rates,
     write_matrix,
 )
 
-Array = NDArray[np.float64]
-Records = NDArray[np.void]
 Axes = tuple[NonNegative, NonNegative, NonNegative]
 
 
@@ -85,9 +82,7 @@ class RotorTmSpec:
 
     def build(self, setup: ControlSetup) -> Controller:
         """Make the controller."""
-        if self.links == "rods":
-            return _Rods(self)
-        return _Cables(self)
+        return _Rods(self) if self.links == "rods" else _Cables(self)
 
 
 _GAINS: dict[str, dict[str, tuple[float, float, float]]] = {
@@ -142,7 +137,7 @@ DRONE = np.dtype(
 
 
 class _Law(Controller):
-    """What cables and rods have in common."""
+    """Gains and load law that cables and rods share."""
 
     level = ControlLevel.IDEAL_THRUST_MOMENT
 
@@ -167,7 +162,6 @@ class _Cables(_Law):
     """Point mass on one cable, or rigid load on several."""
 
     def prepare(self, setup: ControlSetup) -> None:
-        """See `Controller.prepare`."""
         super().prepare(setup)
         system, n = setup.system, setup.system.n_drones
         load = system.load
@@ -240,9 +234,7 @@ def cable_commands(law, drones, shares, bodies, reference, commands):
         speed = sub(add(body.velocity, spin), own.velocity)
         w = cross(xi, scale(1.0 / drone.length, speed))
         force, rate, second = drone.pull[0], drone.pull[1], drone.pull[2]
-        aim, aim_w, aim_alpha = direction_rates(
-            scale(-1.0, force), scale(-1.0, rate), scale(-1.0, second)
-        )
+        aim, aim_w, aim_alpha = turning(scale(-1.0, force), scale(-1.0, rate), scale(-1.0, second))
         alpha = scale(-law.cable_direction, cross(aim, xi))
         rate_error = add(w, cross(xi, cross(xi, aim_w)))
         alpha = add_scaled(alpha, -law.cable_rate, rate_error)
@@ -270,8 +262,8 @@ def cable_pulls(law, drones, shares, body, reference, wanted):
     if n > 1:
         aim = load.wanted_rotation
         aim_omega = rotate_back(r, rotate(aim, load.wanted_rates[0]))
-        turning = elementwise(law.rotation, attitude_error(r, aim))
-        moment = add(turning, elementwise(law.rate, sub(aim_omega, omega)))
+        moment = elementwise(law.rotation, attitude_error(r, aim))
+        moment = add(moment, elementwise(law.rate, sub(aim_omega, omega)))
         ahead = rotate_back(r, rotate(aim, load.wanted_rates[1]))
         ahead = rotate(law.inertia, sub(ahead, cross(omega, aim_omega)))
         fed = add(cross(omega, rotate(law.inertia, omega)), ahead)
@@ -296,7 +288,7 @@ def drone_moment(law, drone, omega, lift, lift_rate):
     up, size = unit(lift)
     change = add_scaled(lift_rate, -dot(lift_rate, up), up)
     up_rate = scale(law.feed_forward / size, change)
-    write_attitude(drone.wanted_turn, up, drone.yaw)
+    desired_axes(drone.wanted_turn, lift, drone.yaw, drone.turn)
     spin = rotate_back(drone.turn, cross(up, up_rate))
     moment = elementwise(law.drone_rotation, attitude_error(drone.turn, drone.wanted_turn))
     moment = add(moment, elementwise(law.drone_rate, sub(spin, omega)))
@@ -308,13 +300,13 @@ def rod_wrench(law, body, reference):
     """Return thrust and moment of the whole structure (eq. 74)."""
     wanted, omega = wanted_acceleration(law, body, reference), body.omega
     write_matrix(law.turn, body_axes_in_world(body.attitude))
-    write_attitude(law.wanted_turn, scale(1.0 / norm(wanted), wanted), reference[0, 3])
+    desired_axes(law.wanted_turn, wanted, reference[0, 3], law.turn)
     moment = elementwise(law.rotation, attitude_error(law.turn, law.wanted_turn))
     moment = sub(moment, elementwise(law.rate, omega))
     moment = add(moment, cross(omega, rotate(law.inertia, omega)))
     if law.feed_forward > 0.0:
         pull = add(reference[2], (0.0, 0.0, law.gravity))
-        _, spin, alpha = direction_rates(pull, reference[3], reference[4])
+        _, spin, alpha = turning(pull, reference[3], reference[4])
         spin, alpha = rotate_back(law.turn, spin), rotate_back(law.turn, alpha)
         moment = add(moment, elementwise(law.rate, spin))
         moment = add(moment, rotate(law.inertia, sub(alpha, cross(omega, spin))))
@@ -323,17 +315,7 @@ def rod_wrench(law, body, reference):
 
 
 @compiled()
-def direction_rates(vector, rate, second):
+def turning(vector, rate, second):
     """Return the direction of a vector, its angular velocity and acceleration."""
-    direction, size = unit(vector)
-    growth, square = dot(direction, rate), size * size
-    omega = scale(1.0 / square, cross(vector, rate))
-    alpha = scale(1.0 / square, cross(vector, second))
-    return direction, omega, add_scaled(alpha, -2.0 * growth / size, omega)
-
-
-@compiled()
-def write_attitude(out, up, yaw_rad):
-    """Write the attitude whose z axis is given and whose x axis points to a yaw."""
-    y, _ = unit(cross(up, (math.cos(yaw_rad), math.sin(yaw_rad), 0.0)))
-    write_matrix(out, (*cross(y, up), *y, *up))
+    d, d1, d2 = unit_rates(vector, rate, second)
+    return d, cross(d, d1), cross(d, d2)

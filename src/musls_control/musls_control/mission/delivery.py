@@ -15,11 +15,9 @@ A wait that takes too long aborts: the load comes back, or is landed where it is
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.estimate import Estimate
 from musls_control.formation import Cone
@@ -37,55 +35,45 @@ from musls_control.mission.plan import (
     spread_and_land,
     take_off,
 )
-from musls_control.mission.spec import DeliverySpec, MissionSpec
-from musls_control.phases import BEFORE_FORMATION, LANDING
+from musls_control.mission.spec import BEFORE_FORMATION, LANDING, DeliverySpec, MissionSpec
+from musls_description.arrays import Array
 from musls_description.rotations import rotate
 from musls_description.system import SlungLoadSystem
 
-Array = NDArray[np.float64]
-
-DRAWN_M = 0.05
+HOOK_DEPTH_M = 0.05
 """How far open hooks come down below their place on the load."""
 
 
 def compile_delivery(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:
-    """Sample all set-points of a delivery, with the rows that wait.
-
-    Raises:
-        ConfigError: The flight would last too long, or have too many set-points.
-    """
+    """Sample all set-points of a delivery, with the rows that wait."""
     given = delivery_of(mission)
-    draft = Draft(mission.setpoint_rate_hz, cone, len(ground.drone_position_enu_m))
+    draft = Draft(mission, cone, len(ground.drone_position_enu_m))
     standing = float(ground.load_position_enu_m[2])
-    if given.pick_up == "hook":
-        above = replace(mission, slack_height_m=standing + given.clearance_m)
-        take_off(draft, above, ground)
-    else:
-        take_off(draft, mission, ground)
+    above = standing + given.clearance_m
+    take_off(draft, ground, above if given.pick_up == "hook" else mission.slack_height_m)
     _hold(draft, "tare", given.weigh_s)
     if given.pick_up == "hook":
-        _rise(draft, mission, "pick_up", standing - DRAWN_M)
+        draft.rise("pick_up", standing - HOOK_DEPTH_M)
         _wait(draft, HOOKED, given)
-    lift(draft, mission, ground, float(mission.stages[0].pose(np.zeros(1))[0, 2]))
+    lift(draft, ground, float(mission.stages[0].pose(np.zeros(1))[0, 2]))
     _hold(draft, "weigh", given.weigh_s)
     _wait(draft, WEIGHED, given)
-    fly_stages(draft, mission, ground)
+    fly_stages(draft, ground)
     cruise = float(draft.last[2])
-    _go(draft, mission, "approach", np.array(given.place_m))
+    _go(draft, "approach", np.array(given.place_m))
     if given.drop == "ground":
-        _rise(draft, mission, "lower", standing)
-        _rise(draft, mission, "set_down", mission.slack_height_m)
-        _wait(draft, RESTED, given)
-    else:
-        _wait(draft, RESTED, given)
+        draft.rise("lower", standing)
+        draft.rise("set_down", mission.slack_height_m)
+    _wait(draft, RESTED, given)
     _hold(draft, "release", mission.settle_s)
     if given.drop == "ground":
-        _rise(draft, mission, "climb", standing + given.clearance_m)
+        draft.rise("climb", above)
     _wait(draft, RELEASED, given)
-    _rise(draft, mission, "climb", cruise)
-    _go(draft, mission, "return", ground.load_position_enu_m[:2])
-    _end(draft, mission, ground, "descend")
-    return draft.plan(mission.landing_speed_m_s)
+    draft.rise("climb", cruise)
+    _go(draft, "return", ground.load_position_enu_m[:2])
+    draft.rise("descend", mission.slack_height_m)
+    spread_and_land(draft, ground)
+    return draft.plan(ground)
 
 
 def compile_abort(
@@ -95,31 +83,15 @@ def compile_abort(
 
     It begins at the load's set-point, (4,), and returns, if it does, at a height.
     """
-    draft = Draft(mission.setpoint_rate_hz, cone, len(ground.drone_position_enu_m))
+    draft = Draft(mission, cone, len(ground.drone_position_enu_m))
     draft.add("abort", load_pose[None].copy())
     if delivery_of(mission).abort == "return":
-        _rise(draft, mission, "abort", max(height_m, float(load_pose[2])))
-        _go(draft, mission, "return", ground.load_position_enu_m[:2])
-    _rise(draft, mission, "lower", float(ground.load_position_enu_m[2]))
-    _end(draft, mission, ground, "slacken")
-    return draft.plan(mission.landing_speed_m_s)
-
-
-def extra_duration_s(mission: MissionSpec) -> float:
-    """About how much longer a delivery takes than a flight of its stages; 0 for other missions."""
-    given = mission.delivery
-    if given is None:
-        return 0.0
-    first = mission.stages[0].pose(np.zeros(1))[0]
-    last = mission.stages[-1].pose(np.array([mission.stages[-1].duration_s]))[0]
-    ways_m = np.linalg.norm(last[:2] - given.place_m) + np.linalg.norm(first[:2] - given.place_m)
-    rise_m = abs(last[2] - mission.slack_height_m)
-    return float(
-        ways_m / mission.transit_speed_m_s
-        + 2.0 * rise_m / mission.vertical_speed_m_s
-        + 2.0 * given.weigh_s
-        + 8.0 * mission.settle_s
-    )
+        draft.rise("abort", max(height_m, float(load_pose[2])))
+        _go(draft, "return", ground.load_position_enu_m[:2])
+    draft.rise("lower", float(ground.load_position_enu_m[2]))
+    draft.rise("slacken", mission.slack_height_m)
+    spread_and_land(draft, ground)
+    return draft.plan(ground)
 
 
 def delivery_of(mission: MissionSpec) -> DeliverySpec:
@@ -133,35 +105,15 @@ def _wait(draft: Draft, what: str, given: DeliverySpec) -> None:
 
 
 def _hold(draft: Draft, name: str, duration_s: float) -> None:
-    times = draft.times(duration_s, f"mission.delivery: {name}")
-    draft.add(name, np.tile(draft.last, (len(times), 1)))
+    draft.hold(name, draft.last, duration_s, f"mission.delivery: {name}")
 
 
-def _rise(draft: Draft, mission: MissionSpec, name: str, height_m: float) -> None:
-    """Append a vertical move of the load's set-point, and a short rest."""
-    target = draft.last.copy()
-    target[2] = height_m
-    draft.move(
-        name, target, mission.vertical_speed_m_s, mission.transit_yaw_rate_rad_s, mission.settle_s
-    )
-
-
-def _go(draft: Draft, mission: MissionSpec, name: str, place_m: Array) -> None:
+def _go(draft: Draft, name: str, place_m: Array) -> None:
     """Append a level move of the load's set-point, and a rest."""
-    target = draft.last.copy()
-    target[:2] = place_m
-    draft.move(
-        name, target, mission.transit_speed_m_s, mission.transit_yaw_rate_rad_s, mission.settle_s
-    )
+    draft.carry(name, np.array([*place_m, *draft.last[2:]]))
 
 
-def _end(draft: Draft, mission: MissionSpec, ground: GroundSpot, name: str) -> None:
-    """Append the way down and the landing of the drones."""
-    _rise(draft, mission, name, mission.slack_height_m)
-    spread_and_land(draft, mission, ground)
-
-
-FORGET_S = 0.5
+AVERAGING_S = 0.5
 """Time constant of the running mean."""
 
 
@@ -206,7 +158,7 @@ class PayloadScale:
         felt = self._gravity + (rise_m_s - self._last_m_s) / step_s
         self._last_m_s = rise_m_s.copy()
         now = float((self.factor * thrust / np.maximum(felt, 1.0) - self.own_kg).sum())
-        self.carried_kg += (now - self.carried_kg) * step_s / (FORGET_S + step_s)
+        self.carried_kg += (now - self.carried_kg) * step_s / (AVERAGING_S + step_s)
 
     def begin(self) -> None:
         """Begin a window."""
@@ -227,7 +179,7 @@ class PayloadScale:
 
 
 class Hooks(Protocol):
-    """Hooks at the load, and who is told what happens."""
+    """Hooks at the load, and the log of what happens to them."""
 
     def open(self) -> None:
         """Let the load go at all hooks."""
@@ -237,7 +189,7 @@ class Hooks(Protocol):
 
     @property
     def closed(self) -> int:
-        """How many have closed since they were asked to."""
+        """Number of hooks closed since they were asked to."""
 
     def note(self, time_s: float, kind: str, what: str) -> None:
         """Write down what happened."""
@@ -258,7 +210,6 @@ class Delivery:
         cone: Cone,
         system: SlungLoadSystem,
         plan: FlightPlan,
-        ground: GroundSpot,
         hooks: Hooks,
         *,
         estimate: Estimate,
@@ -270,11 +221,12 @@ class Delivery:
         The mission has a `delivery`. `estimate` and `rotor_speed_rad_s`, (n, n_rotors), are
         measured; their memory stays the same.
         """
-        self._mission, self._cone, self._plan, self._ground = mission, cone, plan, ground
+        assert plan.ground is not None  # a delivery begins there
+        self._mission, self._cone, self._plan, self._ground = mission, cone, plan, plan.ground
         self._hooks, self.n_cables = hooks, len(system.cables)
         self._estimate, self._rotor_speed = estimate, rotor_speed_rad_s
         self.given = given = delivery_of(mission)
-        slack_m = float(ground.load_position_enu_m[2]) - mission.slack_height_m
+        slack_m = float(plan.ground.load_position_enu_m[2]) - mission.slack_height_m
         if given.pick_up == "hook":  # the cables hang on the drones alone
             slack_m = np.inf
         constants = [[r.thrust_coefficient_n_s2 for r in d.rotors] for d in system.drones]

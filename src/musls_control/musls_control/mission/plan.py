@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.formation import Cone, drone_poses
-from musls_control.mission.spec import LONGEST_S, MOST_SETPOINTS, MissionSpec
-from musls_control.reference import Path, Piece, Reference, Rest, StraightMove
+from musls_control.mission.spec import LONGEST_S, MAX_SETPOINTS, MissionSpec
+from musls_control.reference import Piece, Reference, Rest, StraightMove
 from musls_control.trajectories.base import smoothstep
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_roll_pitch_yaw
-
-Array = NDArray[np.float64]
 
 HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
 """Gates wait for: all hooks are closed; the load rests and the cables are slack, then the hooks
@@ -47,7 +46,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class GroundSpot:
-    """Where load and drones stand before the flight.
+    """Places of load and drones on the ground before the flight.
 
     Attributes:
         load_position_enu_m: (3,).
@@ -72,6 +71,7 @@ class FlightPlan:
         landing_speed_m_s: Descent in the last row, in which the drones come down to their places
             and are disarmed when they have landed; None for a plan that ends in the air.
         gates: Rows that wait for something, see `delivery`.
+        ground: Where load and drones stood before; None for a plan that begins in the air.
     """
 
     rate_hz: float
@@ -82,6 +82,7 @@ class FlightPlan:
     stage_names: tuple[str, ...]
     landing_speed_m_s: float | None = None
     gates: tuple[Gate, ...] = ()
+    ground: GroundSpot | None = None
 
     @property
     def duration_s(self) -> float:
@@ -125,28 +126,14 @@ class FlightPlan:
             setpoints.velocity_enu_m_s[:, 2] = -self.landing_speed_m_s
         return setpoints
 
-    def part(self, first: int, end: int | None = None) -> FlightPlan:
-        """Rows from the first one up to, without, an end."""
-        rows = slice(first, end)
+    def part(self, first: int) -> FlightPlan:
+        """Rows from the first one on."""
         return replace(
             self,
-            drone_position_enu_m=self.drone_position_enu_m[rows],
-            drone_yaw_rad=self.drone_yaw_rad[rows],
-            stage=self.stage[rows],
+            drone_position_enu_m=self.drone_position_enu_m[first:],
+            drone_yaw_rad=self.drone_yaw_rad[first:],
+            stage=self.stage[first:],
             reference=self.reference.since(first / self.rate_hz),
-        )
-
-    def then(self, other: FlightPlan) -> FlightPlan:
-        """This plan, then another one of the same rate."""
-        return replace(
-            other,
-            drone_position_enu_m=np.concatenate(
-                [self.drone_position_enu_m, other.drone_position_enu_m]
-            ),
-            drone_yaw_rad=np.concatenate([self.drone_yaw_rad, other.drone_yaw_rad]),
-            stage=np.concatenate([self.stage, other.stage + len(self.stage_names)]),
-            stage_names=(*self.stage_names, *other.stage_names),
-            reference=self.reference.then(other.reference, self.duration_s),
         )
 
 
@@ -158,9 +145,10 @@ class Draft:
         gates: What its rows wait for.
     """
 
-    def __init__(self, rate_hz: float, cone: Cone, n_drones: int) -> None:
-        self.rate_hz, self.cone, self.n = rate_hz, cone, n_drones
-        self.azimuth = cone.azimuths_rad(n_drones)
+    def __init__(self, mission: MissionSpec, cone: Cone, n_drones: int) -> None:
+        self.mission, self.rate_hz, self.n = mission, mission.setpoint_rate_hz, n_drones
+        self.offsets, self.azimuth = cone.offsets_m(n_drones), cone.azimuths_rad(n_drones)
+        self.cone = cone
         self.last = np.zeros(4)
         self.drones: list[Array] = []
         self.yaw: list[Array] = []
@@ -169,12 +157,13 @@ class Draft:
         self.pieces: list[Piece] = []
         self.gates: list[Gate] = []
 
-    def times(self, duration_s: float, what: str) -> Array:
-        """Times of the set-points of a phase from its beginning.
+    @property
+    def now_s(self) -> float:
+        """Time of the next row."""
+        return len(self.stage) / self.rate_hz
 
-        Raises:
-            ConfigError: The flight would last too long, or have too many set-points.
-        """
+    def times(self, duration_s: float, what: str) -> Array:
+        """Times of the set-points of a phase from its beginning."""
         end_s = self.now_s + duration_s
         if not end_s <= LONGEST_S:
             raise ConfigError(
@@ -182,9 +171,9 @@ class Draft:
                 f"flight lasts at most {LONGEST_S:g} s (a day)"
             )
         rows = max(1, int(np.ceil(duration_s * self.rate_hz - 1e-9)))
-        if (len(self.stage) + rows) * self.n > MOST_SETPOINTS:
+        if (len(self.stage) + rows) * self.n > MAX_SETPOINTS:
             raise ConfigError(
-                f"{what}: lasts {duration_s:g} s, which makes more than {MOST_SETPOINTS} set-points"
+                f"{what}: lasts {duration_s:g} s, which makes more than {MAX_SETPOINTS} set-points"
                 f" of the drones: lower mission.setpoint_rate_hz ({self.rate_hz:g}) or the duration"
             )
         return np.arange(rows) / self.rate_hz
@@ -198,9 +187,7 @@ class Draft:
         that the load's set-points sample; without it they stay where they are.
         """
         self.pieces.append(piece or Piece(self.now_s, self.now_s, Rest(pose[0])))
-        position, yaw = drone_poses(
-            pose[:, :3], pose[:, 3], self.cone.offsets_m(self.n), self.azimuth
-        )
+        position, yaw = drone_poses(pose[:, :3], pose[:, 3], self.offsets, self.azimuth)
         if self.names[-1:] != [name]:
             self.names.append(name)
         self.last = pose[-1]
@@ -208,14 +195,9 @@ class Draft:
         self.yaw.append(yaw)
         self.stage += [len(self.names) - 1] * len(pose)
 
-    def stage_of(self, name: str, path: Path, pose: Array, whole_turns_rad: float) -> None:
-        """Append rows of a path that begins with the first of them."""
-        self.add(name, pose, piece=Piece(self.now_s, self.now_s, path, whole_turns_rad))
-
-    @property
-    def now_s(self) -> float:
-        """Time of the next row."""
-        return len(self.stage) / self.rate_hz
+    def hold(self, name: str, pose: Array, duration_s: float, what: str) -> None:
+        """Append a rest of the load's set-point at a pose, (4,), the drones in formation."""
+        self.add(name, np.tile(pose, (len(self.times(duration_s, what)), 1)))
 
     def move(self, name: str, target: Array, speed: float, yaw_rate: float, hold_s: float) -> None:
         """Append a straight move of the load's set-point and a hold at its end."""
@@ -233,8 +215,30 @@ class Draft:
         pose = start + share[:, None] * (target - start)
         self.add(name, pose, piece=Piece(begin_s, begin_s, move))
 
-    def plan(self, landing_speed_m_s: float | None = None) -> FlightPlan:
-        """Put the rows together."""
+    def carry(self, name: str, target: Array) -> None:
+        """Append a move of the load's set-point to a pose, (4,), as between stages, and a rest."""
+        given = self.mission
+        speed, yaw_rate = given.transit_speed_m_s, given.transit_yaw_rate_rad_s
+        self.move(name, target, speed, yaw_rate, given.settle_s)
+
+    def rise(self, name: str, height_m: float, hold_s: float | None = None) -> None:
+        """Append a move of the load's set-point straight up or down, and a rest."""
+        given = self.mission
+        speed, yaw_rate = given.vertical_speed_m_s, given.transit_yaw_rate_rad_s
+        target = np.array([*self.last[:2], height_m, self.last[3]])
+        self.move(name, target, speed, yaw_rate, given.settle_s if hold_s is None else hold_s)
+
+    def fly_drones(
+        self, name: str, load: Array, start: Array, end: Array, duration_s: float
+    ) -> None:
+        """Append a smooth move of the drones, (n, 3) each, above a resting load set-point."""
+        times = self.times(duration_s, f"mission: {name}")
+        share = smoothstep(((times + 1.0 / self.rate_hz) / duration_s).clip(0.0, 1.0))
+        drones = start + share[:, None, None] * (end - start)
+        self.add(name, np.tile(load, (len(times), 1)), drones)
+
+    def plan(self, ground: GroundSpot | None = None) -> FlightPlan:
+        """Put the rows together; the drones land if there is a ground."""
         return FlightPlan(
             self.rate_hz,
             Reference(self.pieces),
@@ -242,29 +246,23 @@ class Draft:
             np.vstack(self.yaw),
             np.array(self.stage),
             tuple(self.names),
-            landing_speed_m_s,
+            None if ground is None else self.mission.landing_speed_m_s,
             tuple(self.gates),
+            ground,
         )
 
 
 def compile_plan(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:
-    """Sample all set-points of a mission that starts and ends on the ground.
-
-    Raises:
-        ConfigError: The flight would last too long, or have too many set-points.
-    """
-    draft = Draft(mission.setpoint_rate_hz, cone, len(ground.drone_position_enu_m))
-    take_off(draft, mission, ground)
-    fly_stages(draft, mission, ground)
-    resting = draft.last.copy()
-    resting[2] = ground.load_position_enu_m[2]
-    speed, yaw_rate = mission.vertical_speed_m_s, mission.transit_yaw_rate_rad_s
-    if draft.last[2] > resting[2]:
-        draft.move("lower", resting, speed, yaw_rate, 0.0)
-    resting[2] = mission.slack_height_m
-    draft.move("slacken", resting, speed, yaw_rate, 1.0)
-    spread_and_land(draft, mission, ground)
-    return draft.plan(mission.landing_speed_m_s)
+    """Sample all set-points of a mission that starts and ends on the ground."""
+    draft = Draft(mission, cone, len(ground.drone_position_enu_m))
+    take_off(draft, ground, mission.slack_height_m)
+    fly_stages(draft, ground)
+    resting_m = ground.load_position_enu_m[2]
+    if draft.last[2] > resting_m:
+        draft.rise("lower", resting_m, hold_s=0.0)
+    draft.rise("slacken", mission.slack_height_m, hold_s=1.0)
+    spread_and_land(draft, ground)
+    return draft.plan(ground)
 
 
 def compile_air_plan(
@@ -273,14 +271,10 @@ def compile_air_plan(
     """Sample all set-points of a mission that starts and ends hanging in the air.
 
     The load's set-point begins at x, y, z [m], yaw [rad], (4,); ground phases are left out.
-
-    Raises:
-        ConfigError: The flight would last too long, or have too many set-points.
     """
-    draft = Draft(mission.setpoint_rate_hz, cone, n_drones)
-    times = draft.times(max(mission.settle_s, 0.2), "mission.settle_s")
-    draft.add("settle", np.tile(load_pose, (len(times), 1)))
-    fly_stages(draft, mission, None)
+    draft = Draft(mission, cone, n_drones)
+    draft.hold("settle", load_pose, max(mission.settle_s, 0.2), "mission.settle_s")
+    fly_stages(draft, None)
     return draft.plan()
 
 
@@ -288,43 +282,40 @@ def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
     """About how long a flight takes that starts and ends on the ground (`lands`) or in the air."""
     if mission.duration_s is not None:
         return mission.duration_s
-    first = mission.stages[0].pose(np.zeros(1))[0]
-    last = np.array([0.0, 0.0, first[2], 0.0]) if lands else first
+    begun = mission.stages[0].pose(np.zeros(1))[0]
+    last = np.array([0.0, 0.0, begun[2], 0.0]) if lands else begun
     total_s = mission.settle_s
     for stage in mission.stages:
         begin, end = stage.pose(np.array([0.0, stage.duration_s]))
-        total_s += _transit_s(mission, begin - last) + stage.duration_s
+        way = begin - last
+        turn_rad = abs(np.remainder(way[3] + np.pi, 2.0 * np.pi) - np.pi)
+        transit_s = max(
+            np.linalg.norm(way[:3]) / mission.transit_speed_m_s,
+            turn_rad / mission.transit_yaw_rate_rad_s,
+        )
+        total_s += stage.duration_s + (transit_s + mission.settle_s if transit_s > 0.0 else 0.0)
         last = end
     if lands:
         slack_m = mission.slack_height_m
         total_s += mission.spool_up_s + mission.take_off_s
         total_s += 2.0 * (mission.form_up_s + mission.settle_s)
-        up_and_down_m = abs(first[2] - slack_m) + abs(last[2] - slack_m)
+        up_and_down_m = abs(begun[2] - slack_m) + abs(last[2] - slack_m)
         total_s += up_and_down_m / mission.vertical_speed_m_s
+        if (given := mission.delivery) is not None:  # to the place and back, up and down once more
+            ways_m = [np.linalg.norm(end[:2] - given.place_m) for end in (begun, last)]
+            total_s += sum(ways_m) / mission.transit_speed_m_s
+            total_s += 2.0 * abs(last[2] - slack_m) / mission.vertical_speed_m_s
+            total_s += 2.0 * given.weigh_s + 8.0 * mission.settle_s
     return float(total_s)
 
 
-def _transit_s(mission: MissionSpec, way: Array) -> float:
-    """Time for a way of x, y, z [m], yaw [rad] between stages, with the hold at its end."""
-    turn_rad = abs(np.remainder(way[3] + np.pi, 2.0 * np.pi) - np.pi)
-    move_s = max(
-        np.linalg.norm(way[:3]) / mission.transit_speed_m_s,
-        turn_rad / mission.transit_yaw_rate_rad_s,
-    )
-    return float(move_s + mission.settle_s) if move_s > 0.0 else 0.0
-
-
 def hold_plan(mission: MissionSpec, load_pose: Array, drones: Array, yaws: Array) -> FlightPlan:
-    """Plan in which load (4,) and drones (n, 3), (n,) stay for the mission's `duration_s`.
-
-    Raises:
-        ConfigError: Too many set-points.
-    """
+    """Plan in which load (4,) and drones (n, 3), (n,) stay for the mission's `duration_s`."""
     assert mission.duration_s is not None  # what asks for it has looked
     rows = max(1, int(np.ceil(mission.duration_s * mission.setpoint_rate_hz - 1e-9)))
-    if rows * max(len(drones), 1) > MOST_SETPOINTS:
+    if rows * max(len(drones), 1) > MAX_SETPOINTS:
         raise ConfigError(
-            f"mission.duration_s = {mission.duration_s:g}: makes more than {MOST_SETPOINTS} "
+            f"mission.duration_s = {mission.duration_s:g}: makes more than {MAX_SETPOINTS} "
             f"set-points: lower mission.setpoint_rate_hz ({mission.setpoint_rate_hz:g})"
         )
     return FlightPlan(
@@ -337,106 +328,59 @@ def hold_plan(mission: MissionSpec, load_pose: Array, drones: Array, yaws: Array
     )
 
 
-def take_off(draft: Draft, mission: MissionSpec, ground: GroundSpot) -> None:
+def take_off(draft: Draft, ground: GroundSpot, slack_height_m: float) -> None:
     """Append spool-up, take-off and the way into the formation, cables slack."""
-    slack = np.array([*ground.load_position_enu_m[:2], mission.slack_height_m, ground.load_yaw_rad])
-    times = draft.times(mission.spool_up_s, "mission.spool_up_s")
-    pose = np.tile(slack, (len(times), 1))
-    standing = np.broadcast_to(ground.drone_position_enu_m, (len(times), draft.n, 3))
-    draft.add("spool_up", pose, standing)
-
-    low = ground.drone_position_enu_m + [0.0, 0.0, mission.rise_m]
-    formation, _ = drone_poses(
-        slack[None, :3], slack[None, 3], draft.cone.offsets_m(draft.n), draft.azimuth
-    )
+    mission = draft.mission
+    slack = np.array([*ground.load_position_enu_m[:2], slack_height_m, ground.load_yaw_rad])
+    standing = ground.drone_position_enu_m
+    rows = len(draft.times(mission.spool_up_s, "mission.spool_up_s"))
+    draft.add("spool_up", np.tile(slack, (rows, 1)), np.tile(standing, (rows, 1, 1)))
+    low = standing + [0.0, 0.0, mission.rise_m]
+    formation, _ = drone_poses(slack[None, :3], slack[None, 3], draft.offsets, draft.azimuth)
     # One step up: PX4's own ramp shapes the take-off, and a slow set-point only delays it.
-    fly_drones(draft, "take_off", slack, low, low, mission.take_off_s)
-    fly_drones(draft, "form_up", slack, low, formation[0], mission.form_up_s)
-    times = draft.times(mission.settle_s, "mission.settle_s")
-    draft.add("form_up", np.tile(slack, (len(times), 1)))
+    draft.fly_drones("take_off", slack, low, low, mission.take_off_s)
+    draft.fly_drones("form_up", slack, low, formation[0], mission.form_up_s)
+    draft.hold("form_up", slack, mission.settle_s, "mission.settle_s")
 
 
-def fly_drones(
-    draft: Draft, name: str, load: Array, start: Array, end: Array, duration_s: float
-) -> None:
-    """Append a smooth move of the drones, (n, 3) to (n, 3), below a resting load set-point."""
-    times = draft.times(duration_s, f"mission: {name}")
-    share = smoothstep(((times + 1.0 / draft.rate_hz) / duration_s).clip(0.0, 1.0))
-    drones = start + share[:, None, None] * (end - start)
-    draft.add(name, np.tile(load, (len(times), 1)), drones)
-
-
-def fly_stages(draft: Draft, mission: MissionSpec, ground: GroundSpot | None) -> None:
+def fly_stages(draft: Draft, ground: GroundSpot | None) -> None:
     """Append the stages with the ways between them."""
-    for k, stage in enumerate(mission.stages):
+    for k, stage in enumerate(draft.mission.stages):
         first = stage.pose(np.zeros(1))[0]
-        if ground is not None and draft.last[2] < ground.load_position_enu_m[2] < first[2]:
-            lift(draft, mission, ground, first[2])
-        if ground is not None and first[2] < ground.load_position_enu_m[2] < draft.last[2]:
-            _set_down(draft, mission, first)
         # The shorter way round: whole turns of the load are left as they are.
-        last_yaw = draft.last[3]
-        turns = 2.0 * np.pi * np.round((last_yaw - first[3]) / (2.0 * np.pi))
+        turns = 2.0 * np.pi * np.round((draft.last[3] - first[3]) / (2.0 * np.pi))
         first[3] += turns
+        if ground is not None:
+            standing = ground.load_position_enu_m[2]
+            if draft.last[2] < standing < first[2]:
+                lift(draft, ground, first[2])
+            if first[2] < standing < draft.last[2]:  # set the load down where the stage begins
+                draft.carry("transit", np.array([*first[:2], draft.last[2], first[3]]))
+                draft.rise("lower", first[2])
         if np.abs(draft.last - first).max() > 1e-9:
-            draft.move(
-                "transit",
-                first,
-                mission.transit_speed_m_s,
-                mission.transit_yaw_rate_rad_s,
-                mission.settle_s,
-            )
+            draft.carry("transit", first)
         pose = stage.pose(draft.times(stage.duration_s, f"mission.stages.{k}"))
         pose[:, 3] += turns
-        draft.stage_of(stage.kind, stage, pose, turns)
+        draft.add(stage.kind, pose, piece=Piece(draft.now_s, draft.now_s, stage, turns))
 
 
-def lift(draft: Draft, mission: MissionSpec, ground: GroundSpot, height: float) -> None:
+def lift(draft: Draft, ground: GroundSpot, height: float) -> None:
     """Take up the tension, then lift to a height, on the spot."""
-    target = draft.last.copy()
-    target[2] = ground.load_position_enu_m[2]
-    speed, yaw_rate = mission.vertical_speed_m_s, mission.transit_yaw_rate_rad_s
-    draft.move("tension", target, speed, yaw_rate, 0.0)
-    target[2] = height
-    draft.move("lift", target, speed, yaw_rate, mission.settle_s)
+    draft.rise("tension", ground.load_position_enu_m[2], hold_s=0.0)
+    draft.rise("lift", height)
 
 
-def _set_down(draft: Draft, mission: MissionSpec, first: Array) -> None:
-    """Go to the place where the next stage starts on the ground, then set the load down there."""
-    target = first.copy()
-    target[2] = draft.last[2]
-    target[3] += 2.0 * np.pi * np.round((draft.last[3] - first[3]) / (2.0 * np.pi))
-    draft.move(
-        "transit",
-        target,
-        mission.transit_speed_m_s,
-        mission.transit_yaw_rate_rad_s,
-        mission.settle_s,
-    )
-    target[2] = first[2]
-    draft.move(
-        "lower",
-        target,
-        mission.vertical_speed_m_s,
-        mission.transit_yaw_rate_rad_s,
-        mission.settle_s,
-    )
-
-
-def spread_and_land(draft: Draft, mission: MissionSpec, ground: GroundSpot) -> None:
+def spread_and_land(draft: Draft, ground: GroundSpot) -> None:
     """Spread out, to land clear of the cables, and come down."""
-    last = draft.last
-    start = draft.drones[-1][-1]
+    mission, last, start = draft.mission, draft.last, draft.drones[-1][-1]
     radius = np.linalg.norm(
         ground.drone_position_enu_m[:, :2] - ground.load_position_enu_m[:2], axis=1
     )
-    spots, _ = drone_poses(
-        last[None, :3], last[None, 3], draft.cone.offsets_m(draft.n, radius), draft.azimuth
-    )
-    end = spots[0]
+    offsets = draft.cone.offsets_m(draft.n, radius)
+    (end,), _ = drone_poses(last[None, :3], last[None, 3], offsets, draft.azimuth)
     end[:, 2] = ground.drone_position_enu_m[:, 2]
     low = end + [0.0, 0.0, mission.rise_m]
-    fly_drones(draft, "spread", last, start, low, mission.form_up_s)
+    draft.fly_drones("spread", last, start, low, mission.form_up_s)
     rows = len(draft.times(mission.settle_s, "mission.settle_s"))
-    draft.add("spread", np.tile(last, (rows, 1)), np.broadcast_to(low, (rows, draft.n, 3)))
+    draft.add("spread", np.tile(last, (rows, 1)), np.tile(low, (rows, 1, 1)))
     draft.add("land", last[None], end[None])

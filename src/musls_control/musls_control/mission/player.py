@@ -7,20 +7,17 @@ are now, so that set-points never jump.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from musls_control.formation import Cone, drone_poses
-from musls_control.mission.plan import FlightPlan, Gate
-from musls_control.mission.spec import MissionSpec
-from musls_control.phases import BELOW_FORMATION, LANDING, LOWERING
-from musls_control.reference import LoadReference, Piece, Reference, StraightMove
-
-Array = NDArray[np.float64]
+from musls_control.formation import Cone
+from musls_control.mission.plan import Draft, FlightPlan, Gate, GroundSpot, spread_and_land
+from musls_control.mission.spec import BELOW_FORMATION, LANDING, LOWERING, MissionSpec
+from musls_control.reference import LoadReference, Reference
+from musls_description.arrays import Array
 
 ROUNDING_ROWS = 1e-6
 """A row counts as due this much early, so that rounding of times delays none."""
@@ -50,7 +47,6 @@ class PlanPlayer:
     """
 
     def __init__(self, plan: FlightPlan, keeper: Gatekeeper | None = None) -> None:
-        """Prepare; `keeper` decides about the gates of a delivery."""
         self.keeper = keeper
         self.take(plan, 0.0)
 
@@ -129,7 +125,7 @@ class FormationSetpoint:
 
 @dataclass(frozen=True)
 class GoalSettings:
-    """How goals are flown to, and which are refused.
+    """Speeds of goals, and the region in which they are accepted.
 
     Attributes:
         goal_speed_m_s: Speed of the load on the way to a goal, and when aborting.
@@ -158,7 +154,7 @@ class FlightPlayer(PlanPlayer):
         """Prepare; the mission's settling time is kept on the way to goals and when aborting."""
         super().__init__(plan, keeper)
         self.state, self.goals = PlayState.IDLE, goals
-        self._whole, self._cone, self._settle_s = plan, cone, mission.settle_s
+        self._whole, self._cone, self._mission = plan, cone, mission
         self._paused_at_s: float | None = None
         self._resume = PlayState.FLYING
         self._rows_before, self.row, self._lands = 0, 0, False
@@ -167,6 +163,11 @@ class FlightPlayer(PlanPlayer):
     def moving(self) -> bool:
         """Whether set-points move, and may be paused."""
         return self.state in _MOVING and not self._lands
+
+    @property
+    def touches_down(self) -> bool:
+        """Whether the drones sink to the ground."""
+        return self._lands
 
     def start(self, time_s: float) -> None:
         """Begin to fly.
@@ -239,7 +240,8 @@ class FlightPlayer(PlanPlayer):
             raise Refused(f"no goal accepted: {self.state.value}")
         if self.keeper is not None:
             raise Refused("no goal accepted: a delivery is flown")
-        rest, pose = self._resting_height_m(), self.plan.load_pose[self.row]
+        pose, ground = self.plan.load_pose[self.row], self._whole.ground
+        rest = -np.inf if ground is None else ground.load_position_enu_m[2] + 1e-9
         if pose[2] <= rest or self._stage in (*LOWERING, *LANDING):
             raise Refused("no goal accepted: the load is not in the air")
         goals = self.goals
@@ -249,7 +251,9 @@ class FlightPlayer(PlanPlayer):
                 f"goal {np.round(load_pose, 3).tolist()}: must be finite, {rest:g} to "
                 f"{goals.goal_height_m:g} m high and within {goals.goal_radius_m:g} m of the origin"
             )
-        self._replace(self._carry(pose, load_pose, "goal"), time_s)
+        draft = self._draft("goal")
+        self._carry(draft, "goal", load_pose)
+        self._replace(draft.plan(), time_s)
         self.state = PlayState.GOAL
 
     def abort(self, time_s: float) -> None:
@@ -265,11 +269,28 @@ class FlightPlayer(PlanPlayer):
         landing = (*LOWERING, *LANDING) if self.keeper is None else LANDING
         if self._stage in landing and self.state is not PlayState.GOAL:
             raise Refused("nothing to abort: landing already")
-        if self._whole.landing_speed_m_s is None:
-            self._replace(self.plan.part(self.row, self.row + 1), time_s)
-            self.state = PlayState.DONE
+        ground = self._whole.ground
+        down = self._draft("abort").plan() if ground is None else self._way_down(ground)
+        self._replace(down, time_s)
+        self.state = PlayState.DONE if ground is None else PlayState.ABORTING
+
+    def set_down(self, time_s: float) -> None:
+        """Lower the load where it is and land around it; a delivery is aborted as its own way is.
+
+        What is lowering or landing already goes on, after a pause too. A plan that ends in the air
+        stays paused.
+        """
+        ground = self._whole.ground
+        if ground is None or self.state in (PlayState.IDLE, PlayState.DONE):
             return
-        self._replace(self._way_down(), time_s)
+        if self._stage in (*LOWERING, *LANDING):
+            if self.state is PlayState.PAUSED:
+                self.resume(time_s)
+            return
+        if self.keeper is not None:
+            self.abort(time_s)
+            return
+        self._replace(self._way_down(ground, carries=False), time_s)
         self.state = PlayState.ABORTING
 
     def finish(self) -> None:
@@ -280,118 +301,45 @@ class FlightPlayer(PlanPlayer):
     def _stage(self) -> str:
         return self.plan.stage_at(self.row)
 
-    def _resting_height_m(self) -> float:
-        """Height of the load's set-point at which the load stands on the ground."""
-        first = self._first_row("slacken")
-        return float(self._whole.load_pose[first - 1, 2]) + 1e-9 if first else -np.inf
-
-    def _first_row(self, stage: str) -> int:
-        """First row of a landing phase in the whole plan; 0 if it has none."""
-        if stage not in self._whole.stage_names:
-            return 0
-        number = len(self._whole.stage_names) - 1 - self._whole.stage_names[::-1].index(stage)
-        return int(np.argmax(self._whole.stage == number))
-
     def _replace(self, plan: FlightPlan, time_s: float) -> None:
-        """Go on with another plan, whose first step comes one period of set-points later."""
-        row = self.row
-        if plan.landing_speed_m_s is None or len(plan.stage) > 1:
-            now = replace(
-                self.plan.part(row, row + 1),
-                stage=np.zeros(1, np.int64),
-                stage_names=plan.stage_names[:1],
-                reference=Reference.rest(self.plan.load_pose[row]),
-            )
-            plan = now.then(plan)
-        self._rows_before += row + 1
+        """Go on with another plan, which begins with the present set-points."""
+        self._rows_before += self.row + 1
         self.take(plan, time_s)
         self.row, self._gates, self._paused_at_s = 0, [], None
 
-    def _carry(self, start: Array, end: Array, stage: str) -> FlightPlan:
-        """Plan of a straight move of the load, drones in formation."""
-        rate = self._whole.rate_hz
-        end = end.copy()
-        end[3] += 2.0 * np.pi * np.round((start[3] - end[3]) / (2.0 * np.pi))
-        duration = max(
-            np.linalg.norm(end[:3] - start[:3]) / self.goals.goal_speed_m_s,
-            abs(end[3] - start[3]) / self.goals.goal_yaw_rate_rad_s,
-        )
-        count = max(1, int(np.ceil((duration + self._settle_s) * rate)))
-        share = np.clip((1.0 + np.arange(count)) / rate / max(duration, 1e-9), 0.0, 1.0)
-        pose = start + share[:, None] * (end - start)
-        n = self._whole.drone_yaw_rad.shape[1]
-        position, yaw = drone_poses(
-            pose[:, :3], pose[:, 3], self._cone.offsets_m(n), self._cone.azimuths_rad(n)
-        )
-        # The first row already moves, see `mission`.
-        move = Piece(-1.0 / rate, -1.0 / rate, StraightMove(start.copy(), end, float(duration)))
-        stages = np.zeros(count, np.int64)
-        return FlightPlan(rate, Reference([move]), position, yaw, stages, (stage,))
+    def _draft(self, name: str) -> Draft:
+        """Draft of a plan whose first row are the present set-points."""
+        plan, now = self.plan, slice(self.row, self.row + 1)
+        draft = Draft(self._mission, self._cone, plan.drone_yaw_rad.shape[1])
+        draft.add(name, plan.load_pose[now].copy(), plan.drone_position_enu_m[now])
+        return draft
 
-    def _way_down(self) -> FlightPlan:
-        """The rest of an aborted flight."""
-        pose, whole = self.plan.load_pose[self.row], self._whole
-        if self._stage in BELOW_FORMATION:
-            return self._land_here()
-        if self.keeper is not None and self._stage != "form_up":
+    def _carry(self, draft: Draft, name: str, pose: Array) -> None:
+        """Append a straight move of the load to a pose, the shorter way round."""
+        end = pose.copy()
+        end[3] += 2.0 * np.pi * np.round((draft.last[3] - end[3]) / (2.0 * np.pi))
+        speed, yaw_rate = self.goals.goal_speed_m_s, self.goals.goal_yaw_rate_rad_s
+        draft.move(name, end, speed, yaw_rate, self._mission.settle_s)
+
+    def _way_down(self, ground: GroundSpot, *, carries: bool = True) -> FlightPlan:
+        """The rest of an aborted flight; `carries` the load to its planned place first."""
+        pose, whole, stage = self.plan.load_pose[self.row], self._whole, self._stage
+        if stage in BELOW_FORMATION:  # touch down below the present places
+            return self._draft(LANDING[1]).plan(ground)
+        if self.keeper is not None and stage != "form_up":
             return self.keeper.way_back(pose)
-        if pose[2] <= whole.load_pose[0, 2] + 1e-9:  # slack: only the drones move
-            rest = self._tail("spread", pose)
-            return self._spread_out(rest).then(rest)
-        if pose[2] <= self._resting_height_m() or not self._first_row("lower"):
-            return self._tail("slacken", pose)
-        first = self._first_row("lower")
-        place = whole.load_pose[first]
-        above = np.array([*place[:2], max(pose[2], place[2]), place[3]])
-        begin = self._carry(pose, above, "abort")
-        if above[2] > place[2]:
-            begin = begin.then(self._carry(above, place, "abort"))
-        return begin.then(whole.part(first))
-
-    def _tail(self, stage: str, pose: Array) -> FlightPlan:
-        """End of the whole plan from a landing phase on, moved to where the load is now."""
-        first = self._first_row(stage)
-        first += int(np.argmax(self._whole.load_pose[first:, 2] <= pose[2] + 1e-9))  # only down
-        tail = self._whole.part(first)
-        old = tail.load_pose[0]
-        turn = pose[3] - old[3]
-        cos, sin = np.cos(turn), np.sin(turn)
-        rotation = np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
-        drones = (tail.drone_position_enu_m - [*old[:2], 0.0]) @ rotation.T + [*pose[:2], 0.0]
-        return replace(
-            tail,
-            drone_position_enu_m=drones,
-            drone_yaw_rad=tail.drone_yaw_rad + turn,
-            reference=tail.reference.relocated(turn, old[:2], pose[:2]),
-        )
-
-    def _land_here(self) -> FlightPlan:
-        """One row: touch down below the present places."""
-        rows = slice(self.row, self.row + 1)
-        return replace(
-            self._whole.part(len(self._whole.stage) - 1),
-            drone_position_enu_m=self.plan.drone_position_enu_m[rows],
-            drone_yaw_rad=self.plan.drone_yaw_rad[rows],
-            reference=Reference.rest(self.plan.load_pose[self.row]),
-        )
-
-    def _spread_out(self, rest: FlightPlan) -> FlightPlan:
-        """Plan of a straight move of the drones to the start of another plan, load at rest."""
-        start, end = self.plan.drone_position_enu_m[self.row], rest.drone_position_enu_m[0]
-        yaw = self.plan.drone_yaw_rad[self.row]
-        turn = rest.drone_yaw_rad[0] - yaw
-        turn -= 2.0 * np.pi * np.round(turn / (2.0 * np.pi))
-        speed, rate = self.goals.goal_speed_m_s, rest.rate_hz
-        count = max(1, int(np.ceil(np.linalg.norm(end - start, axis=1).max() / speed * rate)))
-        share = (1.0 + np.arange(count)) / count
-        return FlightPlan(
-            rate,
-            Reference.rest(rest.load_pose[0]),
-            start + share[:, None, None] * (end - start),
-            yaw + share[:, None] * turn,
-            np.zeros(count, np.int64),
-            ("abort",),
-        )
+        draft, resting_m = self._draft("abort"), ground.load_position_enu_m[2]
+        if pose[2] > resting_m + 1e-9 and "lower" in whole.stage_names:
+            if carries:
+                lower = whole.stage == whole.stage_names.index("lower")
+                place = whole.load_pose[-1].copy()
+                place[2] = max(pose[2], whole.load_pose[lower, 2].max())
+                self._carry(draft, "abort", place)
+            draft.rise("lower", resting_m, hold_s=0.0)
+        if draft.last[2] > self._mission.slack_height_m + 1e-9:
+            draft.rise("slacken", self._mission.slack_height_m, hold_s=1.0)
+        spread_and_land(draft, ground)
+        return draft.plan(ground)
 
 
 _MOVING = (PlayState.FLYING, PlayState.GOAL, PlayState.ABORTING)

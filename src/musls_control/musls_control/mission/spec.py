@@ -1,4 +1,4 @@
-"""Specification of missions, with the limits of their times, rates and speeds."""
+"""Specification of missions, with the limits of their times, rates and speeds; their phases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from musls_description.schema import Finite, Fraction, Number, Positive, spec
 LONGEST_S = 86400.0
 """Of a flight: a day. Batteries last half an hour."""
 
-MOST_SETPOINTS = 2_000_000
+MAX_SETPOINTS = 2_000_000
 """Set-points of all drones together; all are sampled before the flight (some 200 bytes each)."""
 
 LOWEST_RATE_HZ = 0.1
@@ -34,7 +34,7 @@ Height = Annotated[float, Field(ge=-1000.0, le=1000.0, allow_inf_nan=False), Num
 
 @spec
 class DeliverySpec:
-    """How a load is brought to a place and left there, see `delivery`.
+    """Delivery of a load to a place, see `delivery`.
 
     Attributes:
         place_m: Where the load is left, x and y; the ground is as high as at the start.
@@ -99,9 +99,7 @@ class MissionSpec:
     duration_s: Annotated[
         float | None, Field(gt=0.0, le=LONGEST_S, allow_inf_nan=False), Number
     ] = None
-    setpoint_rate_hz: Annotated[
-        float, Field(ge=LOWEST_RATE_HZ, le=250.0, allow_inf_nan=False), Number
-    ] = 5.0
+    setpoint_rate_hz: Rate = 5.0
     spool_up_s: Phase = 1.6
     take_off_s: Phase = 4.6
     rise_m: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False), Number] = 0.7
@@ -114,7 +112,6 @@ class MissionSpec:
     landing_speed_m_s: Speed = 0.5
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if bool(self.stages) == (self.duration_s is not None):
             raise ValueError(
                 "give either stages (at least 1), or duration_s without stages: the drones then "
@@ -128,3 +125,53 @@ class MissionSpec:
             raise ValueError(
                 "kind: delivery needs stages: the path along which the load is carried"
             )
+
+
+# ---------- The phases that every mission has around its stages, and what follows from them
+
+_CARRIED = {
+    "settle": "hang in formation before the first stage of a flight that begins in the air",
+    "transit": "carry the load from one stage to the next",
+    "reform": "fly to another formation after a drone was lost",
+    "weigh": "hover with the load, and weigh it",
+    "approach": "carry the load to the place of delivery",
+}
+"""Phases in which the load hangs in the air."""
+
+_AT_GROUND = {
+    "spool_up": "stand armed, the rotors spin up",
+    "take_off": "rise, the cables slack",
+    "form_up": "fly into the formation, the cables slack",
+    "tare": "hover with slack cables: the drones weigh themselves",
+    "pick_up": "bring open hooks down to the load, wait until they have closed",
+    "tension": "take up the tension of the cables",
+    "lift": "lift the load off the ground",
+    "lower": "bring the load down to the ground",
+    "slacken": "go on down until the cables are slack",
+    "set_down": "go on down at the place of delivery until the load rests",
+    "release": "open the hooks",
+    "climb": "rise without the load",
+    "return": "fly back, without the load or with one that was not delivered",
+    "descend": "come down without the load",
+    "abort": "turn back",
+    "spread": "fly apart, to land clear of the load",
+    "land": "come down to the ground",
+    "disarmed": "stand on the ground, the rotors off",
+}
+"""Phases in which the load stands, or goes to or from the ground."""
+
+GROUND_PHASES = frozenset(_AT_GROUND)
+PHASES = GROUND_PHASES | frozenset(_CARRIED)
+"""Phases on the way to and from what a mission is about; its stages have other names."""
+
+BELOW_FORMATION = ("spool_up", "take_off")
+"""Phases from which the drones can land where they are."""
+
+BEFORE_FORMATION = ("", *BELOW_FORMATION, "form_up")
+"""The drones are not yet in formation; "" before the first phase."""
+
+LOWERING = ("lower", "slacken")
+"""A plan that ends on the ground sets the load down so, in this order ..."""
+
+LANDING = ("spread", "land", "disarmed")
+"""... and then lands the drones so; nothing is left to give up."""

@@ -8,15 +8,28 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import AccelStamped, PoseStamped, Transform, Twist, TwistStamped
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import (
+    Accel,
+    AccelStamped,
+    Pose,
+    PoseStamped,
+    Transform,
+    Twist,
+    TwistStamped,
+)
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
@@ -26,12 +39,13 @@ from musls_control.graph_flight import (
     STEP_S,
     GraphControl,
     GraphDelivery,
-    HeardMotion,
     MissionFile,
+    ReceivedMotion,
     read_mission_file,
-    takes_part,
 )
-from musls_control.mission.plan import FlightPlan, GroundSpot
+from musls_control.guard import LAG_S, Guard, GuardSettings, GuardStep, Health, tracking_error_m
+from musls_control.mission.before_arming import ArmingLimits
+from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import (
     FlightPlayer,
     FormationSetpoint,
@@ -39,157 +53,61 @@ from musls_control.mission.player import (
     PlayState,
     Refused,
 )
+from musls_control.mission.spec import GROUND_PHASES
 from musls_control.nodes.stepped_node import (
     LATCHED,
-    NEWEST,
-    SteppedNode,
+    ManagedNode,
+    in_world,
+    level,
+    newest,
     place_and_yaw,
+    point,
+    quaternion,
+    quaternion_of,
     run,
-    stamp,
     steady_clock,
     time_of,
-    turn_to,
+    unattended,
+    vector,
+    vector_of,
 )
 from musls_description.errors import ConfigError, MuslsError
 
-# ---------- Topics of a delivery: events that are to happen, and what has happened
 
-APPLY, EVENTS = "/musls/apply_event", "/events"
+def listen_to_motion(
+    node: Node, bodies: Sequence[str], motion: ReceivedMotion, heard: Callable[[], None]
+) -> list[Subscription]:
+    """Listen to poses, twists and rotor speeds; `heard` is called after each message."""
+
+    def on_pose(body: int, m: PoseStamped) -> None:
+        pose = m.pose
+        motion.on_pose(body, time_of(m), vector_of(pose.position), quaternion_of(pose.orientation))
+        heard()
+
+    def on_twist(body: int, m: TwistStamped) -> None:
+        motion.on_twist(body, time_of(m), vector_of(m.twist.linear), vector_of(m.twist.angular))
+        heard()
+
+    def on_rotors(body: int, m: JointState) -> None:
+        motion.on_rotors(body, time_of(m), m.velocity)
+        heard()
+
+    topics = ((PoseStamped, "pose", on_pose), (TwistStamped, "twist", on_twist))
+    rotors = ((JointState, "rotors", on_rotors),)
+    return [
+        node.create_subscription(kind, f"{body}/{topic}", partial(take, k), 1)
+        for k, body in enumerate(bodies)
+        for kind, topic, take in (*topics, *(rotors if k else ()))
+    ]
+
+
+APPLY, EVENTS = "musls/apply_event", "events"
+"""Topics of a delivery: events that are to happen, and what has happened."""
+
 _HAPPENED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
-
-class DeliveryTopics:
-    """Asks for events on `/musls/apply_event`; hears and tells on `/events` what has happened."""
-
-    def __init__(self, node: Node, heard: Callable[[str], None]) -> None:
-        """Begin to listen; `heard` is told the kind of each event that happens from now on."""
-        self._ask = node.create_publisher(String, APPLY, QoSProfile(depth=10))
-        self._tell = node.create_publisher(String, EVENTS, _HAPPENED)
-        node.create_subscription(
-            String, EVENTS, lambda m: heard(m.data.partition(":")[0]), QoSProfile(depth=100)
-        )
-
-    @property
-    def heard_by_hooks(self) -> bool:
-        """Whether any node subscribes to the events."""
-        return self._ask.get_subscription_count() > 0
-
-    def send(self, event: dict[str, Any]) -> None:
-        """Let an event happen, given by its fields."""
-        self._ask.publish(String(data=json.dumps(event)))
-
-    def tell(self, kind: str, what: str) -> None:
-        """Say what has happened."""
-        self._tell.publish(String(data=f"{kind}: {what}"))
-
-
-# ---------- Subscriptions to the motion of load and drones, for nodes that need it all the time
-
-
-class MotionInputs:
-    """Listens to poses, twists and rotor speeds."""
-
-    def __init__(
-        self, node: Node, bodies: Sequence[str], motion: HeardMotion, heard: Callable[[], None]
-    ) -> None:
-        """Begin to listen to load and drones; `heard` is called after each message."""
-        self._node, self._motion, self._heard = node, motion, heard
-        self._inputs = []
-        for k, body in enumerate(bodies):
-            inputs = [
-                (PoseStamped, "pose", lambda m, k=k: self._on_pose(k, m)),
-                (TwistStamped, "twist", lambda m, k=k: self._on_twist(k, m)),
-            ]
-            if k:
-                inputs.append((JointState, "rotors", lambda m, k=k: self._on_rotors(k, m)))
-            self._inputs += [
-                node.create_subscription(kind, f"/{body}/{topic}", take, 1)
-                for kind, topic, take in inputs
-            ]
-
-    def end(self) -> None:
-        """End the subscriptions."""
-        for subscription in self._inputs:
-            self._node.destroy_subscription(subscription)
-
-    def _on_pose(self, body: int, message: PoseStamped) -> None:
-        p, q = message.pose.position, message.pose.orientation
-        self._motion.on_pose(body, time_of(message), (p.x, p.y, p.z), (q.w, q.x, q.y, q.z))
-        self._heard()
-
-    def _on_twist(self, body: int, message: TwistStamped) -> None:
-        v, w = message.twist.linear, message.twist.angular
-        self._motion.on_twist(body, time_of(message), (v.x, v.y, v.z), (w.x, w.y, w.z))
-        self._heard()
-
-    def _on_rotors(self, body: int, message: JointState) -> None:
-        self._motion.on_rotors(body, time_of(message), message.velocity)
-        self._heard()
-
-
-# ---------- The messages that stream set-points from `formation` to `offboard`
-
-
-class SetpointStream:
-    """Publishes what all drones are to do now.
-
-    `/formation/setpoints` is for `offboard`; `/drone_i/setpoint_accel` are the accelerations in it
-    that a controller asks for, for the recorder and for people.
-    """
-
-    def __init__(self, node: Node, drones: list[str]) -> None:
-        """Make the publishers."""
-        self._drones = drones
-        self._all = node.create_publisher(MultiDOFJointTrajectory, "/formation/setpoints", 10)
-        self._accelerations = [
-            node.create_publisher(AccelStamped, f"/{drone}/setpoint_accel", 10) for drone in drones
-        ]
-
-    def send(
-        self, wanted: FormationSetpoint, asked: tuple[list, list] | None, time_s: float
-    ) -> None:
-        """Publish, see `stream_of`; last what simulated time waits for."""
-        pushes = asked[0] if asked is not None else []
-        for publisher, push in zip(self._accelerations, pushes, strict=False):
-            told = AccelStamped()
-            told.header.frame_id = "world"
-            stamp(told.header.stamp, time_s)
-            told.accel.linear = _push(push).linear
-            publisher.publish(told)
-        message = stream_of(self._drones, wanted, asked)
-        stamp(message.header.stamp, time_s)
-        self._all.publish(message)
-
-
-def stream_of(
-    drones: list[str], wanted: FormationSetpoint, asked: tuple[list, list] | None
-) -> MultiDOFJointTrajectory:
-    """Set-points of all drones as one message.
-
-    `asked` are accelerations and yaws of a controller, None while it does not fly.
-    """
-    point = MultiDOFJointTrajectoryPoint()
-    yaws = wanted.drone_yaw_rad.tolist()
-    if asked is not None:
-        point.accelerations = [_push(push) for push in asked[0]]
-        yaws = asked[1]
-    point.velocities = [_push(v) for v in wanted.drone_velocity_enu_m_s.tolist()]
-    for position, yaw in zip(wanted.drone_position_enu_m.tolist(), yaws, strict=True):
-        place = Transform()
-        t, q = place.translation, place.rotation
-        t.x, t.y, t.z = position
-        turn_to(q, yaw)
-        point.transforms.append(place)
-    message = MultiDOFJointTrajectory(joint_names=drones, points=[point])
-    message.header.frame_id = "world"
-    return message
-
-
-def _push(vector: list[float]) -> Twist:
-    twist = Twist()
-    twist.linear.x, twist.linear.y, twist.linear.z = vector
-    return twist
-
+_DOWN = {"landed", "silent", "released"}
+"""Phases of drones for which a flight that the guard ends does not wait."""
 
 WAITING_HINT_S = 5.0
 READY = "idle"
@@ -207,8 +125,32 @@ _GOAL_SETTINGS = {
 }
 """Changeable in flight; the next goal or abort takes them."""
 
+_GUARD_SETTINGS = {
+    "pose_age_s": (0.05, 60.0, "Age of the newest pose of a body that is a fault [s]."),
+    "tracking_error_m": (
+        0.05,
+        100.0,
+        "Distance of a drone from its last set-points that is one [m].",
+    ),
+    "lower_after_s": (0.0, 600.0, "A fault that lasts so long has the load lowered [s]."),
+    "land_after_s": (0.0, 600.0, "A drone astray so long after that has all land [s]."),
+}
+LOOK_EVERY_S, REPORT_EVERY_S = 0.1, 1.0
+"""Of the guard, and of `/diagnostics`."""
 
-class FormationNode(SteppedNode):
+_ARMING_LIMITS = {
+    "reach_margin_m": (
+        0.0,
+        10.0,
+        "A drone may stand farther than its cable reaches by so much [m].",
+    ),
+    "tips_apart_m": (0.0, 10.0, "Least distance of rotor tips in the plan [m]."),
+    "setpoint_speed_m_s": (0.1, 50.0, "Largest speed of a drone's set-points [m/s]."),
+}
+"""Of a plan; what breaks them is not armed."""
+
+
+class FormationNode(ManagedNode):
     """See the module's text."""
 
     def __init__(self) -> None:
@@ -221,8 +163,6 @@ class FormationNode(SteppedNode):
         self._listeners = self.count(
             "start_with_listeners", 0, 0, 10, "Subscribers of /mission/stage to wait for at first."
         )
-        for name, (low, high, text) in _GOAL_SETTINGS.items():
-            self.number(name, getattr(GoalSettings, name), low, high, text)
         self._bodies = ["load", *(f"drone_{i + 1}" for i in range(self._file.n_drones))]
         self._control: GraphControl | None
         self._delivery: GraphDelivery | None
@@ -231,21 +171,35 @@ class FormationNode(SteppedNode):
         self._phases: dict[str, str] = {}
         self._player: FlightPlayer | None = None
         self._shown: FormationSetpoint | None = None
+        self._recent: deque[np.ndarray] = deque(maxlen=1 + round(LAG_S / LOOK_EVERY_S))
         self._published: dict[str, tuple[float, ...]] = {}
         self._stage, self._state = "", ""
-        self._motion_inputs: MotionInputs | None = None
-        self._happenings: DeliveryTopics | None = None
+        self._motion_inputs: list[Subscription] = []
+        self._apply_out: Publisher | None = None
         self._pending, self._pending_since_s = False, -1.0
+        self._looked_s, self._reported_s = -np.inf, -np.inf
+        self._guard = Guard()
         self._make_topics()
         self._listen_to_poses()
         self._take_file(self._file)
-        self.add_on_set_parameters_callback(self._on_parameters)
+        self._goals = GoalSettings()
+        self.settings(GoalSettings, _GOAL_SETTINGS, self._take_goals)
+        self.value("guard", True, "Pause, lower and land when something is wrong in flight.")
+        self.settings(GuardSettings, _GUARD_SETTINGS, self._take_guard)
+        self.settings(ArmingLimits, _ARMING_LIMITS, lambda limits: setattr(self, "_limits", limits))
+        self.add_on_set_parameters_callback(self._on_parameters)  # asked first
         self._show_state("idle")
         self.create_timer(WAITING_HINT_S, self._explain_waiting, clock=steady_clock())
+        self.come_up()
+
+    @property
+    def busy(self) -> str:
+        """A mission is flown."""
+        return "" if self._player is None else f"a mission is {self._player.state.value}"
 
     def _explain_waiting(self) -> None:
         """Say what a start that was asked for waits for."""
-        if not self._wanted or self._player is not None:
+        if not self._wanted or self._player is not None or not self.active:
             return
         phases = {d: self._phases.get(d, "not heard") for d in self._bodies[1:]}
         waits = [f"no pose of {body}" for body in self._without_pose()]
@@ -258,69 +212,99 @@ class FormationNode(SteppedNode):
         for drone in self._bodies[1:]:
             self.create_subscription(
                 String,
-                f"/{drone}/offboard/phase",
+                f"{drone}/offboard/phase",
                 lambda m, d=drone: self._phases.__setitem__(d, m.data),
                 LATCHED,
             )
-        self.create_subscription(PoseStamped, "/load/goal", self._on_goal, 10)
-        self._stream = SetpointStream(self, self._bodies[1:])
-        self.publish_alone("/formation/setpoints")
+        self.create_subscription(PoseStamped, "load/goal", self._on_goal, 10)
+        self._stream = self.create_publisher(MultiDOFJointTrajectory, "formation/setpoints", 10)
+        self.publish_alone("formation/setpoints")
+        self._accelerations = [  # for the recorder and for people
+            self.create_publisher(AccelStamped, f"{drone}/setpoint_accel", 10)
+            for drone in self._bodies[1:]
+        ]
         self._setpoints = {
-            body: self.create_publisher(PoseStamped, f"/{body}/setpoint", LATCHED)
+            body: self.create_publisher(PoseStamped, f"{body}/setpoint", LATCHED)
             for body in self._bodies
         }
-        self._stage_out = self.create_publisher(String, "/mission/stage", LATCHED)
-        self._state_out = self.create_publisher(String, "/formation/state", LATCHED)
+        self._reference_out = self.create_publisher(PoseStamped, "load/reference", 10)
+        self._stage_out = self.create_publisher(String, "mission/stage", LATCHED)
+        self._state_out = self.create_publisher(String, "formation/state", LATCHED)
+        self._events_out = self.create_publisher(String, EVENTS, _HAPPENED)
+        self._diagnostics_out = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._land = self.create_client(Trigger, "offboard/land")
         self.create_service(Trigger, "~/start", self._on_start)
         self.create_service(SetBool, "~/pause", self._on_pause)
         self.create_service(Trigger, "~/abort", self._on_abort)
 
     def _listen_to_poses(self) -> None:
-        """Only until the plan is made: in flight they would cost more than all the rest."""
-        self._pose_inputs = [
-            self.create_subscription(
-                PoseStamped, f"/{body}/pose", lambda m, b=body: self._on_pose(b, m), NEWEST
-            )
-            for body in self._bodies
-        ]
+        """Not called for each: that would cost more in flight than all the rest."""
+        self._pose_inputs = {
+            body: unattended(self, PoseStamped, f"{body}/pose") for body in self._bodies
+        }
+
+    def _take_poses(self) -> None:
+        """Take the newest pose of each body that has come."""
+        for body, subscription in self._pose_inputs.items():
+            message = newest(subscription)
+            if message is not None:
+                self._poses[body] = place_and_yaw(message)
+                self._heard_s[body] = self.time_s
 
     def _take_file(self, file: MissionFile) -> None:
         """Fly this mission from the next start on; a controller or a delivery always listens."""
         control, delivery = file.control(STEP_S), file.delivery()
         self._file, self._control, self._delivery = file, control, delivery
-        self._motion: HeardMotion | None = control or delivery
-        if self._motion_inputs is not None:
-            self._motion_inputs.end()
-            self._motion_inputs = None
+        self._motion: ReceivedMotion | None = control or delivery
+        for subscription in self._motion_inputs:
+            self.destroy_subscription(subscription)
+        self._motion_inputs = []
         if self._motion is not None:
-            self._motion_inputs = MotionInputs(self, self._bodies, self._motion, self._heard)
-        if delivery is not None and self._happenings is None:
-            self._happenings = DeliveryTopics(self, self._on_event)
+            self._motion_inputs = listen_to_motion(self, self._bodies, self._motion, self._heard)
+        if delivery is not None and self._apply_out is None:
+            self._apply_out = self.create_publisher(String, APPLY, 10)
+            self.create_subscription(String, EVENTS, self._on_event, 100)
 
     def step(self, time_s: float) -> None:
         """Make the plan when everybody is there, start it when all fly, stream it.
 
         A controller or a delivery waits for the motion of that time, at most until the next step.
         """
+        if not self._looked_s <= time_s < self._looked_s + LOOK_EVERY_S:
+            self._looked_s = time_s
+            self._look(time_s)
         self._pending = False
         motion = self._motion if self._player is not None else None
-        if motion is not None and not motion.knows(time_s) and self._pending_since_s != time_s:
+        if (
+            motion is not None
+            and not motion.is_complete_until(time_s)
+            and self._pending_since_s != time_s
+        ):
             self._pending, self._pending_since_s = True, time_s
             return
         self._step(time_s)
 
     def _heard(self) -> None:
         """Go on with a step that waited, if all of its motion is there."""
-        if self._pending and self._motion is not None and self._motion.knows(self.time_s):
+        if (
+            self._pending
+            and self._motion is not None
+            and self._motion.is_complete_until(self.time_s)
+        ):
             self._pending = False
             self._step(self.time_s)
 
     def _step(self, time_s: float) -> None:
         if self._player is None:
-            if self._wanted and self._everybody_is_ready():
-                self._player = self._make_player()
-            else:
+            if not (self._wanted and self._everybody_is_ready()):
                 return
+            try:
+                self._player = self._make_player()
+            except ConfigError as error:
+                if self.get_parameter("autostart").value:  # nobody is there to start it again
+                    raise
+                self.get_logger().error(f"not started: {error}")
+                return self._give_up()
         player, phases = self._player, set(self._phases.values())
         if player.state is PlayState.IDLE:
             if "failed" in phases:
@@ -328,19 +312,86 @@ class FormationNode(SteppedNode):
                 return self._give_up()
             if phases == {"flying"}:
                 player.start(time_s)
-        elif phases == {"landed"}:
+        elif phases == {"landed"} or (
+            self._guard.gives_up and "landed" in phases and phases <= _DOWN
+        ):
             player.finish()
-        elif "released" in phases and player.moving:
-            self.get_logger().error("paused: a drone has left offboard mode")
-            player.pause(time_s)
         if player.state is PlayState.DONE and self._file.lands:
             self._enter("disarmed")
             return self._give_up("done")
         setpoint = self._next_setpoint(player, time_s)
+        if player.state is not PlayState.IDLE and self._looked_s == time_s:
+            self._recent.append(setpoint.drone_position_enu_m)
         if player.state is not PlayState.IDLE:  # before the stream, which lets simulated time go on
+            self._show_reference(player, time_s)
             self._show_setpoint(setpoint, player.plan, time_s)
         self._send_stream(setpoint, time_s)
         self._show_state("arming" if player.state is PlayState.IDLE else player.state.value)
+
+    def _look(self, time_s: float) -> None:
+        """Take the poses; let the guard act on what is wrong, and tell how all are."""
+        self._take_poses()
+        bodies = {body: self._health(body, time_s) for body in self._bodies}
+        player = self._player
+        if player is None or player.state in (PlayState.IDLE, PlayState.DONE):
+            self._guard.step = GuardStep.WATCH
+        elif self.get_parameter("guard").value and not player.touches_down:
+            step = self._guard.look(time_s, bodies)
+            if step is not None:
+                self._act(step, player, time_s, bodies)
+        if not self._reported_s <= time_s < self._reported_s + REPORT_EVERY_S:
+            self._reported_s = time_s
+            self._diagnostics_out.publish(self._report(time_s, bodies))
+
+    def _health(self, body: str, time_s: float) -> Health:
+        """Health of a body; a drone's distance from its set-point only in flight."""
+        age_s, error_m = time_s - self._heard_s.get(body, -np.inf), 0.0
+        if self._recent and body in self._poses and body != "load":
+            wanted = np.stack(self._recent)[:, self._bodies.index(body) - 1]
+            error_m = tracking_error_m(wanted, self._poses[body][:3])
+        return Health(age_s, error_m, self._phases.get(body, ""))
+
+    def _act(
+        self, step: GuardStep, player: FlightPlayer, time_s: float, bodies: dict[str, Health]
+    ) -> None:
+        """Do what the guard says, and tell it."""
+        if step is GuardStep.PAUSE and player.moving:
+            player.pause(time_s)
+        elif step is GuardStep.LOWER:
+            player.set_down(time_s)
+        elif step is GuardStep.LAND:
+            self._land.call_async(Trigger.Request())
+        faults = [f"{b}: {what}" for b, h in bodies.items() if (what := self._guard.fault(h))]
+        why = ", ".join(faults) or "faults are over: resume or abort"
+        self._tell_event("guard", f"{step.value}: {why}")
+        self.get_logger().error(f"guard: {step.value}: {why}")
+
+    def _report(self, time_s: float, bodies: dict[str, Health]) -> DiagnosticArray:
+        """State of all bodies, as diagnostic_updater tells it."""
+        flying = self._player is not None
+        statuses = []
+        for body, health in bodies.items():
+            fault = self._guard.fault(health)
+            level = DiagnosticStatus.OK
+            if fault:
+                level = DiagnosticStatus.ERROR if flying else DiagnosticStatus.WARN
+            told = {
+                "guard": self._guard.step.value,
+                "pose_age_s": f"{health.pose_age_s:.3f}",
+                "tracking_error_m": f"{health.error_m:.3f}",
+                "phase": health.phase,
+            }
+            values = [KeyValue(key=key, value=value) for key, value in told.items()]
+            statuses.append(
+                DiagnosticStatus(
+                    level=level,
+                    name=f"{self.get_name()}: {body}",
+                    message=fault or "OK",
+                    hardware_id=body,
+                    values=values,
+                )
+            )
+        return DiagnosticArray(header=in_world(time_s), status=statuses)
 
     def _next_setpoint(self, player: FlightPlayer, time_s: float) -> FormationSetpoint:
         """Set-point of the player; a delivery weighs and watches meanwhile."""
@@ -372,46 +423,57 @@ class FormationNode(SteppedNode):
         return heard and all(p == READY for p in phases)
 
     def _knows_enough(self) -> bool:
-        """Whether a delivery can be watched: its motion is known, somebody opens hooks."""
-        delivery, topics = self._delivery, self._happenings
-        if delivery is None or topics is None:
+        """Whether a delivery can be watched: its motion is known, and hooks can be opened."""
+        delivery, hooks = self._delivery, self._apply_out
+        if delivery is None or hooks is None:
             return True
-        return topics.heard_by_hooks and delivery.age_s(self.time_s) < POSE_AGE_S
+        heard = hooks.get_subscription_count() > 0
+        return heard and delivery.age_s(self.time_s) < POSE_AGE_S
 
     def _without_pose(self) -> list[str]:
         """Bodies of which no pose has come of late."""
         oldest_s = self.time_s - POSE_AGE_S
         return [b for b in self._bodies if self._heard_s.get(b, -np.inf) < oldest_s]
 
-    def _make_player(self) -> FlightPlayer:
+    def _checked_plan(self) -> FlightPlan:
+        """Plan from where load and drones stand (raises ConfigError if it must not be flown)."""
         places = np.array([self._poses[body][:3] for body in self._bodies])
-        yaw = float(self._poses["load"][3])
-        plan = self._file.plan(places[0], yaw, places[1:])
-        for subscription in self._pose_inputs:
-            self.destroy_subscription(subscription)
+        plan = self._file.plan(places[0], float(self._poses["load"][3]), places[1:])
+        self._file.check(plan, self._limits)
+        return plan
+
+    def _make_player(self) -> FlightPlayer:
+        plan = self._checked_plan()
         self.get_logger().info(f"{self._file.name}: {plan.duration_s:.0f} s planned")
-        settings = self._goal_settings({})
-        if self._delivery is not None and self._happenings is not None:
-            ground = GroundSpot(places[0], yaw, places[1:])
-            self._delivery.begin(plan, ground, self._happenings.send, self._happenings.tell)
+        if self._delivery is not None:
+            self._delivery.begin(plan, self._apply_event, self._tell_event)
         file = self._file
         keeper = None if self._delivery is None else self._delivery.watch
-        return FlightPlayer(plan, file.formation, file.mission, settings, keeper)
+        return FlightPlayer(plan, file.formation, file.mission, self._goals, keeper)
 
-    def _on_event(self, kind: str) -> None:
+    def _apply_event(self, event: dict[str, Any]) -> None:
+        assert self._apply_out is not None  # a delivery is flown
+        self._apply_out.publish(String(data=json.dumps(event)))
+
+    def _tell_event(self, kind: str, what: str) -> None:
+        self._events_out.publish(String(data=f"{kind}: {what}"))
+
+    def _on_event(self, message: String) -> None:
         if self._delivery is not None and self._player is not None:
-            self._delivery.on_event(kind)
+            self._delivery.on_event(message.data.partition(":")[0])
 
-    def _goal_settings(self, changed: dict[str, float]) -> GoalSettings:
-        return GoalSettings(
-            **{name: changed.get(name, self.get_parameter(name).value) for name in _GOAL_SETTINGS}
-        )
+    def _take_guard(self, settings: GuardSettings) -> None:
+        self._guard.settings = settings
+
+    def _take_goals(self, goals: GoalSettings) -> None:
+        self._goals = goals
+        if self._player is not None:
+            self._player.goals = goals
 
     def _give_up(self, state: str = "idle") -> None:
         """End the stream; the next start makes a new plan."""
-        if self._player is not None:
-            self._listen_to_poses()
         self._player, self._wanted, self._shown = None, False, None
+        self._recent.clear()
         self._published.clear()
         self._poses.clear()
         self._heard_s.clear()
@@ -423,7 +485,7 @@ class FormationNode(SteppedNode):
         if control is None or player is None:
             return None
         flying = player.state in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED)
-        if not (flying and takes_part(wanted.stage)):
+        if not flying or wanted.stage in GROUND_PHASES:
             control.rest()
             return None
         if control.age_s(time_s) > TOO_OLD_S:
@@ -435,10 +497,32 @@ class FormationNode(SteppedNode):
         return acceleration.tolist(), yaw.tolist()
 
     def _send_stream(self, wanted: FormationSetpoint, time_s: float) -> None:
-        self._stream.send(wanted, self._asked(wanted, time_s), time_s)
+        """Say what all drones are to do now; last what simulated time waits for."""
+        asked = self._asked(wanted, time_s)
+        pushes, yaws = asked or ([], wanted.drone_yaw_rad.tolist())
+        header = in_world(time_s)
+        for publisher, push in zip(self._accelerations, pushes, strict=False):
+            publisher.publish(AccelStamped(header=header, accel=Accel(linear=vector(push))))
+        now = MultiDOFJointTrajectoryPoint(
+            transforms=[
+                Transform(translation=vector(position), rotation=level(yaw))
+                for position, yaw in zip(wanted.drone_position_enu_m, yaws, strict=True)
+            ],
+            velocities=[Twist(linear=vector(v)) for v in wanted.drone_velocity_enu_m_s],
+            accelerations=[Twist(linear=vector(push)) for push in pushes],
+        )
+        self._stream.publish(
+            MultiDOFJointTrajectory(header=header, joint_names=self._bodies[1:], points=[now])
+        )
+
+    def _show_reference(self, player: FlightPlayer, time_s: float) -> None:
+        if self._reference_out.get_subscription_count():
+            asked = player.reference_at(time_s)
+            place, turn = point(asked.position_enu_m), quaternion(asked.orientation_wxyz)
+            pose = Pose(position=place, orientation=turn)
+            self._reference_out.publish(PoseStamped(header=in_world(time_s), pose=pose))
 
     def _show_setpoint(self, now: FormationSetpoint, plan: FlightPlan, time_s: float) -> None:
-        """Publish what has changed."""
         before = self._shown
         if before is not None and before.row == now.row:
             return
@@ -456,13 +540,8 @@ class FormationNode(SteppedNode):
         if self._published.get(body) == pose:
             return
         self._published[body] = pose
-        message = PoseStamped()
-        message.header.frame_id = "world"
-        stamp(message.header.stamp, time_s)
-        p, q = message.pose.position, message.pose.orientation
-        p.x, p.y, p.z, _ = pose
-        turn_to(q, yaw)
-        self._setpoints[body].publish(message)
+        place = Pose(position=point(position), orientation=level(yaw))
+        self._setpoints[body].publish(PoseStamped(header=in_world(time_s), pose=place))
 
     def _enter(self, stage: str) -> None:
         if stage != self._stage:
@@ -475,10 +554,6 @@ class FormationNode(SteppedNode):
             self._state = state
             self._state_out.publish(String(data=state))
 
-    def _on_pose(self, body: str, message: PoseStamped) -> None:
-        self._poses[body] = place_and_yaw(message)
-        self._heard_s[body] = self.time_s
-
     def _on_goal(self, message: PoseStamped) -> None:
         try:
             if message.header.frame_id not in ("", "world"):
@@ -490,14 +565,22 @@ class FormationNode(SteppedNode):
             self.get_logger().warning(str(refusal))
 
     def _on_start(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
-        answer.success = self._player is None
-        self._wanted = True
+        if self._player is not None:
+            answer.message = f"cannot start: {self._player.state.value}"
+            return answer
+        if not self.active:
+            answer.message = "cannot start: the node is not active"
+            return answer
         ready, missing = self._everybody_is_ready(), self._without_pose()
         answer.message = "starting" if ready else "starts when all drones are ready"
         if missing:
             answer.message += f"; no pose of {', '.join(missing)}"
-        if self._player is not None:
-            answer.message = f"cannot start: {self._player.state.value}"
+        try:
+            if ready:
+                self._checked_plan()
+            answer.success = self._wanted = True
+        except ConfigError as error:
+            answer.message = f"cannot start: {error}"
         return answer
 
     def _on_pause(self, ask: SetBool.Request, answer: SetBool.Response) -> SetBool.Response:
@@ -524,12 +607,9 @@ class FormationNode(SteppedNode):
                 self._take_file(self._chosen_mission(Path(values["mission_file"])))
         except (MuslsError, Refused) as error:
             return SetParametersResult(successful=False, reason=str(error))
-        if self._player is not None:
-            self._player.goals = self._goal_settings(values)
         return SetParametersResult(successful=True)
 
     def _chosen_mission(self, path: Path) -> MissionFile:
-        """The mission to fly from now on."""
         if self._player is not None:
             raise Refused("mission_file cannot be changed while a mission is flown")
         chosen = read_mission_file(path)

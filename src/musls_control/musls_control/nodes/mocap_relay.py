@@ -10,20 +10,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import Pose, PoseStamped, TransformStamped
+from geometry_msgs.msg import Pose, PoseStamped, Transform, TransformStamped
 from px4_msgs.msg import VehicleOdometry
-from rcl_interfaces.msg import SetParametersResult
 from rclpy.publisher import Publisher
 from rclpy.qos import qos_profile_sensor_data
 from tf2_msgs.msg import TFMessage
 
 from musls_control.mocap import MocapFilter, MocapLimits, Sample, visual_odometry
-from musls_control.nodes.stepped_node import SteppedNode, run, stamp
-from musls_control.offboard import px4_topic
+from musls_control.nodes.stepped_node import (
+    BASE_LINKS,
+    SteppedNode,
+    in_world,
+    publish_same_frames,
+    quaternion_of,
+    run,
+    vector,
+    vector_of,
+)
+from musls_control.offboard import Vehicle, px4_topic, vehicles
 from musls_description.errors import ConfigError
 
 _NOT_GIVEN = np.full(3, np.nan, np.float32)
@@ -58,33 +65,39 @@ class MocapRelayNode(SteppedNode):
                 f"those of {', '.join(self._bodies)}"
             )
         self._north = self.value("north_aligned", False, "Whether the world's y axis points north.")
-        for name, (low, high, text) in _LIMITS.items():
-            self.number(name, getattr(MocapLimits, name), low, high, text)
         self.number("timeout_s", 0.5, 0.02, 60.0, "Silence of a body that is reported [s].")
         position = self.number("position_std_m", 0.002, 1e-5, 1.0, "Noise per axis [m].")
         attitude = self.number("attitude_std_rad", 0.005, 1e-5, 1.0, "Noise per axis [rad].")
         self._position_variance = np.full(3, position**2, np.float32)
         self._attitude_variance = np.full(3, attitude**2, np.float32)
-        self.filters = {body: MocapFilter(self._limits({})) for body in self._bodies}
+        self.filters = {body: MocapFilter(MocapLimits()) for body in self._bodies}
+        self.settings(MocapLimits, _LIMITS, self._take_limits)
         self._latencies_s: list[float] = []
         self._silent: set[str] = set()
         self._counted = dict.fromkeys(self._bodies, 0)
         self._next_report_s = self._next_warning_s = self._begun_s = 0.0
-        self._make_outputs(instances)
+        given = self.value("px4_namespaces", [""], "As of the offboard node.")
+        self._make_outputs(vehicles(instances, given))
         self._listen(kind, names)
-        self.add_on_set_parameters_callback(self._on_parameters)
+        if self.value("base_links", False, BASE_LINKS):
+            publish_same_frames(self, {f"{body}/base_link": body for body in self._bodies})
 
-    def _make_outputs(self, instances: Sequence[int]) -> None:
+    def _make_outputs(self, found: Sequence[Vehicle]) -> None:
         self._pose_out = {
-            body: self.create_publisher(PoseStamped, f"/{body}/pose", 10) for body in self._bodies
+            body: self.create_publisher(PoseStamped, f"{body}/pose", 10) for body in self._bodies
         }
         self._tf_out = self.create_publisher(TFMessage, "/tf", 100)
-        topics = [px4_topic(i, "in", "vehicle_visual_odometry", VehicleOdometry) for i in instances]
-        self._odometry_out: dict[str, Publisher] = {
-            f"drone_{i}": self.create_publisher(VehicleOdometry, topic, 10)
-            for i, topic in zip(instances, topics, strict=True)
+        topics = {
+            f"drone_{vehicle.drone}": px4_topic(
+                vehicle.namespace, "in", VehicleOdometry, "vehicle_visual_odometry"
+            )
+            for vehicle in found
         }
-        self.publish_alone(topics[0])
+        self._odometry_out: dict[str, Publisher] = {
+            body: self.create_publisher(VehicleOdometry, topic, 10)
+            for body, topic in topics.items()
+        }
+        self.publish_alone(next(iter(topics.values())))
 
     def _listen(self, kind: str, names: Sequence[str]) -> None:
         """Best effort, as capture drivers publish; reliable publishers are heard as well."""
@@ -92,7 +105,7 @@ class MocapRelayNode(SteppedNode):
             for body, name in zip(self._bodies, names, strict=True):
                 self.create_subscription(
                     PoseStamped,
-                    f"/mocap/{name}/pose",
+                    f"mocap/{name}/pose",
                     lambda m, b=body: self._take(b, m.header.stamp, m.pose),
                     qos_profile_sensor_data,
                 )
@@ -106,7 +119,7 @@ class MocapRelayNode(SteppedNode):
             ) from None
         self._body_of = dict(zip(names, self._bodies, strict=True))
         self.create_subscription(
-            RigidBodies, "/rigid_bodies", self._on_rigid_bodies, qos_profile_sensor_data
+            RigidBodies, "rigid_bodies", self._on_rigid_bodies, qos_profile_sensor_data
         )
 
     def _on_rigid_bodies(self, message: Any) -> None:
@@ -116,12 +129,11 @@ class MocapRelayNode(SteppedNode):
                 self._take(body, message.header.stamp, found.pose)
 
     def _take(self, body: str, when: Any, pose: Pose) -> None:
-        p, q = pose.position, pose.orientation
         now_s = self.get_clock().now().nanoseconds * 1e-9
         sample = Sample(
             when.sec + when.nanosec * 1e-9,
-            np.array([p.x, p.y, p.z]),
-            np.array([q.w, q.x, q.y, q.z]),
+            np.array(vector_of(pose.position)),
+            np.array(quaternion_of(pose.orientation)),
         )
         judge = self.filters[body]
         if not judge.take(now_s, sample):
@@ -134,26 +146,21 @@ class MocapRelayNode(SteppedNode):
 
     def _publish(self, body: str, time_s: float, pose: Pose) -> None:
         """Pose and transform, stamped with the exposure."""
-        message = PoseStamped(pose=pose)
-        message.header.frame_id = "world"
-        stamp(message.header.stamp, time_s)
-        self._pose_out[body].publish(message)
-        moved = TransformStamped(header=message.header, child_frame_id=body)
-        at, turn = moved.transform.translation, moved.transform.rotation
-        at.x, at.y, at.z = pose.position.x, pose.position.y, pose.position.z
-        turn.w, turn.x, turn.y, turn.z = (getattr(pose.orientation, axis) for axis in "wxyz")
-        self._tf_out.publish(TFMessage(transforms=[moved]))
+        header = in_world(time_s)
+        self._pose_out[body].publish(PoseStamped(header=header, pose=pose))
+        place = vector(vector_of(pose.position))
+        moved = Transform(translation=place, rotation=pose.orientation)
+        self._tf_out.publish(
+            TFMessage(
+                transforms=[TransformStamped(header=header, child_frame_id=body, transform=moved)]
+            )
+        )
 
     def _odometry(
         self, body: str, now_s: float, sample: Sample, latency_s: float
     ) -> VehicleOdometry:
-        found = visual_odometry(now_s, sample, latency_s, north_aligned=self._north)
         return VehicleOdometry(
-            timestamp=found.timestamp_us,
-            timestamp_sample=found.timestamp_sample_us,
-            pose_frame=found.pose_frame,
-            position=found.position_m.astype(np.float32),
-            q=found.orientation_wxyz.astype(np.float32),
+            **visual_odometry(now_s, sample, latency_s, north_aligned=self._north),
             velocity_frame=VehicleOdometry.VELOCITY_FRAME_UNKNOWN,
             velocity=_NOT_GIVEN,
             angular_velocity=_NOT_GIVEN,
@@ -197,19 +204,9 @@ class MocapRelayNode(SteppedNode):
                 self._silent.discard(body)
                 log.info(f"{body}: poses again")
 
-    def _limits(self, changed: dict[str, float]) -> MocapLimits:
-        return MocapLimits(
-            **{
-                f.name: changed.get(f.name, self.get_parameter(f.name).value)
-                for f in fields(MocapLimits)
-            }
-        )
-
-    def _on_parameters(self, changed: list) -> SetParametersResult:
-        limits = self._limits({p.name: p.value for p in changed})
+    def _take_limits(self, limits: MocapLimits) -> None:
         for judge in self.filters.values():
             judge.limits = limits
-        return SetParametersResult(successful=True)
 
 
 def main(args: list[str] | None = None) -> int:

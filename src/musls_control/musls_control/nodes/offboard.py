@@ -8,17 +8,9 @@ on by itself with the last place of each drone, so that the drones hover.
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 
 import numpy as np
-from px4_msgs.msg import (
-    OffboardControlMode,
-    TrajectorySetpoint,
-    VehicleCommand,
-    VehicleCommandAck,
-    VehicleStatus,
-)
-from rcl_interfaces.msg import SetParametersResult
+from px4_msgs import msg as px4
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
@@ -26,10 +18,13 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from musls_control.nodes.stepped_node import (
     FROM_PX4,
     LATCHED,
+    ManagedNode,
     SteppedNode,
     microseconds,
     run,
     steady_clock,
+    time_of,
+    vector_of,
     yaw_of,
 )
 from musls_control.offboard import (
@@ -38,8 +33,9 @@ from musls_control.offboard import (
     OffboardSettings,
     Phase,
     Setpoint,
+    Vehicle,
     px4_topic,
-    target_system,
+    vehicles,
 )
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.errors import ConfigError
@@ -49,6 +45,7 @@ _SETTINGS = {
     "retry_s": (0.05, 10.0, "Time between two tries of a command [s]."),
     "setpoint_timeout_s": (0.05, 5.0, "Silence of the formation after which drones hold [s]."),
     "status_timeout_s": (0.5, 30.0, "Silence of a vehicle on the ground: it counts as gone [s]."),
+    "status_age_s": (0.6, 30.0, "Silence of a vehicle in flight that is told; PX4 sends 2 Hz [s]."),
     "heartbeat_s": (0.01, 0.4, "Longest time between heartbeats [s]; PX4 needs 2 Hz."),
 }
 _STREAMED = (
@@ -58,35 +55,33 @@ _STREAMED = (
     Phase.FLYING,
     Phase.HOLDING,
     Phase.RELEASED,
+    Phase.SILENT,  # it may still hear
     Phase.LANDED,  # others may still fly, and simulated time waits for all
 )
+_GUIDED = frozenset(_STREAMED) - {Phase.LANDED}
 _NOT_GIVEN = np.full(3, np.nan, np.float32)
 WAITING_HINT_S = 5.0
+NAMESPACES = 'Namespace of each PX4, relative or from /; [""]: px4_i of instance i.'
 
 
 class DroneLink:
     """Topics and session of one drone."""
 
-    def __init__(self, node: SteppedNode, instance: int, origin_enu_m: np.ndarray) -> None:
-        self.node, self.instance, self.origin_enu_m = node, instance, origin_enu_m
+    def __init__(self, node: SteppedNode, vehicle: Vehicle, origin_enu_m: np.ndarray) -> None:
+        self.node, self.vehicle, self.origin_enu_m = node, vehicle, origin_enu_m
+        self.name, px4_of = f"drone_{vehicle.drone}", vehicle.namespace
         self.session = OffboardSession()
         self._shown: tuple[Phase | None, str] = (None, "")
         pub, sub = node.create_publisher, node.create_subscription
-        name = f"/drone_{instance}/offboard/phase"
-        self._phase = pub(String, name, LATCHED)
-        topics = {
-            "mode": ("offboard_control_mode", OffboardControlMode),
-            "setpoint": ("trajectory_setpoint", TrajectorySetpoint),
-            "command": ("vehicle_command", VehicleCommand),
-        }
+        self._phase = pub(String, f"{self.name}/offboard/phase", LATCHED)
         self._pub = {
-            key: pub(kind, px4_topic(instance, "in", topic, kind), 10)
-            for key, (topic, kind) in topics.items()
+            kind: pub(kind, px4_topic(px4_of, "in", kind), 10)
+            for kind in (px4.OffboardControlMode, px4.TrajectorySetpoint, px4.VehicleCommand)
         }
-        self.status_topic = px4_topic(instance, "out", "vehicle_status", VehicleStatus)
-        ack_topic = px4_topic(instance, "out", "vehicle_command_ack", VehicleCommandAck)
-        sub(VehicleStatus, self.status_topic, self._on_status, FROM_PX4)
-        sub(VehicleCommandAck, ack_topic, self._on_ack, FROM_PX4)
+        self.status_topic = node.resolve_topic_name(px4_topic(px4_of, "out", px4.VehicleStatus))
+        ack_topic = px4_topic(px4_of, "out", px4.VehicleCommandAck)
+        sub(px4.VehicleStatus, self.status_topic, self._on_status, FROM_PX4)
+        sub(px4.VehicleCommandAck, ack_topic, self._on_ack, FROM_PX4)
 
     def step(self, time_s: float) -> None:
         """Advance the protocol, show the phase, keep the stream alive."""
@@ -98,16 +93,13 @@ class DroneLink:
         self._show(self.session.phase, self.session.reason)
 
     def _show(self, phase: Phase, reason: str) -> None:
-        """Tell what has changed."""
         if (phase, reason) == self._shown:
             return
         if phase is not self._shown[0]:
             self._phase.publish(String(data=phase.name.lower()))
         self._shown = (phase, reason)
         log = self.node.get_logger()
-        (log.error if reason else log.info)(
-            f"drone_{self.instance}: {phase.value} {reason}".rstrip()
-        )
+        (log.error if reason else log.info)(f"{self.name}: {phase.value} {reason}".rstrip())
 
     def stream(self, time_s: float) -> None:
         """Send set-point and heartbeat; the heartbeat comes last and completes the answer."""
@@ -118,12 +110,12 @@ class DroneLink:
         velocity = world_enu_ned(wanted.velocity_enu_m_s).astype(np.float32)
         acceleration = _NOT_GIVEN
         push = wanted.acceleration_enu_m_s2
-        pushed = push is not None and self.session.phase is Phase.FLYING
+        pushed = push is not None and self.session.phase in (Phase.FLYING, Phase.SILENT)
         if push is not None and pushed:  # a controller's; a drone that holds keeps its place
             position = velocity = _NOT_GIVEN
             acceleration = world_enu_ned(push).astype(np.float32)
-        self._pub["setpoint"].publish(
-            TrajectorySetpoint(
+        self._pub[px4.TrajectorySetpoint].publish(
+            px4.TrajectorySetpoint(
                 timestamp=now_us,
                 position=position,
                 velocity=velocity,
@@ -133,30 +125,30 @@ class DroneLink:
                 yawspeed=0.0,
             )
         )
-        self._pub["mode"].publish(
-            OffboardControlMode(timestamp=now_us, position=not pushed, acceleration=pushed)
+        self._pub[px4.OffboardControlMode].publish(
+            px4.OffboardControlMode(timestamp=now_us, position=not pushed, acceleration=pushed)
         )
         self.session.sent(time_s)
 
     def _send_command(self, command: Command, time_s: float) -> None:
-        self._pub["command"].publish(
-            VehicleCommand(
+        self._pub[px4.VehicleCommand].publish(
+            px4.VehicleCommand(
                 timestamp=microseconds(time_s),
                 command=command.number,
                 param1=command.param1,
                 param2=command.param2,
-                target_system=target_system(self.instance),
+                target_system=self.vehicle.system_id,
                 target_component=1,
-                source_system=target_system(self.instance),
+                source_system=self.vehicle.system_id,
                 source_component=1,
                 from_external=True,
             )
         )
 
-    def _on_status(self, message: VehicleStatus) -> None:
+    def _on_status(self, message: px4.VehicleStatus) -> None:
         self.session.on_status(self.node.time_s, message.arming_state, message.nav_state)
 
-    def _on_ack(self, message: VehicleCommandAck) -> None:
+    def _on_ack(self, message: px4.VehicleCommandAck) -> None:
         self.session.on_ack(message.command, message.result)
 
     def start_over(self) -> None:
@@ -164,16 +156,17 @@ class DroneLink:
         self.session = OffboardSession(self.session.settings)
 
 
-class OffboardNode(SteppedNode):
+class OffboardNode(ManagedNode):
     """See the module's text."""
 
     def __init__(self) -> None:
         super().__init__("offboard")
         instances = self.value("drones", [1, 2, 3], "PX4 instances, from 1.")
-        if len(set(instances)) != len(instances):
-            raise ConfigError(
-                f"parameter drones = {list(instances)}: each instance may be given only once"
-            )
+        found = vehicles(
+            instances,
+            self.value("px4_namespaces", [""], NAMESPACES),
+            self.value("system_ids", [0], "MAV_SYS_ID of each PX4; [0]: instance + 1."),
+        )
         origins = self.value(
             "local_origin_enu_m",
             [0.0] * (3 * len(instances)),
@@ -184,22 +177,26 @@ class OffboardNode(SteppedNode):
                 f"parameter local_origin_enu_m has {len(origins)} numbers, must have "
                 f"{3 * len(instances)}: x, y, z of each drone"
             )
-        for name, (low, high, text) in _SETTINGS.items():
-            self.number(name, getattr(OffboardSettings, name), low, high, text)
         self.value("auto_arm", True, "Take the mode and arm; false leaves both to the pilot.")
         places = np.array(origins).reshape(-1, 3)
         self._links = {
-            f"drone_{i}": DroneLink(self, i, place)
-            for i, place in zip(instances, places, strict=True)
+            f"drone_{vehicle.drone}": DroneLink(self, vehicle, place)
+            for vehicle, place in zip(found, places, strict=True)
         }
-        self._apply({})
-        self.add_on_set_parameters_callback(self._on_parameters)
+        self.settings(OffboardSettings, _SETTINGS, self._take_settings)
         self.create_subscription(
-            MultiDOFJointTrajectory, "/formation/setpoints", self._on_setpoints, 10
+            MultiDOFJointTrajectory, "formation/setpoints", self._on_setpoints, 10
         )
         self.create_service(Trigger, "~/land", self._on_land)
         self.create_timer(WAITING_HINT_S, self._explain_silence, clock=steady_clock())
-        self.publish_alone(px4_topic(instances[0], "in", "trajectory_setpoint", TrajectorySetpoint))
+        self.publish_alone(px4_topic(found[0].namespace, "in", px4.TrajectorySetpoint))
+        self.come_up()
+
+    @property
+    def busy(self) -> str:
+        """Drones hear set-points."""
+        guided = [name for name, link in self._links.items() if link.session.phase in _GUIDED]
+        return f"set-points go to {', '.join(guided)}" if guided else ""
 
     def step(self, time_s: float) -> None:
         """Advance every drone's protocol."""
@@ -224,8 +221,8 @@ class OffboardNode(SteppedNode):
         return answer
 
     def _on_setpoints(self, message: MultiDOFJointTrajectory) -> None:
-        time_s = message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
-        if not message.points:
+        time_s = time_of(message)
+        if not message.points or not self.active:
             return
         point = message.points[0]
         pushes = point.accelerations or [None] * len(message.joint_names)
@@ -235,15 +232,13 @@ class OffboardNode(SteppedNode):
             link = self._links.get(name)
             if link is None:
                 continue
-            p, q, v = place.translation, place.rotation, move.linear
-            a = None if push is None else push.linear
             link.session.on_setpoint(
                 time_s,
                 Setpoint(
-                    np.array([p.x, p.y, p.z]),
-                    np.array([v.x, v.y, v.z]),
-                    yaw_of(q),
-                    None if a is None else np.array([a.x, a.y, a.z]),
+                    np.array(vector_of(place.translation)),
+                    np.array(vector_of(move.linear)),
+                    yaw_of(place.rotation),
+                    None if push is None else np.array(vector_of(push.linear)),
                 ),
             )
             if link.session.phase in _STREAMED:
@@ -262,26 +257,16 @@ class OffboardNode(SteppedNode):
             others = [t for t, _ in self.get_topic_names_and_types() if t.startswith(base)]
             others = [t for t in others if t != wanted and self.count_publishers(t)]
             self.get_logger().warning(
-                f"drone_{link.instance}: nothing on {wanted}; "
+                f"{link.name}: nothing on {wanted}; "
                 + (
                     f"there is {others[0]}: PX4 of another release than px4_msgs"
                     if others
-                    else f"does PX4 instance {link.instance} run (px4 -i {link.instance})?"
+                    else f"does PX4 instance {link.vehicle.drone} run "
+                    f"(px4 -i {link.vehicle.drone})?"
                 )
             )
 
-    def _on_parameters(self, changed: list) -> SetParametersResult:
-        self._apply({p.name: p.value for p in changed})
-        return SetParametersResult(successful=True)
-
-    def _apply(self, changed: dict) -> None:
-        settings = OffboardSettings(
-            **{
-                f.name: changed.get(f.name, self.get_parameter(f.name).value)
-                for f in fields(OffboardSettings)
-                if self.has_parameter(f.name)
-            }
-        )
+    def _take_settings(self, settings: OffboardSettings) -> None:
         for link in self._links.values():
             link.session.settings = settings
 

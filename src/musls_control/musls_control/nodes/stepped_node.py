@@ -5,21 +5,33 @@ from __future__ import annotations
 import signal
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 import rclpy
-from geometry_msgs.msg import PoseStamped, Quaternion
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point, PoseStamped, Quaternion, TransformStamped, Vector3
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.callback_groups import CallbackGroup
 from rclpy.clock import Clock as SteadyClock
 from rclpy.clock import ClockType
 from rclpy.exceptions import ParameterException
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
+from rclpy.subscription import Subscription
 from rosgraph_msgs.msg import Clock
+from std_msgs.msg import Header
+from tf2_msgs.msg import TFMessage
 from transforms3d.euler import euler2quat, quat2euler
 
 from musls_control.parent import end_with_parent
@@ -51,6 +63,9 @@ class DuplicateNode(MuslsError):  # noqa: N818 (the name says what happened)
     """Another node of the same kind is running already."""
 
 
+T = TypeVar("T")
+
+
 class DescribedNode(Node):
     """A node whose parameters have descriptions, and ranges where they are numbers."""
 
@@ -76,9 +91,39 @@ class DescribedNode(Node):
         described = ParameterDescriptor(description=text, read_only=fixed)
         return self.declare_parameter(name, default, described).value
 
+    def settings(
+        self,
+        kind: type[T],
+        ranges: Mapping[str, tuple[float, float, str]],
+        take: Callable[[T], None],
+    ) -> None:
+        """Declare fields of a dataclass as numbers that may be changed at any time.
+
+        `ranges`: lowest and highest value and meaning, by name; the defaults are those of `kind`.
+        `take`: gets the settings now, and again whenever parameters change. Its fields that are
+        parameters already count, too.
+        """
+        for name, (low, high, text) in ranges.items():
+            self.number(name, getattr(kind, name), low, high, text)
+        names = [f.name for f in fields(kind) if self.has_parameter(f.name)]  # type: ignore[arg-type]
+
+        def changed(parameters: list) -> SetParametersResult:
+            new = {p.name: p.value for p in parameters}
+            take(kind(**{n: new.get(n, self.get_parameter(n).value) for n in names}))
+            return SetParametersResult(successful=True)
+
+        changed([])
+        self.add_on_set_parameters_callback(changed)
+
 
 class SteppedNode(DescribedNode, ABC):
-    """A node that is stepped at a rate: by /clock with `use_sim_time`, else by a timer."""
+    """A node that is stepped at a rate: by /clock with `use_sim_time`, else by a timer.
+
+    Attributes:
+        active: Whether it is stepped.
+    """
+
+    active = True
 
     def __init__(self, name: str, *, rate_hz: float = 50.0) -> None:
         """Make a node of so many steps a second; with /clock every message is a step."""
@@ -109,11 +154,13 @@ class SteppedNode(DescribedNode, ABC):
             self.get_logger().warning("time went back: another simulation, starting over")
             self.start_over()
         self.time_s = time_s
-        self.step(time_s)
+        if self.active:
+            self.step(time_s)
 
     def _on_timer(self) -> None:
         self.time_s = self.get_clock().now().nanoseconds * 1e-9
-        self.step(self.time_s)
+        if self.active:
+            self.step(self.time_s)
 
     def _check_duplicate(self) -> None:
         """A second node that comes up ends at once; the first one goes on.
@@ -129,16 +176,103 @@ class SteppedNode(DescribedNode, ABC):
             )
 
 
+def relative(topic: str) -> str:
+    """A topic's name in the node's namespace; that of time, frames and diagnostics stays."""
+    return topic if topic in WHOLE_GRAPH else topic.lstrip("/")
+
+
+WHOLE_GRAPH = ("/clock", "/tf", "/tf_static", "/diagnostics")
+
+
+BASE_LINKS = "Also frames BODY/base_link, as REP-105 names them."
+
+
+def publish_same_frames(node: Node, parents: Mapping[str, str]) -> None:
+    """Say on `/tf_static` of frames that they are the same as others, {child: parent}."""
+    same = []
+    for child, parent in parents.items():
+        transform = TransformStamped(header=Header(frame_id=parent), child_frame_id=child)
+        transform.transform.rotation.w = 1.0
+        same.append(transform)
+    node.create_publisher(TFMessage, "/tf_static", LATCHED).publish(TFMessage(transforms=same))
+
+
+class _Unattended(CallbackGroup):
+    """Subscriptions that an executor passes over."""
+
+    def can_execute(self, entity: object) -> bool:
+        return False
+
+    def beginning_execution(self, entity: object) -> bool:
+        return False
+
+    def ending_execution(self, entity: object) -> None:
+        pass
+
+
+def unattended(node: Node, kind: type, topic: str) -> Subscription:
+    """A subscription whose newest message waits until `newest` takes it: nobody is called."""
+    return node.create_subscription(kind, topic, _not_called, NEWEST, callback_group=_Unattended())
+
+
+def _not_called(_: Any) -> None:
+    raise AssertionError("no executor takes these messages")
+
+
+def newest(subscription: Subscription) -> Any:
+    """The message of an `unattended` subscription that came since the last call, or None."""
+    with subscription.handle:
+        found = subscription.handle.take_message(subscription.msg_type, False)
+    return None if found is None else found[0]
+
+
+class ManagedNode(LifecycleNodeMixin, SteppedNode):
+    """A stepped node with ROS's lifecycle: it is stepped while it is active.
+
+    With the parameter `managed` somebody else configures and activates it; else it does so itself.
+    """
+
+    active = False
+
+    def __init__(self, name: str) -> None:
+        SteppedNode.__init__(self, name)
+        LifecycleNodeMixin.__init__(self)
+        self._managed = self.value("managed", False, "Wait for a lifecycle manager to activate.")
+
+    def come_up(self) -> None:
+        """Configure and activate, if nobody else does; when all is made."""
+        if not self._managed:
+            self.trigger_configure()
+            self.trigger_activate()
+
+    @property
+    @abstractmethod
+    def busy(self) -> str:
+        """Why it cannot be deactivated now, "" if it can."""
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Step from now on."""
+        self.active = True
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop stepping; refused while drones fly."""
+        if self.busy:
+            self.get_logger().error(f"not deactivated: {self.busy}")
+            return TransitionCallbackReturn.FAILURE
+        self.active = False
+        return super().on_deactivate(state)
+
+
 def steady_clock() -> SteadyClock:
     """Real time that never jumps, whatever `use_sim_time` says."""
     return SteadyClock(clock_type=ClockType.STEADY_TIME)
 
 
-def stamp(message_time: Any, time_s: float) -> Any:
-    """Fill a builtin_interfaces/Time."""
-    nanoseconds = round(time_s * 1e9)
-    message_time.sec, message_time.nanosec = divmod(nanoseconds, 1_000_000_000)
-    return message_time
+def stamp(time_s: float) -> Time:
+    """A time as ROS says it."""
+    sec, nanosec = divmod(round(time_s * 1e9), 1_000_000_000)
+    return Time(sec=sec, nanosec=nanosec)
 
 
 def microseconds(time_s: float) -> int:
@@ -172,25 +306,38 @@ def run(
     Bad parameters and other errors of ours end with one line and code 2. `work` is what it does
     until it has finished or is interrupted; by default it is spun.
     """
-    # Not rclpy's handlers, which take the context away in the midst of a step. SIGINT is set too
-    # because a shell's background job inherits it as ignored.
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    # SIGINT is set too because a shell's background job inherits it as ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     node, code = None, 0
     try:
+        _begin(args)
         end_with_parent()
         node = make()
         (work or _spin)(node, Interrupt())
     except KeyboardInterrupt:  # while the node was being made
         pass
-    except BAD_INPUT as error:
-        code = report(error)
+    except (MuslsError, ParameterException) as error:  # of users, told in one line
+        print("musls: error:", " ".join(str(error).split()), file=sys.stderr, flush=True)
+        code = EXIT_BAD_INPUT
     finally:
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
     return code
+
+
+def _begin(args: list[str] | None) -> None:
+    """Initialise ROS.
+
+    Raises:
+        MuslsError: Its arguments or the parameter file cannot be read.
+    """
+    try:
+        # Not rclpy's handlers, which take the context away in the midst of a step.
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    except RuntimeError as error:  # rcl's, with places in its sources
+        raise MuslsError(str(error).partition(", at /")[0]) from None
 
 
 def _spin(node: Node, interrupt: Interrupt) -> None:
@@ -200,38 +347,57 @@ def _spin(node: Node, interrupt: Interrupt) -> None:
         executor.spin_once(timeout_sec=WAKE_S)
 
 
-BAD_INPUT = (MuslsError, ParameterException)
-"""Errors of users, told in one line."""
-
-
-def report(error: Exception) -> int:
-    """Print an error as one line; returns the exit code."""
-    print("musls: error:", " ".join(str(error).split()), file=sys.stderr, flush=True)
-    return EXIT_BAD_INPUT
-
-
-# ---------- Reading stamped messages
+# ---------- Parts of messages
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 """Hears best-effort publishers, too, as those of motion capture are."""
 
 
-def place_and_yaw(message: PoseStamped) -> np.ndarray:
-    """x, y, z, yaw of a pose, (4,)."""
-    p = message.pose.position
-    return np.array([p.x, p.y, p.z, yaw_of(message.pose.orientation)])
-
-
-def yaw_of(q: Quaternion) -> float:
-    """Yaw of an orientation: rotation about z after pitch and roll, REP-103 [rad]."""
-    return float(quat2euler([q.w, q.x, q.y, q.z], "sxyz")[2])
-
-
-def turn_to(q: Quaternion, yaw_rad: float) -> None:
-    """Fill an orientation that is level with a yaw."""
-    q.w, q.x, q.y, q.z = (float(part) for part in euler2quat(0.0, 0.0, yaw_rad, "sxyz"))
+def in_world(time_s: float) -> Header:
+    """Head of a message in the world frame."""
+    return Header(frame_id="world", stamp=stamp(time_s))
 
 
 def time_of(message: Any) -> float:
     """Stamp of a message [s]."""
     return message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
+
+
+def point(place: Iterable[float]) -> Point:
+    """A place."""
+    return Point(**dict(zip("xyz", map(float, place), strict=True)))
+
+
+def vector(parts: Iterable[float]) -> Vector3:
+    """A vector."""
+    return Vector3(**dict(zip("xyz", map(float, parts), strict=True)))
+
+
+def quaternion(parts: Iterable[float]) -> Quaternion:
+    """An orientation from w, x, y, z."""
+    return Quaternion(**dict(zip("wxyz", map(float, parts), strict=True)))
+
+
+def vector_of(message: Point | Vector3) -> tuple[float, float, float]:
+    """x, y, z."""
+    return message.x, message.y, message.z
+
+
+def quaternion_of(message: Quaternion) -> tuple[float, float, float, float]:
+    """w, x, y, z."""
+    return message.w, message.x, message.y, message.z
+
+
+def place_and_yaw(message: PoseStamped) -> np.ndarray:
+    """x, y, z, yaw of a pose, (4,)."""
+    return np.array([*vector_of(message.pose.position), yaw_of(message.pose.orientation)])
+
+
+def yaw_of(q: Quaternion) -> float:
+    """Yaw of an orientation: rotation about z after pitch and roll, REP-103 [rad]."""
+    return float(quat2euler(quaternion_of(q), "sxyz")[2])
+
+
+def level(yaw_rad: float) -> Quaternion:
+    """An orientation that is level, with a yaw."""
+    return quaternion(euler2quat(0.0, 0.0, yaw_rad, "sxyz"))

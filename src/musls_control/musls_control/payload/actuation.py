@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.estimate import BodyMotion
-from musls_control.payload.cable_law import LEAST_UPWARDS
+from musls_control.payload.cable_law import MIN_UPWARDS
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.rotations import rotate
 from musls_description.system import RigSystem
 from musls_description.vectors import norm
-
-Array = NDArray[np.float64]
 
 SMOOTHING_S = 0.2
 """Of motor commands and set-points, before the hover thrust is taken from them."""
@@ -51,7 +49,6 @@ class ForcesToSetpoints:
     """
 
     def __init__(self, system: RigSystem, setpoint: DroneSetpoints, period_s: float) -> None:
-        """Read the rotors."""
         self._asked = setpoint.data
         self._thrust = np.zeros(system.n_drones, THRUST)
         self._thrust["share"] = period_s / (period_s + SMOOTHING_S)
@@ -66,14 +63,19 @@ class ForcesToSetpoints:
         thrust: Array = self._thrust["command"] / self._thrust["ratio"]
         return thrust
 
+    def throttle(self, rotor_speed_rad_s: Array) -> Array:
+        """Motor commands that give rotor speeds, (n, n_rotors)."""
+        slowest, fastest = self._thrust["slowest"][:, None], self._thrust["fastest"][:, None]
+        commands: Array = (rotor_speed_rad_s - slowest) / (fastest - slowest)
+        return commands
+
     def start(self, rotor_speed_rad_s: Array, drones: BodyMotion) -> None:
         """Take over in flight: the present command is about that of hover at the present tilt.
 
         Rotor speeds are the present ones, (n, n_rotors).
         """
         up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
-        slowest, fastest = self._thrust["slowest"], self._thrust["fastest"]
-        command = (rotor_speed_rad_s.mean(axis=1) - slowest) / (fastest - slowest)
+        command = self.throttle(rotor_speed_rad_s).mean(axis=1)
         self._thrust["command"] = np.maximum(command, 0.05)
         self._thrust["ratio"] = self._thrust["ratio_now"] = 1.0 / np.maximum(up, 0.5)
 
@@ -95,7 +97,7 @@ def ask_autopilot(setpoint, commands, throttle, thrust):
             drone.command += drone.share * (command.mean() - drone.command)
             drone.ratio += drone.share * (drone.ratio_now - drone.ratio)
         x, y, z = commands[i, 0], commands[i, 1], commands[i, 2]
-        z = max(z, LEAST_UPWARDS * norm((x, y, z)), 1e-3)
+        z = max(z, MIN_UPWARDS * norm((x, y, z)), 1e-3)
         size = norm((x, y, z))
         speed = math.sqrt(size / drone.coefficient)
         collective = (speed - drone.slowest) / (drone.fastest - drone.slowest)

@@ -1,4 +1,4 @@
-"""How the wrench of the load is shared out to its cables.
+"""Allocation of the load's wrench to its cables.
 
 Cable forces mu_k in the load's frame give the force sum mu_k and the moment sum rho_k x mu_k. With
 mu_k = F / n + delta_k, sum delta_k = 0, the force is exact and the moment asks for
@@ -20,20 +20,18 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.vectors import add_scaled, dot, norm, put, scale, sub
 
-Array = NDArray[np.float64]
-
 
 class Sharing(NamedTuple):
-    """How the wrench of a load on n cables is shared out.
+    """Allocation of the wrench of a load to n cables.
 
     Attributes:
         shares: Forces of the cables per wrench, (3 n, 7), see `shares_of`.
-        null: What may be added, (3 n, n_free), see `null_space_of`.
+        null: What may be added, (n_free, 3 n), see `null_space_of`.
         places: Places of the drones, (n + pairs, 4), see `places_of`; empty where nothing keeps
             tensions and distances.
         gradients: Of these constraints, (n + pairs, 3 n + n_free); written.
@@ -61,7 +59,7 @@ def hat(v: Array) -> Array:
 
 
 def shares_of(attachments_m: Array, preferred_n: Array | None = None) -> Array:
-    """How a wrench is shared out: mu = shares[:, :6] wrench + shares[:, 6].
+    """Matrix of the allocation: mu = shares[:, :6] wrench + shares[:, 6].
 
     Attachments are about the load's centre of mass, load frame, (n, 3). The cable forces stay near
     to `preferred_n`, load frame, (n, 3); None is zero, which gives the minimum norm solution.
@@ -81,15 +79,28 @@ def shares_of(attachments_m: Array, preferred_n: Array | None = None) -> Array:
 
 
 @compiled()
+def inner(a, b):
+    """Return the inner product of two vectors of any length."""
+    total = 0.0
+    for k in range(len(a)):
+        total += a[k] * b[k]
+    return total
+
+
+@compiled()
+def accumulate(out, factor, a):
+    """Add a multiple of a vector to another one in place."""
+    for k in range(len(out)):
+        out[k] += factor * a[k]
+
+
+@compiled()
 def share_out(shares, wrench, order, out):
-    """Write the cable forces of a wrench, or of a derivative of it."""
-    for i in range(out.shape[0]):
-        for k in range(3):
-            row = shares[3 * i + k]
-            total = row[6] if order == 0 else 0.0
-            for c in range(6):
-                total += row[c] * wrench[c]
-            out[i, k] = total
+    """Write the cable forces of a wrench, or of a derivative of it, (n, 3)."""
+    forces = out.reshape(out.size)
+    for i in range(out.size):
+        resting = shares[i, 6] if order == 0 else 0.0
+        forces[i] = resting + inner(shares[i, :6], wrench)
 
 
 # ---------- The point nearest to zero among linear inequalities, exactly, in compiled code
@@ -116,39 +127,30 @@ _INFEASIBLE = 1e-9
 def least_distance(g, h, x, binding):
     """Find the shortest x with G x >= h; rows and answer should be of order one."""
     m, d = g.shape
-    columns, u, s = np.empty((m, d + 1)), np.zeros(m), np.zeros(m)
+    columns, u, s, rest = np.empty((m, d + 1)), np.zeros(m), np.empty(m), np.empty(d + 1)
     columns[:, :d], columns[:, d] = g, h
-    rest, members = np.zeros(d + 1), np.zeros(d + 1, np.int64)
-    q, r = np.empty((d + 1, d + 1)), np.zeros((d + 1, d + 1))
-    count = decompose(columns, binding, members, q, r)
-    fit(members, count, q, r, s)
-    if count > 0 and s.min() >= 0.0:
+    fit(columns, binding, s)
+    if s.min() >= 0.0:
         u[:] = s
     else:
         binding[:] = 0.0
-        count = 0
-    write_rest(columns, u, rest)
     for _ in range(20 * (m + 1)):
+        residual(columns, u, rest)
+        if rest[d] < _INFEASIBLE:
+            break
         joins, most = -1, _NOTHING
         for j in range(m):
-            if binding[j] == 0.0:
-                slope = 0.0
-                for k in range(d + 1):
-                    slope += columns[j, k] * rest[k]
-                if slope > most:
-                    joins, most = j, slope
-        if joins < 0 or not join(columns, joins, members, count, q, r):
+            slope = inner(columns[j], rest)
+            if binding[j] == 0.0 and slope > most:
+                joins, most = j, slope
+        if joins < 0:
             break
         binding[joins] = 1.0
-        count += 1
-        fit(members, count, q, r, s)
+        fit(columns, binding, s)
         if s[joins] <= 0.0:  # by rounding: it adds nothing
             binding[joins] = 0.0
             break
-        count = settle(columns, binding, members, count, q, r, u, s)
-        write_rest(columns, u, rest)
-        if rest[d] < _INFEASIBLE:
-            break
+        settle(columns, binding, u, s)
     if rest[d] < _INFEASIBLE:
         binding[:] = 0.0
         x[:] = 0.0
@@ -159,7 +161,7 @@ def least_distance(g, h, x, binding):
 
 
 @compiled()
-def settle(columns, binding, members, count, q, r, u, s):
+def settle(columns, binding, u, s):
     """Go from u towards the fit s; what would become negative leaves, until a fit is reached."""
     m = len(u)
     for _ in range(m + 1):
@@ -174,82 +176,59 @@ def settle(columns, binding, members, count, q, r, u, s):
         for j in range(m):
             if binding[j] != 0.0 and s[j] <= 0.0 and u[j] <= _NOTHING:
                 binding[j], u[j] = 0.0, 0.0
-        count = decompose(columns, binding, members, q, r)
-        fit(members, count, q, r, s)
-    return count
+        fit(columns, binding, s)
 
 
 @compiled()
-def write_rest(columns, u, rest):
+def residual(columns, u, rest):
     """Write f - E u."""
-    m, size = columns.shape
     rest[:] = 0.0
-    rest[size - 1] = 1.0
-    for j in range(m):
+    rest[-1] = 1.0
+    for j in range(len(u)):
         if u[j] != 0.0:
-            for k in range(size):
-                rest[k] -= columns[j, k] * u[j]
+            accumulate(rest, -u[j], columns[j])
 
 
 @compiled()
-def decompose(columns, binding, members, q, r):
-    """Factor the binding columns anew; those that depend on others bind no more."""
+def fit(columns, binding, s):
+    """Write the least squares coefficients of f on the binding columns, zero for all others.
+
+    Columns that depend on those before bind no more. Modified Gram and Schmidt, twice: the second
+    time removes what rounding has left.
+    """
+    m, size = columns.shape
+    q, r = np.empty((size + 1, size)), np.zeros((size + 1, size + 1))
+    members = np.empty(m, np.int64)
     count = 0
-    for j in range(len(binding)):
-        if binding[j] != 0.0:
-            if join(columns, j, members, count, q, r):
-                count += 1
-            else:
-                binding[j] = 0.0
-    return count
-
-
-@compiled()
-def join(columns, j, members, count, q, r):
-    """Add a column to the factors (modified Gram and Schmidt, twice)."""
-    size = columns.shape[1]
-    if count == size:
-        return False
-    v, whole = q[count], 0.0
-    for k in range(size):
-        v[k] = columns[j, k]
-        whole += v[k] * v[k]
-    r[:count, count] = 0.0
-    for _ in range(2):  # the second time removes what rounding has left
-        for i in range(count):
-            share = 0.0
-            for k in range(size):
-                share += q[i, k] * v[k]
-            r[i, count] += share
-            for k in range(size):
-                v[k] -= share * q[i, k]
-    left = 0.0
-    for k in range(size):
-        left += v[k] * v[k]
-    if left <= 1e-20 * whole or left == 0.0:
-        return False
-    r[count, count] = math.sqrt(left)
-    for k in range(size):
-        v[k] /= r[count, count]
-    members[count] = j
-    return True
-
-
-@compiled()
-def fit(members, count, q, r, s):
-    """Write the least squares coefficients of f = (0, ..., 0, 1) on the binding columns."""
-    last = q.shape[1] - 1
+    for j in range(m):
+        if binding[j] == 0.0:
+            continue
+        v = q[count]
+        v[:] = columns[j]
+        for _ in range(2):
+            for i in range(count):
+                share = inner(q[i], v)
+                r[i, count] += share
+                accumulate(v, -share, q[i])
+        length = math.sqrt(inner(v, v))
+        if count == size or length <= 1e-10 * math.sqrt(inner(columns[j], columns[j])):
+            binding[j] = 0.0
+            r[:count, count] = 0.0
+            continue
+        v /= length
+        r[count, count], members[count] = length, j
+        count += 1
     s[:] = 0.0
     for i in range(count - 1, -1, -1):
-        total = q[i, last]
-        for j in range(i + 1, count):
-            total -= r[i, j] * s[members[j]]
+        total = q[i, size - 1]
+        for k in range(i + 1, count):
+            total -= r[i, k] * s[members[k]]
         s[members[i]] = total / r[i, i]
 
 
 # ---------- Least cable forces that keep all tensions above a minimum and the drones apart
 
-_STILL = 1e-4
+_CONVERGED = 1e-4
 """Change of a force, over the mean force of a cable, that ends the linearisations: the distance is
 then wrong by its square."""
 
@@ -257,7 +236,7 @@ ROUNDS = 12
 """Linearisations in one call at most; one or two are enough where the load moves smoothly."""
 
 
-# The wrench of the load leaves a null space: mu = S wrench + N c has the same force and moment
+# The wrench of the load leaves a null space: mu = S wrench + N^T c has the same force and moment
 # for every c. `min_norm` takes c = 0. Here c is the shortest that keeps
 #
 #     up . mu_k >= least tension             (so |mu_k| is at least that, and the drone is above)
@@ -273,14 +252,14 @@ ROUNDS = 12
 
 
 def null_space_of(attachments_m: Array) -> Array:
-    """Orthonormal changes of the cable forces without force and moment, (3 n, n_free).
+    """Orthonormal changes of the cable forces without force and moment, (n_free, 3 n).
 
     Attachments are about the load's centre of mass, load frame, (n, 3).
     """
     arms = attachments_m - attachments_m.mean(axis=0)
     _, values, vectors = np.linalg.svd(wrench_matrix(arms / max(float(np.abs(arms).max()), 1e-9)))
     rank = int(np.sum(values > 1e-6 * values[0]))
-    return np.ascontiguousarray(vectors[rank:].T)
+    return np.ascontiguousarray(vectors[rank:])
 
 
 def places_of(bases_m: Array, lengths_m: Array, formation_m: Array, apart_m: float) -> Array:
@@ -302,24 +281,19 @@ def places_of(bases_m: Array, lengths_m: Array, formation_m: Array, apart_m: flo
 def spread_out(sharing, least, up, wrench, out):
     """Write the least cable forces of a wrench that keep a least tension and distances."""
     shares, null, places, gradients, binding = sharing
-    n, (rows, free) = out.shape[0], null.shape
+    n, (free, rows) = out.shape[0], null.shape
     mean = norm(wrench) / n + 1e-9
-    base, before, c, h = np.empty((n, 3)), out.copy(), np.zeros(free), np.zeros(len(binding))
+    base, before, forces = np.empty((n, 3)), out.copy(), out.reshape(rows)
+    g, h, c = np.empty((len(binding), free)), np.empty(len(binding)), np.zeros(free)
     share_out(shares, wrench, 0, base)
-    g = np.zeros((len(binding), free))
     for turn in range(ROUNDS):
         constraints(places, least, up, before, mean, gradients, h)
         for row in range(len(binding)):
-            size = 0.0
+            by_force = gradients[row, :rows]
             for k in range(free):
-                total = 0.0
-                for i in range(rows):
-                    total += gradients[row, i] * null[i, k]
-                gradients[row, rows + k] = g[row, k] = total
-                size += total * total
-            size = math.sqrt(size)
-            for i in range(rows):
-                h[row] -= gradients[row, i] * base[i // 3, i % 3] / mean
+                gradients[row, rows + k] = g[row, k] = inner(by_force, null[k])
+            size = math.sqrt(inner(g[row], g[row]))
+            h[row] -= inner(by_force, base.reshape(rows)) / mean
             if size < 1e-9:  # nothing to be done about it
                 g[row] = 0.0
                 h[row] = 1.0 if h[row] > 1e-9 else 0.0
@@ -327,16 +301,12 @@ def spread_out(sharing, least, up, wrench, out):
                 g[row] /= size
                 h[row] /= size
         found = least_distance(g, h, c, binding)
-        moved = 0.0
-        for i in range(rows):
-            force = base[i // 3, i % 3]
-            for k in range(free):
-                force += mean * null[i, k] * c[k]
-            moved = max(moved, abs(force - before[i // 3, i % 3]))
-            out[i // 3, i % 3] = force
+        out[:] = base
+        for k in range(free):
+            accumulate(forces, mean * c[k], null[k])
         if not found:
             return False
-        if moved < _STILL * mean:
+        if np.abs(out - before).max() < _CONVERGED * mean:
             break
         keep = 0.5 if turn > 1 else 0.0  # else they may end in a swing between two solutions
         for i in range(n):
@@ -375,35 +345,21 @@ def constraints(places, least, up, at, mean, gradients, h):
 def spread_rate(sharing, wrench, order, out):
     """Write a derivative of the cable forces, along the constraints that bind."""
     shares, null, _, gradients, binding = sharing
-    rows, free = null.shape
+    free, rows = null.shape
     share_out(shares, wrench, order, out)
-    basis, c, used = np.empty((free, free)), np.zeros(free), 0
+    forces, basis, c, used = out.reshape(rows), np.empty((free, free)), np.zeros(free), 0
     for row in range(len(binding)):
         if binding[row] == 0.0 or used == free:
             continue
-        v, whole, wanted = basis[used], 0.0, 0.0
-        for k in range(free):
-            v[k] = gradients[row, rows + k]
-            whole += v[k] * v[k]
-        for i in range(rows):
-            wanted -= gradients[row, i] * out[i // 3, i % 3]
-        for k in range(free):
-            wanted -= gradients[row, rows + k] * c[k]
+        by_change, v = gradients[row, rows:], basis[used]
+        wanted = -inner(gradients[row, :rows], forces) - inner(by_change, c)
+        v[:] = by_change
         for b in range(used):
-            share = 0.0
-            for k in range(free):
-                share += basis[b, k] * v[k]
-            for k in range(free):
-                v[k] -= share * basis[b, k]
-        left = 0.0
-        for k in range(free):
-            left += v[k] * v[k]
-        if left <= 1e-16 * whole:
-            continue
-        for k in range(free):  # v is orthogonal to the directions before: they stay met
-            c[k] += wanted * v[k] / left
-            v[k] /= math.sqrt(left)
-        used += 1
-    for i in range(rows):
-        for k in range(free):
-            out[i // 3, i % 3] += null[i, k] * c[k]
+            accumulate(v, -inner(basis[b], v), basis[b])
+        left = inner(v, v)
+        if left > 1e-16 * inner(by_change, by_change):
+            accumulate(c, wanted / left, v)  # v is orthogonal to those before: they stay met
+            v /= math.sqrt(left)
+            used += 1
+    for k in range(free):
+        accumulate(forces, c[k], null[k])

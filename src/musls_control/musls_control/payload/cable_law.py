@@ -23,7 +23,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.payload.allocation import Sharing, share_out, spread_out, spread_rate
 from musls_control.payload.load_law import (
@@ -35,6 +34,7 @@ from musls_control.payload.load_law import (
     gyroscopic,
     integrate,
 )
+from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
 from musls_description.records import memory_at
 from musls_description.vectors import (
@@ -56,9 +56,6 @@ from musls_description.vectors import (
     write_matrix,
 )
 
-Array = NDArray[np.float64]
-Records = NDArray[np.void]
-
 CABLE = np.dtype(
     [
         ("attachment", float, 3),  # on the load, about its centre of mass,
@@ -78,15 +75,6 @@ CABLE = np.dtype(
     ]
 )
 
-LEAD = np.dtype(
-    [
-        ("gain", float),  # T times the rate of the smoothing, 0 for no lead
-        ("share", float),  # of a new tilt in the smoothed one
-        ("most", float),  # largest slope that is added
-    ]
-)
-"""How `lead_tilt` turns forces ahead."""
-
 COMMAND = np.dtype([("force", float, 3), ("yaw", float), ("moment", float, 3)])
 """Command of a drone, see `ControlLevel.FORCES`."""
 
@@ -97,7 +85,6 @@ class Law(NamedTuple):
     Attributes:
         load: One record, (1,) of `LOAD`.
         cables: (n,) of `CABLE`.
-        lead: One record, (1,) of `LEAD`.
         sharing: How its wrench is shared out.
         forces: Forces of the cables and two derivatives, load frame, (3, n, 3).
         commands: (n,) of `COMMAND`.
@@ -105,7 +92,6 @@ class Law(NamedTuple):
 
     load: Records
     cables: Records
-    lead: Records
     sharing: Sharing
     forces: Array
     commands: Records
@@ -116,22 +102,17 @@ def open_law(address, p):
     """Make the records of the memory and its layout, see `records.pack`."""
     x = memory_at(address, p[-1])
     load, cables = x[p[0] : p[1]].view(LOAD), x[p[1] : p[2]].view(CABLE)
-    n, rows = len(cables), p[8] - p[7]
-    free = (p[5] - p[4]) // (3 * n)
-    return Law(
-        load,
-        cables,
-        x[p[2] : p[3]].view(LEAD),
-        Sharing(
-            x[p[3] : p[4]].reshape((3 * n, 7)),
-            x[p[4] : p[5]].reshape((3 * n, free)),
-            x[p[5] : p[6]].reshape((rows, 4)),
-            x[p[6] : p[7]].reshape((rows, 3 * n + free)),
-            x[p[7] : p[8]],
-        ),
-        x[p[8] : p[9]].reshape((3, n, 3)),
-        x[p[9] : p[10]].view(COMMAND),
+    n, rows = len(cables), p[7] - p[6]
+    free = (p[4] - p[3]) // (3 * n)
+    sharing = Sharing(
+        x[p[2] : p[3]].reshape((3 * n, 7)),
+        x[p[3] : p[4]].reshape((free, 3 * n)),
+        x[p[4] : p[5]].reshape((rows, 4)),
+        x[p[5] : p[6]].reshape((rows, 3 * n + free)),
+        x[p[6] : p[7]],
     )
+    forces = x[p[7] : p[8]].reshape((3, n, 3))
+    return Law(load, cables, sharing, forces, x[p[8] : p[9]].view(COMMAND))
 
 
 @compiled()
@@ -159,8 +140,8 @@ def payload_step(address, p, bodies, reference, tilt):
     for i in range(len(cables)):
         cable, command = cables[i], t.commands[i]
         put(command.force, drone_force(cable, load, bodies[0].omega))
-        if t.lead[0].gain > 0.0:
-            lead_tilt(t.lead[0], cable, command.force)
+        if load.lead_gain > 0.0:
+            lead_tilt(load, cable, command.force)
         command.yaw = cable.yaw + reference[0, 3]
         pull = rotate_back_by(bodies[1 + i].attitude, cable.along[0])
         put(command.moment, cross(cable.hook, pull))  # against that of the cable
@@ -287,29 +268,29 @@ def drone_force(cable, load, w):
     return add_scaled(cable.along[0], m, add_scaled(a, cable.length, swing))
 
 
-LEAST_UPWARDS = 0.3
+MIN_UPWARDS = 0.3
 """Least vertical part of a force, as an autopilot limits the tilt anyway."""
 
 
 @compiled()
-def lead_tilt(lead, cable, force):
+def lead_tilt(load, cable, force):
     """Turn a force ahead, so that a drone that answers late is there in time.
 
     A drone follows a wanted tilt h = (Fx, Fy) / Fz with a lag T. It gets h + T h' instead, with h'
     smoothed by the share T / r: together (1 + T s) / (1 + T s / r), a lead.
     """
     size, lean = norm(force), cable.lean
-    if force[2] <= LEAST_UPWARDS * size:
+    if force[2] <= MIN_UPWARDS * size:
         return
     x, y = force[0] / force[2], force[1] / force[2]
     if cable.leans == 0.0:
         lean[0], lean[1], cable.leans = x, y, 1.0
-    dx, dy = lead.gain * (x - lean[0]), lead.gain * (y - lean[1])
-    lean[0] += lead.share * (x - lean[0])
-    lean[1] += lead.share * (y - lean[1])
+    dx, dy = load.lead_gain * (x - lean[0]), load.lead_gain * (y - lean[1])
+    lean[0] += load.lead_share * (x - lean[0])
+    lean[1] += load.lead_share * (y - lean[1])
     far = math.hypot(dx, dy)
-    if far > lead.most:
-        dx, dy = dx * lead.most / far, dy * lead.most / far
+    if far > load.lead_most:
+        dx, dy = dx * load.lead_most / far, dy * load.lead_most / far
     x, y = x + dx, y + dy
     z = size / math.sqrt(x * x + y * y + 1.0)
     put(force, (x * z, y * z, z))

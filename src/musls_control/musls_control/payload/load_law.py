@@ -1,4 +1,4 @@
-"""What the load needs: force and moment with their first two derivatives.
+"""Force and moment on the load with their first two derivatives, from its reference.
 
 With x, v, R, W position, velocity, attitude and body rate of the load, Q = R^T R_d the attitude
 error, e_R = 1/2 vee(Q - Q^T) and e_W = Q W_d - W (desired minus actual, so that every gain enters
@@ -22,10 +22,13 @@ from musls_control.geometric_attitude import attitude_error
 from musls_description.compiled import compiled
 from musls_description.vectors import (
     add,
+    add_scaled,
     body_axes_in_world,
+    conjugate,
     cross,
     elementwise,
     put,
+    quaternion_product,
     rotate,
     rotate_back,
     scale,
@@ -51,6 +54,9 @@ LOAD = np.dtype(
         ("feed_reference", float),  # 1 or 0: of jerk and snap,
         ("feed_position", float),  # of the feedback of the position,
         ("feed_attitude", float),  # and of the attitude
+        ("lead_gain", float),  # of `lead_tilt`: its time times the smoothing's rate, 0 for none,
+        ("lead_share", float),  # share of a new tilt in the smoothed one,
+        ("lead_most", float),  # and largest slope that is added
         ("rotation", float, (3, 3)),
         ("wanted_rotation", float, (3, 3)),
         ("wanted_rates", float, (4, 3)),  # body rate and its derivatives, wanted load frame
@@ -168,104 +174,51 @@ def gyroscopic(inertia, w, alpha, jerk, order):
 
 # ---------- Attitude, body rate and its derivatives from Euler angles and theirs, exactly
 
-# Every angle is a truncated Taylor series in time, of the angle and four derivatives; cosine and
-# sine of half of it, their quaternion products and the rate W = 2 vec(q* q') follow by the rules
-# for products of series.
+# Angles and quaternions are truncated Taylor series in time, five coefficients each.
 
 
 @compiled()
 def attitude_reference(load, derivatives, tilt):
-    """Write attitude and body rates of a reference, see `LoadReference`."""
-    level = True
-    for order in range(5):
-        level &= tilt[order, 0] == 0.0 and tilt[order, 1] == 0.0
-    if level:
-        half = 0.5 * derivatives[0, 3]
-        attitude = math.cos(half), 0.0, 0.0, math.sin(half)
-        write_matrix(load.wanted_rotation, body_axes_in_world(attitude))
-        for k in range(4):
-            put(load.wanted_rates[k], (0.0, 0.0, derivatives[k + 1, 3]))
-        return
-    turn, nod, bank = _about(derivatives, 3, 3), _about(tilt, 1, 2), _about(tilt, 0, 1)
-    q = _product(_product(turn, nod), bank)
-    attitude = q[0][0], q[1][0], q[2][0], q[3][0]
-    write_matrix(load.wanted_rotation, body_axes_in_world(attitude))
+    """Write attitude and body rates of a reference, see `LoadReference`.
+
+    Yaw, then pitch, then roll turn the load; the body rate is W = 2 vec(q* q').
+    """
+    q = series_product(turned_about(3, derivatives[:, 3]), turned_about(2, tilt[:, 1]))
+    q = series_product(q, turned_about(1, tilt[:, 0]))
+    write_matrix(load.wanted_rotation, body_axes_in_world(q[0]))
     factorial = 1.0
-    for k in range(4):  # W = 2 q* q', its coefficient k, times k! the derivative k
+    for k in range(4):  # k! times the coefficient k of W is its derivative k
         factorial *= max(k, 1)
-        for a in range(3):
-            b, c = 1 + (a + 1) % 3, 1 + (a + 2) % 3
-            total = 0.0
-            for j in range(k + 1):
-                later = k - j
-                slope = later + 1.0
-                total += slope * (
-                    q[0][j] * q[1 + a][later + 1]
-                    - q[1 + a][j] * q[0][later + 1]
-                    - q[b][j] * q[c][later + 1]
-                    + q[c][j] * q[b][later + 1]
-                )
-            load.wanted_rates[k, a] = 2.0 * factorial * total
+        rate = 0.0, 0.0, 0.0
+        for j in range(k + 1):
+            later = k + 1 - j
+            part = quaternion_product(conjugate(q[j]), q[later])
+            rate = add_scaled(rate, 2.0 * factorial * later, (part[1], part[2], part[3]))
+        put(load.wanted_rates[k], rate)
 
 
 @compiled()
-def _about(derivatives, column, axis):
-    """Series of the quaternion of a rotation about one axis (1, 2, 3), four tuples of five."""
-    x1 = 0.5 * derivatives[1, column]
-    x2 = 0.25 * derivatives[2, column]
-    x3 = derivatives[3, column] / 12.0
-    x4 = derivatives[4, column] / 48.0
-    cos, sin = math.cos(0.5 * derivatives[0, column]), math.sin(0.5 * derivatives[0, column])
-    # s' = c x', c' = -s x', coefficient by coefficient
-    s1, c1 = cos * x1, -sin * x1
-    s2, c2 = 0.5 * (2.0 * cos * x2 + c1 * x1), -0.5 * (2.0 * sin * x2 + s1 * x1)
-    s3 = (3.0 * cos * x3 + 2.0 * c1 * x2 + c2 * x1) / 3.0
-    c3 = -(3.0 * sin * x3 + 2.0 * s1 * x2 + s2 * x1) / 3.0
-    s4 = (4.0 * cos * x4 + 3.0 * c1 * x3 + 2.0 * c2 * x2 + c3 * x1) / 4.0
-    c4 = -(4.0 * sin * x4 + 3.0 * s1 * x3 + 2.0 * s2 * x2 + s3 * x1) / 4.0
-    real, imaginary = (cos, c1, c2, c3, c4), (sin, s1, s2, s3, s4)
-    none = (0.0, 0.0, 0.0, 0.0, 0.0)
-    if axis == 1:
-        return real, imaginary, none, none
-    if axis == 2:
-        return real, none, imaginary, none
-    return real, none, none, imaginary
+def turned_about(axis, angle):
+    """Return the quaternion of a turn about axis 1, 2 or 3 by an angle given with derivatives."""
+    q, x, factorial = np.zeros((5, 4)), np.empty(5), 1.0
+    for k in range(5):
+        factorial *= max(k, 1)
+        x[k] = 0.5 * angle[k] / factorial
+    q[0, 0], q[0, axis] = math.cos(x[0]), math.sin(x[0])
+    for k in range(1, 5):  # s' = c x', c' = -s x', coefficient by coefficient
+        for j in range(1, k + 1):
+            q[k, axis] += j * x[j] * q[k - j, 0] / k
+            q[k, 0] -= j * x[j] * q[k - j, axis] / k
+    return q
 
 
 @compiled()
-def _times(a, b):
-    """Product of two series."""
-    return (
-        a[0] * b[0],
-        a[0] * b[1] + a[1] * b[0],
-        a[0] * b[2] + a[1] * b[1] + a[2] * b[0],
-        a[0] * b[3] + a[1] * b[2] + a[2] * b[1] + a[3] * b[0],
-        a[0] * b[4] + a[1] * b[3] + a[2] * b[2] + a[3] * b[1] + a[4] * b[0],
-    )
-
-
-@compiled()
-def _sum(a, sb, b, sc, c, sd, d):
-    """Series a + sb b + sc c + sd d."""
-    return (
-        a[0] + sb * b[0] + sc * c[0] + sd * d[0],
-        a[1] + sb * b[1] + sc * c[1] + sd * d[1],
-        a[2] + sb * b[2] + sc * c[2] + sd * d[2],
-        a[3] + sb * b[3] + sc * c[3] + sd * d[3],
-        a[4] + sb * b[4] + sc * c[4] + sd * d[4],
-    )
-
-
-@compiled()
-def _product(p, q):
-    """Hamilton product of two quaternions of series."""
-    return (
-        _sum(_times(p[0], q[0]), -1.0, _times(p[1], q[1]), -1.0, _times(p[2], q[2]), -1.0,
-             _times(p[3], q[3])),
-        _sum(_times(p[0], q[1]), 1.0, _times(p[1], q[0]), 1.0, _times(p[2], q[3]), -1.0,
-             _times(p[3], q[2])),
-        _sum(_times(p[0], q[2]), -1.0, _times(p[1], q[3]), 1.0, _times(p[2], q[0]), 1.0,
-             _times(p[3], q[1])),
-        _sum(_times(p[0], q[3]), 1.0, _times(p[1], q[2]), -1.0, _times(p[2], q[1]), 1.0,
-             _times(p[3], q[0])),
-    )  # fmt: skip
+def series_product(p, q):
+    """Return the Hamilton product of two quaternions of series."""
+    found = np.zeros((5, 4))
+    for i in range(5):
+        for j in range(5 - i):
+            part = quaternion_product(p[i], q[j])
+            for k in range(4):
+                found[i + j, k] += part[k]
+    return found

@@ -1,4 +1,4 @@
-"""What the payload controller takes the system to be: one rigid load, massless cables, drones.
+"""Model of the payload controller: one rigid load, massless cables, drones.
 
 Half of a cable's mass counts to the load, as a point mass at the attachment, and half to the drone:
 a straight uniform cable at rest pulls at both ends as these two point masses do.
@@ -7,25 +7,23 @@ a straight uniform cable at rest pulls at both ends as these two point masses do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from musls_control.controllers.interface import ControlSetup
-from musls_control.payload.allocation import wrench_matrix
+from musls_control.payload.allocation import places_of, wrench_matrix
 from musls_control.payload.cable_law import CABLE
 from musls_control.px4_cascade.allocation import gains as px4_gains
 from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_description.arrays import Array, Records
+from musls_description.rotations import from_yaw, rotate
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.system import SlungLoadSystem
 
 # ---------- Gains of the payload controller: as the scenario sets them, or derived from the system
-
-Array = NDArray[np.float64]
-Records = NDArray[np.void]
 
 Axes = tuple[NonNegative, NonNegative, NonNegative]
 
@@ -90,43 +88,26 @@ class GainSpec:
     speed: Positive = 1.0
 
 
-@dataclass(frozen=True)
-class Gains:
-    """Gains that are all set.
+POSITION = ("position_1_s2", "velocity_1_s", "position_integral_1_s3")
+ATTITUDE = ("attitude_1_s2", "rate_1_s", "attitude_integral_1_s3")
+"""Proportional, derivative and integral gains."""
 
-    Attributes:
-        position: Proportional, derivative and integral of the load's position, (3, 3).
-        attitude: The same of its attitude, (3, 3).
-        cable: Of direction and rate, (2,).
+
+def filled(
+    given: GainSpec, position: Sequence[Array], attitude: Sequence[Array], **cable: float
+) -> GainSpec:
+    """Take what is given, and what was derived for the rest.
+
+    `position` and `attitude` are proportional, derivative and integral gains, (3,) each.
     """
-
-    position: Array
-    attitude: Array
-    cable: tuple[float, float] = (0.0, 0.0)
-
-    @staticmethod
-    def of(
-        given: GainSpec,
-        position: Sequence[Array],
-        attitude: Sequence[Array],
-        cable: tuple[float, float] = (0.0, 0.0),
-    ) -> Gains:
-        """Take what is given, and what was derived for the rest."""
-
-        def chosen(names: str, derived: Sequence[Array | float]) -> Array:
-            own = [getattr(given, name) for name in names.split()]
-            return np.array([d if o is None else o for o, d in zip(own, derived, strict=True)])
-
-        direction, rate = chosen("cable_direction_1_s2 cable_rate_1_s", cable).tolist()
-        return Gains(
-            chosen("position_1_s2 velocity_1_s position_integral_1_s3", position),
-            chosen("attitude_1_s2 rate_1_s attitude_integral_1_s3", attitude),
-            (direction, rate),
-        )
+    derived = dict(zip(POSITION, map(np.ndarray.tolist, position), strict=True))
+    derived |= zip(ATTITUDE, map(np.ndarray.tolist, attitude), strict=True)
+    derived |= cable
+    return replace(given, **{k: v for k, v in derived.items() if getattr(given, k) is None})
 
 
 def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -> float:
-    """How late the thrust of the slowest drone takes a wanted direction [s].
+    """Lag of the thrust direction of the slowest drone [s].
 
     `direct`: with our own attitude control, else with PX4's.
     """
@@ -137,54 +118,10 @@ def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -
     return max(1.0 / own.get("MC_ROLL_P", default) for own in gains)
 
 
-def derive_gains(
-    given: GainSpec,
-    system: SlungLoadSystem,
-    gravity_m_s2: float,
-    *,
-    direct: bool,
-    yaw_stiffness_1_s2: float = 0.0,
-    swing_1_s2: float = 0.0,
-    tilt_1_s2: tuple[float, float] = (0.0, 0.0),
-) -> Gains:
-    """Fill in what is not given.
-
-    `direct`: with our own attitude control, else with PX4's. `yaw_stiffness_1_s2` is the angular
-    acceleration of the load per yaw error that the cables give by themselves while the drones stay
-    in place. The allocation turns its forces with the load, so this much gain means that a load
-    that turns does not move the drones. `swing_1_s2` is the squared natural frequency of the
-    cables' swing by themselves, `tilt_1_s2` that of the load's roll and pitch, drones moved along.
-    """
-    lag_s = max(rotor_lag_s(drone) for drone in system.drones)
-    turn_s = attitude_lag_s(system, gravity_m_s2, direct)
-    cable = given.speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
-    slow = LOAD_SHARE * cable
-    lift = given.speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
-    tilt = given.speed * min(THRUST_SHARE / lag_s, FASTEST_TILT_RAD_S)
-    position, attitude = np.array([slow, slow, lift]), np.array([tilt, tilt, slow])
-    passive = np.array([0.0, 0.0, PASSIVE_SHARE * yaw_stiffness_1_s2])
-    # Spread cables hold the yaw more stiffly than drones can follow. What the cables' directions
-    # then add by the yaw's rate arrives more than half a period late and drives the oscillation.
-    damping = 2.0 * attitude
-    damping[2] *= slow**2 / (slow**2 + passive[2])
-    firm = np.maximum(attitude, [tilt_1_s2[0] * lag_s, tilt_1_s2[1] * lag_s, 0.0])
-    # The law takes away what gravity does to cables and load, and puts its own stiffness there.
-    # What it takes away comes late by T and leaves a damping W^2 T, so that a stiffness k turns the
-    # cable at k / (2 w + W^2 T): small drones with slow rotors on short cables need more than w^2.
-    stiffness = cable * max(cable, swing_1_s2 * turn_s)
-    return Gains.of(
-        given,
-        (position**2, 2.0 * position, INTEGRAL_SHARE * position**3),
-        (attitude * firm + passive, damping, INTEGRAL_SHARE * attitude**3),
-        (stiffness, 2.0 * cable),
-    )
-
-
-_STRICT = 1e3
+_BALANCE_WEIGHT = 1e3
 """Weight of the balance of forces against small tensions."""
 
 
-@dataclass(frozen=True)
 class PayloadModel:
     """Numbers of a system.
 
@@ -194,109 +131,125 @@ class PayloadModel:
         attachments_m: About that centre, load frame, (n, 3).
         drone_mass_kg: Drones with half of their cable, (n,).
         hooks_m: Attachments in the drones' frames, (n, 3).
+        formation_m: Places of the drones in formation, from the load's own centre of mass, load
+            frame, (n, 3).
+        yaws_rad: Yaws of the drones, which look at the load, for a load at yaw zero, (n,).
+        lengths_m: Of the cables, (n,).
+        resting_n: Cable forces that hold the level load at rest in formation, load frame, (n, 3).
     """
 
-    mass_kg: float
-    inertia_kg_m2: Array
-    attachments_m: Array
-    drone_mass_kg: Array
-    hooks_m: Array
-
-    @staticmethod
-    def of(setup: ControlSetup) -> PayloadModel:
-        """Read the system."""
-        system = setup.system
-        load = system.load
+    def __init__(self, setup: ControlSetup) -> None:
+        system, n = setup.system, setup.system.n_drones
+        load, self.gravity_m_s2 = system.load, setup.gravity_m_s2
         arms = np.array(load.cable_attachments_m, np.float64)
         halves = np.array([0.5 * cable.mass_kg for cable in system.cables])
-        mass = load.mass_kg + halves.sum()
-        center = halves @ arms / mass
-        inertia = np.array(load.inertia_kg_m2) + load.mass_kg * _steiner(center)
-        for half, arm in zip(halves, arms, strict=True):
-            inertia = inertia + half * _steiner(arm - center)
-        drones = np.array([drone.mass_kg for drone in system.drones])
-        hooks = np.array([drone.cable_attachment_m for drone in system.drones], np.float64)
-        return PayloadModel(float(mass), inertia, arms - center, drones + halves, hooks)
+        self.mass_kg = float(load.mass_kg + halves.sum())
+        self._center = halves @ arms / self.mass_kg
+        self.attachments_m = arms - self._center
+        self.inertia_kg_m2 = np.array(load.inertia_kg_m2) + load.mass_kg * _steiner(self._center)
+        for half, arm in zip(halves, self.attachments_m, strict=True):
+            self.inertia_kg_m2 += half * _steiner(arm)
+        self.drone_mass_kg = np.array([drone.mass_kg for drone in system.drones]) + halves
+        self.hooks_m = np.array([drone.cable_attachment_m for drone in system.drones], np.float64)
+        self.lengths_m = np.array([cable.length_m for cable in system.cables])
+        self.formation_m = setup.formation.offsets_m(n)
+        self.yaws_rad = setup.formation.azimuths_rad(n) + np.pi
+        self._level_hooks_m = rotate(from_yaw(self.yaws_rad), self.hooks_m)
+        self.resting_n = self._resting_forces()
 
-    def cables(self, gains: Gains, least_tension_n: float, yaws_rad: Array) -> Records:
-        """The cables for the compiled law, (n,) of `CABLE`; yaws for a load at yaw zero, (n,)."""
+    def cables(self, gains: GainSpec, least_tension_n: float) -> Records:
+        """The cables for the compiled law, (n,) of `CABLE`."""
         cables = np.zeros(len(self.attachments_m), CABLE)
         cables["attachment"], cables["hook"] = self.attachments_m, self.hooks_m
-        cables["drone_mass"], cables["yaw"] = self.drone_mass_kg, yaws_rad
-        cables["direction_gain"], cables["rate_gain"] = gains.cable
+        cables["drone_mass"], cables["yaw"] = self.drone_mass_kg, self.yaws_rad
+        cables["direction_gain"] = gains.cable_direction_1_s2
+        cables["rate_gain"] = gains.cable_rate_1_s
         cables["least_tension"] = least_tension_n
         return cables
 
-    def reach_m(self, setup: ControlSetup) -> tuple[Array, Array, Array]:
-        """Where level drones can be, load frame, from the centre of mass of load and half cables.
+    def places(self, apart_m: float) -> Array:
+        """Table of the drones' places at least so far apart, see `places_of`."""
+        bases_m = self.attachments_m - self._level_hooks_m
+        return places_of(bases_m, self.lengths_m, self.formation_m - self._center, apart_m)
 
-        Returns:
-            Places with cables of no length (n, 3), lengths of the cables (n,), and places in
-            formation (n, 3).
-        """
+    def _resting_forces(self) -> Array:
         n = len(self.attachments_m)
-        center = np.array(setup.system.load.cable_attachments_m[0]) - self.attachments_m[0]
-        yaw = setup.formation.azimuths_rad(n) + np.pi
-        cos, sin = np.cos(yaw), np.sin(yaw)
-        x, y, z = self.hooks_m.T
-        hooks = np.column_stack([cos * x - sin * y, sin * x + cos * y, z])
-        lengths = np.array([cable.length_m for cable in setup.system.cables])
-        return self.attachments_m - hooks, lengths, setup.formation.offsets_m(n) - center
-
-    def formation_forces_n(self, setup: ControlSetup) -> Array:
-        """Cable forces that hold the level load at rest in formation, load frame, (n, 3)."""
-        n = len(self.attachments_m)
-        directions = setup.formation.offsets_m(n) - self.attachments_m
-        directions -= np.where(np.arange(3) < 2, _outwards(setup, n) * self.hooks_m[:, :1], 0.0)
+        directions = self.formation_m - self.attachments_m + self._level_hooks_m * [1.0, 1.0, 0.0]
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         effect = wrench_matrix(self.attachments_m).reshape(6, n, 3)
         matrix = np.einsum("cni,ni->cn", effect, directions)
-        weight = np.array([0.0, 0.0, self.mass_kg * setup.gravity_m_s2, 0.0, 0.0, 0.0])
+        weight = np.array([0.0, 0.0, self.mass_kg * self.gravity_m_s2, 0.0, 0.0, 0.0])
         scale = np.array([1.0] * 3 + [1.0 / max(np.abs(self.attachments_m).max(), 0.01)] * 3)
         # Of four and more cables many tensions fit: the smallest, which are even ones.
-        rows = np.vstack([_STRICT * matrix * scale[:, None], np.eye(n)])
-        tension, _ = nnls(rows, np.concatenate([_STRICT * weight * scale, np.zeros(n)]))
+        rows = np.vstack([_BALANCE_WEIGHT * matrix * scale[:, None], np.eye(n)])
+        tension, _ = nnls(rows, np.concatenate([_BALANCE_WEIGHT * weight * scale, np.zeros(n)]))
         forces: Array = tension[:, None] * directions
         return forces
 
+    # Squared natural frequencies of the system by itself
 
-def swing_1_s2(model: PayloadModel, setup: ControlSetup) -> float:
-    """Squared natural frequency of the shortest cable's swing, load against drones."""
-    length = min(cable.length_m for cable in setup.system.cables)
-    share = model.mass_kg / float(model.drone_mass_kg.sum())
-    return setup.gravity_m_s2 / length * (1.0 + share)
+    @property
+    def swing_1_s2(self) -> float:
+        """Of the shortest cable's swing, load against drones."""
+        share = self.mass_kg / float(self.drone_mass_kg.sum())
+        return self.gravity_m_s2 / float(self.lengths_m.min()) * (1.0 + share)
 
+    @property
+    def tilt_1_s2(self) -> Array:
+        """Of roll and pitch under the resting forces, which keep their direction, (2,).
 
-def tilt_1_s2(model: PayloadModel, forces_n: Array) -> tuple[float, float]:
-    """Squared natural frequencies of roll and pitch under cable forces that keep their direction.
+        Drones above the load's attachments go up and down with it.
+        """
+        arms = self.attachments_m
+        moved = np.einsum("n,ni->i", self.drone_mass_kg, arms[:, [1, 0]] ** 2)
+        along = np.sum(arms * self.resting_n, axis=0)
+        held = np.maximum([along[1] + along[2], along[0] + along[2]], 0.0)
+        tilt: Array = held / (np.diag(self.inertia_kg_m2)[:2] + moved)
+        return tilt
 
-    Cable forces in the load's frame, (n, 3); drones above the load's attachments go up and down
-    with it.
-    """
-    arms = model.attachments_m
-    moved = np.einsum("n,ni->i", model.drone_mass_kg, arms[:, [1, 0]] ** 2)
-    along = np.sum(arms * forces_n, axis=0)
-    held = np.maximum([along[1] + along[2], along[0] + along[2]], 0.0)
-    roll, pitch = held / (np.diag(model.inertia_kg_m2)[:2] + moved)
-    return float(roll), float(pitch)
-
-
-def yaw_stiffness_1_s2(model: PayloadModel, forces_n: Array) -> float:
-    """Angular acceleration of the load per yaw, under cable forces that keep their direction.
-
-    Cable forces in the load's frame, (n, 3).
-    """
-    moment = float(np.sum(model.attachments_m[:, :2] * forces_n[:, :2]))
-    return max(moment, 0.0) / float(model.inertia_kg_m2[2, 2])
-
-
-def _outwards(setup: ControlSetup, n: int) -> Array:
-    """Horizontal direction from the load to each drone; drones look the other way, (n, 3)."""
-    azimuth = setup.formation.azimuths_rad(n)
-    return np.column_stack([np.cos(azimuth), np.sin(azimuth), np.zeros(n)])
+    @property
+    def yaw_1_s2(self) -> float:
+        """Of the yaw under the resting forces, while the drones stay in place."""
+        moment = float(np.sum(self.attachments_m[:, :2] * self.resting_n[:, :2]))
+        return max(moment, 0.0) / float(self.inertia_kg_m2[2, 2])
 
 
 def _steiner(arm: Array) -> Array:
     """Inertia of a unit point mass, (3, 3)."""
     inertia: Array = arm @ arm * np.eye(3) - np.outer(arm, arm)
     return inertia
+
+
+def derive_gains(
+    given: GainSpec, system: SlungLoadSystem, model: PayloadModel, *, direct: bool, spread: bool
+) -> GainSpec:
+    """Fill in what is not given.
+
+    `direct`: with our own attitude control, else with PX4's. `spread`: the resting forces are kept
+    as far as possible; they turn with the load, so as much gain as the cables' own stiffness in yaw
+    means that a load that turns does not move the drones.
+    """
+    lag_s = max(rotor_lag_s(drone) for drone in system.drones)
+    turn_s = attitude_lag_s(system, model.gravity_m_s2, direct)
+    cable = given.speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
+    slow = LOAD_SHARE * cable
+    lift = given.speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
+    tilt = given.speed * min(THRUST_SHARE / lag_s, FASTEST_TILT_RAD_S)
+    position, attitude = np.array([slow, slow, lift]), np.array([tilt, tilt, slow])
+    passive = np.array([0.0, 0.0, PASSIVE_SHARE * model.yaw_1_s2 if spread else 0.0])
+    # Spread cables hold the yaw more stiffly than drones can follow. What the cables' directions
+    # then add by the yaw's rate arrives more than half a period late and drives the oscillation.
+    damping = 2.0 * attitude
+    damping[2] *= slow**2 / (slow**2 + passive[2])
+    firm = np.maximum(attitude, [*model.tilt_1_s2 * lag_s, 0.0])
+    # The law takes away what gravity does to cables and load, and puts its own stiffness there.
+    # What it takes away comes late by T and leaves a damping W^2 T, so that a stiffness k turns the
+    # cable at k / (2 w + W^2 T): small drones with slow rotors on short cables need more than w^2.
+    stiffness = cable * max(cable, model.swing_1_s2 * turn_s)
+    return filled(
+        given,
+        (position**2, 2.0 * position, INTEGRAL_SHARE * position**3),
+        (attitude * firm + passive, damping, INTEGRAL_SHARE * attitude**3),
+        cable_direction_1_s2=stiffness,
+        cable_rate_1_s=2.0 * cable,
+    )

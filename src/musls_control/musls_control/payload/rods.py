@@ -20,11 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import desired_axes, reference_rates
-from musls_control.mixing import wrench_of_thrusts
+from musls_control.mixing import thrust_limits_n, wrench_of_thrusts
 from musls_control.payload.load_law import (
     attitude_errors,
     feed_back,
@@ -39,10 +38,11 @@ from musls_control.payload.model import (
     FASTEST_LIFT_RAD_S,
     INTEGRAL_SHARE,
     THRUST_SHARE,
-    Gains,
     GainSpec,
+    filled,
 )
 from musls_control.px4_cascade.allocation import rotor_lag_s
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.drone import Drone
 from musls_description.rotations import matrix_to_body
@@ -59,8 +59,6 @@ from musls_description.vectors import (
     sub,
     write_matrix,
 )
-
-Array = NDArray[np.float64]
 
 BANDWIDTH, DAMPING = 0.3, 0.8
 """Natural frequency of the attitude times the time constant of the rotors, and its damping."""
@@ -107,7 +105,8 @@ class Structure:
             column = np.zeros((4, 4))
             column[0, 0], column[1:, 0], column[1:, 1:] = up[2], np.cross(r, up), beside
             columns.append(column)
-            ease.append(_squares(drone))
+            weighed = wrench_of_thrusts(drone) * thrust_limits_n(drone)[1]
+            ease.append(weighed @ weighed.T)  # inverse weights of thrust and moments
         effect = np.hstack(columns)
         weighted = np.vstack([w @ c.T for w, c in zip(ease, columns, strict=True)])
         shares = weighted @ np.linalg.inv(effect @ weighted)
@@ -121,14 +120,14 @@ class Structure:
         for i, drone in enumerate(system.drones):
             back = np.linalg.pinv(wrench_of_thrusts(drone))
             rows = slice(4 * i, 4 * i + 4)
-            least, most = _limits_n(drone)
+            least, most = thrust_limits_n(drone)
             now = back @ hover[rows]
             room = np.maximum(np.minimum(now - least, most - now), 0.1 * (most - least))
             change = np.abs(back @ per_moment[rows])
             reach = np.minimum(reach, (room[:, None] / np.maximum(change, 1e-12)).min(axis=0))
         return reach
 
-    def gains(self, given: GainSpec, system: SlungLoadSystem, gravity_m_s2: float) -> Gains:
+    def gains(self, given: GainSpec, system: SlungLoadSystem, gravity_m_s2: float) -> GainSpec:
         """Gains; what is not given follows from the airframes."""
         lag_s = max(rotor_lag_s(drone) for drone in system.drones)
         fast = BANDWIDTH / lag_s
@@ -138,26 +137,11 @@ class Structure:
         slow = given.speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
         lift = given.speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
         position = np.array([slow, slow, lift])
-        return Gains.of(
+        return filled(
             given,
             (position**2, 2.0 * position, INTEGRAL_SHARE * position**3),
             (attitude**2, 2.0 * DAMPING * attitude, INTEGRAL_SHARE * attitude**3),
         )
-
-
-def _limits_n(drone: Drone) -> tuple[Array, Array]:
-    """Least and largest thrust of each rotor, (n_rotors,) each."""
-    k = np.array([rotor.thrust_coefficient_n_s2 for rotor in drone.rotors])
-    least = k * [rotor.speed_min_rad_s**2 for rotor in drone.rotors]
-    return least, k * [rotor.speed_max_rad_s**2 for rotor in drone.rotors]
-
-
-def _squares(drone: Drone) -> Array:
-    """Inverse weights of a drone's thrust and moments, B diag(largest thrust)^2 B^T, (4, 4)."""
-    _, most = _limits_n(drone)
-    effect = wrench_of_thrusts(drone) * most
-    squares: Array = effect @ effect.T
-    return squares
 
 
 @compiled()

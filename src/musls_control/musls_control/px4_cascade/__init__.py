@@ -2,14 +2,14 @@
 
 from musls_control.px4_cascade.allocation import RotorLayout
 from musls_control.px4_cascade.cascade import Px4Cascade
-from musls_control.px4_cascade.parameters import PX4_PARAMETERS, Px4Parameter, Px4Parameters
+from musls_control.px4_cascade.parameters import PX4_PARAMETERS, Px4Parameter, px4_parameters
 from musls_control.px4_cascade.takeoff import TakeoffState
 
 __all__ = [
     "PX4_PARAMETERS",
     "Px4Cascade",
     "Px4Parameter",
-    "Px4Parameters",
     "RotorLayout",
     "TakeoffState",
+    "px4_parameters",
 ]

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 import numpy as np
 from numba import boolean, float64, int64, void
-from numpy.typing import NDArray
+from pydantic import Field
 
-from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_control.mixing import wrench_of_thrusts
+from musls_control.px4_cascade.parameters import MAX_ROTORS, PX4_PARAMETERS
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.drone import Drone
 from musls_description.errors import ConfigError
+from musls_description.schema import Finite, NonNegative, Positive, spec
 
 MIN_ROTORS = 4
-MAX_ROTORS = 12
 
 # Columns of a drone's mixer, one row per rotor.
 MIX_ROLL, MIX_PITCH, MIX_YAW, MIX_THRUST = 0, 1, 2, 3
@@ -38,8 +40,10 @@ HARDLY_ACTS = 0.05
 #: Size of the numbers in PX4's own airframe files, for which that rule was made.
 USUAL_ARM_M, USUAL_CT, USUAL_KM_M = 0.25, 6.5, 0.05
 
+Column = Annotated[tuple[Finite, ...], Field(max_length=MAX_ROTORS)]
 
-@dataclass(frozen=True)
+
+@spec
 class RotorLayout:
     """Rotors as the flight stack believes them to be (PX4's CA_ROTORn_*), and the ESC map.
 
@@ -55,32 +59,24 @@ class RotorLayout:
         omega_max_rad_s: Rotor speed at command 1.
     """
 
-    px_m: tuple[float, ...]
-    py_m: tuple[float, ...]
-    km: tuple[float, ...]
-    ct: tuple[float, ...]
-    omega_min_rad_s: float = 150.0
-    omega_max_rad_s: float = 1000.0
+    px_m: Column
+    py_m: Column
+    km: Column
+    ct: Column
+    omega_min_rad_s: NonNegative = 150.0
+    omega_max_rad_s: Positive = 1000.0
 
     def __post_init__(self) -> None:
-        """Refuse layouts that cannot fly."""
-        for name in ("px_m", "py_m", "km", "ct"):
-            values = tuple(float(v) for v in getattr(self, name))
-            object.__setattr__(self, name, values)
-            if len(values) != len(self.px_m):
-                raise ConfigError(
-                    f"RotorLayout.{name} has {len(values)} rotors, px_m has {len(self.px_m)}"
-                )
-            if not all(math.isfinite(v) for v in values):
-                raise ConfigError(f"RotorLayout.{name} = {values} must be finite")
-        if not MIN_ROTORS <= self.n_rotors <= MAX_ROTORS:
-            raise ConfigError(
+        if self.n_rotors < MIN_ROTORS:
+            raise ValueError(
                 f"a multicopter needs {MIN_ROTORS} to {MAX_ROTORS} rotors, got {self.n_rotors}"
             )
-        if not 0.0 <= self.omega_min_rad_s < self.omega_max_rad_s:
-            raise ConfigError(
-                "RotorLayout needs 0 <= omega_min_rad_s < omega_max_rad_s, got "
-                f"{self.omega_min_rad_s:g} and {self.omega_max_rad_s:g}"
+        if len({len(column) for column in (self.px_m, self.py_m, self.km, self.ct)}) > 1:
+            raise ValueError("px_m, py_m, km and ct need one number a rotor")
+        if self.omega_min_rad_s >= self.omega_max_rad_s:
+            raise ValueError(
+                f"omega_min_rad_s ({self.omega_min_rad_s:g}) must be below omega_max_rad_s "
+                f"({self.omega_max_rad_s:g})"
             )
 
     @property
@@ -105,28 +101,24 @@ class RotorLayout:
         as PX4's users enter them. The mixer does not depend on these scales, but PX4's rule which
         axes can be controlled does: true constants of a small drone would fall below it.
         """
-        arm = float(np.hypot(self.px_m, self.py_m).mean())
-        ct, km = float(np.mean(np.abs(self.ct))), float(np.mean(np.abs(self.km)))
-
-        def scaled(values: tuple[float, ...], usual: float, present: float) -> tuple[float, ...]:
-            return tuple(usual / present * v for v in values) if present > 0.0 else values
-
-        return replace(
-            self,
-            px_m=scaled(self.px_m, USUAL_ARM_M, arm),
-            py_m=scaled(self.py_m, USUAL_ARM_M, arm),
-            km=scaled(self.km, USUAL_KM_M, km),
-            ct=scaled(self.ct, USUAL_CT, ct),
-        )
+        arm = np.hypot(self.px_m, self.py_m).mean()
+        sizes = {
+            "px_m": (USUAL_ARM_M, arm),
+            "py_m": (USUAL_ARM_M, arm),
+            "km": (USUAL_KM_M, np.abs(self.km).mean()),
+            "ct": (USUAL_CT, np.abs(self.ct).mean()),
+        }
+        scaled: dict[str, Any] = {
+            name: [usual / present * value for value in getattr(self, name)]
+            for name, (usual, present) in sizes.items()
+            if present > 0.0
+        }
+        return replace(self, **scaled)
 
     def with_parameters(self, parameters: Mapping[str, float]) -> RotorLayout:
-        """Return the layout with the CA_ROTORn_* of a parameter set in place.
-
-        Raises:
-            ConfigError: A parameter of a rotor that the layout does not have.
-        """
+        """Return the layout with the CA_ROTORn_* of a parameter set in place."""
         columns = {"PX": "px_m", "PY": "py_m", "KM": "km", "CT": "ct"}
-        changed = {name: list(getattr(self, name)) for name in columns.values()}
+        changed: dict[str, Any] = {name: list(getattr(self, name)) for name in columns.values()}
         for name, value in parameters.items():
             if not name.startswith("CA_ROTOR"):
                 continue
@@ -134,8 +126,7 @@ class RotorLayout:
             if int(rotor) >= self.n_rotors:
                 raise ConfigError(f"PX4 parameter {name}: the drone has {self.n_rotors} rotors")
             changed[columns[quantity]][int(rotor)] = value
-        values: dict[str, Any] = {name: tuple(numbers) for name, numbers in changed.items()}
-        return replace(self, **values)
+        return replace(self, **changed)
 
 
 def effectiveness(rotors: RotorLayout) -> np.ndarray:
@@ -156,9 +147,6 @@ def build_mixer(rotors: RotorLayout) -> np.ndarray:
 
     The pseudo-inverse of the effectiveness, with columns normalised so that a unit command means
     the same on every airframe, the scaled effectiveness, and the ESC map.
-
-    Raises:
-        ConfigError: The rotors cannot produce roll, pitch, yaw and thrust independently.
     """
     matrix = effectiveness(rotors)
     controlled = matrix[[0, 1, 2, 5]]
@@ -271,8 +259,6 @@ def output_motors(u, omega, mixer, armed, thrust_model_factor):
 #
 #     tau s^2 + (1 + b D) s + b P = 0,   so   wn^2 = b P / tau,   2 zeta wn = (1 + b D) / tau.
 
-Array = NDArray[np.float64]
-
 X500 = "x500"
 """Model whose layout and gains are PX4's own (airframe 4001)."""
 
@@ -296,15 +282,14 @@ def rotor_layout(drone: Drone) -> RotorLayout:
     """
     if drone.model == X500:
         return RotorLayout.x500()
-    spin = [1.0 if rotor.spin == "ccw" else -1.0 for rotor in drone.rotors]
-    first = drone.rotors[0]
+    rotors = drone.rotors
     return RotorLayout(
-        px_m=tuple(rotor.position_m[0] for rotor in drone.rotors),
-        py_m=tuple(-rotor.position_m[1] for rotor in drone.rotors),
-        km=tuple(s * r.moment_ratio_m for s, r in zip(spin, drone.rotors, strict=True)),
-        ct=tuple(r.thrust_coefficient_n_s2 for r in drone.rotors),
-        omega_min_rad_s=first.speed_min_rad_s,
-        omega_max_rad_s=first.speed_max_rad_s,
+        px_m=tuple(rotor.position_m[0] for rotor in rotors),
+        py_m=tuple(-rotor.position_m[1] for rotor in rotors),
+        km=tuple(r.moment_ratio_m if r.spin == "ccw" else -r.moment_ratio_m for r in rotors),
+        ct=tuple(rotor.thrust_coefficient_n_s2 for rotor in rotors),
+        omega_min_rad_s=rotors[0].speed_min_rad_s,
+        omega_max_rad_s=rotors[0].speed_max_rad_s,
     ).normalised()
 
 
@@ -316,21 +301,14 @@ def torque_authority_rad_s2(drone: Drone, gravity_m_s2: float) -> Array:
     speed = np.sqrt(hover_n / k)
     span = np.array([rotor.speed_max_rad_s - rotor.speed_min_rad_s for rotor in drone.rotors])
     thrust_n = (2.0 * k * speed * span)[:, None] * mixer[:, [MIX_ROLL, MIX_PITCH, MIX_YAW]]
-    place = np.array([rotor.position_m for rotor in drone.rotors])
-    spin = np.array([1.0 if rotor.spin == "ccw" else -1.0 for rotor in drone.rotors])
-    ratio = spin * np.array([rotor.moment_ratio_m for rotor in drone.rotors])
     # PX4's axes are FRD: pitch and yaw are about the negative y and z axes of FLU.
-    moment = np.array(
-        [place[:, 1] @ thrust_n[:, 0], place[:, 0] @ thrust_n[:, 1], ratio @ thrust_n[:, 2]]
-    )
+    moment = np.diag(wrench_of_thrusts(drone)[1:] @ thrust_n) * [1.0, -1.0, -1.0]
     return moment / np.diag(np.array(drone.inertia_kg_m2))
 
 
 def rotor_lag_s(drone: Drone) -> float:
     """Mean time constant of the rotors."""
-    return float(
-        np.mean([(r.time_constant_up_s + r.time_constant_down_s) / 2.0 for r in drone.rotors])
-    )
+    return float(np.mean([(r.time_constant_up_s, r.time_constant_down_s) for r in drone.rotors]))
 
 
 def gains(drone: Drone, gravity_m_s2: float) -> dict[str, float]:

@@ -29,7 +29,7 @@ from musls_control.px4_cascade.attitude_control import (
     set_attitude_from_thrust,
 )
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
-from musls_control.px4_cascade.parameters import PX4_PARAMETERS, Px4Parameters
+from musls_control.px4_cascade.parameters import PX4_PARAMETERS, px4_parameters
 from musls_control.px4_cascade.position_control import (
     GRAVITY_M_S2,
     THRUST_IDLE,
@@ -88,39 +88,6 @@ def initial_state(parameters: np.ndarray, *, in_flight: bool) -> np.ndarray:
     state["attitude"]["thrust_setpoint_z"] = -thrust
     state["attitude"]["rates_thrust_z"] = -thrust
     return state
-
-
-def trim_state(
-    state: np.ndarray,
-    parameters: np.ndarray,
-    mixers: np.ndarray,
-    throttle: np.ndarray,
-    thrust_direction_enu: np.ndarray,
-) -> None:
-    """Put the integrators where they end up after a long hover at given motor commands.
-
-    The state is that of drones in flight, changed in place; parameters are (n_drones,) records of
-    `PARAMETER_DTYPE`, mixers (n_drones, n_rotors, MIXER_COLUMNS). `throttle`, (n_drones, n_rotors),
-    holds the drones; thrust directions are unit vectors, (n_drones, 3).
-    """
-    for s, p, mixer, u, direction in zip(
-        state, parameters, mixers, throttle, thrust_direction_enu, strict=True
-    ):
-        roll, pitch, yaw, thrust = np.linalg.lstsq(mixer[:, :4], u, rcond=None)[0]
-        needed = -thrust * direction[2]
-        hover = float(np.clip(needed, p["hover_thrust_min"], p["hover_thrust_max"]))
-        s["position"]["hover_thrust"] = s["hover"]["hover_thrust"] = hover
-        s["land"]["hover_throttle"] = hover
-        # Thrust vector along (a_x, a_y, a_z - g) with h (1 - a_z / g) upwards; errors are zero.
-        tilt = GRAVITY_M_S2 / direction[2]
-        vertical = (hover - needed) * GRAVITY_M_S2 / hover
-        s["position"]["velocity_integral"] = (direction[1] * tilt, direction[0] * tilt, vertical)
-        s["position"]["thrust_setpoint"] = -thrust * np.array(
-            [direction[1], direction[0], -direction[2]]
-        )
-        s["rate"]["integral"] = (roll, pitch, yaw)
-        s["attitude"]["thrust_setpoint_z"] = thrust
-        s["attitude"]["rates_thrust_z"] = thrust
 
 
 def _set_flag(hysteresis: np.ndarray) -> None:
@@ -270,7 +237,7 @@ class Px4Cascade(Autopilot):
         self.rate_hz = 1.0 / dt_s
         self.n_drones = n_drones
         self.parameters = tuple(
-            Px4Parameters(given)
+            px4_parameters(given)
             for given in _per_drone(parameters or {}, Mapping, n_drones, "parameters")
         )
         layouts = _per_drone(rotors or RotorLayout.x500(), RotorLayout, n_drones, "rotors")
@@ -289,7 +256,6 @@ class Px4Cascade(Autopilot):
         for record, given in zip(self._parameters, self.parameters, strict=True):
             fill_parameter_record(record, given, dt_s, ground_height_enu_m)
         self._state = np.zeros(n_drones, STATE_DTYPE)
-        self._fitting: tuple[np.ndarray | None, ...] = (None, None, None)
         self.reset()
 
     def reset(self, *, in_flight: bool = False) -> None:
@@ -307,7 +273,21 @@ class Px4Cascade(Autopilot):
         (n_drones, 3).
         """
         self.reset(in_flight=True)
-        trim_state(self._state, self._parameters, self._mixers, throttle, thrust_direction_enu)
+        for s, p, mixer, u, up in zip(
+            self._state, self._parameters, self._mixers, throttle, thrust_direction_enu, strict=True
+        ):
+            roll, pitch, yaw, thrust = np.linalg.lstsq(mixer[:, :4], u, rcond=None)[0]
+            needed = -thrust * up[2]
+            hover = float(np.clip(needed, p["hover_thrust_min"], p["hover_thrust_max"]))
+            s["position"]["hover_thrust"] = s["hover"]["hover_thrust"] = hover
+            s["land"]["hover_throttle"] = hover
+            # Thrust along (a_x, a_y, a_z - g) with h (1 - a_z / g) upwards; errors are zero.
+            tilt = GRAVITY_M_S2 / up[2]
+            vertical = (hover - needed) * GRAVITY_M_S2 / hover
+            s["position"]["velocity_integral"] = up[1] * tilt, up[0] * tilt, vertical
+            s["position"]["thrust_setpoint"] = -thrust * np.array([up[1], up[0], -up[2]])
+            s["rate"]["integral"] = roll, pitch, yaw
+            s["attitude"]["thrust_setpoint_z"] = s["attitude"]["rates_thrust_z"] = thrust
 
     def resume(self, rotor_speed_rad_s: np.ndarray, estimate: Estimate) -> None:
         """Take over in flight: the integrators are as if the present thrust had been held long."""
@@ -316,14 +296,13 @@ class Px4Cascade(Autopilot):
         up = rotate(estimate.drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
         self.trim(throttle, up)
 
-    def lighten(self, ratio: np.ndarray) -> None:
+    def scale_load(self, ratio: np.ndarray) -> None:
         """The rotors carry a share of their mass, (n,): the hover thrust follows at once."""
         slowest, fastest = self._mixers[:, :, OMEGA_MIN], self._mixers[:, :, OMEGA_MAX]
         speed = slowest + self.hover_thrust[:, None] * (fastest - slowest)
-        speed = speed * np.sqrt(ratio)[:, None]
-        hover = np.mean((speed - slowest) / (fastest - slowest), axis=1)
-        for part in ("position", "hover"):
-            self._state[part]["hover_thrust"] = hover
+        hover = (speed * np.sqrt(ratio)[:, None] - slowest) / (fastest - slowest)
+        hover = hover.mean(axis=1)
+        self._state["position"]["hover_thrust"] = self._state["hover"]["hover_thrust"] = hover
 
     def step(
         self,
@@ -335,27 +314,17 @@ class Px4Cascade(Autopilot):
         """Advance all drones by one step of `dt_s` and write the motor commands into `out`.
 
         The chain counts its own steps; `time_s` is for the interface only.
-
-        Raises:
-            ConfigError: Containers whose shapes do not fit this cascade.
         """
         told, known, commands = setpoint.data, estimate.drones.data, out.data
-        seen = self._fitting
-        if told is not seen[0] or known is not seen[1] or commands is not seen[2]:
-            self._check(told, known, commands)
-            self._fitting = told, known, commands
+        n, n_rotors = self.n_drones, self.n_rotors
+        if not (len(told) == len(known) == n and commands.shape == (n, 2, n_rotors)):
+            raise ConfigError(
+                f"the cascade has {n} drones with {n_rotors} rotors, got set-points of "
+                f"{len(told)}, estimates of {len(known)} drones and commands of shape "
+                f"{commands.shape}"
+            )
         step_drones(told, known, self._parameters, self._state, self._mixers, commands)
         return out
-
-    def _check(self, told: np.ndarray, known: np.ndarray, commands: np.ndarray) -> None:
-        if commands.shape != (self.n_drones, 2, self.n_rotors) or not (
-            len(told) == len(known) == self.n_drones
-        ):
-            raise ConfigError(
-                f"the cascade has {self.n_drones} drones with {self.n_rotors} rotors, got "
-                f"set-points of {len(told)}, estimates of {len(known)} "
-                f"drones and commands of shape {commands.shape}"
-            )
 
     @property
     def state(self) -> np.ndarray:
@@ -377,20 +346,11 @@ class Px4Cascade(Autopilot):
         """Hover thrust in use by the position controller, (n_drones,), normalised; live."""
         return self._state["position"]["hover_thrust"]
 
-    @property
-    def hover_thrust_valid(self) -> np.ndarray:
-        """Whether the hover thrust estimate is in use, (n_drones,) bool."""
-        return self._state["hover"]["valid"]["state"] != 0
-
 
 def fill_parameter_record(
     record: np.void, parameters: Mapping[str, float], dt_s: float, ground_height_enu_m: float = 0.0
 ) -> None:
-    """Fill one record of `PARAMETER_DTYPE` with parameters and what follows from them.
-
-    Raises:
-        ConfigError: The gyro cut-off is not below half the sample rate.
-    """
+    """Fill one record of `PARAMETER_DTYPE` with parameters and what follows from them."""
     for name in PX4_PARAMETERS:
         record[name] = parameters[name]
     cutoff = parameters["IMU_GYRO_CUTOFF"]

@@ -9,13 +9,13 @@ land_detector and vehicle_angular_velocity.)
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, near_names
 
 MAX_ROTORS = 12
 _ROTOR_NAME = re.compile(r"CA_ROTOR(\d+)_(PX|PY|KM|CT)")
@@ -103,49 +103,29 @@ PX4_PARAMETERS: Mapping[str, Px4Parameter] = {
 _ROTOR_RANGES = {"PX": (-10.0, 10.0), "PY": (-10.0, 10.0), "KM": (-1.0, 1.0), "CT": (0.0, 100.0)}
 
 
-class Px4Parameters(Mapping[str, float]):
-    """A complete, checked and read-only set of parameters for one drone.
+def px4_parameters(overrides: Mapping[str, float]) -> Mapping[str, float]:
+    """Return a complete, checked and read-only set of parameters for one drone.
 
-    Args:
-        overrides: Values that differ from the defaults. Besides the names in `PX4_PARAMETERS`,
-            CA_ROTORn_PX, _PY, _KM and _CT are known; they replace those values of the rotor layout.
-
-    Raises:
-        ConfigError: An unknown name (the message lists near ones), a value that is not a finite
-            number or out of range, or limits that contradict each other.
+    `overrides` are values that differ from the defaults. Besides the names in `PX4_PARAMETERS`,
+    CA_ROTORn_PX, _PY, _KM and _CT are known; they replace those values of the rotor layout.
     """
-
-    def __init__(self, overrides: Mapping[str, float] | None = None) -> None:
-        values = {name: spec.default for name, spec in PX4_PARAMETERS.items()}
-        for name, value in (overrides or {}).items():
-            values[name] = _checked(name, value)
-        self._values = values
-        self._check_order("MPC_THR_MIN", "MPC_THR_HOVER", "MPC_THR_MAX")
-        self._check_order("MPC_TILTMAX_LND", "MPC_TILTMAX_AIR")
-
-    def _check_order(self, *names: str) -> None:
-        """Refuse values that do not rise; PX4 would change them behind the user's back."""
-        values = [self._values[name] for name in names]
-        if sorted(values) != values:
-            listed = " <= ".join(f"{name} ({self._values[name]:g})" for name in names)
+    values = {name: spec.default for name, spec in PX4_PARAMETERS.items()}
+    for name, value in overrides.items():
+        values[name] = _checked(name, value)
+    # PX4 would change these behind the user's back.
+    for names in (
+        ("MPC_THR_MIN", "MPC_THR_HOVER", "MPC_THR_MAX"), ("MPC_TILTMAX_LND", "MPC_TILTMAX_AIR"),
+    ):  # fmt: skip
+        rising = [values[name] for name in names]
+        if sorted(rising) != rising:
+            listed = " <= ".join(f"{name} ({values[name]:g})" for name in names)
             raise ConfigError(f"PX4 parameters must satisfy {listed}")
-
-    def __getitem__(self, name: str) -> float:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return f"Px4Parameters({self._values!r})"
+    return MappingProxyType(values)
 
 
 def _checked(name: str, value: float) -> float:
     """Return the value as a float, or raise one clear line."""
-    low, high = _range(name)
+    low, high = _range(str(name))
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -159,13 +139,9 @@ def _range(name: str) -> tuple[float, float]:
     """Return the allowed range of a parameter, or raise an error that lists near names."""
     if name in PX4_PARAMETERS:
         return PX4_PARAMETERS[name].minimum, PX4_PARAMETERS[name].maximum
-    rotor = _ROTOR_NAME.fullmatch(str(name))
+    rotor = _ROTOR_NAME.fullmatch(name)
     if rotor and int(rotor[1]) < MAX_ROTORS:
         return _ROTOR_RANGES[rotor[2]]
-    known = [
-        *PX4_PARAMETERS,
-        *(f"CA_ROTOR{i}_{q}" for i in range(MAX_ROTORS) for q in _ROTOR_RANGES),
-    ]
-    near = difflib.get_close_matches(str(name).upper(), known, n=3, cutoff=0.6)
-    hint = f"; did you mean {', '.join(near)}?" if near else ""
-    raise ConfigError(f"unknown PX4 parameter {name!r}{hint}")
+    rotors = [f"CA_ROTOR{i}_{q}" for i in range(MAX_ROTORS) for q in _ROTOR_RANGES]
+    near = near_names(name.upper(), [*PX4_PARAMETERS, *rotors])
+    raise ConfigError(f"unknown PX4 parameter {name!r}: {near}")

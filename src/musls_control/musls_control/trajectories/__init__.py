@@ -9,12 +9,16 @@ the load's centre of mass. What others must know of a kind of trajectory it decl
 from __future__ import annotations
 
 from musls_control.trajectories.base import CycleRule, Periodic, StageTraits, Trajectory, watched
-from musls_control.trajectories.circle import Circle, FigureEight, Helix, SmoothCircle
-from musls_control.trajectories.engage import Engage
-from musls_control.trajectories.hold import Hold, Step
-from musls_control.trajectories.quintic import Quintic
-from musls_control.trajectories.shm import Shm
-from musls_control.trajectories.waypoints import Line, Waypoint, Waypoints
+from musls_control.trajectories.curves import Circle, FigureEight, Helix, Shm, SmoothCircle
+from musls_control.trajectories.straight import (
+    Engage,
+    Hold,
+    Line,
+    Quintic,
+    Step,
+    Waypoint,
+    Waypoints,
+)
 from musls_description.registry import Registry, any_of
 
 __all__ = [

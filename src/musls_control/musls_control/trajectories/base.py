@@ -6,17 +6,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
 from functools import wraps
+from numbers import Real
 from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError
-from musls_description.registry import describe_error, file_of, place_of
+from musls_description.registry import (
+    RAISED,
+    UserCodeError,
+    describe_error,
+    file_of,
+    place_of,
+)
 from musls_description.schema import Finite
-
-Array = NDArray[np.float64]
 
 Repetitions = Annotated[int, Field(ge=1, le=10000)]
 Point2 = tuple[Finite, Finite]
@@ -29,7 +34,7 @@ AT_A_CORNER_S = 1e-9
 
 
 class CycleRule(str, Enum):
-    """How the set-point of a recorded stage tells where one cycle ends and the next begins."""
+    """Feature of a recorded stage's set-point at which one cycle ends and the next begins."""
 
     ANGLE = "angle"
     """By the angle round the centre of a circle."""
@@ -44,8 +49,7 @@ class CycleRule(str, Enum):
 class Trajectory(Protocol):
     """Interface that mission, simulator and analysis need.
 
-    A class of one's own gets the declarations by deriving from `StageTraits` or `Periodic`. It may
-    have a `tilt`, too, see `StageTraits`; without one the load is to stay level.
+    A class of one's own gets the declarations by deriving from `StageTraits` or `Periodic`.
 
     Attributes:
         snaps_taut: Slack cables snap taut, which needs a finer step of the physics.
@@ -65,7 +69,7 @@ class Trajectory(Protocol):
 
     @property
     def duration_s(self) -> float:
-        """How long it takes, all repetitions."""
+        """Duration of all repetitions."""
 
     @property
     def period_s(self) -> float:
@@ -81,6 +85,9 @@ class Trajectory(Protocol):
         begins there; at `duration_s`, where nothing begins, those of the part that ends. A jump of
         the pose itself has no derivative and adds none.
         """
+
+    def tilt(self, time_s: Array) -> Array:
+        """Roll and pitch, see `StageTraits.tilt`; without one the load is to stay level."""
 
 
 class StageTraits(ABC):
@@ -114,7 +121,7 @@ class Once(StageTraits):
     @property
     @abstractmethod
     def duration_s(self) -> float:
-        """How long it takes."""
+        """Duration."""
 
     @property
     def period_s(self) -> float:
@@ -134,31 +141,38 @@ class Periodic(StageTraits):
 
     @property
     def duration_s(self) -> float:
-        """How long all repetitions take."""
+        """Duration of all repetitions."""
         return self.period_s * self.repetitions
 
 
 def at_rest(pose: Array) -> Array:
-    """Derivatives of poses that do not move, (k, 4) to (k, 5, 4)."""
-    derivatives = np.zeros((len(pose), ORDERS, 4))
+    """Derivatives of poses that do not move, (k, c) to (k, 5, c)."""
+    derivatives = np.zeros((len(pose), ORDERS, pose.shape[1]))
     derivatives[:, 0] = pose
     return derivatives
+
+
+def polyline(time_s: Array, corners_s: Array, poses: Array) -> Array:
+    """Straight moves between corners, and their derivatives, (k, 5, c).
+
+    Corners are passed at ascending times, (m,), with poses, (m, c); two at the same time are a
+    jump, which adds no derivative. At a corner the part that begins counts, at the last one the
+    part that ends.
+    """
+    parts_s = np.diff(corners_s)
+    lengths_s = np.where(parts_s > AT_A_CORNER_S, parts_s, np.inf)
+    rates = np.diff(poses, axis=0) / lengths_s[:, None]
+    last = int(np.searchsorted(corners_s, corners_s[-1] - AT_A_CORNER_S)) - 1
+    part = np.searchsorted(corners_s, time_s + AT_A_CORNER_S, side="right") - 1
+    part = np.clip(part, 0, max(last, 0))
+    found = at_rest(poses[part] + rates[part] * (time_s - corners_s[part])[:, None])
+    found[:, 1] = rates[part]
+    return found
 
 
 def smoothstep(share: Any) -> Any:
     """Share of the way for shares s in [0, 1] of the time, 3 s^2 - 2 s^3: at rest at both ends."""
     return share**2 * (3.0 - 2.0 * share)
-
-
-def rate_of_part(time_s: Array, corners_s: Array, rates: Array, end_s: float) -> Array:
-    """Rate of a path of straight parts: at a corner that of the part which begins there.
-
-    Times are (k,), starts of the parts (m,), ascending (parts may last no time), rates (m, ...); at
-    `end_s` the last part still counts. Returns (k, ...).
-    """
-    last = int(np.searchsorted(corners_s, end_s - AT_A_CORNER_S, side="left")) - 1
-    part = np.searchsorted(corners_s, time_s + AT_A_CORNER_S, side="right") - 1
-    return rates[np.clip(part, 0, max(last, 0))]
 
 
 # ---------- Trajectories that users write
@@ -169,7 +183,7 @@ _SHAPES = {"pose": (4,), "derivatives": (ORDERS, 4), "tilt": (ORDERS, 2)}
 _NEEDED = ("pose", "derivatives", "duration_s")
 
 
-class TrajectoryError(MuslsError):
+class TrajectoryError(UserCodeError):
     """A user's trajectory failed; the message names file and line."""
 
 
@@ -189,62 +203,59 @@ def watched(kind: type) -> type:
     missing = [name for name in lacks if name not in fields]
     if missing:
         raise ConfigError(f"{file_of(kind)}: trajectory {kind.__name__} has no {missing[0]}")
-    for name, shape in _SHAPES.items():
-        method = vars(kind).get(name)
-        if callable(method) and not hasattr(method, "__wrapped__"):
-            setattr(kind, name, _checked(kind, method, shape))
-    for name in ("duration_s", "period_s"):
-        value = vars(kind).get(name)
-        if isinstance(value, property) and not hasattr(value.fget, "__wrapped__"):
-            setattr(kind, name, property(_located(kind, name, value.fget)))
+    if not hasattr(kind, "tilt"):
+        kind.tilt = StageTraits.tilt  # type: ignore[attr-defined]
+    for name in (*_SHAPES, "duration_s", "period_s"):
+        member = vars(kind).get(name)
+        if isinstance(member, property) and not hasattr(member.fget, "__wrapped__"):
+            setattr(kind, name, property(_watched(kind, member.fget)))
+        elif callable(member) and not hasattr(member, "__wrapped__"):
+            setattr(kind, name, _watched(kind, member))
     return kind
 
 
-def _located(kind: type, name: str, function: Any) -> Callable[..., Any]:
-    """The same function, but its errors name file and line."""
+def _watched(kind: type, function: Any) -> Callable[..., Any]:
+    """The same function, but what it raises or returns wrongly is told in one line."""
+    name, file = function.__name__, file_of(kind)
 
     @wraps(function)
-    def call(*arguments: Any) -> Any:
+    def call(self: Any, *times: Array) -> Any:
         try:
-            return function(*arguments)
+            found = function(self, *times)
         except MuslsError:
             raise
-        except Exception as error:
-            file = file_of(kind)
+        except RAISED as error:
             raise TrajectoryError(
                 f"{file}{place_of(error, file)}: {kind.__name__}.{name} failed: "
                 f"{describe_error(error)}"
             ) from error
+        where = f"{file}, line {function.__code__.co_firstlineno}: {kind.__name__}.{name}"
+        if name not in _SHAPES:
+            if isinstance(found, Real):
+                return found
+            raise TrajectoryError(f"{where} returned {type(found).__name__}, must be a number")
+        return _numbers(found, times[0], _SHAPES[name], where)
 
     return call
 
 
-def _checked(kind: type, method: Any, shape: tuple[int, ...]) -> Callable[..., Any]:
-    """The same method, but what it raises or returns wrongly is told in one line."""
-    name = method.__name__
-    located = _located(kind, name, method)
-
-    @wraps(method)
-    def call(self: Any, time_s: Array) -> Array:
-        found = located(self, time_s)
-        wanted = (len(time_s), *shape)
-        where = f"{file_of(kind)}, line {method.__code__.co_firstlineno}: {kind.__name__}.{name}"
-        try:
-            numbers = np.asarray(found, np.float64)
-        except (TypeError, ValueError) as error:
-            raise TrajectoryError(
-                f"{where} returned {type(found).__name__}, must be numbers of shape {wanted}"
-            ) from error
-        if numbers.shape != wanted:
-            raise TrajectoryError(
-                f"{where} returned an array of shape {numbers.shape} for {len(time_s)} times, "
-                f"must be {wanted}"
-            )
-        if not np.isfinite(numbers).all():
-            row = np.argwhere(~np.isfinite(numbers))[0]
-            raise TrajectoryError(
-                f"{where} returned {numbers[tuple(row)]} at {time_s[row[0]]:.3f} s"
-            )
-        return numbers
-
-    return call
+def _numbers(found: Any, time_s: Array, shape: tuple[int, ...], where: str) -> Array:
+    """Numbers that a method returned for times, checked for their shape."""
+    wanted = (len(time_s), *shape)
+    try:
+        if np.iscomplexobj(found):
+            raise TypeError("complex numbers")
+        numbers = np.asarray(found, np.float64)
+    except (TypeError, ValueError) as error:
+        raise TrajectoryError(
+            f"{where} returned {type(found).__name__}, must be numbers of shape {wanted}"
+        ) from error
+    if numbers.shape != wanted:
+        raise TrajectoryError(
+            f"{where} returned an array of shape {numbers.shape} for {len(time_s)} times, "
+            f"must be {wanted}"
+        )
+    if not np.isfinite(numbers).all():
+        row = np.argwhere(~np.isfinite(numbers))[0]
+        raise TrajectoryError(f"{where} returned {numbers[tuple(row)]} at {time_s[row[0]]:.3f} s")
+    return numbers

@@ -10,7 +10,7 @@ arXiv.2405.12762).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import clarabel
 import numpy as np
@@ -20,16 +20,15 @@ from scipy.interpolate import BSpline
 from scipy.sparse.linalg import splu
 
 from musls_control.trajectories.splines import (
-    EndConditions,
     Spline,
     bernstein_rows,
     clamped_knots,
     conditions,
     cost_root,
 )
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
-
-Array = NDArray[np.float64]
+from musls_description.schema import Vector3, spec
 
 PARTS = (4, 8, 16, 32)
 """Into how many parts a segment is cut, one after the other until the cost settles."""
@@ -39,6 +38,9 @@ SETTLED = 0.02
 
 MARGIN = 1e-6
 """Share of a corridor that is kept free for the rounding of the solver."""
+
+Condition = tuple[Array, Array, object]
+"""A, b and cone of a bound for one point p: b - A p lies in the cone."""
 
 
 @dataclass(frozen=True)
@@ -56,38 +58,51 @@ class Tube:
     radius_m: float
 
     def excess_m(self, points: Array) -> float:
-        """How far the worst of some points, (m, 3), is outside; negative inside."""
+        """Largest distance of points (m, 3) outside the bound; negative inside."""
         way = points - self.start
         across = way - np.outer(way @ self.direction, self.direction)
         return float(np.linalg.norm(across, axis=1).max() - self.radius_m)
 
+    def condition(self, origin: Array, size_m: float) -> Condition:
+        """Condition for points from an origin, in units of a size."""
+        helper = np.eye(3)[int(np.argmin(np.abs(self.direction)))]
+        across = np.cross(self.direction, helper)
+        across /= np.linalg.norm(across)
+        matrix = np.vstack([np.zeros(3), across, np.cross(self.direction, across)])
+        right = matrix @ ((self.start - origin) / size_m)
+        right[0] = self.radius_m / size_m * (1.0 - MARGIN)
+        return matrix, right, clarabel.SecondOrderConeT(3)
 
-@dataclass(frozen=True)
-class Region:
-    """Axis-aligned box.
+
+@spec
+class CorridorBox:
+    """Axis-aligned box in which a segment has to stay.
 
     Attributes:
-        low_m: Lowest x, y, z, (3,).
-        high_m: Highest, (3,).
+        low_m: Lowest x, y, z.
+        high_m: Highest x, y, z.
     """
 
-    low_m: Array
-    high_m: Array
+    low_m: Vector3
+    high_m: Vector3
+
+    def __post_init__(self) -> None:
+        if not np.all(np.less(self.low_m, self.high_m)):
+            raise ValueError(f"low_m {list(self.low_m)} must be below high_m {list(self.high_m)}")
 
     def excess_m(self, points: Array) -> float:
-        """How far the worst of some points, (m, 3), is outside; negative inside."""
+        """Largest distance of points (m, 3) outside the bound; negative inside."""
         return float(np.maximum(self.low_m - points, points - self.high_m).max())
 
+    def condition(self, origin: Array, size_m: float) -> Condition:
+        """Condition for points from an origin, in units of a size."""
+        low, high = (np.array([self.low_m, self.high_m]) - origin) / size_m
+        slack = MARGIN * (high - low)
+        matrix = np.vstack([np.eye(3), -np.eye(3)])
+        return matrix, np.concatenate([high - slack, slack - low]), clarabel.NonnegativeConeT(6)
 
-Bound = Tube | Region
 
-
-def _across(direction: Array) -> tuple[Array, Array]:
-    """Two unit vectors across a direction and each other."""
-    helper = np.eye(3)[int(np.argmin(np.abs(direction)))]
-    first = np.cross(direction, helper)
-    first /= np.linalg.norm(first)
-    return first, np.cross(direction, first)
+Bound = Tube | CorridorBox
 
 
 def within_corridor(
@@ -95,23 +110,20 @@ def within_corridor(
     points: Array,
     segment_s: Array,
     bounds: list[list[Bound]],
-    start: EndConditions,
-    end: EndConditions,
+    start: Array,
+    end: Array,
 ) -> Spline:
     """Find the curve of least k-th derivative that keeps all bounds.
 
     `free` is the curve without bounds, returned if it keeps them. Points are (m, d), the first
     three columns x, y, z; the others have no bounds. There are m - 1 segment times and lists of
-    bounds.
-
-    Raises:
-        ConfigError: No curve of these times was found.
+    bounds; `start` and `end` are as of `least_derivative`.
     """
-    if _kept(_refined(free, segment_s, PARTS[-1]), bounds, PARTS[-1]):
+    if _kept(_refined(free, segment_s, PARTS[-1]), bounds):
         return free
     best: Spline | None = None
     for parts in PARTS:
-        found = _solve(_Problem(free, points, segment_s, bounds, start, end, parts))
+        found = _solve(_refined(free, segment_s, parts), points, segment_s, bounds, (start, end))
         if best is not None and (found is None or found.cost() > (1.0 - SETTLED) * best.cost()):
             # A space of curves that holds the one before; where it found worse, rounding won.
             return best if found is None else min(found, best, key=Spline.cost)
@@ -124,91 +136,37 @@ def within_corridor(
     return best
 
 
-class _Problem:
-    """Knots and matrices of one division, lengths and times without units."""
-
-    def __init__(
-        self,
-        free: Spline,
-        points: Array,
-        segment_s: Array,
-        bounds: list[list[Bound]],
-        start: EndConditions,
-        end: EndConditions,
-        parts: int,
-    ) -> None:
-        self.order, self.unit_s, self.parts, self.bounds = free.order, free.unit_s, parts, bounds
-        self.origin = points[0, :3]
-        self.size_m = float(np.ptp(points[:, :3], axis=0).max())
-        times = np.concatenate([[0.0], np.cumsum(segment_s / self.unit_s)])
-        self.knots = clamped_knots(_cut(times, parts), self.order)
-        self.n = len(self.knots) - 2 * self.order
-        refined = _refined(free, segment_s, parts)
-        self.free = (refined.coefficients[:, :3] - self.origin) / self.size_m
-        self._others = refined.coefficients[:, 3:]
-        self.root = cost_root(self.knots, self.order)
-        self.root = self.root / np.linalg.norm(self.root @ self.free)
-        self.equal = []
-        for d in range(3):
-            first, last = (
-                EndConditions(e.derivatives[:, d : d + 1] / self.size_m) for e in (start, end)
-            )
-            values = (points[:, d] - self.origin[d]) / self.size_m
-            self.equal.append(
-                conditions(self.knots, times, values, self.order, first, last, self.unit_s)
-            )
-
-    def spline(self, coefficients: Array) -> Spline:
-        """Spline with units, from coefficients of x, y, z without, (n, 3)."""
-        place = self.origin + self.size_m * coefficients
-        return Spline(self.knots, np.hstack([place, self._others]), self.order, self.unit_s)
-
-    def inequalities(self) -> tuple[sparse.csc_array, Array, list[object]]:
-        """Rows, right-hand side and cones of the bounds, unknowns x, y, z one after the other."""
-        degree = 2 * self.order - 1
-        rows: list[sparse.csr_array] = []
-        right: list[Array] = []
-        cones: list[object] = []
-        for piece in range(len(self.bounds) * self.parts):
-            first = piece  # coefficient
-            hull = bernstein_rows(self.knots, degree, piece + degree)
-            for bound in self.bounds[piece // self.parts]:
-                matrix, offset, kind = self._of_point(bound)
-                for weights in hull:
-                    block = np.kron(np.eye(3), weights)  # (3, 3 (degree + 1)), one point
-                    columns = np.concatenate(
-                        [d * self.n + first + np.arange(degree + 1) for d in range(3)]
-                    )
-                    rows.append(_placed(matrix @ block, columns, 3 * self.n))
-                    right.append(offset)
-                    cones.append(kind)
-        return sparse.csc_array(sparse.vstack(rows)), np.concatenate(right), cones
-
-    def _of_point(self, bound: Bound) -> tuple[Array, Array, object]:
-        """A, b and cone of a bound for one point p: b - A p lies in the cone."""
-        if isinstance(bound, Region):
-            low, high = ((side - self.origin) / self.size_m for side in (bound.low_m, bound.high_m))
-            slack = MARGIN * (high - low)
-            matrix = np.vstack([np.eye(3), -np.eye(3)])
-            return matrix, np.concatenate([high - slack, slack - low]), clarabel.NonnegativeConeT(6)
-        matrix = np.vstack([np.zeros(3), *_across(bound.direction)])
-        right = matrix @ ((bound.start - self.origin) / self.size_m)
-        right[0] = bound.radius_m / self.size_m * (1.0 - MARGIN)
-        return matrix, right, clarabel.SecondOrderConeT(3)
-
-
-def _solve(problem: _Problem) -> Spline | None:
+def _solve(
+    refined: Spline,
+    points: Array,
+    segment_s: Array,
+    bounds: list[list[Bound]],
+    ends: tuple[Array, Array],
+) -> Spline | None:
     """Solve the programme of one division; None if that failed or has no solution.
 
-    Unknowns are the change of the free curve's coefficients and what it makes of the k-th
-    derivative, w = F change: least |w|^2. No cross term, since the free curve is the optimum.
+    `refined` is the free curve with its segments divided. Unknowns are the change of its
+    coefficients, x, y, z one after the other, and what it makes of the k-th derivative, w = F
+    change: least |w|^2. No cross term, since the free curve is the optimum. Lengths and times are
+    without units.
     """
-    n, root = problem.n, sparse.block_diag([problem.root] * 3)
-    m = root.shape[0]
-    equal = sparse.block_diag([matrix for matrix, _ in problem.equal])
-    values = np.concatenate([right for _, right in problem.equal])
-    rows, right, cones = problem.inequalities()
-    free = problem.free.T.ravel()
+    knots, order, unit_s = refined.knots, refined.order, refined.unit_s
+    origin, size_m = points[0, :3], float(np.ptp(points[:, :3], axis=0).max())
+    coefficients = (refined.coefficients[:, :3] - origin) / size_m
+    times = np.concatenate([[0.0], np.cumsum(segment_s / unit_s)])
+    at_points = [
+        conditions(
+            knots, times, (points[:, d] - origin[d]) / size_m, order,
+            (ends[0][:, d] / size_m, ends[1][:, d] / size_m), unit_s,
+        )
+        for d in range(3)
+    ]  # fmt: skip
+    equal = sparse.block_diag([matrix for matrix, _ in at_points])
+    values = np.concatenate([right for _, right in at_points])
+    root = cost_root(knots, order)
+    root = sparse.block_diag([root / np.linalg.norm(root @ coefficients)] * 3)
+    rows, right, cones = _inequalities(refined, bounds, origin, size_m)
+    free, (m, n) = coefficients.T.ravel(), root.shape
     matrix = sparse.block_array(
         [[equal, None], [root, -sparse.eye_array(m)], [rows, sparse.csc_array((len(right), m))]]
     )
@@ -216,26 +174,54 @@ def _solve(problem: _Problem) -> Spline | None:
     settings.verbose = False
     settings.max_iter = 200
     solution = clarabel.DefaultSolver(
-        sparse.csc_matrix(sparse.diags_array(np.repeat([0.0, 1.0], [3 * n, m]))),
-        np.zeros(3 * n + m),
+        sparse.csc_matrix(sparse.diags_array(np.repeat([0.0, 1.0], [n, m]))),
+        np.zeros(n + m),
         sparse.csc_matrix(matrix),
         np.concatenate([np.zeros(len(values) + m), right - rows @ free]),
         [clarabel.ZeroConeT(len(values) + m), *cones],
         settings,
     ).solve()
-    found = free + np.array(solution.x)[: 3 * n]
+    found = free + np.array(solution.x)[:n]
     if not np.isfinite(found).all():
         return None
     # The solver meets the points to its tolerance; the nearest curve meets them to rounding.
     gram = sparse.csc_matrix(equal @ equal.T)
     found = found - equal.T @ splu(gram).solve(equal @ found - values)
-    spline = problem.spline(found.reshape(3, n).T)
-    return spline if _kept(spline, problem.bounds, problem.parts) else None
+    place = origin + size_m * found.reshape(3, -1).T
+    spline = replace(refined, coefficients=np.hstack([place, refined.coefficients[:, 3:]]))
+    return spline if _kept(spline, bounds) else None
 
 
-def _kept(spline: Spline, bounds: list[list[Bound]], parts: int) -> bool:
+def _parts(spline: Spline, bounds: list[list[Bound]]) -> int:
+    """Into how many parts each segment of a refined spline is cut."""
+    return (len(np.unique(spline.knots)) - 1) // len(bounds)
+
+
+def _inequalities(
+    spline: Spline, bounds: list[list[Bound]], origin: Array, size_m: float
+) -> tuple[sparse.csc_array, Array, list[object]]:
+    """Rows, right-hand side and cones of the bounds on all Bernstein points."""
+    n, degree = len(spline.coefficients), 2 * spline.order - 1
+    parts = _parts(spline, bounds)
+    rows: list[sparse.csr_array] = []
+    right: list[Array] = []
+    cones: list[object] = []
+    for piece in range(len(bounds) * parts):
+        hull = bernstein_rows(spline.knots, degree, piece + degree)
+        columns = np.concatenate([d * n + piece + np.arange(degree + 1) for d in range(3)])
+        for bound in bounds[piece // parts]:
+            matrix, offset, cone = bound.condition(origin, size_m)
+            for weights in hull:
+                block = matrix @ np.kron(np.eye(3), weights)  # of one point
+                rows.append(_placed(block, columns, 3 * n))
+                right.append(offset)
+                cones.append(cone)
+    return sparse.csc_array(sparse.vstack(rows)), np.concatenate(right), cones
+
+
+def _kept(spline: Spline, bounds: list[list[Bound]]) -> bool:
     """Whether all Bernstein points of a spline of equally cut segments lie within the bounds."""
-    degree = 2 * spline.order - 1
+    degree, parts = 2 * spline.order - 1, _parts(spline, bounds)
     for piece in range(len(bounds) * parts):
         if here := bounds[piece // parts]:
             local = spline.coefficients[piece : piece + degree + 1, :3]

@@ -9,18 +9,18 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from musls_control.trajectories.base import ORDERS, Array, Once
-from musls_control.trajectories.corridor import Bound, Region, Tube, within_corridor
+from musls_control.trajectories.base import ORDERS, Once
+from musls_control.trajectories.corridor import Bound, CorridorBox, Tube, within_corridor
 from musls_control.trajectories.splines import (
     LARGEST_ORDER,
-    EndConditions,
     Spline,
     best_times,
     least_derivative,
     scaled_to_limits,
     times_by_rule,
 )
-from musls_control.trajectories.waypoints import Points, check_distinct
+from musls_control.trajectories.straight import Points, check_distinct
+from musls_description.arrays import Array
 from musls_description.schema import Number, Positive, Vector3, spec
 
 Order = Annotated[int, Field(ge=1, le=LARGEST_ORDER), Number]
@@ -46,31 +46,13 @@ class PathEnd:
     jerk_m_s3: EndValue = (0.0, 0.0, 0.0)
     snap_m_s4: EndValue = (0.0, 0.0, 0.0)
 
-    def conditions(self, order: int) -> EndConditions:
-        """Conditions for x, y, z and yaw for a minimised derivative of an order."""
+    def conditions(self, order: int) -> Array:
+        """First to (k-1)th derivative of x, y, z and yaw for a minimised k-th one, (k-1, 4)."""
         found = np.zeros((order - 1, 4))
         given = (self.velocity_m_s, self.acceleration_m_s2, self.jerk_m_s3, self.snap_m_s4)
         for row, value in zip(found, given, strict=False):
             row[:3] = np.nan if value == "free" else value
-        return EndConditions(found)
-
-
-@spec
-class CorridorBox:
-    """Axis-aligned box in which a segment has to stay.
-
-    Attributes:
-        low_m: Lowest x, y, z.
-        high_m: Highest x, y, z.
-    """
-
-    low_m: Vector3
-    high_m: Vector3
-
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        if not np.all(np.less(self.low_m, self.high_m)):
-            raise ValueError(f"low_m {list(self.low_m)} must be below high_m {list(self.high_m)}")
+        return found
 
 
 @spec
@@ -109,7 +91,6 @@ class MinDerivative(Once):
     boxes: tuple[CorridorBox | None, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         check_distinct(self.points)
         count = len(self.points) - 1
         for name, given in (("segment_s", self.segment_s), ("boxes", self.boxes)):
@@ -118,24 +99,21 @@ class MinDerivative(Once):
         if self.segment_s is not None and self.allocation == "optimised":
             raise ValueError("give either segment_s or allocation: optimised, not both")
         for k, box in enumerate(self.boxes or ()):
-            for point in (k, k + 1) if box is not None else ():
-                place = np.array(self.points[point].position_m)
-                if box is not None and Region(*map(np.array, (box.low_m, box.high_m))).excess_m(
-                    place[None]
-                ) > -1e-6:  # fmt: skip
+            for point in (k, k + 1):
+                place = self._poses[point : point + 1, :3]
+                if box is not None and box.excess_m(place) > -1e-6:
                     raise ValueError(
-                        f"boxes.{k} excludes points.{point} at {place.tolist()}, or has it on its "
-                        "edge; the point must be inside"
+                        f"boxes.{k} excludes points.{point} at {place[0].tolist()}, or has it on "
+                        "its edge; the point must be inside"
                     )
 
     @property
     def duration_s(self) -> float:
-        """How long it takes, holds included."""
-        return float(self._end_s[-1]) + self.points[-1].hold_s
+        """Duration, holds included."""
+        return float(self._spans[1][-1]) + self.points[-1].hold_s
 
     def derivatives(self, time_s: Array) -> Array:
-        """Poses and their derivatives, see `Trajectory.derivatives`."""
-        splines, begin, end = self.splines, self._begin_s, self._end_s
+        splines, (begin, end) = self.splines, self._spans
         number = np.clip(np.searchsorted(begin, time_s, "right") - 1, 0, len(splines) - 1)
         found = np.empty((len(time_s), ORDERS, 4))
         for k in np.unique(number):
@@ -193,20 +171,15 @@ class MinDerivative(Once):
         return np.array([[*point.position_m, point.yaw_rad] for point in self.points])
 
     @cached_property
-    def _begin_s(self) -> Array:
-        """Time at which each run begins, after the hold at its first point."""
-        holds = np.array([self.points[first].hold_s for first, _ in self._runs])
-        starts: Array = self.point_s[[first for first, _ in self._runs]] + holds
-        return starts
+    def _spans(self) -> tuple[Array, Array]:
+        """Begin of each run, after the hold at its first point, and its end."""
+        first, last = np.array(self._runs).T
+        holds = np.array([point.hold_s for point in self.points])
+        return self.point_s[first] + holds[first], self.point_s[last]
 
-    @cached_property
-    def _end_s(self) -> Array:
-        ends: Array = self.point_s[[last for _, last in self._runs]]
-        return ends
-
-    def _ends(self, first: int, last: int) -> tuple[EndConditions, EndConditions]:
+    def _ends(self, first: int, last: int) -> tuple[Array, Array]:
         """Conditions at the ends of a run; at a stop on the way rest."""
-        rest = EndConditions.rest(self.order, 4)
+        rest = np.zeros((self.order - 1, 4))
         return (
             self.start.conditions(self.order) if first == 0 else rest,
             self.end.conditions(self.order) if last == len(self.points) - 1 else rest,
@@ -221,7 +194,7 @@ class MinDerivative(Once):
         return within_corridor(free, points, times, bounds, start, end)
 
     def _bounds(self, segment: int) -> list[Bound]:
-        """What the corridor and the box ask of a segment."""
+        """Bounds of a segment by the corridor and the boxes."""
         found: list[Bound] = []
         if self.corridor_m is not None:
             one, other = self._poses[segment, :3], self._poses[segment + 1, :3]
@@ -229,5 +202,5 @@ class MinDerivative(Once):
             found.append(Tube(one, way / np.linalg.norm(way), self.corridor_m))
         box = self.boxes[segment] if self.boxes is not None else None
         if box is not None:
-            found.append(Region(np.array(box.low_m), np.array(box.high_m)))
+            found.append(box)
         return found

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from musls_control.trajectories.base import ORDERS, Array, Once
-from musls_control.trajectories.splines import EndConditions, Spline, least_derivative
+from musls_control.trajectories.base import ORDERS, Once
+from musls_control.trajectories.splines import Spline, least_derivative
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError, near_names
 from musls_description.rotations import roll_pitch_yaw
 from musls_description.schema import Finite, spec
@@ -22,27 +23,21 @@ POSE_STAMPED = "geometry_msgs/msg/PoseStamped"
 
 
 def read_table(path: str, columns: Sequence[str]) -> Array:
-    """Read columns of a CSV file, (rows, columns), the time first; lines with # are left out.
-
-    Raises:
-        ConfigError: No such file or column, something that is no number, or times that do not
-            ascend; names the line.
-    """
+    """Read columns of a CSV file, (rows, columns), the time first; lines with # are left out."""
     lines = [
-        (number, line)
+        (number, next(csv.reader([line])))
         for number, line in enumerate(read_text(Path(path)).split("\n"), start=1)
         if line.strip() and not line.startswith("#")
     ]
     if not lines:
         raise ConfigError(f"{path}: the file is empty")
-    names = [name.strip() for name in next(csv.reader([lines[0][1]]))]
+    names = [name.strip() for name in lines[0][1]]
     for column in columns:
         if column not in names:
             raise ConfigError(f"{path}: no column '{shown(column)}': {near_names(column, names)}")
     places = [names.index(column) for column in columns]
     table = np.empty((len(lines) - 1, len(columns)))
-    for row, (number, line) in enumerate(lines[1:]):
-        cells = next(csv.reader([line]))
+    for row, (number, cells) in enumerate(lines[1:]):
         try:
             table[row] = [float(cells[place]) for place in places]
         except (ValueError, IndexError):
@@ -60,11 +55,7 @@ def read_table(path: str, columns: Sequence[str]) -> Array:
 
 
 def read_bag_poses(path: str, topic: str) -> tuple[Array, Array]:
-    """Read a topic of `POSE_STAMPED`: stamps [s]; x, y, z [m], yaw, roll, pitch [rad], (m, 6).
-
-    Raises:
-        ConfigError: No bag, no such topic, or times that do not ascend.
-    """
+    """Read a topic of `POSE_STAMPED`: stamps [s]; x, y, z [m], yaw, roll, pitch [rad], (m, 6)."""
     from rosbags.rosbag2 import Reader
     from rosbags.typesys import Stores, get_typestore
 
@@ -133,7 +124,6 @@ class Recorded(Once):
     until_s: Finite | None = None
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field, and the file."""
         if len(self.columns) == 6:
             raise ValueError(
                 "columns must be 4 (time, x, y, z), 5 (with yaw) or 7 (with yaw, roll, pitch)"
@@ -142,11 +132,7 @@ class Recorded(Once):
 
     @cached_property
     def samples(self) -> tuple[Array, Array]:
-        """Times from zero, (m,), and x, y, z [m], yaw, roll, pitch [rad], (m, 6).
-
-        Raises:
-            ConfigError: The file is missing, damaged or too short, or its times do not ascend.
-        """
+        """Times from zero, (m,), and x, y, z [m], yaw, roll, pitch [rad], (m, 6)."""
         if self.path.lower().endswith(".csv"):
             table = read_table(self.path, self.columns)
             times, poses = table[:, 0], np.zeros((len(table), 6))
@@ -173,16 +159,14 @@ class Recorded(Once):
         return float(self.samples[0][-1])
 
     def derivatives(self, time_s: Array) -> Array:
-        """Poses and their derivatives, see `Trajectory.derivatives`."""
         return self._spline.derivatives(time_s, ORDERS)[:, :, :4]
 
     def tilt(self, time_s: Array) -> Array:
-        """Roll and pitch with derivatives, see `StageTraits.tilt`."""
         return self._spline.derivatives(time_s, ORDERS)[:, :, 4:]
 
     @cached_property
     def _spline(self) -> Spline:
         times, poses = self.samples
         order = _ORDER[self.interpolation]
-        free = EndConditions(np.full((order - 1, poses.shape[1]), np.nan))
+        free = np.full((order - 1, poses.shape[1]), np.nan)
         return least_derivative(poses, np.diff(times), order, free, free)

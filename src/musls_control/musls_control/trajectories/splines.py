@@ -14,13 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.interpolate import BSpline
 from scipy.optimize import minimize
 from scipy.sparse.linalg import splu
 
-Array = NDArray[np.float64]
+from musls_description.arrays import Array
 
 LARGEST_ORDER = 6
 """Of the derivative that is minimised: the spline's degree is 11 then."""
@@ -42,11 +41,6 @@ class Spline:
     order: int
     unit_s: float
 
-    @property
-    def duration_s(self) -> float:
-        """Time from the first to the last point."""
-        return float(self.knots[-1] - self.knots[0]) * self.unit_s
-
     def derivatives(self, time_s: Array, count: int) -> Array:
         """Evaluate at times since the first point, (m,), held at the ends outside, (m, count, d).
 
@@ -67,46 +61,23 @@ class Spline:
         return float(weights @ np.sum(highest**2, axis=1)) * self.unit_s
 
 
-@dataclass(frozen=True)
-class EndConditions:
-    """Conditions at an end beside the position.
-
-    Attributes:
-        derivatives: First to (k-1)th derivative in SI units, (k-1, d); NaN leaves one free, which
-            makes the derivative of the order 2k - 1 - j zero there (the natural condition).
-    """
-
-    derivatives: Array
-
-    @staticmethod
-    def rest(order: int, dimensions: int) -> EndConditions:
-        """All derivatives zero."""
-        return EndConditions(np.zeros((order - 1, dimensions)))
-
-    def rows(self, order: int, unit_s: float) -> list[tuple[int, Array, NDArray[np.bool_]]]:
-        """Derivative, value in units of the knots and whether it is prescribed, for each row."""
-        return [
-            (j, np.nan_to_num(value) * unit_s**j, ~np.isnan(value))
-            for j, value in enumerate(self.derivatives[: order - 1], start=1)
-        ]
-
-
 def least_derivative(
-    points: Array, segment_s: Array, order: int, start: EndConditions, end: EndConditions
+    points: Array, segment_s: Array, order: int, start: Array, end: Array
 ) -> Spline:
     """Find the curve of least k-th derivative through points.
 
     Points are (m, d), m >= 2, times between them (m - 1,), all > 0; `order` is k, 1 to
-    `LARGEST_ORDER`. The spline's time starts at the first point.
+    `LARGEST_ORDER`. `start` and `end` are the first to (k-1)th derivative there in SI units,
+    (k-1, d); NaN leaves one free, which makes the derivative of the order 2k - 1 - j zero (the
+    natural condition). The spline's time starts at the first point.
     """
     unit_s = float(np.mean(segment_s))
     times = np.concatenate([[0.0], np.cumsum(segment_s / unit_s)])
     knots = clamped_knots(times, order)
     coefficients = np.empty((len(points) - 2 + 2 * order, points.shape[1]))
     for d in range(points.shape[1]):
-        matrix, values = conditions(
-            knots, times, points[:, d], order, _of(start, d), _of(end, d), unit_s
-        )
+        ends = start[:, d], end[:, d]
+        matrix, values = conditions(knots, times, points[:, d], order, ends, unit_s)
         coefficients[:, d] = splu(matrix.tocsc()).solve(values)
     return Spline(knots, coefficients, order, unit_s)
 
@@ -122,47 +93,34 @@ def conditions(
     times: Array,
     values: Array,
     order: int,
-    start: EndConditions,
-    end: EndConditions,
+    ends: tuple[Array, Array],
     unit_s: float,
 ) -> tuple[sparse.csr_array, Array]:
     """Linear equations of one coordinate: points and ends, in the order of time.
 
     Knots and the points' times, (m,), are in units of `unit_s`; `values` are the coordinate there,
-    (m,), `order` is k, `start` and `end` are derivatives of this coordinate. Returns the matrix (m
-    + 2(k - 1), n), with rows of size one, and the right-hand side.
+    (m,), `order` is k, `ends` the derivatives at start and end, (k - 1,) each, as of
+    `least_derivative`. Returns the matrix (m + 2(k - 1), n), with rows of size one, and the
+    right-hand side.
     """
-    n = len(knots) - 2 * order
-    at_points = sparse.csr_array(BSpline.design_matrix(times, knots, 2 * order - 1))
-    first, right_first = _end_rows(knots, order, start, unit_s, n, at_end=False)
-    last, right_last = _end_rows(knots, order, end, unit_s, n, at_end=True)
-    matrix = sparse.vstack([at_points[[0]], first, at_points[1:-1], last, at_points[[-1]]])
-    right = np.concatenate([values[:1], right_first, values[1:-1], right_last, values[-1:]])
-    return sparse.csr_array(matrix), right
-
-
-def _of(ends: EndConditions, d: int) -> EndConditions:
-    return EndConditions(ends.derivatives[:, d : d + 1])
-
-
-def _end_rows(
-    knots: Array, order: int, ends: EndConditions, unit_s: float, n: int, *, at_end: bool
-) -> tuple[sparse.csr_array, Array]:
-    """Rows of the derivatives at one end, which concern the 2k B-splines there."""
-    width = 2 * order
-    local = knots[-2 * width :] if at_end else knots[: 2 * width]
-    basis = BSpline(local, np.eye(width), width - 1)
-    rows = np.zeros((order - 1, n))
-    right = np.zeros(order - 1)
-    for row, (j, value, given) in enumerate(ends.rows(order, unit_s)):
-        # Of a free derivative the natural condition of the variational problem takes the place.
-        derivative = j if given[0] else 2 * order - 1 - j
-        found = basis(knots[-1] if at_end else knots[0], nu=derivative)
-        size = np.abs(found).max()
-        rows[row, -width if at_end else 0 : None if at_end else width] = found / size
-        right[row] = value[0] / size if given[0] else 0.0
-    order_of_time = slice(None, None, -1) if at_end else slice(None)
-    return sparse.csr_array(rows[order_of_time]), right[order_of_time]
+    width, n = 2 * order, len(knots) - 2 * order
+    at_points = sparse.csr_array(BSpline.design_matrix(times, knots, width - 1))
+    # Of a free derivative the natural condition of the variational problem takes the place.
+    first, last = np.zeros((2, order - 1, n))
+    right = np.zeros((2, order - 1))
+    for side, (rows, given) in enumerate(zip((first, last), ends, strict=True)):
+        near = slice(None, width) if side == 0 else slice(-width, None)  # B-splines at this end
+        local = knots[: 2 * width] if side == 0 else knots[-2 * width :]
+        basis = BSpline(local, np.eye(width), width - 1)
+        for j, value in enumerate(given, start=1):
+            free = np.isnan(value)
+            found = basis(knots[-side], nu=width - 1 - j if free else j)
+            size = np.abs(found).max()
+            rows[j - 1, near] = found / size
+            right[side, j - 1] = 0.0 if free else value * unit_s**j / size
+    matrix = sparse.vstack([at_points[[0]], first, at_points[1:-1], last[::-1], at_points[[-1]]])
+    right_side = [values[:1], right[0], values[1:-1], right[1, ::-1], values[-1:]]
+    return sparse.csr_array(matrix), np.concatenate(right_side)
 
 
 def cost_root(knots: Array, order: int) -> sparse.csr_array:
@@ -254,9 +212,7 @@ def cost_and_slopes(spline: Spline, segment_s: Array) -> tuple[float, Array]:
     return spline.cost(), -np.sum(energy, axis=1)
 
 
-def best_times(
-    points: Array, segment_s: Array, order: int, start: EndConditions, end: EndConditions
-) -> Array:
+def best_times(points: Array, segment_s: Array, order: int, start: Array, end: Array) -> Array:
     """Divide the same whole time among the segments so that the cost is least, (m - 1,).
 
     Arguments as of `least_derivative`, times as a first guess.

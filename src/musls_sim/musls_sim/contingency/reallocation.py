@@ -15,18 +15,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.drone import tip_radius_m
 from musls_description.rotations import from_rotation_vector, from_yaw, rotate
 from musls_description.spawn import drones_above
-from musls_description.system import SlungLoadSystem, formation_of
+from musls_description.system import formation_of
 from musls_sim.plants.massless.start import freed
 from musls_sim.preflight.feasibility import DroneMargins, drone_margins
 from musls_sim.scenario.imperfections import tilt_matrix
 from musls_sim.scenario.scenario import ContingencySpec, Scenario
-
-Array = NDArray[np.float64]
 
 STEEPEST_LOAD_RAD = np.deg2rad(30.0)
 """Tilt of the load that a formation may ask for."""
@@ -37,7 +35,7 @@ LEAN_M = 1.0
 STEEPEST_CABLE = np.tan(np.deg2rad(35.0))
 """Horizontal over vertical force of a cable at most."""
 
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """Of an even share of the weight that each cable carries at least: none goes slack."""
 
 RESERVE_GIVEN, SLIGHTLY = 0.5, 0.002
@@ -46,20 +44,14 @@ RESERVE_GIVEN, SLIGHTLY = 0.5, 0.002
 
 @dataclass(frozen=True)
 class Reallocation:
-    """How the drones that are left carry the load.
+    """Formation of the drones that are left, carrying the load.
 
     Attributes:
-        lost: Numbers of the drones that do not carry, from 1.
-        hanging: Those of them that hang from the load.
         offsets_m: Places in the frame of the load's set-point, (n, 3); NaN for those lost.
-        azimuths_rad: Directions that they face away from, (n,).
         margins: Of each remaining drone, in their order.
     """
 
-    lost: tuple[int, ...]
-    hanging: tuple[int, ...]
     offsets_m: Array
-    azimuths_rad: Array
     margins: Sequence[DroneMargins]
     load_tilt_deg: float
 
@@ -80,7 +72,7 @@ def reallocate(
     Returns:
         The formation, whose margin may be too small to carry on; None if nothing holds the load.
     """
-    problem = _Problem.of(scenario, lost, hanging, spec.clearance_m)
+    problem = _Problem(scenario, lost, hanging, spec.clearance_m)
     best, share = problem.strongest()
     if best is None or share <= 0.0:
         return None
@@ -88,70 +80,47 @@ def reallocate(
     wanted = most - max(RESERVE_GIVEN * (most - spec.margin), SLIGHTLY)
     nearest = problem.nearest(best, 1.0 / wanted)
     best = best if nearest is None else nearest
-    return _judged(scenario, problem, best)
+    return problem.solution(best) if problem.stable(best) else None
 
 
-@dataclass(frozen=True)
 class _Problem:
     """Unknowns x: forces on the load (m, 3) over the weight, then roll and pitch of the load."""
 
-    system: SlungLoadSystem
-    lost: tuple[int, ...]
-    hanging: tuple[int, ...]
-    gravity: float
-    weight_n: float
-    moment_n_m: Array
-    anchors: Array
-    own_n: Array
-    full_n: Array
-    apart_m: Array
-    places: Array
-    hooks: Array
-    length_m: Array
-    half_cable_n: Array
-
-    @classmethod
-    def of(
-        cls, scenario: Scenario, lost: Sequence[int], hanging: Sequence[int], clearance_m: float
-    ) -> _Problem:
+    def __init__(
+        self, scenario: Scenario, lost: Sequence[int], hanging: Sequence[int], clearance_m: float
+    ) -> None:
         system, g = formation_of(scenario.system, "contingency"), scenario.physics.gravity_m_s2
-        n = system.n_drones
-        left = [i for i in range(n) if i + 1 not in lost]
-        places = scenario.formation.offsets_m(n)
-        azimuths = scenario.formation.azimuths_rad(n)
-        weight = system.load.mass_kg * g
-        extra = np.zeros(3)
+        n, load = system.n_drones, system.load
+        self.gravity = g
+        self.left = left = [i for i in range(n) if i + 1 not in lost]
+        self.count = len(left)
+        self.azimuths = scenario.formation.azimuths_rad(n)
+        self.places = scenario.formation.offsets_m(n)[left]
+        self.weight_n, self.moment_n_m = load.mass_kg * g, np.zeros(3)
         for number in hanging:
             hung = (system.drones[number - 1].mass_kg + system.cables[number - 1].mass_kg) * g
-            weight += hung
-            extra += hung * np.array(system.load.cable_attachments_m[number - 1])
-        tips = np.array([tip_radius_m(system.drones[i]) for i in left])
-        hooks = np.array([
-            rotate(from_yaw(azimuths[i] + np.pi), np.array(system.drones[i].cable_attachment_m))
-            for i in left
-        ])  # fmt: skip
-        few = replace(
+            self.weight_n += hung
+            self.moment_n_m += hung * np.array(load.cable_attachments_m[number - 1])
+        self.drones = drones = tuple(system.drones[i] for i in left)
+        cables = tuple(system.cables[i] for i in left)
+        attachments = tuple(load.cable_attachments_m[i] for i in left)
+        self.system = replace(
             system,
-            load=replace(
-                system.load,
-                cable_attachments_m=tuple(system.load.cable_attachments_m[i] for i in left),
-            ),
-            drones=tuple(system.drones[i] for i in left),
-            cables=tuple(system.cables[i] for i in left),
+            load=replace(load, cable_attachments_m=attachments),
+            drones=drones,
+            cables=cables,
         )
-        return cls(
-            few, tuple(lost), tuple(hanging), g, weight, extra,
-            np.array(few.load.cable_attachments_m),
-            g * np.array([few.drones[k].mass_kg + few.cables[k].mass_kg for k in range(len(left))]),
-            np.array([d.max_thrust_n for d in few.drones]),
-            tips[:, None] + tips[None] + clearance_m, places[left], hooks,
-            np.array([c.length_m for c in few.cables]),
-            np.array([[0.0, 0.0, 0.5 * c.mass_kg * g] for c in few.cables]),
-        )  # fmt: skip
-
-    @property
-    def count(self) -> int:
-        return len(self.anchors)
+        self.anchors = np.array(attachments)
+        hooks = np.array([drone.cable_attachment_m for drone in drones])
+        self.hooks = rotate(from_yaw(self.azimuths[left] + np.pi), hooks)
+        self.length_m = np.array([cable.length_m for cable in cables])
+        self.half_cable_n = np.array([[0.0, 0.0, 0.5 * cable.mass_kg * g] for cable in cables])
+        self.own_n = g * np.array(
+            [d.mass_kg + c.mass_kg for d, c in zip(drones, cables, strict=True)]
+        )
+        self.full_n = np.array([drone.max_thrust_n for drone in drones])
+        tips = np.array([tip_radius_m(drone) for drone in drones])
+        self.apart_m = tips[:, None] + tips[None] + clearance_m
 
     def forces(self, x: Array) -> Array:
         """Of the cables on the load, (m, 3) [N]."""
@@ -162,7 +131,7 @@ class _Problem:
         found: Array = self.anchors @ tilt_matrix((x[-2], x[-1])).T
         return found
 
-    def drones(self, x: Array) -> Array:
+    def drones_at(self, x: Array) -> Array:
         """Places of the drones about the load's centre for straight cables, (m, 3) [m]."""
         middle = self.forces(x) + self.half_cable_n
         along = middle / np.linalg.norm(middle, axis=1, keepdims=True)
@@ -182,14 +151,14 @@ class _Problem:
         return np.concatenate([total, 5.0 * moment])
 
     def room(self, x: Array) -> Array:
-        """What must not be negative: distances of the drones, cables not slack, not too flat."""
+        """Constraints g >= 0: distances of the drones, tensions, slopes of the cables."""
         forces = self.forces(x) / self.weight_n
-        drones = self.drones(x)
+        drones = self.drones_at(x)
         i, j = np.triu_indices(self.count, 1)
         apart = np.linalg.norm(drones[i] - drones[j], axis=1) - self.apart_m[i, j]
         flat = (STEEPEST_CABLE * forces[:, 2]) ** 2 - (forces[:, :2] ** 2).sum(axis=1)
         lean = STEEPEST_LOAD_RAD**2 - x[-2] ** 2 - x[-1] ** 2
-        return np.concatenate([apart, flat, forces[:, 2] - LEAST_SHARE / self.count, [lean]])
+        return np.concatenate([apart, flat, forces[:, 2] - MIN_SHARE / self.count, [lean]])
 
     def first_guess(self) -> Array:
         """Even shares, along the present places."""
@@ -218,7 +187,7 @@ class _Problem:
         """Forces for which the drones move least, with at most a share of their thrust."""
 
         def way(x: Array) -> float:
-            aside = (self.drones(x) - self.places)[:, :2]
+            aside = (self.drones_at(x) - self.places)[:, :2]
             lean = x[-2] ** 2 + x[-1] ** 2
             return float((aside**2).sum() + LEAN_M**2 * lean)
 
@@ -246,60 +215,50 @@ class _Problem:
         )
         return found.x if kept else None
 
+    def solution(self, x: Array) -> Reallocation:
+        """Places of the drones by the exact shapes of the chains, and what is left of thrusts."""
+        rotation, forces = tilt_matrix((x[-2], x[-1])), self.forces(x)
+        offsets = np.full((len(self.azimuths), 3), np.nan)
+        offsets[self.left] = drones_above(
+            freed(self.system), np.zeros(3), rotation, forces, self.gravity,
+            self.azimuths[self.left] + np.pi,
+        )  # fmt: skip
+        margins = [
+            drone_margins(drone, thrust, float(np.linalg.norm(force)))
+            for drone, thrust, force in zip(self.drones, self.thrusts(x), forces, strict=True)
+        ]
+        tilt = float(np.degrees(np.arccos(np.clip(rotation[2, 2], -1.0, 1.0))))
+        return Reallocation(offsets, margins, tilt)
 
-def _judged(scenario: Scenario, problem: _Problem, x: Array) -> Reallocation | None:
-    """Places of the drones by the exact shapes of the chains, and what is left of their thrust."""
-    number = scenario.system.n_drones
-    left = [i for i in range(number) if i + 1 not in problem.lost]
-    azimuths = scenario.formation.azimuths_rad(number)
-    if not _stable(problem, x):
-        return None
-    rotation, forces = tilt_matrix((x[-2], x[-1])), problem.forces(x)
-    places = drones_above(
-        freed(problem.system), np.zeros(3), rotation, forces, problem.gravity,
-        azimuths[left] + np.pi,
-    )  # fmt: skip
-    offsets = np.full((number, 3), np.nan)
-    offsets[left] = places
-    of = [
-        drone_margins(drone, thrust, float(np.linalg.norm(force)))
-        for drone, thrust, force in zip(
-            problem.system.drones, problem.thrusts(x), forces, strict=True
-        )
-    ]
-    tilt = float(np.degrees(np.arccos(np.clip(rotation[2, 2], -1.0, 1.0))))
-    return Reallocation(problem.lost, problem.hanging, offsets, azimuths, of, tilt)
+    def stable(self, x: Array) -> bool:
+        """Whether the load comes back when it is moved a little while the drones stay.
 
+        The second variation of the potential energy plus the cables' tensions times their lengths
+        (Lagrange) must be positive for every motion that stretches no cable.
+        """
+        from scipy.linalg import null_space
 
-def _stable(problem: _Problem, x: Array) -> bool:
-    """Whether the load comes back when it is moved a little while the drones stay.
+        forces, anchors, pose = self.forces(x), self.turned(x), tilt_matrix((x[-2], x[-1]))
+        tension = np.linalg.norm(forces, axis=1)
+        ends = anchors + self.length_m[:, None] * forces / tension[:, None]
+        hung = pose @ self.moment_n_m  # weight of what hangs times where
 
-    The second variation of the potential energy plus the cables' tensions times their lengths
-    (Lagrange) must be positive for every motion that stretches no cable.
-    """
-    from scipy.linalg import null_space
+        def lengths(q: Array) -> Array:
+            turn = from_rotation_vector(q[3:])
+            found: Array = np.linalg.norm(ends - q[:3] - rotate(turn, anchors), axis=1)
+            return found
 
-    forces, anchors, pose = problem.forces(x), problem.turned(x), tilt_matrix((x[-2], x[-1]))
-    tension = np.linalg.norm(forces, axis=1)
-    ends = anchors + problem.length_m[:, None] * forces / tension[:, None]
-    hung = pose @ problem.moment_n_m  # weight of what hangs times where
+        def energy(q: Array) -> float:
+            lift = self.weight_n * q[2] + rotate(from_rotation_vector(q[3:]), hung)[2]
+            return float(lift + tension @ lengths(q))
 
-    def lengths(q: Array) -> Array:
-        turn = from_rotation_vector(q[3:])
-        found: Array = np.linalg.norm(ends - q[:3] - rotate(turn, anchors), axis=1)
-        return found
-
-    def energy(q: Array) -> float:
-        lift = problem.weight_n * q[2] + rotate(from_rotation_vector(q[3:]), hung)[2]
-        return float(lift + tension @ lengths(q))
-
-    step = 1e-3 * np.eye(6)
-    slope = np.array([(lengths(h) - lengths(-h)) / 2e-3 for h in step]).T
-    bend = np.array([
-        [energy(h + k) - energy(h - k) - energy(k - h) + energy(-h - k) for k in step]
-        for h in step
-    ]) / 4e-6  # fmt: skip
-    free = null_space(slope, rcond=1e-6)
-    if free.shape[1] == 0:
-        return True
-    return bool(np.linalg.eigvalsh(free.T @ bend @ free).min() > 0.0)
+        step = 1e-3 * np.eye(6)
+        slope = np.array([(lengths(h) - lengths(-h)) / 2e-3 for h in step]).T
+        bend = np.array([
+            [energy(h + k) - energy(h - k) - energy(k - h) + energy(-h - k) for k in step]
+            for h in step
+        ]) / 4e-6  # fmt: skip
+        free = null_space(slope, rcond=1e-6)
+        if free.shape[1] == 0:
+            return True
+        return bool(np.linalg.eigvalsh(free.T @ bend @ free).min() > 0.0)

@@ -1,22 +1,76 @@
-"""The rest of a flight after a loss, as set-points: new formation, then on, or down."""
+"""Notices the loss of a drone in flight and lets the others take its part."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.estimate import Estimate
 from musls_control.formation import drone_poses
 from musls_control.mission.plan import FlightPlan
-from musls_control.mission.spec import MissionSpec
+from musls_control.mission.spec import GROUND_PHASES, MissionSpec
 from musls_control.reference import Piece, Reference, StraightMove
 from musls_control.trajectories.base import smoothstep
+from musls_description.arrays import Array
+from musls_description.drone import tip_radius_m
+from musls_description.errors import ConfigError
 from musls_description.spawn import ground_radius_m
 from musls_description.system import formation_of
-from musls_sim.scenario.scenario import Scenario
+from musls_sim.contingency.reallocation import Reallocation, reallocate
+from musls_sim.plants.changes import CutCable
+from musls_sim.scenario.events import EventContext
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.scenario.scenario import MIN_DRONES, ContingencySpec, Scenario
+from musls_sim.session.guidance import Guidance, MissionGuidance
 
-Array = NDArray[np.float64]
+# ---------- How the loss of a drone or of a cable is noticed: by measurements only
+
+
+class LossDetector:
+    """Watches places of drones and forces of cables."""
+
+    def __init__(self, spec: ContingencySpec, even_share_n: Array, period_s: float) -> None:
+        """`even_share_n`: even part of the load's weight, of each cable, (n,)."""
+        self._spec, self._slack_n, self._period_s = spec, spec.slack_share * even_share_n, period_s
+        self._slack_s, self._taut_s = np.zeros((2, len(even_share_n)))
+        self._carried = np.zeros(len(even_share_n), bool)
+
+    def fallen(self, estimate: Estimate, setpoint_enu_m: Array) -> list[tuple[int, str]]:
+        """Drones (from 0) that fall, and what was seen.
+
+        `setpoint_enu_m`: where the drones are to be, (n, 3).
+        """
+        drones = estimate.drones
+        below = setpoint_enu_m[:, 2] - drones.position_enu_m[:, 2]
+        sinking = -drones.velocity_enu_m_s[:, 2]
+        found = (below > self._spec.drop_m) & (sinking > self._spec.sink_m_s)
+        return [
+            (int(i), f"{below[i]:.2f} m below its set-point, sinking at {sinking[i]:.1f} m/s")
+            for i in np.flatnonzero(found)
+        ]
+
+    def slackened(self, estimate: Estimate, *, lifting: bool = False) -> list[tuple[int, str]]:
+        """Cables (from 0) that have carried nothing for too long, and what was seen.
+
+        `lifting`: the load is only being taken up: a cable that has not carried yet, for as long as
+        it may be slack, is not lost, it is late.
+        """
+        slack = estimate.tension_n[:, 0] < self._slack_n
+        self._taut_s = np.where(slack, 0.0, self._taut_s + self._period_s)
+        self._carried |= self._taut_s > self._spec.slack_s
+        counts = slack & self._carried if lifting else slack
+        self._slack_s = np.where(counts, self._slack_s + self._period_s, 0.0)
+        late = self._slack_s > self._spec.slack_s
+        return [
+            (int(i), f"no force in its cable for {self._slack_s[i]:.1f} s")
+            for i in np.flatnonzero(late)
+        ]
+
+
+# ---------- The rest of the flight as set-points: new formation, then on, or down
 
 ASIDE_M = np.array([1.0, 1.0])
 """Outwards and upwards: where a drone without cable goes, out of the others' way."""
@@ -24,7 +78,7 @@ ASIDE_M = np.array([1.0, 1.0])
 
 @dataclass(frozen=True)
 class Situation:
-    """Where a flight is when its plan is given up.
+    """State of a flight at the moment its plan is replaced.
 
     Attributes:
         drones_enu_m: Present set-points of the drones, (n, 3).
@@ -51,67 +105,8 @@ class Situation:
         return np.where(np.isnan(found), self.drones_enu_m, found)
 
 
-class _Rows:
-    """Rows of a plan while it is being made; the drones' headings stay."""
-
-    def __init__(self, now: Situation) -> None:
-        self.rate_hz = now.plan.rate_hz
-        self.yaw = now.plan.drone_yaw_rad[now.row]
-        self.load = now.pose.copy()
-        self.drones: list[Array] = []
-        self.stage: list[int] = []
-        self.names: list[str] = []
-        self.pieces: list[Piece] = [*Reference.rest(now.pose).pieces]
-
-    def add(self, name: str, pose: Array, drones: Array) -> None:
-        """Append rows."""
-        if self.names[-1:] != [name]:
-            self.names.append(name)
-        self.drones.append(drones)
-        self.stage += [len(self.names) - 1] * len(pose)
-        self.load = pose[-1].copy()
-
-    def shares(self, duration_s: float) -> Array:
-        """Share of a move at each of its rows; the first one already moves, (k,)."""
-        count = max(1, int(np.ceil(duration_s * self.rate_hz - 1e-9)))
-        return (1.0 + np.arange(count)) / count
-
-    def carry(self, name: str, now: Situation, end: Array, speed_m_s: float) -> None:
-        """Move the load straight, in formation."""
-        start = self.load
-        share = self.shares(float(np.linalg.norm(end[:3] - start[:3])) / speed_m_s)
-        begin_s = (len(self.stage) - 1) / self.rate_hz
-        self.pieces.append(
-            Piece(begin_s, begin_s, StraightMove(start, end.copy(), len(share) / self.rate_hz))
-        )
-        pose = start + share[:, None] * (end - start)
-        self.add(name, pose, now.places(pose))
-
-    def fly(self, name: str, start: Array, end: Array, duration_s: float, hold_s: float) -> None:
-        """Move the drones smoothly, (n, 3) to (n, 3), with the load's set-point at rest."""
-        share = self.shares(duration_s)
-        share = np.append(smoothstep(share), np.ones(int(hold_s * self.rate_hz)))
-        drones = start + share[:, None, None] * (end - start)
-        self.add(name, np.tile(self.load, (len(share), 1)), drones)
-
-    def plan(self, landing_speed_m_s: float | None) -> FlightPlan:
-        """What has been put together."""
-        return FlightPlan(
-            self.rate_hz,
-            Reference(self.pieces),
-            np.vstack(self.drones),
-            np.tile(self.yaw, (len(self.stage), 1)),
-            np.array(self.stage),
-            tuple(self.names),
-            landing_speed_m_s,
-        )
-
-
 def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightPlan:
     """New formation, then the rest of the plan in it."""
-    rows = _Rows(now)
-    _reform(rows, now, mission, speed_m_s)
-    first = rows.plan(None)
     old, begin = now.plan, min(now.row + 1, len(now.plan.stage) - 1)
     pose, planned = old.load_pose[begin:], old.drone_position_enu_m[begin:]
     # Where the drones leave the formation, to land, the way there starts at the new places.
@@ -121,42 +116,31 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
         row = int(leaves.argmax())
         count = min(max(1, int(mission.form_up_s * old.rate_hz)), len(pose) - row)
         ahead = np.arange(len(pose) - row) + 1.0
-        left = np.clip(1.0 - ahead / count, 0.0, 1.0)
-        left = smoothstep(left)
+        left = smoothstep(np.clip(1.0 - ahead / count, 0.0, 1.0))
         shift = drones[row] - planned[row]
         drones[row:] = planned[row:] + left[:, None, None] * shift
         gone = np.isnan(now.offsets_m[:, 0])
         drones[row:, gone] = now.drones_enu_m[gone]
-    stage = old.stage[begin:]
-    return replace(
-        old,
-        drone_position_enu_m=np.concatenate([first.drone_position_enu_m, drones]),
-        drone_yaw_rad=np.vstack([first.drone_yaw_rad, old.drone_yaw_rad[begin:]]),
-        stage=np.concatenate([first.stage, stage - stage[0] + len(first.stage_names)]),
-        stage_names=(*first.stage_names, *old.stage_names[stage[0] :]),
-        reference=first.reference.then(
-            old.reference.since(begin / old.rate_hz), first.duration_s
-        ),
-    )  # fmt: skip
+    rest = replace(old.part(begin), drone_position_enu_m=drones)
+    return _joined(_reformed(now, mission, speed_m_s), rest)
 
 
 def landed(
     now: Situation, scenario: Scenario, *, reforms: bool, speed_m_s: float, lower_m_s: float
 ) -> FlightPlan:
     """Set the load down where it is, then land around it."""
-    system = formation_of(scenario.system, "contingency")
-    mission, rows = scenario.mission, _Rows(now)
+    system, mission = formation_of(scenario.system, "contingency"), scenario.mission
     if reforms:
-        _reform(rows, now, mission, speed_m_s)
+        plan = _reformed(now, mission, speed_m_s)
     else:  # the move down begins where the set-points are
-        rows.add("lower", now.pose[None], now.drones_enu_m[None])
+        plan = _plan(now, "lower", Reference.rest(now.pose), now.drones_enu_m[None])
     resting = now.pose.copy()
     resting[2] = min(-system.load.collision.bottom_m, now.pose[2])
-    rows.carry("lower", now, resting, lower_m_s)
     slack = resting.copy()
     slack[2] = min(mission.slack_height_m, resting[2])
-    rows.carry("slacken", now, slack, lower_m_s)
-    start = rows.drones[-1][-1]
+    plan = _joined(plan, _carried(now, "lower", now.pose, resting, lower_m_s))
+    plan = _joined(plan, _carried(now, "slacken", resting, slack, lower_m_s))
+    start = plan.drone_position_enu_m[-1]
     end = start.copy()
     for i in np.flatnonzero(~np.isnan(now.offsets_m[:, 0])):
         outward = start[i, :2] - slack[:2]
@@ -166,9 +150,69 @@ def landed(
         end[i, 2] = -system.drones[i].collision.bottom_m
     low = end + [0.0, 0.0, mission.rise_m]
     low = np.where(np.isnan(now.offsets_m), start, low)
-    rows.fly("spread", start, low, mission.form_up_s, mission.settle_s)
-    rows.add("land", rows.load[None], end[None])
-    return rows.plan(mission.landing_speed_m_s)
+    spread = _flown(now, "spread", slack, start, low, mission.form_up_s, mission.settle_s)
+    land = _plan(now, "land", Reference.rest(slack), end[None])
+    land = replace(land, landing_speed_m_s=mission.landing_speed_m_s)
+    return _joined(_joined(plan, spread), land)
+
+
+def _reformed(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightPlan:
+    """The way to the new formation, with the load's set-point at rest."""
+    places = now.places(now.pose[None])[0]
+    farthest = float(np.linalg.norm(places - now.drones_enu_m, axis=1).max())
+    # A smooth move is 1.5 times as fast in its middle as on average.
+    duration_s = max(1.0, 1.5 * farthest / speed_m_s)
+    return _flown(now, "reform", now.pose, now.drones_enu_m, places, duration_s, mission.settle_s)
+
+
+def _carried(now: Situation, name: str, start: Array, end: Array, speed_m_s: float) -> FlightPlan:
+    """A straight move of the load, in formation."""
+    rate = now.plan.rate_hz
+    share = _shares(now, float(np.linalg.norm(end[:3] - start[:3])) / speed_m_s)
+    move = Piece(-1.0 / rate, -1.0 / rate, StraightMove(start, end, len(share) / rate))
+    pose = start + share[:, None] * (end - start)
+    return _plan(now, name, Reference([move]), now.places(pose))
+
+
+def _flown(
+    now: Situation,
+    name: str,
+    load_pose: Array,
+    start: Array,
+    end: Array,
+    duration_s: float,
+    hold_s: float,
+) -> FlightPlan:
+    """A smooth move of the drones, (n, 3) to (n, 3), and a rest; the load's set-point rests."""
+    share = smoothstep(_shares(now, duration_s))
+    share = np.append(share, np.ones(int(hold_s * now.plan.rate_hz)))
+    drones = start + share[:, None, None] * (end - start)
+    return _plan(now, name, Reference.rest(load_pose), drones)
+
+
+def _shares(now: Situation, duration_s: float) -> Array:
+    """Share of a move at each of its rows; the first one already moves, (k,)."""
+    count = max(1, int(np.ceil(duration_s * now.plan.rate_hz - 1e-9)))
+    return (1.0 + np.arange(count)) / count
+
+
+def _plan(now: Situation, name: str, reference: Reference, drones: Array) -> FlightPlan:
+    """Plan of one phase; the drones' headings stay."""
+    yaw = np.tile(now.plan.drone_yaw_rad[now.row], (len(drones), 1))
+    stage = np.zeros(len(drones), np.int64)
+    return FlightPlan(now.plan.rate_hz, reference, drones, yaw, stage, (name,))
+
+
+def _joined(first: FlightPlan, rest: FlightPlan) -> FlightPlan:
+    """One plan, then another one of the same rate."""
+    return replace(
+        rest,
+        reference=first.reference.then(rest.reference, first.duration_s),
+        drone_position_enu_m=np.vstack([first.drone_position_enu_m, rest.drone_position_enu_m]),
+        drone_yaw_rad=np.vstack([first.drone_yaw_rad, rest.drone_yaw_rad]),
+        stage=np.concatenate([first.stage, rest.stage + len(first.stage_names)]),
+        stage_names=(*first.stage_names, *rest.stage_names),
+    )
 
 
 def landed_clear(
@@ -226,14 +270,6 @@ def _moved_apart(
     return places
 
 
-def _reform(rows: _Rows, now: Situation, mission: MissionSpec, speed_m_s: float) -> None:
-    places = now.places(now.pose[None])[0]
-    farthest = float(np.linalg.norm(places - now.drones_enu_m, axis=1).max())
-    # A smooth move is 1.5 times as fast in its middle as on average.
-    duration_s = max(1.0, 1.5 * farthest / speed_m_s)
-    rows.fly("reform", now.drones_enu_m, places, duration_s, mission.settle_s)
-
-
 def aside(scenario: Scenario, drone: int) -> Array:
     """Place of a drone (from 0) that has lost its cable, in the frame of the load's set-point."""
     place: Array = scenario.formation.offsets_m(scenario.system.n_drones)[drone].copy()
@@ -241,3 +277,183 @@ def aside(scenario: Scenario, drone: int) -> Array:
     place[:2] += ASIDE_M[0] * outward
     place[2] += ASIDE_M[1]
     return place
+
+
+# ---------- From the loss to the answer
+
+CHECK_PERIODS = 5
+"""Control periods between two looks: 50 Hz."""
+
+TAUT_SHARE = 0.95
+"""Drones land no farther from the load than this share of their cable."""
+
+MIN_LEFT = 3
+"""With fewer drones no new formation is looked for."""
+
+UNWATCHED = GROUND_PHASES - {"lift"}
+"""Phases in which nothing is watched: the load stands, or is being set down."""
+
+Note = Callable[[float, str, str], None]
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """A loss that was noticed, of a drone (from 0), and when something is done about it.
+
+    Attributes:
+        falls: Whether the drone itself is lost, and not its cable only.
+    """
+
+    drone: int
+    falls: bool
+    act_tick: int
+
+
+def contingency_of(
+    scenario: Scenario, context: EventContext, guidance: Guidance, note: Note, *, guided: bool
+) -> Contingency | None:
+    """Contingency step of a scenario; None where it has no `contingency`.
+
+    `note`: writes down what happened: time, kind, text.
+    `guided`: whether the mission's set-points fly the drones, and not a controller.
+    """
+    spec = scenario.contingency
+    if spec is None:
+        return None
+    if not isinstance(guidance, MissionGuidance) or not guided or context.estimator is None:
+        raise ConfigError(
+            "contingency changes the set-points of the formation and needs controller.kind: "
+            f"formation, not {scenario.controller.kind}; or leave contingency out "
+            "(--set contingency=null)"
+        )
+    system = formation_of(scenario.system, "contingency")
+    if system.n_drones < MIN_DRONES:
+        raise ConfigError(
+            f"contingency: {system.name} has {system.n_drones} drones; the loss of one can be "
+            f"survived by {MIN_DRONES} or more"
+        )
+    if spec.hook == "release":
+        try:
+            context.check(CutCable(1, 1))
+        except ConfigError as error:
+            raise ConfigError(f"contingency.hook = release: {error}; or hook: hold") from None
+    return Contingency(scenario, spec, context, guidance, context.estimator.estimate, note)
+
+
+class Contingency:
+    """Watches for losses and answers them.
+
+    Attributes:
+        answers: The formations that were found, one for each loss; None where there was none.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        spec: ContingencySpec,
+        context: EventContext,
+        guidance: MissionGuidance,
+        estimate: Estimate,
+        note: Note,
+    ) -> None:
+        self._scenario, self._spec, self._context = scenario, spec, context
+        self._system = system = formation_of(scenario.system, "contingency")
+        self._guidance, self._estimate, self._note = guidance, estimate, note
+        n = system.n_drones
+        share = system.load.mass_kg * scenario.physics.gravity_m_s2 / n
+        self._detector = LossDetector(spec, np.full(n, share), CHECK_PERIODS * CONTROL_PERIOD_S)
+        self._gone, self._idle = np.zeros(n, bool), np.zeros(n, bool)
+        self._pending: list[_Loss] = []
+        self._spreads = False
+        self.answers: list[Reallocation | None] = []
+
+    def step(self, tick: int) -> None:
+        """Look, and do what is due."""
+        if tick % CHECK_PERIODS == 0 and self._guidance.stage not in UNWATCHED:
+            self._look(tick)
+        if self._gone.any() and not self._spreads and self._guidance.stage == "spread":
+            self._spreads = True
+            self._land_clear(tick)
+        for loss in [loss for loss in self._pending if loss.act_tick <= tick]:
+            self._pending.remove(loss)
+            self._answer(loss, tick)
+
+    def _land_clear(self, tick: int) -> None:
+        """Land beside the drones that have fallen down, not on them."""
+        guidance = self._guidance
+        radii = np.array([tip_radius_m(drone) for drone in self._scenario.system.drones])
+        apart_m = radii[:, None] + radii[None] + self._spec.clearance_m
+        places = self._planned_places()
+        now = Situation(guidance.plan, guidance.row, places, np.zeros_like(places))
+        found = self._estimate.drones.position_enu_m
+        hooks = np.array(self._system.load.cable_attachments_m)[:, :2]
+        lengths = np.array([cable.length_m for cable in self._system.cables])
+        reach_m = np.linalg.norm(hooks, axis=1) + TAUT_SHARE * lengths
+        plan = landed_clear(now, self._gone, found, apart_m, reach_m)
+        if plan is not None:
+            guidance.replace(plan, tick, self._gone)
+
+    def _look(self, tick: int) -> None:
+        setpoint = self._guidance.setpoint.position_enu_m
+        fallen = self._detector.fallen(self._estimate, setpoint)
+        lifting = self._guidance.stage == "lift"
+        slack = self._detector.slackened(self._estimate, lifting=lifting)
+        act_tick = tick + round(self._spec.delay_s / CONTROL_PERIOD_S)
+        for seen, falls in ((fallen, True), (slack, False)):
+            for drone, why in seen:
+                if self._gone[drone] or self._idle[drone]:
+                    continue
+                (self._gone if falls else self._idle)[drone] = True
+                self._note(tick * CONTROL_PERIOD_S, "drone_given_up", f"drone_{drone + 1}: {why}")
+                self._pending.append(_Loss(drone, falls, act_tick))
+
+    def _answer(self, loss: _Loss, tick: int) -> None:
+        """Let go what is lost, and change the plan."""
+        time_s, spec = tick * CONTROL_PERIOD_S, self._spec
+        if spec.hook == "release":  # what is left of a cable that is slack is let go, too
+            self._context.apply(CutCable(loss.drone + 1, 1))
+            self._note(time_s, "hook_opened", f"cable_{loss.drone + 1} at the load")
+        found = self._formation()
+        self.answers.append(found)
+        guidance, scenario = self._guidance, self._scenario
+        offsets = scenario.formation.offsets_m(len(self._gone)).copy()
+        if found is not None:
+            offsets[:] = found.offsets_m
+        offsets[self._gone] = np.nan
+        for drone in np.flatnonzero(self._idle):
+            offsets[drone] = aside(scenario, int(drone))
+        now = Situation(guidance.plan, guidance.row, self._planned_places(), offsets)
+        if found is not None and found.thrust_margin >= spec.margin and spec.then == "continue":
+            plan = continued(now, scenario.mission, spec.speed_m_s)
+        else:
+            plan = landed(
+                now,
+                scenario,
+                reforms=found is not None and found.thrust_margin > 1.0,
+                speed_m_s=spec.speed_m_s,
+                lower_m_s=spec.lower_speed_m_s,
+            )
+        guidance.replace(plan, tick, self._gone)
+        self._note(time_s, "reallocated", self._sentence(found))
+
+    def _planned_places(self) -> Array:
+        places: Array = self._guidance.plan.drone_position_enu_m[self._guidance.row].copy()
+        return places
+
+    def _formation(self) -> Reallocation | None:
+        lost = np.flatnonzero(self._gone | self._idle) + 1
+        hanging = np.flatnonzero(self._gone) + 1 if self._spec.hook == "hold" else np.zeros(0, int)
+        if len(self._gone) - len(lost) < MIN_LEFT:
+            return None
+        return reallocate(self._scenario, lost.tolist(), hanging.tolist(), self._spec)
+
+    def _sentence(self, found: Reallocation | None) -> str:
+        if found is None:
+            return "no formation holds the load: it is set down at once"
+        margin = (
+            f"thrust margin {found.thrust_margin:.2f}, load leans {found.load_tilt_deg:.0f} deg"
+        )
+        if found.thrust_margin < self._spec.margin:
+            return f"too little thrust to go on ({margin}): the load is set down"
+        goes_on = self._spec.then == "continue"
+        return f"new formation ({margin}): {'the mission goes on' if goes_on else 'landing'}"

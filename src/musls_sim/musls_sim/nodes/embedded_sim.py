@@ -12,37 +12,48 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from geometry_msgs.msg import TransformStamped
-from px4_msgs.msg import OffboardControlMode, TrajectorySetpoint, VehicleCommand
+from px4_msgs import msg as px4
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
-from tf2_msgs.msg import TFMessage
 
 from musls_control.nodes.stepped_node import (
+    BASE_LINKS,
     DUPLICATE_CHECK_S,
     FROM_PX4,
     DescribedNode,
     DuplicateNode,
     Interrupt,
     microseconds,
+    publish_same_frames,
+    relative,
     run,
     stamp,
 )
 from musls_control.offboard import px4_topic, target_system
+from musls_control.px4_frames import body_flu_frd, orientation_enu_ned, world_enu_ned, yaw_enu_ned
 from musls_description.errors import ConfigError
 from musls_description.models.urdf import joint_coordinates
+from musls_description.rotations import yaw_of
 from musls_sim.nodes.polling import Poller, message_class, profile_of
-from musls_sim.nodes.px4_drones import Px4Outputs
 from musls_sim.plants.interface import Plant
-from musls_sim.px4_stand_in.commander import Commander, NavState, TrajectoryInput
-from musls_sim.px4_stand_in.guidance import PERIODS_PER_WINDOW, Lockstep, stand_in_session
+from musls_sim.px4.install import Px4Error
+from musls_sim.px4_stand_in import (
+    PERIODS_PER_WINDOW,
+    Commander,
+    DisarmReason,
+    Lockstep,
+    NavState,
+    TrajectoryInput,
+    stand_in_session,
+)
 from musls_sim.recording.graph import StateMessages
 from musls_sim.recording.signals import CLOCK, EVENTS, MODEL_PREFIX, STAGE, Rate, event_text
 from musls_sim.scenario.scenario import Scenario, load_scenario
@@ -51,62 +62,18 @@ from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
 if TYPE_CHECKING:
-    from musls_sim.nodes.px4_drones import RealDrone
     from musls_sim.px4.graph_session import GraphSession
-
-
-# ---------- Events on the ROS graph: let one of the scenario happen now, or one that is described
-
-TRIGGER, APPLY = "/musls/trigger_event", "/musls/apply_event"
-"""A service for each event of the scenario is below the first one; the second one is a topic."""
-
-
-class EventServices:
-    """Services `/musls/trigger_event/NAME` (std_srvs/Trigger) and topic `/musls/apply_event`.
-
-    NAME is that of an event of the scenario, or its kind where it has no name. The topic
-    (std_msgs/String) takes the fields of any event as JSON.
-    """
-
-    def __init__(self, node: Node, session: Session, poller: Poller) -> None:
-        """Offer them."""
-        self._node, self._session = node, session
-        names = dict.fromkeys(names_of(event)[0] for event in session.scenario.events)
-        for name in names:
-            if name.isidentifier():  # what ROS allows as a part of a name
-                poller.serve(Trigger, f"{TRIGGER}/{name}", self._trigger(name))
-        poller.subscribe(String, APPLY, self._apply, QoSProfile(depth=10))
-
-    def _trigger(self, name: str):
-        def answer(_: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
-            try:
-                self._session.trigger(name)
-                answer.success, answer.message = True, f"{name}: now"
-            except ConfigError as error:
-                answer.success, answer.message = False, str(error)
-            return answer
-
-        return answer
-
-    def _apply(self, message: String) -> None:
-        try:
-            fields = json.loads(message.data)
-            if not isinstance(fields, dict):
-                raise ConfigError("expected a mapping of an event's fields")
-            self._session.apply(fields)
-        except (ValueError, ConfigError) as error:
-            self._node.get_logger().error(f"{APPLY}: {error}")
 
 
 # ---------- Joint angles of the cables, for robot_state_publisher and a URDF
 
-TOPIC = "/joint_states"
+TOPIC = "joint_states"
 
 
 class JointStates:
-    """Publishes `/joint_states`, where the plant has joints, while somebody listens.
+    """Publishes `/joint_states`, where the plant has joints, while there are subscribers.
 
-    The URDF's root is the load: `/tf_static` says that `model/load` is `load`.
+    `/tf_static` says that the URDF's root `model/base_link` is `load`.
     """
 
     def __init__(self, node: Node, plant: Plant) -> None:
@@ -116,11 +83,7 @@ class JointStates:
         if self._plant is None:
             return
         self._out = node.create_publisher(JointState, TOPIC, 10)
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._static = node.create_publisher(TFMessage, "/tf_static", latched)
-        same = TransformStamped(child_frame_id=f"{MODEL_PREFIX}load")
-        same.header.frame_id, same.transform.rotation.w = "load", 1.0
-        self._static.publish(TFMessage(transforms=[same]))
+        publish_same_frames(node, {f"{MODEL_PREFIX}base_link": "load"})
 
     def publish(self, time_s: float) -> None:
         """Publish the present angles."""
@@ -130,17 +93,269 @@ class JointStates:
         if tree is not None and tree is not self._tree:
             self._tree, self._coordinates = tree, joint_coordinates(tree)
         message = JointState(name=list(self._coordinates))
-        stamp(message.header.stamp, time_s)
+        message.header.stamp = stamp(time_s)
         message.position = self._plant.positions[list(self._coordinates.values())].tolist()
         self._out.publish(message)
 
 
+# ---------- PX4's topics of the drones
+
+PX4_WRITER = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1,
+    reliability=ReliabilityPolicy.BEST_EFFORT,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+"""As PX4's DDS client offers its topics."""
+
+STATUS_PERIOD_US = 200_000
+ARMED, DISARMED = 2, 1
+ANY_SYSTEM = 0
+_MOTION_TOPICS = (
+    px4.VehicleLocalPosition, px4.VehicleAttitude, px4.VehicleOdometry, px4.ActuatorMotors
+)  # fmt: skip
+_MOTION = ("x", "y", "z", "vx", "vy", "vz", "ax", "ay", "az")
+
+
+class StandInDrone:
+    """Inputs and outputs of one drone; the origin of its local frame is the world's.
+
+    Attributes:
+        inputs: Topics to it, and their types.
+    """
+
+    def __init__(self, node: EmbeddedSim, index: int, commander: Commander, poller: Poller) -> None:
+        self._node, self._index, self._commander = node, index, commander
+        self._name, instance = f"drone_{index + 1}", index + 1
+        self._system = target_system(instance)
+        self.inputs = {}
+        for kind, take in (
+            (px4.TrajectorySetpoint, self._on_trajectory),
+            (px4.VehicleCommand, self._on_command),
+            (px4.OffboardControlMode, self._on_mode),
+        ):
+            topic = node.resolve_topic_name(px4_topic(instance, "in", kind))
+            self.inputs[topic] = f"px4_msgs/msg/{kind.__name__}"
+            poller.subscribe(kind, topic, take, FROM_PX4)
+        self._pub = {
+            kind: node.create_publisher(kind, px4_topic(instance, "out", kind), PX4_WRITER)
+            for kind in (
+                *_MOTION_TOPICS, px4.VehicleStatus, px4.VehicleControlMode, px4.VehicleCommandAck
+            )
+        }  # fmt: skip
+        self._status_us = -STATUS_PERIOD_US
+        self._status_of: tuple[bool, NavState, bool] | None = None
+        self._motors = np.full(12, np.nan, np.float32)
+        self._fixed_local = {
+            "xy_valid": True, "z_valid": True, "v_xy_valid": True, "v_z_valid": True,
+            "heading_good_for_control": True, "dist_bottom": float("nan"),
+            "ref_lat": float("nan"), "ref_lon": float("nan"), "ref_alt": float("nan"),
+            "vxy_max": float("inf"), "vz_max": float("inf"),
+            "hagl_min": float("inf"), "hagl_max_z": float("inf"), "hagl_max_xy": float("inf"),
+        }  # fmt: skip
+
+    @property
+    def armed(self) -> bool:
+        """Whether the motors may turn."""
+        return self._commander.armed
+
+    def check(self, age_s: float) -> None:
+        """Nothing of it can be missing."""
+
+    def publish(self, time_us: int) -> None:
+        """Publish the motion if anybody listens, and the status when it is due."""
+        if any(self._pub[kind].get_subscription_count() for kind in _MOTION_TOPICS):
+            self._publish_motion(time_us)
+        self._publish_status(time_us)
+
+    def _publish(self, message: Any) -> None:
+        self._pub[type(message)].publish(message)
+
+    def _publish_motion(self, time_us: int) -> None:
+        session = self._node.session
+        measured = session.estimate.drones.data[self._index]
+        throttle = session.command.throttle[self._index]
+        at = {"timestamp": time_us, "timestamp_sample": time_us}
+        position, velocity = world_enu_ned(measured[0:6].reshape(2, 3))
+        acceleration = world_enu_ned(measured[13:16])
+        q = orientation_enu_ned(measured[6:10]).astype(np.float32)
+        yaw = yaw_of(measured[6:10])
+        motion = np.concatenate([position, velocity, acceleration]).tolist()
+        self._publish(
+            px4.VehicleLocalPosition(
+                **at,
+                **self._fixed_local,
+                **dict(zip(_MOTION, motion, strict=True)),
+                z_deriv=motion[5],
+                heading=float(yaw_enu_ned(yaw)),
+            )
+        )
+        self._publish(px4.VehicleAttitude(**at, q=q))
+        self._publish(
+            px4.VehicleOdometry(
+                **at,
+                pose_frame=px4.VehicleOdometry.POSE_FRAME_NED,
+                position=position.astype(np.float32),
+                q=q,
+                velocity_frame=px4.VehicleOdometry.VELOCITY_FRAME_NED,
+                velocity=velocity.astype(np.float32),
+                angular_velocity=body_flu_frd(measured[10:13]).astype(np.float32),
+            )
+        )
+        self._motors[: len(throttle)] = throttle if self.armed else np.nan
+        self._publish(px4.ActuatorMotors(**at, control=self._motors))
+
+    def _publish_status(self, time_us: int) -> None:
+        commander = self._commander
+        state = (commander.armed, commander.nav_state, commander.failsafe)
+        if state == self._status_of and time_us - self._status_us < STATUS_PERIOD_US:
+            return
+        self._status_of, self._status_us = state, time_us
+        offboard = commander.nav_state is NavState.OFFBOARD
+        took_off = commander.took_off_at_s
+        self._publish(
+            _message(
+                px4.VehicleStatus,
+                timestamp=time_us,
+                armed_time=round((commander.armed_at_s or 0.0) * 1e6),
+                takeoff_time=round((took_off or 0.0) * 1e6),
+                arming_state=ARMED if commander.armed else DISARMED,
+                latest_arming_reason=DisarmReason.COMMAND,
+                latest_disarming_reason=commander.disarm_reason,
+                nav_state_user_intention=commander.wanted,
+                nav_state=commander.nav_state,
+                vehicle_type=px4.VehicleStatus.VEHICLE_TYPE_ROTARY_WING,
+                failsafe=commander.failsafe,
+                system_type=2,
+                system_id=self._system,
+                component_id=1,
+                pre_flight_checks_pass=True,
+            )
+        )
+        self._publish(
+            _message(
+                px4.VehicleControlMode,
+                timestamp=time_us,
+                flag_armed=commander.armed,
+                flag_multicopter_position_control_enabled=True,
+                flag_control_auto_enabled=not offboard,
+                flag_control_offboard_enabled=offboard,
+                flag_control_position_enabled=True,
+                flag_control_velocity_enabled=True,
+                flag_control_altitude_enabled=True,
+                flag_control_climb_rate_enabled=True,
+                flag_control_attitude_enabled=True,
+                flag_control_rates_enabled=True,
+                flag_control_allocation_enabled=True,
+            )
+        )
+
+    def _on_mode(self, message: px4.OffboardControlMode) -> None:
+        if message.position or message.velocity or message.acceleration:
+            self._commander.heartbeat(self._node.time_s)
+            self._node.lockstep.answer(self._index, message.timestamp)
+        else:
+            self._node.say_once(
+                f"{self._name}: only position, velocity and acceleration can be controlled"
+            )
+
+    def _on_trajectory(self, message: px4.TrajectorySetpoint) -> None:
+        self._commander.trajectory(
+            TrajectoryInput(
+                np.array(message.position, np.float64),
+                np.array(message.velocity, np.float64),
+                np.array(message.acceleration, np.float64),
+                message.yaw,
+                message.yawspeed,
+            )
+        )
+
+    def _on_command(self, message: px4.VehicleCommand) -> None:
+        if message.target_system not in (ANY_SYSTEM, self._system):
+            self._node.get_logger().warning(
+                f"{self._name}: command {message.command} is for system "
+                f"{message.target_system}, this is {self._system}: ignored"
+            )
+            return
+        time_s, command = self._node.time_s, message.command
+        result = self._commander.command(
+            time_s, command, message.param1, message.param2, message.param3
+        )
+        self._publish(
+            px4.VehicleCommandAck(
+                timestamp=microseconds(time_s),
+                command=command,
+                result=result,
+                target_system=message.source_system,
+            )
+        )
+
+
+def _message(kind: Any, **fields: Any) -> Any:
+    """A message with those of the fields that it has in the release of PX4 that is installed."""
+    known = kind.get_fields_and_field_types()
+    return kind(**{name: value for name, value in fields.items() if name in known})
+
+
+STATUS_LIMIT_S = 20.0
+"""Time for PX4's first status to come: so much of it both really and in the simulation."""
+
+
+class RealDrone:
+    """Listens to who guides the drone, so that simulated time can wait for him.
+
+    Attributes:
+        inputs: Topics to PX4 that are watched, and their types.
+    """
+
+    def __init__(
+        self, node: EmbeddedSim, index: int, session: GraphSession, poller: Poller
+    ) -> None:
+        self._node, self._index, self._session = node, index, session
+        # Of PX4's own client, whose namespace begins at the root.
+        self._status_topic = f"/{px4_topic(index + 1, 'out', px4.VehicleStatus)}"
+        self._heard = False
+        poller.subscribe(px4.VehicleStatus, self._status_topic, self._on_status, FROM_PX4)
+        topic = f"/{px4_topic(index + 1, 'in', px4.OffboardControlMode)}"
+        self.inputs = {topic: "px4_msgs/msg/OffboardControlMode"}
+        poller.subscribe(px4.OffboardControlMode, topic, self._on_mode, FROM_PX4)
+
+    @property
+    def armed(self) -> bool:
+        """Whether the motors may turn."""
+        return bool(self._session.px4s.armed[self._index])
+
+    def publish(self, time_us: int) -> None:
+        """PX4 speaks for itself."""
+
+    def check(self, age_s: float) -> None:
+        """See that PX4 is on the graph.
+
+        Raises:
+            Px4Error: Its status did not come in time.
+        """
+        if not self._heard and age_s > STATUS_LIMIT_S:
+            raise Px4Error(
+                f"drone_{self._index + 1}: PX4 runs, but nothing comes on {self._status_topic} "
+                f"for {STATUS_LIMIT_S:g} s: another ROS_DOMAIN_ID, or a PX4 release with another "
+                "version of this message than px4_msgs here"
+            )
+
+    def _on_status(self, _: px4.VehicleStatus) -> None:
+        self._heard = True
+
+    def _on_mode(self, message: px4.OffboardControlMode) -> None:
+        self._node.lockstep.answer(self._index, message.timestamp)
+
+
+# ---------- The node
+
+TRIGGER, APPLY = "musls/trigger_event", "musls/apply_event"
 WINDOWS_PER_SHAPE = 5
 WRITER_QUEUE = 500
 LATE_REPORT_S = 10.0
 POLL_S = 0.0001
 GRAPH_CHECK_S = 0.5
-ANY_SYSTEM = 0
 LOSS_ACTIONS = {"hold": NavState.LOITER, "land": NavState.LAND}
 
 
@@ -160,6 +375,7 @@ class EmbeddedSim(DescribedNode):
         )
         self.number("patience_s", 3.0, 0.05, 60.0, "Real time to wait for a set-point [s].")
         self._statistics = self.value("statistics_file", "", "JSON of the flight's numbers.")
+        based = self.value("base_links", False, BASE_LINKS)
         force = self.value("force", False, "Fly in spite of too little thrust.")
         logs = self.value("px4_logs", "", "Folder for real PX4s' consoles; default px4 beside.")
         scenario = load_scenario(Path(path))
@@ -170,24 +386,28 @@ class EmbeddedSim(DescribedNode):
         self._state = StateMessages(system, Rate.STATE)
         self._shapes = StateMessages(system, Rate.SHAPE)
         self._pub = {
-            topic: self.create_publisher(message_class(kind), topic, _writer(topic))
+            topic: self.create_publisher(message_class(kind), relative(topic), _writer(topic))
             for topic, kind in (self._state.topics | self._shapes.topics).items()
         }
         self._poller = Poller(self)
         self.session: Session
-        self._drones: Sequence[Drone | RealDrone]
+        self._drones: Sequence[StandInDrone | RealDrone]
         if scenario.autopilot.kind == "px4":
             folder = Path(logs) if logs else Path(path).with_name("px4")
             self.session, self._drones = self._with_px4(scenario, folder.absolute(), force)
         else:
             self.session, commanders = stand_in_session(scenario, LOSS_ACTIONS[loss], force=force)
             self._drones = [
-                Drone(self, k, commander, self._poller) for k, commander in enumerate(commanders)
+                StandInDrone(self, k, commander, self._poller)
+                for k, commander in enumerate(commanders)
             ]
         self.session.observe_with(EventPublisher(self))
-        self._events = EventServices(self, self.session, self._poller)
+        self._offer_events()
         self._joints = JointStates(self, self.session.plant)
-        self._poller.subscribe(String, STAGE, self._on_stage, profile_of(STAGE))
+        if based:
+            names = ["load", *(f"drone_{i + 1}" for i in range(system.n_drones))]
+            publish_same_frames(self, {f"{name}/base_link": name for name in names})
+        self._poller.subscribe(String, relative(STAGE), self._on_stage, profile_of(STAGE))
         self._window = 0
         self._warned: set[str] = set()
         self._next_graph_check_s, self._checks = 0.0, 0
@@ -204,7 +424,6 @@ class EmbeddedSim(DescribedNode):
         self, scenario: Scenario, logs: Path, force: bool
     ) -> tuple[GraphSession, list[RealDrone]]:
         """Real PX4s, up and waiting, and what is heard of them."""
-        from musls_sim.nodes.px4_drones import RealDrone
         from musls_sim.px4.graph_session import GraphSession  # pymavlink is slow to import
 
         log = self.get_logger()
@@ -216,8 +435,36 @@ class EmbeddedSim(DescribedNode):
         n = scenario.system.n_drones
         return session, [RealDrone(self, k, session, self._poller) for k in range(n)]
 
+    def _offer_events(self) -> None:
+        """Let events happen now: those of the scenario by services, any other by a topic.
+
+        The services are `/musls/trigger_event/NAME` (std_srvs/Trigger) with the name of an event,
+        or its kind where it has none; the topic takes the fields of an event as JSON.
+        """
+        for name in dict.fromkeys(names_of(event)[0] for event in self.session.scenario.events):
+            if name.isidentifier():  # what ROS allows as a part of a name
+                self._poller.serve(Trigger, f"{TRIGGER}/{name}", partial(self._trigger, name))
+        self._poller.subscribe(String, APPLY, self._apply_event, QoSProfile(depth=10))
+
+    def _trigger(self, name: str, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        try:
+            self.session.trigger(name)
+            answer.success, answer.message = True, f"{name}: now"
+        except ConfigError as error:
+            answer.success, answer.message = False, str(error)
+        return answer
+
+    def _apply_event(self, message: String) -> None:
+        try:
+            fields = json.loads(message.data)
+            if not isinstance(fields, dict):
+                raise ConfigError("expected a mapping of an event's fields")
+            self.session.apply(fields)
+        except (ValueError, ConfigError) as error:
+            self.get_logger().error(f"{APPLY}: {error}")
+
     def _on_stage(self, message: String) -> None:
-        """Events wait for the stages of whoever flies the mission."""
+        """Events wait for the stages that the formation node publishes."""
         self.session.guidance.stage = message.data
 
     def destroy_node(self) -> None:
@@ -262,25 +509,25 @@ class EmbeddedSim(DescribedNode):
             self.get_logger().warning(f"set-points came later than 20 ms: {text}")
 
     def _write_statistics(self) -> None:
-        """Leave the numbers of the flight for whoever started the node."""
+        """Write the numbers of the flight's summary, for the command that started the node."""
         session = self.session
-        plant, hover = session.plant, session.parts.hover
-        firmware = session.parts.autopilot.firmware
+        plant, hover, scenario = session.plant, session.components.hover, session.scenario
+        firmware = session.components.autopilot.firmware
         numbers = {
-            "sim_time_s": self.time_s,
-            "wall_time_s": time.perf_counter() - self._begin_s,
-            "periods": session.tick,
             "step_size_s": plant.physics_step_s,
             "steps": session.tick * plant.substeps,
             "refined_periods": plant.refined_periods,
             "plant_step_us": session.plant_s / max(session.tick - 1, 1) * 1e6,
             "bare_dart_step_us": plant.bare_step_us(),
-            "max_tension_n": session.max_tension_n.tolist(),
+            "links_per_cable": [cable.links for cable in scenario.system.cables],
+            "n_drones": scenario.system.n_drones,
             "thrust_margin": None if hover is None else hover.thrust_margin,
             "sag_m": None if hover is None else hover.sag_m,
+            "ends_on_ground": scenario.start.kind == "ground",
+            "landed": bool(session.components.autopilot.landed.all()),
             "lost_answers": self._lost,
+            "seed": scenario.seed,
             "firmware": None if firmware is None else [str(firmware.binary), firmware.version],
-            "landed": bool(session.parts.autopilot.landed.all()),
         }
         Path(self._statistics).write_text(json.dumps(numbers), encoding="utf-8")
 
@@ -363,78 +610,11 @@ class EventPublisher(Observer):
 
     def __init__(self, node: EmbeddedSim) -> None:
         """Offer the topic: late subscribers get what happened before."""
-        self._out = node.create_publisher(String, EVENTS, profile_of(EVENTS))
+        self._out = node.create_publisher(String, relative(EVENTS), profile_of(EVENTS))
 
     def on_event(self, time_s: float, kind: str, what: str) -> None:
         """Publish one."""
         self._out.publish(String(data=event_text(kind, what)))
-
-
-class Drone:
-    """Inputs and outputs of one drone."""
-
-    def __init__(self, node: EmbeddedSim, index: int, commander: Commander, poller: Poller) -> None:
-        self.index, self.commander, self._node = index, commander, node
-        self.instance = index + 1
-        self.outputs = Px4Outputs(node, self.instance)
-        self.inputs = {}
-        for name, kind, take in (
-            ("trajectory_setpoint", TrajectorySetpoint, self._on_trajectory),
-            ("vehicle_command", VehicleCommand, self._on_command),
-            ("offboard_control_mode", OffboardControlMode, self._on_mode),
-        ):
-            topic = px4_topic(self.instance, "in", name, kind)
-            self.inputs[topic] = f"px4_msgs/msg/{kind.__name__}"
-            poller.subscribe(kind, topic, take, FROM_PX4)
-
-    @property
-    def armed(self) -> bool:
-        """Whether the motors may turn."""
-        return self.commander.armed
-
-    def publish(self, time_us: int) -> None:
-        """Publish what PX4 would."""
-        session, k = self._node.session, self.index
-        measured = session.estimate.drones.data[k]
-        self.outputs.publish(time_us, measured, session.command.throttle[k], self.commander)
-
-    def check(self, age_s: float) -> None:
-        """Nothing of it can be missing."""
-
-    def _on_mode(self, message: OffboardControlMode) -> None:
-        if message.position or message.velocity or message.acceleration:
-            self.commander.heartbeat(self._node.time_s)
-            self._node.lockstep.answer(self.index, message.timestamp)
-        else:
-            self._node.say_once(
-                f"drone_{self.instance}: only position, velocity and acceleration can be controlled"
-            )
-
-    def _on_trajectory(self, message: TrajectorySetpoint) -> None:
-        self.commander.trajectory(
-            TrajectoryInput(
-                np.array(message.position, np.float64),
-                np.array(message.velocity, np.float64),
-                np.array(message.acceleration, np.float64),
-                message.yaw,
-                message.yawspeed,
-            )
-        )
-
-    def _on_command(self, message: VehicleCommand) -> None:
-        if message.target_system not in (ANY_SYSTEM, target_system(self.instance)):
-            self._node.get_logger().warning(
-                f"drone_{self.instance}: command {message.command} is for system "
-                f"{message.target_system}, this is {target_system(self.instance)}: ignored"
-            )
-            return
-        time_s = self._node.time_s
-        result = self.commander.command(
-            time_s, message.command, message.param1, message.param2, message.param3
-        )
-        self.outputs.acknowledge(
-            microseconds(time_s), message.command, result, message.source_system
-        )
 
 
 def main(args: list[str] | None = None) -> int:

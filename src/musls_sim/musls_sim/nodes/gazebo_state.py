@@ -11,13 +11,31 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, TransformStamped, TwistStamped
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import (
+    Pose,
+    PoseStamped,
+    Transform,
+    TransformStamped,
+    Twist,
+    TwistStamped,
+)
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
+from std_msgs.msg import Header
 from tf2_msgs.msg import TFMessage
 
-from musls_control.nodes.stepped_node import DuplicateNode, run
+from musls_control.nodes.stepped_node import (
+    DuplicateNode,
+    point,
+    quaternion,
+    quaternion_of,
+    relative,
+    run,
+    vector,
+    vector_of,
+)
 from musls_description.errors import ConfigError
 from musls_sim.gazebo_rows import BodyState, RowCollector, state_from_odometry
 from musls_sim.nodes.polling import profile_of
@@ -39,7 +57,7 @@ class GazeboState(Node):
         bodies = ["load", *(f"drone_{i + 1}" for i in range(n))]
         self._rows = RowCollector(bodies)
         self._pub = {
-            topic: self.create_publisher(kind, topic, profile_of(topic, WRITER_QUEUE))
+            topic: self.create_publisher(kind, relative(topic), profile_of(topic, WRITER_QUEUE))
             for topic, kind in [
                 ("/clock", Clock),
                 ("/tf", TFMessage),
@@ -49,7 +67,7 @@ class GazeboState(Node):
         }
         for body in bodies:
             self.create_subscription(
-                Odometry, f"/{body}/odometry", lambda m, b=body: self._take(b, m), QUEUE
+                Odometry, f"{body}/odometry", lambda m, b=body: self._take(b, m), QUEUE
             )
         self._said_lost = 0
         self.create_timer(GRAPH_CHECK_S, self._check)
@@ -60,12 +78,22 @@ class GazeboState(Node):
         if row is not None:
             self._publish(row, stamp)
 
-    def _publish(self, row: dict[str, BodyState], stamp) -> None:
+    def _publish(self, row: dict[str, BodyState], stamp: Time) -> None:
         transforms = TFMessage()
+        header = Header(frame_id="world", stamp=stamp)
         for body, state in row.items():
-            transforms.transforms.append(_transform(body, state, stamp))
-            self._pub[f"/{body}/pose"].publish(_pose(state, stamp))
-            self._pub[f"/{body}/twist"].publish(_twist(state, stamp))
+            place, turn = state.position_enu_m, quaternion(state.orientation_wxyz)
+            pose = Pose(position=point(place), orientation=turn)
+            twist = Twist(
+                linear=vector(state.velocity_enu_m_s),
+                angular=vector(state.omega_enu_rad_s),
+            )
+            moved = Transform(translation=vector(place), rotation=turn)
+            self._pub[f"/{body}/pose"].publish(PoseStamped(header=header, pose=pose))
+            self._pub[f"/{body}/twist"].publish(TwistStamped(header=header, twist=twist))
+            transforms.transforms.append(
+                TransformStamped(header=header, child_frame_id=body, transform=moved)
+            )
         self._pub["/tf"].publish(transforms)
         self._pub["/clock"].publish(Clock(clock=stamp))
 
@@ -78,46 +106,13 @@ class GazeboState(Node):
 
 
 def _state(message: Odometry) -> BodyState:
-    p, q = message.pose.pose.position, message.pose.pose.orientation
-    v, w = message.twist.twist.linear, message.twist.twist.angular
+    pose, twist = message.pose.pose, message.twist.twist
     return state_from_odometry(
-        np.array([p.x, p.y, p.z]),
-        np.array([q.w, q.x, q.y, q.z]),
-        np.array([v.x, v.y, v.z]),
-        np.array([w.x, w.y, w.z]),
+        np.array(vector_of(pose.position)),
+        np.array(quaternion_of(pose.orientation)),
+        np.array(vector_of(twist.linear)),
+        np.array(vector_of(twist.angular)),
     )
-
-
-def _pose(state: BodyState, stamp) -> PoseStamped:
-    message = PoseStamped()
-    message.header.frame_id, message.header.stamp = "world", stamp
-    _fill(message.pose.position, state.position_enu_m)
-    _turn(message.pose.orientation, state.orientation_wxyz)
-    return message
-
-
-def _twist(state: BodyState, stamp) -> TwistStamped:
-    message = TwistStamped()
-    message.header.frame_id, message.header.stamp = "world", stamp
-    _fill(message.twist.linear, state.velocity_enu_m_s)
-    _fill(message.twist.angular, state.omega_enu_rad_s)
-    return message
-
-
-def _transform(body: str, state: BodyState, stamp) -> TransformStamped:
-    message = TransformStamped(child_frame_id=body)
-    message.header.frame_id, message.header.stamp = "world", stamp
-    _fill(message.transform.translation, state.position_enu_m)
-    _turn(message.transform.rotation, state.orientation_wxyz)
-    return message
-
-
-def _fill(xyz, vector: np.ndarray) -> None:
-    xyz.x, xyz.y, xyz.z = vector.tolist()
-
-
-def _turn(rotation, quaternion: np.ndarray) -> None:
-    rotation.w, rotation.x, rotation.y, rotation.z = quaternion.tolist()
 
 
 def main(args: list[str] | None = None) -> int:

@@ -16,7 +16,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import qos_profile_sensor_data
 from rosbags.rosbag2 import Reader, ReaderError
 
-from musls_control.nodes.stepped_node import WAKE_S, DescribedNode, Interrupt, run
+from musls_control.nodes.stepped_node import WAKE_S, DescribedNode, Interrupt, relative, run
 from musls_description.errors import ConfigError
 from musls_sim.nodes.polling import message_class, profile_of
 from musls_sim.recording.signals import CLOCK
@@ -59,7 +59,7 @@ class Player(DescribedNode):
         if self._as_mocap:
             if topic.endswith("/pose") and msgtype == POSE:
                 self._pub[topic] = self.create_publisher(
-                    message_class(POSE), f"/mocap{topic}", qos_profile_sensor_data
+                    message_class(POSE), f"mocap{topic}", qos_profile_sensor_data
                 )
             return
         try:
@@ -67,7 +67,7 @@ class Player(DescribedNode):
         except (ImportError, AttributeError):
             self.get_logger().warning(f"{topic}: left out, {msgtype} is not installed")
             return
-        self._pub[topic] = self.create_publisher(kind, topic, profile_of(topic))
+        self._pub[topic] = self.create_publisher(kind, relative(topic), profile_of(topic))
 
     def _wait_for_listeners(self, interrupt: Interrupt) -> None:
         """Those that are there need a moment to find all topics."""

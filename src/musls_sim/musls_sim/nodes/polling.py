@@ -28,17 +28,15 @@ class Poller:
         self._inputs: list[tuple[Any, bool, Callable]] = []
         self._services: list[tuple[Any, Callable]] = []
 
-    def subscribe(self, kind: type, topic: str, take: Callable, profile: QoSProfile) -> None:
-        """Add a subscription; `take` gets messages."""
-        subscription = self._node.create_subscription(kind, topic, _unused, profile)
-        self._inputs.append((subscription, False, lambda message, _: take(message)))
+    def subscribe(
+        self, kind: type, topic: str, take: Callable, profile: QoSProfile, *, raw: bool = False
+    ) -> None:
+        """Add a subscription.
 
-    def subscribe_raw(self, kind: type, topic: str, take: Callable, profile: QoSProfile) -> None:
-        """Add a subscription; `take` gets the bytes and the real time of publishing [ns]."""
-        subscription = self._node.create_subscription(kind, topic, _unused, profile, raw=True)
-        self._inputs.append(
-            (subscription, True, lambda data, info: take(data, info["source_timestamp"]))
-        )
+        `take` gets messages; if `raw`, their bytes and the real time of publishing [ns].
+        """
+        subscription = self._node.create_subscription(kind, topic, _unused, profile, raw=raw)
+        self._inputs.append((subscription, raw, take))
 
     def serve(self, kind: type, name: str, answer: Callable) -> None:
         """Add a service; `answer` gets a request and a response, and returns the response."""
@@ -53,7 +51,8 @@ class Poller:
                     found = subscription.handle.take_message(subscription.msg_type, raw)
                     if found is None:
                         break
-                    take(*found)
+                    message, info = found
+                    take(*([message, info["source_timestamp"]] if raw else [message]))
                     count += 1
         return count
 

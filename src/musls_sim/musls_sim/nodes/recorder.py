@@ -16,7 +16,7 @@ from pathlib import Path
 
 from std_msgs.msg import String
 
-from musls_control.nodes.stepped_node import LATCHED, DescribedNode, Interrupt, run
+from musls_control.nodes.stepped_node import LATCHED, DescribedNode, Interrupt, relative, run
 from musls_description.errors import ConfigError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.recording.graph import ClockHistory, ReceivedBag, stamp_ns
@@ -54,8 +54,8 @@ class Recorder(DescribedNode):
                 take = partial(self._take_stamped, topic)
             take = take or partial(self._take_unstamped, topic)
             kind = message_class(msgtype)
-            self._poller.subscribe_raw(kind, topic, take, profile_of(topic, depth))
-        self._poller.subscribe(String, "/formation/state", self._on_state, LATCHED)
+            self._poller.subscribe(kind, relative(topic), take, profile_of(topic, depth), raw=True)
+        self._poller.subscribe(String, "formation/state", self._on_state, LATCHED)
 
     def run(self, interrupt: Interrupt) -> None:
         """Record until the formation is done or interrupted, then finish the bag."""
@@ -63,7 +63,8 @@ class Recorder(DescribedNode):
             done = self._record(interrupt)
         finally:
             self._bag.close()
-        lost = self._bag.lost
+        # Told by stamps that bodies share; in a real flight each has its own.
+        lost = {} if self._system_time else self._bag.lost
         if lost:
             what = ", ".join(f"{count} of {topic}" for topic, count in lost.items())
             self.get_logger().warning(f"not recorded: {what}")
@@ -110,7 +111,6 @@ class Recorder(DescribedNode):
         self._bag.add(topic, data, self._time_ns(published_ns))
 
     def _time_ns(self, published_ns: int) -> int:
-        """Time of a message without a stamp."""
         return published_ns if self._system_time else self._clock.at(published_ns)
 
     def _on_state(self, message: String) -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.errors import ConfigError
 from musls_description.system import RigSystem
 from musls_sim.plants.interface import Change
 from musls_sim.plants.rigid_body import ROTOR, rotor_records
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -117,9 +114,6 @@ def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficienc
 
     The table is that of `rigid_body.rotor_records`, (n_drones, n_rotors), or the same as numbers,
     (n_drones, n_rotors, 8). The change counts from the intact rotor, whatever happened before.
-
-    Raises:
-        ConfigError: There is no such drone or rotor, or the share is not between 0 and 1.
     """
     n_drones, n_rotors = rotors.shape[:2]
     if not 1 <= change.drone <= n_drones:

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.rotations import product, rotation_vector
 from musls_sim.plants.interface import Pose
-
-Array = NDArray[np.float64]
 
 DIFFERENCE_S = 1e-4
 """Time over which the velocity of a pose is taken."""
@@ -37,7 +35,6 @@ class PoseEnds:
     """Tells the motion at both ends of periods that follow each other."""
 
     def __init__(self, pose: Callable[[float], Pose]) -> None:
-        """Keep the function of time."""
         self._pose = pose
         self._end_s = -1.0
         self._end: PoseEnd | None = None
@@ -53,6 +50,21 @@ class PoseEnds:
         end = self._at(end_s)
         self._end_s, self._end = end_s, end
         return begin, end, _turn(begin.orientation_wxyz, end.orientation_wxyz)
+
+    def cubics(self, begin_s: float, end_s: float) -> tuple[Array, Array, Array]:
+        """Position, rotation vector since the begin of a period (world), and the attitude there.
+
+        Two sets of coefficients of cubics in the time since the begin, (n_drones, 4, 3), and unit
+        quaternions, (n_drones, 4).
+        """
+        begin, end, turn = self.of(begin_s, end_s)
+        # Rate of the rotation vector at the end: the inverse of omega = r + p x r / 2 + ...
+        omega = end.omega_enu_rad_s
+        rate = omega - np.cross(turn, omega) / 2.0 + np.cross(turn, np.cross(turn, omega)) / 12.0
+        length_s, (x0, v0), (x1, v1) = end_s - begin_s, begin[:2], end[:2]
+        path = _cubic(x0, v0, x1, v1, length_s)
+        turning = _cubic(0.0 * turn, begin.omega_enu_rad_s, turn, rate, length_s)
+        return path, turning, begin.orientation_wxyz
 
     def _at(self, time_s: float) -> PoseEnd:
         low_s = max(time_s - DIFFERENCE_S, 0.0)
@@ -71,38 +83,6 @@ def _turn(begin_wxyz: Array, end_wxyz: Array) -> Array:
     """Rotation vectors from one attitude to another, world, (n, 3) [rad]."""
     turn: Array = rotation_vector(product(end_wxyz, begin_wxyz * [1.0, -1.0, -1.0, -1.0]))
     return turn
-
-
-# ---------- Prescribed drones: their poses as cubics in time within a control period
-
-
-class DronePaths:
-    """Turns poses over time into the cubics that `massless.bodies.follow` takes."""
-
-    def __init__(self, pose: Callable[[float], Pose]) -> None:
-        """Keep the function."""
-        self._ends = PoseEnds(pose)
-
-    def cubics(self, begin_s: float, end_s: float) -> tuple[Array, Array, Array]:
-        """Position, rotation vector since the begin of a period (world), and the attitude there.
-
-        Two sets of coefficients of cubics in the time since the begin, (n_drones, 4, 3), and unit
-        quaternions, (n_drones, 4).
-        """
-        begin, end, turn = self._ends.of(begin_s, end_s)
-        # Rate of the rotation vector at the end: the inverse of omega = r + p x r / 2 + ...
-        omega = end.omega_enu_rad_s
-        rate = omega - np.cross(turn, omega) / 2.0 + np.cross(turn, np.cross(turn, omega)) / 12.0
-        length = end_s - begin_s
-        path = _cubic(
-            begin.position_enu_m,
-            begin.velocity_enu_m_s,
-            end.position_enu_m,
-            end.velocity_enu_m_s,
-            length,
-        )
-        turning = _cubic(0.0 * turn, begin.omega_enu_rad_s, turn, rate, length)
-        return path, turning, begin.orientation_wxyz
 
 
 def _cubic(x0: Array, v0: Array, x1: Array, v1: Array, length_s: float) -> Array:

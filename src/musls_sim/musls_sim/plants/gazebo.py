@@ -19,16 +19,18 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.models import world_sdf
-from musls_description.models.sdf import PIVOT, Link, build_mechanism, drone_name
+from musls_description.models.sdf import drone_name, link_names
+from musls_description.obstacles import AnyObstacle
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import build_tree
+from musls_description.vectors import add, put, rotate, rotate_back, scale, sub
 from musls_sim.plants.changes import RotorEfficiency, scale_rotors
 from musls_sim.plants.interface import (
     Change,
@@ -38,17 +40,18 @@ from musls_sim.plants.interface import (
     Reaction,
     SimulationDiverged,
 )
-from musls_sim.plants.rigid_links.rows import (
-    OMEGA,
-    POSITION,
-    VELOCITY,
+from musls_sim.plants.rigid_body import (
+    MOTION,
+    WRENCH,
     add_body_drag,
     add_inputs,
     add_rotors,
     add_soft_ground,
+    arm_velocity,
+    clear,
     collect_state,
     fastest_body,
-    rotor_table,
+    rotor_records,
     spin_rotors,
 )
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
@@ -56,60 +59,57 @@ from musls_sim.scenario.physics import CONTROL_PERIOD_S
 # ---------- Forces on the links of a Gazebo server and in its cables, in compiled functions
 
 
+LINK = np.dtype(
+    [
+        *MOTION,
+        ("mass", float),
+        ("com", float, 3),  # centre of mass in the link
+        ("com_velocity", float, 3),  # at the begin of the step
+        ("length", float),  # of cable for which a link stands
+        ("drag", float, 3),
+        ("wrench", WRENCH),  # from outside
+    ]
+)
+
+
 @compiled()
-def outside_forces(moving, command, constants, wind, inputs, step_s):
+def outside_forces(links, selected, rotors, speed, inputs, step_s):
     """Everything that acts on the links from outside but Gazebo's contacts."""
-    motion, wrench, speed = moving
-    rotors, drag, length, selected = constants
-    body, enu = inputs
+    command, wind, in_body, in_world = inputs
     spin_rotors(speed, command, rotors, step_s)
-    wrench[:] = 0.0
-    for k in range(motion.shape[0]):
-        if length[k] > 0.0:
-            add_soft_ground(motion[k], 0.0, length[k], wrench[k])
+    for k in range(links.shape[0]):
+        link = links[k]
+        clear(link.wrench)
+        put(link.com_velocity, arm_velocity(link, rotate(link.rotation, link.com)))
+        if link.length > 0.0:
+            add_soft_ground(link, 0.0, link.length, link.wrench)
     for i in range(selected.shape[0]):
-        k = selected[i]
+        link = links[selected[i]]
         if i > 0:
-            add_rotors(motion[k], speed[i - 1], rotors[i - 1], wind, wrench[k])
-        add_body_drag(motion[k], drag[i], wind, wrench[k])
-        add_inputs(motion[k], body[i], enu[i], wrench[k])
+            add_rotors(link, rotors[i - 1], speed[i - 1], wind, link.wrench)
+        add_body_drag(link, link.drag, wind, link.wrench)
+        add_inputs(link, in_body[i], in_world[i], link.wrench)
 
 
 @compiled()
-def _com_velocity(m, com, out):
-    """Velocity of a point fixed in a body, world."""
-    x = m[0] * com[1] + m[1] * com[2] + m[2] * com[3]
-    y = m[3] * com[1] + m[4] * com[2] + m[5] * com[3]
-    z = m[6] * com[1] + m[7] * com[2] + m[8] * com[3]
-    out[0] = m[VELOCITY] + m[OMEGA + 1] * z - m[OMEGA + 2] * y
-    out[1] = m[VELOCITY + 1] + m[OMEGA + 2] * x - m[OMEGA] * z
-    out[2] = m[VELOCITY + 2] + m[OMEGA] * y - m[OMEGA + 1] * x
-
-
-@compiled()
-def cable_forces(moving, constants, reach, step_s, gravity, force, peak):
+def cable_forces(links, first, drone, reach, step_s, gravity, force, peak):
     """Forces at both ends of all cables, the mean over a step, by Newton's law."""
-    before, after, wrench = moving
-    mass, first, drone = constants
-    total, old, new = np.empty(3), np.empty(3), np.empty(3)
     for i in range(first.shape[0]):
-        total[:] = 0.0
-        force[i] = 0.0
-        if after[drone[i], POSITION + 2] < reach[i]:
+        total = (0.0, 0.0, 0.0)
+        for end in range(2):
+            put(force[i, end], total)
+        if links[drone[i]].position[2] < reach[i]:
             continue
-        for body in range(drone[i], first[i] - 1, -1):
-            _com_velocity(before[body], mass[body], old)
-            _com_velocity(after[body], mass[body], new)
-            for k in range(3):
-                total[k] += mass[body, 0] * (new[k] - old[k]) / step_s - wrench[body, k]
-            total[2] += mass[body, 0] * gravity
-            if body == drone[i] or body == first[i]:
-                end = 1 if body == drone[i] else 0
-                m = after[drone[i] - 1 if end else body]
-                for k in range(3):
-                    force[i, end, k] = -(
-                        m[k] * total[0] + m[3 + k] * total[1] + m[6 + k] * total[2]
-                    )
+        for k in range(drone[i], first[i] - 1, -1):
+            link = links[k]
+            now = arm_velocity(link, rotate(link.rotation, link.com))
+            gain = scale(link.mass / step_s, sub(now, link.com_velocity))
+            total = add(total, sub(gain, link.wrench.force))
+            total = (total[0], total[1], total[2] + link.mass * gravity)
+            if k == drone[i] or k == first[i]:
+                end = 1 if k == drone[i] else 0
+                held = links[drone[i] - 1 if end == 1 else k]
+                put(force[i, end], scale(-1.0, rotate_back(held.rotation, total)))
                 peak[i] = max(peak[i], force[i, end, 0])
 
 
@@ -125,11 +125,7 @@ LinkName = tuple[str, str]
 
 
 def bindings() -> tuple[Any, Any]:
-    """Gazebo's modules `gz.sim8` and `gz.math7`.
-
-    Raises:
-        ConfigError: They are not installed for this Python.
-    """
+    """Gazebo's modules `gz.sim8` and `gz.math7`."""
     try:
         return importlib.import_module("gz.sim8"), importlib.import_module("gz.math7")
     except ImportError as error:
@@ -144,7 +140,7 @@ class GazeboServer:
     """Steps a world; what belongs to links is in the order of the links given.
 
     Attributes:
-        motion: Motion of the links' origins in the columns of `plants.rigid_body`, (n_links, 18).
+        motion: Motion of the links' origins, (n_links,) of `rigid_body.MOTION`.
         every: Steps for which forces hold and after which the links are read, which takes a third
             of a step's time.
     """
@@ -162,9 +158,6 @@ class GazeboServer:
 
         `forces` is called before each step and gives force and moment about its origin of each
         link, world, (n_links, 6); `watch` is called after each step, when `motion` is up to date.
-
-        Raises:
-            ConfigError: There are no bindings, or the server does not have these links.
         """
         # No other machine is to hear of this server, nor another server on this one.
         os.environ.setdefault("GZ_IP", "127.0.0.1")
@@ -176,7 +169,7 @@ class GazeboServer:
         self._held: list[tuple[Any, list[float]]] = []
         self._steps = 0
         self._failure: BaseException | None = None
-        self.motion = np.zeros((len(links), 18))
+        self.motion = np.zeros(len(links), MOTION)
         with tempfile.TemporaryDirectory(prefix="musls_gazebo_") as folder:
             path = Path(folder) / "world.sdf"
             path.write_text(world_sdf, encoding="utf-8")
@@ -188,11 +181,7 @@ class GazeboServer:
                 self._server = self._fixture.server()
 
     def run(self, steps: int) -> None:
-        """Make steps of the world's step size.
-
-        Raises:
-            ConfigError: The server did not load the world, or not with these links.
-        """
+        """Make steps of the world's step size."""
         with contextlib.nullcontext() if self._links else _quiet_stdout():
             self._server.run(True, steps, False)
         self._raise_failure()
@@ -251,10 +240,8 @@ class GazeboServer:
                 row[7:10] = velocity.x(), velocity.y(), velocity.z()
                 row[10:] = omega.x(), omega.y(), omega.z()
         turns = Rotation.from_quat(numbers[:, 3:7], scalar_first=True)
-        self.motion[:, :9] = turns.as_matrix().reshape(-1, 9)
-        self.motion[:, 9:12] = numbers[:, :3]
-        self.motion[:, 12:15] = numbers[:, 10:]
-        self.motion[:, 15:18] = numbers[:, 7:10]
+        self.motion["rotation"], self.motion["position"] = turns.as_matrix(), numbers[:, :3]
+        self.motion["omega"], self.motion["velocity"] = numbers[:, 10:], numbers[:, 7:10]
 
 
 @contextlib.contextmanager
@@ -270,8 +257,6 @@ def _quiet_stdout() -> Iterator[None]:
         os.dup2(kept, 1)
         os.close(kept)
 
-
-Array = NDArray[np.float64]
 
 LOST_SPEED_M_S = 1e3
 """A link this fast was lost: Gazebo puts a model that is not finite back, and goes on."""
@@ -302,55 +287,56 @@ class GazeboPlant(Plant):
         physics_step_s: float,
         gravity_m_s2: float = 9.80665,
         rotor_speed_rad_s: Array | None = None,
+        obstacles: Sequence[AnyObstacle] = (),
     ) -> None:
         """Load the system into a server of its own, at rest.
 
         The time step divides the control period. Rotor speeds, (n_drones, n_rotors), are 0 by
         default.
-
-        Raises:
-            ConfigError: Gazebo's Python bindings are missing, or a system that SDF cannot say.
         """
         self.system = system
         self.period_s = CONTROL_PERIOD_S
         self.substeps = round(self.period_s / physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
         self._hold_s = self.physics_step_s  # time for which forces hold
-        self._gravity_m_s2 = gravity_m_s2
+        self._gravity_m_s2, self._obstacles = gravity_m_s2, obstacles
         tree = build_tree(system)
         self._first, self._drone = tree.first_link, tree.drone
         self._selected = np.array([0, *tree.drone])
-        links = [link for link in build_mechanism(system, start) if link.name != PIVOT]
-        self._mass = np.array([[body.mass_kg, *body.com_m] for body in tree.bodies])
-        self._length = np.zeros(len(links))
+        self._links = np.zeros(len(tree.bodies), LINK)
+        self._links["mass"] = [body.mass_kg for body in tree.bodies]
+        self._links["com"] = [body.com_m for body in tree.bodies]
         for i, cable in enumerate(system.cables):
-            self._length[tree.first_link[i] : tree.drone[i]] = cable.link_length_m
-        self._rotors = rotor_table(system)
+            self._links["length"][tree.first_link[i] : tree.drone[i]] = cable.link_length_m
+        self._rotors = rotor_records(system)
         drones = [drone.drag_n_s_m for drone in system.drones]
-        self._drag = np.array([system.load.drag_n_s_m, *drones])
+        self._links["drag"][self._selected] = [system.load.drag_n_s_m, *drones]
         self._reach = np.array(
             [float(np.linalg.norm(np.abs(d.collision.center_m) + np.array(d.collision.size_m) / 2))
              for d in system.drones]
         )  # fmt: skip
         text = self._world(start)
-        names = [(link.model, link.name) for link in links]
-        self._server = GazeboServer(text, names, self._forces, self._after_step)
+        self._server = GazeboServer(text, link_names(system), self._forces, self._after_step)
         self.state = PlantState.zeros(system)
         if rotor_speed_rad_s is not None:
             self.state.rotor_speed_rad_s[:] = rotor_speed_rad_s
         self.reaction = Reaction.zeros(system)
         self._inputs = PlantInputs.zeros(system)
-        self._wrench = np.zeros((len(links), 6))
-        self._motion = _placed(build_mechanism(system, start))
-        self._before = self._motion.copy()
+        self._links["rotation"], self._links["position"] = tree.poses(start.coordinates)
         self._periods = 0
-        collect_state(self._motion, self._selected, 0.0, self.state.motion)
+        self._collect(0.0)
+
+    def _collect(self, period_s: float) -> None:
+        """Write the motion of load and drones into the state."""
+        for body, row in zip(self._selected, self.state.motion, strict=True):
+            collect_state(self._links[body], period_s, row)
 
     def _world(self, start: Configuration) -> str:
         """Text of the world: links and joints without motors, sensors and other systems."""
         return world_sdf(
             self.system, start, drones="rigid", step_s=self.physics_step_s,
             gravity_m_s2=self._gravity_m_s2, physics_only=True,
+            obstacles=self._obstacles,
         )  # fmt: skip
 
     @property
@@ -369,31 +355,34 @@ class GazeboPlant(Plant):
         self.state.tension_peak_n[:] = 0.0
         self._server.run(self.substeps)
         self._periods += 1
-        body, speed = fastest_body(self._motion)
+        body, speed = fastest_body(self._links)
         if not speed < LOST_SPEED_M_S:
             raise SimulationDiverged(
                 f"Gazebo's state is not physical at {self.time_s:.3f} s: body {body} moves at "
                 f"{speed:.3g} m/s; take a smaller physics.step_size_s"
             )
-        collect_state(self._motion, self._selected, self.period_s, self.state.motion)
+        self._collect(self.period_s)
 
     def _forces(self) -> Array:
         """Forces on all links for the coming step."""
-        inputs, speed = self._inputs, self.state.rotor_speed_rad_s
-        outside_forces(
-            (self._motion, self._wrench, speed), inputs.rotor_command_rad_s,
-            (self._rotors, self._drag, self._length, self._selected), inputs.wind_enu_m_s,
-            (inputs.wrench_body, inputs.wrench_enu), self._hold_s,
-        )  # fmt: skip
-        self._before[:] = self._motion
-        return self._wrench
+        held = self._inputs
+        inputs = held.rotor_command_rad_s, held.wind_enu_m_s, held.wrench_body, held.wrench_enu
+        speed = self.state.rotor_speed_rad_s
+        outside_forces(self._links, self._selected, self._rotors, speed, inputs, self._hold_s)
+        return self._rows()
+
+    def _rows(self) -> Array:
+        """Force and moment on each link, (n_links, 6)."""
+        wrench = self._links["wrench"]
+        return np.hstack([wrench["force"], wrench["moment"]])
 
     def _after_step(self) -> None:
-        self._motion[:] = self._server.motion
+        motion = self._server.motion
+        for name, *_ in MOTION:
+            self._links[name] = motion[name]
         cable_forces(
-            (self._before, self._motion, self._wrench), (self._mass, self._first, self._drone),
-            self._reach + DRONE_TOUCHES_M, self._hold_s, self._gravity_m_s2,
-            self.state.cable_force_n, self.state.tension_peak_n,
+            self._links, self._first, self._drone, self._reach + DRONE_TOUCHES_M, self._hold_s,
+            self._gravity_m_s2, self.state.cable_force_n, self.state.tension_peak_n,
         )  # fmt: skip
 
     def apply(self, change: Change) -> None:
@@ -406,26 +395,15 @@ class GazeboPlant(Plant):
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
         first, drone = self._first[index], self._drone[index]
-        m = self._motion[drone]
-        hook = m[:9].reshape(3, 3) @ np.array(self.system.drones[index].cable_attachment_m)
-        return np.vstack([self._motion[first:drone, 9:12], m[9:12] + hook])
+        top = self._links[drone]
+        hook = top["rotation"] @ np.array(self.system.drones[index].cable_attachment_m)
+        return np.vstack([self._links["position"][first:drone], top["position"] + hook])
 
     def cable_end_rotations(self, index: int) -> Array:
         """See `interface.Plant`."""
         ends = [self._first[index], self._drone[index] - 1]
-        return self._motion[ends, :9].reshape(2, 3, 3)
-
-
-def _placed(links: list[Link]) -> Array:
-    """Motion of all links but the pivots at rest where the world file puts them."""
-    poses: list[tuple[Array, Array]] = []
-    rows = []
-    for link in links:
-        place, turn = poses[link.parent] if link.parent >= 0 else (np.zeros(3), np.eye(3))
-        poses.append((place + turn @ link.position_m, turn @ link.rotation))
-        if link.name != PIVOT:
-            rows.append([*poses[-1][1].ravel(), *poses[-1][0], *np.zeros(6)])
-    return np.array(rows)
+        turns: Array = self._links["rotation"][ends]
+        return turns
 
 
 # ---------- Motor commands of PX4's bridges, from Gazebo's transport
@@ -485,11 +463,7 @@ class MotorListener:
     """
 
     def __init__(self, models: Sequence[str], n_rotors: int) -> None:
-        """Subscribe to the commands for each drone's model.
-
-        Raises:
-            ConfigError: Gazebo's Python bindings are missing.
-        """
+        """Subscribe to the commands for each drone's model."""
         self.speed_rad_s = np.zeros((len(models), n_rotors))
         self.heard = np.zeros(len(models), dtype=bool)
         self._new = np.zeros(len(models), dtype=bool)
@@ -582,6 +556,7 @@ class BridgedPlant(GazeboPlant):
         physics_step_s: float,
         gravity_m_s2: float = 9.80665,
         rotor_speed_rad_s: Array | None = None,
+        obstacles: Sequence[AnyObstacle] = (),
     ) -> None:
         """Load the world into a server of its own; args and errors as of `GazeboPlant`."""
         super().__init__(
@@ -590,9 +565,9 @@ class BridgedPlant(GazeboPlant):
             physics_step_s=physics_step_s,
             gravity_m_s2=gravity_m_s2,
             rotor_speed_rad_s=rotor_speed_rad_s,
+            obstacles=obstacles,
         )
-        self._drag[:] = 0.0
-        self._pushes = np.zeros_like(self._wrench)
+        self._links["drag"] = 0.0
         self._idle = self._inputs
         self._server.every, self._hold_s = self.substeps, self.period_s
         models = [drone_name(system, i) for i in range(system.n_drones)]
@@ -604,7 +579,7 @@ class BridgedPlant(GazeboPlant):
         return world_sdf(
             self.system, start, name=WORLD, step_s=self.physics_step_s,
             gravity_m_s2=self._gravity_m_s2, lean=True, pace=0.0,
-            imu_rate_hz=1.0 / self.physics_step_s,
+            imu_rate_hz=1.0 / self.physics_step_s, obstacles=self._obstacles,
         )  # fmt: skip
 
     def stand(self) -> None:
@@ -614,11 +589,7 @@ class BridgedPlant(GazeboPlant):
         self._await_motors()
 
     def step(self, inputs: PlantInputs) -> None:
-        """Advance one control period and wait for the PX4s, see `interface.Plant.step`.
-
-        Raises:
-            ConfigError: Nobody flies the drones, or there is wind.
-        """
+        """Advance one control period and wait for the PX4s, see `interface.Plant.step`."""
         if not self.flown:
             raise ConfigError(
                 "physics.engine = gazebo_px4: only real PX4s fly there; choose autopilot.kind: px4"
@@ -638,13 +609,9 @@ class BridgedPlant(GazeboPlant):
 
     def _forces(self) -> Array:
         """Soft ground and pushes for the coming period; the rest is noted for the tensions only."""
-        self._pushes[:] = super()._forces()
-        self._pushes[self._selected] = 0.0  # Gazebo's motors move the drones
-        inputs = self._inputs
-        if np.any(inputs.wrench_body) or np.any(inputs.wrench_enu):
-            for row, k in enumerate(self._selected):
-                add_inputs(
-                    self._motion[k], inputs.wrench_body[row], inputs.wrench_enu[row],
-                    self._pushes[k],
-                )  # fmt: skip
-        return self._pushes
+        rows = super()._forces()
+        for i, k in enumerate(self._selected):  # Gazebo's motors move the drones
+            turn, enu = self._links[k]["rotation"], self._inputs.wrench_enu[i]
+            body = self._inputs.wrench_body[i]
+            rows[k] = np.hstack([turn @ body[3:] + enu[3:], turn @ body[:3] + enu[:3]])
+        return rows

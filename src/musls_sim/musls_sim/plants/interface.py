@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -10,12 +10,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.estimate import MOTION_COLUMNS
+from musls_control.estimate import MOTION_COLUMNS, BodyMotion
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError
+from musls_description.obstacles import AnyObstacle
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import RigSystem
 from musls_description.tree import Tree
-from musls_sim.scenario.physics import PhysicsSpec, StartSpec
+from musls_sim.scenario.physics import CONTROL_PERIOD_S, PhysicsSpec, StartSpec
 from musls_sim.scenario.rig import RigSpec
 
 SPEED_LIMIT_M_S = 100.0
@@ -26,7 +28,7 @@ SPEED_LIMIT_M_S = 100.0
 
 @dataclass(kw_only=True)
 class EnergyAudit:
-    """Where the work done on the system went, summed over time [J].
+    """Balance of work and energy of the system, summed over time [J].
 
     Attributes:
         work_j: Work of the drones' wrenches (and of a load guide).
@@ -50,7 +52,7 @@ class EnergyAudit:
         return self.work_j - self.loss_j - self.break_j - (self.energy_j - self.start_j)
 
     @property
-    def made_j(self) -> float:
+    def spurious_j(self) -> float:
         """Energy that came from nothing; 0 if some only went."""
         return max(0.0, -self.missing_j)
 
@@ -68,21 +70,16 @@ class EnergyAudit:
         self.energy_j = later.energy_j
 
 
-Array = NDArray[np.float64]
-
-
 class SimulationDiverged(MuslsError):  # noqa: N818 (the name says what happened)
     """The state became non-finite or left all physical bounds."""
 
 
-@dataclass(frozen=True)
-class PlantState:
+@dataclass(eq=False)
+class PlantState(BodyMotion):
     """State after the last step. Row 0 is the load, row i drone i. The plant writes in place.
 
-    Row 0 of a system without a load is the middle node of its first cable, upright.
-
-    The motion of all bodies is one contiguous array with the columns of `Estimate`; the
-    named fields are views into it.
+    Row 0 of a system without a load is the middle node of its first cable, upright. Accelerations
+    are means over the last step.
 
     Attributes:
         motion: Memory behind the views, (1 + n, 16).
@@ -109,15 +106,12 @@ class PlantState:
     reels: bool = False
 
     @classmethod
-    def zeros(cls, system: RigSystem) -> PlantState:
+    def zeros(cls, system: RigSystem) -> PlantState:  # type: ignore[override]
         """State with everything zero and upright."""
         n, cables = system.n_drones, system.n_cables
-        motion = np.zeros((1 + n, MOTION_COLUMNS))
-        motion[:, 6] = 1.0
-        anchors = np.zeros((len(system.anchors), MOTION_COLUMNS))
-        anchors[:, 6] = 1.0
+        anchors = BodyMotion.zeros(len(system.anchors)).data
         return cls(
-            motion,
+            BodyMotion.zeros(1 + n).data,
             np.zeros((n, system.n_rotors)),
             np.zeros((cables, 2, 3)),
             np.zeros(cables),
@@ -127,30 +121,8 @@ class PlantState:
             bool(system.winches or system.pulleys),
         )
 
-    @property
-    def position_enu_m(self) -> Array:
-        """Centres of mass, world, (1 + n, 3)."""
-        return self.motion[:, 0:3]
-
-    @property
-    def velocity_enu_m_s(self) -> Array:
-        """World, (1 + n, 3)."""
-        return self.motion[:, 3:6]
-
-    @property
-    def orientation_wxyz(self) -> Array:
-        """Quaternions [w, x, y, z], body FLU to world, (1 + n, 4)."""
-        return self.motion[:, 6:10]
-
-    @property
-    def omega_body_rad_s(self) -> Array:
-        """Body frame, (1 + n, 3)."""
-        return self.motion[:, 10:13]
-
-    @property
-    def acceleration_enu_m_s2(self) -> Array:
-        """Mean over the last step, world, (1 + n, 3)."""
-        return self.motion[:, 13:16]
+    def __post_init__(self) -> None:
+        super().__init__(self.motion)
 
     @property
     def tension_n(self) -> Array:
@@ -178,9 +150,9 @@ class PrescribedMotion:
 
 @dataclass
 class PlantInputs:
-    """What acts on a system from outside during one control period. Row 0 is the load.
+    """Inputs of a plant during one control period. Row 0 is the load.
 
-    The arrays keep their memory: whoever sets an input writes into them.
+    The arrays keep their memory: a caller sets an input in place.
 
     Attributes:
         rotor_command_rad_s: Commanded rotor speeds, (n_drones, n_rotors).
@@ -233,7 +205,7 @@ class PlantInputs:
 
 @dataclass(frozen=True)
 class Reaction:
-    """What prescribed motion of the drones takes. The plant writes in place.
+    """Reaction forces to prescribed motion of the drones, written in place.
 
     Attributes:
         end_force_n: Force that moves each cable's end, the mean over the last period, world,
@@ -264,13 +236,14 @@ class Change:
 
 @dataclass(frozen=True)
 class PlantSetup:
-    """What a plant is built from.
+    """Inputs of a plant's factory.
 
     Attributes:
         equilibrium: How the system hangs in formation; a start in the air begins there. None for
             a rig that has no formation.
         snaps_taut: Whether slack cables snap taut in the mission, which asks for finer steps.
         rig: What anchors and winches do; the plant needs to know which anchors are pushed.
+        obstacles: Obstacles in the world.
     """
 
     system: RigSystem
@@ -279,14 +252,15 @@ class PlantSetup:
     equilibrium: HangingEquilibrium | None
     snaps_taut: bool = False
     rig: RigSpec = field(default_factory=RigSpec)
+    obstacles: Sequence[AnyObstacle] = ()
 
 
 @dataclass(frozen=True)
-class PlantEvent:
-    """Something that happened to the cables by itself, within a control period.
+class EventRecord:
+    """Something that happened.
 
     Attributes:
-        time_s: Simulated time, to the accuracy with which the plant finds it.
+        time_s: Simulated time; what cables do by themselves is found within a control period.
         kind: What happened, one word: "cable_taut", "cable_slack", "cable_broken", ...
         what: To what, and details, for people: "cable_2: impulse 0.31 N s, 0.012 J lost".
     """
@@ -299,7 +273,7 @@ class PlantEvent:
 class Plant:
     """Base of all plants: the physics of one system with one cable model.
 
-    A plant has `step`, `time_s`, `cable_nodes_enu_m` and the attributes; the other methods say
+    A plant has `step`, `cable_nodes_enu_m` and the attributes; the other methods say
     what it can do beyond that, and by default that is nothing.
 
     Attributes:
@@ -321,11 +295,12 @@ class Plant:
     substeps: int
     reaction: Reaction
     tree: Tree | None = None
+    _periods = 0  # flown, to be counted by each plant
 
     @property
     def time_s(self) -> float:
-        """Simulated time [s]."""
-        raise NotImplementedError
+        """Simulated time, exact multiple of the period [s]."""
+        return self._periods * self.period_s
 
     @property
     def refined_periods(self) -> int:
@@ -334,11 +309,16 @@ class Plant:
 
     @property
     def spurious_energy_j(self) -> float | None:
-        """Energy that the integration made from nothing so far [J]; None if nobody knows."""
+        """Energy that the integration made from nothing so far [J]; None where it is not known."""
+        return None
+
+    @property
+    def audit(self) -> EnergyAudit | None:
+        """Balance of work and energy since the start, None where the plant keeps none."""
         return None
 
     @cached_property
-    def happened(self) -> list[PlantEvent]:
+    def happened(self) -> list[EventRecord]:
         """Events of the cables, in order of time.
 
         The plant appends; whoever steps it empties the list.
@@ -382,7 +362,7 @@ class Plant:
         """Whether a cable (from 0) has let go of the load."""
         return False
 
-    def hook_miss(self, cable: int) -> tuple[float, float]:
+    def hook_gap(self, cable: int) -> tuple[float, float]:
         """Distance and relative speed of an open hook and its place on the load [m, m/s]."""
         return np.inf, np.inf
 
@@ -391,8 +371,13 @@ class Plant:
         return None
 
     def bare_step_us(self) -> float | None:
-        """Time DART alone needs for a physics step [us]; None where DART is not the plant."""
+        """Time DART alone needs for a step of the same mechanism [us]; None where it has none."""
         return None
+
+
+def substeps(step_s: float) -> int:
+    """Number of equal physics steps in a control period, each at most `step_s` long."""
+    return max(1, int(np.ceil(CONTROL_PERIOD_S / step_s - 1e-9)))
 
 
 def refusal(change: Change, cable_model: str) -> str:

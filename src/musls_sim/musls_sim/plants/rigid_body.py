@@ -7,13 +7,26 @@ its centre of mass for load and drones, world frame.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
+from musls_description.drone import Box
+from musls_description.obstacles import (
+    PLANE,
+    SOLID,
+    AnyObstacle,
+    depth_and_normal,
+    solid,
+    solids_of,
+)
 from musls_description.system import RigSystem
 from musls_description.vectors import (
     add,
+    add_scaled,
     cross,
     dot,
     from_matrix,
@@ -27,7 +40,6 @@ from musls_description.vectors import (
     times,
 )
 
-Array = NDArray[np.float64]
 Records = NDArray[np.void]
 
 MOTION = [
@@ -126,7 +138,7 @@ def fastest_body(bodies):
 def collect_state(body, dt, row):
     """Write the motion of a body (load or drone) into its row of `PlantState.motion`."""
     r = body.rotation
-    q = from_matrix(r[0, 0], r[0, 1], r[0, 2], r[1, 0], r[1, 1], r[1, 2], r[2, 0], r[2, 1], r[2, 2])
+    q = from_matrix(r)
     same = q[0] * row[6] + q[1] * row[7] + q[2] * row[8] + q[3] * row[9]
     sign = -1.0 if same < 0.0 else 1.0
     omega = rotate_back(r, body.omega)
@@ -214,30 +226,50 @@ def add_soft_ground(body, ground, length, wrench):
     v = body.velocity
     up = length * (GROUND_STIFFNESS_N_M2 * depth - GROUND_DAMPING_N_S_M2 * v[2])
     if depth > 0.0 and up > 0.0:
-        rub = -length * GROUND_DAMPING_N_S_M2
-        increase(wrench.force, (rub * v[0], rub * v[1], up))
+        damping = -length * GROUND_DAMPING_N_S_M2
+        increase(wrench.force, (damping * v[0], damping * v[1], up))
 
 
-# ---------- A box on hard ground: springs and dampers at its corners that only push, friction that
-# sticks. The body's record needs `CONTACT`'s fields besides, each corner one of `CORNER`.
+# ---------- A box on hard surfaces, the ground and obstacles: springs and dampers at its corners
+# that only push, friction that sticks. The body's record needs `CONTACT`'s fields besides, each
+# corner one of `CORNER` for each surface that it may touch.
 
 CONTACT = [
     ("stiffness", float),  # of a corner [N/m]
     ("damping", float),  # [N s/m]
     ("radius", float),  # of all corners round the origin
     ("first_corner", np.int64),
-    ("corners", np.int64),  # their number
-    ("near", np.int64),  # 1 if the ground is within reach
+    ("corners", np.int64),  # their number, eight a surface
+    ("near", np.int64),  # 1 if a surface is within reach
 ]
 
 CORNER = np.dtype(
     [
         ("place", float, 3),  # in the body
-        ("anchor", float, 2),  # where it stuck
+        ("surface", np.int64),  # index of the solid
+        ("anchor", float, 3),  # where it stuck, world
         ("stuck", np.int64),
         ("push", float, 3),  # last force, world
     ]
 )
+
+
+def surfaces_of(ground_height_m: float | None, obstacles: Iterable[AnyObstacle]) -> Records:
+    """Solids that bodies touch, records of `SOLID`: the ground, if there is one, and obstacles."""
+    grounds = np.zeros(0, SOLID)
+    if ground_height_m is not None:
+        grounds = solid(PLANE, (0.0, 0.0, ground_height_m), np.eye(3), (0.0, 0.0, 0.0))
+    return np.concatenate([grounds, solids_of(obstacles)])
+
+
+def corner_records(boxes: Iterable[Box], surfaces: int, dtype: np.dtype = CORNER) -> Records:
+    """Corners of boxes for each of so many surfaces, (boxes * surfaces * 8,)."""
+    corners = [np.tile(box.corners_m, (surfaces, 1)) for box in boxes]
+    records = np.zeros(8 * surfaces * len(corners), dtype)
+    records["place"] = np.concatenate([np.zeros((0, 3)), *corners])
+    records["surface"] = np.tile(np.repeat(np.arange(surfaces), 8), len(corners))
+    return records
+
 
 STATIC_SINK_M = 5e-4
 """Depth to which a body's own weight presses four corners into the ground."""
@@ -247,7 +279,7 @@ STABLE = 1.5
 
 
 # Normal force max(0, k depth - c rise rate); friction is a spring to where the corner stuck,
-# limited to mu times the normal force. Steps on the ground are short enough for its stiffness.
+# limited to mu times the normal force. Steps near a surface are short enough for its stiffness.
 
 
 def corner_constants(mass_kg: float) -> tuple[float, float]:
@@ -274,56 +306,73 @@ def contact_step_s(mass_kg: float, inertia: Array, corners: Array) -> float:
 
 
 @compiled()
-def look_for_ground(bodies, corners, ground, ahead_s):
-    """Note which bodies can touch the ground within a time; whether any can.
-
-    What counts is the lowest corner: a wide load that is held level is not near.
-    """
+def look_for_surfaces(bodies, corners, solids, ahead_s):
+    """Note which bodies can touch a surface within a time; whether any can."""
     any_near = False
     for i in range(bodies.shape[0]):
-        body = bodies[i]
-        speed = norm(body.velocity) + body.radius * norm(body.omega)
-        way = ahead_s * (speed + 10.0 * ahead_s)
-        near = body.corners > 0 and body.position[2] - body.radius - way < ground
-        if near:
-            lowest = np.inf
-            for q in range(body.first_corner, body.first_corner + body.corners):
-                lowest = min(lowest, rotate(body.rotation, corners[q].place)[2])
-            near = body.position[2] + lowest - way < ground
-        body.near = 1 if near else 0
-        any_near |= near
+        any_near |= near_surface(bodies[i], corners, solids, ahead_s)
     return any_near
 
 
 @compiled()
-def add_corners(body, corners, ground, friction, wrench):
-    """Add the ground's forces on one body to its wrench."""
+def near_surface(body, corners, solids, ahead_s):
+    """Note and return whether a body can touch a surface within a time.
+
+    What counts is the deepest corner: a wide load that is held level is not near the ground.
+    """
+    body.near = 0
+    if body.corners == 0:
+        return False
+    speed = norm(body.velocity) + body.radius * norm(body.omega)
+    way = ahead_s * (speed + 10.0 * ahead_s)
+    for s in range(len(solids)):
+        if depth_and_normal(solids[s], body.position)[0] + body.radius + way > 0.0:
+            for q in range(body.first_corner + 8 * s, body.first_corner + 8 * s + 8):
+                point = add(body.position, rotate(body.rotation, corners[q].place))
+                if depth_and_normal(solids[s], point)[0] + way > 0.0:
+                    body.near = 1
+                    return True
+    return False
+
+
+@compiled()
+def corner_force(body, corner, place, velocity, depth, normal):
+    """Force of a surface on a corner that sticks: that along its normal, and the one across.
+
+    The corner is at a place and velocity in the world, so deep below the surface.
+    """
+    k, c = body.stiffness, body.damping
+    up = k * depth - c * dot(velocity, normal)
+    drag = scale(-c, velocity)
+    if corner.stuck != 0:
+        drag = add_scaled(drag, k, sub(corner.anchor, place))
+    return up, add_scaled(drag, -dot(drag, normal), normal)
+
+
+@compiled()
+def add_corners(body, corners, solids, friction, wrench):
+    """Add the forces of surfaces on one body to its wrench."""
     for q in range(body.first_corner, body.first_corner + body.corners):
         c = corners[q]
         arm = rotate(body.rotation, c.place)
         put(c.push, (0.0, 0.0, 0.0))
-        depth = ground - body.position[2] - arm[2]
+        place = add(body.position, arm)
+        depth, normal = depth_and_normal(solids[c.surface], place)
         if depth <= 0.0:
             continue
-        v = arm_velocity(body, arm)
-        up = body.stiffness * depth - body.damping * v[2]
+        up, across = corner_force(body, c, place, arm_velocity(body, arm), depth, normal)
         if up <= 0.0:
             continue
-        fx, fy = -body.damping * v[0], -body.damping * v[1]
-        if c.stuck != 0:
-            fx += body.stiffness * (c.anchor[0] - body.position[0] - arm[0])
-            fy += body.stiffness * (c.anchor[1] - body.position[1] - arm[1])
-        size = np.sqrt(fx * fx + fy * fy)
+        size = norm(across)
         if size > friction * up:
-            fx *= friction * up / size
-            fy *= friction * up / size
-        put(c.push, (fx, fy, up))
+            across = scale(friction * up / size, across)
+        put(c.push, add_scaled(across, up, normal))
         push_at(wrench, c.push, arm)
 
 
 @compiled()
-def settle_corners(bodies, corners, friction):
-    """After a step: corners in the air let go, those on the ground stick where they are.
+def settle_corners(bodies, corners, solids, friction):
+    """After a step: corners in the air let go, those on a surface stick where they are.
 
     The forces are those of the last `add_corners`. A corner that slips drags its place along.
     """
@@ -331,13 +380,15 @@ def settle_corners(bodies, corners, friction):
         body = bodies[i]
         for q in range(body.first_corner, body.first_corner + body.corners):
             c = corners[q]
-            if body.near == 0 or c.push[2] == 0.0:
+            if body.near == 0 or dot(c.push, c.push) == 0.0:
                 c.stuck = 0
                 continue
-            x, y, _ = point_position(body, c.place)
-            slips = c.push[0] ** 2 + c.push[1] ** 2 >= 0.999 * (friction * c.push[2]) ** 2
+            place = point_position(body, c.place)
+            _, normal = depth_and_normal(solids[c.surface], place)
+            up = dot(c.push, normal)
+            across = add_scaled(c.push, -up, normal)
             if c.stuck == 0:
-                c.anchor[0], c.anchor[1], c.stuck = x, y, 1
-            elif slips:
-                c.anchor[0] = x + c.push[0] / body.stiffness
-                c.anchor[1] = y + c.push[1] / body.stiffness
+                put(c.anchor, place)
+                c.stuck = 1
+            elif dot(across, across) >= 0.999 * (friction * up) ** 2:
+                put(c.anchor, add_scaled(place, 1.0 / body.stiffness, across))

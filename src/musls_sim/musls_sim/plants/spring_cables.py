@@ -9,16 +9,20 @@ cables contribute is what the two differ by. Semi-implicit Euler like DART.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.interface import Change, Plant, PlantInputs, PlantState, Pose, Reaction
-from musls_sim.plants.rigid_links.step_control import substeps
+from musls_sim.plants.interface import (
+    Plant,
+    PlantInputs,
+    PlantState,
+    Pose,
+    Reaction,
+    substeps,
+)
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
-
-Array = NDArray[np.float64]
 
 STATIC_STRETCH = 0.001
 """Stretch of a cable under its static share of the load, sets k: as stiff as 1 mm a metre."""
@@ -55,7 +59,6 @@ class SpringCablePlant(Plant):
         self.system, self.period_s = system, CONTROL_PERIOD_S
         self.substeps = substeps(min(physics_step_s, LONGEST_STEP_S))
         self.physics_step_s = self.period_s / self.substeps
-        self._periods = 0
         self._gravity = np.array([0.0, 0.0, -gravity_m_s2])
         load, n = system.load, system.n_drones
         self._inertia = np.array(load.inertia_kg_m2)
@@ -66,20 +69,17 @@ class SpringCablePlant(Plant):
         self._stiffness = share / (STATIC_STRETCH * self._length)
         bobbing = np.sqrt(self._stiffness.sum() / load.mass_kg)
         self._damping = 2.0 * DAMPING_RATIO * load.mass_kg * bobbing / n
-        self._load = np.zeros(18)  # as in `bodies`
-        self._load[:9] = np.ravel(load_rotation)
-        self._load[9:12] = load_position_enu_m
+        self._position, self._turn = (
+            np.array(load_position_enu_m),
+            Rotation.from_matrix(load_rotation),
+        )
+        self._velocity, self._omega = np.zeros(3), np.zeros(3)  # world
         self._pose = pose
         self._ends = self._ends_at(pose)
         self.state = PlantState.zeros(system)
         self._write(pose, 0.0)
         self.reaction = Reaction.zeros(system)
         self.reaction.audit.start_j = self.reaction.audit.energy_j = self._energy()
-
-    @property
-    def time_s(self) -> float:
-        """Simulated time."""
-        return self._periods * self.period_s
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`; the drones cannot fly."""
@@ -88,13 +88,13 @@ class SpringCablePlant(Plant):
                 f"the cable model '{self.cable_model}' only has prescribed drones; choose "
                 "cable_model: rigid_links for drones that fly"
             )
-        state, guide, begin = self.state, inputs.motion.load_wrench, self.time_s
-        state.tension_peak_n[:] = 0.0
+        guide, begin = inputs.motion.load_wrench, self.time_s
+        self.state.tension_peak_n[:] = 0.0
         pose = self._pose
         for k in range(self.substeps):
-            push = inputs.wrench_enu[0].copy()
-            rotation = self._load[:9].reshape(3, 3)
-            push += (rotation @ inputs.wrench_body[0].reshape(2, 3).T).T.ravel()
+            push = (
+                inputs.wrench_enu[0] + self._turn.apply(inputs.wrench_body[0].reshape(2, 3)).ravel()
+            )
             if guide is not None:
                 push += guide(begin + k * self.physics_step_s)
             pose = inputs.motion.pose(begin + (k + 1) * self.physics_step_s)
@@ -103,28 +103,21 @@ class SpringCablePlant(Plant):
         self._write(pose, self.period_s)
         self.reaction.audit.energy_j = self._energy()
 
-    def apply(self, change: Change) -> None:
-        """Refuse every change with a ConfigError: nothing can change here."""
-        super().apply(change)
-
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Both ends of a cable, (2, 3)."""
-        rotation = self._load[:9].reshape(3, 3)
-        return np.stack([self._load[9:12] + rotation @ self._anchors[index], self._ends[index]])
+        low = self._position + self._turn.apply(self._anchors[index])
+        return np.stack([low, self._ends[index]])
 
     def _write(self, pose: Pose, elapsed_s: float) -> None:
         """Write the state after a time since the last one, 0 at the start."""
         state, now = self.state, np.zeros_like(self.state.motion)
-        turns = Rotation.from_quat(pose[1], scalar_first=True)
-        rotation = Rotation.from_matrix(self._load[:9].reshape(3, 3))
-        now[0, :3], now[1:, :3] = self._load[9:12], pose[0]
-        now[0, 6:10] = rotation.as_quat(scalar_first=True)
-        now[1:, 6:10] = pose[1]
+        now[0, :3], now[1:, :3] = self._position, pose[0]
+        now[0, 6:10], now[1:, 6:10] = self._turn.as_quat(scalar_first=True), pose[1]
         flipped = np.sum(now[:, 6:10] * state.orientation_wxyz, axis=1) < 0.0
         now[flipped, 6:10] *= -1.0
-        now[0, 3:6] = self._load[15:18]
-        now[0, 10:13] = rotation.inv().apply(self._load[12:15])
+        now[0, 3:6], now[0, 10:13] = self._velocity, self._turn.inv().apply(self._omega)
         if elapsed_s > 0.0:
+            turns = Rotation.from_quat(pose[1], scalar_first=True)
             before = Rotation.from_quat(self._pose[1], scalar_first=True)
             now[1:, 3:6] = (pose[0] - self._pose[0]) / elapsed_s
             now[1:, 10:13] = (before.inv() * turns).as_rotvec() / elapsed_s
@@ -132,41 +125,37 @@ class SpringCablePlant(Plant):
         self._pose, state.motion[:] = pose, now
 
     def _step(self, ends: Array, push: Array, wind: Array) -> None:
-        m, step_s = self._load, self.physics_step_s
-        rotation, omega, velocity = m[:9].reshape(3, 3), m[12:15].copy(), m[15:18].copy()
-        arms = self._anchors @ rotation.T
-        along = self._ends - (m[9:12] + arms)
+        dt, load = self.physics_step_s, self.system.load
+        turn, omega, velocity = self._turn, self._omega, self._velocity
+        arms = turn.apply(self._anchors)
+        along = self._ends - (self._position + arms)
         distance = np.linalg.norm(along, axis=1)
         along /= distance[:, None]
-        end_velocity = (ends - self._ends) / step_s
+        end_velocity = (ends - self._ends) / dt
         rate = np.sum(along * (end_velocity - velocity - np.cross(omega, arms)), axis=1)
         spring = self._stiffness * np.maximum(distance - self._length, 0.0)
         tension = np.where(spring > 0.0, np.maximum(spring + self._damping * rate, 0.0), 0.0)
         pull = tension[:, None] * along
+        rotation = turn.as_matrix()
         inertia = rotation @ self._inertia @ rotation.T
-        load = self.system.load
-        drag = -(rotation @ (np.array(load.drag_n_s_m) * (rotation.T @ (velocity - wind))))
+        drag = -rotation @ (load.drag_n_s_m * (rotation.T @ (velocity - wind)))
         moment = np.cross(arms, pull).sum(axis=0) + push[:3]
-        omega_then = omega + step_s * np.linalg.solve(
-            inertia, moment - np.cross(omega, inertia @ omega)
-        )
+        spin = np.linalg.solve(inertia, moment - np.cross(omega, inertia @ omega))
         force = pull.sum(axis=0) + push[3:] + drag
-        velocity_then = velocity + step_s * (force / load.mass_kg + self._gravity)
-        turn = Rotation.from_rotvec(step_s * omega_then).as_matrix()
-        m[:9] = (turn @ rotation).ravel()
-        m[9:12] += step_s * velocity_then
-        m[12:15], m[15:18] = omega_then, velocity_then
+        self._omega = omega + dt * spin
+        self._velocity = velocity + dt * (force / load.mass_kg + self._gravity)
+        self._turn = Rotation.from_rotvec(dt * self._omega) * turn
+        self._position = self._position + dt * self._velocity
         self._ends = ends
         self.reaction.end_force_n[:] = pull
         self.state.cable_force_n[:, :, 0] = tension[:, None]
         np.maximum(self.state.tension_peak_n, tension, out=self.state.tension_peak_n)
-        mean_omega, mean_velocity = (omega + omega_then) / 2.0, (velocity + velocity_then) / 2.0
+        mean_omega, mean_velocity = (omega + self._omega) / 2.0, (velocity + self._velocity) / 2.0
         work = np.sum(pull * end_velocity) + push @ [*mean_omega, *mean_velocity]
         audit = self.reaction.audit
-        audit.work_j += step_s * work
-        audit.absolute_work_j += step_s * abs(work)
-        loss = np.sum((tension - spring) * rate) - drag @ mean_velocity
-        audit.loss_j += step_s * loss
+        audit.work_j += dt * work
+        audit.absolute_work_j += dt * abs(work)
+        audit.loss_j += dt * (np.sum((tension - spring) * rate) - drag @ mean_velocity)
 
     def _ends_at(self, pose: Pose) -> Array:
         rotation = Rotation.from_quat(pose[1], scalar_first=True)
@@ -175,11 +164,9 @@ class SpringCablePlant(Plant):
 
     def _energy(self) -> float:
         """Kinetic, potential and elastic energy [J]."""
-        m, load = self._load, self.system.load
-        rotation = m[:9].reshape(3, 3)
-        omega = rotation.T @ m[12:15]
-        distance = np.linalg.norm(self._ends - (m[9:12] + self._anchors @ rotation.T), axis=1)
-        stretch = np.maximum(distance - self._length, 0.0)
-        kinetic = load.mass_kg * m[15:18] @ m[15:18] + omega @ self._inertia @ omega
+        mass, omega = self.system.load.mass_kg, self._turn.inv().apply(self._omega)
+        reach = self._ends - self._position - self._turn.apply(self._anchors)
+        stretch = np.maximum(np.linalg.norm(reach, axis=1) - self._length, 0.0)
+        kinetic = mass * self._velocity @ self._velocity + omega @ self._inertia @ omega
         elastic = self._stiffness @ stretch**2
-        return float(0.5 * (kinetic + elastic) - load.mass_kg * self._gravity @ m[9:12])
+        return float(0.5 * (kinetic + elastic) - mass * self._gravity @ self._position)

@@ -8,16 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from musls_control.formation import drone_poses
-from musls_control.mission.delivery import extra_duration_s
+from musls_control.formation import Cone, drone_poses
+from musls_control.mission.closest import closest_pair
 from musls_control.mission.plan import estimated_duration_s
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
+from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
-from musls_description.spawn import HangingEquilibrium, ground_radius_m, hanging_equilibrium
+from musls_description.spawn import (
+    HangingEquilibrium,
+    NoEquilibriumError,
+    ground_radius_m,
+    hanging_equilibrium,
+)
 from musls_description.system import SlungLoadSystem, formation_of
 from musls_sim.plants.massless.start import freed
 from musls_sim.preflight.trim import drag_n_s_m
+from musls_sim.scenario.formation import fitting_formation, why_none
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.scenario.scenario import MIN_THRUST_MARGIN, Scenario
 
@@ -58,7 +65,7 @@ def check_mission(scenario: Scenario) -> None:
 
 
 def cautions(scenario: Scenario) -> Iterator[str]:
-    """What a user should know before a flight that is possible, one line each."""
+    """Cautions of a flight that is possible, one line each."""
     duration_s, size = flight_duration_s(scenario), bag_bytes_per_s(scenario)
     if duration_s > LONG_FLIGHT_S or duration_s * size > LARGE_BAG_BYTES:
         yield (
@@ -73,9 +80,7 @@ def cautions(scenario: Scenario) -> Iterator[str]:
 
 def flight_duration_s(scenario: Scenario) -> float:
     """About how long the flight of a scenario takes, in simulated time [s]."""
-    lands = scenario.start.kind == "ground"
-    extra_s = extra_duration_s(scenario.mission) if lands else 0.0
-    return estimated_duration_s(scenario.mission, lands=lands) + extra_s
+    return estimated_duration_s(scenario.mission, lands=scenario.start.kind == "ground")
 
 
 def bag_bytes_per_s(scenario: Scenario) -> float:
@@ -193,13 +198,20 @@ MAX_SAG_M = 0.5
 """Distance of the hanging load from its set-point beyond which the formation does not fit."""
 
 
+NAMED_MISFIT_M = 0.01
+"""From where a drone carries its share; a place farther away is named."""
+
+MOST_PULL = 2.0
+"""Tension of all cables over the weight beyond which a formation is named as the cause."""
+
+
 LARGEST_TURN_RAD = np.radians(5.0)
 """Yaw of the hanging load from its set-point beyond which the formation is named."""
 
 
 @dataclass(frozen=True)
 class Hover:
-    """How the system hangs in formation.
+    """Equilibrium of the system in formation.
 
     Attributes:
         thrust_margin: Largest over needed thrust of the drone that works hardest.
@@ -215,13 +227,23 @@ class Hover:
     turn_rad: float = 0.0
 
 
+def formation_refusal(system: SlungLoadSystem, cone: Cone, reason: str) -> str:
+    """Why a formation is refused: what is wrong with the one that was given, or why there is none.
+
+    One that follows from the system has no key that anybody set.
+    """
+    none = why_none(system)
+    if none is not None and fitting_formation(system, {}) == cone:
+        return f"formation: {none}"
+    key = f"formation.radius_m = {cone.radius_m:g}, formation.height_m = {cone.height_m:g}"
+    key = key if cone.places_m is None else "formation.places_m"
+    return f"{key}: {reason}; {none or '`musls formation` proposes places that fit'}"
+
+
 def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     """Hang the system below its formation.
 
     `load_pose`: set-point of the load: x, y, z [m], yaw [rad], (4,).
-
-    Raises:
-        ConfigError: The cables cannot reach from the load to the drones.
     """
     system, cone = formation_of(scenario.system, "formation"), scenario.formation
     n = system.n_drones
@@ -232,15 +254,8 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
         equilibrium = hanging_equilibrium(
             freed(system), drones[0], scenario.physics.gravity_m_s2, float(load_pose[3]), yaws[0]
         )
-    except ConfigError as error:
-        reach = min(c.length_m for c in system.cables)
-        raise ConfigError(
-            f"formation.radius_m = {cone.radius_m:g}, formation.height_m = {cone.height_m:g}: "
-            f"the cables (shortest {reach:g} m) cannot hold the load below the drones; "
-            "choose a smaller radius"
-            if "stiffness" not in str(error)
-            else str(error)
-        ) from None
+    except NoEquilibriumError as error:
+        raise ConfigError(formation_refusal(system, cone, str(error))) from None
     needed = np.linalg.norm(equilibrium.drone_force_n, axis=1)
     margins = np.array([d.max_thrust_n for d in system.drones]) / needed
     sag = load_pose[2] - equilibrium.configuration.load_position_enu_m[2]
@@ -253,15 +268,12 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
 def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> None:
     """Refuse a flight that cannot work.
 
-    Raises:
-        ConfigError: Too little thrust, a formation that does not fit the cables, a mission that
-            cannot be flown, or the load would drag over the ground.
-
     Warns:
         UserWarning: A very long flight, wind the drones cannot hold against, cables not slack.
     """
     check_mission(scenario)
     if hover.thrust_margin < MIN_THRUST_MARGIN and not force:
+        _check_pull(scenario, hover)
         gravity = scenario.physics.gravity_m_s2
         raise ConfigError(
             f"the rotors cannot lift the load: thrust margin {hover.thrust_margin:.2f} (largest "
@@ -269,6 +281,7 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
             f"{'' if gravity == STANDARD_GRAVITY_M_S2 else f' at gravity {gravity:g} m/s2'}; "
             "--force flies anyway"
         )
+    _check_discs(scenario, force=force)
     if abs(hover.sag_m) > MAX_SAG_M:
         where = "below" if hover.sag_m > 0.0 else "above"
         fitting = scenario.formation.height_m + hover.sag_m
@@ -277,8 +290,56 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
             f"{abs(hover.sag_m):.2f} m {where} its set-point; about {fitting:.2f} fits these cables"
         )
     _check_ground(scenario, hover)
-    for text in [*_turn_caution(scenario, hover), *cautions(scenario)]:
+    for text in [
+        *_misfit_caution(scenario, hover),
+        *_turn_caution(scenario, hover),
+        *cautions(scenario),
+    ]:
         warnings.warn(text, stacklevel=2)
+
+
+def _check_pull(scenario: Scenario, hover: Hover) -> None:
+    """Refuse cables that pull at each other with much more than the weight of the load."""
+    system = formation_of(scenario.system, "formation")
+    weight_n = system.carried_mass_kg * scenario.physics.gravity_m_s2
+    pull_n = float(hover.equilibrium.load_end_tension_n.sum())
+    if pull_n > MOST_PULL * weight_n:
+        reason = (
+            f"the cables would pull at each other, with {pull_n:.3g} N in all for a load of "
+            f"{weight_n:.3g} N; drone_{hover.weakest} has a thrust margin of "
+            f"{hover.thrust_margin:.2f}"
+        )
+        raise ConfigError(formation_refusal(system, scenario.formation, reason))
+
+
+def _check_discs(scenario: Scenario, *, force: bool) -> None:
+    """Refuse a formation in which rotors would hit each other."""
+    system = formation_of(scenario.system, "formation")
+    places = scenario.formation.offsets_m(system.n_drones)
+    radii = np.array([tip_radius_m(drone) for drone in system.drones])
+    _, i, j, centres_m, tips_m = closest_pair(places[None], radii)
+    if tips_m < 0.0 and not force:
+        reason = (
+            f"the rotor discs of drone_{i + 1} and drone_{j + 1} overlap, {centres_m:.2f} m from "
+            "centre to centre (--force flies anyway)"
+        )
+        raise ConfigError(formation_refusal(system, scenario.formation, reason))
+
+
+def _misfit_caution(scenario: Scenario, hover: Hover) -> Iterator[str]:
+    """Whether a place that was given makes its drone carry all, or nothing."""
+    off = hover.equilibrium.misfit_m
+    k = int(np.linalg.norm(off, axis=1).argmax())
+    if np.linalg.norm(off[k]) < NAMED_MISFIT_M:
+        return
+    too_far = float(off[k] @ hover.equilibrium.cable_force_n[k]) < 0.0
+    what = f"formation.places_m.{k}" if scenario.formation.places_m is not None else "formation"
+    yield (
+        f"{what}: drone_{k + 1} is {np.linalg.norm(off[k]):.3f} m too "
+        f"{'far from' if too_far else 'near to'} the load for its cable beside the others: "
+        f"exactly there it carries {'much more than' if too_far else 'little of'} its share; "
+        f"[{', '.join(f'{v:.3f}' for v in off[k])}] m from there it carries its share"
+    )
 
 
 def _turn_caution(scenario: Scenario, hover: Hover) -> list[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from musls_control.formation import drone_poses
+from musls_control.mission.closest import Closest
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_description.arrays import Array
 from musls_description.drone import propeller_radius_m
 from musls_description.errors import ConfigError
 from musls_description.rotations import matrix
@@ -19,96 +21,8 @@ from musls_description.schema import build, to_data
 from musls_description.spawn import hanging_equilibrium
 from musls_description.system import Drone, formation_of
 from musls_sim.preflight.checks import Hover, flight_duration_s
-from musls_sim.preflight.separation import Closest
 from musls_sim.preflight.trim import drag_n_s_m
 from musls_sim.scenario.scenario import MIN_THRUST_MARGIN, Scenario
-
-Array = NDArray[np.float64]
-
-# ---------- Thrust that a battery's voltage allows
-
-
-def full_thrust_n(drone: Drone, charge: float) -> float:
-    """Thrust of all rotors at the battery's voltage, and not more than at their top speed."""
-    assert drone.propulsion is not None
-    total = 0.0
-    for rotor in drone.rotors:
-        k_m = rotor.moment_coefficient_n_m_s2
-        speed = drone.propulsion.sagged_speed_rad_s(k_m, charge, len(drone.rotors))
-        total += rotor.thrust_coefficient_n_s2 * min(speed, rotor.speed_max_rad_s) ** 2
-    return total
-
-
-# ---------- Batteries, cables and propellers
-
-BREAK_SHARE = 0.8
-"""Of a cable's break force that it may carry."""
-
-
-def hardware_problems(
-    scenario: Scenario, where: Sequence[tuple[str, Sequence[DroneMargins]]], flight_s: float
-) -> Iterator[str]:
-    """Why batteries or cables do not stand a flight, one line each.
-
-    `where`: margins of all drones in the formation and at the hardest moment, with a name each.
-    """
-    for name, margins in where:
-        for i, (drone, m) in enumerate(zip(scenario.system.drones, margins, strict=False), start=1):
-            if m.thrust_margin < MIN_THRUST_MARGIN:
-                continue  # said already
-            for time, charge in _charges(drone, m, flight_s):
-                margin = full_thrust_n(drone, charge) / m.thrust_n
-                if margin < MIN_THRUST_MARGIN:
-                    yield (
-                        f"{name}: the voltage that is left {time} gives drone_{i} a thrust margin "
-                        f"of {margin:.2f}, at least {MIN_THRUST_MARGIN} is needed"
-                    )
-                    break
-        cables = scenario.system.cables
-        for i, (cable, m) in enumerate(zip(cables, margins, strict=False), start=1):
-            breaks_n = cable.elastic.break_force_n
-            if breaks_n is not None and m.tension_n > BREAK_SHARE * breaks_n:
-                yield (
-                    f"{name}: cable_{i} carries {m.tension_n:.1f} N, more than "
-                    f"{100.0 * BREAK_SHARE:g} % of its break force of {breaks_n:g} N"
-                )
-
-
-def hardware_cautions(scenario: Scenario) -> Iterator[str]:
-    """What one should know of drones that can be flown, one line each."""
-    wind = scenario.wind
-    windy = any(wind.mean_enu_m_s) or any(wind.gust_std_m_s)
-    for i, drone in enumerate(scenario.system.drones, start=1):
-        if windy and not any(drone.drag_n_s_m) and not any(r.drag_n_s2_m_rad for r in drone.rotors):
-            yield f"drone_{i} has no drag (drag_n_s_m, rotors.drag_n_s2_m_rad): no wind pushes it"
-        gap = _least_gap_m(drone)
-        diameter = 2.0 * propeller_radius_m(drone)
-        if diameter > gap * (1.0 + 1e-9):
-            yield (
-                f"drone_{i}: propellers of {diameter:.3g} m on hubs {gap:.3g} m apart: they "
-                "overlap, which its thrust does not know"
-            )
-
-
-def _charges(drone: Drone, m: DroneMargins, flight_s: float) -> Iterator[tuple[str, float]]:
-    """Shares of the charge at the begin and at the end of a flight, as in hover all the time."""
-    propulsion = drone.propulsion
-    if propulsion is None or propulsion.motor is None or propulsion.battery is None:
-        return
-    battery = propulsion.battery
-    yield "at the begin", battery.start_charge
-    if m.minutes:
-        used = (battery.start_charge - battery.reserve) * flight_s / (60.0 * m.minutes)
-        yield "at the end", max(battery.start_charge - used, 0.0)
-
-
-def _least_gap_m(drone: Drone) -> float:
-    """Least distance of two hubs that do not share a place, from above."""
-    hubs = np.array([rotor.position_m[:2] for rotor in drone.rotors])
-    gaps = np.linalg.norm(hubs[:, None] - hubs[None], axis=2)
-    apart = gaps[gaps > 1e-6]
-    return float(apart.min()) if len(apart) else np.inf
-
 
 # ---------- Forces in a formation that accelerates as one, in moving air
 #
@@ -123,7 +37,7 @@ def _least_gap_m(drone: Drone) -> float:
 
 @dataclass(frozen=True)
 class Motion:
-    """How the formation moves, and in which air.
+    """Motion of the formation and of the air; many motions at once have a first axis more.
 
     Attributes:
         pose: Load's set-point: x, y, z [m], yaw [rad], (4,).
@@ -135,25 +49,21 @@ class Motion:
     pose: Array
     velocity_enu_m_s: Array
     acceleration_enu_m_s2: Array
-    yaw_rate_rad_s: float
-    yaw_acceleration_rad_s2: float
+    yaw_rate_rad_s: ArrayLike
+    yaw_acceleration_rad_s2: ArrayLike
     wind_enu_m_s: Array
 
     @classmethod
-    def at_rest(cls, pose: Array) -> Motion:
-        """Hover in still air."""
-        return cls(pose, np.zeros(3), np.zeros(3), 0.0, 0.0, np.zeros(3))
-
-    @classmethod
     def of(cls, derivatives: Array, wind_enu_m_s: Array) -> Motion:
-        """From a reference's derivatives 0 to 2 or more of x, y, z, yaw, (>= 3, >= 4)."""
-        d = derivatives
-        return cls(d[0, :4], d[1, :3], d[2, :3], float(d[1, 3]), float(d[2, 3]), wind_enu_m_s)
+        """From a reference's derivatives 0 to 2 or more of x, y, z, yaw, (..., >= 3, >= 4)."""
+        pose, rate, gain = (derivatives[..., order, :] for order in range(3))
+        return cls(pose[..., :4], rate[..., :3], gain[..., :3], rate[..., 3], gain[..., 3],
+                   wind_enu_m_s)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Forces:
-    """What a motion takes.
+    """Thrusts and tensions of a motion.
 
     Attributes:
         thrust_enu_n: Force that each drone's rotors must give, (n, 3).
@@ -165,37 +75,55 @@ class Forces:
 
 
 def forces_of(scenario: Scenario, motion: Motion) -> Forces:
-    """Solve for the forces of a motion.
-
-    Raises:
-        ConfigError: The cables cannot hold the load so: they do not reach, or one goes slack.
-    """
-    system = formation_of(scenario.system, "formation")
-    cone, gravity = scenario.formation, scenario.physics.gravity_m_s2
-    n = system.n_drones
-    yaw = float(motion.pose[3])
-    offsets, azimuths = cone.offsets_m(n), cone.azimuths_rad(n)
-    places, yaws = drone_poses(np.zeros((1, 3)), np.array([yaw]), offsets, azimuths)
-    felt = np.array([0.0, 0.0, gravity]) + motion.acceleration_enu_m_s2
-    air = motion.wind_enu_m_s - motion.velocity_enu_m_s
-    carried = felt - np.array(system.load.drag_n_s_m) * air / system.carried_mass_kg
+    """Solve for the forces of a motion."""
+    system, cone = formation_of(scenario.system, "formation"), scenario.formation
+    n, yaw = system.n_drones, float(motion.pose[3])
+    places, yaws = drone_poses(
+        np.zeros((1, 3)), np.array([yaw]), cone.offsets_m(n), cone.azimuths_rad(n)
+    )
+    felt, carried = _felt(scenario, motion)
     size = float(np.linalg.norm(carried))
     if carried[2] <= 0.0:
         raise ConfigError("the load falls faster than gravity: the cables are slack")
     turn = matrix(_upright(carried / size))
     hangs = hanging_equilibrium(system, places[0] @ turn.T, size, yaw, yaws[0])
     up = np.array([0.0, 0.0, size])
-    rate, gain = motion.yaw_rate_rad_s, motion.yaw_acceleration_rad_s2
     thrust = np.empty((n, 3))
     for i, drone in enumerate(system.drones):
         cable = turn.T @ (hangs.drone_force_n[i] - drone.mass_kg * up)
-        x, y, _ = places[0, i]
-        around = np.array([-(rate**2) * x - gain * y, -(rate**2) * y + gain * x, 0.0])
-        moving = motion.velocity_enu_m_s + rate * np.array([-y, x, 0.0])
-        needed = cable + drone.mass_kg * (felt + around)
-        drag = drag_n_s_m(drone, float(np.linalg.norm(needed)))
-        thrust[i] = needed - drag * (motion.wind_enu_m_s - moving)
+        thrust[i] = _thrust(drone, cable, places[0, i], motion, felt)
     return Forces(thrust, hangs.load_end_tension_n)
+
+
+def _felt(scenario: Scenario, motion: Motion) -> tuple[Array, Array]:
+    """Gravity that a drone feels, and that what the cables carry feels with its drag, (..., 3)."""
+    system = formation_of(scenario.system, "formation")
+    felt = motion.acceleration_enu_m_s2 + np.array([0.0, 0.0, scenario.physics.gravity_m_s2])
+    air = motion.wind_enu_m_s - motion.velocity_enu_m_s
+    return felt, felt - np.array(system.load.drag_n_s_m) * air / system.carried_mass_kg
+
+
+def _thrust(
+    drone: Drone,
+    cable_n: Array,
+    place_m: Array,
+    motion: Motion,
+    felt: Array,
+    hover_n: float | None = None,
+) -> Array:
+    """Force that a drone's rotors must give, (..., 3).
+
+    `place_m`: from the load, (..., 3).
+    `hover_n`: thrust whose drag is taken; default that of this motion.
+    """
+    rate, gain = np.asarray(motion.yaw_rate_rad_s), np.asarray(motion.yaw_acceleration_rad_s2)
+    rate, gain = rate[..., None], gain[..., None]
+    across, sideways = place_m * [1.0, 1.0, 0.0], np.cross([0.0, 0.0, 1.0], place_m)
+    needed = cable_n + drone.mass_kg * (felt - rate**2 * across + gain * sideways)
+    drag = drag_n_s_m(drone, float(np.linalg.norm(needed)) if hover_n is None else hover_n)
+    moving = motion.velocity_enu_m_s + rate * sideways
+    thrust: Array = needed - drag * (motion.wind_enu_m_s - moving)
+    return thrust
 
 
 def _upright(direction: Array) -> Array:
@@ -229,6 +157,11 @@ class Moment:
     time_s: float
     motion: Motion
 
+    @property
+    def where(self) -> str:
+        """Stage and time."""
+        return f"{self.stage} at {self.time_s:.1f} s"
+
 
 def strong_wind_enu_m_s(scenario: Scenario) -> Array:
     """Mean wind with gusts that blow in its direction (to the east where there is none)."""
@@ -246,59 +179,42 @@ def hard_moments(scenario: Scenario, hover: Hover, count: int = 3) -> list[Momen
     of the felt gravity. Steps of the set-point have no acceleration and are not counted.
     """
     found: list[tuple[float, Moment]] = []
+    wind = strong_wind_enu_m_s(scenario)
     for number, stage in enumerate(scenario.mission.stages):
-        end_s = min(stage.duration_s, stage.period_s)
-        times = np.linspace(0.0, end_s, SAMPLES)
+        times = np.linspace(0.0, min(stage.duration_s, stage.period_s), SAMPLES)
         samples = stage.derivatives(times)
-        share, tilt, felt = _estimates(scenario, hover, samples)
-        wind = strong_wind_enu_m_s(scenario)
+        share, tilt, felt = _estimates(scenario, hover, Motion.of(samples, wind))
         for score, k in {
             (float(share[k]), int(k)) for k in (share.argmax(), tilt.argmax(), felt.argmin())
         }:
             moment = Moment(stage.kind, number, float(times[k]), Motion.of(samples[k], wind))
             found.append((score, moment))
     found.sort(key=lambda pair: -pair[0])
-    return [moment for _, moment in _distinct(found)][:count]
-
-
-def _distinct(found: list[tuple[float, Moment]]) -> Iterator[tuple[float, Moment]]:
-    """Moments that differ in what they ask for; places do not matter, headings do not either."""
-    seen = set()
+    # Those that differ in what they ask for; places do not matter, headings do not either.
+    distinct: dict[tuple[float, float], Moment] = {}
     for score, moment in found:
-        m = moment.motion
-        key = (round(score, 3), round(float(m.acceleration_enu_m_s2[2]), 3))
-        if key not in seen:
-            seen.add(key)
-            yield score, moment
+        rise = float(moment.motion.acceleration_enu_m_s2[2])
+        distinct.setdefault((round(score, 3), round(rise, 3)), moment)
+    return list(distinct.values())[:count]
 
 
-def _estimates(scenario: Scenario, hover: Hover, samples: Array) -> tuple[Array, Array, Array]:
+def _estimates(scenario: Scenario, hover: Hover, motion: Motion) -> tuple[Array, Array, Array]:
     """Largest share of the full thrust, largest tilt and vertical felt gravity, (k,) each."""
-    system = formation_of(scenario.system, "formation")
-    gravity = scenario.physics.gravity_m_s2
-    n = system.n_drones
-    wind = strong_wind_enu_m_s(scenario)
-    felt = samples[:, 2, :3] + np.array([0.0, 0.0, gravity])  # (k, 3)
-    load_drag = np.array(system.load.drag_n_s_m) * (wind - samples[:, 1, :3])
-    carried = felt - load_drag / system.carried_mass_kg
+    system, cone = formation_of(scenario.system, "formation"), scenario.formation
+    gravity, n, count = scenario.physics.gravity_m_s2, system.n_drones, len(motion.pose)
+    felt, carried = _felt(scenario, motion)
     places, _ = drone_poses(
-        np.zeros((len(samples), 3)), samples[:, 0, 3],
-        scenario.formation.offsets_m(n), scenario.formation.azimuths_rad(n),
-    )  # fmt: skip
-    share, tilt = np.zeros(len(samples)), np.zeros(len(samples))
+        np.zeros((count, 3)), motion.pose[:, 3], cone.offsets_m(n), cone.azimuths_rad(n)
+    )
+    share, tilt = np.zeros(count), np.zeros(count)
     for i, drone in enumerate(system.drones):
-        at_rest = hover.equilibrium.drone_force_n[i] - [0.0, 0.0, drone.mass_kg * gravity]
-        pull = at_rest[2] / gravity * carried  # what the cable carries
+        hover_n = hover.equilibrium.drone_force_n[i]
+        at_rest = hover_n - [0.0, 0.0, drone.mass_kg * gravity]
         across = places[:, i] * [1.0, 1.0, 0.0]
         radius = np.linalg.norm(across, axis=1, keepdims=True)
         outward = across / np.maximum(radius, 1e-9)
-        pull = pull + np.linalg.norm(at_rest[:2]) * outward
-        rate, gain = samples[:, 1, 3:4], samples[:, 2, 3:4]
-        sideways = np.stack([-across[:, 1], across[:, 0], np.zeros(len(samples))], axis=1)
-        around = -(rate**2) * across + gain * sideways
-        drag = drag_n_s_m(drone, float(np.linalg.norm(hover.equilibrium.drone_force_n[i])))
-        blown = drag * (wind - samples[:, 1, :3] - rate * sideways)
-        thrust = pull + drone.mass_kg * (felt + around) - blown
+        pull = at_rest[2] / gravity * carried + np.linalg.norm(at_rest[:2]) * outward
+        thrust = _thrust(drone, pull, places[:, i], motion, felt, float(np.linalg.norm(hover_n)))
         size = np.linalg.norm(thrust, axis=1)
         share = np.maximum(share, size / drone.max_thrust_n)
         tilt = np.maximum(tilt, np.arccos(np.clip(thrust[:, 2] / size, -1.0, 1.0)))
@@ -311,10 +227,13 @@ LOWEST_M, HIGHEST_M = -500.0, 20_000.0
 """Ceilings are looked for between these."""
 CEILING_TOLERANCE_M = 1e-3
 
+BREAK_SHARE = 0.8
+"""Of a cable's break force that it may carry."""
+
 
 @dataclass(frozen=True)
 class DroneMargins:
-    """What is left of a drone's possibilities.
+    """Margins of a drone: thrust, tilt, throttle, energy.
 
     Attributes:
         thrust_n: What its rotors give.
@@ -341,7 +260,7 @@ class DroneMargins:
 
 @dataclass(frozen=True)
 class Feasibility:
-    """What `musls check` says.
+    """Result of `musls check`.
 
     Attributes:
         formation: In the formation at rest, of each drone.
@@ -349,6 +268,8 @@ class Feasibility:
         tilt_limit_deg: As far as the autopilot leans.
         lowest_m: Height of the load's set-point at which the load touches the ground.
         separation: The closest that the plan brings two drones; None for one drone.
+        first_empty: Number of the drone whose battery is at its reserve first, and when [min], in
+            hover; None without batteries.
         problems: Why it cannot be flown, one line each; empty if it can.
     """
 
@@ -361,8 +282,9 @@ class Feasibility:
     lowest_m: float
     separation: Closest | None
     flight_s: float
-    problems: Sequence[str] = field(default_factory=list)
-    cautions: Sequence[str] = field(default_factory=list)
+    first_empty: tuple[int, float] | None
+    problems: Sequence[str]
+    cautions: Sequence[str]
 
     @cached_property
     def ceiling_m(self) -> float:
@@ -386,16 +308,11 @@ class Feasibility:
         return min(m.thrust_margin for m in [*self.formation, *self.hardest])
 
     @property
-    def first_empty(self) -> tuple[int, float] | None:
-        """Number of the drone whose battery is at its reserve first, and when [min], in hover."""
-        return first_empty(self.formation)
-
-    @property
     def sentence(self) -> str:
         """The worst of it in one line."""
         moment = "in the formation"
         if self.hardest and self.moment is not None:
-            moment = f"in {self.moment.stage} at {self.moment.time_s:.1f} s"
+            moment = f"in {self.moment.where}"
         parts = [f"least thrust margin {self.thrust_margin:.2f} (drone_{self.weakest}, {moment})"]
         if self.separation is not None:
             parts.append(f"rotor tips at least {self.separation.tips_m:.2f} m apart")
@@ -421,7 +338,7 @@ def assess(
             forces = forces_of(scenario, candidate.motion)
         except ConfigError as error:
             why = str(error).split(":")[0]
-            found.append(f"{candidate.stage} at {candidate.time_s:.1f} s: {why}")
+            found.append(f"{candidate.where}: {why}")
             continue
         of = margins(scenario, forces)
         if not hardest or _least(of) < _least(hardest):
@@ -430,69 +347,106 @@ def assess(
         "MPC_TILTMAX_AIR", PX4_PARAMETERS["MPC_TILTMAX_AIR"].default
     )
     flight_s = flight_duration_s(scenario)
-    places = (("formation", formation), (_where(moment), hardest))
-    for where, of in places:
-        found += _problems(where, of, limit_deg)
-    found += hardware_problems(scenario, places, flight_s)
+    for where, of in (("formation", formation), (moment.where if moment else "", hardest)):
+        found += _problems(scenario, where, of, limit_deg, flight_s)
     if separation is not None and separation.tips_m <= 0.0:
         i, j = separation.pair
         found.append(f"rotors of drone_{i} and drone_{j} overlap by {-separation.tips_m:.2f} m")
-    empty = first_empty(formation)
-    if empty is not None and 60.0 * empty[1] < flight_s:
+    minutes = [(m.minutes, i) for i, m in enumerate(formation, 1) if m.minutes is not None]
+    first_min, first = min(minutes, default=(math.inf, 0))
+    if 60.0 * first_min < flight_s:
         found.append(
-            f"the flight takes {flight_s / 60.0:.1f} min, drone_{empty[0]} hovers "
-            f"{empty[1]:.1f} min"
+            f"the flight takes {flight_s / 60.0:.1f} min, drone_{first} hovers {first_min:.1f} min"
         )
     return Feasibility(
         scenario, at_rest, formation, hardest, moment, limit_deg,
         hover.sag_m - formation_of(scenario.system, "formation").load.collision.bottom_m,
-        separation, flight_s, list(dict.fromkeys(found)),
-        [*_cautions(formation, hardest), *hardware_cautions(scenario)],
+        separation, flight_s, (first, first_min) if minutes else None,
+        list(dict.fromkeys(found)),
+        list(_cautions(scenario, formation, hardest)),
     )  # fmt: skip
-
-
-def first_empty(formation: Sequence[DroneMargins]) -> tuple[int, float] | None:
-    """Number of the drone whose battery is at its reserve first, and when [min]; None without."""
-    minutes = [(m.minutes, i) for i, m in enumerate(formation, 1) if m.minutes is not None]
-    return (min(minutes)[1], min(minutes)[0]) if minutes else None
 
 
 def _least(of: Sequence[DroneMargins]) -> float:
     return min(m.thrust_margin for m in of)
 
 
-def _where(moment: Moment | None) -> str:
-    return "" if moment is None else f"{moment.stage} at {moment.time_s:.1f} s"
-
-
-def _problems(where: str, of: Sequence[DroneMargins], limit_deg: float) -> list[str]:
-    found = []
-    for i, m in enumerate(of, start=1):
-        if m.thrust_margin < MIN_THRUST_MARGIN:
-            found.append(
+def _problems(
+    scenario: Scenario,
+    where: str,
+    margins: Sequence[DroneMargins],
+    limit_deg: float,
+    flight_s: float,
+) -> Iterator[str]:
+    """Why drones, batteries or cables do not stand a flight, one line each."""
+    system = scenario.system
+    for i, (drone, m) in enumerate(zip(system.drones, margins, strict=False), start=1):
+        weak = m.thrust_margin < MIN_THRUST_MARGIN
+        if weak:
+            yield (
                 f"{where}: drone_{i} has a thrust margin of {m.thrust_margin:.2f}, at least "
                 f"{MIN_THRUST_MARGIN} is needed"
             )
         if m.tilt_deg > limit_deg:
-            found.append(
+            yield (
                 f"{where}: drone_{i} would lean {m.tilt_deg:.0f} degrees, the autopilot leans "
                 f"{limit_deg:g} at most (MPC_TILTMAX_AIR)"
             )
-    return found
+        for time, charge in () if weak else _charges(drone, m, flight_s):
+            margin = full_thrust_n(drone, charge) / m.thrust_n
+            if margin < MIN_THRUST_MARGIN:
+                yield (
+                    f"{where}: the voltage that is left {time} gives drone_{i} a thrust margin "
+                    f"of {margin:.2f}, at least {MIN_THRUST_MARGIN} is needed"
+                )
+                break
+    for i, (cable, m) in enumerate(zip(system.cables, margins, strict=False), start=1):
+        breaks_n = cable.elastic.break_force_n
+        if breaks_n is not None and m.tension_n > BREAK_SHARE * breaks_n:
+            yield (
+                f"{where}: cable_{i} carries {m.tension_n:.1f} N, more than "
+                f"{100.0 * BREAK_SHARE:g} % of its break force of {breaks_n:g} N"
+            )
 
 
-def _cautions(formation: Sequence[DroneMargins], hardest: Sequence[DroneMargins]) -> list[str]:
-    found = []
+def _charges(drone: Drone, m: DroneMargins, flight_s: float) -> Iterator[tuple[str, float]]:
+    """Shares of the charge at the begin and at the end of a flight, as in hover all the time."""
+    propulsion = drone.propulsion
+    if propulsion is None or propulsion.motor is None or propulsion.battery is None:
+        return
+    battery = propulsion.battery
+    yield "at the begin", battery.start_charge
+    if m.minutes:
+        used = (battery.start_charge - battery.reserve) * flight_s / (60.0 * m.minutes)
+        yield "at the end", max(battery.start_charge - used, 0.0)
+
+
+def _cautions(
+    scenario: Scenario, formation: Sequence[DroneMargins], hardest: Sequence[DroneMargins]
+) -> Iterator[str]:
+    """Cautions of drones that can be flown, one line each."""
     for i, m in enumerate(formation, start=1):
         if m.empty_margin is not None and m.empty_margin < MIN_THRUST_MARGIN:
-            found.append(
+            yield (
                 f"drone_{i} has a thrust margin of {m.empty_margin:.2f} when its battery is at the "
                 "reserve"
             )
     for i, (rest, m) in enumerate(zip(formation, hardest, strict=False), start=1):
         if m.tension_n < 0.1 * rest.tension_n:
-            found.append(f"cable_{i} nearly goes slack at the hardest moment")
-    return found
+            yield f"cable_{i} nearly goes slack at the hardest moment"
+    windy = any(scenario.wind.mean_enu_m_s) or any(scenario.wind.gust_std_m_s)
+    for i, drone in enumerate(scenario.system.drones, start=1):
+        if windy and not any(drone.drag_n_s_m) and not any(r.drag_n_s2_m_rad for r in drone.rotors):
+            yield f"drone_{i} has no drag (drag_n_s_m, rotors.drag_n_s2_m_rad): no wind pushes it"
+        # Hubs that share a place, from above, are coaxial.
+        hubs = np.array([rotor.position_m[:2] for rotor in drone.rotors])
+        gaps = np.linalg.norm(hubs[:, None] - hubs[None], axis=2)
+        gap, diameter = gaps[gaps > 1e-6].min(initial=np.inf), 2.0 * propeller_radius_m(drone)
+        if diameter > gap * (1.0 + 1e-9):
+            yield (
+                f"drone_{i}: propellers of {diameter:.3g} m on hubs {gap:.3g} m apart: they "
+                "overlap, which its thrust does not know"
+            )
 
 
 def margins(scenario: Scenario, forces: Forces) -> list[DroneMargins]:
@@ -531,6 +485,17 @@ def drone_margins(drone: Drone, thrust_enu_n: Array, tension_n: float) -> DroneM
         math.degrees(math.acos(np.clip(thrust_enu_n[2] / most_n, -1.0, 1.0))),
         float(throttle), tension_n, power_w, minutes,
     )  # fmt: skip
+
+
+def full_thrust_n(drone: Drone, charge: float) -> float:
+    """Thrust of all rotors at the battery's voltage, and not more than at their top speed."""
+    assert drone.propulsion is not None
+    total = 0.0
+    for rotor in drone.rotors:
+        k_m = rotor.moment_coefficient_n_m_s2
+        speed = drone.propulsion.sagged_speed_rad_s(k_m, charge, len(drone.rotors))
+        total += rotor.thrust_coefficient_n_s2 * min(speed, rotor.speed_max_rad_s) ** 2
+    return total
 
 
 def electrical_power_w(drone: Drone, speeds_rad_s: Sequence[float]) -> float | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.drone import Drone
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import RigSystem
-from musls_sim.plants.rigid_links.rows import rotor_table
-
-Array = NDArray[np.float64]
+from musls_sim.plants.rigid_body import rotor_records
 
 
 def trim_speeds_rad_s(system: RigSystem, equilibrium: HangingEquilibrium) -> Array:
@@ -30,9 +28,9 @@ def speeds_for_rad_s(system: RigSystem, thrust_n: Array, moment_body_n_m: Array)
     `moment_body_n_m`: moment of each in its frame, (n_drones, 3).
     """
     speeds = np.empty((system.n_drones, system.n_rotors))
-    for i, rotors in enumerate(rotor_table(system)):
-        place, thrust, torque = rotors[:, :3], rotors[:, 3], rotors[:, 4]
-        effect = np.stack([thrust, place[:, 1] * thrust, -place[:, 0] * thrust, torque])
+    for i, rotors in enumerate(rotor_records(system)):
+        (x, y, _), thrust = rotors["place"].T, rotors["thrust"]
+        effect = np.stack([thrust, y * thrust, -x * thrust, rotors["torque"]])
         wanted = [thrust_n[i], *moment_body_n_m[i]]
         squared = np.linalg.lstsq(effect, np.array(wanted), rcond=None)[0]
         speeds[i] = np.sqrt(np.maximum(squared, 0.0))

@@ -1,18 +1,23 @@
-"""Builds the real autopilot of a scenario."""
+"""Builds the real autopilot of a scenario: airframes as PX4 is told them, one PX4 a drone."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.allocation import rotor_layout
 from musls_description.errors import ConfigError
-from musls_sim.autopilots import AutopilotSetup
+from musls_sim.autopilots import AutopilotSetup, loaded_hover_parameters
 from musls_sim.plants.gazebo import BridgedPlant
-from musls_sim.preflight.airframe import loaded_hover_parameters
-from musls_sim.px4.airframe import airframe_scripts
-from musls_sim.px4.in_gazebo import Px4InGazebo, bridge_parameters
-from musls_sim.px4.install import Px4Error, find_px4, read_firmware
-from musls_sim.px4.process import DdsLink
+from musls_sim.px4.in_gazebo import Px4InGazebo
+from musls_sim.px4.install import Firmware, Px4Error, find_px4
+from musls_sim.px4.process import XrceAgent
 from musls_sim.px4.sensors import Sensors
-from musls_sim.px4.sitl import RATE_HZ, Px4Sitl
+from musls_sim.px4.sitl import RATE_HZ, GraphPx4, Px4Sitl
+
+MAX_MAIN_OUTPUTS = 8
+FIRST_MOTOR_FUNCTION = 101
 
 _LOGGING = ("SDLOG_MODE", "SDLOG_BACKEND")
 """Who sets one of them wants a flight log of his own kind."""
@@ -29,12 +34,107 @@ ALWAYS = {
 """Parameters of every airframe."""
 
 
-def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
+MOTION_CAPTURE = {
+    "EKF2_EV_CTRL": 15.0,
+    "EKF2_HGT_REF": 3.0,
+    "EKF2_GPS_CTRL": 0.0,
+    "EKF2_BARO_CTRL": 0.0,
+    "EKF2_MAG_TYPE": 5.0,
+}
+"""EKF2 takes the world's odometry as motion capture, and nothing else for place and heading.
+
+The bridge calls every satellite fix good to 0.9 m. With these, drones are decimetres from where
+they believe to be, and cables are jerked taut one by one.
+"""
+
+
+def bridge_parameters(layout: RotorLayout) -> dict[str, float]:
+    """Parameters of an airframe whose motors are behind PX4's Gazebo bridge.
+
+    The bridge commands whole rad/s. The world's IMUs tell every step; PX4 sums them up and
+    steers once in a control period.
+    """
+    values: dict[str, float] = {
+        "SIM_GZ_EN": 1,
+        "NAV_DLL_ACT": 0,
+        "IMU_GYRO_RATEMAX": round(RATE_HZ),
+        "IMU_INTEG_RATE": round(RATE_HZ),
+    } | MOTION_CAPTURE
+    for k in range(1, layout.n_rotors + 1):
+        values[f"PWM_MAIN_FUNC{k}"] = 0
+        values[f"SIM_GZ_EC_FUNC{k}"] = FIRST_MOTOR_FUNCTION + k - 1
+        values[f"SIM_GZ_EC_MIN{k}"] = round(layout.omega_min_rad_s)
+        values[f"SIM_GZ_EC_MAX{k}"] = round(layout.omega_max_rad_s)
+    return values
+
+
+def airframe_script(
+    layout: RotorLayout, defaults: Mapping[str, float], chosen: Mapping[str, float]
+) -> str:
+    """Write the airframe as a PX4 start-up script.
+
+    `layout`: rotors as the flight stack is to believe them to be.
+    `chosen`: parameters that the user set; they win.
+    """
+    if layout.n_rotors > MAX_MAIN_OUTPUTS:
+        raise ConfigError(
+            f"drones have {layout.n_rotors} rotors, PX4 SITL drives at most {MAX_MAIN_OUTPUTS}"
+        )
+    values: dict[str, float] = {"CA_AIRFRAME": 0, "CA_ROTOR_COUNT": layout.n_rotors}
+    for k in range(layout.n_rotors):
+        values[f"CA_ROTOR{k}_PX"] = layout.px_m[k]
+        values[f"CA_ROTOR{k}_PY"] = layout.py_m[k]
+        values[f"CA_ROTOR{k}_KM"] = layout.km[k]
+        values[f"CA_ROTOR{k}_CT"] = layout.ct[k]
+        values[f"PWM_MAIN_FUNC{k + 1}"] = FIRST_MOTOR_FUNCTION + k
+    values |= defaults
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            "# @name musls multicopter in lockstep",
+            "# @type Multicopter",
+            ". ${R}etc/init.d/rc.mc_defaults",
+            *(f"param set-default {name} {_number(value)}" for name, value in values.items()),
+            *(f"param set {name} {_number(value)}" for name, value in chosen.items()),
+            "",
+        ]
+    )
+
+
+def airframe_scripts(
+    firmware: Firmware,
+    layouts: Sequence[RotorLayout],
+    defaults: Sequence[Mapping[str, float]],
+    chosen: Sequence[Mapping[str, float]],
+) -> list[str]:
+    """Write the airframe of each drone, with parameters that the firmware knows.
+
+    `chosen`: parameters that win over PX4's start-up scripts, too.
+
+    Raises:
+        ConfigError: See `airframe_script`.
+        Px4Error: The firmware lacks a parameter.
+    """
+    for name in (name for own in (*defaults, *chosen) for name in own):
+        if firmware.lacks(name):
+            raise Px4Error(
+                f"{firmware.text} has no parameter {name}, which musls sets: releases v1.15 to "
+                "v1.18 have it"
+            )
+    return [airframe_script(*each) for each in zip(layouts, defaults, chosen, strict=True)]
+
+
+def _number(value: float) -> str:
+    """PX4's shell reads whole numbers for either type of parameter, fractions for floats only."""
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def build(setup: AutopilotSetup, agent: XrceAgent | None = None) -> Px4Sitl:
     """One real PX4 SITL per drone, over MAVLink in lockstep.
 
     Nothing is started yet.
 
-    `dds`: link to a ROS graph, from where they are then flown.
+    `agent`: brings them into a ROS graph, from where they are then flown.
 
     Raises:
         ConfigError: The scenario starts in the air, or has drones that PX4 SITL cannot fly.
@@ -48,8 +148,7 @@ def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
         )
     hover = setup.hover
     assert hover is not None  # a start on the ground flies in formation
-    install = find_px4()
-    firmware = read_firmware(install.binary)
+    firmware = find_px4()
     parameters = scenario.autopilot.parameters
     logs = scenario.autopilot.flight_log or any(name in parameters for name in _LOGGING)
     # PX4's own flight log costs time, and the simulated receiver has no delay.
@@ -60,34 +159,25 @@ def build(setup: AutopilotSetup, dds: DdsLink | None = None) -> Px4Sitl:
     if isinstance(setup.plant, BridgedPlant):
         if firmware.lacks("SIM_GZ_EN"):
             raise Px4Error(f"{firmware.text} has no Gazebo bridge (gz_bridge)")
+        if agent is not None:
+            raise ConfigError(
+                "physics.engine = gazebo_px4: is flown by musls fly, not from a ROS graph"
+            )
         defaults = [
             own | bridge_parameters(layout) for own, layout in zip(defaults, layouts, strict=True)
         ]
-    each = [switches | parameters | (dds.parameters(i) if dds else {}) for i in range(len(layouts))]
+    wins = switches | parameters
+    each = [wins | (agent.parameters(i) if agent else {}) for i in range(len(layouts))]
+    options: dict[str, Any] = {"chosen": parameters, "log_folder": setup.logs}
     airframes = airframe_scripts(firmware, layouts, defaults, each)
-    hover_thrust = [(own | parameters)["MPC_THR_HOVER"] for own in defaults]
     if isinstance(setup.plant, BridgedPlant):
-        return Px4InGazebo(
-            setup.plant,
-            install,
-            layouts,
-            airframes,
-            chosen=parameters,
-            hover_thrust=hover_thrust,
-            log_folder=setup.logs,
-        )
-    return Px4Sitl(
-        install,
-        layouts,
-        airframes,
-        Sensors(
-            scenario.autopilot.sensors,
-            scenario.physics.gravity_m_s2,
-            1.0 / RATE_HZ,
-            setup.generator,
-        ),
-        chosen=parameters,
-        hover_thrust=hover_thrust,
-        log_folder=setup.logs,
-        dds=dds,
+        return Px4InGazebo(setup.plant, firmware, layouts, airframes, **options)
+    sensors = Sensors(
+        scenario.autopilot.sensors,
+        scenario.physics.gravity_m_s2,
+        1.0 / RATE_HZ,
+        setup.generator,
     )
+    if agent is not None:
+        return GraphPx4(agent, firmware, layouts, airframes, sensors, **options)
+    return Px4Sitl(firmware, layouts, airframes, sensors, **options)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.estimate import Estimate
 from musls_control.px4_cascade import RotorLayout
+from musls_description.arrays import Array
 from musls_description.models.sdf import drone_name
 from musls_sim.plants.gazebo import ANSWER_LIMIT_S, WORLD, BridgedPlant
-from musls_sim.px4.airframe import FIRST_MOTOR_FUNCTION
-from musls_sim.px4.install import Px4Install
+from musls_sim.px4.install import Firmware
 from musls_sim.px4.process import Instance
-from musls_sim.px4.sitl import PERIOD_US, RATE_HZ, Px4Sitl, StartUp
-from musls_sim.px4.vehicle import Vehicle
+from musls_sim.px4.sitl import PERIOD_US, Px4Sitl, Vehicle
 
 # ---------- Whether PX4 has done all its work, as the kernel sees it (Linux)
 
@@ -59,7 +57,7 @@ class WorkThreads:
         self._files = [file for _, file in sorted(found)]
 
     def __len__(self) -> int:
-        """How many were found."""
+        """Number of threads found."""
         return len(self._files)
 
     @property
@@ -82,8 +80,6 @@ def _running(file: int) -> bool:
         return False
 
 
-Array = NDArray[np.float64]
-
 BOOT_LIMIT_S = 180.0
 """Wall-clock time for PX4's start-up scripts, which ask Gazebo's slow `gz` command."""
 
@@ -94,42 +90,9 @@ SETTLE_LOOK_S = 5e-5
 FIND_EVERY = 250
 """Cycles after which threads are looked for again."""
 
-MOTION_CAPTURE = {
-    "EKF2_EV_CTRL": 15.0,
-    "EKF2_HGT_REF": 3.0,
-    "EKF2_GPS_CTRL": 0.0,
-    "EKF2_BARO_CTRL": 0.0,
-    "EKF2_MAG_TYPE": 5.0,
-}
-"""EKF2 takes the world's odometry as motion capture, and nothing else for place and heading.
-
-The bridge calls every satellite fix good to 0.9 m. With these, drones are decimetres from where
-they believe to be, and cables are jerked taut one by one.
-"""
-
-
-def bridge_parameters(layout: RotorLayout) -> dict[str, float]:
-    """Parameters of an airframe whose motors are behind PX4's Gazebo bridge.
-
-    The bridge commands whole rad/s. The world's IMUs tell every step; PX4 sums them up and
-    steers once in a control period.
-    """
-    values: dict[str, float] = {
-        "SIM_GZ_EN": 1,
-        "NAV_DLL_ACT": 0,
-        "IMU_GYRO_RATEMAX": round(RATE_HZ),
-        "IMU_INTEG_RATE": round(RATE_HZ),
-    } | MOTION_CAPTURE
-    for k in range(1, layout.n_rotors + 1):
-        values[f"PWM_MAIN_FUNC{k}"] = 0
-        values[f"SIM_GZ_EC_FUNC{k}"] = FIRST_MOTOR_FUNCTION + k - 1
-        values[f"SIM_GZ_EC_MIN{k}"] = round(layout.omega_min_rad_s)
-        values[f"SIM_GZ_EC_MAX{k}"] = round(layout.omega_max_rad_s)
-    return values
-
 
 class BridgeLink:
-    """What a vehicle's motors are told, in the place of the simulator's link."""
+    """Motor commands of a vehicle, in the place of the simulator's link."""
 
     def __init__(self, plant: BridgedPlant, index: int, layout: RotorLayout) -> None:
         """`index`: drone, from 0."""
@@ -160,25 +123,15 @@ class BridgeLink:
 class BridgedVehicle(Vehicle):
     """One PX4 whose bridge is attached to a model of the world."""
 
-    def __init__(self, model: str, link: BridgeLink, *args: Any) -> None:
-        """Prepare; nothing is started."""
-        super().__init__(*args)
-        self._model, self._bridge = model, link
+    def __init__(self, link: BridgeLink, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._bridge = link
         self.threads: WorkThreads | None = None
 
     @property
     def hil(self) -> BridgeLink:  # type: ignore[override]
-        """What the motors are told."""
+        """Link that carries the motor commands."""
         return self._bridge
-
-    def variables(self) -> dict[str, str]:
-        """Environment of PX4's start-up script: its model in a Gazebo that runs already."""
-        return super().variables() | {
-            "PX4_SIMULATOR": "gz",
-            "PX4_GZ_STANDALONE": "1",
-            "PX4_GZ_WORLD": WORLD,
-            "PX4_GZ_MODEL_NAME": self._model,
-        }
 
     def connect(self, patience_s: float) -> None:
         """Nothing to wait for: PX4 finds Gazebo by itself while the world runs."""
@@ -198,50 +151,34 @@ class Px4InGazebo(Px4Sitl):
     The plant moves the world in the flight; before it, while PX4s boot and are armed, this does.
     """
 
+    realtime = True
+
     def __init__(
         self,
         plant: BridgedPlant,
-        install: Px4Install,
+        firmware: Firmware,
         layouts: Sequence[RotorLayout],
         airframes: Sequence[str],
-        *,
-        chosen: Mapping[str, float],
-        hover_thrust: Sequence[float],
-        log_folder: Path,
+        **options: Any,
     ) -> None:
-        """Prepare; `start` starts the processes.
-
-        `hover_thrust`: MPC_THR_HOVER of each drone.
-        """
+        """Prepare, see `Px4Sitl`; `start` starts the processes."""
         self._plant, self._standing = plant, True
-        super().__init__(
-            install,
-            layouts,
-            airframes,
-            None,
-            chosen=chosen,
-            hover_thrust=hover_thrust,
-            log_folder=log_folder,
-        )
+        super().__init__(firmware, layouts, airframes, None, **options)
         plant.flown = True
 
     def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> Vehicle:
-        model = drone_name(self._plant.system, index)
         link = BridgeLink(self._plant, index, self._layouts[index])
-        return BridgedVehicle(model, link, index, instance, self._install, root, log)
+        # The model in a Gazebo that runs already.
+        variables = {
+            "PX4_SIMULATOR": "gz",
+            "PX4_GZ_STANDALONE": "1",
+            "PX4_GZ_WORLD": WORLD,
+            "PX4_GZ_MODEL_NAME": drone_name(self._plant.system, index),
+        }
+        return BridgedVehicle(link, index, instance, self.firmware, root, log, variables=variables)
 
-    def _power_up(self) -> None:
-        super()._power_up()
-        self._standing = True
-
-    def _start_up(self, estimate: Estimate) -> StartUp:
-        return StartUp(
-            self._vehicles,
-            lambda: self._cycle(estimate),
-            self._plant.period_s,
-            realtime=True,
-            boot_limit_s=BOOT_LIMIT_S,
-        )
+    def _boot_limit_s(self) -> float:
+        return BOOT_LIMIT_S
 
     def start(self, setpoint: Any, estimate: Estimate) -> None:
         """See `Px4Sitl.start`; from here on the plant moves the world."""

@@ -1,11 +1,11 @@
-"""Finds an installed PX4 SITL."""
+"""Finds an installed PX4 SITL, and what it tells about itself."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -30,22 +30,10 @@ HOW_TO_GET = (
 )
 
 
-@dataclass(frozen=True)
-class Px4Install:
-    """A PX4 SITL on this machine.
-
-    Attributes:
-        etc: Folder of its start-up scripts.
-    """
-
-    binary: Path
-    etc: Path
-
-
 def find_px4(
     environment: Mapping[str, str] = os.environ,
     package_folders: tuple[Path, ...] = PACKAGE_FOLDERS,
-) -> Px4Install:
+) -> Firmware:
     """Find PX4: by PX4_BIN, on PATH, or in an installed px4 package.
 
     `environment`: holds PX4_BIN and PATH.
@@ -53,30 +41,37 @@ def find_px4(
     Raises:
         Px4Error: There is none, or it lacks its scripts.
     """
-    named = environment.get("PX4_BIN")
-    if named:
+    program = find_program("px4", "PX4_BIN", HOW_TO_GET, environment, package_folders)
+    firmware = read_firmware(program.resolve())  # links are followed to the installation
+    script = firmware.etc / START_SCRIPT
+    if not script.is_file():
+        raise Px4Error(f"{program}: PX4's scripts are missing, there is no {script}; {HOW_TO_GET}")
+    return firmware
+
+
+def find_program(
+    name: str,
+    variable: str,
+    how_to_get: str,
+    environment: Mapping[str, str],
+    package_folders: Sequence[Path] = (),
+) -> Path:
+    """Find a program: by an environment variable, on PATH, or in `bin` of a folder.
+
+    Raises:
+        Px4Error: There is none; says how to get it.
+    """
+    if named := environment.get(variable):
         if not (os.path.isfile(named) and os.access(named, os.X_OK)):
-            raise Px4Error(f"PX4_BIN = {named}: no such program; {HOW_TO_GET}")
-        return _with_scripts(Path(named))
-    on_path = shutil.which("px4", path=environment.get("PATH", ""))
-    if on_path:
-        return _with_scripts(Path(on_path))
+            raise Px4Error(f"{variable} = {named}: no such program; {how_to_get}")
+        return Path(named)
+    if on_path := shutil.which(name, path=environment.get("PATH", "")):
+        return Path(on_path)
     for folder in package_folders:
-        if os.access(folder / "bin" / "px4", os.X_OK):
-            return _with_scripts(folder / "bin" / "px4")
-    looked = ", ".join(str(folder) for folder in package_folders)
-    raise Px4Error(f"no px4 found (PX4_BIN, PATH, {looked}): {HOW_TO_GET}")
-
-
-def _with_scripts(program: Path) -> Px4Install:
-    """The installation that a program belongs to; links are followed."""
-    binary = program.resolve()
-    etc = binary.parent.parent / "etc"
-    if not (etc / START_SCRIPT).is_file():
-        raise Px4Error(
-            f"{program}: PX4's scripts are missing, there is no {etc / START_SCRIPT}; {HOW_TO_GET}"
-        )
-    return Px4Install(binary, etc)
+        if os.access(folder / "bin" / name, os.X_OK):
+            return folder / "bin" / name
+    looked = ", ".join([variable, "PATH", *map(str, package_folders)])
+    raise Px4Error(f"no {name} found ({looked}): {how_to_get}")
 
 
 # ---------- Version, known parameters, and differences between releases
@@ -84,39 +79,22 @@ def _with_scripts(program: Path) -> Px4Install:
 FLIGHT_LOGS = "**/*.ulg"
 """Below the working folder: `log` in a build of one's own, `fs/log` in packages."""
 
+Profiles = tuple[tuple[tuple[int, int], Mapping[str, float]], ...]
+
 _VERSION = re.compile(rb"\0(v1\.(?:1[3-9]|[2-9]\d)\.\d+[\w.+~-]{0,40})\0")
 _RELEASE = re.compile(r"v(\d+)\.(\d+)")
 _PARAMETER = re.compile(rb"[A-Z][A-Z0-9_]{2,15}\0")
 _ALWAYS_THERE = frozenset({"MPC_THR_HOVER", "COM_DISARM_PRFLT", "SYS_AUTOSTART"})
 """A list of names without these is no list of PX4's parameters."""
 
+NO_FLIGHT_LOG: Profiles = (((1, 17), {"SDLOG_BACKEND": 0.0}), ((0, 0), {"SDLOG_MODE": -1.0}))
+"""Switches PX4's flight log off, from a release on; newest first."""
 
-@dataclass(frozen=True)
-class Profile:
-    """What musls sets in a release of PX4, by its names there.
-
-    Attributes:
-        release: First release for which this holds; it holds until the next profile.
-        no_flight_log: Switches PX4's flight log off.
-        no_gps_delay: Says that fixes are not late.
-    """
-
-    release: tuple[int, int]
-    no_flight_log: Mapping[str, float]
-    no_gps_delay: Mapping[str, float]
-
-
-_MODE, _BACKEND = {"SDLOG_MODE": -1.0}, {"SDLOG_BACKEND": 0.0}
-_EKF2 = {"EKF2_GPS_DELAY": 0.0}
-_SENSORS = {"SENS_GPS0_DELAY": 0.0, "SENS_GPS1_DELAY": 0.0}
-
-PROFILES = (
-    Profile((1, 15), _MODE, _EKF2),  # default of the delay 110 ms
-    Profile((1, 16), _MODE, _EKF2),  # 10 ms, set after the airframe
-    Profile((1, 17), _BACKEND, _EKF2),
-    Profile((1, 18), _BACKEND, _SENSORS),  # 10 ms, set after the airframe
+NO_GPS_DELAY: Profiles = (
+    ((1, 18), {"SENS_GPS0_DELAY": 0.0, "SENS_GPS1_DELAY": 0.0}),
+    ((0, 0), {"EKF2_GPS_DELAY": 0.0}),
 )
-"""In the order of the releases."""
+"""Fixes are not late, likewise; the default is 110 ms in v1.15, later 10 ms after the airframe."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +109,11 @@ class Firmware:
     binary: Path
     version: str = "unknown"
     parameters: frozenset[str] | None = field(default=None, repr=False)
+
+    @property
+    def etc(self) -> Path:
+        """Folder of its start-up scripts."""
+        return self.binary.parent.parent / "etc"
 
     @property
     def text(self) -> str:
@@ -148,11 +131,7 @@ class Firmware:
         return self.parameters is not None and name not in self.parameters
 
     def refuse_unknown(self, chosen: Iterable[str]) -> None:
-        """Refuse a user's parameters that it does not know, before anything starts.
-
-        Raises:
-            ConfigError: Names the first one.
-        """
+        """Refuse a user's parameters that it does not know, before anything starts."""
         for name in filter(self.lacks, chosen):
             raise ConfigError(f"autopilot.parameters.{name}: {self.text} has no such parameter")
 
@@ -165,17 +144,11 @@ class Firmware:
         Args:
             flight_log: Leave the flight log as PX4 has it: on while armed.
         """
-        kinds = ("no_gps_delay",) if flight_log else ("no_flight_log", "no_gps_delay")
-        fits = [p for p in PROFILES if self.release is None or p.release <= self.release]
-        own = (fits or [PROFILES[0]])[-1]
-        others = [p for p in reversed(PROFILES) if p is not own]
-        chosen: dict[str, float] = {}
-        for kind in kinds:
-            for profile in (own, *others):
-                wanted: Mapping[str, float] = getattr(profile, kind)
-                if not any(self.lacks(name) for name in wanted):
-                    chosen |= wanted
-                    break
+        release, chosen = self.release, dict[str, float]()
+        for profiles in (NO_GPS_DELAY,) if flight_log else (NO_FLIGHT_LOG, NO_GPS_DELAY):
+            own_first = sorted(profiles, key=lambda p: release is not None and p[0] > release)
+            known = (names for _, names in own_first if not any(map(self.lacks, names)))
+            chosen |= next(known, {})
         return chosen
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import socket
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from pymavlink.dialects.v20 import common as mavlink
 
+from musls_description.arrays import Array
 from musls_sim.px4.sensors import TEMPERATURE_DEG_C, Fix, Sample
-
-Array = NDArray[np.float64]
 
 OFFBOARD = 6
 """Main mode of PX4's custom modes."""
@@ -31,26 +30,14 @@ _RESULTS = {
 }
 
 
-@dataclass
-class VehicleState:
-    """What PX4 has told about itself; arming and main mode are those of its last heartbeat.
-
-    Attributes:
-        landed_state: MAV_LANDED_STATE.
-        answer: Result of the last command, in words.
-    """
-
-    heard: bool = False
-    armed: bool = False
-    main_mode: int = 0
-    landed_state: int = mavlink.MAV_LANDED_STATE_UNDEFINED
-    answer: str = "no answer"
-
-
 class CommandLink:
     """Connection to one PX4's API port.
 
     Attributes:
+        heard: Whether any heartbeat has come.
+        main_mode: As the last heartbeat says.
+        landed_state: MAV_LANDED_STATE.
+        answer: Result of the last command, in words.
         texts: Its latest status texts, oldest first.
         positions_ned_m: Its latest estimates of its place in its local frame, (3,) each.
     """
@@ -59,9 +46,10 @@ class CommandLink:
         """`port`: PX4's own port on this machine."""
         api.setblocking(False)
         self._api, self._address, self._system = api, ("127.0.0.1", port), system_id
-        self._mavlink = mavlink.MAVLink(None, srcSystem=OPERATOR_SYSTEM, srcComponent=190)
+        self._mavlink = mavlink.MAVLink(self, srcSystem=OPERATOR_SYSTEM, srcComponent=190)
         self._mavlink.robust_parsing = True
-        self.state = VehicleState()
+        self.heard, self.main_mode, self.answer = False, 0, "no answer"
+        self.landed_state = mavlink.MAV_LANDED_STATE_UNDEFINED
         self.texts: deque[str] = deque(maxlen=REMEMBERED_TEXTS)
         self.positions_ned_m: deque[Array] = deque(maxlen=REMEMBERED_POSITIONS)
 
@@ -77,29 +65,28 @@ class CommandLink:
                     self._take(message)
 
     def _take(self, message: mavlink.MAVLink_message) -> None:
-        state, kind = self.state, message.get_type()
+        kind = message.get_type()
         if kind == "HEARTBEAT" and message.autopilot == mavlink.MAV_AUTOPILOT_PX4:
-            state.heard = True
-            state.armed = bool(message.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED)
-            state.main_mode = message.custom_mode >> 16 & 0xFF
+            self.heard, self.main_mode = True, message.custom_mode >> 16 & 0xFF
         elif kind == "LOCAL_POSITION_NED":
             self.positions_ned_m.append(np.array([message.x, message.y, message.z]))
         elif kind == "EXTENDED_SYS_STATE":
-            state.landed_state = message.landed_state
+            self.landed_state = message.landed_state
         elif kind == "STATUSTEXT":
             text = message.text.strip()
             if text and text not in self.texts:
                 self.texts.append(text)
         elif kind == "COMMAND_ACK":
-            state.answer = _RESULTS.get(message.result, str(message.result))
+            self.answer = _RESULTS.get(message.result, str(message.result))
+
+    def write(self, data: bytes) -> None:
+        """Send a message that pymavlink has packed."""
+        with suppress(ConnectionRefusedError, BlockingIOError):  # PX4 is not there yet, or no more
+            self._api.sendto(data, self._address)
 
     def send_heartbeat(self) -> None:
         """Tell PX4 that an operator is there."""
-        self._send(
-            mavlink.MAVLink_heartbeat_message(
-                mavlink.MAV_TYPE_GCS, mavlink.MAV_AUTOPILOT_INVALID, 0, 0, 0, 3
-            )
-        )
+        self._mavlink.heartbeat_send(mavlink.MAV_TYPE_GCS, mavlink.MAV_AUTOPILOT_INVALID, 0, 0, 0)
 
     def send_setpoint(
         self,
@@ -117,26 +104,22 @@ class CommandLink:
         values = np.array([*position, *velocity, *acceleration, yaw_rad, yaw_rate_rad_s])
         bits = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 2048])
         left_out = np.isnan(values)
-        self._send(
-            mavlink.MAVLink_set_position_target_local_ned_message(
-                time_ms,
-                self._system,
-                1,
-                mavlink.MAV_FRAME_LOCAL_NED,
-                int(bits[left_out].sum()),
-                *np.where(left_out, 0.0, values).tolist(),
-            )
+        self._mavlink.set_position_target_local_ned_send(
+            time_ms,
+            self._system,
+            1,
+            mavlink.MAV_FRAME_LOCAL_NED,
+            int(bits[left_out].sum()),
+            *np.where(left_out, 0.0, values).tolist(),
         )
 
     def set_origin(self, latitude_deg: float, longitude_deg: float, altitude_m: float) -> None:
         """Say where the local frame is to begin; altitude above mean sea level."""
-        self._send(
-            mavlink.MAVLink_set_gps_global_origin_message(
-                self._system,
-                round(latitude_deg * 1e7),
-                round(longitude_deg * 1e7),
-                round(altitude_m * 1e3),
-            )
+        self._mavlink.set_gps_global_origin_send(
+            self._system,
+            round(latitude_deg * 1e7),
+            round(longitude_deg * 1e7),
+            round(altitude_m * 1e3),
         )
 
     def ask_offboard(self) -> None:
@@ -155,13 +138,7 @@ class CommandLink:
 
     def _command(self, command: int, *parameters: float) -> None:
         padded = [*parameters, *[0.0] * (7 - len(parameters))]
-        self._send(mavlink.MAVLink_command_long_message(self._system, 1, command, 0, *padded))
-
-    def _send(self, message: mavlink.MAVLink_message) -> None:
-        data = message.pack(self._mavlink)
-        self._mavlink.seq = (self._mavlink.seq + 1) % 256
-        with suppress(ConnectionRefusedError, BlockingIOError):  # PX4 is not there yet, or no more
-            self._api.sendto(data, self._address)
+        self._mavlink.command_long_send(self._system, 1, command, 0, *padded)
 
 
 # ---------- The simulator's link: sensors out, motor commands back, in lockstep (MAVLink HIL)
@@ -175,10 +152,7 @@ GPS_EPH_CM, GPS_EPV_CM = 30, 40
 
 SATELLITES = 14
 MAX_CONTROLS = 16
-
-
-class LinkError(Exception):
-    """PX4 closed the connection or does not answer; the message says which."""
+CLOSED = "closed the simulator link"
 
 
 class HilLink:
@@ -189,10 +163,10 @@ class HilLink:
         controls: Latest motor commands in [0, 1], (16,).
     """
 
-    def __init__(self, connection: socket.socket) -> None:
-        """Take over an accepted connection."""
+    def __init__(self, connection: socket.socket, fail: Callable[[str], NoReturn]) -> None:
+        """Take over an accepted connection; `fail` raises an error when PX4 has closed it."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._connection = connection
+        self._connection, self._fail = connection, fail
         self._mavlink = mavlink.MAVLink(None, srcSystem=1, srcComponent=1)
         self._mavlink.robust_parsing = True
         self._answered_us = 0
@@ -201,31 +175,18 @@ class HilLink:
         self.armed = False
 
     def send(self, time_us: int, sample: Sample, drone: int) -> None:
-        """Send one drone's sensors.
-
-        `time_us`: simulated time, PX4's only clock.
-        `drone`: which one, from 0.
-
-        Raises:
-            LinkError: PX4 has closed the connection.
-        """
+        """Send the sensors of a drone (from 0); `time_us` is simulated time, PX4's only clock."""
         messages = [_hil_sensor(time_us, sample, drone)]
         if sample.fix is not None:
             # PX4 stamps it on arrival, so it goes before the sensor frame that moves the clock.
             messages.insert(0, _hil_gps(time_us, sample.fix, drone))
         try:
             self._connection.sendall(b"".join(self._pack(m) for m in messages))
-        except OSError as error:
-            raise LinkError("closed the simulator link") from error
+        except OSError:
+            self._fail(CLOSED)
 
     def receive(self, time_us: int, patience_s: float) -> bool:
-        """Wait for the answer to the frame of a time.
-
-        `patience_s`: how long to wait, wall-clock time.
-
-        Raises:
-            LinkError: PX4 has closed the connection.
-        """
+        """Wait, so long in wall-clock time, for the answer to the frame of a time."""
         deadline = monotonic() + patience_s
         while self._answered_us < time_us:
             left = deadline - monotonic()
@@ -236,10 +197,10 @@ class HilLink:
                 data = self._connection.recv(4096)
             except TimeoutError:
                 return False
-            except OSError as error:
-                raise LinkError("closed the simulator link") from error
+            except OSError:
+                data = b""
             if not data:
-                raise LinkError("closed the simulator link")
+                self._fail(CLOSED)
             for message in self._mavlink.parse_buffer(data) or ():
                 if message.get_type() == "HIL_ACTUATOR_CONTROLS":
                     self._take(message)
@@ -264,20 +225,13 @@ class HilLink:
 def _hil_sensor(time_us: int, sample: Sample, drone: int) -> mavlink.MAVLink_hil_sensor_message:
     force = sample.specific_force_frd_m_s2[drone].tolist()
     omega = sample.omega_frd_rad_s[drone].tolist()
-    field, pressures, altitudes = (
-        sample.magnetic_frd_gauss,
-        sample.pressure_hpa,
-        sample.altitude_m,
-    )
-    if field is None or pressures is None or altitudes is None:
-        magnetic, pressure, altitude = [0.0, 0.0, 0.0], 0.0, 0.0
-        fields = FIELDS_IMU
-    else:
-        magnetic = field[drone].tolist()
-        pressure, altitude = float(pressures[drone]), float(altitudes[drone])
+    field, pressure, altitude = sample.magnetic_frd_gauss, sample.pressure_hpa, sample.altitude_m
+    slow, fields = [0.0] * 6, FIELDS_IMU
+    if field is not None and pressure is not None and altitude is not None:
+        slow = [*field[drone].tolist(), float(pressure[drone]), 0.0, float(altitude[drone])]
         fields = FIELDS_ALL
     return mavlink.MAVLink_hil_sensor_message(
-        time_us, *force, *omega, *magnetic, pressure, 0.0, altitude, TEMPERATURE_DEG_C, fields
+        time_us, *force, *omega, *slow, TEMPERATURE_DEG_C, fields
     )
 
 

@@ -1,72 +1,47 @@
-"""One `px4` process: started in a folder of its own, ended for certain."""
+"""The programs of a flight with real PX4s: `px4` with its folder and ports, and the DDS agent."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from shutil import which
+from types import MappingProxyType
+from typing import Any
 
 from musls_control.offboard import px4_namespace, target_system
-from musls_sim.px4.airframe import AUTOSTART_ID, SIM_MODEL
-from musls_sim.px4.install import START_SCRIPT, Px4Error, Px4Install
+from musls_sim.px4.install import START_SCRIPT, Firmware, Px4Error, find_program
 
 GRACE_S = 1.0
 """Between the friendly and the other signal."""
 
 
-class Px4Process:
-    """A running `px4`, leader of a process group of its own."""
+class Program:
+    """A running program, leader of a process group of its own; it dies with this process."""
 
-    def __init__(
-        self,
-        install: Px4Install,
-        instance: int,
-        root: Path,
-        console: Path,
-        variables: Mapping[str, str] | None = None,
-    ) -> None:
-        """Start it (raises Px4Error).
-
-        `root`: its working folder, see `airframe.make_root`.
-        `variables`: of its environment, for its scripts.
-        """
-        command = [
-            *guard(),
-            str(install.binary),
-            "-d",
-            "-i",
-            str(instance),
-            "-w",
-            str(root),
-            "-s",
-            str(Path("etc") / START_SCRIPT),
-        ]
-        # PX4's own variables would choose another simulator, place or speed.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("PX4_") and k != "R"}
-        environment |= {"PX4_SYS_AUTOSTART": str(AUTOSTART_ID), "PX4_SIM_MODEL": SIM_MODEL}
-        environment["XDG_DATA_HOME"] = str(root)  # where packages put what they write
-        environment |= variables or {}
+    def __init__(self, command: Sequence[str], console: Path, **options: Any) -> None:
+        """Start it (raises Px4Error); what it prints goes to the file `console`."""
         self._console = console
-        with console.open("wb") as output:
-            try:
+        try:
+            console.parent.mkdir(parents=True, exist_ok=True)
+            with console.open("wb") as output:
                 self._process = subprocess.Popen(
-                    command,
-                    cwd=root,
-                    env=environment,
+                    [*guard(), *command],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
+                    **options,
                 )
-            except OSError as error:
-                raise Px4Error(f"{install.binary} cannot be started: {error.strerror}") from error
+        except OSError as error:
+            raise Px4Error(f"{command[0]} cannot be started: {error.strerror}") from error
 
     @property
     def pid(self) -> int:
@@ -75,7 +50,7 @@ class Px4Process:
 
     @property
     def exit_text(self) -> str | None:
-        """How it ended, or None while it runs."""
+        """Exit code or signal in words, or None while it runs."""
         code = self._process.poll()
         if code is None:
             return None
@@ -83,7 +58,7 @@ class Px4Process:
 
     @property
     def console(self) -> str:
-        """What it has printed."""
+        """Output so far."""
         return self._console.read_text(encoding="utf-8", errors="replace")
 
     def wait_a_moment(self) -> None:
@@ -96,7 +71,7 @@ class Px4Process:
         self._signal(signal.SIGTERM)
 
     def end(self) -> None:
-        """End the whole group and wait for it."""
+        """End the whole group, which was asked to, and wait for it."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE_S)
         self._signal(signal.SIGKILL)
@@ -108,12 +83,12 @@ class Px4Process:
 
 
 def guard() -> list[str]:
-    """What the program is started through.
+    """Command prefix that ends the program with its parent.
 
     It dies with this process, whatever ends that. As root PX4 would take real-time priority for
     its threads and starve everything else, this simulator included; so it may not.
     """
-    setpriv = shutil.which("setpriv")
+    setpriv = which("setpriv")
     root = os.geteuid() == 0
     if setpriv is None:
         if root:
@@ -124,6 +99,76 @@ def guard() -> list[str]:
         return []
     no_priority = ["--bounding-set=-sys_nice", "--inh-caps=-sys_nice"] if root else []
     return [setpriv, "--pdeathsig", "KILL", *no_priority]
+
+
+# ---------- PX4, in a folder of its own
+#
+# Nothing is written into PX4's installation. The folder of an instance has an `etc` that consists
+# of links into the installation, except for the airframe and for the script that opens the MAVLink
+# links (which PX4 leaves to the user to replace).
+
+AUTOSTART_ID = 22001
+"""From the range that PX4 leaves to custom airframes."""
+
+SIM_MODEL = "none_musls"
+
+_LINKS = """\
+#!/bin/sh
+# The links of musls: one for a ground station to look on, one for set-points and commands.
+offboard_port=$((14580+px4_instance))
+mavlink start -x -u $((18570+px4_instance)) -r 40000
+mavlink start -x -u $offboard_port -r 400000 -m custom -o $((14540+px4_instance)) -t 127.0.0.1
+mavlink stream -r 10 -s EXTENDED_SYS_STATE -u $offboard_port
+mavlink stream -r 30 -s LOCAL_POSITION_NED -u $offboard_port
+mavlink stream -r 10 -s STATUSTEXT -u $offboard_port
+"""
+
+
+class Px4Process(Program):
+    """A running `px4`."""
+
+    def __init__(
+        self,
+        firmware: Firmware,
+        instance: int,
+        root: Path,
+        console: Path,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Start it (raises Px4Error).
+
+        `root`: its working folder, see `make_root`.
+        `variables`: of its environment, for its scripts.
+        """
+        script = Path("etc") / START_SCRIPT
+        # PX4's own variables would choose another simulator, place or speed.
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PX4_") and k != "R"}
+        environment |= {"PX4_SYS_AUTOSTART": str(AUTOSTART_ID), "PX4_SIM_MODEL": SIM_MODEL}
+        environment["XDG_DATA_HOME"] = str(root)  # where packages put what they write
+        super().__init__(
+            [str(firmware.binary), "-d", "-i", str(instance), "-w", str(root), "-s", str(script)],
+            console,
+            cwd=root,
+            env=environment | dict(variables),
+        )
+
+
+def make_root(folder: Path, etc: Path, airframe: str) -> None:
+    """Fill the folder of one instance, empty or made here; `etc` is that of the installation."""
+    scripts = folder / "etc" / "init.d-posix"
+    (scripts / "airframes").mkdir(parents=True)
+    _link_entries(etc, folder / "etc", without={"init.d-posix"})
+    _link_entries(etc / "init.d-posix", scripts, without={"airframes", "px4-rc.mavlink"})
+    (scripts / "airframes" / f"{AUTOSTART_ID}_musls").write_text(airframe, encoding="utf-8")
+    (scripts / "px4-rc.mavlink").write_text(_LINKS, encoding="utf-8")
+    # PX4 looks for this one on PATH and runs it as a program in some versions.
+    (scripts / "px4-rc.mavlink").chmod(0o755)
+
+
+def _link_entries(source: Path, target: Path, without: set[str]) -> None:
+    for entry in source.iterdir():
+        if entry.name not in without:
+            (target / entry.name).symlink_to(entry)
 
 
 # ---------- Free PX4 instance numbers, claimed by their ports
@@ -156,11 +201,6 @@ class Instance:
     listener: socket.socket
     api: socket.socket
 
-    @property
-    def system_id(self) -> int:
-        """MAVLink system identifier."""
-        return self.number + 1
-
     def remove_socket(self) -> None:
         """Remove what an ended PX4 leaves behind; while the ports are held, so nobody else's."""
         with suppress(OSError):
@@ -177,13 +217,8 @@ def claim_instances(count: int) -> list[Instance]:
 
     The listening sockets are the claim: two processes cannot hold the same.
     """
-    claimed: list[Instance] = []
-    for number in range(1, LAST_INSTANCE + 1):
-        if len(claimed) == count:
-            break
-        instance = _claim(number)
-        if instance is not None:
-            claimed.append(instance)
+    numbers = range(1, LAST_INSTANCE + 1)
+    claimed = list(islice(filter(None, map(_claim, numbers)), count))
     if len(claimed) < count:
         for instance in claimed:
             instance.close()
@@ -228,24 +263,17 @@ def _of_somebody_else(path: str) -> bool:
 def _running(number: int) -> bool:
     """Whether a PX4 of this instance number runs, be it without any of our ports."""
     try:
-        lock = os.open(LOCK_FILE.format(number), os.O_RDWR)
+        with open(LOCK_FILE.format(number), "r+b") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
-    except OSError:  # another user's: it cannot be locked by our PX4 either
+    except OSError:  # locked, or another user's: it cannot be locked by our PX4 either
         return True
-    try:
-        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(lock)
+    return False
 
 
 # ---------- The Micro XRCE-DDS agent: brings the topics of PX4s on this machine into the ROS graph
 
-PROGRAM = "MicroXRCEAgent"
 VARIABLE = "MICRO_XRCE_AGENT"
 
 HOW_TO_GET = (
@@ -253,96 +281,42 @@ HOW_TO_GET = (
     f"PX4's image px4io/px4-sitl-gazebo-ros2, or name a program by {VARIABLE}"
 )
 
+LOOPBACK_ONLY = 1
+
 
 def find_agent(environment: Mapping[str, str] = os.environ) -> Path:
     """Find the agent: by MICRO_XRCE_AGENT, or MicroXRCEAgent on PATH (raises Px4Error)."""
-    named = environment.get(VARIABLE)
-    if named:
-        if not (os.path.isfile(named) and os.access(named, os.X_OK)):
-            raise Px4Error(f"{VARIABLE} = {named}: no such program; {HOW_TO_GET}")
-        return Path(named)
-    on_path = shutil.which(PROGRAM, path=environment.get("PATH", ""))
-    if on_path is None:
-        raise Px4Error(f"no {PROGRAM} found ({VARIABLE}, PATH): {HOW_TO_GET}")
-    return Path(on_path)
+    return find_program("MicroXRCEAgent", VARIABLE, HOW_TO_GET, environment)
 
 
-class XrceAgent:
-    """A running agent.
+class XrceAgent(Program):
+    """A running agent, and how a PX4 is told to join the ROS graph through it.
+
+    Names count drones, not PX4 instances: drone i is `px4_i` with system id i + 1 in its graph,
+    whichever instances of PX4 were free. The DDS domain is that of ROS_DOMAIN_ID.
 
     Attributes:
         port: UDP port on which it listens.
     """
 
     def __init__(self, program: Path, console: Path) -> None:
-        """Start it on a free port; it dies with this process, whatever ends that.
+        """Start it on a free port (raises Px4Error)."""
+        self._name, self.port = program.name, _free_port()
+        super().__init__([str(program), "udp4", "-p", str(self.port)], console)
 
-        Raises:
-            Px4Error: It cannot be started.
-        """
-        self._program, self._console, self.port = program, console, _free_port()
-        command = [*guard(), str(program), "udp4", "-p", str(self.port)]
-        try:
-            console.parent.mkdir(parents=True, exist_ok=True)
-            with console.open("wb") as output:
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-        except OSError as error:
-            raise Px4Error(f"{program} cannot be started: {error.strerror}") from error
+    def close(self) -> None:
+        """End it for certain; may be called repeatedly."""
+        self.ask_to_end()
+        self.end()
 
     def check_alive(self) -> None:
         """Raise if it has ended (raises Px4Error)."""
         code = self._process.poll()
         if code is None:
             return
-        lines = self._console.read_text(encoding="utf-8", errors="replace").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
+        said = [line.strip() for line in self.console.split("\n") if line.strip()]
         words = f'; it said: "{said[-1]}"' if said else ""
-        raise Px4Error(f"{self._program.name} ended with code {code}{words}")
-
-    def close(self) -> None:
-        """End it for certain; may be called repeatedly."""
-        self._signal(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(GRACE_S)
-        self._signal(signal.SIGKILL)
-        self._process.wait()
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
-
-
-def _free_port() -> int:
-    """A UDP port that is free on all interfaces now: the agent cannot be told to use loopback."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
-
-
-# ---------- How a PX4 that is flown from a ROS graph is told to join it, by its uXRCE-DDS client
-
-LOOPBACK_ONLY = 1
-
-
-@dataclass(frozen=True)
-class DdsLink:
-    """The client's end of the link to an agent on this machine.
-
-    Names count drones, not PX4 instances: drone i is `px4_i` with system id i + 1 in its graph,
-    whichever instances of PX4 were free. The DDS domain is that of ROS_DOMAIN_ID.
-
-    Attributes:
-        port: UDP port of the agent.
-    """
-
-    port: int
+        raise Px4Error(f"{self._name} ended with code {code}{words}")
 
     def variables(self, index: int) -> dict[str, str]:
         """Environment of a drone's PX4 (from 0), read by its start-up script."""
@@ -351,18 +325,22 @@ class DdsLink:
             "PX4_UXRCE_DDS_NS": px4_namespace(index + 1),
         }
 
-    def parameters(self, index: int) -> dict[str, float]:
+    @staticmethod
+    def parameters(index: int) -> dict[str, float]:
         """Parameters of a drone's PX4 (from 0).
 
         Without UXRCE_DDS_SYNCT stamps are PX4's clock, which is /clock. UXRCE_DDS_PTCFG 1 is
         loopback only: ROS nodes with ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST hear no other.
         """
         return {
-            "MAV_SYS_ID": self.system_id(index),
+            "MAV_SYS_ID": target_system(index + 1),
             "UXRCE_DDS_SYNCT": 0,
             "UXRCE_DDS_PTCFG": LOOPBACK_ONLY,
         }
 
-    def system_id(self, index: int) -> int:
-        """MAVLink system id of a drone (from 0)."""
-        return target_system(index + 1)
+
+def _free_port() -> int:
+    """A UDP port that is free on all interfaces now: the agent cannot be told to use loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]

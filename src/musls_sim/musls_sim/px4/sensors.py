@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.estimate import BodyMotion
 from musls_control.px4_frames import body_flu_frd, world_enu_ned
+from musls_description.arrays import Array
 from musls_description.rotations import matrix_to_body
 from musls_sim.scenario.sensors import Px4SensorSpec
-
-Array = NDArray[np.float64]
 
 ORIGIN_LATITUDE_DEG, ORIGIN_LONGITUDE_DEG, ORIGIN_ALTITUDE_M = 47.397742, 8.545594, 488.0
 """Where the world's origin lies: PX4's own default place, near Zurich."""
@@ -36,7 +34,7 @@ GYRO_RANGE_RAD_S = np.deg2rad(2000.0)
 
 @dataclass(frozen=True)
 class Sample:
-    """What the sensors of all drones report at one time, NED and FRD.
+    """Samples of the sensors of all drones at one time, NED and FRD.
 
     Attributes:
         specific_force_frd_m_s2: (n, 3).
@@ -77,7 +75,6 @@ class Sensors:
         period_s: float,
         generator: np.random.Generator,
     ) -> None:
-        """Prepare."""
         self._spec, self._generator = spec, generator
         self._gravity_enu = np.array([0.0, 0.0, gravity_m_s2])
         self._fixes_per_tick = spec.gps_rate_hz * period_s

@@ -2,32 +2,172 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from time import monotonic, sleep
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from pymavlink.dialects.v20 import common as mavlink
 
 from musls_control.autopilot import Autopilot, DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
+from musls_control.offboard import target_system
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.errors import ConfigError
-from musls_sim.px4.install import Px4Error, Px4Install, read_firmware
-from musls_sim.px4.links import OFFBOARD
-from musls_sim.px4.process import DdsLink, Instance, claim_instances
+from musls_sim.px4.install import FLIGHT_LOGS, Firmware, Px4Error
+from musls_sim.px4.links import OFFBOARD, CommandLink, HilLink
+from musls_sim.px4.process import (
+    PX4_API_PORT,
+    Instance,
+    Px4Process,
+    XrceAgent,
+    claim_instances,
+    make_root,
+)
 from musls_sim.px4.sensors import ORIGIN_ALTITUDE_M, Sensors, geodetic_deg
-from musls_sim.px4.vehicle import Vehicle
 
-# ---------- From power-up to armed
+# ---------- One drone's PX4: its process, its links, and what it says when something is wrong
 
-Array = NDArray[np.float64]
+CONSOLE_LINES = 4
+"""How many of PX4's own lines an error repeats."""
+
+_COMPLAINT = re.compile(r"\b(ERROR|WARN|Parameter .* not found)\b")
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class Vehicle:
+    """One PX4 from its start to its end.
+
+    Attributes:
+        name: "drone_1" and so on.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        instance: Instance,
+        firmware: Firmware,
+        root: Path,
+        log: Path,
+        *,
+        system_id: int | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Prepare; nothing is started.
+
+        `index`: drone, from 0.
+        `instance`: claimed instance, closed with the vehicle.
+        `root`: empty working folder.
+        `system_id`: of its MAVLink; default the instance's.
+        `variables`: environment of PX4's start-up script.
+        """
+        self.index, self.name = index, f"drone_{index + 1}"
+        self._instance, self._firmware, self._root, self._log = instance, firmware, root, log
+        self._variables = dict(variables or {})
+        self.commands = CommandLink(
+            instance.api, PX4_API_PORT + instance.number, system_id or instance.number + 1
+        )
+        self._hil: HilLink | None = None
+        self._started: Px4Process | None = None
+
+    @property
+    def hil(self) -> HilLink:
+        """The simulator's link, from `connect` on."""
+        if self._hil is None:
+            raise RuntimeError(f"{self.name} is not connected to its PX4")
+        return self._hil
+
+    @property
+    def _process(self) -> Px4Process:
+        if self._started is None:
+            raise RuntimeError(f"the PX4 of {self.name} was not started")
+        return self._started
+
+    def start(self, airframe: str) -> None:
+        """Start PX4 with an airframe script (raises Px4Error)."""
+        make_root(self._root, self._firmware.etc, airframe)
+        self._started = Px4Process(
+            self._firmware, self._instance.number, self._root, self._log, self._variables
+        )
+
+    def connect(self, patience_s: float) -> None:
+        """Wait until PX4 has connected to the simulator.
+
+        Raises:
+            Px4Error: It ended, or did not connect in time.
+        """
+        deadline = monotonic() + patience_s
+        self._instance.listener.settimeout(0.1)
+        while self._hil is None:
+            self.check_alive()
+            if monotonic() > deadline:
+                self.fail(f"did not connect to the simulator within {patience_s:g} s")
+            with suppress(TimeoutError):
+                self._hil = HilLink(self._instance.listener.accept()[0], self.fail)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it answers and knows where it is."""
+        commands = self.commands
+        return self.hil.answering and commands.heard and bool(commands.positions_ned_m)
+
+    @property
+    def in_offboard(self) -> bool:
+        """Whether set-points fly it."""
+        return self.commands.main_mode == OFFBOARD
+
+    def check_alive(self) -> None:
+        """Raise if the process has ended (raises Px4Error)."""
+        if self._process.exit_text is not None:
+            self.fail("ended")
+
+    def complaints(self) -> list[str]:
+        """Warnings and errors on PX4's console so far."""
+        lines = _ESCAPES.sub("", self._process.console).splitlines()
+        return [" ".join(line.split()) for line in lines if _COMPLAINT.search(line)]
+
+    def fail(self, what: str) -> NoReturn:
+        """Raise an error that repeats PX4's own words and names its log (raises Px4Error)."""
+        if self._hil is not None:
+            # A process whose connection is gone ends a moment later; then its exit is the news.
+            self._process.wait_a_moment()
+        self.commands.poll()
+        ended = self._process.exit_text
+        how = f" ({ended})" if ended else ""
+        words = list(self.commands.texts)[-CONSOLE_LINES:] or self.complaints()[-CONSOLE_LINES:]
+        said = f'; it said: "{" | ".join(words)}"' if words else ""
+        raise Px4Error(
+            f"{self.name}: PX4 instance {self._instance.number} {what}{how}{said}; "
+            f"its console is kept in {self._log}"
+        )
+
+    def ask_to_end(self) -> None:
+        """Begin to end PX4 (several end side by side)."""
+        if self._hil is not None:
+            self._hil.close()
+        if self._started is not None:
+            self._started.ask_to_end()
+
+    def close(self) -> None:
+        """End PX4 for certain, keep its flight log if it wrote one, free everything."""
+        if self._started is not None:
+            self._started.end()
+        for flight_log in self._root.glob(FLIGHT_LOGS):
+            with suppress(OSError):
+                shutil.copy2(flight_log, self._log.with_suffix(".ulg"))
+        if self._started is not None:
+            self._instance.remove_socket()
+        self._instance.close()
+
+
+# ---------- All of them together
 
 BOOT_LIMIT_S = 60.0
 """Wall-clock time for PX4's start-up scripts."""
@@ -42,117 +182,6 @@ STEP_LIMIT_S = 15.0
 """Simulated time for PX4 to accept a mode or to arm."""
 
 ASK_EVERY_S = 0.5
-
-
-class StartUp:
-    """Brings all vehicles up together."""
-
-    def __init__(
-        self,
-        vehicles: Sequence[Vehicle],
-        cycle: Callable[[], None],
-        period_s: float,
-        *,
-        realtime: bool = False,
-        boot_limit_s: float | None = None,
-    ) -> None:
-        """Prepare.
-
-        `cycle`: sends one frame of sensors to all and takes their answers.
-        `realtime`: go no faster than real time after booting either.
-        `boot_limit_s`: wall-clock time for PX4's start-up scripts; default `BOOT_LIMIT_S`.
-        """
-        self._boot_limit_s = BOOT_LIMIT_S if boot_limit_s is None else boot_limit_s
-        self._vehicles, self._cycle, self._period_s = vehicles, cycle, period_s
-        self._realtime = realtime
-
-    def boot(self) -> None:
-        """Run at real-time speed until every PX4 answers and knows where it is.
-
-        Its start-up scripts take real time; simulated time is not to run away from them.
-
-        Raises:
-            Px4Error: One ended or did not get there.
-        """
-        deadline = monotonic() + self._boot_limit_s
-        next_frame = monotonic()
-        while not all(_up(vehicle) for vehicle in self._vehicles):
-            self._cycle()
-            for vehicle in self._vehicles:
-                vehicle.check_alive()
-                if monotonic() > deadline and not _up(vehicle):
-                    vehicle.fail(f"did not find its position within {self._boot_limit_s:g} s")
-            next_frame += self._period_s
-            sleep(max(next_frame - monotonic(), 0.0))
-
-    def survey(self, true_ned_m: Array) -> Array:
-        """Let the estimators settle, then see where they believe to be.
-
-        Args:
-            true_ned_m: Where the drones stand, (n, 3).
-
-        Returns:
-            Estimated minus true position, (n, 3): added to a place in the world it gives the place
-            in PX4's local frame, whose origin is its first noisy fix.
-        """
-        self._advance_for(ALIGN_S - SURVEY_S)
-        for vehicle in self._vehicles:
-            vehicle.commands.positions_ned_m.clear()
-        self._advance_for(SURVEY_S)
-        for vehicle in self._vehicles:
-            if not vehicle.commands.positions_ned_m:
-                vehicle.fail("lost its position estimate on the ground")
-        estimated = [np.mean(v.commands.positions_ned_m, axis=0) for v in self._vehicles]
-        return np.array(estimated) - true_ned_m
-
-    def arm(self, guide: Callable[[], None]) -> None:
-        """Into offboard mode, then armed, all together (raises Px4Error)."""
-        self._advance_for(1.0, guide)  # PX4 takes the mode only when set-points come
-        self._ask("enter offboard mode", lambda v: v.commands.ask_offboard(), _in_offboard, guide)
-        self._ask("arm", lambda v: v.commands.ask_arm(), _is_armed, guide)
-
-    def _ask(
-        self,
-        what: str,
-        ask: Callable[[Vehicle], None],
-        done: Callable[[Vehicle], bool],
-        guide: Callable[[], None],
-    ) -> None:
-        """Ask again and again until all have done it."""
-        asked_s = 0.0
-        while not all(done(vehicle) for vehicle in self._vehicles):
-            for vehicle in self._vehicles:
-                if not done(vehicle):
-                    if asked_s >= STEP_LIMIT_S:
-                        answer = vehicle.commands.state.answer
-                        vehicle.fail(f"refused to {what} for {STEP_LIMIT_S:g} s ({answer})")
-                    ask(vehicle)
-            self._advance_for(ASK_EVERY_S, guide)
-            asked_s += ASK_EVERY_S
-
-    def _advance_for(self, duration_s: float, guide: Callable[[], None] | None = None) -> None:
-        next_frame = monotonic()
-        for _ in range(round(duration_s / self._period_s)):
-            if guide is not None:
-                guide()
-            self._cycle()
-            if self._realtime:
-                next_frame += self._period_s
-                sleep(max(next_frame - monotonic(), 0.0))
-
-
-def _up(vehicle: Vehicle) -> bool:
-    commands = vehicle.commands
-    return vehicle.hil.answering and commands.state.heard and bool(commands.positions_ned_m)
-
-
-def _in_offboard(vehicle: Vehicle) -> bool:
-    return vehicle.commands.state.main_mode == OFFBOARD
-
-
-def _is_armed(vehicle: Vehicle) -> bool:
-    return vehicle.hil.armed
-
 
 RATE_HZ = 250.0
 PERIOD_US = 4000
@@ -169,7 +198,7 @@ RESEND_EVERY = 50
 HEARTBEAT_EVERY = 250
 LISTEN_EVERY = 5
 
-LAST_WORDS_CYCLES = 125
+CONSOLE_CYCLES = 125
 """Half a second, in which PX4 tells why it gave up."""
 
 GROUND_SETPOINT_BELOW_M = 0.3
@@ -189,51 +218,50 @@ class Px4Sitl(Autopilot):
     Attributes:
         rate_hz: 250, the rate of the sensor frames.
         firmware: Version and path of the PX4.
+        realtime: Whether it goes no faster than real time before it is armed.
     """
 
     rate_hz = RATE_HZ
     has_sensors = has_failsafe = True
+    realtime = False
 
     def __init__(
         self,
-        install: Px4Install,
+        firmware: Firmware,
         layouts: Sequence[RotorLayout],
         airframes: Sequence[str],
         sensors: Sensors | None,
         *,
         chosen: Mapping[str, float],
-        hover_thrust: Sequence[float],
         log_folder: Path,
-        answer_limit_s: float = ANSWER_LIMIT_S,
-        dds: DdsLink | None = None,
     ) -> None:
         """Prepare; `start` starts the processes.
 
         `layouts`: rotors as PX4 is to believe them to be, one per drone.
         `sensors`: what PX4 measures; None where another simulator tells it.
-        `hover_thrust`: MPC_THR_HOVER of each drone.
-        `answer_limit_s`: wall-clock time after which PX4 counts as hung.
-        `dds`: link to a ROS graph, from where they are then flown (`follow`).
         """
-        self._install, self._layouts, self._dds = install, tuple(layouts), dds
-        self.firmware = read_firmware(install.binary)
+        self.firmware, self._layouts = firmware, tuple(layouts)
         self._airframes, self._chosen, self._sensors = airframes, dict(chosen), sensors
-        self._log_folder, self._answer_limit_s = log_folder, answer_limit_s
+        self._log_folder, self._answer_limit_s = log_folder, ANSWER_LIMIT_S
         self._omega_min = np.array([layout.omega_min_rad_s for layout in layouts])
         self._omega_span = np.array([layout.omega_max_rad_s for layout in layouts])
         self._omega_span -= self._omega_min
-        self._hover_thrust = np.array(hover_thrust)
-        self._folder: Path | None = None
-        self._power_up()
+        self._folder: TemporaryDirectory[str] | None = None
+        self._vehicles: list[Vehicle] = []
+        n = len(layouts)
+        self._offset_ned_m = np.zeros((n, 3))
+        self._ground_enu_m = np.zeros(n)
+        self._sent = np.full((n, 11), np.nan)
+        self._time_us, self._cycles, self._sent_at = FIRST_TIME_US, 0, -RESEND_EVERY
+        self._was_in_air = np.zeros(n, dtype=bool)
+        self._dismissed = np.zeros(n, dtype=bool)
+        self._deaf = np.zeros(n, dtype=bool)
 
     @property
     def landed(self) -> np.ndarray:
         """The land detectors' verdicts, (n_drones,) bool."""
         return np.array(
-            [
-                v.commands.state.landed_state == mavlink.MAV_LANDED_STATE_ON_GROUND
-                for v in self._vehicles
-            ]
+            [v.commands.landed_state == mavlink.MAV_LANDED_STATE_ON_GROUND for v in self._vehicles]
         )
 
     @property
@@ -241,7 +269,7 @@ class Px4Sitl(Autopilot):
         """Take-off states as far as PX4 tells them by MAVLink, (n_drones,) int."""
         return np.array(
             [
-                _TAKEOFF_STATES.get(v.commands.state.landed_state, TakeoffState.READY)
+                _TAKEOFF_STATES.get(v.commands.landed_state, TakeoffState.READY)
                 if v.hil.armed
                 else TakeoffState.DISARMED
                 for v in self._vehicles
@@ -258,22 +286,12 @@ class Px4Sitl(Autopilot):
         """PX4's time, that of the last frame of sensors."""
         return self._time_us * 1e-6
 
-    @property
-    def hover_thrust(self) -> np.ndarray:
-        """MPC_THR_HOVER, (n_drones,); PX4 does not tell its estimate by MAVLink."""
-        return self._hover_thrust
-
     def listen(self, drone: int, *, hears: bool) -> None:
         """Send no set-points to a drone any more, or send them again; what it does is PX4's affair.
 
         `drone`: from 0.
         """
         self._deaf[drone] = not hears
-
-    def reset(self) -> None:
-        """End the processes; `start` starts new ones."""
-        self.close()
-        self._power_up()
 
     def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
         """Start all PX4s and bring them up to armed, while the drones stand still.
@@ -286,57 +304,83 @@ class Px4Sitl(Autopilot):
             Px4Error: One did not start, failed its checks or refused.
             ConfigError: A chosen parameter does not exist.
         """
-        self.boot(estimate)
-        self._ground_enu_m = estimate.drones.position_enu_m[:, 2].copy()
         try:
-            self._start_up(estimate).arm(lambda: self._guide(setpoint))
+            self._boot(estimate)
+            self._ground_enu_m = estimate.drones.position_enu_m[:, 2].copy()
+            self._arm(setpoint, estimate)
         except BaseException:
             self.close()
             raise
 
-    def boot(self, estimate: Estimate) -> np.ndarray:
-        """Start all PX4s and let them find where they are, while the drones stand still.
+    def _boot(self, estimate: Estimate) -> None:
+        """Start all PX4s and let them find where they are, at real-time speed.
 
-        With a link to a ROS graph their local frames are told to begin there.
-
-        Args:
-            estimate: True state of load and drones, (1 + n_drones, 16).
-
-        Returns:
-            Estimated minus true position, (n_drones, 3), NED [m]; see `StartUp.survey`.
-
-        Raises:
-            Px4Error: One did not start or found no position.
-            ConfigError: A chosen parameter does not exist.
+        Their start-up scripts take real time; simulated time is not to run away from them.
         """
-        try:
-            self._launch()
-            start_up = self._start_up(estimate)
-            start_up.boot()
-            self._check_parameters()
-            if self._dds:  # whoever guides them knows no survey
-                self._begin_frames(world_enu_ned(estimate.drones.position_enu_m))
-            self._offset_ned_m = start_up.survey(world_enu_ned(estimate.drones.position_enu_m))
-        except BaseException:
-            self.close()
-            raise
-        return self._offset_ned_m
+        self._launch()
+        limit_s = self._boot_limit_s()
+        deadline = next_frame = monotonic()
+        deadline += limit_s
+        while not all(vehicle.is_up for vehicle in self._vehicles):
+            self._cycle(estimate)
+            for vehicle in self._vehicles:
+                vehicle.check_alive()
+                if monotonic() > deadline and not vehicle.is_up:
+                    vehicle.fail(f"did not find its position within {limit_s:g} s")
+            next_frame += 1.0 / RATE_HZ
+            sleep(max(next_frame - monotonic(), 0.0))
+        self._check_parameters()
+        self._survey(estimate)
 
-    def _begin_frames(self, place_ned_m: np.ndarray) -> None:
-        """Let each local frame begin at a place instead of at its first noisy fix."""
-        latitude, longitude = geodetic_deg(place_ned_m)
+    def _boot_limit_s(self) -> float:
+        return BOOT_LIMIT_S
+
+    def _survey(self, estimate: Estimate) -> None:
+        """Let the estimators settle, then see where they believe to be: estimated minus true.
+
+        Added to a place in the world this gives the place in PX4's local frame, whose origin is
+        its first noisy fix.
+        """
+        self._advance_for(ALIGN_S - SURVEY_S, estimate)
+        for vehicle in self._vehicles:
+            vehicle.commands.positions_ned_m.clear()
+        self._advance_for(SURVEY_S, estimate)
         for i, vehicle in enumerate(self._vehicles):
-            altitude_m = ORIGIN_ALTITUDE_M - place_ned_m[i, 2]
-            vehicle.commands.set_origin(latitude[i], longitude[i], altitude_m)
+            found = vehicle.commands.positions_ned_m
+            if not found:
+                vehicle.fail("lost its position estimate on the ground")
+            self._offset_ned_m[i] = np.mean(found, axis=0)
+        self._offset_ned_m -= world_enu_ned(estimate.drones.position_enu_m)
 
-    def _start_up(self, estimate: Estimate) -> StartUp:
-        # PX4's DDS client leaves an agent that does not answer within 1.5 s of PX4's time.
-        return StartUp(
-            self._vehicles,
-            lambda: self._cycle(estimate),
-            1.0 / RATE_HZ,
-            realtime=self._dds is not None,
+    def _arm(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
+        """Into offboard mode, then armed, all together; each is asked again and again."""
+        self._advance_for(1.0, estimate, setpoint)  # PX4 takes the mode only when set-points come
+        asks: tuple[tuple[str, Callable[[CommandLink], None], Callable[[Vehicle], bool]], ...] = (
+            ("enter offboard mode", CommandLink.ask_offboard, lambda v: v.in_offboard),
+            ("arm", CommandLink.ask_arm, lambda v: v.hil.armed),
         )
+        for what, ask, done in asks:
+            asked_s = 0.0
+            while left := [vehicle for vehicle in self._vehicles if not done(vehicle)]:
+                for vehicle in left:
+                    if asked_s >= STEP_LIMIT_S:
+                        answer = vehicle.commands.answer
+                        vehicle.fail(f"refused to {what} for {STEP_LIMIT_S:g} s ({answer})")
+                    ask(vehicle.commands)
+                self._advance_for(ASK_EVERY_S, estimate, setpoint)
+                asked_s += ASK_EVERY_S
+
+    def _advance_for(
+        self, duration_s: float, estimate: Estimate, setpoint: DroneSetpoints | None = None
+    ) -> None:
+        next_frame = monotonic()
+        for _ in range(round(duration_s * RATE_HZ)):
+            if setpoint is not None:
+                self._guide(setpoint)
+            self._cycle(estimate)
+            if self.realtime:
+                next_frame += 1.0 / RATE_HZ
+                sleep(max(next_frame - monotonic(), 0.0))
 
     def step(
         self,
@@ -361,19 +405,6 @@ class Px4Sitl(Autopilot):
         self._supervise(time_s, np.isnan(setpoint.position_enu_m[:, 2]), estimate)
         return self._motors(out)
 
-    def follow(self, estimate: Estimate, out: MotorCommands) -> MotorCommands:
-        """Advance all PX4s by 4 ms; who arms and guides them is their own affair.
-
-        Args:
-            estimate: True state of load and drones, (1 + n_drones, 16).
-            out: Commands, (n_drones, 2, n_rotors), overwritten.
-
-        Raises:
-            Px4Error: One died or stopped answering.
-        """
-        self._cycle(estimate)
-        return self._motors(out)
-
     def _motors(self, out: MotorCommands) -> MotorCommands:
         rotors = out.throttle.shape[1]
         for i, vehicle in enumerate(self._vehicles):
@@ -389,30 +420,17 @@ class Px4Sitl(Autopilot):
         for vehicle in self._vehicles:
             vehicle.close()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
-
-    def _power_up(self) -> None:
-        """State before `start`."""
-        n = len(self._layouts)
-        self._vehicles: list[Vehicle] = []
-        self._offset_ned_m = np.zeros((n, 3))
-        self._ground_enu_m = np.zeros(n)
-        self._sent = np.full((n, 11), np.nan)
-        self._time_us, self._cycles, self._sent_at = FIRST_TIME_US, 0, -RESEND_EVERY
-        self._was_in_air = np.zeros(n, dtype=bool)
-        self._dismissed = np.zeros(n, dtype=bool)
-        self._deaf = np.zeros(n, dtype=bool)
+            self._folder.cleanup()
 
     def _launch(self) -> None:
         """Start the processes and wait until all are connected."""
         try:
-            self._folder = Path(mkdtemp(prefix="musls-px4-"))
+            self._folder = TemporaryDirectory(prefix="musls-px4-", ignore_cleanup_errors=True)
             self._log_folder.mkdir(parents=True, exist_ok=True)
             for old in self._log_folder.glob("drone_*.*"):
                 old.unlink()
             for i, instance in enumerate(claim_instances(len(self._layouts))):
-                root = self._folder / str(instance.number)
+                root = Path(self._folder.name) / str(instance.number)
                 log = self._log_folder / f"drone_{i + 1}.log"
                 self._vehicles.append(self._vehicle(i, instance, root, log))
             for vehicle, airframe in zip(self._vehicles, self._airframes, strict=True):
@@ -423,7 +441,7 @@ class Px4Sitl(Autopilot):
             vehicle.connect(CONNECT_LIMIT_S)
 
     def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> Vehicle:
-        return Vehicle(index, instance, self._install, root, log, self._dds)
+        return Vehicle(index, instance, self.firmware, root, log)
 
     def _check_parameters(self) -> None:
         """Refuse parameters that this PX4 does not know; without them it would fly on."""
@@ -435,8 +453,6 @@ class Px4Sitl(Autopilot):
                             f"autopilot.parameters.{name}: {self.firmware.text} has no such "
                             f'parameter ({vehicle.name}: "{line}")'
                         )
-                if self._dds and "not found" in line and "UXRCE_DDS" in line:
-                    vehicle.fail("has no uxrce_dds_client, which a flight through ROS needs")
 
     def _cycle(self, estimate: Estimate) -> None:
         """One frame of sensors to all, then the answers of all."""
@@ -445,17 +461,17 @@ class Px4Sitl(Autopilot):
         assert self._sensors is not None
         sample = self._sensors.sample(estimate.drones)
         for vehicle in self._vehicles:
-            vehicle.send(self._time_us, sample)
+            vehicle.hil.send(self._time_us, sample, vehicle.index)
         for vehicle in self._vehicles:
             # Before PX4's outputs run there are no answers: none must be waited for.
             answering = vehicle.hil.answering
             patience = self._answer_limit_s if answering else 1.0 / RATE_HZ
-            if not vehicle.receive(self._time_us, patience) and answering:
+            if not vehicle.hil.receive(self._time_us, patience) and answering:
                 vehicle.fail(f"stopped answering: nothing for {patience:g} s")
         self._talk()
 
     def _talk(self) -> None:
-        """Listen to what the vehicles say by MAVLink, and let them know that somebody is there."""
+        """Listen to what the vehicles say by MAVLink, and send them heartbeats."""
         if self._cycles % LISTEN_EVERY == 0:
             for vehicle in self._vehicles:
                 vehicle.commands.poll()
@@ -497,21 +513,94 @@ class Px4Sitl(Autopilot):
     def _supervise(self, time_s: float, sinking: np.ndarray, estimate: Estimate) -> None:
         """End the flight if a PX4 stops flying it; after a landing PX4 disarms by itself."""
         for i, vehicle in enumerate(self._vehicles):
-            state = vehicle.commands.state
             if self._deaf[i] or self._dismissed[i]:
                 continue  # its failsafe may leave offboard mode, land and disarm
-            in_air = state.landed_state in _TAKEOFF_STATES
+            in_air = vehicle.commands.landed_state in _TAKEOFF_STATES
             self._was_in_air[i] |= in_air
             down = self._was_in_air[i] and sinking[i] and not in_air
             if not vehicle.hil.armed and not down:
                 self._give_up(vehicle, f"disarmed at {time_s:.2f} s of the flight", estimate)
-            if state.main_mode != OFFBOARD:
+            if not vehicle.in_offboard:
                 self._give_up(
                     vehicle, f"left offboard mode at {time_s:.2f} s of the flight", estimate
                 )
 
     def _give_up(self, vehicle: Vehicle, what: str, estimate: Estimate) -> NoReturn:
         """Fail, but let PX4 say why: its words wait for its clock, which only frames move."""
-        for _ in range(LAST_WORDS_CYCLES):
+        for _ in range(CONSOLE_CYCLES):
             self._cycle(estimate)
         vehicle.fail(what)
+
+
+class GraphPx4(Px4Sitl):
+    """Real PX4s that take no set-points from here: a ROS graph arms and guides them over DDS.
+
+    Attributes:
+        origin_error_m: Distance of the origin of each PX4's local frame from the drone's place,
+            (n,); the mean of the last seconds on the ground.
+    """
+
+    has_failsafe = False
+    realtime = True  # PX4's DDS client leaves an agent that is silent for 1.5 s of PX4's time
+
+    def __init__(self, agent: XrceAgent, *args: Any, **options: Any) -> None:
+        """Prepare, see `Px4Sitl`; the agent is closed with it."""
+        super().__init__(*args, **options)
+        self.agent = agent
+        self.origin_error_m = np.zeros(len(self._layouts))
+
+    def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
+        """Bring the PX4s up; the drones stand still meanwhile.
+
+        Raises:
+            Px4Error: One did not start or found no position.
+            ConfigError: A chosen parameter does not exist.
+        """
+        try:
+            self._boot(estimate)
+        except BaseException:
+            self.close()
+            raise
+        place_ned_m = world_enu_ned(estimate.drones.position_enu_m)
+        self.origin_error_m = np.linalg.norm(self._offset_ned_m + place_ned_m, axis=1)
+
+    def step(
+        self, time_s: float, setpoint: DroneSetpoints, estimate: Estimate, out: MotorCommands
+    ) -> MotorCommands:
+        """Advance all PX4s by 4 ms (raises Px4Error)."""
+        self._cycle(estimate)
+        return self._motors(out)
+
+    def close(self) -> None:
+        """End all PX4s and the agent; may be called repeatedly."""
+        super().close()
+        self.agent.close()
+
+    def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> Vehicle:
+        return Vehicle(
+            index,
+            instance,
+            self.firmware,
+            root,
+            log,
+            system_id=target_system(index + 1),
+            variables=self.agent.variables(index),
+        )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for vehicle in self._vehicles:
+            if any("not found" in line and "UXRCE_DDS" in line for line in vehicle.complaints()):
+                vehicle.fail("has no uxrce_dds_client, which a flight through ROS needs")
+
+    def _survey(self, estimate: Estimate) -> None:
+        """Let each local frame begin at a place instead of at its first noisy fix.
+
+        Whoever guides them knows no survey.
+        """
+        place_ned_m = world_enu_ned(estimate.drones.position_enu_m)
+        latitude, longitude = geodetic_deg(place_ned_m)
+        for i, vehicle in enumerate(self._vehicles):
+            altitude_m = ORIGIN_ALTITUDE_M - place_ned_m[i, 2]
+            vehicle.commands.set_origin(latitude[i], longitude[i], altitude_m)
+        super()._survey(estimate)

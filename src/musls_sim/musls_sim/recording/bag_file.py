@@ -45,9 +45,9 @@ from mcap.records import (
 from mcap.records import Chunk as ChunkRecord
 from mcap.well_known import MessageEncoding, Profile, SchemaEncoding
 from numpy.typing import NDArray
-from rosbags.interfaces import Qos
+from rosbags.rosbag2.metadata import dump_qos_v9
 
-from musls_description.errors import MuslsError
+from musls_description.errors import MuslsError, is_full_disk
 from musls_sim.recording.messages import serialize
 from musls_sim.recording.messages import types as message_types
 from musls_sim.recording.signals import Columns, Row, qos
@@ -70,17 +70,11 @@ def message_record(channel: int, stamp_ns: int, data: bytes) -> bytes:
     return _RECORD_HEAD.pack(_MESSAGE_OPCODE, size, channel, 0, stamp_ns, stamp_ns) + data
 
 
-class Run(NamedTuple):
-    """Numbers that follow each other both in a column and in the bytes.
-
-    Attributes:
-        first: Index of the first number in the flattened column.
-        offset: Byte at which the first stands in the row.
-    """
+class Spot(NamedTuple):
+    """Place of a number: number of a flattened column, byte of the row."""
 
     column: str
-    first: int
-    length: int
+    number: int
     offset: int
     dtype: np.dtype[Any]
 
@@ -108,7 +102,6 @@ class RowTemplate:
     """
 
     def __init__(self, row: Row, channel_of: Mapping[str, int]) -> None:
-        """Probe the layout of a row."""
         rng = np.random.default_rng(20250101)
         sec, nanosec = int(rng.integers(2**30, 2**31 - 1)), int(rng.integers(2**29, NANOSECONDS))
         stamp_ns = sec * NANOSECONDS + nanosec
@@ -119,12 +112,18 @@ class RowTemplate:
         messages = row.messages(stamp_ns, numbers)
         records = [message_record(channel_of[t], stamp_ns, serialize(m)) for t, m in messages]
         self.topics = [topic for topic, _ in messages]
-        self._data = np.frombuffer(b"".join(records), np.uint8)
+        data = b"".join(records)
+        self._data = np.frombuffer(data, np.uint8)
         self._sizes = np.array([*map(len, records)])
         self._channels = np.array([channel_of[topic] for topic in self.topics])
         time = {"stamp_ns": stamp_ns, "sec": sec, "nanosec": nanosec}
         numbers |= {name: np.array([time[name]], dtype) for name, dtype in _STAMP.items()}
-        self._runs = _runs(b"".join(records), numbers)
+        self._spots = [
+            Spot(name, k, offset, column.dtype)
+            for name, column in numbers.items()
+            for k, number in enumerate(column.ravel())
+            for offset in _occurrences(data, number.tobytes(), f"{name}[{k}]")
+        ]
 
     def render(
         self,
@@ -148,10 +147,9 @@ class RowTemplate:
         sec, nanosec = np.divmod(stamps_ns, NANOSECONDS)
         values |= {"stamp_ns": stamps_ns[:, None], "sec": sec[:, None], "nanosec": nanosec[:, None]}
         data = np.tile(self._data, (rows, 1))
-        for run in self._runs:
-            strides = data.strides[0], run.dtype.itemsize
-            place = np.ndarray((rows, run.length), run.dtype, data, run.offset, strides)
-            place[:] = values[run.column][:, run.first : run.first + run.length]
+        for column, number, offset, dtype in self._spots:
+            there = np.ndarray((rows,), dtype, data, offset, data.strides[:1])
+            there[:] = values[column][:, number]
 
         stamps, channels, sizes = (
             np.broadcast_to(part, (rows, len(self._sizes)))
@@ -165,32 +163,13 @@ class RowTemplate:
         return Rendered(memoryview(data.data), stamps[wanted], channels[wanted], sizes[wanted])
 
 
-def _runs(data: bytes, values: Mapping[str, NDArray[Any]]) -> list[Run]:
-    """Find every number of the probe in the bytes and join neighbours."""
-    places = []
-    for name, column in values.items():
-        for index, number in enumerate(column.ravel()):
-            found = _occurrences(data, number.tobytes())
-            if not found:
-                raise AssertionError(f"no message of the row holds {name}[{index}]")
-            places += [Run(name, index, 1, offset, column.dtype) for offset in found]
-    runs: list[Run] = []
-    for place in sorted(places, key=lambda p: p.offset):
-        last = runs[-1] if runs else None
-        if last and (place.column, place.first, place.offset) == (
-            last.column, last.first + last.length, last.offset + last.length * last.dtype.itemsize
-        ):  # fmt: skip
-            runs[-1] = last._replace(length=last.length + 1)
-        else:
-            runs.append(place)
-    return runs
-
-
-def _occurrences(data: bytes, part: bytes) -> list[int]:
+def _occurrences(data: bytes, part: bytes, name: str) -> list[int]:
     found, start = [], data.find(part)
     while start >= 0:
         found.append(start)
         start = data.find(part, start + 1)
+    if not found:
+        raise AssertionError(f"no message of the row holds {name}")
     return found
 
 
@@ -203,7 +182,7 @@ def render_each(messages: Sequence[tuple[int, int, bytes]]) -> Rendered:
 
 
 class Chunk(NamedTuple):
-    """What an MCAP chunk holds.
+    """Contents of an MCAP chunk.
 
     Attributes:
         data: Message records in the order of time.
@@ -249,10 +228,26 @@ METADATA_VERSION = 9
 """Of metadata.yaml: that of ROS 2 Jazzy."""
 
 
+class _Written(NamedTuple):
+    """A chunk in the file.
+
+    Attributes:
+        start: Byte of the file at which it begins.
+        entry: Its part of the summary.
+        counts: Number of messages by channel.
+    """
+
+    start: int
+    entry: bytes
+    start_ns: int
+    end_ns: int
+    counts: dict[int, int]
+
+
 class BagFile:
     """A bag under construction; complete after `close`, and readable from its beginning before."""
 
-    def __init__(self, folder: Path, types: Mapping[str, str], compress: bool = False) -> None:
+    def __init__(self, folder: Path, types: Mapping[str, str]) -> None:
         """Create the folder with an empty bag.
 
         `folder`: must not exist; folders above it are made.
@@ -263,9 +258,7 @@ class BagFile:
         """
         self.folder = folder
         self._types = dict(types)
-        self._compress = compress
-        self._chunks: list[bytes] = []  # their entries in the summary
-        self._start_ns, self._end_ns = 2**63 - 1, 0
+        self._chunks: list[_Written] = []
         self._counts = {channel: 0 for channel in range(1, 1 + len(types))}
         made: list[Path] = []
         try:
@@ -273,11 +266,13 @@ class BagFile:
             if folder not in made:
                 raise FileExistsError(None, "it exists already, choose another folder")
             folder.mkdir(parents=True)
-            self._file = _WholeWrites(folder / f"{folder.name}.mcap")
+            self._name, self._size = f"{folder.name}.mcap", 0
+            self._file: int | None = os.open(
+                folder / self._name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644
+            )
             self._schemas, self._channels = _schemas_and_channels(self._types)
             header = Header(Profile.ROS2, "musls")
-            head = _bytes([header, *self._schemas, *self._channels])
-            self._file.append(MAGIC + head)
+            self._append(MAGIC + _bytes([header, *self._schemas, *self._channels]))
         except BaseException as error:
             if made:
                 shutil.rmtree(made[-1], ignore_errors=True)
@@ -294,56 +289,104 @@ class BagFile:
         """Append a chunk; it is with the operating system when this returns.
 
         Raises:
-            RecordingError: The disk does not take it. The bag is closed with what it had before.
+            RecordingError: The disk does not take it. The bag is closed with what it had before;
+                on a full disk without the last chunk, which leaves room for what ends a bag.
         """
+        start, counts = self._size, {k: len(entries) for k, entries in chunk.indexes.items()}
         try:
             index, data = self._records(chunk)
-            self._file.append(data)
+            self._append(data)
         except OSError as error:
+            if is_full_disk(error):
+                self._take_back()
             with suppress(RecordingError):
                 self.close()
             raise self._error("write", error) from error
-        self._chunks.append(_bytes([index]))
-        self._start_ns = min(self._start_ns, chunk.start_ns)
-        self._end_ns = max(self._end_ns, chunk.end_ns)
-        for channel, entries in chunk.indexes.items():
-            self._counts[channel] += len(entries)
+        self._count(counts, 1)
+        self._chunks.append(_Written(start, _bytes([index]), chunk.start_ns, chunk.end_ns, counts))
 
     def close(self) -> None:
-        """Write summary and metadata.yaml.
+        """Write summary and metadata.yaml; on a full disk chunks make room for them, last first.
 
         Raises:
-            RecordingError: The disk does not take them.
+            RecordingError: The disk does not take them, or only without the last chunks.
         """
+        full: OSError | None = None
+        while True:
+            try:
+                self._finish()
+                break
+            except OSError as error:
+                if is_full_disk(error) and self._chunks:
+                    full = error
+                    self._take_back()
+                    continue
+                with suppress(OSError):
+                    self._close_file()
+                raise self._error("finish", error) from error
+        if full is not None:
+            raise self._error("finish", full) from full
+
+    def _finish(self) -> None:
+        information = _yaml(self._information())
+        self._append(self._end(information))
+        text = f"rosbag2_bagfile_information:\n{indent(information, '  ')}"
+        half = self.folder / "metadata.yaml.tmp"
         try:
-            information = _yaml(self._information())
-            self._file.append(self._end(information))
-            self._file.close()
-            text = f"rosbag2_bagfile_information:\n{indent(information, '  ')}"
-            half = self.folder / "metadata.yaml.tmp"
             half.write_text(text, encoding="utf-8")
             half.replace(self.folder / "metadata.yaml")
-        except OSError as error:
-            with suppress(OSError):
-                self._file.close()
-            raise self._error("finish", error) from error
+        except OSError:
+            half.unlink(missing_ok=True)
+            raise
+        self._close_file()
+
+    def _take_back(self) -> None:
+        """Take the last chunk and all behind it out of the file."""
+        if self._chunks and self._file is not None:
+            last = self._chunks.pop()
+            self._count(last.counts, -1)
+            self._cut(last.start)
+
+    def _count(self, counts: Mapping[int, int], sign: int) -> None:
+        for channel, count in counts.items():
+            self._counts[channel] += sign * count
+
+    def _cut(self, size: int) -> None:
+        """Shorten the file to a size."""
+        assert self._file is not None
+        os.ftruncate(self._file, size)
+        os.lseek(self._file, size, os.SEEK_SET)
+        self._size = size
+
+    def _append(self, data: bytes) -> None:
+        """Write all or nothing: nothing half-written stays, also not after Ctrl-C."""
+        if self._file is None:
+            raise OSError(None, "it is closed")
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+        except BaseException:
+            self._cut(self._size)
+            raise
+        self._size += len(data)
+
+    def _close_file(self) -> None:
+        descriptor, self._file = self._file, None
+        if descriptor is not None:
+            os.close(descriptor)
 
     def _records(self, chunk: Chunk) -> tuple[ChunkIndex, bytes]:
         """Chunk and message index records, and their entry in the summary."""
-        compression, data = "", chunk.data
-        if self._compress:
-            import zstandard
-
-            compression, data = "zstd", zstandard.compress(chunk.data)
-        builder = RecordBuilder()
+        size, builder = len(chunk.data), RecordBuilder()
         ChunkRecord(
-            compression=compression, data=data, message_start_time=chunk.start_ns,
+            compression="", data=chunk.data, message_start_time=chunk.start_ns,
             message_end_time=chunk.end_ns, uncompressed_crc=zlib.crc32(chunk.data),
-            uncompressed_size=len(chunk.data),
+            uncompressed_size=size,
         ).write(builder)  # fmt: skip
         length, offsets = builder.count, {}
         for channel, entries in chunk.indexes.items():
-            offsets[channel] = self._file.size + builder.count
+            offsets[channel] = self._size + builder.count
             # As `mcap.records.MessageIndex`, which writes each number of each message by itself.
             builder.start_record(Opcode.MESSAGE_INDEX)
             builder.write2(channel)
@@ -352,9 +395,9 @@ class BagFile:
             builder.finish_record()
         index = ChunkIndex(
             message_start_time=chunk.start_ns, message_end_time=chunk.end_ns,
-            chunk_start_offset=self._file.size, chunk_length=length,
+            chunk_start_offset=self._size, chunk_length=length,
             message_index_offsets=offsets, message_index_length=builder.count - length,
-            compression=compression, compressed_size=len(data), uncompressed_size=len(chunk.data),
+            compression="", compressed_size=size, uncompressed_size=size,
         )  # fmt: skip
         return index, builder.end()
 
@@ -362,7 +405,7 @@ class BagFile:
         """Everything after the last chunk."""
         start, end = self._span_ns()
         metadata = Metadata(name="rosbag2", metadata={"serialized_metadata": information})
-        entry = MetadataIndex(self._file.size, len(_bytes([metadata])), metadata.name)
+        entry = MetadataIndex(self._size, len(_bytes([metadata])), metadata.name)
         data = _bytes([metadata, DataEnd(data_section_crc=0)])
         statistics = Statistics(
             attachment_count=0, channel_count=len(self._channels), chunk_count=len(self._chunks),
@@ -373,10 +416,10 @@ class BagFile:
             Opcode.SCHEMA: _bytes(self._schemas),
             Opcode.CHANNEL: _bytes(self._channels),
             Opcode.STATISTICS: _bytes([statistics]),
-            Opcode.CHUNK_INDEX: b"".join(self._chunks),
+            Opcode.CHUNK_INDEX: b"".join(chunk.entry for chunk in self._chunks),
             Opcode.METADATA_INDEX: _bytes([entry]),
         }
-        summary_start = self._file.size + len(data)
+        summary_start = self._size + len(data)
         summary, offsets = b"", []
         for opcode, group in groups.items():
             offsets.append(SummaryOffset(opcode, summary_start + len(summary), len(group)))
@@ -385,21 +428,20 @@ class BagFile:
         return data + summary + _bytes([*offsets, footer]) + MAGIC
 
     def _span_ns(self) -> tuple[int, int]:
-        return (self._start_ns, self._end_ns) if self._chunks else (0, 0)
+        starts, ends = ([getattr(c, key) for c in self._chunks] for key in ("start_ns", "end_ns"))
+        return min(starts, default=0), max(ends, default=0)
 
     def _information(self) -> dict[str, Any]:
-        """Content of metadata.yaml."""
         start, end = self._span_ns()
         span = {
             "duration": {"nanoseconds": end - start},
             "starting_time": {"nanoseconds_since_epoch": start},
             "message_count": self.messages,
         }
-        name = self._file.path.name
         return {
             "version": METADATA_VERSION,
             "storage_identifier": "mcap",
-            "relative_file_paths": [name],
+            "relative_file_paths": [self._name],
             **span,
             "topics_with_message_count": [
                 {
@@ -407,7 +449,7 @@ class BagFile:
                         "name": topic,
                         "type": msgtype,
                         "serialization_format": MessageEncoding.CDR,
-                        "offered_qos_profiles": [_qos_fields(qos(topic))],
+                        "offered_qos_profiles": dump_qos_v9([qos(topic)]),
                         "type_description_hash": _type_hash(msgtype),
                     },
                     "message_count": self._counts[channel],
@@ -416,41 +458,16 @@ class BagFile:
             ],
             "compression_format": "",
             "compression_mode": "",
-            "files": [{"path": name, **span}],
+            "files": [{"path": self._name, **span}],
             "custom_data": None,
             "ros_distro": "jazzy",
         }
 
     def _error(self, action: str, error: OSError) -> RecordingError:
-        return RecordingError(f"cannot {action} bag {self.folder}: {error.strerror or error}")
-
-
-class _WholeWrites:
-    """A new file to which each write goes whole or not at all."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.size = path, 0
-        self._descriptor: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-
-    def append(self, data: bytes) -> None:
-        """Write; nothing half-written stays, also not after Ctrl-C or on a full disk."""
-        if self._descriptor is None:
-            raise OSError(None, "it is closed")
-        left = memoryview(data)
-        try:
-            while left:
-                left = left[os.write(self._descriptor, left) :]
-        except BaseException:
-            os.ftruncate(self._descriptor, self.size)
-            os.lseek(self._descriptor, self.size, os.SEEK_SET)
-            raise
-        self.size += len(data)
-
-    def close(self) -> None:
-        """Close; further calls do nothing."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
+        text = f"cannot {action} bag {self.folder}: {error.strerror or error}"
+        if self._chunks:
+            text += f"; it ends at {self._span_ns()[1] / NANOSECONDS:.3f} s"
+        return RecordingError(text)
 
 
 def _bytes(records: Sequence[McapRecord]) -> bytes:
@@ -472,7 +489,7 @@ def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[
                 name=msgtype,
             )  # fmt: skip
         metadata = {
-            "offered_qos_profiles": _qos_text(qos(topic)),
+            "offered_qos_profiles": _yaml(dump_qos_v9([qos(topic)])),
             "topic_type_hash": _type_hash(msgtype),
         }
         channels.append(
@@ -487,11 +504,6 @@ def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[
     return list(schemas.values()), channels
 
 
-@cache
-def _qos_text(profile: Qos) -> str:
-    return _yaml([_qos_fields(profile)])
-
-
 def _yaml(content: object) -> str:
     text: str = yaml.safe_dump(content, sort_keys=False)
     return text
@@ -501,22 +513,3 @@ def _yaml(content: object) -> str:
 def _type_hash(msgtype: str) -> str:
     text: str = message_types().hash_rihs01(msgtype)
     return text
-
-
-def _qos_fields(profile: Qos) -> dict[str, Any]:
-    """A QoS profile as rosbag2 writes it."""
-
-    def time(value: Any) -> dict[str, int]:
-        return {"sec": value.sec, "nsec": value.nsec}
-
-    return {
-        "history": profile.history.name.lower(),
-        "depth": profile.depth,
-        "reliability": profile.reliability.name.lower(),
-        "durability": profile.durability.name.lower(),
-        "deadline": time(profile.deadline),
-        "lifespan": time(profile.lifespan),
-        "liveliness": profile.liveliness.name.lower(),
-        "liveliness_lease_duration": time(profile.liveliness_lease_duration),
-        "avoid_ros_namespace_conventions": profile.avoid_ros_namespace_conventions,
-    }

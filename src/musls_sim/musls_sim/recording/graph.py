@@ -40,7 +40,6 @@ class ClockHistory:
     """
 
     def __init__(self, length: int = 2000) -> None:
-        """Start with nothing."""
         self._heard: deque[tuple[int, int]] = deque(maxlen=length)
         self.begun, self.newest_ns = False, 0
 
@@ -50,7 +49,7 @@ class ClockHistory:
         self.begun, self.newest_ns = True, time_ns
 
     def at(self, published_ns: int) -> int:
-        """What the clock had said when something was published; its first word before that."""
+        """Clock's time when something was published; its first time before that."""
         for heard_ns, time_ns in reversed(self._heard):
             if heard_ns <= published_ns:
                 return time_ns
@@ -136,7 +135,6 @@ class ReceivedBag:
             bag.close()
 
     def _write(self, until_ns: int | None, bag: BagFile) -> None:
-        """Write what is older than a time, or all."""
         self._waiting.sort(key=lambda entry: entry[0])
         count = len(self._waiting)
         if until_ns is not None:
@@ -148,7 +146,7 @@ class ReceivedBag:
 
 
 class _Counted:
-    """How often each topic came, against the times at which its kind was published."""
+    """Count of each topic's messages, against the times at which its kind was published."""
 
     def __init__(self, system: RigSystem) -> None:
         state, shape = (
@@ -185,7 +183,6 @@ class StateMessages:
     """
 
     def __init__(self, system: RigSystem, rate: Rate) -> None:
-        """Prepare the messages of the signals of one rate."""
         self._row = Row(system, rate)
         self.topics = self._row.topics
         self._template = RowTemplate(self._row, {topic: k for k, topic in enumerate(self.topics)})

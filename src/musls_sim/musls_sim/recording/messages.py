@@ -10,13 +10,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rosbags.interfaces import Nodetype
+
+from musls_description.arrays import Array
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
-
-Array = NDArray[np.float64]
 
 WORLD = "world"
 STRING = "std_msgs/msg/String"

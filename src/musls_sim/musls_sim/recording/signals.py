@@ -1,4 +1,4 @@
-"""The recorded signals, in one table that whoever writes, keeps, publishes or reads them shares.
+"""The recorded signals, in one table for writers, recorders, publishers and readers.
 
 A signal of `SIGNALS` becomes messages on `/{owner}/{name}` in a bag and on a ROS graph, rows of
 numbers in memory, and from either a part of a `musls_analysis.recordings.recording.Recording`.
@@ -16,12 +16,17 @@ shows in row 0. `/cable_i/free_length` is there where winches or pulleys change 
 the drone (`cable_i/drone_end`); in a rig these are the ends 1 and 2 of the cable. Each is the force
 of the upper side on the lower side in the frame of the link there, so x is the tension (positive:
 pull) and y, z act across. Both frames are in /tf, beside the shapes and as often as they.
+`/cable_i/tension_peak` has as x the largest tension at both ends in all steps since the message
+before.
 
 `/drone_i/battery` says how the battery of a drone that has one (`propulsion.battery`) is: voltage,
 current (negative: it gives), charge [A h] and its share of the capacity.
 
 `/drone_i/setpoint_accel` is the acceleration that a controller asks of a drone's autopilot (PX4's
 acceleration set-point, gravity not in it), from when it asks on; it comes while one asks only.
+
+`/load/reference` is what is asked of the load at that time; `/load/setpoint` is the same as flight
+stacks get it: sampled when the plan is made, and held until the next one.
 
 `/events` carries what happens suddenly, as text `kind: what`, e.g. `cable_broken: cable_2`.
 """
@@ -45,13 +50,13 @@ from rosbags.interfaces import (
     QosTime,
 )
 
+from musls_description.arrays import Array
 from musls_description.propulsion import Battery
-from musls_description.rotations import from_matrix, rotate
+from musls_description.rotations import from_matrix, from_roll_pitch_yaw, rotate
 from musls_description.system import RigSystem
 from musls_sim.plants.interface import Plant
 from musls_sim.recording import messages as msg
 
-Array = NDArray[np.float64]
 Columns = Mapping[str, Array]
 """Arrays by "signal.column": of one row, or of many with the rows first."""
 
@@ -68,12 +73,13 @@ _LINE_WIDTH_MIN_M = 0.01
 
 
 class Rate(Enum):
-    """When a signal is recorded; all signals of a rate are recorded together, in one row."""
+    """Recording rate of a signal; all signals of a rate are recorded together, in one row."""
 
     STATE = "at the recorder's rate_hz"
     SHAPE = "at its shape_rate_hz"
     SETPOINT = "at each change"
     ACCELERATION = "as often as it is told, where it is not NaN"
+    REFERENCE = "at the recorder's rate_hz, where the load has a reference over time"
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ class Column:
             whole); "" for nowhere but in /tf.
         shape: Of the numbers of one owner, or a function that gets system and owner (from 0).
         source: Numbers of all owners, from system and session; None for what the recorder
-            is told (`on_setpoint`, `on_acceleration`).
+            is told (`on_setpoint`, `on_acceleration`, `on_reference`).
         written: What is written, from what is recorded; None for the same.
     """
 
@@ -100,7 +106,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Signal:
-    """What is recorded of bodies, cables or drones.
+    """A recorded signal of bodies, cables or drones.
 
     Attributes:
         name: End of its topics, `/{owner}/{name}`.
@@ -152,6 +158,11 @@ def cable_names(system: RigSystem) -> list[str]:
     return [f"cable_{i + 1}" for i in range(system.n_cables)]
 
 
+def _carried(system: RigSystem) -> list[str]:
+    """The load, if there is one."""
+    return ["load"] if system.load is not None else []
+
+
 def _reeled(system: RigSystem) -> list[str]:
     """Cables, if their free lengths change."""
     return cable_names(system) if system.winches or system.pulleys else []
@@ -191,13 +202,14 @@ def _omega_in_world(row: Columns) -> Array:
 
 
 def _battery(number: int) -> Callable[[RigSystem, Any], Array]:
-    """Voltage, current, charge [A h] or share of charge, from `Power.state`."""
+    """Voltage, current, charge [A h] or share of charge, from `Power.batteries`."""
 
     def values(system: RigSystem, session: Any) -> Array:
         rows, batteries = zip(*_batteries(system).values(), strict=True)
-        state: Array = session.power.state[list(rows)]
+        now = session.power.batteries[list(rows)]
         capacity_ah = np.array([battery.capacity_ah for battery in batteries])
-        return (state[:, 0], -state[:, 1], capacity_ah * state[:, 2], state[:, 2])[number]
+        charge: Array = now["charge"]
+        return (now["voltage"], -now["current"], capacity_ah * charge, charge)[number]
 
     return values
 
@@ -240,6 +252,7 @@ def _line(system: RigSystem, index: int) -> dict[str, Any]:
 
 # ---------- Frames at the ends of the cables, in which their forces are given
 
+ALONG = (1.0, 0.0, 0.0)
 UPRIGHT = 1e-9
 """Horizontal share below which a segment has no heading."""
 
@@ -254,25 +267,12 @@ def end_turns(plant: Plant, nodes: Sequence[Array]) -> Array:
     """
     ends = [plant.cable_end_rotations(i) for i in range(len(nodes))]
     if ends and ends[0] is not None:
-        turns = np.array(ends)
-    else:
-        turns = _of_segments(np.array([(n[1] - n[0], n[-1] - n[-2]) for n in nodes]))
-    return from_matrix(turns).reshape(-1, 2, 4)
-
-
-def _of_segments(along: Array) -> Array:
-    """Rotation matrices of segments that run along vectors, (..., 3) to (..., 3, 3)."""
-    length = np.linalg.norm(along, axis=-1, keepdims=True)
-    up = np.array([0.0, 0.0, 1.0])
-    x = np.where(length > 0.0, along / np.where(length > 0.0, length, 1.0), up)
-    flat = np.hypot(x[..., 0], x[..., 1])
-    upright = flat <= UPRIGHT
-    scale = np.where(upright, 1.0, flat)
-    cosine = np.where(upright, 1.0, x[..., 0] / scale)
-    sine = np.where(upright, 0.0, x[..., 1] / scale)
-    y = np.stack([-sine, cosine, np.zeros_like(sine)], axis=-1)
-    turns: Array = np.stack([x, y, np.cross(x, y)], axis=-1)
-    return turns
+        return from_matrix(np.array(ends)).reshape(-1, 2, 4)
+    along = np.array([(n[1] - n[0], n[-1] - n[-2]) for n in nodes]).reshape(-1, 2, 3)
+    x, y, z = np.moveaxis(along, -1, 0)
+    flat = np.hypot(x, y)
+    heading = np.where(flat > UPRIGHT * np.abs(z), np.arctan2(y, x), 0.0)
+    return from_roll_pitch_yaw(np.stack([0.0 * flat, -np.arctan2(z, flat), heading], axis=-1))
 
 
 # ---------- The table
@@ -304,6 +304,15 @@ SIGNALS: dict[str, Signal] = {
                 ),
             ),
             ends=("load_end", "drone_end"),
+        ),
+        Signal(
+            "tension_peak", "geometry_msgs/msg/WrenchStamped", Rate.STATE, cable_names,
+            (
+                Column(
+                    "force_n", "wrench.force", (3,),
+                    lambda system, s: np.outer(s.tension_peaks.recent_n, ALONG),
+                ),
+            ),
         ),
         Signal(
             "rotors", "sensor_msgs/msg/JointState", Rate.STATE, drone_names,
@@ -366,6 +375,13 @@ SIGNALS: dict[str, Signal] = {
             "setpoint_accel", "geometry_msgs/msg/AccelStamped", Rate.ACCELERATION, drone_names,
             (Column("acceleration_enu_m_s2", "accel.linear", (3,)),),
         ),
+        Signal(
+            "reference", "geometry_msgs/msg/PoseStamped", Rate.REFERENCE, _carried,
+            (
+                Column("position_enu_m", "pose.position", (3,)),
+                Column("orientation_wxyz", "pose.orientation", (4,)),
+            ),
+        ),
     )
 }  # fmt: skip
 """By name. A new signal is an entry here, and a source of its numbers that the session reaches."""
@@ -384,7 +400,7 @@ class Place(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """Where it goes."""
+        """Topic."""
         return f"/{self.owner}/{self.signal.name}"
 
     @property
@@ -396,7 +412,7 @@ class Place(NamedTuple):
 
 
 class Row:
-    """How a row of numbers of a system becomes messages.
+    """Layout of a row of numbers of a system, and its messages.
 
     Attributes:
         shapes: Of the columns, by "signal.column"; owners of unlike sizes stand one after another.
@@ -404,7 +420,6 @@ class Row:
     """
 
     def __init__(self, system: RigSystem, rate: Rate) -> None:
-        """Lay out the signals of a rate that a system has."""
         self.rate, self._system = rate, system
         self._signals = [s for s in SIGNALS.values() if s.rate is rate and s.owners(system)]
         self.shapes: dict[str, tuple[int, ...]] = {}
@@ -510,7 +525,7 @@ class Row:
         return {key: np.full((1, *shape), np.nan) for key, shape in self.shapes.items()}
 
     def kept(self, columns: Columns, before: Columns) -> NDArray[np.bool_] | None:
-        """Which messages of which rows are recorded, (rows, places); None for all.
+        """Mask of the messages that are recorded, (rows, places); None for all.
 
         Args:
             columns: Rows as written.

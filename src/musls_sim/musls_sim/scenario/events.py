@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from musls_description.errors import ConfigError
 from musls_description.registry import Registry, any_of
 from musls_description.schema import Finite, Fraction, NonNegative, Number, Positive, Vector3, spec
+from musls_description.strict_yaml import present_key
 from musls_description.system import RigSystem
 from musls_sim.plants.changes import (
     AttachHook,
@@ -21,59 +22,32 @@ from musls_sim.plants.changes import (
     RotorEfficiency,
 )
 from musls_sim.plants.interface import Change, Plant, PlantInputs, refusal
-from musls_sim.power import CHARGE, Power
+from musls_sim.power import Power
 from musls_sim.scenario.physics import Wind
 from musls_sim.sensors.estimation import Estimator, MotionCapture
-
-if TYPE_CHECKING:
-    from musls_sim.plants.interface import PlantState
-
 
 # ---------- Triggers: time, stage, another event, or a condition
 
 One = Annotated[int, Field(ge=1), Number]
 """Number of a drone or cable, from 1."""
 
-NOTED_KINDS = (
+AUTOMATIC_KINDS = (
     "battery_empty",
     "cable_broken",
-    "cable_jerked",
+    "cable_impact",
     "cable_slack",
     "cable_taut",
+    "collision",
+    "doubtful",
+    "rotors_overlap",
     "too_close",
     "winch_stopped",
 )
-"""Events that nobody asks for but that may happen; others can follow them."""
+"""Kinds of events that happen by themselves; others can follow them."""
 
 
-@dataclass(frozen=True)
-class Observed:
-    """What a condition looks at.
-
-    Attributes:
-        power: Motors and batteries; None where there are none.
-    """
-
-    state: PlantState
-    power: Power | None
-
-
-class Condition(Protocol):
-    """Something that holds or does not."""
-
-    def check(self, system: RigSystem) -> None:
-        """Refuse what this system does not have.
-
-        Raises:
-            ConfigError: It names a body, cable or battery that does not exist.
-        """
-
-    def value(self, observed: Observed) -> float:
-        """The quantity now."""
-
-    @property
-    def limits(self) -> tuple[float | None, float | None]:
-        """The condition holds above the first or below the second."""
+PresentKind = Annotated[str, AfterValidator(lambda kind: present_key(kind, "events"))]
+"""Name or kind of an event; a former name of a kind is understood with a note."""
 
 
 def body_row(name: str, system: RigSystem) -> int:
@@ -82,7 +56,7 @@ def body_row(name: str, system: RigSystem) -> int:
     names += [f"drone_{i}" for i in range(1, system.n_drones + 1)]
     if name not in names:
         raise ConfigError(f"events: unknown body '{name}': choose one of {', '.join(names)}")
-    return _row(name)
+    return 0 if name == "load" else int(name.rpartition("_")[2])
 
 
 def check_drone(number: int, system: RigSystem) -> None:
@@ -97,17 +71,52 @@ def check_cable(number: int, system: RigSystem) -> None:
         raise ConfigError(f"events: cable {number}, but there are {len(system.cables)}")
 
 
-def _one_limit(above: float | None, below: float | None, unit: str) -> None:
-    if (above is None) == (below is None):
-        raise ValueError(f"give either above{unit} or below{unit}")
+@spec
+class OnDrone:
+    """Has to do with a drone.
+
+    Attributes:
+        drone: Number of the drone, from 1.
+    """
+
+    drone: One
+
+    def check(self, system: RigSystem) -> None:
+        """Refuse a drone that does not exist (raises ConfigError)."""
+        check_drone(self.drone, system)
 
 
-def _row(name: str) -> int:
-    return 0 if name == "load" else int(name.rpartition("_")[2])
+class Condition:
+    """Base of conditions: a quantity above or below a limit.
+
+    Fields that begin with above and below are the limits; one of them is to be given.
+    """
+
+    def __post_init__(self) -> None:
+        limits = self._limits
+        if sum(limit is not None for limit in limits.values()) != 1:
+            raise ValueError(f"give either {' or '.join(limits)}")
+
+    @property
+    def _limits(self) -> dict[str, float | None]:
+        return {k: v for k, v in vars(self).items() if k.startswith(("above", "below"))}
+
+    def check(self, system: RigSystem) -> None:
+        """Refuse what this system does not have."""
+
+    def value(self, context: EventContext) -> float:
+        """The quantity now."""
+        raise NotImplementedError
+
+    def holds(self, context: EventContext) -> bool:
+        """Whether the limit is passed now."""
+        value = self.value(context)
+        ((name, limit),) = ((k, v) for k, v in self._limits.items() if v is not None)
+        return value > limit if name.startswith("above") else value < limit
 
 
 @spec
-class Tension:
+class Tension(Condition):
     """Tension of a cable.
 
     Attributes:
@@ -120,29 +129,18 @@ class Tension:
     above_n: Finite | None = None
     below_n: Finite | None = None
 
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        _one_limit(self.above_n, self.below_n, "_n")
-
     def check(self, system: RigSystem) -> None:
-        """See `Condition.check`."""
         check_cable(self.cable, system)
 
-    def value(self, observed: Observed) -> float:
-        """See `Condition.value`."""
-        row = self.cable - 1
+    def value(self, context: EventContext) -> float:
+        state, row = context.plant.state, self.cable - 1
         if self.above_n is not None:
-            return float(observed.state.tension_peak_n[row])
-        return float(observed.state.tension_n[row].min())
-
-    @property
-    def limits(self) -> tuple[float | None, float | None]:
-        """See `Condition.limits`."""
-        return self.above_n, self.below_n
+            return float(state.tension_peak_n[row])
+        return float(state.tension_n[row].min())
 
 
 @spec
-class Height:
+class Height(Condition):
     """Height of a body's centre of mass.
 
     Attributes:
@@ -155,26 +153,16 @@ class Height:
     above_m: Finite | None = None
     below_m: Finite | None = None
 
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        _one_limit(self.above_m, self.below_m, "_m")
-
     def check(self, system: RigSystem) -> None:
-        """See `Condition.check`."""
         body_row(self.body, system)
 
-    def value(self, observed: Observed) -> float:
-        """See `Condition.value`."""
-        return float(observed.state.position_enu_m[_row(self.body), 2])
-
-    @property
-    def limits(self) -> tuple[float | None, float | None]:
-        """See `Condition.limits`."""
-        return self.above_m, self.below_m
+    def value(self, context: EventContext) -> float:
+        plant = context.plant
+        return float(plant.state.position_enu_m[body_row(self.body, plant.system), 2])
 
 
 @spec
-class Distance:
+class Distance(Condition):
     """Distance of the centres of mass of two bodies.
 
     Attributes:
@@ -187,59 +175,40 @@ class Distance:
     above_m: Finite | None = None
     below_m: Finite | None = None
 
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        _one_limit(self.above_m, self.below_m, "_m")
-
     def check(self, system: RigSystem) -> None:
-        """See `Condition.check`."""
         if body_row(self.bodies[0], system) == body_row(self.bodies[1], system):
             raise ConfigError(f"events: distance of {self.bodies[0]} to itself")
 
-    def value(self, observed: Observed) -> float:
-        """See `Condition.value`."""
-        places = observed.state.position_enu_m
-        return float(np.linalg.norm(places[_row(self.bodies[0])] - places[_row(self.bodies[1])]))
-
-    @property
-    def limits(self) -> tuple[float | None, float | None]:
-        """See `Condition.limits`."""
-        return self.above_m, self.below_m
+    def value(self, context: EventContext) -> float:
+        plant = context.plant
+        a, b = (plant.state.position_enu_m[body_row(n, plant.system)] for n in self.bodies)
+        return float(np.linalg.norm(a - b))
 
 
 @spec
-class Charge:
+class Charge(OnDrone, Condition):
     """Share of a battery's charge.
 
     Attributes:
-        drone: Number of the drone, from 1.
         below: Holds below it.
     """
 
-    drone: One
     below: Fraction
 
     def check(self, system: RigSystem) -> None:
-        """See `Condition.check`."""
-        check_drone(self.drone, system)
+        super().check(system)
         propulsion = system.drones[self.drone - 1].propulsion
         if propulsion is None or propulsion.battery is None:
             raise ConfigError(f"events: drone {self.drone} has no battery (propulsion.battery)")
 
-    def value(self, observed: Observed) -> float:
-        """See `Condition.value`."""
-        assert observed.power is not None  # `check` saw a battery
-        return float(observed.power.state[self.drone - 1, CHARGE])
-
-    @property
-    def limits(self) -> tuple[float | None, float | None]:
-        """See `Condition.limits`."""
-        return None, self.below
+    def value(self, context: EventContext) -> float:
+        assert context.power is not None  # `check` saw a battery
+        return float(context.power.batteries["charge"][self.drone - 1])
 
 
 @spec
 class When:
-    """What triggers an event.
+    """Trigger of an event.
 
     At most one of `time_s`, `stage` and `event` says from when on; at most one condition is waited
     for from then on (from the start where none of the three is given). An event happens once: the
@@ -258,7 +227,7 @@ class When:
 
     time_s: NonNegative | None = None
     stage: str | None = None
-    event: str | None = None
+    event: PresentKind | None = None
     tension: Tension | None = None
     height: Height | None = None
     distance: Distance | None = None
@@ -266,7 +235,6 @@ class When:
     after_s: NonNegative = 0.0
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         begins = [v for v in (self.time_s, self.stage, self.event) if v is not None]
         if len(begins) > 1:
             raise ValueError("give either time_s or stage or event")
@@ -284,17 +252,8 @@ class When:
 
     @property
     def condition(self) -> Condition | None:
-        """What is waited for, None for nothing."""
+        """Condition that is waited for, None for nothing."""
         return self._conditions[0] if self._conditions else None
-
-    def holds(self, observed: Observed) -> bool:
-        """Whether the condition holds now; without one it always does."""
-        condition = self.condition
-        if condition is None:
-            return True
-        value = condition.value(observed)
-        above, below = condition.limits
-        return value > above if above is not None else below is not None and value < below
 
 
 EVENTS: Registry[Any] = Registry("event", "musls.events", {})
@@ -319,14 +278,14 @@ class Links(Protocol):
 
 @dataclass(frozen=True)
 class EventContext:
-    """What an event may act on.
+    """Parts of a session that an event may act on.
 
     Attributes:
         plant: The physics; `plant.apply` changes the system.
         power: Motors and batteries; None where there are none.
-        wind: Moving air; None where nobody moves it.
-        estimator: What is known of the state; None where nobody estimates.
-        links: Links of the drones to who guides them; None where there are none.
+        wind: Moving air; None where there is no wind.
+        estimator: What is known of the state; None without an estimator.
+        links: Links between the drones and their guidance; None where there are none.
         rotor_failed: What else is told of a rotor that fails, besides plant and motors.
         abort: Gives the mission up, told why; None for a mission that cannot be given up.
     """
@@ -341,18 +300,13 @@ class EventContext:
     abort: Callable[[str], None] | None = None
 
     def check(self, change: Change) -> None:
-        """Refuse a change that this cable model cannot make, before the flight.
-
-        Raises:
-            ConfigError: It cannot; names a model that can.
-        """
+        """Refuse a change that this cable model cannot make, before the flight."""
         if self.plant.cable_model not in change.cable_models:
             raise ConfigError(refusal(change, self.plant.cable_model))
         able = self.plant.changes
         if able is not None and not isinstance(change, able):
             raise ConfigError(
-                f"{change.what}: physics.engine = gazebo cannot do this; choose "
-                "physics.engine: embedded"
+                f"{change.what}: this physics.engine cannot do it; choose physics.engine: embedded"
             )
 
     def apply(self, change: Change) -> None:
@@ -365,38 +319,11 @@ class EventContext:
                 self.rotor_failed(change)
 
 
-class EventSpec(Protocol):
-    """What the session needs of an event; `Event` is a base with defaults for the rest.
-
-    A class without that base may also have a `name` by which others follow it, and the methods
-    `fits` and `ready` of `Event`.
-    """
-
-    @property
-    def kind(self) -> str:
-        """Its kind."""
-
-    @property
-    def when(self) -> When:
-        """What triggers it."""
-
-    @property
-    def duration_s(self) -> float | None:
-        """Time after which `end` is called, None for a change that stays."""
-
-    def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
-
-    def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
-
-    def end(self, context: EventContext) -> None:
-        """See `Event.end`."""
-
-
 @spec
 class Event:
-    """Base of events; a `spec` class derived from it needs `kind`, `begin`, `duration_s`, `end`.
+    """Base of events; a `spec` class derived from it needs `kind` and `begin`.
+
+    One with a `duration_s` lasts so long, and needs `end`.
 
     Attributes:
         kind: Kind of the event.
@@ -408,19 +335,16 @@ class Event:
     name: str | None = None
     when: When
 
-    def check(self, system: RigSystem) -> None:
-        """Refuse an event that this system cannot have, before the flight.
+    @property
+    def lasts_s(self) -> float | None:
+        """Time after which it ends; None for a change that stays."""
+        return getattr(self, "duration_s", None)
 
-        Raises:
-            ConfigError: It names a body or rotor that does not exist.
-        """
+    def check(self, system: RigSystem) -> None:
+        """Refuse an event that this system cannot have, before the flight."""
 
     def fits(self, context: EventContext) -> None:
-        """Refuse, before the flight, what this plant, estimator or autopilot cannot do.
-
-        Raises:
-            ConfigError: It cannot.
-        """
+        """Refuse, before the flight, what this plant, estimator or autopilot cannot do."""
 
     def ready(self, context: EventContext) -> bool:
         """Whether it can begin; asked in each period once the trigger has come."""
@@ -434,19 +358,12 @@ class Event:
         """Take back what lasts for a while only."""
 
 
-class Permanent(Event):
-    """Base of events that stay for the rest of the flight."""
-
-    duration_s: ClassVar[float | None] = None
-
-
 @EVENTS.register("rotor_failure")
 @spec
-class RotorFailure(Event):
+class RotorFailure(OnDrone, Event):
     """One rotor of a drone, several, or all of them, lose thrust and torque.
 
     Attributes:
-        drone: Number of the drone, from 1.
         rotor: Number of the rotor, from 1; left out (as `rotors`) for all rotors.
         rotors: Several of them.
         efficiency: Share of thrust and torque that is left.
@@ -454,15 +371,13 @@ class RotorFailure(Event):
     """
 
     kind: Literal["rotor_failure"] = "rotor_failure"
-    drone: One
     rotor: One | None = None
     rotors: tuple[One, ...] = ()
     efficiency: Fraction = 0.0
     duration_s: Positive | None = None
 
     def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
-        check_drone(self.drone, system)
+        super().check(system)
         if self.rotor is not None and self.rotors:
             raise ConfigError("events: give either rotor or rotors")
         count = len(system.drones[self.drone - 1].rotors)
@@ -476,7 +391,6 @@ class RotorFailure(Event):
         return self.rotors or (self.rotor,)
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
         for rotor in self._which:
             context.apply(RotorEfficiency(self.drone, rotor, self.efficiency))
         which = "all rotors" if self.rotor is None else f"rotor {self.rotor}"
@@ -486,7 +400,6 @@ class RotorFailure(Event):
         return f"drone_{self.drone}: {which} {left}"
 
     def end(self, context: EventContext) -> None:
-        """See `Event.end`."""
         for rotor in self._which:
             context.apply(RotorEfficiency(self.drone, rotor, 1.0))
 
@@ -510,11 +423,9 @@ class Poke(Event):
     duration_s: Positive
 
     def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
         body_row(self.body, system)
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
         self._add(context, 1.0)
         parts = []
         if any(self.force_enu_n) or not any(self.moment_enu_n_m):
@@ -524,7 +435,6 @@ class Poke(Event):
         return f"{self.body}: {' and '.join(parts)} for {self.duration_s:g} s"
 
     def end(self, context: EventContext) -> None:
-        """See `Event.end`."""
         self._add(context, -1.0)
 
     def _add(self, context: EventContext, sign: float) -> None:
@@ -537,22 +447,12 @@ class Poke(Event):
 
 @EVENTS.register("drone_lost")
 @spec
-class DroneLost(Permanent):
-    """All motors of a drone stop for good.
-
-    Attributes:
-        drone: Number of the drone, from 1.
-    """
+class DroneLost(OnDrone, Event):
+    """All motors of a drone stop for good."""
 
     kind: Literal["drone_lost"] = "drone_lost"
-    drone: One
-
-    def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
-        check_drone(self.drone, system)
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
         context.apply(RotorEfficiency(self.drone, None, 0.0))
         return f"drone_{self.drone}: all motors stopped"
 
@@ -574,12 +474,10 @@ class MocapOutage(Event):
     duration_s: Positive
 
     def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
         for drone in self.drones:
             check_drone(drone, system)
 
     def fits(self, context: EventContext) -> None:
-        """See `Event.fits`."""
         if not isinstance(context.estimator, MotionCapture):
             raise ConfigError(
                 "events: mocap_outage needs motion capture: estimation.kind: mocap and "
@@ -587,13 +485,11 @@ class MocapOutage(Event):
             )
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
         self._see(context, seen=False)
         whom = ", ".join(f"drone_{i}" for i in self.drones) if self.drones else "all drones"
         return f"{whom}{' and load' if self.load else ''} not seen for {self.duration_s:g} s"
 
     def end(self, context: EventContext) -> None:
-        """See `Event.end`."""
         self._see(context, seen=True)
 
     def _see(self, context: EventContext, *, seen: bool) -> None:
@@ -617,23 +513,18 @@ class Gust(Event):
     duration_s: Positive
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
-        self._blow(context, 1.0)
+        assert context.wind is not None
+        context.wind.add(self.velocity_enu_m_s)
         return f"{list(self.velocity_enu_m_s)} m/s for {self.duration_s:g} s"
 
     def end(self, context: EventContext) -> None:
-        """See `Event.end`."""
-        self._blow(context, -1.0)
-
-    def _blow(self, context: EventContext, sign: float) -> None:
         assert context.wind is not None
-        context.wind.add(sign, self.velocity_enu_m_s)
-        context.inputs.wind_enu_m_s[:] = context.wind.velocity_enu_m_s
+        context.wind.add([-v for v in self.velocity_enu_m_s])
 
 
 @EVENTS.register("load_mass")
 @spec
-class LoadMassChange(Permanent):
+class LoadMassChange(Event):
     """The load is heavier or lighter from now on: filled, emptied.
 
     Its velocity stays, its inertia changes in proportion.
@@ -646,23 +537,20 @@ class LoadMassChange(Permanent):
     mass_kg: Positive
 
     def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
         if system.load is None:
             raise ConfigError(f"events: load_mass, but {system.name} has no load")
 
     def fits(self, context: EventContext) -> None:
-        """See `Event.fits`."""
         context.check(LoadMass(self.mass_kg))
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
         context.apply(LoadMass(self.mass_kg))
         return f"load: {self.mass_kg:g} kg from now on"
 
 
 @EVENTS.register("cable_cut")
 @spec
-class CableCut(Permanent):
+class CableCut(Event):
     """A cable is cut in one of its segments.
 
     Elastic cables part in the segment, chains of rigid links at the lower end of the link, massless
@@ -678,7 +566,6 @@ class CableCut(Permanent):
     segment: One = 1
 
     def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
         check_cable(self.cable, system)
         segments = system.cables[self.cable - 1].links
         if self.segment > segments:
@@ -687,71 +574,58 @@ class CableCut(Permanent):
             )
 
     def fits(self, context: EventContext) -> None:
-        """See `Event.fits`."""
         context.check(CutCable(self.cable, self.segment))
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
         context.apply(CutCable(self.cable, self.segment))
         return f"cable_{self.cable}: cut in segment {self.segment}"
 
 
 @EVENTS.register("link_lost")
 @spec
-class LinkLost(Event):
-    """A drone hears nothing from who guides it.
+class LinkLost(OnDrone, Event):
+    """A drone gets no set-points.
 
     As PX4 in offboard mode: for COM_OF_LOSS_T (1 s) it follows the last set-point, then its own
     failsafe (COM_OBL_RC_ACT) holds its place or lands; landed it disarms. The built-in autopilot
     does what PX4 does; to a real PX4 no set-points are sent, and its own parameters decide.
 
     Attributes:
-        drone: Number of the drone, from 1.
         action: What the built-in autopilot does then: "land" or "hold".
         duration_s: Time after which the link is back; left out for never.
     """
 
     kind: Literal["link_lost"] = "link_lost"
-    drone: One
     action: Literal["land", "hold"] = "land"
     duration_s: Positive | None = None
 
-    def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
-        check_drone(self.drone, system)
-
     def fits(self, context: EventContext) -> None:
-        """See `Event.fits`."""
         why = "nobody guides the drones" if context.links is None else context.links.refusal()
         if why is not None:
             raise ConfigError(f"events: link_lost: {why}")
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
         assert context.links is not None
         context.links.lose(self.drone - 1, self.action)
         return f"drone_{self.drone}: no set-points"
 
     def end(self, context: EventContext) -> None:
-        """See `Event.end`."""
         assert context.links is not None
         context.links.restore(self.drone - 1)
 
 
 @EVENTS.register("abort")
 @spec
-class Abort(Permanent):
+class Abort(Event):
     """A delivery is given up: the load comes back, or is landed where it is."""
 
     kind: Literal["abort"] = "abort"
 
     def fits(self, context: EventContext) -> None:
-        """See `Event.fits`."""
         if context.abort is None:
             raise ConfigError("events: abort: only mission.kind: delivery can be aborted")
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
         assert context.abort is not None  # see `fits`
         context.abort("asked for")
         return "asked for"
@@ -762,7 +636,7 @@ class Abort(Permanent):
 
 @EVENTS.register("release")
 @spec
-class Release(Permanent):
+class Release(Event):
     """The hook of a cable opens: the load is let go.
 
     Attributes:
@@ -775,7 +649,6 @@ class Release(Permanent):
     at: Literal["load", "drone"] = "load"
 
     def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
         if self.cable is not None:
             check_cable(self.cable, system)
         if not system.cables:
@@ -788,11 +661,9 @@ class Release(Permanent):
         return tuple(range(1, len(system.cables) + 1)) if self.cable is None else (self.cable,)
 
     def fits(self, context: EventContext) -> None:
-        """See `Event.fits`."""
         context.check(ReleaseHook(self.cable or 1, self.at))
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
         for cable in self.cables(context.plant.system):
             context.apply(ReleaseHook(cable, self.at))
         which = "all cables" if self.cable is None else f"cable_{self.cable}"
@@ -801,7 +672,7 @@ class Release(Permanent):
 
 @EVENTS.register("attach")
 @spec
-class Attach(Permanent):
+class Attach(Event):
     """The open hook of a cable closes on the load, once it is close enough and slow enough.
 
     Attributes:
@@ -817,7 +688,6 @@ class Attach(Permanent):
     speed_m_s: Positive = 0.3
 
     def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
         check_cable(self.cable, system)
         if system.load is None:
             raise ConfigError(f"events: attach, but {system.name} has no load")
@@ -829,20 +699,17 @@ class Attach(Permanent):
             )
 
     def fits(self, context: EventContext) -> None:
-        """See `Event.fits`."""
         context.check(AttachHook(self.cable))
 
     def ready(self, context: EventContext) -> bool:
-        """See `Event.ready`."""
         plant = context.plant
         if not plant.hook_is_open(self.cable - 1):
             return False
-        distance, speed = plant.hook_miss(self.cable - 1)
+        distance, speed = plant.hook_gap(self.cable - 1)
         return distance <= self.distance_m and speed <= self.speed_m_s
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
-        distance, speed = context.plant.hook_miss(self.cable - 1)
+        distance, speed = context.plant.hook_gap(self.cable - 1)
         context.apply(AttachHook(self.cable))
         return f"cable_{self.cable}: hooked up from {distance:.3f} m at {speed:.3f} m/s"
 
@@ -857,11 +724,7 @@ def _check_hook(what: str, cable: int, system: RigSystem) -> None:
 
 
 def check_hooks(events: Sequence[Any], n_cables: int) -> None:
-    """Refuse hooks that would close twice without opening, or open twice without closing.
-
-    Raises:
-        ConfigError: More hooks close on a cable than have opened before, or more than one opens.
-    """
+    """Refuse hooks that would close twice without opening, or open twice without closing."""
     for cable in range(1, n_cables + 1):
         closing = sum(isinstance(e, Attach) and e.cable == cable for e in events)
         opening = sum(
@@ -886,7 +749,7 @@ INPUTS = ("feed_m_s", "torque_n_m", "speed_rad_s")
 
 @EVENTS.register("winch")
 @spec
-class WinchCommand(Permanent):
+class WinchCommand(Event):
     """A winch does something else from now on than the scenario's `rig` says.
 
     Attributes:
@@ -905,7 +768,6 @@ class WinchCommand(Permanent):
     brake: bool | None = None
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if len(self._given) > 1 or not (self._given or self.brake is not None):
             raise ValueError("give one of feed_m_s, torque_n_m and speed_rad_s, or brake alone")
 
@@ -915,7 +777,6 @@ class WinchCommand(Permanent):
         return {name: x for name, x in zip(INPUTS, asked, strict=True) if x is not None}
 
     def check(self, system: RigSystem) -> None:
-        """See `Event.check`."""
         count = len(system.winches)
         if self.winch > count:
             there = f"there are {count}" if count else f"{system.name} has none"
@@ -924,7 +785,6 @@ class WinchCommand(Permanent):
             raise ConfigError(f"events: winch_{self.winch} is a feed, which has no brake")
 
     def fits(self, context: EventContext) -> None:
-        """See `Event.fits`."""
         plant = context.plant
         takes = plant.winch_input(self.winch - 1)
         if takes is None:
@@ -937,7 +797,6 @@ class WinchCommand(Permanent):
                 raise ConfigError(f"events: winch_{self.winch} takes {takes} here, not {name}")
 
     def begin(self, context: EventContext) -> str:
-        """See `Event.begin`."""
         i, inputs, said = self.winch - 1, context.inputs, []
         for name, value in self._given.items():
             inputs.winch[i] = value

@@ -12,15 +12,14 @@ import dataclasses
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from musls_description.arrays import Array
 from musls_description.drone import Drone
 from musls_description.errors import ConfigError
+from musls_description.rotations import from_rotation_vector, matrix
 from musls_description.schema import Number, spec
 from musls_description.system import RigSystem
-
-Array = NDArray[np.float64]
 
 LARGEST_TILT_RAD = 0.3
 LARGEST_OFFSET_M = 1.0
@@ -79,11 +78,7 @@ class Imperfections:
     command_latency_s: Annotated[float, Field(ge=0.0, le=0.2, allow_inf_nan=False), Number] = 0.0
 
     def of_each(self, n_drones: int) -> tuple[DroneImperfections, ...]:
-        """One entry per drone.
-
-        Raises:
-            ConfigError: There are neither none, one, nor as many as drones.
-        """
+        """One entry per drone."""
         given = self.drones or (DroneImperfections(),)
         if len(given) == 1:
             return given * n_drones
@@ -124,12 +119,5 @@ def _with_thrust(drone: Drone, share: Array) -> Drone:
 
 def tilt_matrix(tilt_rad: tuple[float, float]) -> Array:
     """Rotation matrix of a rotation about the body's x and y axes, (3, 3)."""
-    x, y = tilt_rad
-    angle = float(np.hypot(x, y))
-    cross = np.array([[0.0, 0.0, y], [0.0, 0.0, -x], [-y, x, 0.0]])
-    matrix: Array = (
-        np.eye(3)
-        + np.sinc(angle / np.pi) * cross
-        + 0.5 * np.sinc(angle / (2.0 * np.pi)) ** 2 * cross @ cross
-    )
-    return matrix
+    tilt: Array = matrix(from_rotation_vector(np.array([*tilt_rad, 0.0])))
+    return tilt

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from musls_description.schema import Fraction, Number, Positive, Quaternion, Vector3, spec
@@ -16,7 +15,6 @@ CONTROL_PERIOD_S = 0.004
 
 MIN_STEP_S = 1e-6
 """Smallest physics step that may be asked for; smaller ones would never end."""
-
 
 STANDARD_GRAVITY_M_S2 = 9.80665
 
@@ -47,25 +45,33 @@ def _divides_period(step_s: float | str) -> float | str:
 Step = Annotated[float | Literal["auto"], AfterValidator(_divides_period)]
 
 
+Accuracy = Annotated[float, Field(ge=1e-5, le=0.1, allow_inf_nan=False), Number]
+
+
 @spec
 class PhysicsSpec:
-    """How the plant is stepped.
+    """Engine, step size and gravity of the plant.
 
     Attributes:
-        engine: "embedded" steps in our own plant, "gazebo" on a Gazebo Harmonic server in this
-            process, in lockstep, with rigid-link cables (needs Gazebo's Python bindings).
-            "gazebo_px4" is the generated world with Gazebo's own motors and sensors, flown by real
-            PX4s over PX4's Gazebo bridge.
-        step_size_s: Time step that divides 4 ms, or "auto" for the largest stable one.
+        engine: "embedded" steps in our own plant. Rigid-link cables have others besides: "dart"
+            steps in DART with its hard contacts, first order in the step, as Gazebo does; "gazebo"
+            on a Gazebo Harmonic server in this process, in lockstep (needs Gazebo's Python
+            bindings). "gazebo_px4" is the generated world with Gazebo's own motors and sensors,
+            flown by real PX4s over PX4's Gazebo bridge.
+        step_size_s: Time step that divides 4 ms, or "auto" for the largest one that is stable and
+            as accurate as asked for.
+        accuracy: Largest error of smooth motion by the time step, as a share of its way, that
+            "auto" takes. DART and Gazebo, first order in the step, do not follow it.
         gravity_m_s2: Gravity.
-        exact_friction: Joint friction as exact constraints (slow) instead of regularised.
+        exact_friction: Joint friction as exact constraints of DART (slow) instead of regularised.
         refine: Halve the step for the moments in which a jerk asks for it.
         cable_restitution: Share of the rate of separation with which the ends of a massless cable
             come back after a jerk; 0 for none.
     """
 
-    engine: Literal["embedded", "gazebo", "gazebo_px4"] = "embedded"
+    engine: Literal["embedded", "dart", "gazebo", "gazebo_px4"] = "embedded"
     step_size_s: Step = "auto"
+    accuracy: Accuracy = 1e-3
     gravity_m_s2: Gravity = STANDARD_GRAVITY_M_S2
     exact_friction: bool = False
     refine: bool = True
@@ -108,7 +114,6 @@ class CableStart:
     nodes_enu_m: tuple[Vector3, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         if self.strain is not None and self.shape != "straight":
             raise ValueError(f"strain belongs to shape: straight, not to {self.shape}")
         if (self.nodes_enu_m is None) == (self.shape == "nodes"):
@@ -117,7 +122,7 @@ class CableStart:
 
 @spec
 class StartSpec:
-    """How a flight starts.
+    """Start of a flight: on the ground, hanging in the air, at rest in equilibrium or as given.
 
     Attributes:
         kind: "ground": all standing, cables slack; "air": hanging in equilibrium at the first
@@ -134,7 +139,6 @@ class StartSpec:
     cables: CableStart | tuple[CableStart, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
         given = self.load is not None or self.drones is not None
         if self.kind == "state" and not given:
             raise ValueError("kind: state needs load and drones")
@@ -150,9 +154,6 @@ Start = Annotated[StartSpec, BeforeValidator(_from_text)]
 """A scenario's start: a mapping, or its kind alone."""
 
 # ---------- Wind: a constant part and gusts, the same everywhere
-
-Array = NDArray[np.float64]
-
 
 MAX_WIND_M_S = 100.0
 """Along an axis; the strongest gust ever measured near the ground had 113 m/s."""
@@ -177,7 +178,7 @@ class WindSpec:
 
 
 class Wind:
-    """Wind over time; `velocity_enu_m_s` holds the present value."""
+    """Wind over time; `velocity_enu_m_s` holds the present value, in memory that stays the same."""
 
     _BLOCK = 1000
 
@@ -193,10 +194,10 @@ class Wind:
         self.steady = not self._std.any()
         self.velocity_enu_m_s = self._mean + self._gust
 
-    def add(self, sign: float, velocity_enu_m_s: Sequence[float]) -> None:
-        """Let more wind blow (`sign` 1), or take it away again (-1)."""
-        self._mean = self._mean + sign * np.array(velocity_enu_m_s)
-        self.velocity_enu_m_s = self._mean + self._gust
+    def add(self, velocity_enu_m_s: Sequence[float]) -> None:
+        """Let more wind blow from now on."""
+        self._mean += velocity_enu_m_s
+        self.velocity_enu_m_s[:] = self._mean + self._gust
 
     def step(self) -> None:
         """Advance by one period."""
@@ -208,4 +209,4 @@ class Wind:
             self._next = 0
         self._gust = self._keep * self._gust + self._block[self._next]
         self._next += 1
-        self.velocity_enu_m_s = self._mean + self._gust
+        self.velocity_enu_m_s[:] = self._mean + self._gust

@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from scipy.integrate import cumulative_trapezoid
 
 from musls_description.errors import ConfigError, near_names
 from musls_description.schema import Finite, NonNegative, Vector3, spec
 from musls_description.system import RigSystem
 
-MOST_KNOTS = 1_000_000
+MAX_KNOTS = 1_000_000
 
-Times = Annotated[tuple[NonNegative, ...], Field(min_length=1, max_length=MOST_KNOTS)]
-Numbers = Annotated[tuple[Finite, ...], Field(min_length=1, max_length=MOST_KNOTS)]
-Vectors = Annotated[tuple[Vector3, ...], Field(min_length=1, max_length=MOST_KNOTS)]
-
-
-def _check_rows(time_s: Sequence[float], **columns: Sequence[object] | None) -> None:
-    for name, rows in columns.items():
-        if rows is not None and len(rows) != len(time_s):
-            raise ValueError(f"{name} has {len(rows)} rows, but time_s has {len(time_s)}")
+Times = Annotated[tuple[NonNegative, ...], Field(min_length=1, max_length=MAX_KNOTS)]
+Numbers = Annotated[tuple[Finite, ...], Field(min_length=1, max_length=MAX_KNOTS)]
+Vectors = Annotated[tuple[Vector3, ...], Field(min_length=1, max_length=MAX_KNOTS)]
 
 
-def _check_ascending(time_s: Sequence[float], *, jumps: bool) -> None:
-    steps = np.diff(time_s)
-    if (steps < 0.0).any() or (not jumps and (steps == 0.0).any()):
-        k = int(np.argmin(steps)) + 1
-        raise ValueError(f"time_s must increase, but {time_s[k]:g} follows {time_s[k - 1]:g}")
+class _Knots:
+    """Columns of numbers at times, one row a knot; base of specifications.
+
+    Attributes:
+        jumps: Whether a time may be given twice.
+    """
+
+    jumps: ClassVar[bool] = True
+    time_s: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        time_s = self.time_s
+        for name, rows in vars(self).items():
+            if isinstance(rows, tuple) and len(rows) != len(time_s):
+                raise ValueError(f"{name} has {len(rows)} rows, but time_s has {len(time_s)}")
+        steps = np.diff(time_s)
+        if (steps < 0.0).any() or (not self.jumps and (steps == 0.0).any()):
+            k = int(np.argmin(steps)) + 1
+            raise ValueError(f"time_s must increase, but {time_s[k]:g} follows {time_s[k - 1]:g}")
 
 
 @spec
-class AnchorPath:
+class AnchorPath(_Knots):
     """An anchor moves along a path: piecewise polynomials between knots, at rest after the last.
 
     With velocities cubic, with accelerations too quintic; the accelerations of the polynomials are
@@ -56,15 +64,7 @@ class AnchorPath:
     acceleration_enu_m_s2: Vectors | None = None
     relative: bool = False
 
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        _check_rows(
-            self.time_s,
-            position_enu_m=self.position_enu_m,
-            velocity_enu_m_s=self.velocity_enu_m_s,
-            acceleration_enu_m_s2=self.acceleration_enu_m_s2,
-        )
-        _check_ascending(self.time_s, jumps=False)
+    jumps: ClassVar[bool] = False
 
 
 @spec
@@ -87,7 +87,7 @@ class AnchorRecording:
 
 
 @spec
-class AnchorForce:
+class AnchorForce(_Knots):
     """A force pushes an anchor, straight between the knots; a time given twice is a jump.
 
     Attributes:
@@ -100,14 +100,9 @@ class AnchorForce:
     time_s: Times
     force_enu_n: Vectors
 
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        _check_rows(self.time_s, force_enu_n=self.force_enu_n)
-        _check_ascending(self.time_s, jumps=True)
-
 
 @spec
-class AnchorThrust:
+class AnchorThrust(_Knots):
     """A scripted driver carries an anchor: thrust along its z axis, as `AnchorForce` in time.
 
     Attributes:
@@ -122,11 +117,6 @@ class AnchorThrust:
     thrust_n: Numbers
     moment_body_n_m: Vectors | None = None
 
-    def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        _check_rows(self.time_s, thrust_n=self.thrust_n, moment_body_n_m=self.moment_body_n_m)
-        _check_ascending(self.time_s, jumps=True)
-
 
 AnchorDrive = Annotated[
     AnchorPath | AnchorRecording | AnchorForce | AnchorThrust, Field(discriminator="kind")
@@ -136,8 +126,8 @@ PUSHED = (AnchorForce, AnchorThrust)
 
 
 @spec
-class WinchDrive:
-    """What a winch does: one of its inputs in time, straight between the knots.
+class WinchDrive(_Knots):
+    """Drive of a winch: one of its inputs over time, linear between the knots.
 
     Attributes:
         time_s: Of the knots; a time given twice is a jump.
@@ -151,18 +141,10 @@ class WinchDrive:
     feed_m_s: Numbers | None = None
     torque_n_m: Numbers | None = None
     speed_rad_s: Numbers | None = None
-    brake: Annotated[tuple[bool, ...], Field(max_length=MOST_KNOTS)] | None = None
+    brake: Annotated[tuple[bool, ...], Field(max_length=MAX_KNOTS)] | None = None
 
     def __post_init__(self) -> None:
-        """Check what concerns more than one field."""
-        _check_rows(
-            self.time_s,
-            feed_m_s=self.feed_m_s,
-            torque_n_m=self.torque_n_m,
-            speed_rad_s=self.speed_rad_s,
-            brake=self.brake,
-        )
-        _check_ascending(self.time_s, jumps=True)
+        super().__post_init__()
         given = sum(map(bool, (self.feed_m_s, self.torque_n_m, self.speed_rad_s)))
         if given > 1 or not (given or self.brake):
             raise ValueError("give one of feed_m_s, torque_n_m and speed_rad_s, or brake alone")
@@ -176,7 +158,7 @@ class WinchDrive:
 
 @spec
 class RigSpec:
-    """What anchors and winches do in time.
+    """Drives of anchors and winches over time.
 
     Attributes:
         anchors: By name; one that is not named is fixed.
@@ -219,19 +201,13 @@ class RigSpec:
             raise ConfigError(f"{where}: a winch of kind: {kind} takes {wanted}")
         if drive.feed_m_s is None or stored_m is None:
             return
-        out = np.concatenate([[0.0], np.cumsum(np.diff(drive.time_s) * _means(drive.feed_m_s))])
+        out = cumulative_trapezoid(drive.feed_m_s, drive.time_s, initial=0.0)
         if out.max() > stored_m * (1.0 + 1e-9):
             k = int(np.argmax(out > stored_m))
             raise ConfigError(
                 f"{where}: pays out {out.max():.4g} m, but stored_length_m = {stored_m:g}; it runs "
                 f"out before {drive.time_s[k]:g} s"
             )
-
-
-def _means(values: Sequence[float]) -> np.ndarray:
-    row = np.asarray(values, float)
-    means: np.ndarray = (row[1:] + row[:-1]) / 2.0
-    return means
 
 
 def resolve_files(data: object, folder: os.PathLike[str]) -> None:

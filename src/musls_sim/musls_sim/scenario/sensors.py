@@ -78,11 +78,15 @@ class Px4SensorSpec:
 
 @spec
 class LimitsSpec:
-    """What a flight must keep to.
+    """Limits that a flight must keep.
 
     Attributes:
         separation_m: Least distance between the rotor tips of two drones. A plan that breaks it is
             refused; in flight coming closer is an event `too_close`. None for no limit.
+        collision: What a `collision` does, drones that hit each other, the load, a cable or the
+            ground, and all of them obstacles: "report" is an event, "end" ends the flight with it
+            as a failure.
     """
 
     separation_m: Positive | None = None
+    collision: Literal["report", "end"] = "report"

@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.linalg import solve_discrete_are
 
 from musls_control.estimate import MOTION, Estimate
+from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
-from musls_description.records import memory_at, pack
 from musls_description.rotations import from_rotation_vector as from_turn
 from musls_description.rotations import product
 from musls_description.vectors import (
@@ -39,9 +39,6 @@ from musls_sim.plants.interface import PlantState
 from musls_sim.scenario.imperfections import Imperfections
 from musls_sim.scenario.sensors import MotionCaptureSpec
 
-Array = NDArray[np.float64]
-Records = NDArray[np.void]
-
 
 class Estimator(Protocol):
     """Turns the plant's state into what the autopilots are told."""
@@ -61,18 +58,14 @@ class Truth:
         noise: float = 0.0,
         generator: np.random.Generator | None = None,
     ) -> None:
-        """Start with the plant's state."""
         self.estimate = Estimate.zeros(len(state.position_enu_m) - 1, len(state.tension_n))
-        self._state, self._tension_n = state, state.tension_n
         self._noise, self._generator = noise, generator
         self.step(state)
 
     def step(self, state: PlantState) -> None:
         """Copy the state, with noise if there is to be some."""
-        if state is not self._state:
-            self._state, self._tension_n = state, state.tension_n
         self.estimate.data[:] = state.motion
-        self.estimate.tension_n[:] = self._tension_n
+        self.estimate.tension_n[:] = state.tension_n
         if self._noise > 0.0 and self._generator is not None:
             self._add_noise(self._noise * self._generator.standard_normal((len(state.motion), 12)))
 
@@ -156,33 +149,25 @@ class MotionCapture:
         bodies = len(state.motion)
         self.estimate = Estimate.zeros(bodies - 1, len(state.tension_n))
         self.estimate.data[:] = state.motion
-        self._state, self._first = state, 0 if with_load else 1
+        self._first = 0 if with_load else 1
         self._generator, self._lossy = generator, spec.dropout_fraction > 0.0
         # Noise of its own: the drones' estimates are the same with and without the load's.
         self._load_generator = generator.spawn(1)[0] if with_load else None
-        ring = np.zeros((round(spec.latency_s / period_s) + 1, bodies), PREDICTION)
+        self._sensors = _sensors(spec, bodies, period_s, gravity_m_s2)
+        self._ring = np.zeros((round(spec.latency_s / period_s) + 1, bodies), PREDICTION)
         for name in ("position", "velocity", "attitude", "omega"):
-            ring[name] = self.estimate.records[name]
-        self._memory, self._places, views = pack({
-            "sensors": _sensors(spec, bodies, period_s, gravity_m_s2),
-            "ring": ring,
-            "noise": np.ones((self._BLOCK, bodies, 13)),
-        })  # fmt: skip
-        self._sensors, self._noise = views["sensors"], views["noise"]
-        self._address, self._tick = self._memory.ctypes.data, 0
-        self._motion = state.motion.ctypes.data
-        self._estimate = self.estimate.data.ctypes.data
+            self._ring[name] = self.estimate.records[name]
+        self._noise = np.ones((self._BLOCK, bodies, 13))
+        self._tick = 0
 
     def step(self, state: PlantState) -> None:
         """Integrate the IMU, take a sample if one is due, fuse the one that arrives."""
         row = self._tick % self._BLOCK
         if row == 0:
             self._draw()
-        if state is not self._state:
-            self._state, self._motion = state, state.motion.ctypes.data
-        first = self._first
-        _step(self._address, self._places, self._motion, self._estimate, self._tick, row, first)
-        if first == 0:
+        motion, estimate, noise = state.motion, self.estimate.data, self._noise[row]
+        _step(motion, estimate, noise, self._sensors, self._ring, self._tick, self._first)
+        if self._first == 0:
             self.estimate.tension_n[:] = state.tension_n
         self._tick += 1
 
@@ -255,9 +240,9 @@ def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, floa
         [[interval**2 / 3.0, interval / 2.0], [interval / 2.0, 1.0]]
     )
     on_position, on_velocity = stationary_gains(transition, process, position**2)
-    turn = gyro**2 * interval
-    variance = turn / 2.0 + np.sqrt(turn**2 / 4.0 + turn * attitude**2)
-    return float(on_position), float(on_velocity), float(variance / (variance + attitude**2))
+    turn = gyro**2 * interval * np.eye(1)
+    (on_attitude,) = stationary_gains(np.eye(1), turn, attitude**2)
+    return float(on_position), float(on_velocity), float(on_attitude)
 
 
 def _constant_rate_gains(
@@ -272,15 +257,8 @@ def _constant_rate_gains(
     return float(on_value), float(on_rate)
 
 
-MOST_DOUBLINGS = 60
-
-
 def stationary_gains(transition: Array, process: Array, variance: float) -> Array:
     """Gains with which a stationary Kalman filter corrects its state by the first of its parts.
-
-    Solves P = F P F' - F P h (h' P h + r)^-1 h' P F' + Q by doubling the number of samples seen
-    in each step (Anderson 1978, "Second-order convergent algorithms for the steady-state Riccati
-    equation").
 
     Args:
         transition: F from sample to sample, (n, n).
@@ -288,19 +266,10 @@ def stationary_gains(transition: Array, process: Array, variance: float) -> Arra
         variance: r > 0 of the measurement of the first part of the state.
 
     Returns:
-        P h / (h' P h + r), (n,).
+        P h / (h' P h + r), (n,), with P = F P F' - F P h (h' P h + r)^-1 h' P F' + Q.
     """
-    unit = np.eye(len(transition))
-    a, covariance = transition.T, process
-    seen = np.zeros_like(process)
-    seen[0, 0] = 1.0 / variance
-    for _ in range(MOST_DOUBLINGS):
-        share = np.linalg.solve(unit + seen @ covariance, np.hstack([a, seen]))
-        step = a.T @ covariance @ share[:, : len(unit)]
-        seen = seen + a @ share[:, len(unit) :] @ a.T
-        a, covariance = a @ share[:, : len(unit)], covariance + step
-        if np.abs(step).max() <= 1e-15 * np.abs(covariance).max():
-            break
+    first = np.eye(len(transition))[:, :1]
+    covariance = solve_discrete_are(transition.T, first, process, [[variance]])
     gains: Array = covariance[:, 0] / (covariance[0, 0] + variance)
     return gains
 
@@ -370,33 +339,23 @@ def _correct(ring, i, then, sensors):
 
 
 @compiled()
-def _step(address, places, motion_at, estimate_at, tick, row, first):
-    """Advance the estimates of load and drones, or of the drones only, by one period.
-
-    Sensors, predictions and noise are in one memory, see `records.pack`; motion and estimate are
-    given by their addresses.
-    """
-    x = memory_at(address, places[-1])
-    sensors = x[: places[1]].view(SENSORS)
-    bodies = len(sensors)
-    ring = x[places[1] : places[2]].view(PREDICTION)
-    ring = ring.reshape((len(ring) // bodies, bodies))
-    noise = x[places[2] : places[3]].view(NOISE)[row * bodies : (row + 1) * bodies]
-    motion = memory_at(motion_at, 16 * bodies).view(MOTION)
-    estimate = memory_at(estimate_at, 16 * bodies).view(MOTION)
+def _step(motion, estimate, noise, sensors, ring, tick, first):
+    """Advance the estimates of load and drones, or of the drones only, by one period."""
+    truths, estimates = motion.reshape(-1).view(MOTION), estimate.reshape(-1).view(MOTION)
+    noises = noise.reshape(-1).view(NOISE)
     now, then = tick % ring.shape[0], (tick + 1) % ring.shape[0]  # the oldest is one latency old
-    for i in range(first, bodies):
-        truth, e, s, p = motion[i], estimate[i], sensors[i], ring[now, i]
+    for i in range(first, len(sensors)):
+        truth, e, s, p = truths[i], estimates[i], sensors[i], ring[now, i]
         vx, vy, vz = e.velocity[0], e.velocity[1], e.velocity[2]
         if i == 0:
             _go_on(e, s.period)
         else:
-            _integrate_imu(truth, noise[i], s, e)
+            _integrate_imu(truth, noises[i], s, e)
         _copy(p, e)
         due = int((tick + 1) * s.samples_per_period) > int(tick * s.samples_per_period)
-        p.sampled = due and s.seen and noise[i].luck >= s.dropout
+        p.sampled = due and s.seen and noises[i].luck >= s.dropout
         if p.sampled:
-            _take_sample(truth, noise[i], s, p)
+            _take_sample(truth, noises[i], s, p)
         if ring[then, i].sampled:
             _correct(ring, i, then, s)
             _copy(e, p)
@@ -425,20 +384,19 @@ class SensedState:
         drones = faults.of_each(len(state.motion) - 1)
         self._faults = np.array([(d.level_tilt_rad, d.mocap_offset_m) for d in drones], FAULT)
         self.state = replace(state, motion=state.motion.copy())
-        self._true = state.motion.view(MOTION).reshape(-1)
-        self._sensed = self.state.motion.view(MOTION).reshape(-1)
+        self._true = state.records
         self.update()
 
     @classmethod
     def of(cls, state: PlantState, faults: Imperfections) -> SensedState | None:
-        """What is sensed of a state, None where it is the truth."""
+        """Sensed state of the estimator, None where it is the truth."""
         if any(any(d.level_tilt_rad) or any(d.mocap_offset_m) for d in faults.drones):
             return cls(state, faults)
         return None
 
     def update(self) -> None:
         """Follow the plant."""
-        _sense(self._true, self._faults, self._sensed)
+        _sense(self._true, self._faults, self.state.records)
 
 
 @compiled()

@@ -1,4 +1,4 @@
-"""Composes the parts of a simulation from its scenario; the one place that does."""
+"""Composes the components of a simulation from its scenario; the one place that does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.autopilot import Autopilot, NoAutopilot
 from musls_control.mission.delivery import Delivery, compile_delivery
@@ -21,11 +20,17 @@ from musls_control.mission.plan import (
 )
 from musls_description.errors import ConfigError
 from musls_description.rotations import yaw_of
-from musls_description.system import extended_load, slung_system
+from musls_description.spawn import NoEquilibriumError
+from musls_description.system import extended_load, formation_of, slung_system
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
-from musls_sim.preflight.checks import Hover, check_hover, hover_in_formation
+from musls_sim.preflight.checks import (
+    Hover,
+    check_hover,
+    formation_refusal,
+    hover_in_formation,
+)
 from musls_sim.preflight.separation import check_separation
 from musls_sim.scenario.events import check_hooks
 from musls_sim.scenario.imperfections import weakened
@@ -33,19 +38,16 @@ from musls_sim.scenario.physics import Wind
 from musls_sim.scenario.scenario import AUTOPILOTS, Scenario
 from musls_sim.scenario.sensors import TruthSpec
 from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth
-from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.event_queue import check_order, check_stages
-from musls_sim.session.guidance import Guidance, MissionGuidance
+from musls_sim.session.guidance import DeliveryGuidance, Guidance, MissionGuidance
 from musls_sim.session.loop import Observer
-
-Array = NDArray[np.float64]
 
 MakeAutopilot = Callable[[AutopilotSetup], Autopilot]
 
 
 @dataclass(frozen=True)
 class Components:
-    """What a session is made of.
+    """Components of a session.
 
     Attributes:
         hover: How the system hangs in formation; None where no formation is flown.
@@ -95,29 +97,32 @@ def compose(
     autopilot: Autopilot = NoAutopilot()
     if scenario.system.drones:
         autopilot = make(AutopilotSetup(scenario, hover, plant.state, logs, sensors, plant))
-    return Components(
-        hover,
-        plant,
-        plan,
-        autopilot,
-        _estimator(
-            scenario,
+    estimation = scenario.estimation
+    if autopilot.has_sensors:  # of its own: it is told the truth
+        estimator: Estimator = Truth(known)
+    elif isinstance(estimation, TruthSpec):
+        estimator = Truth(known, estimation.noise, mocap)
+    else:
+        estimator = MotionCapture(
+            estimation,
             known,
             plant.period_s,
-            autopilot,
+            scenario.physics.gravity_m_s2,
             mocap,
-            with_load or scenario.contingency is not None,
-        ),
-        Wind(scenario.wind, plant.period_s, gusts),
-        sensed,
-        jitter,
-        scenario,
-    )
+            with_load=with_load or scenario.contingency is not None,
+        )
+    wind = Wind(scenario.wind, plant.period_s, gusts)
+    return Components(hover, plant, plan, autopilot, estimator, wind, sensed, jitter, scenario)
 
 
 def _hover(scenario: Scenario, *, force: bool) -> Hover | None:
-    """How a formation hangs; None for what nothing is asked of but to stay."""
+    """Hover in formation; None where nothing is flown but a rig moves (`mission.duration_s`)."""
     mission = scenario.mission
+    if scenario.start.kind == "equilibrium" and scenario.cable_model != "elastic":
+        raise ConfigError(
+            "start.kind = equilibrium: it is of cable_model = elastic, must be ground, air or "
+            f"state with {scenario.cable_model}"
+        )
     if mission.duration_s is not None:
         if scenario.start.kind in ("ground", "air"):
             raise ConfigError(
@@ -135,56 +140,49 @@ def _hover(scenario: Scenario, *, force: bool) -> Hover | None:
 
 
 def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
-    """Build the physics of a scenario.
-
-    Raises:
-        ConfigError: The cable model cannot have this system, start or engine.
-    """
+    """Build the physics of a scenario."""
     if scenario.physics.engine != "embedded" and scenario.cable_model != "rigid_links":
         raise ConfigError(
-            f"physics.engine = {scenario.physics.engine}: Gazebo has rigid links only, not "
+            f"physics.engine = {scenario.physics.engine}: it has rigid links only, not "
             f"cable_model = {scenario.cable_model}"
         )
     if scenario.cable_model in ("rigid_links", "elastic"):
         extended_load(scenario.system, f"cable_model = {scenario.cable_model}")
-    return PLANTS[scenario.cable_model](
-        PlantSetup(
-            weakened(scenario.system, scenario.imperfections),
-            scenario.start,
-            scenario.physics,
-            None if hover is None else hover.equilibrium,
-            snaps_taut=any(stage.snaps_taut for stage in scenario.mission.stages),
-            rig=scenario.rig,
-        )
+    setup = PlantSetup(
+        weakened(scenario.system, scenario.imperfections),
+        scenario.start,
+        scenario.physics,
+        None if hover is None else hover.equilibrium,
+        snaps_taut=any(stage.snaps_taut for stage in scenario.mission.stages),
+        rig=scenario.rig,
+        obstacles=scenario.world.obstacles,
     )
+    try:
+        return PLANTS[scenario.cable_model](setup)
+    except NoEquilibriumError as error:  # straight cables are shorter than chains that sag
+        system = formation_of(scenario.system, "formation")
+        raise ConfigError(formation_refusal(system, scenario.formation, str(error))) from None
 
 
 def flight_plan(scenario: Scenario, hover: Hover) -> FlightPlan:
-    """The mission's set-points without a flight.
-
-    Raises:
-        ConfigError: The cable model cannot have this system or start, or the mission does not fit.
-    """
+    """The mission's set-points without a flight."""
     return _plan(scenario, build_plant(scenario, hover).state)
 
 
-def mission_guidance(parts: Components, observers: Sequence[Observer]) -> Guidance:
+def mission_guidance(components: Components, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
-    common = parts.plan, parts.autopilot, observers, parts.plant.period_s
-    scenario = parts.scenario
+    common = components.plan, components.autopilot, observers, components.plant.period_s
+    scenario = components.scenario
     if not flies_delivery(scenario):
         return MissionGuidance(*common)
-    state = parts.plant.state
-    place = state.position_enu_m
     make_watch = partial(
         Delivery,
         scenario.mission,
         scenario.formation,
         slung_system(scenario.system, "mission.kind = delivery"),
-        parts.plan,
-        GroundSpot(place[0].copy(), 0.0, place[1:].copy()),
-        estimate=parts.estimator.estimate,
-        rotor_speed_rad_s=state.rotor_speed_rad_s,
+        components.plan,
+        estimate=components.estimator.estimate,
+        rotor_speed_rad_s=components.plant.state.rotor_speed_rad_s,
         gravity_m_s2=scenario.physics.gravity_m_s2,
     )
     return DeliveryGuidance(*common, make_watch)
@@ -206,11 +204,7 @@ def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:
 
 
 def flies_delivery(scenario: Scenario) -> bool:
-    """Whether a load is picked up and left; from a start in the air only its way is flown.
-
-    Raises:
-        ConfigError: A controller is to fly it.
-    """
+    """Whether a load is picked up and left; from a start in the air only its way is flown."""
     if scenario.mission.kind != "delivery" or scenario.start.kind != "ground":
         return False
     if scenario.controller.kind != "formation":
@@ -219,26 +213,3 @@ def flies_delivery(scenario: Scenario) -> bool:
             f"{scenario.controller.kind}"
         )
     return True
-
-
-def _estimator(
-    scenario: Scenario,
-    known: PlantState,
-    period_s: float,
-    autopilot: Autopilot,
-    generator: np.random.Generator,
-    with_load: bool,
-) -> Estimator:
-    """Estimator of the scenario; an autopilot with sensors of its own is told the truth."""
-    if autopilot.has_sensors:
-        return Truth(known)
-    if isinstance(scenario.estimation, TruthSpec):
-        return Truth(known, scenario.estimation.noise, generator)
-    return MotionCapture(
-        scenario.estimation,
-        known,
-        period_s,
-        scenario.physics.gravity_m_s2,
-        generator,
-        with_load=with_load,
-    )

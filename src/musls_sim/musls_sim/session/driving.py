@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
 from musls_description.system import RigSystem
@@ -20,10 +22,6 @@ from musls_sim.scenario.rig import (
     AnchorThrust,
     RigSpec,
 )
-
-if TYPE_CHECKING:
-    from scipy.interpolate import PPoly
-
 
 # ---------- The way of a body in a bag, for an anchor that moves as recorded
 
@@ -38,9 +36,6 @@ def read_path(bag: Path, body: str | None) -> tuple[Array, Array]:
     """Times from the first pose on (k,) [s], and positions (k, 3) [m, ENU].
 
     `body`: "load", "drone_1", "anchor_1": topic /BODY/pose, geometry_msgs/msg/PoseStamped.
-
-    Raises:
-        ConfigError: Not a bag, or no such poses in it.
     """
     from rosbags.highlevel import AnyReader, AnyReaderError
     from rosbags.rosbag2 import ReaderError
@@ -75,73 +70,109 @@ COLUMNS = ("time_s", "x_enu_m", "y_enu_m", "z_enu_m")
 """Of a recorded motion."""
 
 
-class PathMotion:
-    """Position, velocity and acceleration of a place along piecewise polynomials."""
+class Signal:
+    """Numbers over time by polynomials between knots, held before the first and after the last."""
 
-    def __init__(self, pieces: PPoly, offset_m: Array) -> None:
-        """Keep the polynomials.
+    def __init__(
+        self, knots_s: Array, coefficients: Array, first: Array, last: Array, derivatives: int = 0
+    ) -> None:
+        """Prepare.
 
         Args:
-            pieces: Position over time, (3,) each.
-            offset_m: Added to it, (3,).
+            knots_s: Increasing, (k + 1,).
+            coefficients: As those of SciPy's PPoly, (degree + 1, k, columns).
+            first: Held before the first knot, (columns,).
+            last: Held after the last knot, (columns,).
+            derivatives: How many of them follow the values in the columns of `ends`.
         """
-        self._derivatives = [pieces.derivative(order) for order in range(3)]
-        self._knots, self._offset = pieces.x, offset_m
+        from scipy.interpolate import PPoly
+
+        around = np.zeros((len(coefficients), len(knots_s) + 1, len(first)))
+        around[:, 1:-1] = coefficients
+        around[-1, 0], around[-1, -1] = first, last
+        self._knots = np.concatenate([knots_s[:1] - 1.0, knots_s, knots_s[-1:] + 1.0])
+        pieces = PPoly(around, self._knots)
+        self._area = pieces.antiderivative()
+        self._pieces = [pieces.derivative(order).c for order in range(derivatives + 1)]
+
+    def means(self, time_s: Array) -> Array:
+        """Exact means over consecutive periods with k + 1 borders, (k, columns)."""
+        means: Array = np.diff(self._area(time_s), axis=0) / np.diff(time_s)[:, None]
+        return means
 
     def ends(self, time_s: Array) -> Array:
-        """Position, velocity, acceleration at both ends of periods with k + 1 borders, (k, 2, 9).
+        """Values at both ends of periods with k + 1 borders, (k, 2, columns).
 
-        At a knot where the acceleration jumps, each end takes the side within the period. Before
-        the first knot and after the last the place is at rest.
+        At a jump each end takes the side within its period.
         """
         return np.stack([self._at(time_s[:-1], 1.0), self._at(time_s[1:], -1.0)], axis=1)
 
     def _at(self, time_s: Array, side: float) -> Array:
-        knots = self._knots
-        beside = time_s + side * ROUNDING_S
-        piece = np.searchsorted(knots, beside, side="right") - 1
-        moving = (beside > knots[0]) & (beside < knots[-1])
-        piece = np.clip(piece, 0, len(knots) - 2)
-        since = (np.clip(time_s, knots[0], knots[-1]) - knots[piece])[:, None]
-        found = np.zeros((len(time_s), 3, 3))
-        for order, part in enumerate(self._derivatives):
-            for coefficient in part.c:  # Horner, in the piece of the side
-                found[:, order] = found[:, order] * since + coefficient[piece]
-        found[~moving, 1:] = 0.0
-        found[:, 0] += self._offset
-        return found.reshape(-1, 9)
+        piece = np.searchsorted(self._knots, time_s + side * ROUNDING_S, side="right") - 1
+        piece = np.clip(piece, 0, len(self._knots) - 2)
+        since = (time_s - self._knots[piece])[:, None]
+        found = []
+        for coefficients in self._pieces:
+            value = np.zeros((len(time_s), coefficients.shape[2]))
+            for coefficient in coefficients:  # Horner, in the piece of the side
+                value = value * since + coefficient[piece]
+            found.append(value)
+        return np.concatenate(found, axis=1)
 
 
-def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -> PathMotion:
-    """Make the motion of an anchor.
+def straight(time_s: Sequence[float], values: ArrayLike, *, steps: bool = False) -> Signal:
+    """Signal that is straight between knots, or, in steps, holds the last knot's value.
+
+    `time_s`: ascending, (k,); one that stands twice is a jump.
+    `values`: (k,) or (k, columns).
+    """
+    time = np.array(time_s, float)
+    value = np.array(values, float).reshape(len(time), -1)
+    lasting = np.diff(time) > 0.0
+    slopes = np.diff(value, axis=0)[lasting] / np.diff(time)[lasting, None]
+    knots = np.append(time[:-1][lasting], time[-1])
+    return Signal(
+        knots, np.stack([0.0 * slopes if steps else slopes, value[:-1][lasting]]),
+        value[0], value[-1],
+    )  # fmt: skip
+
+
+def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -> Signal:
+    """Position, velocity and acceleration of an anchor, 9 columns.
 
     `place_m`: where it is at the start, (3,).
-
-    Raises:
-        ConfigError: A file that cannot be read.
     """
-    offset = np.array(place_m, float) if drive.relative else np.zeros(3)
+    from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline, PPoly
+
+    pieces: PPoly
     if isinstance(drive, AnchorRecording):
         bag = bag_of(drive.file)
-        if bag is None:
-            return PathMotion(_read_spline(drive.file), offset)
-        return PathMotion(_spline(drive.file, *read_path(bag, drive.body)), offset)
-    from scipy.interpolate import BPoly, CubicHermiteSpline, PPoly
+        time, position = _read_csv(drive.file) if bag is None else read_path(bag, drive.body)
+        finite = np.isfinite(time).all() and np.isfinite(position).all()
+        if len(time) < 4 or (np.diff(time) <= 0.0).any() or not finite:
+            raise ConfigError(
+                f"{drive.file}: needs at least 4 rows of finite numbers, time_s increasing"
+            )
+        pieces = CubicSpline(time, position)
+    else:
+        time, position = np.array(drive.time_s), np.array(drive.position_enu_m)
+        velocity = np.zeros_like(position)
+        if drive.velocity_enu_m_s is not None:
+            velocity = np.array(drive.velocity_enu_m_s)
+        if len(time) == 1:
+            pieces = PPoly(np.zeros((1, 1, 3)) + position, [time[0], time[0] + 1.0])
+        elif drive.acceleration_enu_m_s2 is None:
+            pieces = CubicHermiteSpline(time, position, velocity)
+        else:
+            knots = np.stack([position, velocity, np.array(drive.acceleration_enu_m_s2)], axis=1)
+            pieces = PPoly.from_bernstein_basis(BPoly.from_derivatives(time, knots))
+    offset = np.array(place_m, float) if drive.relative else np.zeros(3)
+    pieces.c[-1] += offset
+    return Signal(pieces.x, pieces.c, position[0] + offset, position[-1] + offset, derivatives=2)
 
-    time, position = np.array(drive.time_s), np.array(drive.position_enu_m)
-    if len(time) == 1:
-        time, position = np.array([time[0], time[0] + 1.0]), np.repeat(position, 2, axis=0)
-        return PathMotion(CubicHermiteSpline(time, position, 0.0 * position), offset)
-    velocity = np.zeros_like(position)
-    if drive.velocity_enu_m_s is not None:
-        velocity = np.array(drive.velocity_enu_m_s)
-    if drive.acceleration_enu_m_s2 is None:
-        return PathMotion(CubicHermiteSpline(time, position, velocity), offset)
-    knots = np.stack([position, velocity, np.array(drive.acceleration_enu_m_s2)], axis=1)
-    return PathMotion(PPoly.from_bernstein_basis(BPoly.from_derivatives(time, knots)), offset)
 
-
-def _read_spline(file: str) -> PPoly:
+def _read_csv(file: str) -> tuple[Array, Array]:
+    """Times (k,) and positions (k, 3) of a recorded motion."""
     try:
         with open(file, encoding="utf-8") as stream:
             names = [name.strip() for name in stream.readline().split(",")]
@@ -152,77 +183,8 @@ def _read_spline(file: str) -> PPoly:
     if missing or rows.shape[1:] != (len(names),):
         raise ConfigError(f"{file}: needs the columns {', '.join(COLUMNS)}, has {', '.join(names)}")
     time, *position = (rows[:, names.index(name)] for name in COLUMNS)
-    return _spline(file, time, np.column_stack(position))
+    return time, np.column_stack(position)
 
-
-def _spline(file: str, time: Array, position: Array) -> PPoly:
-    finite = np.isfinite(time).all() and np.isfinite(position).all()
-    if len(time) < 4 or (np.diff(time) <= 0.0).any() or not finite:
-        raise ConfigError(f"{file}: needs at least 4 rows of finite numbers, time_s increasing")
-    from scipy.interpolate import CubicSpline
-
-    return CubicSpline(time, position)
-
-
-class Signal:
-    """Numbers over time, straight between knots, held before the first and after the last."""
-
-    def __init__(self, time_s: Sequence[float], values: ArrayLike) -> None:
-        """Prepare.
-
-        Args:
-            time_s: Ascending; a time that stands twice is a jump, (k,).
-            values: (k,) or (k, columns).
-        """
-        self._time = np.array(time_s, float)
-        self._value = np.array(values, float).reshape(len(self._time), -1)
-        steps, means = np.diff(self._time)[:, None], (self._value[1:] + self._value[:-1]) / 2.0
-        zero = np.zeros((1, self._value.shape[1]))
-        self._area = np.concatenate([zero, np.cumsum(steps * means, axis=0)])
-
-    def means(self, time_s: Array) -> Array:
-        """Exact means over consecutive periods with k + 1 borders, (k, columns)."""
-        means: Array = np.diff(self._integral(time_s), axis=0) / np.diff(time_s)[:, None]
-        return means
-
-    def ends(self, time_s: Array) -> Array:
-        """Values at both ends of periods with k + 1 borders, (k, 2, columns).
-
-        At a jump each end takes the side within its period.
-        """
-        begin = self._at(time_s[:-1], np.searchsorted(self._time, time_s[:-1] + ROUNDING_S) - 1)
-        end = self._at(time_s[1:], np.searchsorted(self._time, time_s[1:] - ROUNDING_S) - 1)
-        return np.stack([begin, end], axis=1)
-
-    def _at(self, time_s: Array, k: NDArray[np.int64]) -> Array:
-        """Values at times in the pieces behind knots `k`."""
-        time, value, last = self._time, self._value, len(self._time) - 1
-        low, high = np.clip(k, 0, last), np.clip(k + 1, 0, last)
-        inside = (k >= 0) & (k < last) & (time[high] > time[low])
-        span = np.where(inside, time[high] - time[low], np.inf)
-        share = (time_s - time[low]) / span
-        at: Array = value[low] + share[:, None] * (value[high] - value[low])
-        return at
-
-    def held(self, time_s: Array) -> Array:
-        """Values of the last knot at or before each time, (k, columns)."""
-        k = np.searchsorted(self._time, time_s + ROUNDING_S, side="right") - 1
-        values: Array = self._value[np.maximum(k, 0)]
-        return values
-
-    def _integral(self, time_s: Array) -> Array:
-        time, value = self._time, self._value
-        last = len(time) - 1
-        k = np.searchsorted(time, time_s, side="right") - 1
-        low, high = np.clip(k, 0, last), np.clip(k + 1, 0, last)
-        since = time_s - time[low]
-        span = np.where((k >= 0) & (k < last), time[high] - time[low], np.inf)
-        here = value[low] + (since / span)[:, None] * (value[high] - value[low])
-        area: Array = self._area[low] + since[:, None] * (value[low] + here) / 2.0
-        return area
-
-
-Array = NDArray[np.float64]
 
 BLOCK = 1000
 """Periods that are evaluated at once."""
@@ -245,43 +207,37 @@ class RigDriver:
         """Prepare all paths and inputs.
 
         `state`: of the plant; a thrust acts along an anchor's z axis.
-
-        Raises:
-            ConfigError: A recorded motion cannot be read.
         """
         self._inputs, self._period_s = inputs, period_s
         self._orientation = state.anchor_motion[:, 6:10]
-        self._targets: list[tuple[NDArray[Any], _Rows]] = []
-        self._winch_of: dict[int, int] = {}
+        self._targets: list[tuple[NDArray[Any], _Rows, int | None]] = []  # and the winch
         self._thrusts: dict[int, Array] = {}
-        moved: dict[int, PathMotion] = {}
+        self._block: list[Array] = []
         for i, anchor in enumerate(system.anchors):
             drive = rig.anchors.get(f"anchor_{i + 1}")
-            wrench = inputs.anchor_wrench_enu[i]
             if isinstance(drive, AnchorForce):
-                force = Signal(drive.time_s, drive.force_enu_n)
-                self._targets.append((wrench[3:], force.means))
+                force = straight(drive.time_s, drive.force_enu_n)
+                self._targets.append((inputs.anchor_wrench_enu[i, 3:], force.means, None))
             elif isinstance(drive, AnchorThrust):
                 moments = drive.moment_body_n_m or ((0.0, 0.0, 0.0),) * len(drive.time_s)
-                values = np.column_stack([moments, np.array(drive.thrust_n)])
+                wrench = straight(
+                    drive.time_s, np.column_stack([moments, np.array(drive.thrust_n)])
+                )
                 self._thrusts[i] = np.zeros(4)
-                self._targets.append((self._thrusts[i], Signal(drive.time_s, values).means))
+                self._targets.append((self._thrusts[i], wrench.means, None))
             elif drive is not None:
-                moved[i] = path_motion(drive, anchor.position_enu_m)
-        for first, motions in _neighbours(moved):
-            target = inputs.anchor_motion[first : first + len(motions), :, :9]
-            self._targets.append((target, _ends(motions)))
+                motion = path_motion(drive, anchor.position_enu_m)
+                self._targets.append((inputs.anchor_motion[i, :, :9], motion.ends, None))
         for i in range(len(system.winches)):
             winch = rig.winches.get(f"winch_{i + 1}")
-            if winch is not None:
-                signal = Signal(winch.time_s, winch.value)
-                self._winch_of[len(self._targets)] = i
-                self._targets.append((inputs.winch[i], _pairs(signal)))
-            if winch is not None and winch.brake is not None:
-                closed = Signal(winch.time_s, winch.brake)
-                self._winch_of[len(self._targets)] = i
-                self._targets.append((inputs.winch_brake[i : i + 1], _begins(closed)))
-        self._block: list[Array] = []
+            if winch is None:
+                continue
+            asked = straight(winch.time_s, winch.value)
+            self._targets.append((inputs.winch[i, :, None], asked.ends, i))
+            if winch.brake is not None:
+                closed = straight(winch.time_s, winch.brake, steps=True)
+                brake = inputs.winch_brake[i : i + 1]
+                self._targets.append((brake, partial(_begins, closed), i))
 
     @property
     def idle(self) -> bool:
@@ -292,40 +248,18 @@ class RigDriver:
         """Write the inputs of the period that begins; ticks follow each other."""
         row = tick % BLOCK
         if row == 0 or not self._block:
-            ticks = np.arange(tick - row, tick - row + BLOCK + 1, dtype=np.float64)
-            self._block = [rows(ticks * self._period_s) for _, rows in self._targets]
+            borders = (np.arange(BLOCK + 1.0) + (tick - row)) * self._period_s
+            self._block = [rows(borders) for _, rows, _ in self._targets]
         taken = self._inputs.winch_taken
-        for k, ((target, _), rows) in enumerate(zip(self._targets, self._block, strict=True)):
-            if k not in self._winch_of or not taken[self._winch_of[k]]:
+        for (target, _, winch), rows in zip(self._targets, self._block, strict=True):
+            if winch is None or not taken[winch]:
                 target[:] = rows[row]
         for i, values in self._thrusts.items():
-            pair: Array = np.zeros((2, 3))
-            pair[0], pair[1, 2] = values[:3], values[3]
+            pair = np.array([values[:3], [0.0, 0.0, values[3]]])
             turns: Array = np.repeat(self._orientation[i : i + 1], 2, axis=0)
             self._inputs.anchor_wrench_enu[i] = rotate(turns, pair).ravel()
 
 
-def _neighbours(moved: Mapping[int, PathMotion]) -> list[tuple[int, list[PathMotion]]]:
-    """Motions of anchors with consecutive numbers, which are written at once."""
-    groups: list[tuple[int, list[PathMotion]]] = []
-    for i, motion in moved.items():
-        if groups and i == groups[-1][0] + len(groups[-1][1]):
-            groups[-1][1].append(motion)
-        else:
-            groups.append((i, [motion]))
-    return groups
-
-
-def _ends(motions: Sequence[PathMotion]) -> _Rows:
-    """Motion of several anchors at begin and end of each period, (k, anchors, 2, 9)."""
-    return lambda borders: np.stack([motion.ends(borders) for motion in motions], axis=1)
-
-
-def _pairs(signal: Signal) -> _Rows:
-    """Values at begin and end of each period."""
-    return lambda borders: signal.ends(borders)[:, :, 0]
-
-
-def _begins(signal: Signal) -> _Rows:
+def _begins(signal: Signal, borders: Array) -> Array:
     """Values at the begin of each period."""
-    return lambda borders: signal.held(borders[:-1])
+    return signal.ends(borders)[:, 0]

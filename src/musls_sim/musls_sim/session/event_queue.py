@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
 
 from musls_description.errors import ConfigError, near_names
+from musls_description.registry import UserCodeError, file_of
 from musls_description.schema import build
-from musls_sim.scenario.events import EVENTS, NOTED_KINDS, EventContext, EventSpec, Observed, When
-from musls_sim.session.guidance import Guidance
+from musls_description.strict_yaml import shown
+from musls_sim.plants.interface import EventRecord
+from musls_sim.scenario.events import AUTOMATIC_KINDS, EVENTS, Event, EventContext, When
 from musls_sim.session.loop import Announcer
 
 ROUNDING_S = 1e-9
-
-
-@dataclass(frozen=True)
-class EventRecord:
-    """Something that happened.
-
-    Attributes:
-        what: What happened, for people.
-    """
-
-    time_s: float
-    kind: str
-    what: str
 
 
 @dataclass
@@ -37,7 +29,7 @@ class _Waiting:
         at_once: Whether somebody has asked for it by hand.
     """
 
-    event: EventSpec
+    event: Event
     held_at_s: float | None = None
     at_once: bool = False
 
@@ -46,43 +38,35 @@ class EventQueue:
     """Watches for triggers; a step of the session."""
 
     def __init__(
-        self, context: EventContext, guidance: Guidance, announce: Announcer, period_s: float
+        self,
+        context: EventContext,
+        stage_now: Callable[[], str],
+        announce: Announcer,
+        period_s: float,
     ) -> None:
-        """Begin without events."""
-        self._context, self._guidance, self._announce = context, guidance, announce
-        self._observed = Observed(context.plant.state, context.power)
+        """`stage_now`: tells the present stage of the mission."""
+        self._context, self._stage_now, self._announce = context, stage_now, announce
         self._period_s = period_s
         self._waiting: list[_Waiting] = []
-        self._lasting: list[tuple[float, EventSpec]] = []
+        self._active: list[tuple[float, Event]] = []
         self._begun_s: dict[str, float] = {}
         self._stage, self._stage_began_s = "", 0.0
         self.happened: list[EventRecord] = []
 
-    def add(self, event: EventSpec) -> None:
-        """Let an event happen when its trigger comes.
-
-        Raises:
-            ConfigError: The system, or this flight, cannot have it.
-        """
+    def add(self, event: Event) -> None:
+        """Let an event happen when its trigger comes."""
         self._waiting.append(_Waiting(self.check(event)))
 
-    def apply(self, event: EventSpec | Mapping[str, Any]) -> None:
+    def apply(self, event: Event | Mapping[str, Any]) -> None:
         """Let an event happen at the beginning of the next period, whatever its trigger says.
 
         Args:
             event: An event, or the fields of one as in a scenario, `when` may be left out.
-
-        Raises:
-            ConfigError: The system, or this flight, cannot have it.
         """
         self._waiting.append(_Waiting(self.check(_built(event)), at_once=True))
 
     def trigger(self, name: str) -> None:
-        """Let an event that waits happen at the beginning of the next period.
-
-        Raises:
-            ConfigError: No such event waits.
-        """
+        """Let an event that waits happen at the beginning of the next period."""
         for waiting in self._waiting:
             if name in names_of(waiting.event):
                 waiting.at_once = True
@@ -94,29 +78,30 @@ class EventQueue:
 
     def step(self, tick: int) -> None:
         """Begin and end what is due."""
-        stage = self._guidance.stage
+        stage = self._stage_now()
         if stage is not self._stage and stage != self._stage:  # also for events added later
             self._stage, self._stage_began_s = stage, tick * self._period_s
-        if not self._waiting and not self._lasting:
+        if not self._waiting and not self._active:
             return
         time_s = tick * self._period_s
-        for end_s, event in [entry for entry in self._lasting if entry[0] <= time_s + ROUNDING_S]:
-            self._lasting.remove((end_s, event))
+        for end_s, event in [entry for entry in self._active if entry[0] <= time_s + ROUNDING_S]:
+            self._active.remove((end_s, event))
             event.end(self._context)
             self.note(time_s, event.kind, "over")
         for waiting in self._waiting[:]:
             event = waiting.event
             if not self._is_due(waiting, time_s):
                 continue
-            ready = getattr(event, "ready", None)
-            if ready is not None and not ready(self._context):
+            if not _checked(event, "ready", event.ready(self._context), bool):
                 continue
             self._waiting.remove(waiting)
             for name in names_of(event):
                 self._begun_s.setdefault(name, time_s)
-            self.note(time_s, event.kind, event.begin(self._context))
-            if event.duration_s is not None:
-                self._lasting.append((time_s + event.duration_s, event))
+            happened = _checked(event, "begin", event.begin(self._context), str)
+            self.note(time_s, event.kind, happened)
+            if event.lasts_s is not None:
+                lasts_s = _checked(event, "lasts_s", event.lasts_s, float)
+                self._active.append((time_s + lasts_s, event))
 
     def note(self, time_s: float, kind: str, what: str) -> None:
         """Write down something that happened."""
@@ -124,18 +109,15 @@ class EventQueue:
         self.happened.append(EventRecord(time_s, kind, what))
         self._announce.event(time_s, kind, what)
 
-    def check(self, event: EventSpec) -> EventSpec:
-        """Refuse what this system or this flight cannot have; returns the event.
-
-        Raises:
-            ConfigError: It cannot.
-        """
+    def check(self, event: Event) -> Event:
+        """Refuse what this system or this flight cannot have; returns the event."""
         system = self._context.plant.system
+        if not event.kind or ":" in event.kind:
+            raise ConfigError(f"events: kind {event.kind!r}: must be a word without a colon")
         event.check(system)
         if event.when.condition is not None:
             event.when.condition.check(system)
-        if (fits := getattr(event, "fits", None)) is not None:
-            fits(self._context)
+        event.fits(self._context)
         return event
 
     def _is_due(self, waiting: _Waiting, time_s: float) -> bool:
@@ -148,13 +130,13 @@ class EventQueue:
                 return False
             if when.condition is None:
                 return time_s + ROUNDING_S >= begin_s + when.after_s
-            if not when.holds(self._observed):
+            if not when.condition.holds(self._context):
                 return False
             waiting.held_at_s = time_s
         return time_s + ROUNDING_S >= waiting.held_at_s + when.after_s
 
     def _begin_s(self, when: When) -> float | None:
-        """Time from which a trigger counts, None as long as nobody knows."""
+        """Time from which a trigger counts, None while it is not known."""
         if when.time_s is not None:
             return when.time_s
         if when.stage is not None:
@@ -164,21 +146,42 @@ class EventQueue:
         return 0.0
 
 
-def _built(event: EventSpec | Mapping[str, Any]) -> EventSpec:
+Answer = TypeVar("Answer", bool, str, float)
+
+_KINDS: dict[type, tuple[Any, str]] = {
+    bool: ((bool, np.bool_), "true or false"),
+    str: (str, "text"),
+    float: (Real, "a number > 0"),
+}
+
+
+def _checked(event: Event, name: str, answer: Any, kind: type[Answer]) -> Answer:
+    """Answer of an event, checked for its type.
+
+    Raises:
+        UserCodeError: It is not.
+    """
+    kinds, words = _KINDS[kind]
+    if isinstance(answer, kinds) and (kind is not float or answer > 0.0):
+        return kind(answer)
+    where = f"{file_of(type(event))}: {type(event).__name__}.{name}"
+    raise UserCodeError(f"{where} gave {shown(repr(answer))}, must be {words}")
+
+
+def _built(event: Event | Mapping[str, Any]) -> Event:
     if not isinstance(event, Mapping):
         return event
     fields = {"when": When(time_s=0.0)} | dict(event)
-    made: EventSpec = build(EVENTS[fields.get("kind", "")], fields, "event")
+    made: Event = build(EVENTS[fields.get("kind", "")], fields, "event")
     return made
 
 
-def names_of(event: EventSpec) -> tuple[str, ...]:
+def names_of(event: Event) -> tuple[str, ...]:
     """Names under which an event is known: its own, if it has one, and its kind."""
-    own = getattr(event, "name", None)
-    return (own, event.kind) if own else (event.kind,)
+    return (event.name, event.kind) if event.name else (event.kind,)
 
 
-def check_stages(events: Sequence[EventSpec], stages: Sequence[str]) -> None:
+def check_stages(events: Sequence[Event], stages: Sequence[str]) -> None:
     """Refuse events in stages that are not flown (raises ConfigError)."""
     for event in events:
         if event.when.stage is not None and event.when.stage not in stages:
@@ -188,22 +191,18 @@ def check_stages(events: Sequence[EventSpec], stages: Sequence[str]) -> None:
             )
 
 
-def check_order(events: Sequence[EventSpec]) -> None:
-    """Refuse events that follow one that there is not, or that wait for each other.
-
-    Raises:
-        ConfigError: There is one, or two events have the same name.
-    """
+def check_order(events: Sequence[Event]) -> None:
+    """Refuse events that follow one that there is not, or that wait for each other."""
     own = [name for event in events for name in names_of(event)[:-1]]
     for name in own:
         if own.count(name) > 1:
             raise ConfigError(f"events: two events have the name '{name}'")
-    known = {*own, *(event.kind for event in events), *NOTED_KINDS}
+    known = {*own, *(event.kind for event in events), *AUTOMATIC_KINDS}
     for event in events:
         after = event.when.event
         if after is not None and after not in known:
             raise ConfigError(f"events: no event '{after}': {near_names(after, sorted(known))}")
-    happen = set(NOTED_KINDS)
+    happen = set(AUTOMATIC_KINDS)
     left = list(events)
     while left:
         free = [e for e in left if e.when.event is None or e.when.event in happen]

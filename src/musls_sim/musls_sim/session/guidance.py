@@ -1,20 +1,23 @@
-"""Guidance: who tells the drones where to be, and when the flight is over."""
+"""Guidance: tells the drones where to be, and when the flight is over."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import DISARM_AFTER_LANDING_S, Autopilot, DroneSetpoints, LandingTimer
+from musls_control.mission.delivery import Delivery, Hooks
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import PlanPlayer
-from musls_control.reference import LoadReference
+from musls_control.mission.spec import DeliverySpec
+from musls_control.reference import LoadReference, Reference
+from musls_description.arrays import Array
 from musls_description.rotations import from_yaw
+from musls_sim.scenario.events import Attach, Release, When
+from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.loop import Announcer, Observer
-
-Array = NDArray[np.float64]
 
 LANDING_TIMEOUT_S = 20.0
 ROUNDING_S = 1e-9
@@ -27,7 +30,7 @@ ANNOUNCE_EVERY = 5
 class Guidance:
     """Set-points of all drones over time.
 
-    This base hands out none: whoever flies the drones is told where to go in another way.
+    This base gives none: the drones get their set-points in another way.
 
     Attributes:
         setpoint: What the autopilot is to follow now; the memory stays the same.
@@ -36,18 +39,17 @@ class Guidance:
     """
 
     def __init__(self, n_drones: int, *, can_abort: bool = False) -> None:
-        """Begin with nothing asked for."""
         self.setpoint = DroneSetpoints.unset(n_drones)
         self.stage, self.finished, self.landed = "", False, False
         self.can_abort = can_abort
 
     @property
     def planned_s(self) -> float:
-        """About how long the flight takes; infinite where nobody knows."""
+        """About how long the flight takes; infinite where it is not known."""
         return float("inf")
 
     def reference_at(self, time_s: float) -> LoadReference | None:
-        """What is asked of the load at a time, with derivatives; None: what the plan says."""
+        """Reference of the load at a time, with derivatives; None for the plan's."""
         return None
 
     def abort(self, why: str) -> None:
@@ -76,7 +78,6 @@ class MissionGuidance(Guidance):
         observers: Sequence[Observer],
         period_s: float,
     ) -> None:
-        """Prepare."""
         super().__init__(plan.drone_yaw_rad.shape[1])
         self._autopilot, self._announce = autopilot, Announcer(observers)
         self._period_s = period_s
@@ -84,12 +85,13 @@ class MissionGuidance(Guidance):
         self._gone = np.zeros(plan.drone_yaw_rad.shape[1], bool)
         self.setpoint = plan.drone_setpoints(0, touches_down=plan.lands_in(0))
         self._by_controller = self._fresh = False
+        self._told: tuple[Reference, float] | None = None
         self._landing = LandingTimer()
         self._disarmed_at_s: float | None = None
 
     @property
     def plan(self) -> FlightPlan:
-        """What is flown now."""
+        """Plan that is flown now."""
         return self._player.plan
 
     @property
@@ -106,7 +108,7 @@ class MissionGuidance(Guidance):
         self._player.take(plan, (tick + 1) * self._period_s)
 
     def reference_at(self, time_s: float) -> LoadReference:
-        """What is asked of the load at a time, with derivatives."""
+        """Reference of the load at a time, with derivatives."""
         return self._player.reference_at(time_s)
 
     @property
@@ -121,7 +123,11 @@ class MissionGuidance(Guidance):
         time_s, player = tick * self._period_s, self._player
         if time_s < player.next_s - ROUNDING_S:
             return
-        if player.advance(time_s):
+        changed = player.advance(time_s)
+        if self._told != (player.plan.reference, player.begin_s):
+            self._told = (player.plan.reference, player.begin_s)
+            self._announce.reference(time_s, *self._told)
+        if changed:
             self._hand_out(time_s)
         elif not player.ended:
             return
@@ -139,9 +145,12 @@ class MissionGuidance(Guidance):
 
     def _fly_row(self) -> None:
         """Ask the drones for what the plan says now."""
-        plan, row = self.plan, self.row
-        self.setpoint.data[:] = plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
+        self.setpoint.data[:] = self._planned()
         self.setpoint.armed[self._gone] = 0.0
+
+    def _planned(self) -> Array:
+        plan, row = self.plan, self.row
+        return plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
 
     def on_controller_setpoints(self, tick: int) -> None:
         """Announce what a controller asks of the drones, in the place of the formation's poses.
@@ -152,10 +161,7 @@ class MissionGuidance(Guidance):
         if not self._fresh and tick % ANNOUNCE_EVERY:
             return
         asked = self.setpoint.data
-        planned = self.plan.drone_setpoints(
-            self.row, touches_down=self.plan.lands_in(self.row)
-        ).data
-        asked = np.where(np.isnan(asked), planned, asked)
+        asked = np.where(np.isnan(asked), self._planned(), asked)
         self._tell(tick * self._period_s, asked[:, 0:3], from_yaw(asked[:, 9]))
         if tick % ANNOUNCE_EVERY == 0 and np.isfinite(asked[:, 6:9]).any():
             self.on_controller_acceleration(tick)
@@ -202,3 +208,118 @@ class MissionGuidance(Guidance):
             self.setpoint.armed[:] = 0.0
             self._disarmed_at_s = time_s
             self._enter(time_s, "disarmed")
+
+
+# ---------- A delivery: a flight plan whose gates wait for what really happens
+
+WEIGH_EVERY = 5
+"""Control periods between two samples of the rotor speeds: 50 Hz."""
+
+AT_ONCE = When(time_s=0.0)
+
+
+class QueueHooks:
+    """Hooks that open and close by events of the session, see `musls_control.mission.delivery`.
+
+    Attributes:
+        closing: What closes them, once they are to close.
+    """
+
+    def __init__(self, queue: EventQueue) -> None:
+        self._queue, self.note, self.closing = queue, queue.note, list[Attach]()
+
+    def open(self, name: str | None = "delivered") -> None:
+        """See `Hooks`."""
+        self._queue.apply(Release(when=AT_ONCE, name=name))
+
+    def close(self) -> None:
+        """See `Hooks`."""
+        for hook in self.closing:
+            self._queue.apply(hook)
+
+    @property
+    def closed(self) -> int:
+        """See `Hooks`."""
+        return sum(event.kind == "attach" for event in self._queue.happened)
+
+
+class DeliveryGuidance(MissionGuidance):
+    """Plays the plan of a delivery; it waits at its gates, opens hooks, aborts.
+
+    Attributes:
+        watch: What it waits for, and what was weighed.
+    """
+
+    watch: Delivery
+
+    def __init__(
+        self,
+        plan: FlightPlan,
+        autopilot: Autopilot,
+        observers: Sequence[Observer],
+        period_s: float,
+        make_watch: Callable[[Hooks], Delivery],
+    ) -> None:
+        """Prepare; `act_through` completes it.
+
+        `make_watch`: makes what watches over the delivery, given its hooks.
+        """
+        super().__init__(plan, autopilot, observers, period_s)
+        self._make_watch = make_watch
+        self.can_abort = True
+
+    def act_through(self, queue: EventQueue) -> None:
+        """Take the queue through which hooks open and close; open what is to be closed later."""
+        hooks = QueueHooks(queue)
+        self.watch = self._make_watch(hooks)
+        hooks.closing = check_hooks_of(self.watch.given, self.watch.n_cables, queue)
+        if hooks.closing:
+            hooks.open(None)
+        self._player = PlanPlayer(self.plan, self.watch)
+
+    def abort(self, why: str) -> None:
+        """Give the delivery up, as soon as the drones fly in formation; not while they land."""
+        self.watch.abort(why)
+
+    def replace(self, plan: FlightPlan, tick: int, gone: NDArray[np.bool_]) -> None:
+        """See `MissionGuidance.replace`: what takes over waits for nothing."""
+        self._player.keeper = None
+        super().replace(plan, tick, gone)
+
+    def step(self, tick: int) -> None:
+        """See `MissionGuidance.step`."""
+        player, period_s = self._player, self._period_s
+        if tick % WEIGH_EVERY == 0:
+            self.watch.weigh(WEIGH_EVERY * period_s)
+        if self.watch.turns_back and player.keeper is not None:
+            player.keeper = None
+            self.watch.tell_abort(tick * period_s)
+            player.take(self.watch.way_back(self.plan.load_pose[self.row]), tick * period_s)
+        super().step(tick)
+
+    def _enter(self, time_s: float, stage: str) -> None:
+        """See `MissionGuidance`; drones that let the load go fly on with their own weight."""
+        lets_go = stage == "release" != self.stage
+        super()._enter(time_s, stage)
+        self.watch.enter(stage)
+        if lets_go and self.watch.given.drop == "air":
+            self._autopilot.scale_load(self.watch.left_share())
+
+
+def check_hooks_of(given: DeliverySpec, n_cables: int, queue: EventQueue) -> list[Attach]:
+    """Refuse, before the flight, a delivery whose hooks this cable model cannot have.
+
+    Returns:
+        What closes the hooks of all cables; nothing where they are not to close.
+    """
+    queue.check(Release(when=AT_ONCE))
+    if given.pick_up != "hook":
+        return []
+    close_m, slow_m_s = given.hook_distance_m, given.hook_speed_m_s
+    hooks = [
+        Attach(when=AT_ONCE, cable=1 + i, distance_m=close_m, speed_m_s=slow_m_s)
+        for i in range(n_cables)
+    ]
+    for hook in hooks:
+        queue.check(hook)
+    return hooks

@@ -1,23 +1,31 @@
-"""Imperfections of a flight: delays of set-points and motor commands, tilted rotors."""
+"""Imperfections of a flight: set-points late or lost, motor commands late, tilted rotors."""
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from musls_control.autopilot import DroneSetpoints
+from musls_control.autopilot import (
+    COM_OF_LOSS_T_S,
+    Autopilot,
+    DroneSetpoints,
+    LandingTimer,
+    hold_or_land,
+)
+from musls_control.estimate import Estimate
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.system import RigSystem
+from musls_description.vectors import add, cross, increase, scale
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
-from musls_sim.plants.rigid_links.rows import rotor_table
+from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.scenario.imperfections import Imperfections, tilt_matrix
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
-# ---------- Delays of set-points and of motor commands
-
-Array = NDArray[np.float64]
+# ---------- Set-points that come late
 
 
 class SetpointLink:
@@ -37,27 +45,11 @@ class SetpointLink:
         period_s: float,
         generator: np.random.Generator,
     ) -> None:
-        """Begin with what is sent now."""
         self.heard = DroneSetpoints(sent.data.copy())
-        self._sent, self._generator = sent.data, generator
-        self._last = sent.data.copy()
+        self._sent, self._last, self._generator = sent.data, sent.data.copy(), generator
         self._delay = faults.setpoint_delay_s / period_s
         self._jitter = faults.setpoint_jitter_s / period_s
-        n = len(sent.data)
-        self._under_way: list[deque[tuple[int, Array]]] = [deque() for _ in range(n)]
-
-    @classmethod
-    def of(
-        cls,
-        sent: DroneSetpoints,
-        faults: Imperfections,
-        period_s: float,
-        generator: np.random.Generator,
-    ) -> SetpointLink | None:
-        """The link to the drones, None where set-points arrive at once."""
-        if faults.setpoint_delay_s or faults.setpoint_jitter_s:
-            return cls(sent, faults, period_s, generator)
-        return None
+        self._under_way: list[deque[tuple[int, Array]]] = [deque() for _ in sent.data]
 
     def start(self) -> None:
         """The drones know what is sent before the first period."""
@@ -66,30 +58,136 @@ class SetpointLink:
     def step(self, tick: int) -> None:
         """Send what changed, hand on what arrives."""
         if not np.array_equal(self._sent, self._last, equal_nan=True):
-            changed = ~((self._sent == self._last) | (np.isnan(self._sent) & np.isnan(self._last)))
-            self._last[:] = self._sent
-            for drone in np.flatnonzero(changed.any(axis=1)):
-                self._send(tick, int(drone))
+            for sent, last, under_way in zip(self._sent, self._last, self._under_way, strict=True):
+                if not np.array_equal(sent, last, equal_nan=True):
+                    last[:] = sent
+                    self._send(tick, sent, under_way)
         for row, under_way in zip(self.heard.data, self._under_way, strict=True):
             while under_way and under_way[0][0] <= tick:
                 row[:] = under_way.popleft()[1]
 
-    def _send(self, tick: int, drone: int) -> None:
+    def _send(self, tick: int, row: Array, under_way: deque[tuple[int, Array]]) -> None:
         late = self._delay
         if self._jitter:
             late += self._jitter * self._generator.random()
-        under_way = self._under_way[drone]
         arrives = tick + round(float(late))
         if under_way:
             arrives = max(arrives, under_way[-1][0])
-        under_way.append((arrives, self._sent[drone].copy()))
+        under_way.append((arrives, row.copy()))
+
+
+# ---------- Links that are lost: what a flight stack does without set-points
+#
+# PX4 in offboard mode follows its last set-point for COM_OF_LOSS_T, then its failsafe holds the
+# place or lands (COM_OBL_RC_ACT); landed it disarms after COM_DISARM_LAND.
+
+
+@dataclass
+class _LostLink:
+    """A drone without a link.
+
+    Attributes:
+        action: "land" or "hold".
+        told: What guidance says, whether it gets through or not, (12,).
+        heard: The last set-point that got through, (12,).
+        written: What was made of it, (12,).
+        since_s: When it was lost; None until the first step after it.
+        hold: Place and yaw at which the failsafe began, (4,).
+    """
+
+    action: str
+    told: Array
+    heard: Array
+    written: Array
+    since_s: float | None = None
+    hold: Array | None = None
+    landing: LandingTimer = field(default_factory=LandingTimer)
+    disarmed: bool = False
+
+    def listen_in(self, row: Array) -> None:
+        """Note what guidance has written into the drone's set-point since the last step."""
+        if not np.array_equal(row, self.written, equal_nan=True):
+            self.told[:] = row
+
+
+class DroneLinks:
+    """A step of the session: replaces the set-points of drones that hear nothing."""
+
+    def __init__(
+        self,
+        setpoint: DroneSetpoints,
+        estimate: Estimate,
+        autopilot: Autopilot,
+        *,
+        guided: bool,
+    ) -> None:
+        """Connect.
+
+        `setpoint`: what guidance tells the drones, changed in place.
+        `guided`: whether the mission's set-points fly the drones, and not a controller.
+        """
+        self._rows, self._estimate, self._autopilot = setpoint.data, estimate, autopilot
+        self._guided = guided
+        self._lost: dict[int, _LostLink] = {}
+
+    def refusal(self) -> str | None:
+        """See `events.Links.refusal`."""
+        if not self._guided:
+            return (
+                "a controller of one's own commands the drones directly; choose "
+                "controller.kind: formation"
+            )
+        if self._autopilot.has_sensors and not self._autopilot.has_failsafe:
+            return "this autopilot cannot lose its link"
+        return None
+
+    def lose(self, drone: int, action: str) -> None:
+        """See `events.Links.lose`."""
+        if self._autopilot.has_failsafe:
+            self._autopilot.listen(drone, hears=False)
+        elif drone not in self._lost:
+            row = self._rows[drone]
+            self._lost[drone] = _LostLink(action, row.copy(), row.copy(), row.copy())
+
+    def restore(self, drone: int) -> None:
+        """See `events.Links.restore`."""
+        if self._autopilot.has_failsafe:
+            self._autopilot.listen(drone, hears=True)
+        elif (lost := self._lost.pop(drone, None)) is not None:
+            lost.listen_in(self._rows[drone])
+            self._rows[drone] = lost.told
+
+    def step(self, tick: int) -> None:
+        """Replace the set-points of those that hear nothing."""
+        time_s = tick * CONTROL_PERIOD_S
+        for drone, lost in self._lost.items():
+            row = self._rows[drone]
+            lost.listen_in(row)
+            if lost.since_s is None:
+                lost.since_s = time_s
+            if time_s - lost.since_s < COM_OF_LOSS_T_S:
+                row[:] = lost.heard
+            else:
+                self._failsafe(drone, lost, time_s, row)
+            lost.written[:] = row
+
+    def _failsafe(self, drone: int, lost: _LostLink, time_s: float, row: Array) -> None:
+        if lost.hold is None:
+            place = self._estimate.drones.position_enu_m[drone]
+            lost.hold = np.array([*place, lost.heard[9]])
+        lost.disarmed |= lost.landing.update(time_s, bool(self._autopilot.landed[drone]))
+        hold_or_land(row, lost.hold, lands=lost.action == "land")
+        row[11] = 0.0 if lost.disarmed else lost.heard[11]
+
+
+# ---------- Motor commands that come late
 
 
 class CommandLatency:
     """Motor commands a whole number of control periods late.
 
     Attributes:
-        late_rad_s: Commands that the motors have now, (n, n_rotors); the memory stays the same.
+        delayed_rad_s: Commands that the motors have now, (n, n_rotors); the memory stays the same.
     """
 
     def __init__(self, asked_rad_s: Array, periods: int, before_rad_s: Array) -> None:
@@ -100,12 +198,12 @@ class CommandLatency:
         """
         self._asked = asked_rad_s
         self._ring = np.tile(before_rad_s, (periods, 1, 1))
-        self.late_rad_s = before_rad_s.copy()
+        self.delayed_rad_s = before_rad_s.copy()
 
     def step(self, tick: int) -> None:
         """Take the present commands, give the old ones."""
         slot = self._ring[tick % len(self._ring)]
-        self.late_rad_s[:] = slot
+        self.delayed_rad_s[:] = slot
         slot[:] = self._asked
 
 
@@ -122,7 +220,7 @@ class TiltedThrust:
 
     def __init__(self, system: RigSystem, faults: Imperfections) -> None:
         """`system`: as it really is, see `weakened`."""
-        self._rotors = rotor_table(system)[:, :, :5].copy()
+        self._rotors = rotor_records(system)
         up = np.array([0.0, 0.0, 1.0])
         self._shift = np.array(
             [
@@ -160,14 +258,9 @@ class TiltedThrust:
 def _add(speed, rotors, health, shift, wrench):
     """Add moment and force of the thrusts' shift to the wrenches (n, 6)."""
     for i in range(speed.shape[0]):
-        x, y, z = shift[i, 0], shift[i, 1], shift[i, 2]
         for j in range(speed.shape[1]):
-            squared = health[i, j] * speed[i, j] * speed[i, j]
-            f, t = rotors[i, j, 3] * squared, rotors[i, j, 4] * squared
-            a, b, c = rotors[i, j, 0], rotors[i, j, 1], rotors[i, j, 2]
-            wrench[i, 0] += (b * z - c * y) * f + x * t
-            wrench[i, 1] += (c * x - a * z) * f + y * t
-            wrench[i, 2] += (a * y - b * x) * f + z * t
-            wrench[i, 3] += x * f
-            wrench[i, 4] += y * f
-            wrench[i, 5] += z * f
+            rotor, squared = rotors[i, j], health[i, j] * speed[i, j] * speed[i, j]
+            force = scale(rotor.thrust * squared, shift[i])
+            reaction = scale(rotor.torque * squared, shift[i])
+            increase(wrench[i, :3], add(cross(rotor.place, force), reaction))
+            increase(wrench[i, 3:], force)

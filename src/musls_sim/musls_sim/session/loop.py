@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from time import perf_counter, sleep
-from types import TracebackType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import Self
 
+from musls_control.reference import Reference
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_sim.plants.interface import Plant
 from musls_sim.power import Power
 
 # ---------- Observers: they watch a run without having a part in it
-
-Array = NDArray[np.float64]
 
 
 class Observer:
@@ -49,6 +46,9 @@ class Observer:
     def on_acceleration(self, time_s: float, acceleration_enu_m_s2: Array) -> None:
         """A controller asks these accelerations of the autopilots, (n, 3), NaN for none; 50 Hz."""
 
+    def on_reference(self, time_s: float, reference: Reference, begin_s: float) -> None:
+        """The load follows a reference, which began at a time, from now on."""
+
     def on_stage(self, time_s: float, name: str) -> None:
         """A phase or stage of the mission begins."""
 
@@ -63,7 +63,6 @@ class Announcer:
     """Tells all observers."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
-        """Keep the list; observers that are added later are told too."""
         self._observers = observers
 
     def setpoint(self, time_s: float, *poses: Array) -> None:
@@ -75,6 +74,11 @@ class Announcer:
         """See `Observer.on_acceleration`."""
         for observer in self._observers:
             observer.on_acceleration(time_s, asked)
+
+    def reference(self, time_s: float, reference: Reference, begin_s: float) -> None:
+        """See `Observer.on_reference`."""
+        for observer in self._observers:
+            observer.on_reference(time_s, reference, begin_s)
 
     def stage(self, time_s: float, name: str) -> None:
         """See `Observer.on_stage`."""
@@ -145,7 +149,7 @@ class Loop:
         self._steps: tuple[Step, ...] = ()
         self._looks: list[tuple[int, Callable[[float, Loop], None]]] = []
         self._stopped = self._started = False
-        self._begin_s = perf_counter()
+        self._begin_s, self._end_s = perf_counter(), 0.0
         self._closing = ExitStack()
         for observer in observers:
             self.observe_with(observer)
@@ -171,7 +175,7 @@ class Loop:
         Raises:
             ConfigError: There is no such step, or there is one of the new name already.
         """
-        self._insert(self._place(name), new, step)
+        self._insert(name, 0, new, step)
 
     def insert_after(self, name: str, new: str, step: Step) -> None:
         """Put a step of one's own after another one, see `insert_before`.
@@ -179,18 +183,15 @@ class Loop:
         Raises:
             ConfigError: There is no such step, or there is one of the new name already.
         """
-        self._insert(self._place(name) + 1, new, step)
+        self._insert(name, 1, new, step)
 
-    def _place(self, name: str) -> int:
+    def _insert(self, name: str, behind: int, new: str, step: Step) -> None:
         if name not in self._named:
             raise ConfigError(f"no step '{name}' in this loop: it has {', '.join(self._named)}")
-        return self.step_names.index(name)
-
-    def _insert(self, place: int, name: str, step: Step) -> None:
-        if name in self._named:
-            raise ConfigError(f"there is a step '{name}' already: choose another name")
-        steps = list(self._named.items())
-        self.set_steps(dict([*steps[:place], (name, step), *steps[place:]]))
+        if new in self._named:
+            raise ConfigError(f"there is a step '{new}' already: choose another name")
+        place, steps = self.step_names.index(name) + behind, list(self._named.items())
+        self.set_steps(dict([*steps[:place], (new, step), *steps[place:]]))
 
     def observe_with(self, observer: Observer) -> None:
         """Add an observer before the start; it is closed with the loop, started or not."""
@@ -211,8 +212,8 @@ class Loop:
 
     @property
     def elapsed_s(self) -> float:
-        """Wall time since the start."""
-        return perf_counter() - self._begin_s
+        """Wall time since the start, up to the end."""
+        return (self._end_s or perf_counter()) - self._begin_s
 
     @property
     def finished(self) -> bool:
@@ -249,15 +250,11 @@ class Loop:
     def close(self) -> None:
         """End everything that takes part; further calls do nothing."""
         self._closing.close()
+        self._end_s = self._end_s or perf_counter()
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._closing.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,27 +9,33 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
+from musls_control.controllers.interface import failure_of
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
-from musls_sim.contingency.watch import contingency_of
+from musls_description.arrays import Array
+from musls_description.registry import user_code
+from musls_sim.contingency.recovery import contingency_of
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.preflight.separation import SeparationWatch
-from musls_sim.scenario.events import EventContext, EventSpec
+from musls_sim.scenario.events import Event, EventContext
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
+from musls_sim.session.collisions import CollisionError, CollisionWatch
 from musls_sim.session.compose import Components, MakeAutopilot, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
-from musls_sim.session.delivery import DeliveryGuidance
 from musls_sim.session.driving import RigDriver
 from musls_sim.session.event_queue import EventQueue
-from musls_sim.session.guidance import Guidance
-from musls_sim.session.imperfections import CommandLatency, SetpointLink, TiltedThrust
-from musls_sim.session.links import DroneLinks
+from musls_sim.session.guidance import DeliveryGuidance, Guidance
+from musls_sim.session.imperfections import (
+    CommandLatency,
+    DroneLinks,
+    SetpointLink,
+    TiltedThrust,
+)
 from musls_sim.session.loop import Loop, Observer, Pace, Step
 
 # ---------- Result of a flight
@@ -38,17 +43,15 @@ from musls_sim.session.loop import Loop, Observer, Pace, Step
 
 @dataclass(frozen=True)
 class FlightResult:
-    """What a flight says about itself.
+    """Summary of a flight.
 
     Attributes:
         plant_step_us: Mean time of one control period in the plant but the first, which may
             compile [us].
         controller_step_us: Mean time of one call of the controller [us]; None without one.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
-        tension_peaks: The same over time: middle of intervals of 20 ms, (k,) [s], and tensions,
-            (k, n_cables).
         landed: Whether the drones were found landed at the end.
-        interrupted: Whether the user ended it.
+        interrupted: Whether `stop` ended it.
     """
 
     sim_time_s: float
@@ -57,52 +60,45 @@ class FlightResult:
     plant_step_us: float
     controller_step_us: float | None
     max_tension_n: Array
-    tension_peaks: tuple[Array, Array]
     landed: bool
     interrupted: bool
 
 
-# ---------- Largest tensions over time, which the recording's rate would miss
+ENERGY_PERIODS = 250
+"""Control periods between two looks at the energy balance."""
 
-PERIODS = 5
-"""Control periods whose largest tension is kept together: 20 ms."""
+SPURIOUS_SHARE, SPURIOUS_FLOOR_J = 0.01, 0.05
+"""Spurious energy over the work of all drones, and in itself, from which a flight is doubtful."""
+
+# ---------- Largest tensions of all steps, which the recording's rate would miss
 
 
 class TensionPeaks:
-    """Largest tension of each cable over all steps of successive intervals of 20 ms."""
+    """Largest tension of each cable over all steps.
 
-    def __init__(self, n_cables: int) -> None:
-        """Prepare."""
-        self._now, self._before = np.zeros(n_cables), np.zeros(n_cables)
-        self._kept = array("f")
-        self._periods = 0
+    Attributes:
+        recent_n: Of an interval of `periods` control periods, which begins anew when it is full:
+            what happened since the record before, where records are so far apart, (n_cables,).
+    """
+
+    def __init__(self, n_cables: int, periods: int) -> None:
+        self.periods, self._noted = periods, 0
+        self.recent_n, self._before = np.zeros(n_cables), np.zeros(n_cables)
 
     def note(self, peak_n: Array) -> None:
         """Take in the largest tension of each cable in one control period, (n_cables,)."""
-        np.maximum(self._now, peak_n, out=self._now)
-        self._periods += 1
-        if self._periods % PERIODS == 0:
-            self._kept.extend(self._now.tolist())
-            np.maximum(self._before, self._now, out=self._before)
-            self._now[:] = 0.0
+        if self._noted % self.periods == 0:
+            np.maximum(self._before, self.recent_n, out=self._before)
+            self.recent_n[:] = 0.0
+        np.maximum(self.recent_n, peak_n, out=self.recent_n)
+        self._noted += 1
 
     @property
     def largest_n(self) -> Array:
         """Largest tension of each cable so far, (n_cables,)."""
-        largest: Array = np.maximum(self._before, self._now)
+        largest: Array = np.maximum(self._before, self.recent_n)
         return largest
 
-    def track(self) -> tuple[Array, Array]:
-        """Middle of each interval, (k,) [s], and largest tensions in it, (k, n_cables)."""
-        last = self._now if self._periods % PERIODS else np.zeros(0)
-        rows = -(-self._periods // PERIODS)
-        tension: Array = np.append(self._kept, last).reshape(rows, len(self._now))
-        middle: Array = np.arange(rows, dtype=np.float64) + 0.5
-        time_s: Array = middle * PERIODS * CONTROL_PERIOD_S
-        return time_s, tension
-
-
-Array = NDArray[np.float64]
 
 MakeController = type[Controller] | Callable[..., Controller]
 
@@ -110,7 +106,7 @@ MakeController = type[Controller] | Callable[..., Controller]
 class Session(Loop):
     """Composes a simulation from a scenario and runs it.
 
-    In every control period: guidance and events decide what is asked for, the observers look,
+    In every control period: guidance and events set the set-points, the observers look,
     then control, wind, plant and estimator move the system to the end of the period. These steps
     have names (`step_names`); steps of one's own come in by `insert_before` and `insert_after`.
 
@@ -120,18 +116,20 @@ class Session(Loop):
 
     Attributes:
         scenario: What is simulated.
-        parts: What it is made of.
+        components: What it is made of.
         guidance: Set-points over time.
         power: Motors and batteries; None where no drone has any.
         separation: How close the drones came; None for one drone.
+        collisions: What begins to collide; None without drones and obstacles.
         contingency: What is done when a drone is lost; None without.
-        inputs: What acts on the plant; whoever pushes a body writes into `inputs.wrench_enu`.
+        inputs: What acts on the plant; to push a body, write into `inputs.wrench_enu`.
         command: What the motors are told.
         events: What happens, and has happened, to the system.
-        tension_peaks: Largest tensions over time.
+        tension_peaks: Largest tensions of all steps.
         plant_s: Wall time spent in the plant, without the first period, which compiles.
     """
 
+    @user_code()
     def __init__(
         self,
         scenario: Scenario,
@@ -161,16 +159,15 @@ class Session(Loop):
         """
         self.scenario = scenario
         self.flying = flying = make_controller(scenario, CONTROL_PERIOD_S, controller)
-        self.parts = compose(
+        self.components = compose(
             scenario,
             autopilot_logs or Path("px4"),
             force=force,
             make_autopilot=make_autopilot,
             with_load=flying is not None or scenario.mission.kind == "delivery",
         )
-        super().__init__(self.parts.plant)
-        self._closing.callback(self._note_wall_time)
-        self._closing.callback(self.parts.autopilot.close)
+        super().__init__(self.components.plant)
+        self._closing.callback(self.components.autopilot.close)
         try:
             self._connect(flying, make_guidance)
         except BaseException:
@@ -185,31 +182,36 @@ class Session(Loop):
         make_guidance: Callable[[Components, Sequence[Observer]], Guidance],
     ) -> None:
         """Connect everything, and name the steps; what this flight does not need has none."""
-        scenario, parts, plant = self.scenario, self.parts, self.plant
+        scenario, components, plant = self.scenario, self.components, self.plant
         system, faults = scenario.system, scenario.imperfections
         guided, period_s = flying is None, plant.period_s
-        self.guidance = guidance = make_guidance(parts, self.observers)
+        self.guidance = guidance = make_guidance(components, self.observers)
         self.inputs = inputs = PlantInputs.zeros(system)
         self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
-        self._link = SetpointLink.of(guidance.setpoint, faults, period_s, parts.jitter)
-        self._tilted = tilted = TiltedThrust.of(plant.system, faults)
-        self.control = Control(flying, parts, guidance, self.command, inputs, self._link)
+        self._link = None
+        if faults.setpoint_delay_s or faults.setpoint_jitter_s:
+            self._link = SetpointLink(guidance.setpoint, faults, period_s, components.jitter)
+        tilted = TiltedThrust.of(plant.system, faults)
+        self.control = Control(flying, components, guidance, self.command, inputs, self._link)
         self.power = Power.of(system, period_s)
         if self.power is not None:
             self.power.look(plant.state)
         self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None
-        links = DroneLinks(guidance.setpoint, self.estimate, parts.autopilot, guided=guided)
+        obstacles = scenario.world.obstacles
+        watched = system.n_drones or obstacles
+        self.collisions = CollisionWatch(plant, obstacles) if watched else None
+        links = DroneLinks(guidance.setpoint, self.estimate, components.autopilot, guided=guided)
         context = EventContext(
             plant,
             inputs,
             self.power,
-            parts.wind,
-            parts.estimator,
+            components.wind,
+            components.estimator,
             links,
             None if tilted is None else tilted.apply,
             guidance.abort if guidance.can_abort else None,
         )
-        self.events = EventQueue(context, guidance, self.announce, period_s)
+        self.events = EventQueue(context, lambda: self.stage, self.announce, period_s)
         if isinstance(guidance, DeliveryGuidance):
             guidance.act_through(self.events)
         for event in scenario.events:
@@ -217,9 +219,12 @@ class Session(Loop):
         self.contingency = contingency_of(
             scenario, context, guidance, self.events.note, guided=guided
         )
-        self.tension_peaks = TensionPeaks(len(plant.state.tension_peak_n))
+        record_s = 1.0 / scenario.recording.rate_hz
+        self.tension_peaks = TensionPeaks(
+            len(plant.state.tension_peak_n), round(record_s / plant.period_s)
+        )
         self.plant_s = 0.0
-        self._wall_s: float | None = None
+        self._energy_doubted = False
 
         steps: dict[str, Step] = {
             "reference": guidance.step,
@@ -234,11 +239,11 @@ class Session(Loop):
         if latency_periods := round(faults.command_latency_s / period_s):
             before = plant.state.rotor_speed_rad_s
             latency = CommandLatency(inputs.rotor_command_rad_s, latency_periods, before)
-            inputs.rotor_command_rad_s = latency.late_rad_s
+            inputs.rotor_command_rad_s = latency.delayed_rad_s
             steps["command_latency"] = latency.step
-        inputs.wind_enu_m_s[:] = parts.wind.velocity_enu_m_s
-        if not parts.wind.steady:
-            steps["wind"] = self._blow
+        inputs.wind_enu_m_s = components.wind.velocity_enu_m_s  # one memory
+        if not components.wind.steady:
+            steps["wind"] = lambda tick: components.wind.step()
         rig = RigDriver(scenario.rig, plant.system, inputs, plant.state, period_s)
         if not rig.idle:
             rig.step(0)
@@ -254,10 +259,13 @@ class Session(Loop):
         if (power := self.power) is not None and power.reacts:
             steps["motors_end"] = lambda tick: power.end(inputs)
         steps["cable_events"] = self._note_cable_events
+        if plant.audit is not None:
+            steps["energy"] = self._watch_energy
+        if self.collisions is not None:
+            steps["collisions"] = self._watch_collisions
         if flying is not None:
             steps["controller_events"] = lambda tick: self._note_controller_events(tick, flying)
-        estimating = self._estimate_from_sensed if parts.sensed else self._estimate_from_truth
-        steps["estimation"] = estimating
+        steps["estimation"] = self._estimate
         self.set_steps(steps)
 
     @property
@@ -267,14 +275,14 @@ class Session(Loop):
 
     @property
     def estimate(self) -> Estimate:
-        """What estimators and motion capture say of the state; the memory stays the same."""
-        return self.parts.estimator.estimate
+        """Estimate of the state by estimators and motion capture; the memory stays the same."""
+        return self.components.estimator.estimate
 
     @property
     def reference(self) -> LoadReference:
-        """What is asked of the load now, with derivatives."""
+        """Reference of the load now, with derivatives."""
         asked = self.guidance.reference_at(self.time_s)
-        return self.parts.plan.reference.at(self.time_s) if asked is None else asked
+        return self.components.plan.reference.at(self.time_s) if asked is None else asked
 
     @property
     def max_tension_n(self) -> Array:
@@ -291,34 +299,16 @@ class Session(Loop):
         """Whether the flight is over, by its plan or because it was stopped."""
         return self.guidance.finished or self.stopped
 
-    def add_event(self, event: EventSpec) -> None:
-        """Let something happen that is not in the scenario.
-
-        Raises:
-            ConfigError: The system cannot have it.
-        """
+    def add_event(self, event: Event) -> None:
+        """Let something happen that is not in the scenario (raises ConfigError)."""
         self.events.add(event)
 
-    def apply(self, event: EventSpec | Mapping[str, Any]) -> None:
-        """Let something happen at the beginning of the next period.
-
-        Args:
-            event: An event, or its fields as in a scenario; `when` may be left out.
-
-        Raises:
-            ConfigError: The system cannot have it.
-        """
+    def apply(self, event: Event | Mapping[str, Any]) -> None:
+        """Let something happen at once, see `EventQueue.apply` (raises ConfigError)."""
         self.events.apply(event)
 
     def trigger(self, name: str) -> None:
-        """Let an event that waits happen at the beginning of the next period.
-
-        Args:
-            name: Its name, or its kind.
-
-        Raises:
-            ConfigError: No such event waits.
-        """
+        """Let an event that waits happen at once, see `EventQueue.trigger` (raises ConfigError)."""
         self.events.trigger(name)
 
     def start(self) -> None:
@@ -332,63 +322,70 @@ class Session(Loop):
         try:
             if self._link is not None:
                 self._link.start()
-            self.parts.autopilot.start(self.guidance.setpoint, self.estimate)
+            self.components.autopilot.start(self.guidance.setpoint, self.estimate)
             super().start()
         except BaseException:
             self.close()
             raise
 
     def run(self, *, realtime: bool = False) -> FlightResult:
-        """Fly to the end, or until `stop` or Ctrl-C, and close everything.
+        """Fly to the end, or until `stop`, and close everything, also when an exception ends it.
 
         Args:
             realtime: Do not run faster than real time.
 
         Raises:
             SimulationDiverged: The physics failed; observers keep the flight up to there.
-            ControllerError: A controller failed, likewise.
+            CollisionError: Something collided, likewise, if the scenario ends there.
+            UserCodeError: Code of a user's own failed, such as a controller, likewise.
             Px4Error: A real autopilot failed, likewise.
         """
         if realtime:
             self.observe_with(Pace())
-        with self:
-            try:
-                while not self.finished:
-                    self.advance(1)
-            except KeyboardInterrupt:
-                self.stop()
+        with self, user_code(lambda: f" at {self.time_s:.3f} s"):
+            while not self.finished:
+                self.advance(1)
         return self.result()
 
     def result(self) -> FlightResult:
-        """What the flight says about itself so far."""
-        wall_s = self.elapsed_s if self._wall_s is None else self._wall_s
+        """Summary of the flight so far."""
         return FlightResult(
             self.time_s,
-            wall_s,
+            self.elapsed_s,
             self.tick,
             self.plant_s / max(self.tick - 1, 1) * 1e6,
             self.control.mean_step_us,
             self.max_tension_n,
-            self.tension_peaks.track(),
             self.guidance.landed,
             self.stopped,
         )
-
-    def _note_wall_time(self) -> None:
-        self._wall_s = self.elapsed_s
 
     def _watch_separation(self, tick: int) -> None:
         """Note when the drones come too close to each other."""
         watch = self.separation
         if watch is not None and tick % watch.every == 0:
             time_s = tick * CONTROL_PERIOD_S
-            if (close := watch.look(time_s, self.state.position_enu_m)) is not None:
-                self.events.note(time_s, "too_close", close)
+            for kind, what in watch.look(time_s, self.state.position_enu_m):
+                self.events.note(time_s, kind, what)
 
-    def _blow(self, tick: int) -> None:
-        wind = self.parts.wind
-        wind.step()
-        self.inputs.wind_enu_m_s[:] = wind.velocity_enu_m_s
+    def _watch_energy(self, tick: int) -> None:
+        """Note once a second whether a good deal of energy came from nothing; only the first."""
+        audit = self.plant.audit if tick % ENERGY_PERIODS == 0 else None
+        if audit is None or self._energy_doubted:
+            return
+        if audit.spurious_j > max(SPURIOUS_FLOOR_J, SPURIOUS_SHARE * audit.absolute_work_j):
+            self._energy_doubted = True
+            what = f"{audit.spurious_j:.2g} J came from nothing, in {audit.absolute_work_j:.3g} J"
+            self.events.note(self.time_s, "doubtful", f"{what} of work")
+
+    def _watch_collisions(self, tick: int) -> None:
+        """Note what begins to collide."""
+        assert self.collisions is not None
+        time_s = (tick + 1) * CONTROL_PERIOD_S
+        for collision in self.collisions.look(tick):
+            self.events.note(time_s, "collision", str(collision))
+            if self.scenario.limits.collision == "end":
+                raise CollisionError(f"collision at {time_s:.3f} s: {collision}")
 
     def _run_motors(self, tick: int) -> None:
         assert self.power is not None
@@ -410,17 +407,17 @@ class Session(Loop):
             happened.clear()
 
     def _note_controller_events(self, tick: int, controller: Controller) -> None:
-        happened = controller.happened
-        if happened:
-            for kind, what in happened:
-                self.events.note(tick * CONTROL_PERIOD_S, kind, what)
-            happened.clear()
+        time_s = tick * CONTROL_PERIOD_S
+        try:
+            if happened := controller.happened:
+                for kind, what in happened:
+                    self.events.note(time_s, kind, what)
+                happened.clear()
+        except (AttributeError, TypeError, ValueError) as error:
+            raise failure_of(controller, "happened", f"at {time_s:.3f} s", error) from error
 
-    def _estimate_from_truth(self, tick: int) -> None:
-        self.parts.estimator.step(self.plant.state)
-
-    def _estimate_from_sensed(self, tick: int) -> None:
-        sensed = self.parts.sensed
-        assert sensed is not None
-        sensed.update()
-        self.parts.estimator.step(sensed.state)
+    def _estimate(self, tick: int) -> None:
+        sensed = self.components.sensed
+        if sensed is not None:
+            sensed.update()
+        self.components.estimator.step(self.plant.state if sensed is None else sensed.state)

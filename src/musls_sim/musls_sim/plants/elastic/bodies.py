@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 
 from musls_description.compiled import compiled
+from musls_description.obstacles import depth_and_normal
 from musls_description.vectors import (
     add,
     add_scaled,
     cross,
     dot,
     increase,
+    norm,
     orthonormalise,
     put,
     put_matrix,
@@ -27,7 +29,14 @@ from musls_description.vectors import (
     sub,
     turn_inertia,
 )
-from musls_sim.plants.elastic.state import bodies_of, corners_of, rotors_of
+from musls_sim.plants.elastic.state import (
+    bodies_of,
+    corners_of,
+    rotors_of,
+    solids_of,
+    wrench_body_of,
+    wrench_enu_of,
+)
 from musls_sim.plants.rigid_body import (
     add_body_drag,
     add_inputs,
@@ -78,13 +87,13 @@ def angular_velocity(turn, rate):
 
 
 @compiled()
-def predict_first_stage(body, dh, time):
-    """What the first stage knows, and a guess of its rates after a time."""
-    put(body.known_position, add_scaled(body.position, dh, body.velocity))
-    put(body.known_velocity, add_scaled(body.velocity, dh, body.acceleration))
+def predict_first_stage(body, known, time):
+    """Predict the first stage: known terms, and a guess of its rates after a time."""
+    put(body.known_position, add_scaled(body.position, known, body.velocity))
+    put(body.known_velocity, add_scaled(body.velocity, known, body.acceleration))
     put(body.stage.acceleration, body.acceleration)
-    put(body.known_turn, scale(dh, body.omega))
-    put(body.known_angular_momentum, add_scaled(body.angular_momentum, dh, body.torque))
+    put(body.known_turn, scale(known, body.omega))
+    put(body.known_angular_momentum, add_scaled(body.angular_momentum, known, body.torque))
     momentum = rotate(body.stage.inertia, body.omega)
     torque = sub(body.torque, cross(body.omega, momentum))
     in_body = rotate(body.inverse_inertia, rotate_back(body.rotation, torque))
@@ -93,40 +102,18 @@ def predict_first_stage(body, dh, time):
 
 @compiled()
 def predict_second_stage(body, wh, ahead):
-    """What the second stage knows; its guess goes on along the change of the rates."""
+    """Predict the second stage: known terms; the guess extrapolates the rates."""
     stage = body.stage
-    put(body.first_velocity, stage.velocity)
-    put(body.first_acceleration, stage.acceleration)
-    put(body.first_turn_rate, stage.turn_rate)
-    put(body.first_torque, stage.torque)
-    put(
-        body.known_position,
-        add_scaled(body.position, wh, add(body.velocity, body.first_velocity)),
-    )
-    put(
-        body.known_velocity,
-        add_scaled(body.velocity, wh, add(body.acceleration, body.first_acceleration)),
-    )
-    put(body.known_turn, scale(wh, add(body.omega, body.first_turn_rate)))
-    put(
-        body.known_angular_momentum,
-        add_scaled(body.angular_momentum, wh, add(body.torque, body.first_torque)),
-    )
-    change = sub(body.first_acceleration, body.acceleration)
-    put(stage.acceleration, add_scaled(body.first_acceleration, ahead, change))
-    change = sub(body.first_turn_rate, body.omega)
-    put(stage.turn_rate, add_scaled(body.first_turn_rate, ahead, change))
-
-
-@compiled()
-def predict_euler(body):
-    """Set up an implicit Euler step."""
-    put(body.known_position, body.position)
-    put(body.known_velocity, body.velocity)
-    put(body.stage.acceleration, body.acceleration)
-    put(body.known_turn, (0.0, 0.0, 0.0))
-    put(body.stage.turn_rate, body.omega)
-    put(body.known_angular_momentum, body.angular_momentum)
+    put(body.known_position, add_scaled(body.position, wh, add(body.velocity, stage.velocity)))
+    both = add(body.acceleration, stage.acceleration)
+    put(body.known_velocity, add_scaled(body.velocity, wh, both))
+    put(body.known_turn, scale(wh, add(body.omega, stage.turn_rate)))
+    both = add(body.torque, stage.torque)
+    put(body.known_angular_momentum, add_scaled(body.angular_momentum, wh, both))
+    change = sub(stage.acceleration, body.acceleration)
+    put(stage.acceleration, add_scaled(stage.acceleration, ahead, change))
+    change = sub(stage.turn_rate, body.omega)
+    put(stage.turn_rate, add_scaled(stage.turn_rate, ahead, change))
 
 
 @compiled()
@@ -223,14 +210,16 @@ def angular_acceleration(body):
 
 
 @compiled()
-def external_wrench(body, b, speed, t, drive):
-    """Force and moment about the centre of mass of rotors, air and inputs."""
-    stage, wrench, wind = body.stage, body.external, t.wind
-    clear(wrench)
-    if body.drone >= 0:
-        add_rotors(stage, rotors_of(t)[body.drone], speed[body.drone], wind, wrench)
-    add_body_drag(stage, body.drag, wind, wrench)
-    add_inputs(stage, drive.wrench_body[b], drive.wrench_enu[b], wrench)
+def external_wrenches(t, speed):
+    """Wrenches of rotors, air and inputs about the centres of mass in the present motion."""
+    for b in range(bodies_of(t).shape[0]):
+        body = bodies_of(t)[b]
+        stage, wrench = body.stage, body.external
+        clear(wrench)
+        if body.drone >= 0:
+            add_rotors(stage, rotors_of(t)[body.drone], speed[body.drone], t.wind, wrench)
+        add_body_drag(stage, body.drag, t.wind, wrench)
+        add_inputs(stage, wrench_body_of(t)[b], wrench_enu_of(t)[b], wrench)
 
 
 @compiled()
@@ -277,112 +266,122 @@ def put_point(body, place_body, point):
         put(point.acceleration, add(stage.acceleration, turned))
 
 
-# ---------- Ground
+# ---------- Ground and obstacles
 
 
 @compiled()
-def near_ground(body, ground):
-    """Whether any corner of the body can be below the ground (False if there is no ground)."""
-    return body.stage.position[2] - body.radius < ground
+def near_surface(t, body):
+    """Whether any corner of the body is below a surface."""
+    stage, solids, near = body.stage, solids_of(t), False
+    for surface in solids:
+        near |= depth_and_normal(surface, stage.position)[0] + body.radius > 0.0
+    if near:
+        for i in range(body.first_corner, body.first_corner + body.corners):
+            corner = corners_of(t)[i]
+            place = point_position(stage, corner.place)
+            if depth_and_normal(solids[corner.surface], place)[0] > 0.0:
+                return True
+    return False
 
 
 @compiled()
-def add_ground(t, body, matrix, first, dh):
-    """Add the ground's forces on a body to its balance, their derivatives to a matrix."""
+def add_surfaces(t, body, dh):
+    """Add the forces of ground and obstacles to a body's balance, their derivatives to its matrix.
+
+    Along the normal n a force gives way by its slope s, across it by r s, where friction slips not
+    along the direction d of the force: K = s n n^T + r s (I - n n^T - d d^T).
+    """
+    if not body.pressed and not near_surface(t, body):
+        return
+    body.pressed = 0
     stage = body.stage
     stiff, damp = body.contact_stiffness, body.contact_damping
     slope = stiff + damp / dh
     for i in range(body.first_corner, body.first_corner + body.corners):
         corner = corners_of(t)[i]
         arm = rotate(stage.rotation, corner.place)
-        depth = t.ground - stage.position[2] - arm[2]
-        flow = arm_velocity(stage, arm)
-        up = stiff * depth - damp * flow[2]
-        put(corner.force, (0.0, 0.0, 0.0))
+        place, flow = add(stage.position, arm), arm_velocity(stage, arm)
+        depth, n = depth_and_normal(solids_of(t)[corner.surface], place)
+        up = stiff * depth - damp * dot(flow, n)
+        corner.normal_force = 0.0
         if depth <= 0.0 or up <= 0.0:
             continue
-        x, y = stage.position[0] + arm[0], stage.position[1] + arm[1]
-        anchor = corner.anchor
         if corner.active == 0.0:  # it touches within this step: stuck where it is before the stage
-            anchor[0], anchor[1], corner.active = x - dh * flow[0], y - dh * flow[1], 1.0
-        fx = stiff * (anchor[0] - x) - damp * flow[0]
-        fy = stiff * (anchor[1] - y) - damp * flow[1]
-        size = math.sqrt(fx * fx + fy * fy)
+            put(corner.anchor, add_scaled(place, -dh, flow))
+            corner.active = 1.0
+        drag = add_scaled(scale(-damp, flow), stiff, sub(corner.anchor, place))
+        across = add_scaled(drag, -dot(drag, n), n)
+        size = norm(across)
         limit = t.ground_friction * up
-        kxx, kxy, kyy = slope, 0.0, slope
+        d, share = (0.0, 0.0, 0.0), 1.0
         corner.slipping = 0.0
         if size > limit:
-            fx, fy = fx / size, fy / size
-            share = slope * limit / size
-            kxx, kxy, kyy = share * (1.0 - fx * fx), -share * fx * fy, share * (1.0 - fy * fy)
-            fx, fy = fx * limit, fy * limit
+            share, d = limit / size, scale(1.0 / size, across)
+            across = scale(share, across)
             corner.slipping = 1.0
-        put(corner.force, (fx, fy, up))
+        corner.normal_force = up
+        put(corner.force, add_scaled(across, up, n))
+        body.pressed = 1
         pull_at(body, arm, corner.force)
-        add_point(matrix, first, arm, (kxx, kxy, 0.0, kyy, 0.0, slope))
+        aside, more = share * slope, (1.0 - share) * slope
+        add_point(
+            body.own_matrix,
+            arm,
+            (
+                aside * (1.0 - d[0] * d[0]) + more * n[0] * n[0],
+                more * n[0] * n[1] - aside * d[0] * d[1],
+                more * n[0] * n[2] - aside * d[0] * d[2],
+                aside * (1.0 - d[1] * d[1]) + more * n[1] * n[1],
+                more * n[1] * n[2] - aside * d[1] * d[2],
+                aside * (1.0 - d[2] * d[2]) + more * n[2] * n[2],
+            ),
+        )
 
 
 @compiled()
-def add_point(matrix, first, arm, block):
-    """Add a symmetric stiffness K at a point of a body to the lower triangle of a matrix.
+def add_point(matrix, arm, block):
+    """Add a symmetric stiffness K at a point of a body to the body's matrix (not its upper right).
 
     K = (xx, xy, xz, yy, yz, zz). With the displacement d + t x r of the point the blocks are K,
     [r] K and [r] K [r]^T.
     """
     xx, xy, xz, yy, yz, zz = block
-    k1, k2, k3 = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
-    matrix[first, first] += xx
-    matrix[first + 1, first] += xy
-    matrix[first + 1, first + 1] += yy
-    matrix[first + 2, first] += xz
-    matrix[first + 2, first + 1] += yz
-    matrix[first + 2, first + 2] += zz
-    c1, c2, c3 = cross(arm, k1), cross(arm, k2), cross(arm, k3)  # columns of [r] K
-    _add_turn(matrix, first, 0, arm, (c1[0], c2[0], c3[0]))
-    _add_turn(matrix, first, 1, arm, (c1[1], c2[1], c3[1]))
-    _add_turn(matrix, first, 2, arm, (c1[2], c2[2], c3[2]))
-
-
-@compiled()
-def _add_turn(matrix, first, i, arm, row):
-    """Add row i of [r] K and of [r] K [r]^T."""
-    at, turned = first + 3 + i, cross(arm, row)
-    matrix[at, first] += row[0]
-    matrix[at, first + 1] += row[1]
-    matrix[at, first + 2] += row[2]
-    matrix[at, first + 3] += turned[0]
-    if i > 0:
-        matrix[at, first + 4] += turned[1]
-    if i > 1:
-        matrix[at, first + 5] += turned[2]
+    k = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
+    c1, c2, c3 = cross(arm, k[0]), cross(arm, k[1]), cross(arm, k[2])  # columns of [r] K
+    for i in range(3):
+        row = c1[i], c2[i], c3[i]
+        turned = cross(arm, row)
+        for j in range(3):
+            matrix[i, j] += k[i][j]
+            matrix[3 + i, j] += row[j]
+            matrix[3 + i, 3 + j] += turned[j]
 
 
 @compiled()
 def settle_corners(t, body):
     """After a step: let go of corners in the air, drag along the springs of those that slip."""
-    stage, away = body.stage, not near_ground(body, t.ground)
+    stage = body.stage
     for i in range(body.first_corner, body.first_corner + body.corners):
         corner = corners_of(t)[i]
-        if away:
-            corner.force[2] = 0.0
-        corner.touched = corner.force[2]
-        if corner.force[2] == 0.0:
+        corner.touched = corner.normal_force
+        if corner.normal_force == 0.0:
             corner.active = 0.0
         elif corner.slipping > 0.0:
-            at = point_position(stage, corner.place)
-            corner.anchor[0] = at[0] + corner.force[0] / body.contact_stiffness
-            corner.anchor[1] = at[1] + corner.force[1] / body.contact_stiffness
+            place = point_position(stage, corner.place)
+            _, n = depth_and_normal(solids_of(t)[corner.surface], place)
+            across = add_scaled(corner.force, -dot(corner.force, n), n)
+            put(corner.anchor, add_scaled(place, 1.0 / body.contact_stiffness, across))
 
 
 @compiled()
-def ground_error(t, losses, share, dh):
-    """Largest error of the ground's linear forces over what is allowed; counts switched corners.
+def surface_error(t, losses, share, dh):
+    """Largest error of the surfaces' linear forces over what is allowed; counts switched corners.
 
     A share of the tensions and a tolerance are allowed.
     """
     worst = 0.0
     for body in bodies_of(t):
-        if body.free == 0 or not near_ground(body, t.ground):
+        if body.free == 0 or not (body.pressed or near_surface(t, body)):
             continue
         stage = body.stage
         stiff, damp = body.contact_stiffness, body.contact_damping
@@ -390,14 +389,14 @@ def ground_error(t, losses, share, dh):
         for i in range(body.first_corner, body.first_corner + body.corners):
             corner = corners_of(t)[i]
             arm = rotate(stage.rotation, corner.place)
-            depth = t.ground - stage.position[2] - arm[2]
-            flow = arm_velocity(stage, arm)[2]
-            up = max(stiff * depth - damp * flow, 0.0) if depth > 0.0 else 0.0
-            linear = corner.force[2]
+            place, flow = add(stage.position, arm), arm_velocity(stage, arm)
+            depth, n = depth_and_normal(solids_of(t)[corner.surface], place)
+            up = max(stiff * depth - damp * dot(flow, n), 0.0) if depth > 0.0 else 0.0
+            linear = corner.normal_force
             if linear > 0.0:
-                linear -= (stiff + damp / dh) * point_shift(body, arm)[2]
+                linear -= (stiff + damp / dh) * dot(point_shift(body, arm), n)
             gap, largest = max(gap, abs(up - linear)), max(largest, up)
-            if (corner.force[2] > 0.0) != (corner.touched > 0.0):
+            if (corner.normal_force > 0.0) != (corner.touched > 0.0):
                 losses.switched += 1.0
         worst = max(worst, gap / (share * largest + t.tolerance))
     return worst

@@ -107,7 +107,7 @@ def part(t, at):
             segment.broken_at, segment.broken_tension = at, segment.tension
             segment.broken_energy = lost
             segment.marked, segment.cut_at = 0.0, math.inf
-            segment.alive = segment.tension = segment.elastic_tension = 0.0
+            segment.alive = segment.tension = 0.0
             segment.stiffness = segment.geometric_stiffness = 0.0
             number += 1
     return number

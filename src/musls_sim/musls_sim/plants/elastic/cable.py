@@ -7,14 +7,8 @@ that a linear solution leaves.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
 from musls_description.vectors import (
     add,
     add_scaled,
@@ -23,29 +17,29 @@ from musls_description.vectors import (
     increase,
     norm,
     put,
-    rotate,
     scale,
     sub,
 )
-from musls_sim.plants.elastic.bodies import add_point, point_shift, pull_at
-from musls_sim.plants.elastic.solver import add_band, add_block, add_right, end_node, tail_row
+from musls_sim.plants.elastic.line import axial_law, remember, remembers
+from musls_sim.plants.elastic.solver import (
+    NOTHING,
+    add_block,
+    add_right,
+    clear_ends,
+    end_node,
+    row_of,
+    set_rows,
+)
 from musls_sim.plants.elastic.state import (
-    FROM_LEAF,
-    LAW,
     bodies_of,
     cables_of,
     laws_of,
-    matrix_of,
     nodes_of,
     rows_of,
     segments_of,
+    unknowns_of,
 )
 from musls_sim.plants.rigid_body import GROUND_DAMPING_N_S_M2, GROUND_STIFFNESS_N_M2
-
-Array = NDArray[np.float64]
-
-LEAST_END_SLOPE = 0.2
-"""Slope of a table at its ends over that of the straight line between the last two pairs."""
 
 SHORTEST = 1e-9
 """Length below which a segment has no direction [m]."""
@@ -56,95 +50,11 @@ TENSION_SHARE = 1e-3
 STRAIGHT_RAD = 1e-4
 """Kink below which a joint has no plane of its own."""
 
+FOLDED = 1e-6
+"""Square of the sum of a joint's directions below which it is folded flat and has no mean one."""
+
 SMALL_SINE2 = 4e-3
 """Square of the sine of a kink up to which its angle is a series, exact to rounding."""
-
-
-def law_records(table: Sequence[tuple[float, float]], linear: bool = False) -> NDArray[np.void]:
-    """Pieces (`state.LAW`) of an axial law given as pairs (strain, force [N]).
-
-    Both strictly increasing, at least two pairs; monotone cubics between them, or straight lines.
-
-    Raises:
-        ConfigError: Not monotone, or too short.
-    """
-    strain, force = np.array(table, float).T
-    if len(strain) < 2 or (np.diff(strain) <= 0.0).any() or (np.diff(force) <= 0.0).any():
-        raise ConfigError(
-            f"cable law: strain and force must both increase from row to row, not {list(table)}"
-        )
-    width = np.diff(strain)
-    pieces = np.zeros((4, len(strain) - 1))
-    if linear:
-        pieces[2], pieces[3] = np.diff(force) / width, force[:-1]
-    else:
-        # SciPy may choose slope 0 at an end, where a cable would have no stiffness.
-        secants = np.diff(force) / width
-        slopes = PchipInterpolator(strain, force).derivative()(strain)
-        slopes[0] = max(slopes[0], LEAST_END_SLOPE * secants[0])
-        slopes[-1] = max(slopes[-1], LEAST_END_SLOPE * secants[-1])
-        pieces[:] = CubicHermiteSpline(strain, force, slopes).c
-    slope = pieces[2, -1] + width[-1] * (2.0 * pieces[1, -1] + 3.0 * width[-1] * pieces[0, -1])
-    laws = np.zeros(len(strain) + 1, LAW)
-    laws["strain"] = [strain[0], *strain]
-    laws["coefficients"][0, :2] = force[0], pieces[2, 0]  # below the table
-    laws["coefficients"][1:-1] = pieces[::-1].T
-    laws["coefficients"][-1, :2] = force[-1], slope
-    area = width * (
-        pieces[3] + width * (pieces[2] / 2 + width * (pieces[1] / 3 + width * pieces[0] / 4))
-    )
-    laws["energy"][1:] = np.concatenate([[0.0], np.cumsum(area)])
-    laws["energy"] -= table_law(laws, 0, len(laws), 0.0)[2]
-    return laws
-
-
-# A table is interpolated by monotone cubics (Fritsch and Butland, as in SciPy's
-# PchipInterpolator) and goes on along its end slopes. Damping acts on the rate of the strain. A
-# slack cable (the default) cannot push: its tension is max(0, F(strain) + c strain rate), which
-# is continuous in position and velocity. With damping, tension therefore begins when F + c
-# strain' = 0, earlier than the strain by at most the relaxation time c / EA.
-
-
-@compiled()
-def table_law(laws, first, count, strain):
-    """Force [N], slope [N] and energy per metre [J/m] of a table's law at a strain."""
-    k = first + count - 1
-    while k > first + 1 and strain < laws[k].strain:
-        k -= 1
-    if k == first + 1 and strain < laws[k].strain:
-        k = first
-    piece = laws[k]
-    a, e = piece.coefficients, strain - piece.strain
-    force = a[0] + e * (a[1] + e * (a[2] + e * a[3]))
-    slope = a[1] + e * (2.0 * a[2] + e * 3.0 * a[3])
-    area = e * (a[0] + e * (a[1] / 2 + e * (a[2] / 3 + e * a[3] / 4)))
-    return force, slope, piece.energy + area
-
-
-@compiled()
-def axial_law(cable, laws, strain, strain_rate, dh):
-    """Tension of a segment: with damping, without, and the derivative by the strain."""
-    if cable.law_rows > 0:
-        elastic, slope, _ = table_law(laws, cable.law_first, cable.law_rows, strain)
-    else:
-        elastic, slope = cable.axial_stiffness * strain, cable.axial_stiffness
-    tension = elastic + cable.axial_damping * strain_rate
-    slope += cable.axial_damping / dh
-    if cable.slack == 1:
-        elastic = max(elastic, 0.0)
-        if tension <= 0.0:
-            tension, slope = 0.0, 0.0
-    return tension, elastic, slope
-
-
-@compiled()
-def energy_per_length(cable, laws, strain):
-    """Strain energy per rest length [J/m]."""
-    if cable.slack == 1 and strain <= 0.0:
-        return 0.0
-    if cable.law_rows > 0:
-        return table_law(laws, cable.law_first, cable.law_rows, strain)[2]
-    return 0.5 * cable.axial_stiffness * strain * strain
 
 
 @compiled()
@@ -157,25 +67,30 @@ def _stiffness_block(segment):
 
 
 @compiled()
-def _stretch(cable, laws, segment, a, b, dh):
-    """Direction, length, tension and stiffness of a segment from its nodes."""
+def _stretch(segment, a, b, feed):
+    """Direction, length and its rate, strain and its rate of a segment between two points.
+
+    `feed` is the rate of the rest length over the rest length.
+    """
     reach = sub(b.position, a.position)
     length = norm(reach)
-    inverse = 1.0 / max(length, SHORTEST)
-    direction = scale(inverse, reach)
+    direction = scale(1.0 / max(length, SHORTEST), reach)
     rate = dot(direction, sub(b.velocity, a.velocity))
-    stretch = length * segment.inverse_rest_length
-    growth = rate - cable.rest_length_rate / cable.segments * stretch
-    tension, elastic, slope = axial_law(
-        cable, laws, stretch - 1.0, growth * segment.inverse_rest_length, dh
-    )
+    inverse = segment.inverse_rest_length
+    return direction, length, rate, length * inverse - 1.0, (rate - feed * length) * inverse
+
+
+@compiled()
+def _pull(cable, laws, segment, a, b, feed, faster):
+    """Tension and stiffness of a segment between two points, about which it is linear."""
+    direction, length, rate, strain, strain_rate = _stretch(segment, a, b, feed)
+    tension, _, slope = axial_law(cable.axial, laws, segment.memory, strain, strain_rate, faster)
     if segment.alive == 0.0:
-        tension = elastic = slope = 0.0
+        tension = slope = 0.0
     put(segment.direction, direction)
-    segment.length, segment.length_rate = length, rate
-    segment.tension, segment.elastic_tension = tension, elastic
+    segment.length, segment.length_rate, segment.tension = length, rate, tension
     segment.stiffness = slope * segment.inverse_rest_length
-    segment.geometric_stiffness = max(tension, 0.0) * inverse
+    segment.geometric_stiffness = max(tension, 0.0) * (1.0 / max(length, SHORTEST))
 
 
 # ---------- Lumps: inertia, weight, air, ground
@@ -237,7 +152,7 @@ def _direction_at(t, cable, i):
     return mean
 
 
-# ---------- Any cable
+# ---------- Equations
 #
 # All derivatives are with respect to positions; velocities follow positions by dv = dx / (d h).
 # The matrix is kept symmetric and positive definite: what is left out (a pushing segment's
@@ -246,238 +161,76 @@ def _direction_at(t, cable, i):
 
 @compiled()
 def assemble_cable(t, cable, losses, dh):
-    """Tensions, inertia, weight, air and ground of a cable with a border."""
-    nodes, segments, rows, system = nodes_of(t), segments_of(t), rows_of(t), t
-    for s in range(cable.segments):
-        segment, first = segments[cable.first_segment + s], cable.first_node + s
-        _stretch(cable, laws_of(t), segment, nodes[first].stage, nodes[first + 1].stage, dh)
-        pull, block = scale(segment.tension, segment.direction), _stiffness_block(segment)
-        add_block(rows, cable, s, s, block, 1.0)
-        add_block(rows, cable, s, s + 1, block, -1.0)
-        add_block(rows, cable, s + 1, s + 1, block, 1.0)
-        add_right(rows, cable, s, pull)
-        add_right(rows, cable, s + 1, scale(-1.0, pull))
+    """Tensions, inertia, weight, air and ground of a cable."""
+    nodes, segments, rows, laws = nodes_of(t), segments_of(t), rows_of(t), laws_of(t)
+    below, pulled, faster = NOTHING, (0.0, 0.0, 0.0), 1.0 / dh
+    feed = cable.rest_length_rate / cable.rest_length
+    clear_ends(rows, cable)
     for i in range(cable.segments + 1):
         node = nodes[cable.first_node + i]
-        inertia = node.mass / (dh * dh)
-        a = node.stage.acceleration
-        force = scale(-node.mass, (a[0], a[1], a[2] + system.gravity))
+        block, pull = NOTHING, (0.0, 0.0, 0.0)
+        if i < cable.segments:
+            segment, far = segments[cable.first_segment + i], nodes[cable.first_node + i + 1]
+            _pull(cable, laws, segment, node.stage, far.stage, feed, faster)
+            block, pull = _stiffness_block(segment), scale(segment.tension, segment.direction)
+        a, inertia = node.stage.acceleration, node.mass * (faster * faster)
+        force = add_scaled(sub(pull, pulled), -node.mass, (a[0], a[1], a[2] + t.gravity))
         slope = inertia, inertia, inertia
-        if in_air_or_ground(cable, node, system):
+        if in_air_or_ground(cable, node, t):
             more, steeper = outside_force(t, cable, i, losses, dh)
             force, slope = add(force, more), add(slope, steeper)
-        add_right(rows, cable, i, force)
-        add_block(rows, cable, i, i, (slope[0], 0.0, 0.0, slope[1], 0.0, slope[2]), 1.0)
+        own = (
+            below[0] + block[0] + slope[0],
+            below[1] + block[1],
+            below[2] + block[2],
+            below[3] + block[3] + slope[1],
+            below[4] + block[4],
+            below[5] + block[5] + slope[2],
+        )
+        set_rows(rows, cable, row_of(cable, i), own, block if cable.row_step > 0 else below, force)
+        below, pulled = block, pull
 
 
 @compiled()
 def tension_error(t, cable, losses, dh):
     """Tensions by the linear law; by how much they miss the true one, over what is allowed."""
-    worst = largest = 0.0
-    shift = cable.length_shift / cable.segments
+    nodes, segments, laws = nodes_of(t), segments_of(t), laws_of(t)
+    worst = largest = lost = switched = 0.0
+    faster = 1.0 / dh
+    shift, feed = cable.length_shift / cable.segments, cable.rest_length_rate / cable.rest_length
     for i in range(cable.segments):
-        segment = segments_of(t)[cable.first_segment + i]
-        a, b = nodes_of(t)[cable.first_node + i], nodes_of(t)[cable.first_node + i + 1]
+        segment = segments[cable.first_segment + i]
+        a, b = nodes[cable.first_node + i], nodes[cable.first_node + i + 1]
         longer = dot(segment.direction, sub(b.shift, a.shift))
-        longer -= segment.length / (segment.rest_length - shift) * shift
+        if cable.reels > 0:
+            longer -= segment.length / (segment.rest_length - shift) * shift
         segment.tension += segment.stiffness * longer
         if segment.alive == 0.0:
             continue
-        linear, inverse = segment.tension, 1.0 / segment.rest_length
-        reach = sub(b.stage.position, a.stage.position)
-        length = norm(reach)
-        rate = dot(reach, sub(b.stage.velocity, a.stage.velocity)) / max(length, SHORTEST)
-        growth = rate - cable.rest_length_rate / cable.segments * length * inverse
+        linear = segment.tension
+        _, _, _, strain, strain_rate = _stretch(segment, a.stage, b.stage, feed)
         tension, elastic, _ = axial_law(
-            cable, laws_of(t), length * inverse - 1.0, growth * inverse, dh
+            cable.axial, laws, segment.memory, strain, strain_rate, faster
         )
         worst, largest = max(worst, abs(tension - linear)), max(largest, abs(linear))
-        segment.length, segment.length_rate, segment.elastic_tension = length, rate, elastic
-        losses.cables += (linear - elastic) * growth
-        if cable.slack and (linear > 0.0) != (segment.taut > 0.0):
-            losses.switched += 1.0
-    return worst / (TENSION_SHARE * largest + t.tolerance)
-
-
-# ---------- The fast path: no bending, end 1 prescribed or a leaf; nothing but a band
-
-
-@compiled()
-def assemble_fast_cable(t, cable, losses, dh):
-    """Equations of a cable without a border, each row written at once."""
-    nodes, segments, rows, system = nodes_of(t), segments_of(t), rows_of(t), t
-    airy = cable.drag_across > 0.0 or cable.drag_along > 0.0
-    tabulated, slack, leaf = cable.law_rows > 0, cable.slack == 1, cable.fold == FROM_LEAF
-    stiffness, damping = cable.axial_stiffness, cable.axial_damping
-    rate, gravity, ground = cable.rest_length_rate / cable.segments, system.gravity, system.ground
-    inverse_dh2 = 1.0 / (dh * dh)
-    row = cable.first_row - 3
-    below, pulled = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-    for i in range(cable.segments + 1):
-        node = nodes[cable.first_node + i]
-        point = node.stage
-        block, pull = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-        if i < cable.segments:
-            segment, far = segments[cable.first_segment + i], nodes[cable.first_node + i + 1].stage
-            reach = sub(far.position, point.position)
-            length = norm(reach)
-            short = 1.0 / max(length, SHORTEST)
-            direction = scale(short, reach)
-            pace = dot(direction, sub(far.velocity, point.velocity))
-            inverse = segment.inverse_rest_length
-            stretch = length * inverse
-            strain_rate = (pace - rate * stretch) * inverse
-            if tabulated:
-                tension, _, slope = axial_law(cable, laws_of(t), stretch - 1.0, strain_rate, dh)
-            else:
-                tension = stiffness * (stretch - 1.0) + damping * strain_rate
-                slope = stiffness + damping / dh
-            if (slack and tension <= 0.0) or segment.alive == 0.0:
-                tension = slope = 0.0
-            put(segment.direction, direction)
-            segment.tension, segment.stiffness = tension, slope * inverse
-            segment.geometric_stiffness = max(tension, 0.0) * short
-            block, pull = _stiffness_block(segment), scale(tension, direction)
-        a = point.acceleration
-        force = add_scaled(sub(pull, pulled), -node.mass, (a[0], a[1], a[2] + gravity))
-        inertia = node.mass * inverse_dh2
-        slope3 = inertia, inertia, inertia
-        if airy or point.position[2] < ground:
-            more, steeper = outside_force(t, cable, i, losses, dh)
-            force, slope3 = add(force, more), add(slope3, steeper)
-        if i == 0:
-            put(cable.edge, force)
-        if i > 0 or leaf:
-            xx, xy, xz, yy, yz, zz = block
-            b0, b1, b2 = rows[row].band, rows[row + 1].band, rows[row + 2].band
-            b0[0], b0[1], b0[2] = below[0] + xx + slope3[0], below[1] + xy, below[2] + xz
-            b0[3], b0[4], b0[5] = -xx, -xy, -xz
-            b1[0], b1[1], b1[2], b1[3], b1[4] = (
-                below[3] + yy + slope3[1],
-                below[4] + yz,
-                -xy,
-                -yy,
-                -yz,
-            )
-            b2[0], b2[1], b2[2], b2[3] = below[5] + zz + slope3[2], -xz, -yz, -zz
-            rows[row].right, rows[row + 1].right, rows[row + 2].right = force
-        below, pulled = block, pull
-        row += 3
-    if leaf:
-        body, row = bodies_of(t)[cable.body[0]], cable.first_row - 3
-        m = body.leaf_stiffness
-        add_band(rows, row, 0, (m[0, 0], m[0, 1], m[0, 2], m[1, 1], m[1, 2], m[2, 2]), 1.0)
-        force = rotate(m, body.leaf_shift)
-        rows[row].right += force[0]
-        rows[row + 1].right += force[1]
-        rows[row + 2].right += force[2]
-
-
-@compiled()
-def add_fast_end(t, cable):
-    """Add what is left of a fast cable at end 2 to the equations of its body."""
-    row, rows = tail_row(cable), rows_of(t)
-    b0, b1, b2 = rows[row].band, rows[row + 1].band, rows[row + 2].band
-    block = b0[0], b0[1], b0[2], b1[0], b1[1], b2[0]
-    for i in range(6):
-        cable.ends_right[3 + i] = block[i]
-    force = rows[row].right, rows[row + 1].right, rows[row + 2].right
-    put(cable.ends_right, force)
-    body = bodies_of(t)[cable.body[1]]
-    if body.dof >= 0:
-        arm = sub(nodes_of(t)[end_node(cable, 1)].stage.position, body.stage.position)
-        pull_at(body, arm, force)
-        add_point(matrix_of(t), body.dof, arm, block)
-
-
-@compiled()
-def move_fast_cable(t, cable, losses, dh, part):
-    """Move the nodes by the solution times `part`; returns the error of tension, as above."""
-    nodes, segments, rows = nodes_of(t), segments_of(t), rows_of(t)
-    tabulated, slack, leaf = cable.law_rows > 0, cable.slack == 1, cable.fold == FROM_LEAF
-    stiffness, damping = cable.axial_stiffness, cable.axial_damping
-    rate, faster = cable.rest_length_rate / cable.segments, 1.0 / dh
-    body, up, solved = bodies_of(t)[cable.body[1]], nodes[end_node(cable, 1)], (0.0, 0.0, 0.0)
-    if body.dof >= 0:
-        arm = sub(up.stage.position, body.stage.position)
-        solved = point_shift(body, arm)
-    _force_at_end_2(cable, solved)
-    k = tail_row(cable)
-    up_shift = scale(part, solved)
-    up_position = add(up.stage.position, up_shift)
-    up_velocity = add_scaled(up.stage.velocity, faster, up_shift)
-    put(up.shift, up_shift)
-    worst = largest = lost = switched = 0.0
-    for i in range(cable.segments - 1, -1, -1):
-        node = nodes[cable.first_node + i]
-        shift = (0.0, 0.0, 0.0)
-        if i > 0 or leaf:
-            k -= 3
-            x, y, z = solved
-            b = rows[k + 2].band
-            w = (rows[k + 2].right - b[1] * x - b[2] * y - b[3] * z) * b[0]
-            b = rows[k + 1].band
-            v = (rows[k + 1].right - b[1] * w - b[2] * x - b[3] * y - b[4] * z) * b[0]
-            b = rows[k].band
-            u = (rows[k].right - b[1] * v - b[2] * w - b[3] * x - b[4] * y - b[5] * z) * b[0]
-            solved = u, v, w
-            shift = scale(part, solved)
-        put(node.shift, shift)
-        position = add(node.stage.position, shift)
-        velocity = add_scaled(node.stage.velocity, faster, shift)
-        if i > 0:
-            put(node.stage.position, position)
-            put(node.stage.velocity, velocity)
-            increase(node.stage.acceleration, scale(faster * faster, shift))
-        segment = segments[cable.first_segment + i]
-        linear = segment.tension + segment.stiffness * dot(segment.direction, sub(up_shift, shift))
-        segment.tension = linear
-        if segment.alive > 0.0:
-            pace = dot(segment.direction, sub(up_velocity, velocity))
-            inverse = segment.inverse_rest_length
-            stretch = norm(sub(up_position, position)) * inverse
-            strain_rate = (pace - rate * stretch) * inverse
-            if tabulated:
-                tension, elastic, _ = axial_law(cable, laws_of(t), stretch - 1.0, strain_rate, dh)
-            else:
-                elastic = stiffness * (stretch - 1.0)
-                tension = elastic + damping * strain_rate
-                if slack:
-                    elastic, tension = max(elastic, 0.0), max(tension, 0.0)
-            worst, largest = max(worst, abs(tension - linear)), max(largest, abs(linear))
-            if slack and (linear > 0.0) != (segment.taut > 0.0):
-                switched += 1.0
-            lost += (linear - elastic) * pace
-        up_position, up_velocity, up_shift = position, velocity, shift
+        lost += (linear - elastic) * strain_rate * segment.rest_length
+        if cable.axial.slack and (linear > 0.0) != (segment.taut > 0.0):
+            switched += 1.0
     losses.cables += lost
     losses.switched += switched
-    _force_at_end_1(t, cable, faster * faster)
     return worst / (TENSION_SHARE * largest + t.tolerance)
 
 
 @compiled()
-def _force_at_end_1(t, cable, inverse_dh2):
-    """Force of a fast cable on the body at end 1, from the solution."""
-    a, b = nodes_of(t)[cable.first_node], nodes_of(t)[cable.first_node + 1]
-    segment = segments_of(t)[cable.first_segment]
-    gap, g = sub(b.shift, a.shift), segment.geometric_stiffness
-    along = (segment.stiffness - g) * dot(segment.direction, gap)
-    force = add_scaled(add_scaled(cable.edge, along, segment.direction), g, gap)
-    put(cable.force[0], add_scaled(force, -a.mass * inverse_dh2, a.shift))
-
-
-@compiled()
-def _force_at_end_2(cable, shift):
-    """The same at end 2, see `add_fast_end`."""
-    r, (x, y, z) = cable.ends_right, shift
-    put(
-        cable.force[1],
-        (
-            r[0] - r[3] * x - r[4] * y - r[5] * z,
-            r[1] - r[4] * x - r[6] * y - r[7] * z,
-            r[2] - r[5] * x - r[7] * y - r[8] * z,
-        ),
-    )
+def remember_strains(t):
+    """Move on what the segments remember to the state at the end of a step."""
+    for cable in cables_of(t):
+        if remembers(cable.axial):
+            for i in range(cable.segments):
+                segment = segments_of(t)[cable.first_segment + i]
+                a, b = nodes_of(t)[cable.first_node + i], nodes_of(t)[cable.first_node + i + 1]
+                length = norm(sub(b.position, a.position))
+                remember(segment.memory, length * segment.inverse_rest_length - 1.0)
 
 
 # ---------- Momentum of the end lumps
@@ -502,24 +255,26 @@ def keep_momentum(t, dh):
     The balance holds for the linear accelerations of the end lumps; the difference goes to the
     body they are on.
     """
-    for b in range(bodies_of(t).shape[0]):
-        body = bodies_of(t)[b]
-        if body.free == 0 or body.lump_mass == 0.0:
-            continue
-        momentum, total = (0.0, 0.0, 0.0), body.mass
-        for cable in cables_of(t):
-            for end in range(2):
-                if cable.body[end] == b:
-                    node = nodes_of(t)[end_node(cable, end)]
-                    off = sub(node.stage.acceleration, node.linear_acceleration)
-                    momentum = add_scaled(momentum, node.mass, off)
-                    total += node.mass
-        change = scale(-1.0 / total, momentum)
-        _accelerate(body.stage, change, dh)
-        for cable in cables_of(t):
-            for end in range(2):
-                if cable.body[end] == b:
-                    _accelerate(nodes_of(t)[end_node(cable, end)].stage, change, dh)
+    for body in bodies_of(t):
+        put(body.lump_momentum, (0.0, 0.0, 0.0))
+        body.lump_mass = 0.0
+    for cable in cables_of(t):
+        for end in range(2):
+            body, node = bodies_of(t)[cable.body[end]], nodes_of(t)[end_node(cable, end)]
+            off = sub(node.stage.acceleration, node.linear_acceleration)
+            put(body.lump_momentum, add_scaled(body.lump_momentum, node.mass, off))
+            body.lump_mass += node.mass
+    for body in bodies_of(t):
+        if body.free and body.lump_mass > 0.0:
+            change = scale(-1.0 / (body.mass + body.lump_mass), body.lump_momentum)
+            put(body.lump_acceleration, change)
+            _accelerate(body.stage, change, dh)
+    for cable in cables_of(t):
+        for end in range(2):
+            body = bodies_of(t)[cable.body[end]]
+            if body.free:
+                node = nodes_of(t)[end_node(cable, end)]
+                _accelerate(node.stage, body.lump_acceleration, dh)
 
 
 @compiled()
@@ -539,21 +294,28 @@ def _accelerate(stage, change, dh):
 #     on the node before   -(k a / sin a) (t2 - cos a t1) / l1,
 #
 # and minus their sum on the joint's node: no net force and no net moment. It straightens, and for
-# a small angle it is Euler and Bernoulli's M = EI curvature. Damping works on the rate of the
-# angle in the plane of the kink; in any other direction three nodes cannot tell bending from
-# turning. Only an (almost) straight joint, where the kink has no plane yet, is damped in both
-# directions.
+# a small angle it is Euler and Bernoulli's M = EI curvature.
+#
+# Damping works on the rate of the curvature vector, the part of w = t2 x t2' - t1 x t1' across the
+# joint: M = c w. Its moment has a part along the cable, c w (t2 - t1), where the plane of the kink
+# turns (whirling). A clamp takes it up by the twist of the cable, so the rates t' are those that
+# the clamped body sees, and the moments about its axes act on it: no net moment, and no damping
+# where rod and body turn together. Between two clamps both share by the distance. A cable on hinges
+# turns about itself instead: only the part in the plane of the kink is damped, but in an (almost)
+# straight joint, where it has no plane yet.
 #
 # At a clamped end t1 (or t2) is the direction of the clamp, which gets the reaction moment.
 
 
 @compiled()
-def joint_moment(t1, t2, u1, u2, stiffness, damping):
+def joint_moment(t1, t2, u1, u2, stiffness, damping, held):
     """Moment of a joint between the directions t1 and t2, which change at the rates u1 and u2.
 
+    `held`: whether a clamp keeps the cable from turning about itself.
+
     Returns:
-        Angle, the moment as vectors across t1 (second) and t2 (first), power lost by damping, and
-        the projector of the damping (xx, xy, xz, yy, yz, zz).
+        Angle, the moment as vectors across t1 (second) and t2 (first), the moment of the damping,
+        power lost by it, and its projector (xx, xy, xz, yy, yz, zz).
     """
     c, across = dot(t1, t2), cross(t1, t2)
     s2 = dot(across, across)
@@ -569,61 +331,84 @@ def joint_moment(t1, t2, u1, u2, stiffness, damping):
     b = add_scaled(t2, -c, t1)
     on_2, on_1 = scale(stiffness * ratio, a), scale(stiffness * ratio, b)
     if damping == 0.0:
-        return angle, on_2, on_1, 0.0, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    # Share of the damping that acts in every direction, the rest in the kink's plane.
-    every = STRAIGHT_RAD**4 / (STRAIGHT_RAD**4 + s2 * s2)
-    inverse = (1.0 - every) / s2 if s2 > 1e-24 else 0.0
-    rate = -dot(a, u2) - dot(b, u1)
-    plane = damping * rate * inverse
-    gap = sub(u2, u1)
-    loss = plane * rate + damping * every * dot(gap, gap)
-    on_2 = add_scaled(add_scaled(on_2, plane, a), -damping * every, gap)
-    on_1 = add_scaled(add_scaled(on_1, plane, b), damping * every, gap)
-    half = 0.5 * inverse
-    projector = (
-        half * (a[0] * a[0] + b[0] * b[0]) + every,
-        half * (a[0] * a[1] + b[0] * b[1]),
-        half * (a[0] * a[2] + b[0] * b[2]),
-        half * (a[1] * a[1] + b[1] * b[1]) + every,
-        half * (a[1] * a[2] + b[1] * b[2]),
-        half * (a[2] * a[2] + b[2] * b[2]) + every,
+        return angle, on_2, on_1, (0.0, 0.0, 0.0), 0.0, NOTHING
+    turning, mean, gap = sub(cross(t2, u2), cross(t1, u1)), add(t1, t2), sub(t2, t1)
+    rate = add_scaled(turning, -dot(mean, turning) / max(dot(mean, mean), FOLDED), mean)
+    projector = _across(t1, t2)
+    if not held:
+        every = STRAIGHT_RAD**4 / (STRAIGHT_RAD**4 + s2 * s2)  # share that acts in both directions
+        plane = (1.0 - every) / max(s2, 1e-24)
+        rate = add_scaled(rate, (every - 1.0) * dot(gap, rate) / max(dot(gap, gap), 1e-24), gap)
+        half = 0.5 * plane
+        projector = (
+            half * (a[0] * a[0] + b[0] * b[0]) + every,
+            half * (a[0] * a[1] + b[0] * b[1]),
+            half * (a[0] * a[2] + b[0] * b[2]),
+            half * (a[1] * a[1] + b[1] * b[1]) + every,
+            half * (a[1] * a[2] + b[1] * b[2]),
+            half * (a[2] * a[2] + b[2] * b[2]) + every,
+        )
+    moment = scale(damping, rate)
+    on_2, on_1 = sub(on_2, cross(moment, t2)), add(on_1, cross(moment, t1))
+    return angle, on_2, on_1, moment, dot(moment, turning), projector
+
+
+@compiled()
+def _across(t1, t2):
+    """Projector across both directions of a joint, (xx, xy, xz, yy, yz, zz)."""
+    return (
+        1.0 - 0.5 * (t1[0] * t1[0] + t2[0] * t2[0]),
+        -0.5 * (t1[0] * t1[1] + t2[0] * t2[1]),
+        -0.5 * (t1[0] * t1[2] + t2[0] * t2[2]),
+        1.0 - 0.5 * (t1[1] * t1[1] + t2[1] * t2[1]),
+        -0.5 * (t1[1] * t1[2] + t2[1] * t2[2]),
+        1.0 - 0.5 * (t1[2] * t1[2] + t2[2] * t2[2]),
     )
-    return angle, on_2, on_1, loss, projector
 
 
 @compiled()
 def _stiffness_of_joint(t1, t2, stiffness, damping, projector):
     """Second derivative of a joint's energy (without its change of direction) and its damping."""
-    half = 0.5 * stiffness
+    (ex, exy, exz, ey, eyz, ez), (dx, dxy, dxz, dy, dyz, dz) = _across(t1, t2), projector
     return (
-        stiffness - half * (t1[0] * t1[0] + t2[0] * t2[0]) + damping * projector[0],
-        damping * projector[1] - half * (t1[0] * t1[1] + t2[0] * t2[1]),
-        damping * projector[2] - half * (t1[0] * t1[2] + t2[0] * t2[2]),
-        stiffness - half * (t1[1] * t1[1] + t2[1] * t2[1]) + damping * projector[3],
-        damping * projector[4] - half * (t1[1] * t1[2] + t2[1] * t2[2]),
-        stiffness - half * (t1[2] * t1[2] + t2[2] * t2[2]) + damping * projector[5],
+        stiffness * ex + damping * dx,
+        stiffness * exy + damping * dxy,
+        stiffness * exz + damping * dxz,
+        stiffness * ey + damping * dy,
+        stiffness * eyz + damping * dyz,
+        stiffness * ez + damping * dz,
     )
 
 
 @compiled()
-def assemble_bending(t, cable, losses, held, dh):
+def _share_of_twist(cable, i):
+    """Shares of the clamps at both ends in what twists the cable at joint i."""
+    if cable.clamped[0] and cable.clamped[1]:
+        return 1.0 - i / cable.segments, i / cable.segments
+    return float(cable.clamped[0]), float(cable.clamped[1])
+
+
+@compiled()
+def assemble_bending(t, cable, losses, dh):
     """Moments of all joints of a cable, as forces on three nodes; its clamps are up to date."""
     nodes, rows, count = nodes_of(t), rows_of(t), cable.segments
-    damped = cable.bending_damping > 0.0
+    damped, held = cable.bending_damping > 0.0, cable.clamped[0] + cable.clamped[1] > 0
+    omega_1 = bodies_of(t)[cable.body[0]].stage.omega
+    omega_2 = bodies_of(t)[cable.body[1]].stage.omega
     bent = i1 = 0.0
-    t1 = t2 = u1 = u2 = (0.0, 0.0, 0.0)
+    t1 = t2 = u1 = u2 = twist_1 = twist_2 = (0.0, 0.0, 0.0)
     for i in range(count + 1):
         before = segments_of(t)[cable.first_segment + max(i - 1, 0)]
         after = segments_of(t)[cable.first_segment + min(i, count - 1)]
         first, last = i == 0, i == count
         weight = 1.0 / after.rest_length
         if first:
-            t1, u1 = _clamp(cable, 0)
+            t1, u1 = _clamp(cable, i // count)
             weight *= cable.clamp_factor[0]
         else:
             t1, u1 = scale(1.0, before.direction), u2
         if last:
-            t2, u2 = _clamp(cable, 1)
+            t2, u2 = _clamp(cable, i // count)
             i2 = 0.0
             weight *= cable.clamp_factor[1]
         else:
@@ -637,18 +422,23 @@ def assemble_bending(t, cable, losses, held, dh):
             i1 = i2
             continue
         stiffness, damping = cable.bending_stiffness * weight, cable.bending_damping * weight
-        angle, on_2, on_1, loss, projector = joint_moment(t1, t2, u1, u2, stiffness, damping)
+        share_1, share_2 = _share_of_twist(cable, i)
+        spin = add_scaled(scale(share_1, omega_1), share_2, omega_2)
+        seen_1, seen_2 = sub(u1, cross(spin, t1)), sub(u2, cross(spin, t2))
+        angle, on_2, on_1, moment, loss, projector = joint_moment(
+            t1, t2, seen_1, seen_2, stiffness, damping, held
+        )
+        twist = sub(scale(dot(moment, t1), t1), scale(dot(moment, t2), t2))
+        twist_1, twist_2 = add_scaled(twist_1, share_1, twist), add_scaled(twist_2, share_2, twist)
         losses.cables += loss
         bent += 0.5 * stiffness * angle * angle
         block = _stiffness_of_joint(t1, t2, stiffness, damping / dh, projector)
         # Share of each point in t2 - t1, B of K = B^T P B: a clamp's direction stands for itself.
         low, middle, high = (-1.0 if first else i1), -i1 - i2, (1.0 if last else i2)
         at = -1 if first else i - 1
-        if not held or i > 1:
-            add_block(rows, cable, at, at, block, low * low)
-        if not (held and first):
-            add_block(rows, cable, at, i, block, low * middle)
-            add_block(rows, cable, i, i, block, middle * middle)
+        add_block(rows, cable, at, at, block, low * low)
+        add_block(rows, cable, at, i, block, low * middle)
+        add_block(rows, cable, i, i, block, middle * middle)
         add_block(rows, cable, at, i + 1, block, low * high)
         add_block(rows, cable, i, i + 1, block, middle * high)
         add_block(rows, cable, i + 1, i + 1, block, high * high)
@@ -658,6 +448,21 @@ def assemble_bending(t, cable, losses, held, dh):
         add_right(rows, cable, at, scale(-low, on_1))
         i1 = i2
     cable.bending_energy = bent
+    put(cable.twist[0], twist_1)
+    put(cable.twist[1], twist_2)
+
+
+@compiled()
+def twist_bodies(t, cable):
+    """Add the twisting moments of a cable on the bodies that it is clamped to to their balance."""
+    unknowns = unknowns_of(t)
+    for end in range(2):
+        body, moment = bodies_of(t)[cable.body[end]], cable.twist[end]
+        if body.dof >= 0:
+            for k in range(3):
+                unknowns[body.dof + 3 + k].value += moment[k]
+        elif body.free:  # a leaf
+            increase(body.moment, moment)
 
 
 @compiled()

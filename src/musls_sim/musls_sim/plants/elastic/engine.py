@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array, Records
 from musls_description.errors import ConfigError
 from musls_description.records import pack
 from musls_sim.plants.elastic.breaks import Break, take_breaks
@@ -16,67 +15,8 @@ from musls_sim.plants.elastic.rig import Rig, build_tables
 from musls_sim.plants.elastic.state import SUMS, Tables, note_tables
 from musls_sim.plants.elastic.step import advance
 from musls_sim.plants.interface import SPEED_LIMIT_M_S, SimulationDiverged
-from musls_sim.plants.rigid_body import Records
 
-# ---------- What drives the winches, handed to the compiled step; says where it jumps
-
-SMALL = 1e-9
-"""Change of a drive that is no jump."""
-
-
-class Drives:
-    """The columns of the winches' drives in the table of shafts.
-
-    Winches are few, so Python's own numbers are quicker here than arrays.
-    """
-
-    def __init__(self, winches: Records) -> None:
-        """Look at the rows of the winches.
-
-        Args:
-            winches: Records of the winches in the table of shafts, (n_winches,).
-        """
-        self._columns = winches["drive"], winches["by_rate"], winches["brake"]
-        self._told = [column.tolist() for column in self._columns]
-
-    def take_over(self, feed: Array, by_rate: NDArray[np.bool_], brake_nm: Array) -> bool:
-        """Write the drives of a period into the table.
-
-        Args:
-            feed: See `Engine.feed`.
-            by_rate: The same.
-            brake_nm: The same.
-
-        Returns:
-            Whether the accelerations have to be found anew at its begin: a torque or brake jumps,
-            or the slope of a rate. Not where a rate jumps itself: its jerk has no acceleration.
-        """
-        drives = feed, by_rate, brake_nm
-        told = [drive.tolist() for drive in drives]
-        jumped = any(map(_jumps, *self._told, *told))
-        if told != self._told:
-            for column, drive in zip(self._columns, drives, strict=True):
-                column[:] = drive
-            self._told = told
-        return jumped
-
-
-def _jumps(
-    old: list[float],
-    was_by_rate: float,
-    held: float,
-    new: list[float],
-    by_rate: bool,
-    holds: float,
-) -> bool:
-    gap = abs(old[1] - new[0]) > SMALL
-    switched = was_by_rate != by_rate
-    if by_rate:
-        return abs((old[1] - old[0]) - (new[1] - new[0])) > SMALL and not gap and not switched
-    return gap or switched or held != holds
-
-
-# ---------- Drums that keep the stretch: cable lies on the drum as long as it was when it was woun
+# ---------- Drums that keep the stretch: cable lies on them as long as it was when it was wound
 
 SAME_STRAIN = 1e-9
 """Difference below which cable is wound to the layer before."""
@@ -162,13 +102,10 @@ class DrumMemory:
         return max(0.0, float(np.linalg.norm(nodes[near] - nodes[far])) / rest - 1.0)
 
 
-Array = NDArray[np.float64]
-
 NEAR_M = 1e-3
 """Steps towards an equilibrium that are smaller have to become smaller still."""
 REFINEMENTS = 8
 """How often the step of a period may be halved."""
-
 
 Path = Callable[[float, float], Array]
 """Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""
@@ -192,8 +129,13 @@ class Engine:
         feed: Drives of the winches at begin and end of a period, linear between, (n_winches, 2):
             rate of free length of a feed [m/s], angular rate [rad/s] or torque [N m] of a drum. A
             positive drive pays out.
-        by_rate: Whether feed is a rate, (n_winches,).
         brake_nm: Torque up to which the brakes hold, (n_winches,).
+        drive_nm: Torques of the drives at the end of the step (force of a feed), positive pays out.
+        angle_rad: Angles of winches, then pulleys, since the start (length out of a feed),
+            (n_shafts,).
+        rate_rad_s: Their rates, (n_shafts,).
+        halted: Direction in which they cannot turn on, (n_shafts,). 1: no cable left on the winch
+            (on the first side of the pulley); -1: reeled in (none left on the second side).
         breaks: Segments that broke or were cut so far, in the order of time.
         can_break: Whether any segment has a break force.
     """
@@ -217,21 +159,18 @@ class Engine:
         self._memory, _, tables = pack(build_tables(rig)._asdict())
         self.tables = Tables(**tables)
         note_tables(self.tables, self._memory)
-        # Begin of the period, begin of a step.
-        self._kept = np.zeros((2, self.tables.system["changing"][0]))
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
         self.period_s, self.substeps = period_s, substeps
         self.refined_periods = 0
         self._periods = 0
-        n = len(rig.bodies)
         self.paths: dict[int, Path | None] = {}
-        self.wrench_body, self.wrench_enu = np.zeros((n, 6)), np.zeros((n, 6))
-        self.command = np.zeros(rig.rotors.shape[:2])
-        self.wind_enu_m_s = np.zeros(3)
-        self.feed = np.zeros((len(rig.winches), 2))
-        self.by_rate = self.tables.shafts["by_rate"][: len(rig.winches)] > 0.0
-        self.brake_nm = np.zeros(len(rig.winches))
+        self.wrench_body, self.wrench_enu = self.tables.wrench_body, self.tables.wrench_enu
+        self.command, self.wind_enu_m_s = self.tables.command, self.tables.system["wind"][0]
+        shafts, n = self.tables.shafts, len(rig.winches)
+        self.feed, self.brake_nm = shafts["drive"][:n], shafts["brake"][:n]
+        self.drive_nm, self.halted = shafts["torque"][:n], shafts["halted"]
+        self.angle_rad, self.rate_rad_s = shafts["angle"], shafts["rate"]
         self.breaks: list[Break] = []
         self._cuts: list[tuple[float, int]] = []
         self.can_break = bool(np.isfinite(self.tables.segments["break_force"]).any())
@@ -241,7 +180,6 @@ class Engine:
         ]
         self._address = self.tables.system.ctypes.data
         self._watch_prescribed()
-        self._drives = Drives(self.tables.shafts[: len(rig.winches)])
         self.restart()
 
     @property
@@ -252,7 +190,6 @@ class Engine:
     def restart(self) -> None:
         """Find the accelerations again after the state or the system was changed from outside."""
         self._set_paths(self.time_s)
-        self._set_drives()
         if self._advance(0) < 0:
             raise SimulationDiverged("elastic cables: no accelerations for this start")
         self.start_energy_j = float(energies(self.tables).sum())
@@ -276,12 +213,6 @@ class Engine:
             elif (path := self.paths[b]) is not None:
                 row[:] = path(begin_s, begin_s + self.period_s)
 
-    def _set_drives(self) -> None:
-        """Hand the drives over; where one jumps, the accelerations are found anew."""
-        if len(self.feed):
-            jumped = self._drives.take_over(self.feed, self.by_rate, self.brake_nm)
-            self.tables.system["jumped"][0] = float(jumped)
-
     def prescribe(self, bodies: set[int], paths: Mapping[int, Path | None]) -> None:
         """Choose which bodies are prescribed from now on."""
         old = self.tables
@@ -292,12 +223,13 @@ class Engine:
             if not body.prescribed:
                 inverse = np.linalg.inv(np.asarray(body.inertia_kg_m2, float))
                 old.bodies["inverse_inertia"][b] = inverse
-        for name in ("cables", "bodies", "shafts", "system", "unknowns"):
+        old.system["n_dofs"] = fresh.system["n_dofs"]
+        for name in ("cables", "bodies", "shafts", "unknowns"):
             table = getattr(fresh, name)
             for field in table.dtype.names:
                 if table.dtype[field].base.kind == "i":
                     getattr(old, name)[field] = table[field]
-        note_tables(old, self._memory)
+        old.bodies["shift"] = old.bodies["spin"] = 0.0
         self.paths = dict(paths)
         self._watch_prescribed()
         self._set_paths(self.time_s)
@@ -309,7 +241,6 @@ class Engine:
             SimulationDiverged: No step was short enough.
         """
         self._set_paths(self.time_s)
-        self._set_drives()
         for memory in self._memories:
             memory.begin(self.period_s)
         if self._cuts:
@@ -339,9 +270,6 @@ class Engine:
             cable: Index of the cable, from 0.
             segment: Index of the segment from end 1, from 0.
             time_s: When; the step is divided there. None or a time in the past cuts at once.
-
-        Raises:
-            ConfigError: There is no such cable or segment.
         """
         t = self.tables
         if not 0 <= cable < len(t.cables):
@@ -349,7 +277,7 @@ class Engine:
         first, n = t.cables[["first_segment", "segments"]][cable]
         if not 0 <= segment < n:
             raise ConfigError(f"cut: segment {segment}: cable {cable} has segments 0 to {n - 1}")
-        row = int(first) + (n - 1 - segment if self.rig.cables[cable].reverse else segment)
+        row = int(first) + segment
         if time_s is not None and time_s > self.time_s:
             self._cuts.append((time_s, row))
             return
@@ -381,29 +309,11 @@ class Engine:
 
     def _note_breaks(self) -> None:
         """Take over what broke in the last period."""
-        for found in take_breaks(self.tables, self.time_s, self.period_s):
-            cable = self.rig.cables[found.cable]
-            if cable.reverse:
-                found = replace(found, segment=cable.segments - 1 - found.segment)
-            self.breaks.append(found)
+        self.breaks += take_breaks(self.tables, self.time_s, self.period_s)
         self.tables.system["can_break"][0] = float(self.can_break)
 
-    def _advance(self, steps: int, period_s: float | None = None) -> int:
-        return int(
-            advance(
-                self._address,
-                self._kept,
-                steps,
-                REFINEMENTS if period_s is None else 0,
-                self.period_s if period_s is None else period_s,
-                SPEED_LIMIT_M_S if period_s is None else np.inf,
-                # One layout: a view of other arrays would be compiled for anew.
-                np.ascontiguousarray(self.command),
-                np.ascontiguousarray(self.wind_enu_m_s),
-                np.ascontiguousarray(self.wrench_body),
-                np.ascontiguousarray(self.wrench_enu),
-            )
-        )
+    def _advance(self, steps: int) -> int:
+        return int(advance(self._address, steps, REFINEMENTS, self.period_s))
 
     def relax(self, step_s: float = 10.0) -> float:
         """Move everything that is free to a static equilibrium under the present inputs.
@@ -424,7 +334,7 @@ class Engine:
             self._stop()
             self._set_paths(self.time_s)
             kept = self._memory.copy()
-            if self._advance(1, step_s) < 0:
+            if advance(self._address, 1, 0, step_s) == -1:
                 self._memory[:] = kept  # far from a solution numbers overflow
                 step_s, limit, lasted = step_s / 4.0, step_s / 2.0, 0
                 continue
@@ -454,29 +364,19 @@ class Engine:
 
     # ------------------------------------------------------------------ what tests and plants read
 
-    def nodes_enu_m(self, cable: int) -> Array:
-        """Nodes of a cable from end 1 to end 2, (segments + 1, 3)."""
-        return self._nodes(cable)["position"]
-
-    def node_velocities_enu_m_s(self, cable: int) -> Array:
-        """Their velocities, (segments + 1, 3)."""
-        return self._nodes(cable)["velocity"]
-
-    def node_accelerations_enu_m_s2(self, cable: int) -> Array:
-        """Their accelerations, (segments + 1, 3)."""
-        return self._nodes(cable)["acceleration"]
-
-    def _nodes(self, cable: int) -> Records:
+    def nodes(self, cable: int) -> Records:
+        """Nodes of a cable from end 1 to end 2, see `state.NODE`, (segments + 1,)."""
         first, count = self.tables.cables[["first_node", "segments"]][cable]
-        return self._in_order(cable, self.tables.nodes[first : first + count + 1])
+        return self.tables.nodes[first : first + count + 1]
+
+    def nodes_enu_m(self, cable: int) -> Array:
+        """Their positions, (segments + 1, 3)."""
+        return self.nodes(cable)["position"]
 
     def segments(self, cable: int) -> Records:
         """Segments of a cable from end 1 to end 2, see `state.SEGMENT`, (segments,)."""
         first, count = self.tables.cables[["first_segment", "segments"]][cable]
-        return self._in_order(cable, self.tables.segments[first : first + count])
-
-    def _in_order(self, cable: int, records: Records) -> Records:
-        return records[::-1] if self.rig.cables[cable].reverse else records
+        return self.tables.segments[first : first + count]
 
     def tensions_n(self, cable: int) -> Array:
         """Tension of every segment of a cable from end 1 to end 2, (segments,)."""
@@ -487,37 +387,13 @@ class Engine:
 
         The weight and inertia of the half segment at the end are included.
         """
-        found: Array = self.tables.cables["force"][cable, end ^ int(self.rig.cables[cable].reverse)]
+        found: Array = self.tables.cables["force"][cable, end]
         return found
 
     def length_m(self, cable: int) -> float:
         """Free rest length of a cable."""
         record = self.tables.cables[cable]
         return float(record["rest_length"] if record["reels"] else self.rig.cables[cable].length_m)
-
-    @property
-    def angle_rad(self) -> Array:
-        """Angles of winches, then pulleys, since the start (length out of a feed), (n_shafts,)."""
-        return self.tables.shafts["angle"]
-
-    @property
-    def rate_rad_s(self) -> Array:
-        """Their rates, (n_shafts,)."""
-        return self.tables.shafts["rate"]
-
-    @property
-    def drive_nm(self) -> Array:
-        """Torques of the drives at the end of the step (force of a feed), positive pays out."""
-        return self.tables.shafts["torque"][: len(self.feed)]
-
-    @property
-    def halted(self) -> Array:
-        """Direction in which winches, then pulleys, cannot turn on, (n_shafts,).
-
-        1: no cable left on the winch (on the first side of the pulley); -1: reeled in (none left on
-        the second side); 0: neither.
-        """
-        return self.tables.shafts["halted"]
 
     def body(self, index: int, name: str) -> Array:
         """Field of a body, see `state.BODY`."""
@@ -532,8 +408,8 @@ class Engine:
 
     def reaction(self, index: int) -> Array:
         """Force and moment about its centre that a prescribed body needs, world, (6,)."""
-        found: Array = self.tables.bodies["reaction"][index]
-        return found
+        found = self.tables.bodies["reaction"][index]
+        return np.concatenate([found["force"], found["moment"]])
 
     def energy_j(self) -> Array:
         """Kinetic, potential, axial strain and bending energy, (4,)."""

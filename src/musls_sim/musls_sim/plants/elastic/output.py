@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.vectors import (
+    add,
     add_scaled,
     cross,
     dot,
@@ -18,7 +19,7 @@ from musls_description.vectors import (
     scale,
     sub,
 )
-from musls_sim.plants.elastic.cable import energy_per_length
+from musls_sim.plants.elastic.line import energy_per_length
 from musls_sim.plants.elastic.reels import add_reel_momenta, reel_energy
 from musls_sim.plants.elastic.solver import end_node
 from musls_sim.plants.elastic.state import (
@@ -33,8 +34,6 @@ from musls_sim.plants.elastic.state import (
     shown_of,
 )
 from musls_sim.plants.rigid_body import collect_state
-
-Array = NDArray[np.float64]
 
 
 def energies(tables: Tables) -> Array:
@@ -69,7 +68,8 @@ def strain_energy(t, cable, s):
     segment = segments_of(t)[cable.first_segment + s]
     a, b = nodes_of(t)[cable.first_node + s], nodes_of(t)[cable.first_node + s + 1]
     strain = norm(sub(b.position, a.position)) / segment.rest_length - 1.0
-    return energy_per_length(cable, laws_of(t), strain) * segment.rest_length * segment.alive
+    energy = energy_per_length(cable.axial, laws_of(t), segment.memory, strain)
+    return energy * segment.rest_length * segment.alive
 
 
 @compiled()
@@ -122,12 +122,10 @@ def react(t):
             for end in range(2):
                 if cable.body[end] != b:
                     continue
-                arm = sub(nodes_of(t)[end_node(cable, end)].stage.position, body.stage.position)
                 force = sub(force, cable.force[end])
-                moment = sub(moment, cross(arm, cable.force[end]))
-                moment = sub(moment, cross(cable.axis_world[end], cable.moment[end]))
-        put(body.reaction, force)
-        put(body.reaction[3:6], moment)
+                moment = sub(moment, add(cable.moment[end], cable.twist[end]))
+        put(body.reaction.force, force)
+        put(body.reaction.moment, moment)
 
 
 @compiled()
@@ -145,30 +143,30 @@ def fastest_body(bodies):
 
 @compiled()
 def collect(t, dt):
-    """What the plant shows: state of the bodies after a time, forces and peaks of the cables."""
+    """Write the output: state of the bodies after a time, forces and peaks of the cables."""
     for b in range(bodies_of(t).shape[0]):
         collect_state(bodies_of(t)[b].stage, dt, shown_of(t)[b])
     for c in range(cables_of(t).shape[0]):
-        cable, peak = cables_of(t)[c], 0.0
-        put(force_of(t)[c, 0], _shown_force(t, cable, 1))
-        put(force_of(t)[c, 1], _shown_force(t, cable, 0))
+        cable, peak, row = cables_of(t)[c], 0.0, force_of(t)[c]
+        for end in range(2):
+            put(row[3 * end : 3 * end + 3], _shown_force(t, cable, end))
         for s in range(cable.segments):
             peak = max(peak, segments_of(t)[cable.first_segment + s].peak_tension)
-        peak_of(t)[c] = peak
+        peak_of(t)[c, 0] = peak
 
 
 @compiled()
 def _shown_force(t, cable, end):
-    """Force at an end in the frame of its segment: x along it from end 2 to end 1, y horizontal."""
-    node = nodes_of(t)[end_node(cable, end)]
-    far = nodes_of(t)[cable.first_node + 1 if end == 0 else cable.first_node + cable.segments - 1]
-    sign = 1.0 if end == 1 else -1.0
-    along = scale(sign, sub(far.position, node.position))
+    """Force at an end in the frame of its segment: x along it from end 1 to end 2, y horizontal."""
+    i = end * (cable.segments - 1)
+    before, after = nodes_of(t)[cable.first_node + i], nodes_of(t)[cable.first_node + i + 1]
+    along = sub(after.position, before.position)
     length = norm(along)
     x, y, z = along[0] / length, along[1] / length, along[2] / length
     flat = math.sqrt(x * x + y * y)
     c, s = (x / flat, y / flat) if flat > 1e-9 else (1.0, 0.0)
-    a, wound = node.acceleration, cable.linear_density * cable.stored[end]
+    a, wound = nodes_of(t)[end_node(cable, end)].acceleration, cable.stored[end]
+    wound *= cable.linear_density
     carried = add_scaled(cable.force[end], wound, (a[0], a[1], a[2] + t.gravity))
-    fx, fy, fz = scale(sign, carried)
+    fx, fy, fz = scale(1.0 if end == 0 else -1.0, carried)
     return fx * x + fy * y + fz * z, fy * c - fx * s, flat * fz - z * (fx * c + fy * s)

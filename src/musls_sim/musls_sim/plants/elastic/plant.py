@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
-from musls_description.spawn import Configuration, ground_spawn, slung_state
-from musls_description.system import Pulley, RigSystem, SlungLoadSystem, Winch, slung_system
+from musls_description.obstacles import AnyObstacle
+from musls_description.spawn import Configuration, ground_spawn
+from musls_description.system import Pulley, RigSystem, Winch, slung_system
+from musls_sim.plants.accuracy import step_s
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
@@ -23,33 +24,31 @@ from musls_sim.plants.changes import (
 )
 from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.elastic.engine import Engine, Path
+from musls_sim.plants.elastic.line import line_of
 from musls_sim.plants.elastic.rig import Rig, RigPulley, RigWinch
 from musls_sim.plants.elastic.start import (
     ANY_TORQUE_N_M,
-    line_of,
     rig_parts,
-    rotation_of,
     settle,
-    slung_parts,
 )
 from musls_sim.plants.interface import (
     Change,
     EnergyAudit,
+    EventRecord,
     Plant,
-    PlantEvent,
     PlantInputs,
     PlantSetup,
     PlantState,
     Pose,
     PrescribedMotion,
     Reaction,
+    substeps,
 )
 from musls_sim.plants.rigid_body import rotor_records
-from musls_sim.plants.rigid_links.step_control import substeps
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
 from musls_sim.scenario.rig import RigSpec
-from musls_sim.session.driving import Signal
+from musls_sim.session.driving import straight
 
 # ---------- Paths of prescribed drones from their poses
 
@@ -60,15 +59,19 @@ class PosePaths:
     def __init__(self, pose: Callable[[float], Pose]) -> None:
         self._ends = PoseEnds(pose)
         self._begin_s = -1.0
-        self.table = np.zeros((0, 2, 18))
+        self._table = np.zeros((0, 2, 18))
 
-    def update(self, begin_s: float, end_s: float) -> None:
-        """Fill `table`, (n_drones, 2, 18) as `bodies.follow` takes it, for a period."""
-        if begin_s == self._begin_s:
-            return
+    def of(self, drone: int, begin_s: float, end_s: float) -> Array:
+        """Motion of a drone (from 0) at the begin and end of a period, (2, 18)."""
+        if begin_s != self._begin_s:
+            self._update(begin_s, end_s)
+        row: Array = self._table[drone]
+        return row
+
+    def _update(self, begin_s: float, end_s: float) -> None:
         begin, end, turn = self._ends.of(begin_s, end_s)
         length = end_s - begin_s
-        self.table = np.zeros((len(turn), 2, 18))
+        self._table = np.zeros((len(turn), 2, 18))
         moved = (
             (
                 begin.position_enu_m,
@@ -81,22 +84,9 @@ class PosePaths:
         for at, (x0, v0, x1, v1) in zip((0, 9), moved, strict=True):
             mean = (x1 - x0) / length
             a0, a1 = 6.0 * mean - 4.0 * v0 - 2.0 * v1, 4.0 * v1 + 2.0 * v0 - 6.0 * mean
-            self.table[:, 0, at : at + 9] = np.hstack([x0, v0, a0 / length])
-            self.table[:, 1, at : at + 9] = np.hstack([x1, v1, a1 / length])
+            self._table[:, 0, at : at + 9] = np.hstack([x0, v0, a0 / length])
+            self._table[:, 1, at : at + 9] = np.hstack([x1, v1, a1 / length])
         self._begin_s = begin_s
-
-
-class OnePath:
-    """The motion of one drone out of `PosePaths`."""
-
-    def __init__(self, poses: PosePaths, drone: int) -> None:
-        self._poses, self._drone = poses, drone
-
-    def __call__(self, begin_s: float, end_s: float) -> Array:
-        """Motion at the begin and end of a period, (2, 18)."""
-        self._poses.update(begin_s, end_s)
-        row: Array = self._poses.table[self._drone]
-        return row
 
 
 # ---------- Winches and pulleys of a system in the elastic core
@@ -153,123 +143,13 @@ def _stored(winch: Winch, drives: RigSpec, number: int) -> float:
     if drive is None or drive.feed_m_s is None:
         return 0.0
     times = np.array(drive.time_s)
-    rates = Signal(drive.time_s, drive.feed_m_s)
+    rates = straight(drive.time_s, drive.feed_m_s)
     borders = np.unique(np.concatenate([[0.0], times]))
     if len(borders) < 2:
         return 0.0
     out = np.cumsum(rates.means(borders)[:, 0] * np.diff(borders))
     return float(max(0.0, SPARE_SHARE * out.max()))
 
-
-class Reels:
-    """Hands the inputs of winches on, and tells what becomes of the lengths."""
-
-    def __init__(self, system: RigSystem, engine: Engine, happened: list[PlantEvent]) -> None:
-        """Prepare."""
-        self._engine, self._happened = engine, happened
-        self._limits = np.array([w.brake_torque_n_m or ANY_TORQUE_N_M for w in system.winches])
-        self._halted = [0.0] * len(system.winches)
-        self._changing = np.flatnonzero(engine.tables.cables["reels"])
-
-    def drive(self, inputs: PlantInputs) -> None:
-        """Hand on the inputs of the coming period."""
-        if len(self._limits):
-            self._engine.feed[:] = inputs.winch
-            self._engine.brake_nm[:] = np.where(inputs.winch_brake, self._limits, 0.0)
-
-    def show(self, free_length_m: Array) -> None:
-        """Write the free lengths, and note winches that came to their stops."""
-        engine = self._engine
-        changing = self._changing
-        free_length_m[changing] = engine.tables.cables["rest_length"][changing]
-        halted = engine.halted[: len(self._halted)].tolist()
-        if halted == self._halted:
-            return
-        for w, (now, before) in enumerate(zip(halted, self._halted, strict=True), start=1):
-            if now not in (0.0, before):
-                what = "no cable left" if now > 0.0 else "cable reeled in"
-                event = PlantEvent(engine.time_s, "winch_stopped", f"winch_{w}: {what}")
-                self._happened.append(event)
-        self._halted = halted
-
-
-# ---------- Cuts and breaks as the plant shows them: cables and segments by number, from end 1
-
-
-def cut(engine: Engine, change: CutCable | ReleaseHook) -> None:
-    """Cut a cable now; a hook lets go of the segment next to it.
-
-    Raises:
-        ConfigError: There is no such cable or segment.
-    """
-    n_cables = len(engine.rig.cables)
-    if not 1 <= change.cable <= n_cables:
-        raise ConfigError(f"cut: cable {change.cable}: there are cables 1 to {n_cables}")
-    n = engine.rig.cables[change.cable - 1].segments
-    if isinstance(change, CutCable):
-        segment = change.segment
-    else:
-        segment = 1 if change.at == "load" else n
-    if not 1 <= segment <= n:
-        raise ConfigError(f"cut: segment {segment}: cable {change.cable} has segments 1 to {n}")
-    engine.cut(change.cable - 1, segment - 1)
-
-
-class BreakLog:
-    """Turns the breaks of an engine into events of the plant.
-
-    Attributes:
-        happened: See `interface.Plant`; cuts that were asked for are not in it.
-    """
-
-    def __init__(self) -> None:
-        self.happened: list[PlantEvent] = []
-        self._seen = 0
-
-    def skip(self, engine: Engine) -> None:
-        """Leave out what is known already: cuts that somebody asked for."""
-        self._seen = len(engine.breaks)
-
-    def note(self, engine: Engine) -> None:
-        """Take over what broke since the last time."""
-        for b in engine.breaks[self._seen :]:
-            n = engine.rig.cables[b.cable].segments
-            what = (
-                f"cable_{b.cable + 1}: segment {b.segment + 1} of {n} broke at {b.tension_n:.4g} N"
-            )
-            self.happened.append(PlantEvent(b.time_s, "cable_broken", what))
-        self._seen = len(engine.breaks)
-
-
-# ---------- Hooks at the load that open and close
-#
-# A hook that opens takes the segment next to it away; what is left of the cable hangs on its
-# drone, one segment shorter. That segment counts as hanging straight down from the free end, with
-# the hook at its own end. It closes while it is slack, and only then, so that nothing changes: no
-# force, no velocity, no momentum.
-
-
-def is_open(engine: Engine, cable: int) -> bool:
-    """Whether a cable (from 0) hangs whole on its end 2, but for the segment next to the load."""
-    alive = engine.segments(cable)["alive"] > 0.0
-    return not alive[0] and bool(alive[1:].all())
-
-
-def hook_miss(engine: Engine, cable: int) -> tuple[float, float]:
-    """Distance and speed of an open hook from its place on the load [m, m/s].
-
-    Infinitely far as long as the last segment would be taut.
-    """
-    place, free = engine.nodes_enu_m(cable)[:2]
-    velocity = engine.node_velocities_enu_m_s(cable)
-    length_m = float(engine.segments(cable)["rest_length"][0])
-    speed = float(np.linalg.norm(velocity[1] - velocity[0]))
-    if np.linalg.norm(free - place) > length_m:
-        return np.inf, speed
-    return float(np.linalg.norm(free - [0.0, 0.0, length_m] - place)), speed
-
-
-Array = NDArray[np.float64]
 
 LONGEST_STEP_S = CONTROL_PERIOD_S
 
@@ -297,8 +177,8 @@ class ElasticPlant(Plant):
         damping_n_s: float | None = None,
         ei_n_m2: float | None = None,
         segments: int | None = None,
-        shape_of: SlungLoadSystem | None = None,
         drives: RigSpec | None = None,
+        obstacles: Sequence[AnyObstacle] = (),
     ) -> None:
         """Build the tables in the start configuration.
 
@@ -309,13 +189,9 @@ class ElasticPlant(Plant):
 
         The default time step of 4 ms is stable for any cable. Stiffness, damping (force per rate of
         strain) and bending stiffness are those of all cables, by default of what each is made of;
-        `segments` are per cable of a slung load, by default the number of links. `shape_of` is the
-        system whose rigid links `start` describes, where it is not `system`; `drives` says which
-        anchors are pushed. Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground height of
-        None means no ground.
-
-        Raises:
-            ConfigError: The start does not fit the system.
+        `segments` are per cable of a slung load, by default the number of links. `drives` says
+        which anchors are pushed. Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground
+        height of None means no ground.
         """
         self.system = system
         self.gravity_m_s2 = gravity_m_s2
@@ -323,17 +199,13 @@ class ElasticPlant(Plant):
         self.substeps = substeps(LONGEST_STEP_S if physics_step_s is None else physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
         lines = [line_of(k.elastic, ea_n, damping_n_s, ei_n_m2) for k in system.cables]
-        if isinstance(start, Configuration):
-            plain = _formation(system)
-            parts = slung_parts(plain, start, lines, gravity_m_s2, segments, shape_of or plain)
-        else:
-            parts = rig_parts(system, start, drives or RigSpec(), lines, gravity_m_s2)
         rig = Rig(
-            *parts,
+            *rig_parts(system, start, lines, drives or RigSpec(), gravity_m_s2, segments),
             rotors=rotor_records(system),
             gravity_m_s2=gravity_m_s2,
             ground_height_enu_m=ground_height_enu_m,
             ground_friction=system.ground_friction,
+            obstacles=obstacles,
             winches=rig_winches(system, drives or RigSpec()),
             pulleys=[_pulley(pulley) for pulley in system.pulleys],
         )
@@ -341,13 +213,14 @@ class ElasticPlant(Plant):
             rotor_speed_rad_s = settle(rig, system)
         self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s)
         self._first_anchor = first = 1 + system.n_drones
-        self._flipped = np.flatnonzero([not cable.reverse for cable in rig.cables])
         self._pushed = [b for b in range(first, len(rig.bodies)) if not rig.bodies[b].prescribed]
         self.state = self._make_state()
-        self._breaks = BreakLog()
-        self.happened: list[PlantEvent] = self._breaks.happened
-        self._reels = Reels(system, self.engine, self.happened)
-        self._show_turned = self._turned_forces()
+        self._wrench_body = self.engine.wrench_body[:first]
+        self._wrench_enu = self.engine.wrench_enu[:first]
+        self._breaks_told = 0
+        self._brakes_nm = np.array([w.brake_torque_n_m or ANY_TORQUE_N_M for w in system.winches])
+        self._halted = [0.0] * len(system.winches)
+        self._changing = np.flatnonzero(self.engine.tables.cables["reels"])
         self._follow_anchors()
         self.reaction = Reaction.zeros(system)
         self._motion: PrescribedMotion | None = None
@@ -360,7 +233,7 @@ class ElasticPlant(Plant):
         return PlantState(
             t.shown[:first],
             t.speed,
-            t.force.copy() if len(self._flipped) else t.force,
+            t.force,
             t.peak,
             t.shown[first:],
             np.zeros((len(rig.bodies) - first, 6)),
@@ -385,41 +258,37 @@ class ElasticPlant(Plant):
         engine = self.engine
         if inputs.motion is not self._motion:
             self._prescribe(inputs.motion)
-        engine.command = inputs.rotor_command_rad_s
-        engine.wind_enu_m_s = inputs.wind_enu_m_s
-        if len(self._anchor_paths):
-            self._drive_anchors(inputs)
-        else:
-            engine.wrench_body, engine.wrench_enu = inputs.wrench_body, inputs.wrench_enu
-        self._reels.drive(inputs)
+        engine.command[...] = inputs.rotor_command_rad_s
+        engine.wind_enu_m_s[...] = inputs.wind_enu_m_s
+        self._drive(inputs)
         if self._motion is not None:
-            engine.command = self._rotors_at_rest
+            engine.command[:] = 0.0
             if self._motion.load_wrench is not None:
-                engine.wrench_enu = inputs.wrench_enu.copy()
                 engine.wrench_enu[0] += self._motion.load_wrench(self.time_s + self.period_s / 2)
         engine.step()
-        self._breaks.note(engine)
+        if len(engine.breaks) > self._breaks_told:
+            self._tell_breaks()
         self._show()
         if self._motion is not None:
             self._note_reaction()
 
     def start_driving(self, inputs: PlantInputs) -> None:
         """Find the accelerations of the start with what moves and pushes anchors from then on."""
-        if len(self._anchor_paths):
-            self._drive_anchors(inputs)
-        self._reels.drive(inputs)
+        self._drive(inputs)
         self.engine.restart()
         self._show()
 
-    def _drive_anchors(self, inputs: PlantInputs) -> None:
-        """Hand on what acts on bodies, and what moves anchors."""
-        engine, first = self.engine, self._first_anchor
-        engine.wrench_body[:first], engine.wrench_enu[:first] = (
-            inputs.wrench_body,
-            inputs.wrench_enu,
-        )
-        engine.wrench_enu[first:] = inputs.anchor_wrench_enu
-        self._anchor_paths[:] = inputs.anchor_motion
+    def _drive(self, inputs: PlantInputs) -> None:
+        """Hand on what acts on bodies, what moves anchors, and the inputs of winches."""
+        engine = self.engine
+        self._wrench_body[...] = inputs.wrench_body
+        self._wrench_enu[...] = inputs.wrench_enu
+        if len(self._anchor_paths):
+            engine.wrench_enu[self._first_anchor :] = inputs.anchor_wrench_enu
+            self._anchor_paths[:] = inputs.anchor_motion
+        if len(self._brakes_nm):
+            engine.feed[:] = inputs.winch
+            engine.brake_nm[:] = np.where(inputs.winch_brake, self._brakes_nm, 0.0)
 
     def _follow_anchors(self) -> None:
         """Let the anchors that are not pushed follow their inputs."""
@@ -429,22 +298,20 @@ class ElasticPlant(Plant):
             row[:] = 0.0
             row[:, :3] = self.engine.rig.bodies[b].position_enu_m
             if b not in self._pushed:
-                self._own_paths[b] = None  # `_drive_anchors` writes it
+                self._own_paths[b] = None  # `_drive` writes it
         self.engine.paths.update(self._own_paths)
 
     def _show(self) -> None:
-        """Complete the state: cables that run the other way, anchors, what stands for a load."""
+        """Complete the state: anchors, what stands for a load."""
         state, t, first = self.state, self.engine.tables, self._first_anchor
-        if len(self._flipped):
-            order, signs, shown = self._show_turned
-            np.multiply(t.force.ravel()[order], signs, out=shown)
         if len(self._anchor_paths):
-            state.anchor_wrench_n[:] = t.bodies["reaction"][first:]
+            state.anchor_wrench_n[:, :3] = t.bodies["reaction"]["force"][first:]
+            state.anchor_wrench_n[:, 3:] = t.bodies["reaction"]["moment"][first:]
             for b in self._pushed:
                 wrench = self.engine.wrench_enu[b]
                 state.anchor_wrench_n[b - first] = [*wrench[3:], *wrench[:3]]
         if state.reels:
-            self._reels.show(state.free_length_m)
+            self._show_reels()
         if self.system.load is None:
             cable = self.engine.tables.cables[0]
             middle = t.nodes[cable["first_node"] + cable["segments"] // 2]
@@ -452,14 +319,27 @@ class ElasticPlant(Plant):
             state.motion[0, 3:6] = middle["velocity"]
             state.motion[0, 13:16] = middle["acceleration"]
 
-    def _turned_forces(self) -> tuple[NDArray[np.intp], Array, Array]:
-        """Where each force at an end stands in the engine's, its sign, and where it is shown."""
-        force = self.engine.tables.force
-        order = np.arange(force.size).reshape(force.shape)
-        signs = np.ones(force.shape)
-        order[self._flipped] = order[self._flipped, ::-1]
-        signs[self._flipped] = _TURNED
-        return order.ravel(), signs.ravel(), self.state.cable_force_n.reshape(-1)
+    def _show_reels(self) -> None:
+        """Write the free lengths, and tell of winches that came to their stops."""
+        engine, changing = self.engine, self._changing
+        self.state.free_length_m[changing] = engine.tables.cables["rest_length"][changing]
+        halted = engine.halted[: len(self._halted)].tolist()
+        for w, (now, before) in enumerate(zip(halted, self._halted, strict=True), start=1):
+            if now not in (0.0, before):
+                what = "no cable left" if now > 0.0 else "cable reeled in"
+                event = EventRecord(engine.time_s, "winch_stopped", f"winch_{w}: {what}")
+                self.happened.append(event)
+        self._halted = halted
+
+    def _tell_breaks(self) -> None:
+        """Tell what broke since the last time."""
+        for b in self.engine.breaks[self._breaks_told :]:
+            n = self.engine.rig.cables[b.cable].segments
+            what = (
+                f"cable_{b.cable + 1}: segment {b.segment + 1} of {n} broke at {b.tension_n:.4g} N"
+            )
+            self.happened.append(EventRecord(b.time_s, "cable_broken", what))
+        self._breaks_told = len(self.engine.breaks)
 
     def _check_break(self) -> None:
         """Refuse a line that would break before anything happens."""
@@ -472,45 +352,28 @@ class ElasticPlant(Plant):
                     f"break at the start, where it carries {tension:.4g} N"
                 )
 
-    def start_moving(self, velocity_enu_m_s: Array, omega_enu_rad_s: Array) -> None:
-        """Give load and drones velocities before the first step; the cables move along.
-
-        Both are in the world frame, (1 + n_drones, 3).
-        """
-        t = self.engine.tables
-        n = 1 + self.system.n_drones
-        for motion in (t.bodies[:n], t.bodies["stage"][:n]):
-            motion["velocity"], motion["omega"] = velocity_enu_m_s, omega_enu_rad_s
-        for b in range(n):
-            inertia = t.bodies["stage"]["inertia"][b]
-            t.bodies["angular_momentum"][b] = inertia @ omega_enu_rad_s[b]
-        for i, cable in enumerate(self.engine.rig.cables):
-            ends = [
-                velocity_enu_m_s[b] + np.cross(omega_enu_rad_s[b], t.bodies["rotation"][b] @ point)
-                for b, point in zip(cable.bodies, cable.points_m, strict=True)
-            ]
-            velocity = self.engine.node_velocities_enu_m_s(i)
-            velocity[:] = np.linspace(ends[0], ends[1], len(velocity))
-        self.engine.restart()
-
     def _prescribe(self, motion: PrescribedMotion | None) -> None:
         """Let the drones follow a path, or fly again."""
         self._motion = motion
-        self._rotors_at_rest = np.zeros_like(self.state.rotor_speed_rad_s)
-        paths: dict[int, Path | None] = {}
+        paths: dict[int, Path | None] = dict(self._own_paths)
         if motion is not None:
             poses = PosePaths(motion.pose)
-            paths = {1 + i: OnePath(poses, i) for i in range(self.system.n_drones)}
-        paths |= self._own_paths
-        if self.system.load is None:
-            paths[0] = _held(np.zeros((2, 18)))
-        self.engine.prescribe(set(paths), paths)
+            for i in range(self.system.n_drones):
+                paths[1 + i] = functools.partial(poses.of, i)
+        still = {0} if self.system.load is None else set()
+        self.engine.prescribe(set(paths) | still, paths)
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if isinstance(change, CutCable | ReleaseHook):
-            cut(self.engine, change)
-            self._breaks.skip(self.engine)
+            check_cut(self.system, change)
+            cable = change.cable - 1
+            if isinstance(change, CutCable):
+                segment = change.segment - 1
+            else:  # the segment next to the hook
+                segment = 0 if change.at == "load" else self.engine.rig.cables[cable].segments - 1
+            self.engine.cut(cable, segment)
+            self._breaks_told = len(self.engine.breaks)
         elif isinstance(change, AttachHook):
             check_cut(self.system, change)
             if self.hook_is_open(change.cable - 1):
@@ -522,19 +385,31 @@ class ElasticPlant(Plant):
         else:
             super().apply(change)
 
-    def hook_is_open(self, cable: int) -> bool:
-        """See `interface.Plant`."""
-        return is_open(self.engine, cable)
+    # A hook that opens takes the segment next to it away; what is left of the cable hangs on its
+    # drone, one segment shorter. That segment counts as hanging straight down from the free end,
+    # with the hook at its own end. It closes while it is slack, and only then, so that nothing
+    # changes: no force, no velocity, no momentum.
 
-    def hook_miss(self, cable: int) -> tuple[float, float]:
-        """See `interface.Plant`: the last segment counts as hanging straight down."""
-        return hook_miss(self.engine, cable)
+    def hook_is_open(self, cable: int) -> bool:
+        """Whether a cable hangs whole on its end 2, but for the segment next to the load."""
+        alive = self.engine.segments(cable)["alive"] > 0.0
+        return not alive[0] and bool(alive[1:].all())
+
+    def hook_gap(self, cable: int) -> tuple[float, float]:
+        """See `interface.Plant`; infinitely far as long as the last segment would be taut."""
+        place, free = self.engine.nodes_enu_m(cable)[:2]
+        velocity = self.engine.nodes(cable)["velocity"]
+        length_m = float(self.engine.segments(cable)["rest_length"][0])
+        speed = float(np.linalg.norm(velocity[1] - velocity[0]))
+        if np.linalg.norm(free - place) > length_m:
+            return np.inf, speed
+        return float(np.linalg.norm(free - [0.0, 0.0, length_m] - place)), speed
 
     def winch_input(self, winch: int) -> str:
         """Which input a winch (from 0) takes, see `interface.Plant`."""
         if self.system.winches[winch].kind == "feed":
             return "feed_m_s"
-        return "speed_rad_s" if self.engine.by_rate[winch] else "torque_n_m"
+        return "speed_rad_s" if self.engine.tables.shafts["by_rate"][winch] else "torque_n_m"
 
     def _change_load(self, mass_kg: float) -> None:
         """Give the load another mass; velocities stay, energy is counted anew."""
@@ -558,58 +433,28 @@ class ElasticPlant(Plant):
         return np.array(self.engine.tensions_n(index))
 
     @property
-    def end_wrench(self) -> Array:
-        """Moment about its centre and force that moves each prescribed drone, world, (n, 6)."""
-        reaction = [self.engine.reaction(1 + i) for i in range(self.system.n_drones)]
-        return np.array([[*w[3:], *w[:3]] for w in reaction])
-
-    @property
     def audit(self) -> EnergyAudit:
         """Work, losses and energies since the start."""
-        audit = EnergyAudit()
-        self._write_audit(audit)
-        return audit
+        sums = self.engine.sums
+        return EnergyAudit(
+            work_j=float(sums["work"]),
+            absolute_work_j=float(sums["absolute_work"]),
+            loss_j=float(sums["loss_cables"] + sums["loss_ground"]),
+            break_j=float(sums["loss_breaks"]),
+            start_j=self.engine.start_energy_j,
+            energy_j=float(self.engine.energy_j().sum()),
+        )
 
     @property
     def spurious_energy_j(self) -> float:
         """Energy that the integration made from nothing so far; 0 if it only took some."""
-        return self.audit.made_j
-
-    def _write_audit(self, audit: EnergyAudit) -> None:
-        sums = self.engine.sums
-        audit.work_j, audit.absolute_work_j = float(sums["work"]), float(sums["absolute_work"])
-        audit.loss_j = float(sums["loss_cables"] + sums["loss_ground"])
-        audit.break_j = float(sums["loss_breaks"])
-        audit.start_j = self.engine.start_energy_j
-        audit.energy_j = float(self.engine.energy_j().sum())
+        return self.audit.spurious_j
 
     def _note_reaction(self) -> None:
         """Force that moves each cable's end, at the end of the period, and the audit."""
         for i in range(self.system.n_drones):
-            self.reaction.end_force_n[i] = -self.engine.end_force_n(
-                i, int(self.engine.rig.cables[i].reverse)
-            )
-        self._write_audit(self.reaction.audit)
-
-
-_TURNED = np.array([1.0, 1.0, -1.0])
-"""Force across at an end seen in the frame that looks the other way."""
-
-
-def _held(row: Array) -> Path:
-    """A path that is what an array holds when it is asked."""
-
-    def path(begin_s: float, end_s: float) -> Array:
-        return row
-
-    return path
-
-
-def _formation(system: RigSystem) -> SlungLoadSystem:
-    found = system.formation
-    if found is None:
-        raise ConfigError(f"system {system.name} has no formation: choose start: state")
-    return found
+            self.reaction.end_force_n[i] = -self.engine.end_force_n(i, 1)
+        vars(self.reaction.audit).update(vars(self.audit))
 
 
 # ---------- Builds the elastic plant of a scenario
@@ -620,25 +465,20 @@ def build(setup: PlantSetup) -> ElasticPlant:
 
     Slung loads start on the ground, hanging in the air, or in a given state; other rigs in a given
     state or in equilibrium.
-
-    Raises:
-        ConfigError: The start cannot be reached with these cables.
     """
     system, physics, start = setup.system, setup.physics, setup.start
-    step = physics.step_size_s
     make = functools.partial(
         ElasticPlant,
         system,
-        physics_step_s=None if isinstance(step, str) else step,
+        physics_step_s=step_s(system, physics, order=2),
         gravity_m_s2=physics.gravity_m_s2,
         drives=setup.rig,
+        obstacles=setup.obstacles,
     )
     formation = system.formation
     if formation is None and start.kind in ("ground", "air"):
         slung_system(system, f"start.kind = {start.kind}, instead of state or equilibrium")
-    if formation is None or start.kind == "equilibrium" or start.cables is not None:
-        return make(start)
-    if start.kind == "ground":
+    if start.kind == "ground" and formation is not None:
         return make(ground_spawn(formation))
     if start.kind == "air":
         assert setup.equilibrium is not None  # every formation has one
@@ -646,29 +486,4 @@ def build(setup: PlantSetup) -> ElasticPlant:
             setup.equilibrium.configuration,
             rotor_speed_rad_s=trim_speeds_rad_s(system, setup.equilibrium),
         )
-    return _in_state(setup, formation, make)
-
-
-def _in_state(
-    setup: PlantSetup, formation: SlungLoadSystem, make: functools.partial[ElasticPlant]
-) -> ElasticPlant:
-    """A slung load in a given state; its cables hang as rigid links would."""
-    start = setup.start
-    if start.load is None or start.drones is None or len(start.drones) != formation.n_drones:
-        raise ConfigError(f"start.drones must have {formation.n_drones} entries, and a load")
-    bodies = (start.load, *start.drones)
-    rotations = np.array([rotation_of(b.orientation_wxyz) for b in bodies])
-    positions = np.array([b.position_enu_m for b in bodies])
-    # Point masses do not twist: the drones may look anywhere.
-    free = dataclasses.replace(
-        formation, cables=tuple(dataclasses.replace(k, twist="free") for k in formation.cables)
-    )
-    configuration, _ = slung_state(
-        free, positions[0], rotations[0], positions[1:], rotations[1:], setup.physics.gravity_m_s2
-    )
-    plant = make(configuration, shape_of=free)
-    plant.start_moving(
-        np.array([b.velocity_enu_m_s for b in bodies], float),
-        np.einsum("nij,nj->ni", rotations, np.array([b.omega_body_rad_s for b in bodies], float)),
-    )
-    return plant
+    return make(start)

@@ -36,8 +36,9 @@ from musls_description.vectors import (
     sub,
 )
 from musls_sim.plants.elastic.bodies import angular_acceleration
-from musls_sim.plants.elastic.cable import TENSION_SHARE, energy_per_length
-from musls_sim.plants.elastic.solver import add_right, end_node
+from musls_sim.plants.elastic.cable import TENSION_SHARE
+from musls_sim.plants.elastic.line import energy_per_length
+from musls_sim.plants.elastic.solver import add_right, end_node, row_of
 from musls_sim.plants.elastic.state import (
     PULLEY,
     bodies_of,
@@ -65,8 +66,8 @@ LAYER_CHANGE_RAD = 0.5 * math.pi
 SHORTEST_SHARE = 1e-3
 """Share of its length at the start below which no cable gets in a trial solution."""
 
-FIRST, SECOND, EULER = 0, 1, 2
-"""Stages of a step: both of TR-BDF2, or the one of implicit Euler."""
+DRIVE_GAP = 1e-9
+"""Change of a drive that is no jump."""
 
 
 # ---------- Friction and stops
@@ -78,13 +79,14 @@ def limit_friction(t, shaft):
     shaft.friction_limit = shaft.bearing + shaft.brake
     if shaft.kind != PULLEY or (shaft.capstan == 0.0 and shaft.efficiency == 1.0):
         return
-    away_1, tension_1 = _at_pulley(t, shaft, 0)
-    away_2, tension_2 = _at_pulley(t, shaft, 1)
-    cosine = dot(away_1, away_2)
+    away, both = (0.0, 0.0, 0.0), 0.0
+    for side in range(2):
+        direction, tension = _at_pulley(t, shaft, side)
+        away, both = add(away, direction), both + tension
+    cosine = 0.5 * dot(away, away) - 1.0
     wrap = math.pi - math.acos(min(max(cosine, -1.0), 1.0)) + shaft.extra_wrap
     ratio = math.exp(shaft.capstan * wrap) / shaft.efficiency
     # T_1 = ratio T_2 by the sum, which a shift of the cable does not change.
-    both = tension_1 + tension_2
     shaft.friction_limit += (ratio - 1.0) / (ratio + 1.0) * both * shaft.radius
 
 
@@ -160,7 +162,7 @@ def _true_torque(shaft):
 
 # ---------- Shafts
 #
-# A drum or wheel of inertia J turns relative to its body about the body's axis e by the angle y:
+# A drum or pulley of inertia J turns relative to its body about the body's axis e by the angle y:
 #
 #     J (y'' + (e w)') = torque of drive, brake and bearing + what its cables exert,
 #
@@ -206,40 +208,53 @@ def _climb(x, half):
 
 @compiled()
 def begin_shafts(t):
-    """Note the begin of a period; how far a drive by rate may go until its cable is too short."""
+    """Begin a period; returns whether accelerations have to be found anew: whether a drive jumped.
+
+    That is a torque or brake, or the slope of a rate: the jerk of a rate that jumps itself has no
+    acceleration.
+    """
+    jumped = False
     for shaft in shafts_of(t):
+        old, new = shaft.last_drive, shaft.drive
+        gap = abs(old[1] - new[0]) > DRIVE_GAP
+        if shaft.by_rate > 0.0:
+            bend = abs((old[1] - old[0]) - (new[1] - new[0])) > DRIVE_GAP
+            jumped |= bend and not gap
+        else:
+            jumped |= gap or shaft.brake != shaft.last_brake
+        old[0], old[1], shaft.last_brake = new[0], new[1], shaft.brake
         shaft.begin_angle = shaft.angle
         shaft.halted = 0.0
         if shaft.kind != PULLEY:
             cable = cables_of(t)[shaft.cable[0]]
             left = cable.rest_length - cable.shortest_length
             shaft.lowest_angle = shaft.angle - max(left, 0.0) / shaft.ratio
+    return jumped
 
 
 @compiled()
-def predict_shafts(t, mode, h, ahead):
-    """What a stage knows of the shafts, and a guess of their accelerations."""
+def predict_first_shafts(t, known):
+    """Predict the shafts' first stage: known terms, and a guess of their accelerations."""
     for s in shafts_of(t):
-        if mode == FIRST:
-            s.known_angle, s.known_rate = s.angle + h * s.rate, s.rate + h * s.acceleration
-            s.stage_acceleration = s.acceleration
-        elif mode == SECOND:
-            s.first_rate, s.first_acceleration = s.stage_rate, s.stage_acceleration
-            s.known_angle = s.angle + h * (s.rate + s.first_rate)
-            s.known_rate = s.rate + h * (s.acceleration + s.first_acceleration)
-            change = s.first_acceleration - s.acceleration
-            s.stage_acceleration = s.first_acceleration + ahead * change
-        else:
-            s.known_angle, s.known_rate = s.angle, s.rate
-            s.stage_acceleration = s.acceleration
+        s.known_angle, s.known_rate = s.angle + known * s.rate, s.rate + known * s.acceleration
+        s.stage_acceleration = s.acceleration
 
 
 @compiled()
-def place_reels(t, dh, share, period):
+def predict_second_shafts(t, wh, ahead):
+    """The same for the second stage."""
+    for s in shafts_of(t):
+        s.known_angle = s.angle + wh * (s.rate + s.stage_rate)
+        s.known_rate = s.rate + wh * (s.acceleration + s.stage_acceleration)
+        s.stage_acceleration += ahead * (s.stage_acceleration - s.acceleration)
+
+
+@compiled()
+def place_reels(t, dh, share):
     """Shafts in the stage, by their accelerations or by their drive, and the free lengths."""
     for s in shafts_of(t):
         if s.by_rate > 0.0:
-            time, a = share * period, (s.drive[1] - s.drive[0]) / period
+            time, a = share * t.period, (s.drive[1] - s.drive[0]) / t.period
             s.stage_angle = s.begin_angle + time * (s.drive[0] + 0.5 * a * time)
             s.stage_rate, s.stage_acceleration = s.drive[0] + a * time, a
             s.halted = 0.0
@@ -254,7 +269,7 @@ def place_reels(t, dh, share, period):
         s.out_rate = s.ratio * s.stage_rate
         s.out_acceleration = s.ratio * s.stage_acceleration + s.ratio_slope * s.stage_rate**2
         put(s.axis_world, rotate(bodies_of(t)[s.body].stage.rotation, s.axis))
-    set_lengths(t, False)
+    set_lengths(t)
 
 
 @compiled()
@@ -315,8 +330,7 @@ def _drive_torque(t, shaft):
         torque += shaft.inertia * dot(shaft.axis_world, turning)
     for side in range(2):
         if shaft.cable[side] >= 0:
-            cable, end = cables_of(t)[shaft.cable[side]], shaft.end[side]
-            torque -= cable.ratio[end] * cable.reel_force[end]
+            torque -= cables_of(t)[shaft.cable[side]].reel_torque[shaft.end[side]]
     return torque
 
 
@@ -349,7 +363,7 @@ def react_shafts(t):
     for shaft in shafts_of(t):
         body = bodies_of(t)[shaft.body]
         if body.free == 0:
-            increase(body.reaction[3:6], spin_torque(shaft, body))
+            increase(body.reaction.moment, spin_torque(shaft, body))
 
 
 @compiled()
@@ -388,7 +402,7 @@ def _sign_at(shaft, c, end):
 
 
 @compiled()
-def set_lengths(t, settled):
+def set_lengths(t):
     """Rest lengths and node masses of all cables on winches and pulleys."""
     for c in range(cables_of(t).shape[0]):
         cable = cables_of(t)[c]
@@ -401,14 +415,13 @@ def set_lengths(t, settled):
                 continue
             shaft = shafts_of(t)[cable.reel[end]]
             sign = _sign_at(shaft, c, end)
-            out = radius_at(shaft, shaft.angle)[2] if settled else shaft.out
-            length += sign * out
+            length += sign * shaft.out
             rate += sign * shaft.out_rate
             cable.out_rate[end] = sign * shaft.out_rate
             cable.out_acceleration[end] = sign * shaft.out_acceleration
             cable.ratio[end] = sign * shaft.ratio
             if shaft.kind != PULLEY:
-                cable.stored[end] = shaft.wound - out
+                cable.stored[end] = shaft.wound - shaft.out
         length = max(length, SHORTEST_SHARE * cable.start_length)
         cable.rest_length, cable.rest_length_rate = length, rate
         n, density = cable.segments, cable.linear_density
@@ -431,31 +444,21 @@ def _stop_of_cable(cable, dh):
 
 
 @compiled()
-def _add_column(rows, cable, i, column, coupling):
-    """Couple local point i to a column of the border."""
-    if i == 0:
-        corner = cable.corner
-        corner[0, column] += coupling[0]
-        corner[1, column] += coupling[1]
-        corner[2, column] += coupling[2]
-    else:
-        row = cable.first_row + 3 * (i - 1)
-        rows[row].border[column] += coupling[0]
-        rows[row + 1].border[column] += coupling[1]
-        rows[row + 2].border[column] += coupling[2]
+def _add_column(rows, cable, i, end, coupling):
+    """Couple point i of a cable to the length that comes out at an end."""
+    row = row_of(cable, i)
+    for k in range(3):
+        rows[row + k].border[6 + end] += coupling[k]
 
 
 @compiled()
 def add_reels(t, cable, dh):
     """Add what a changing length does to the equations of a cable.
 
-    Called after everything else has been assembled. The lengths that came out at the ends stand in
-    the border behind end 1.
+    Called after everything else has been assembled.
     """
     n, rows, gravity = cable.segments, rows_of(t), t.gravity
     has_1, has_2 = cable.reel[0] >= 0, cable.reel[1] >= 0
-    col_1 = cable.border
-    col_2 = col_1 + (1 if has_1 else 0)
     length, density = cable.rest_length, cable.linear_density
     q1, q2 = cable.out_rate[0], cable.out_rate[1]
     r1, r2 = cable.out_acceleration[0], cable.out_acceleration[1]
@@ -484,15 +487,15 @@ def add_reels(t, cable, dh):
         mb = scale(0.5 * density * share, add(b.acceleration, (0.0, 0.0, gravity)))
         at_a, at_b = add(ma, stiff), sub(mb, stiff)
         inertia = scale(h * inverse_dh2, g)
-        if has_1:
-            _add_column(rows, cable, s, col_1, add_scaled(at_a, b1, inertia))
-            _add_column(rows, cable, s + 1, col_1, add_scaled(at_b, e1, inertia))
-        if has_2:
-            _add_column(rows, cable, s, col_2, add_scaled(at_a, -b2, inertia))
-            _add_column(rows, cable, s + 1, col_2, add_scaled(at_b, -e2, inertia))
+        for end in range(2):
+            if cable.reel[end] >= 0:
+                share_a, share_b = (b1, e1) if end == 0 else (-b2, -e2)
+                _add_column(rows, cable, s, end, add_scaled(at_a, share_a, inertia))
+                _add_column(rows, cable, s + 1, end, add_scaled(at_b, share_b, inertia))
         da = dot(add_scaled(ea, h, a.acceleration), g) + h * dot(ua, rate)
         db = dot(add_scaled(eb, h, b.acceleration), g) + h * dot(ub, rate)
-        energy = energy_per_length(cable, laws_of(t), stretch - 1.0) * segment.alive
+        energy = energy_per_length(cable.axial, laws_of(t), segment.memory, stretch - 1.0)
+        energy *= segment.alive
         heights = a.position[2] + b.position[2]
         common = share * (segment.tension * stretch - energy - 0.5 * density * gravity * heights)
         common += h * (0.5 * (dot(ua, ua) + dot(ub, ub)) - dot(carried, g)) / length
@@ -507,31 +510,29 @@ def add_reels(t, cable, dh):
     push = cable.stop_force
     if cable.bending_energy != 0.0:
         push += cable.bending_energy / length
+    ends, right = cable.ends, cable.ends_right
     if has_1:
-        cable.edge[col_1] += f1 + push
-        cable.corner[col_1, col_1] += k11 + cable.stop_slope
+        right[12] += f1 + push
+        ends[12, 12] += k11 + cable.stop_slope
     if has_2:
-        cable.edge[col_2] += f2 + push
-        cable.corner[col_2, col_2] += k22 + cable.stop_slope
+        right[13] += f2 + push
+        ends[13, 13] += k22 + cable.stop_slope
     if has_1 and has_2:
-        cable.corner[col_1, col_2] += k12 + cable.stop_slope
+        ends[12, 13] += k12 + cable.stop_slope
 
 
 @compiled()
 def add_wound(t, cable):
     """Add weight and momentum of the cable that lies on the winches at a cable's ends."""
-    density, gravity, column = cable.linear_density, t.gravity, cable.border
+    density, rows = cable.linear_density, rows_of(t)
     for end in range(2):
-        if cable.reel[end] < 0:
-            continue
-        if shafts_of(t)[cable.reel[end]].kind != PULLEY:
-            i = end * cable.segments
-            point = nodes_of(t)[cable.first_node + i].stage
-            v, weight = point.velocity, add(point.acceleration, (0.0, 0.0, gravity))
-            add_right(rows_of(t), cable, i, scale(density * cable.out_rate[end], v))
-            _add_column(rows_of(t), cable, i, column, scale(-density, weight))
-            cable.edge[column] += density * (gravity * point.position[2] - 0.5 * dot(v, v))
-        column += 1
+        if cable.reel[end] >= 0 and shafts_of(t)[cable.reel[end]].kind != PULLEY:
+            i, point = end * cable.segments, nodes_of(t)[end_node(cable, end)].stage
+            v, weight = point.velocity, add(point.acceleration, (0.0, 0.0, t.gravity))
+            add_right(rows, cable, i, scale(density * cable.out_rate[end], v))
+            _add_column(rows, cable, i, end, scale(-density, weight))
+            height = t.gravity * point.position[2]
+            cable.ends_right[12 + end] += density * (height - 0.5 * dot(v, v))
 
 
 # ---------- Energy and momentum of shafts and of cable that runs

@@ -7,25 +7,22 @@ two of them. `ElasticPlant` makes one of a slung-load system; tests and case stu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import brentq
 
+from musls_description.arrays import Array, Records
 from musls_description.errors import ConfigError
-from musls_sim.plants.elastic.cable import law_records
+from musls_description.obstacles import AnyObstacle
+from musls_sim.plants.elastic.line import LAW, Line
 from musls_sim.plants.elastic.reels import radius_at
 from musls_sim.plants.elastic.state import (
-    BAND,
     BODY,
-    BORDERED,
     CABLE,
     CORNER,
     DRUM,
     FEED,
-    FROM_LEAF,
-    FROM_PRESCRIBED,
-    LAW,
     NODE,
     PULLEY,
     ROW,
@@ -35,16 +32,9 @@ from musls_sim.plants.elastic.state import (
     UNKNOWN,
     Tables,
 )
-from musls_sim.plants.rigid_body import ROTOR, Records
+from musls_sim.plants.rigid_body import ROTOR, surfaces_of
 
-# ---------- Order in which bodies and shafts are eliminated, and where their matrix is not zero
-
-
-def elimination_order(rig: Rig) -> list[int]:
-    """Free bodies, those with fewest cables first: a load comes after its drones."""
-    degree = [sum(b in cable.bodies for cable in rig.cables) for b in range(len(rig.bodies))]
-    free = [b for b, body in enumerate(rig.bodies) if not body.prescribed]
-    return sorted(free, key=lambda b: (degree[b], b))
+# ---------- Where the matrix of bodies and shafts is not zero
 
 
 def _unknown_table(cables: Records, bodies: Records, shafts: Records) -> Records:
@@ -78,10 +68,10 @@ SHORTEST_SHARE = 0.1
 STOP_DEPTH_M = 1e-3
 """Length by which the weight of the whole rig overruns the stop of a winch."""
 
-LEAST_INERTIA_SHARE = 1e-5
+MIN_INERTIA_SHARE = 1e-5
 """Least inertia of a shaft over mass of the rig and squared radius, for pulleys of slack cables."""
 
-LEAST_RUBBING_SHARE = 1e-4
+MIN_RUBBING_SHARE = 1e-4
 """The same with friction that grows with the tensions."""
 
 
@@ -102,7 +92,7 @@ class RigWinch:
         inertia_kg_m2: Of the drum about its axis; the body's inertia counts the drum as standing.
         axis: Direction about which a positive angle pays out, body frame; None where the
             drum's spin does not act on the body.
-        by_rate: A drum is driven by its speed instead of by a torque, see `Engine.by_rate`.
+        by_rate: A drum is driven by its speed instead of by a torque.
         friction_nm: Torque of dry friction in the bearing.
         viscous_nm_s: Torque of the bearing per speed.
         layer_m: Growth of the radius per layer, 0 for none.
@@ -123,6 +113,11 @@ class RigWinch:
     layer_m: float = 0.0
     layer_turns: float = 10.0
     keeps_stretch: bool = False
+
+    @property
+    def sides(self) -> list[tuple[int, int]]:
+        """Index of the cable and its end, as of a pulley."""
+        return [(self.cable, self.end)]
 
 
 @dataclass
@@ -155,15 +150,11 @@ class RigPulley:
 
 
 def shaft_table(rig: Rig, first_row: int) -> Records:
-    """Records of the shafts: the winches, then the pulleys.
-
-    Raises:
-        ConfigError: A winch or pulley that cannot be.
-    """
+    """Records of the shafts: the winches, then the pulleys."""
     shafts = np.zeros(len(rig.winches) + len(rig.pulleys), SHAFT)
     shafts["cable"] = shafts["end"] = -1
     for w, part in enumerate(_parts(rig)):
-        name, ends, shaft = _name(rig, w), _ends(part), shafts[w]
+        name, ends, shaft = _name(rig, w), part.sides, shafts[w]
         shaft["body"] = rig.cables[ends[0][0]].bodies[ends[0][1]]
         shaft["dof"] = first_row + w
         for side, (cable, end) in enumerate(ends):
@@ -176,19 +167,16 @@ def shaft_table(rig: Rig, first_row: int) -> Records:
         else:
             _fill_pulley(rig, part, shaft, name)
         rubs = shaft["capstan"] > 0.0 or 0.0 < shaft["efficiency"] < 1.0
-        least = LEAST_RUBBING_SHARE if rubs else LEAST_INERTIA_SHARE
+        least = MIN_RUBBING_SHARE if rubs else MIN_INERTIA_SHARE
         least *= rig.mass_kg * shaft["radius"] ** 2
-        shaft["inertia"] = max(part_inertia(part), least)
+        inertia = 0.0 if shaft["kind"] == FEED else part.inertia_kg_m2
+        shaft["inertia"] = max(inertia, least)
         shaft["ratio"], shaft["ratio_slope"], shaft["out"] = radius_at(shaft, 0.0)
     return shafts
 
 
 def _parts(rig: Rig) -> list[RigWinch | RigPulley]:
     return [*rig.winches, *rig.pulleys]
-
-
-def _ends(part: RigWinch | RigPulley) -> list[tuple[int, int]]:
-    return [(part.cable, part.end)] if isinstance(part, RigWinch) else list(part.sides)
 
 
 def _name(rig: Rig, w: int) -> str:
@@ -200,7 +188,7 @@ def check_ends(rig: Rig) -> None:
     """Check that every winch and pulley is on cable ends of its own; else a ConfigError."""
     taken: set[tuple[int, int]] = set()
     for w, part in enumerate(_parts(rig)):
-        for cable, end in _ends(part):
+        for cable, end in part.sides:
             if not (0 <= cable < len(rig.cables) and end in (0, 1)):
                 raise ConfigError(f"{_name(rig, w)}: no end {end + 1} of cable {cable + 1}")
             if (cable, end) in taken:
@@ -209,13 +197,6 @@ def check_ends(rig: Rig) -> None:
                     "is on two winches or pulleys"
                 )
             taken.add((cable, end))
-
-
-def part_inertia(part: RigWinch | RigPulley) -> float:
-    """Inertia of a shaft; a feed has none."""
-    if isinstance(part, RigWinch) and part.kind == "feed":
-        return 0.0
-    return part.inertia_kg_m2
 
 
 def _fill_winch(rig: Rig, winch: RigWinch, row: np.void, name: str) -> None:
@@ -246,13 +227,12 @@ def _fill_winch(rig: Rig, winch: RigWinch, row: np.void, name: str) -> None:
 
 def _angle_of(row: np.void, length_m: float) -> float:
     """Angle of a drum with layers from bare to a wound length."""
-    low, high = 0.0, length_m / row["radius"]
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        row["wound_angle"] = middle
-        wound = float(radius_at(row, middle)[2])  # all of it paid out
-        low, high = (middle, high) if wound < length_m else (low, middle)
-    return float(0.5 * (low + high))
+
+    def missing(angle: float) -> float:
+        row["wound_angle"] = angle
+        return float(radius_at(row, angle)[2]) - length_m  # all of it paid out
+
+    return float(brentq(missing, 0.0, length_m / row["radius"], xtol=1e-15))
 
 
 def _fill_pulley(rig: Rig, pulley: RigPulley, row: np.void, name: str) -> None:
@@ -294,7 +274,8 @@ def _fill_reels(rig: Rig, cables: Records, nodes: Records, shafts: Records) -> N
             continue
         row["start_length"] = cable.length_m
         row["linear_density"] = cable.mass_kg / cable.length_m
-        row["shortest_length"] = shortest_length_m(cable)
+        share = min(1.0 / cable.segments, SHORTEST_SHARE)
+        row["shortest_length"] = cable.length_m * share
         row["stop_stiffness"] = rig.mass_kg * 9.80665 / STOP_DEPTH_M
         for end, w in enumerate(row["reel"]):
             if w >= 0 and shafts["kind"][w] != PULLEY:
@@ -302,20 +283,6 @@ def _fill_reels(rig: Rig, cables: Records, nodes: Records, shafts: Records) -> N
                 node = row["first_node"] + end * row["segments"]
                 nodes["mass"][node] += row["linear_density"] * row["stored"][end]
 
-
-def shortest_length_m(cable: RigCable) -> float:
-    """Length to which a cable can be reeled in: one segment's worth, at most a tenth."""
-    if cable.shortest_m is not None:
-        return cable.shortest_m
-    return cable.length_m * min(1.0 / cable.segments, SHORTEST_SHARE)
-
-
-def reeled(rig: Rig) -> set[int]:
-    """Indices of the cables whose length changes."""
-    return {w.cable for w in rig.winches} | {k for w in rig.pulleys for k, _ in w.sides}
-
-
-Array = NDArray[np.float64]
 
 STATIC_SINK_M = 1e-4
 """Depth to which a body's own weight presses four corners into the ground."""
@@ -361,7 +328,7 @@ class RigBody:
 
 
 @dataclass
-class RigCable:
+class RigCable(Line):
     """A cable between points of two bodies.
 
     Attributes:
@@ -369,25 +336,9 @@ class RigCable:
         points_m: The points in their frames, (2, 3).
         nodes_enu_m: Positions of its nodes at the start from end 1 to end 2, (segments + 1, 3).
         length_m: Rest length.
-        ea_n: Axial stiffness; not used with a table.
-        law: Pairs (strain, force [N]) instead of `ea_n`, both increasing.
-        law_linear: Straight lines between the pairs.
-        damping_n_s: Force per rate of strain.
-        slack: Cannot push.
-        ei_n_m2: Bending stiffness.
-        bending_damping_n_m2_s: Moment per rate of curvature.
         clamps: Directions, from end 1 towards end 2, in the frames of the bodies there in which the
             ends are clamped, None for a hinge.
-        clamp_factor: Stiffness of a clamp's joint over EI / segment length: 2 is of second order
-            (half a segment bends), 1 the joint of the elements that Robotica 2024 uses.
-        drag_across_n_s2_m3: Air drag across, per length and squared speed: rho C d / 2.
-        drag_along_n_s2_m3: Along.
         velocities_enu_m_s: Of the nodes at the start, at rest by default.
-        shortest_m: Length to which winches and pulleys can take it in; default one segment's worth,
-            at most a tenth of its length at the start.
-        break_force_n: Tension at which a segment breaks: a number for all or (segments,).
-        reverse: The tables hold it from end 2 to end 1. The step is quickest where the end that
-            comes first there is on a prescribed body, or on a free one without other cables.
     """
 
     bodies: tuple[int, int]
@@ -395,48 +346,13 @@ class RigCable:
     nodes_enu_m: Array
     length_m: float
     mass_kg: float
-    ea_n: float = 1e5
-    law: Sequence[tuple[float, float]] | None = None
-    law_linear: bool = False
-    damping_n_s: float = 0.0
-    slack: bool = True
-    ei_n_m2: float = 0.0
-    bending_damping_n_m2_s: float = 0.0
     clamps: tuple[Array | None, Array | None] = (None, None)
-    clamp_factor: float = 2.0
-    drag_across_n_s2_m3: float = 0.0
-    drag_along_n_s2_m3: float = 0.0
     velocities_enu_m_s: Array | None = None
-    shortest_m: float | None = None
-    break_force_n: float | Array = np.inf
-    reverse: bool = False
 
     @property
     def segments(self) -> int:
         """Number of segments."""
         return len(self.nodes_enu_m) - 1
-
-    @property
-    def bends(self) -> bool:
-        """Whether it has bending stiffness or damping."""
-        return self.ei_n_m2 > 0.0 or self.bending_damping_n_m2_s > 0.0
-
-    def in_tables(self) -> RigCable:
-        """The cable with its ends in the order of the tables."""
-        if not self.reverse:
-            return self
-        speeds, limit = self.velocities_enu_m_s, np.asarray(self.break_force_n, float)
-        first, second = (None if axis is None else -np.asarray(axis) for axis in self.clamps)
-        return replace(
-            self,
-            bodies=self.bodies[::-1],
-            points_m=np.asarray(self.points_m)[::-1],
-            nodes_enu_m=self.nodes_enu_m[::-1],
-            clamps=(second, first),
-            velocities_enu_m_s=None if speeds is None else speeds[::-1],
-            break_force_n=limit[::-1] if limit.ndim else limit,
-            reverse=False,
-        )
 
 
 @dataclass
@@ -446,7 +362,8 @@ class Rig:
     Attributes:
         rotors: From `rotor_records`, (n_drones, n_rotors).
         ground_height_enu_m: Height of the ground, None for none.
-        ground_friction: Friction coefficient of bodies on the ground.
+        ground_friction: Friction coefficient of bodies on ground and obstacles.
+        obstacles: Obstacles that bodies touch.
     """
 
     bodies: list[RigBody]
@@ -455,6 +372,7 @@ class Rig:
     gravity_m_s2: float = 9.80665
     ground_height_enu_m: float | None = None
     ground_friction: float = 0.8
+    obstacles: Sequence[AnyObstacle] = ()
     winches: list[RigWinch] = field(default_factory=list)
     pulleys: list[RigPulley] = field(default_factory=list)
 
@@ -470,19 +388,14 @@ class Rig:
 
 
 def build_tables(rig: Rig) -> Tables:
-    """Make the tables of a rig in its start configuration.
-
-    Raises:
-        ConfigError: A cable that cannot be, such as a table that is not monotone.
-    """
+    """Make the tables of a rig in its start configuration."""
     check_ends(rig)
-    rig = _in_tables(rig)
-    cables, laws = _cable_table(rig)
-    bodies, corners, n_dofs = _body_table(rig)
+    solids = surfaces_of(rig.ground_height_enu_m, rig.obstacles)
+    bodies, corners, n_dofs = _body_table(rig, len(solids))
+    cables, laws = _cable_table(rig, bodies)
     shafts = shaft_table(rig, n_dofs)
     nodes = _node_table(rig)
     _fill_reels(rig, cables, nodes, shafts)
-    rows = int(cables["first_row"][-1] + 3 * cables["segments"][-1] + 6) if len(cables) else 0
     unknowns, speed = _unknown_table(cables, bodies, shafts), np.zeros(rig.rotors.shape[:2])
     system = np.zeros(1, SYSTEM)
     ground = rig.ground_height_enu_m
@@ -491,17 +404,13 @@ def build_tables(rig: Rig) -> Tables:
     system["tolerance"] = TENSION_TOLERANCE_SHARE * rig.mass_kg * 9.80665
     system["energy_tolerance"] = ENERGY_TOLERANCE_M * rig.mass_kg * 9.80665
     system["n_dofs"] = n_dofs + len(shafts)
+    segments, wrench = _segment_table(rig), np.zeros((len(bodies), 6))
+    state = nodes, segments, cables, bodies, corners, shafts, system, speed
     return Tables(
-        nodes=nodes,
-        segments=_segment_table(rig),
-        cables=cables,
-        bodies=bodies,
-        corners=corners,
-        shafts=shafts,
-        system=system,
-        speed=speed,
+        *state,
+        solids=solids,
         laws=laws,
-        rows=np.zeros(rows + BAND, ROW),
+        rows=np.zeros(3 * len(nodes) + 6 * len(cables), ROW),
         matrix=np.zeros((len(unknowns), len(unknowns))),
         unknowns=unknowns,
         rotors=rig.rotors,
@@ -509,52 +418,42 @@ def build_tables(rig: Rig) -> Tables:
         shown=np.zeros((len(bodies), 16)),
         force=np.zeros((len(cables), 2, 3)),
         peak=np.zeros(len(cables)),
+        command=np.zeros_like(speed),
+        wrench_body=wrench,
+        wrench_enu=wrench.copy(),
+        kept=np.zeros((2, sum(table.nbytes // 8 for table in state))),
     )
 
 
-def _in_tables(rig: Rig) -> Rig:
-    """The rig with the ends of its cables in the order of the tables."""
-    turned = [int(cable.reverse) for cable in rig.cables]
-    return replace(
-        rig,
-        cables=[cable.in_tables() for cable in rig.cables],
-        winches=[replace(w, end=w.end ^ turned[w.cable]) for w in rig.winches],
-        pulleys=[
-            replace(
-                w,
-                sides=(
-                    (w.sides[0][0], w.sides[0][1] ^ turned[w.sides[0][0]]),
-                    (w.sides[1][0], w.sides[1][1] ^ turned[w.sides[1][0]]),
-                ),
-            )
-            for w in rig.pulleys
-        ],
-    )
-
-
-def _cable_table(rig: Rig) -> tuple[Records, Records]:
+def _cable_table(rig: Rig, bodies: Records) -> tuple[Records, Records]:
     cables = np.zeros(len(rig.cables), CABLE)
-    laws = [np.zeros(0, LAW)]
-    node = segment = law = 0
-    row = 3  # room for end 1 of the first cable, if it is a leaf
-    cables["reel"] = -1
-    changing = reeled(rig)
+    laws: list[Records] = [np.zeros(0, LAW)]
+    node = segment = law = row = 0
+    cables["reel"], cables["unknown"] = -1, -1
+    changing = {k for part in _parts(rig) for k, _ in part.sides}
     for k, (record, cable) in enumerate(zip(cables, rig.cables, strict=True)):
         n = cable.segments
         clamps = [axis is not None and cable.bends for axis in cable.clamps]
         record["first_node"], record["first_segment"], record["first_row"] = node, segment, row
         record["segments"], record["body"], record["clamped"] = n, cable.bodies, clamps
-        record["bends"], record["slack"] = cable.bends, cable.slack
-        record["border"], record["tail"] = 3 + 3 * clamps[0], 3 + 3 * clamps[1]
-        if cable.law is not None:
-            laws.append(_checked_law(cable))
-            record["law_first"], record["law_rows"] = law, len(laws[-1])
-            law += len(laws[-1])
-        record["fold"] = BORDERED if k in changing else _fold(rig, cable)
-        if record["fold"] != BORDERED:
-            record["border"] = 0
-        node, segment, row = node + n + 1, segment + n, row + 3 * n + int(record["tail"])
-        record["axial_stiffness"], record["axial_damping"] = cable.ea_n, cable.damping_n_s
+        record["bends"] = cable.bends
+        record["axial"], pieces = cable.records(law)
+        laws.append(pieces)
+        law += len(pieces)
+        first, record["leaf"] = _first_end(rig, k)
+        record["first_end"] = first
+        record["row_0"], record["row_step"] = (row + 3, 3) if first == 0 else (row + 3 * n + 3, -3)
+        record["begin"], record["end"] = row + (0 if record["leaf"] else 6), row + 3 * n + 3
+        bordered = not (record["leaf"] or rig.bodies[cable.bodies[first]].prescribed)
+        record["low"] = (0 if clamps[first] else 3) if bordered else 6
+        record["high"] = 8 if k in changing else 6
+        record["size"] = 14 if bordered or k in changing else 6
+        dof = bodies["dof"][[cable.bodies[1 - first], cable.bodies[first]]]
+        if dof[0] >= 0:
+            record["unknown"][:6] = dof[0] + np.arange(6)
+        if bordered:
+            record["unknown"][6:12] = dof[1] + np.roll(np.arange(6), 3)
+        node, segment, row = node + n + 1, segment + n, row + 3 * n + 9
         record["bending_stiffness"] = cable.ei_n_m2
         record["bending_damping"] = cable.bending_damping_n_m2_s
         record["point"] = cable.points_m
@@ -568,35 +467,19 @@ def _cable_table(rig: Rig) -> tuple[Records, Records]:
     return cables, np.concatenate(laws)
 
 
-def _fold(rig: Rig, cable: RigCable) -> int:
-    """How end 1 of a cable is treated, see `state.BORDERED`."""
-    if cable.bends:
-        return BORDERED
-    if rig.bodies[cable.bodies[0]].prescribed:
-        return FROM_PRESCRIBED
-    return FROM_LEAF if cable.bodies[0] in _leaves(rig) else BORDERED
+def _first_end(rig: Rig, k: int) -> tuple[int, bool]:
+    """End of a cable at which its elimination begins, and whether the body there is a leaf.
 
-
-def _leaves(rig: Rig) -> set[int]:
-    """Free bodies that hang on end 1 of a single cable, one without bending."""
-    ends, changing = [b for cable in rig.cables for b in cable.bodies], reeled(rig)
-    return {
-        cable.bodies[0]
-        for k, cable in enumerate(rig.cables)
-        if not cable.bends
-        and k not in changing
-        and ends.count(cable.bodies[0]) == 1
-        and not rig.bodies[cable.bodies[0]].prescribed
-    }
-
-
-def _checked_law(cable: RigCable) -> Records:
-    assert cable.law is not None
-    laws = law_records(cable.law, cable.law_linear)
-    at_rest = np.interp(0.0, *np.array(cable.law, float).T)
-    if abs(at_rest) > 1e-9 * max(abs(cable.law[-1][1]), 1.0):
-        raise ConfigError(f"cable law: force at strain 0 must be 0, not {at_rest:.4g} N")
-    return laws
+    That costs least at a leaf, then at a prescribed body, see `solver`.
+    """
+    cable, ends = rig.cables[k], [b for cable in rig.cables for b in cable.bodies]
+    reels = {side for part in _parts(rig) for side in part.sides}
+    for end in (1, 0):
+        b, clamped = cable.bodies[end], cable.bends and cable.clamps[end] is not None
+        alone = ends.count(b) == 1 and not clamped and (k, end) not in reels
+        if alone and not rig.bodies[b].prescribed:
+            return end, True
+    return next((e for e in (1, 0) if rig.bodies[cable.bodies[e]].prescribed), 1), False
 
 
 def _node_table(rig: Rig) -> Records:
@@ -628,11 +511,15 @@ def _segment_table(rig: Rig) -> Records:
     return np.concatenate([np.zeros(0, SEGMENT), *tables])
 
 
-def _body_table(rig: Rig) -> tuple[Records, Records, int]:
-    """Bodies, their corners, and the number of unknowns of the bodies."""
+def _body_table(rig: Rig, surfaces: int) -> tuple[Records, Records, int]:
+    """Bodies, their corners for each surface, and the number of unknowns of the bodies."""
     bodies = np.zeros(len(rig.bodies), BODY)
-    leaves = _leaves(rig)
-    order = [b for b in elimination_order(rig) if b not in leaves]
+    firsts = [_first_end(rig, k) for k in range(len(rig.cables))]
+    pairs = zip(rig.cables, firsts, strict=True)
+    leaves = {cable.bodies[end] for cable, (end, leaf) in pairs if leaf}
+    free = [b for b, body in enumerate(rig.bodies) if not body.prescribed and b not in leaves]
+    # Those with fewest cables first: a load comes after its drones.
+    order = sorted(free, key=lambda b: sum(b in cable.bodies for cable in rig.cables))
     n_corners = 0
     for b, (record, body) in enumerate(zip(bodies, rig.bodies, strict=True)):
         inertia, stage = np.asarray(body.inertia_kg_m2, float), record["stage"]
@@ -647,16 +534,17 @@ def _body_table(rig: Rig) -> tuple[Records, Records, int]:
             motion["rotation"], motion["omega"] = body.rotation, body.omega_enu_rad_s
         record["dof"] = 6 * order.index(b) if b in order else -1
         record["free"], record["drone"] = not body.prescribed, body.drone
-        record["first_corner"], record["corners"] = n_corners, len(body.corners_m)
-        n_corners += len(body.corners_m)
+        record["first_corner"] = n_corners
+        record["corners"] = surfaces * len(body.corners_m)
+        n_corners += record["corners"]
         if len(body.corners_m):
             record["radius"] = np.linalg.norm(body.corners_m, axis=1).max()
         stiffness = body.mass_kg * 9.80665 / (4.0 * STATIC_SINK_M)
         record["contact_stiffness"] = stiffness
         record["contact_damping"] = np.sqrt(stiffness * body.mass_kg)  # critical on four corners
-    for cable in rig.cables:
-        for b in cable.bodies:
-            bodies["lump_mass"][b] += cable.mass_kg / cable.segments / 2.0
     corners = np.zeros(n_corners, CORNER)
-    corners["place"] = np.concatenate([np.zeros((0, 3)), *(b.corners_m for b in rig.bodies)])
+    places = [np.tile(body.corners_m, (surfaces, 1)) for body in rig.bodies]
+    corners["place"] = np.concatenate([np.zeros((0, 3)), *places])
+    each = [np.repeat(np.arange(surfaces), len(body.corners_m)) for body in rig.bodies]
+    corners["surface"] = np.concatenate([np.zeros(0, np.int64), *each])
     return bodies, corners, 6 * len(order)

@@ -17,26 +17,23 @@ import math
 from musls_description.compiled import compiled
 from musls_description.vectors import cross, put, rotate, scale, sub
 from musls_sim.plants.elastic.bodies import (
-    add_ground,
+    add_surfaces,
     balance,
     correct,
-    external_wrench,
+    external_wrenches,
     follow,
-    ground_error,
-    near_ground,
     place,
     put_point,
+    surface_error,
 )
 from musls_sim.plants.elastic.cable import (
     TENSION_SHARE,
-    add_fast_end,
     assemble_bending,
     assemble_cable,
-    assemble_fast_cable,
     keep_momentum,
-    move_fast_cable,
     note_ends,
     tension_error,
+    twist_bodies,
 )
 from musls_sim.plants.elastic.reels import (
     add_reels,
@@ -48,26 +45,14 @@ from musls_sim.plants.elastic.reels import (
 )
 from musls_sim.plants.elastic.solver import (
     add_ends,
-    add_shafts,
-    clear,
+    add_leaf,
     eliminate,
-    eliminate_narrow,
     end_node,
-    gather_ends,
-    held_columns,
-    hold_end,
-    invert_free,
-    invert_touching,
-    move_leaf,
-    move_nodes,
-    prepare_leaf,
+    move_cable,
+    open_border,
     solve_envelope,
-    spread_ends,
-    tail_row,
 )
 from musls_sim.plants.elastic.state import (
-    BORDERED,
-    FROM_LEAF,
     bodies_of,
     cables_of,
     matrix_of,
@@ -80,13 +65,13 @@ from musls_sim.plants.elastic.state import (
 
 
 @compiled()
-def place_bodies(t, dh, share, period, again):
+def place_bodies(t, dh, share, again):
     """Bodies, cable ends and clamps in the positions that the present accelerations give."""
     for body in bodies_of(t):
         if body.free:
             place(body, dh)
         elif not again:
-            follow(body, share, period)
+            follow(body, share, t.period)
     for cable in cables_of(t):
         for end in range(2):
             body, node = bodies_of(t)[cable.body[end]], nodes_of(t)[end_node(cable, end)]
@@ -103,88 +88,54 @@ def place_bodies(t, dh, share, period, again):
 
 
 @compiled()
-def update_wrenches(t, drive, speed):
-    """External wrench of every body in its present motion, with the given rotor speeds."""
-    for b in range(bodies_of(t).shape[0]):
-        external_wrench(bodies_of(t)[b], b, speed, t, drive)
-
-
-@compiled()
 def _begin_bodies(t, dh):
-    """Balance of the bodies without cables, their matrix, and the inverses of the leaves."""
-    n = t.n_dofs
-    matrix_of(t)[:n, :n] = 0.0
+    """Balance of the bodies without cables, and their matrices: inertia and contact."""
+    matrix, unknowns, inverse_dh2 = matrix_of(t), unknowns_of(t), 1.0 / (dh * dh)
+    for i in range(t.n_dofs):
+        for j in range(unknowns[i].first, i + 1):
+            matrix[i, j] = 0.0
     for body in bodies_of(t):
         if body.free == 0:
             continue
         balance(body, t.gravity)
-        near = near_ground(body, t.ground)
+        own = body.own_matrix
+        for i in range(3):
+            for j in range(3):
+                own[i, j] = own[3 + i, j] = 0.0
+                own[3 + i, 3 + j] = body.stage.inertia[i, j] * inverse_dh2
+            own[i, i] = body.mass * inverse_dh2
+        add_surfaces(t, body, dh)
         if body.dof >= 0:
-            _add_body(t, body, matrix_of(t), body.dof, dh, near)
-        elif near:
-            body.leaf_inverse[:] = 0.0
-            _add_body(t, body, body.leaf_inverse, 0, dh, near)
-            invert_touching(body.leaf_inverse)
-        else:
-            invert_free(body, dh)
+            for i in range(6):
+                for j in range(i + 1):
+                    matrix[body.dof + i, body.dof + j] = own[i, j]
 
 
 @compiled()
-def _add_body(t, body, matrix, first, dh, near):
-    """Inertia of a body and its contact with the ground, in a matrix from row `first` on."""
-    inverse_dh2 = 1.0 / (dh * dh)
-    for i in range(3):
-        matrix[first + i, first + i] = body.mass * inverse_dh2
-        for j in range(i + 1):
-            matrix[first + 3 + i, first + 3 + j] = body.stage.inertia[i, j] * inverse_dh2
-    if near:
-        add_ground(t, body, matrix, first, dh)
-
-
-@compiled()
-def _assemble_fast(t, cable, losses, dh):
-    """Equations of a cable of the fast path, eliminated down to those of its bodies."""
-    begin = cable.first_row
-    if cable.fold == FROM_LEAF:
-        prepare_leaf(bodies_of(t)[cable.body[0]], nodes_of(t)[cable.first_node])
-        begin -= 3
-    assemble_fast_cable(t, cable, losses, dh)
-    eliminate_narrow(rows_of(t), begin, tail_row(cable))
-    add_fast_end(t, cable)
-
-
-@compiled()
-def _assemble_bordered(t, cable, losses, dh):
-    """Equations of any cable, eliminated down to those of its bodies and shafts."""
-    skip = held_columns(cable, bodies_of(t))
-    clear(rows_of(t), cable)
+def _assemble_cable(t, cable, losses, dh):
+    """Equations of a cable, eliminated down to those of its bodies and shafts."""
     assemble_cable(t, cable, losses, dh)
     if cable.bends:
-        assemble_bending(t, cable, losses, skip > 0, dh)
+        assemble_bending(t, cable, losses, dh)
+        twist_bodies(t, cable)
     if cable.reels > 0:
         add_reels(t, cable, dh)
         add_wound(t, cable)
-    eliminate(rows_of(t), cable, skip)
-    gather_ends(rows_of(t), cable, skip)
+    if cable.leaf:
+        add_leaf(t, cable)
+    elif cable.low < 6:
+        open_border(rows_of(t), cable)
+    eliminate(rows_of(t), cable)
     add_ends(t, cable)
-    if cable.reels > 0:
-        add_shafts(t, cable)
 
 
 @compiled()
-def _move_bordered(t, cable, dh, part):
-    """Move the nodes of any cable."""
-    skip = held_columns(cable, bodies_of(t))
-    spread_ends(t, cable)
-    cable.length_shift *= part
-    move_nodes(t, cable, dh, part, skip)
-    if skip > 0:
-        hold_end(rows_of(t), cable)
-
-
-@compiled()
-def _solve_bodies(t):
-    """Displacements of shafts and of bodies that are no leaves; returns whether there are any."""
+def _assemble(t, losses, dh, share):
+    """All equations of a stage, those of the cables eliminated."""
+    external_wrenches(t, stage_speed_of(t))
+    _begin_bodies(t, dh)
+    losses.cables = losses.ground = losses.air = losses.drives = losses.switched = 0.0
+    balance_shafts(t, dh, share)
     unknowns = unknowns_of(t)
     for body in bodies_of(t):
         if body.dof >= 0:
@@ -193,8 +144,14 @@ def _solve_bodies(t):
                 unknowns[body.dof + 3 + k].value = body.moment[k]
     for shaft in shafts_of(t):
         unknowns[shaft.dof].value = shaft.right
-    if not solve_envelope(matrix_of(t), unknowns, t.n_dofs):
-        return False
+    for cable in cables_of(t):
+        _assemble_cable(t, cable, losses, dh)
+
+
+@compiled()
+def _move(t, dh, part):
+    """Move cables and bodies by a share of the solution."""
+    unknowns = unknowns_of(t)
     for body in bodies_of(t):
         if body.dof >= 0:
             for k in range(3):
@@ -202,69 +159,44 @@ def _solve_bodies(t):
                 body.spin[k] = unknowns[body.dof + 3 + k].value
     for shaft in shafts_of(t):
         shaft.right = unknowns[shaft.dof].value
-    return True
-
-
-@compiled()
-def _assemble(t, drive, losses, dh, share):
-    """All equations of a stage, those of the cables eliminated."""
-    update_wrenches(t, drive, stage_speed_of(t))
-    _begin_bodies(t, dh)
-    losses.cables = losses.ground = losses.air = losses.drives = losses.switched = 0.0
-    balance_shafts(t, dh, share)
     for cable in cables_of(t):
-        if cable.fold == BORDERED:
-            _assemble_bordered(t, cable, losses, dh)
-        else:
-            _assemble_fast(t, cable, losses, dh)
-
-
-@compiled()
-def _move(t, losses, dh, part):
-    """Move cables and bodies by a share of the solution; error of the fast cables' tensions."""
-    worst = 0.0
-    for cable in cables_of(t):
-        if cable.fold == BORDERED:
-            _move_bordered(t, cable, dh, part)
-        else:
-            worst = max(worst, move_fast_cable(t, cable, losses, dh, part))
-            if cable.fold == FROM_LEAF:
-                move_leaf(bodies_of(t)[cable.body[0]], nodes_of(t)[cable.first_node].shift)
+        move_cable(t, cable, dh, part)
     for body in bodies_of(t):
         if body.free:
             put(body.shift, scale(part, body.shift))
             put(body.spin, scale(part, body.spin))
             correct(body, dh)
+    move_shafts(t, part, dh)
     note_ends(t, dh)
+
+
+@compiled()
+def _error(t, losses, dh):
+    """Error of the linearised forces over its tolerance."""
+    worst = max(surface_error(t, losses, TENSION_SHARE, dh), reel_error(t, losses))
+    for cable in cables_of(t):
+        worst = max(worst, tension_error(t, cable, losses, dh))
     return worst
 
 
 @compiled()
-def solve_stage(t, dh, share, drive, iterations):
+def solve_stage(t, dh, share, iterations):
     """Solve one stage at a share of the period; returns the linear solutions used, 0 if none."""
-    losses, reeled = t.stage_losses, shafts_of(t).shape[0] > 0
-    place_bodies(t, dh, share, drive.period, False)
-    if reeled:
-        place_reels(t, dh, share, drive.period)
-    for iteration in range(1, iterations + 1):
-        _assemble(t, drive, losses, dh, share)
-        if not _solve_bodies(t):
+    losses, part = t.stage_losses, 1.0
+    for iteration in range(iterations + 1):
+        place_bodies(t, dh, share, iteration > 0)
+        place_reels(t, dh, share)
+        if iteration > 0:
+            worst = _error(t, losses, dh)
+            if worst <= 1.0 and part == 1.0:
+                keep_momentum(t, dh)
+                return iteration
+            if not math.isfinite(worst):
+                return 0
+        _assemble(t, losses, dh, share)
+        if not solve_envelope(matrix_of(t), unknowns_of(t), t.n_dofs):
             return 0
         # Newton's method may go round in circles between slack and taut: half a step breaks them.
-        part = 0.5 if iteration > 4 and iteration % 2 == 1 else 1.0
-        worst = _move(t, losses, dh, part)
-        place_bodies(t, dh, share, drive.period, True)
-        if reeled:
-            move_shafts(t, part, dh)
-            place_reels(t, dh, share, drive.period)
-            worst = max(worst, reel_error(t, losses))
-        for cable in cables_of(t):
-            if cable.fold == BORDERED:
-                worst = max(worst, tension_error(t, cable, losses, dh))
-        worst = max(worst, ground_error(t, losses, TENSION_SHARE, dh))
-        if worst <= 1.0 and part == 1.0:
-            keep_momentum(t, dh)
-            return iteration
-        if not math.isfinite(worst):
-            return 0
+        part = 0.5 if iteration > 3 and iteration % 2 == 0 else 1.0
+        _move(t, dh, part)
     return 0

@@ -7,51 +7,34 @@ polygon is known exactly once F is, each segment longer by the strain of its ten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import brentq, least_squares
+from scipy.optimize import least_squares
 
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import matrix
-from musls_description.spawn import Configuration
+from musls_description.spawn import Configuration, slung_state
 from musls_description.system import (
-    MOST_SEGMENTS,
+    MAX_SEGMENTS,
     Anchor,
     Cable,
     CableEnd,
     Drone,
-    ElasticLine,
     Load,
     RigSystem,
     SlungLoadSystem,
     body_names,
 )
 from musls_description.tree import build_tree
-from musls_sim.plants.elastic.cable import law_records, table_law
 from musls_sim.plants.elastic.engine import Engine
+from musls_sim.plants.elastic.line import Line, Strain
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
-from musls_sim.plants.rigid_links.multibody import body_motion, joint_table
 from musls_sim.preflight.trim import speeds_for_rad_s
 from musls_sim.scenario.physics import BodyState, CableStart, StartSpec
 from musls_sim.scenario.rig import RigSpec
-
-Array = NDArray[np.float64]
-Strain = Callable[[float], float]
-
-
-def linear_strain(ea_n: float) -> Strain:
-    """Strain of a tension for a constant stiffness."""
-    return lambda tension: tension / ea_n
-
-
-def table_strain(force: Callable[[float], float], limit: float = 10.0) -> Strain:
-    """Strain of a tension for a monotone law that gives the force of a strain."""
-    return lambda tension: float(brentq(lambda e: force(e) - tension, 0.0, limit, xtol=1e-15))
 
 
 def hanging_nodes(
@@ -84,11 +67,7 @@ def nodes_between(
     gravity_m_s2: float,
     strain: Strain,
 ) -> Array:
-    """Nodes of a cable that hangs in equilibrium between two points, (segments + 1, 3).
-
-    Raises:
-        ConfigError: No equilibrium was found (a cable exactly as long as its span, say).
-    """
+    """Nodes of a cable that hangs in equilibrium between two points, (segments + 1, 3)."""
     span = np.asarray(end_m, float) - begin_m
     weight = mass_kg * gravity_m_s2
     chord = float(np.linalg.norm(span))
@@ -176,7 +155,7 @@ LARGEST_LEFT_M_S2 = 1e-6 * 9.80665
 ANY_TORQUE_N_M = 1e9
 """Brake without a limit."""
 
-MOST_ROUNDS = 30
+MAX_ROUNDS = 30
 
 STEPS_S = (10.0, 1.0, 0.3, 100.0)
 """Steps of `Engine.relax` that are tried."""
@@ -187,15 +166,12 @@ def settle(rig: Rig, system: RigSystem) -> Array:
 
     Its bodies and cables are changed in place. Drones hold their places. They lean so that their
     thrust holds what hangs on them. Winches stand still, pulleys turn until both sides pull alike.
-
-    Raises:
-        ConfigError: No equilibrium was found, or drones cannot hold it.
     """
     free = [body.prescribed for body in rig.bodies]
     for body in rig.bodies[1:]:
         body.prescribed = True
     _stop(rig)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         engine, left = _relaxed(rig)
         _take_over(rig, engine)
         turned = [_lean(rig, engine, 1 + i) for i in range(system.n_drones)]
@@ -268,88 +244,139 @@ def _lean(rig: Rig, engine: Engine, row: int) -> float:
     return turned
 
 
-# ---------- The line that a cable is made of, and what it is where its system says nothing
-#
-# A 3 mm single braid of high-modulus polyethylene (Dyneema, 12 strands). Makers' data sheets of
-# such braids (Samson AmSteel-Blue, 1/8 in) give about 11 kN strength, 7.5 g/m (the seed paper's
-# cable: 8.3 g/m) and 0.46 % elastic elongation at 10 % of the strength: EA = 1.1 kN / 0.0046 =
-# 2.4e5 N. Its thousands of filaments slide on each other: EI is the sum of theirs, EA d^2 / 16
-# with d = 17 um, 4e-6 N m2. Bending then reaches sqrt(EI / T), 1 mm at 4 N, along the line, far
-# less than a segment: EI = 0. Damping: a loss factor of 0.05 at the 34 Hz at which a 2 kg body
-# bounces on 2.4 m of it, which is a relaxation time of 0.24 ms.
-#
-# The figures of the braid are quoted from memory of the maker's sheet and still to be checked
-# against it; filament diameter and loss factor are assumptions of the usual size.
+# ---------- Bodies and cables of a system at its start
 
-EA_N = 2.4e5
-EI_N_M2 = 0.0
-RELAXATION_TIME_S = 2.4e-4
-"""Axial damping over EA."""
+FIXED_INERTIA_KG_M2 = 1e6
+"""Inertia of a pushed anchor that keeps its orientation: turns by 1e-6 rad in a second per N m."""
 
 
-class Line(NamedTuple):
-    """What `rig.RigCable` needs to know of a cable's material; its fields of the same names."""
-
-    ea_n: float
-    law: Sequence[tuple[float, float]] | None
-    law_linear: bool
-    damping_n_s: float
-    slack: bool
-    ei_n_m2: float
-    bending_damping_n_m2_s: float
-    clamp_factor: float
-    drag_across_n_s2_m3: float
-    drag_along_n_s2_m3: float
-    break_force_n: float
-
-    @property
-    def strain(self) -> Strain:
-        """Strain of a tension."""
-        if self.law is None:
-            return linear_strain(self.ea_n)
-        rows = law_records(self.law, self.law_linear)
-        return table_strain(lambda strain: float(table_law(rows, 0, len(rows), strain)[0]))
+TAUT = 1.0005
+"""Length of a cable over its free length in the first guess of an equilibrium."""
 
 
-def line_of(
-    given: ElasticLine,
-    ea_n: float | None = None,
-    damping_n_s: float | None = None,
-    ei_n_m2: float | None = None,
-) -> Line:
-    """Material of a cable: what is given here, else by its description, else the default line."""
-    law = given.law if ea_n is None else None
-    ea = ea_n or given.ea_n or EA_N
-    if law is not None:  # the stiffness of small strains
-        (e0, f0), (e1, f1) = next(p for p in pairwise(law) if p[1][0] > 0.0)
-        ea = (f1 - f0) / (e1 - e0)
-    damping = given.damping_n_s if damping_n_s is None else damping_n_s
-    return Line(
-        ea_n=ea,
-        law=law,
-        law_linear=given.law_interpolation == "linear",
-        damping_n_s=RELAXATION_TIME_S * ea if damping is None else damping,
-        slack=not given.rod,
-        ei_n_m2=given.ei_n_m2 if ei_n_m2 is None else ei_n_m2,
-        bending_damping_n_m2_s=given.bending_damping_n_m2_s,
-        clamp_factor=given.clamp_factor,
-        drag_across_n_s2_m3=given.drag_across_n_s2_m3,
-        drag_along_n_s2_m3=given.drag_along_n_s2_m3,
-        break_force_n=given.break_force_n or np.inf,
-    )
+def rig_parts(
+    system: RigSystem,
+    start: Configuration | StartSpec,
+    lines: Sequence[Line],
+    drives: RigSpec,
+    gravity: float,
+    segments: int | None = None,
+) -> tuple[list[RigBody], list[RigCable]]:
+    """Bodies (load or what stands for it, drones, anchors) and cables of a rig.
 
-
-# ---------- Bodies of a rig from the parts of a system
-
-
-def rig_body(
-    part: Load | Drone, position_enu_m: Array, rotation: Array, drone: int = -1
-) -> RigBody:
-    """Rigid body of a load or drone at its start.
-
-    Centre of mass, (3,); rotation from body frame to world, (3, 3); `drone` is the row of its
-    rotors, -1 for the load.
+    A configuration is one of rigid links, and so is a slung load in a given state whose cables have
+    no shape of their own; `segments` are per cable then, None for the number of links. `drives`
+    says which anchors are pushed; gravity is in m/s2.
     """
+    formation, states, shapes = system.formation, None, None
+    if (
+        isinstance(start, StartSpec)
+        and formation
+        and start.kind == "state"
+        and start.cables is None
+    ):
+        formation, start, states = _state_of_links(formation, start, gravity)
+    if isinstance(start, StartSpec):
+        bodies = _bodies(system, start, drives)
+        for i, cable in enumerate(system.cables):
+            if cable.links > MAX_SEGMENTS:
+                raise ConfigError(
+                    f"system.cables.{i}.links = {cable.links}: an elastic cable has at most "
+                    f"{MAX_SEGMENTS} segments"
+                )
+    else:
+        if formation is None:
+            raise ConfigError(f"system {system.name} has no formation: choose start: state")
+        bodies, shapes = _from_links(formation, start, lines, gravity, segments)
+        for body, state in zip(bodies, states or (), strict=False):
+            body.velocity_enu_m_s = np.array(state.velocity_enu_m_s, float)
+            body.omega_enu_rad_s = rotation_of(state.orientation_wxyz) @ state.omega_body_rad_s
+    names = body_names(system)
+    rows = {name: row for row, name in enumerate(names, start=int(system.load is None))}
+    cables = []
+    for i, (cable, line) in enumerate(zip(system.cables, lines, strict=True)):
+        a, b = system.ends(i)
+        places = [_place(bodies[rows[end.body]], end) for end in (a, b)]
+        made = RigCable(
+            (rows[a.body], rows[b.body]),
+            np.array([a.point_m, b.point_m]),
+            shapes[i] if shapes else np.linspace(places[0], places[1], cable.links + 1),
+            cable.length_m,
+            cable.mass_kg,
+            clamps=(_direction(a, 1.0), _direction(b, -1.0)),
+            **vars(line),
+        )
+        if isinstance(start, StartSpec):
+            _lay(made, bodies, cable, _shape_of(start, i, system.n_cables), gravity, i)
+            _check_ends(made, bodies, i)
+        _move_along(made, bodies)
+        cables.append(made)
+    return bodies, cables
+
+
+# ---------- A slung load in a configuration of rigid links
+
+
+def _state_of_links(
+    formation: SlungLoadSystem, start: StartSpec, gravity: float
+) -> tuple[SlungLoadSystem, Configuration, tuple[BodyState, ...]]:
+    """Rigid links that hang between bodies in a given state, and the state."""
+    if start.load is None or start.drones is None or len(start.drones) != formation.n_drones:
+        raise ConfigError(f"start.drones must have {formation.n_drones} entries, and a load")
+    states = (start.load, *start.drones)
+    rotations = np.array([rotation_of(b.orientation_wxyz) for b in states])
+    positions = np.array([b.position_enu_m for b in states])
+    # Point masses do not twist: the drones may look anywhere.
+    free = replace(formation, cables=tuple(replace(k, twist="free") for k in formation.cables))
+    configuration, _ = slung_state(
+        free, positions[0], rotations[0], positions[1:], rotations[1:], gravity
+    )
+    return free, configuration, states
+
+
+def _from_links(
+    system: SlungLoadSystem,
+    start: Configuration,
+    lines: Sequence[Line],
+    gravity: float,
+    segments: int | None,
+) -> tuple[list[RigBody], list[Array]]:
+    """Bodies, and nodes of the cables; links that hold the load up become an equilibrium."""
+    tree = build_tree(system)
+    rotations, positions = tree.poses(start.coordinates)
+    arms = np.array(system.load.cable_attachments_m) @ rotations[0].T
+    weight = system.load.mass_kg * gravity
+    forces = None
+    if weight > 0.0:
+        pairs = zip(system.cables, system.drones, strict=True)
+        forces = holding_forces(
+            rotations[tree.first_link, :, 0],
+            arms,
+            np.array([k.link_mass_kg * gravity for k in system.cables]),
+            weight,
+            rotations[tree.drone, :, 2],
+            gravity * np.array([k.mass_kg + d.mass_kg for k, d in pairs]),
+        )
+    bodies, shapes = [_body(system.load, positions[0], rotations[0])], []
+    for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
+        place, rotation = positions[tree.drone[i]], rotations[tree.drone[i]]
+        hook = rotation @ drone.cable_attachment_m
+        n = cable.links if segments is None else segments
+        if forces is None:
+            joints = positions[tree.first_link[i] : tree.drone[i]]
+            nodes = resampled(np.vstack([joints, place + hook]), n)
+        else:
+            shape = n, cable.length_m, cable.mass_kg, gravity
+            nodes = hanging_nodes(forces[i], *shape, lines[i].strain)
+            nodes += positions[0] + arms[i]
+            place = nodes[-1] - hook
+        bodies.append(_body(drone, place, rotation, i))
+        shapes.append(nodes)
+    return bodies, shapes
+
+
+def _body(part: Load | Drone, position_enu_m: Array, rotation: Array, drone: int = -1) -> RigBody:
+    """A load or drone at rest; `drone` is the row of its rotors, -1 for the load."""
     return RigBody(
         mass_kg=part.mass_kg,
         inertia_kg_m2=np.array(part.inertia_kg_m2),
@@ -361,132 +388,20 @@ def rig_body(
     )
 
 
-def moving_body(part: Load | Drone, state: BodyState, drone: int = -1) -> RigBody:
-    """The same in a given state of motion."""
-    rotation = rotation_of(state.orientation_wxyz)
-    body = rig_body(part, np.array(state.position_enu_m), rotation, drone)
-    body.velocity_enu_m_s = np.array(state.velocity_enu_m_s, float)
-    body.omega_enu_rad_s = rotation @ np.array(state.omega_body_rad_s, float)
-    return body
-
-
 def rotation_of(quaternion_wxyz: tuple[float, float, float, float]) -> Array:
     """Matrix of a quaternion, (3, 3)."""
     return matrix(np.array(quaternion_wxyz))
 
 
-# ---------- Load and drones of a slung-load system as a rig, in a configuration of rigid links
+# ---------- Any rig: bodies where the scenario puts them, cables between them
 
 
-def slung_parts(
-    system: SlungLoadSystem,
-    start: Configuration,
-    lines: Sequence[Line],
-    gravity: float,
-    segments: int | None,
-    shape_of: SlungLoadSystem,
-) -> tuple[list[RigBody], list[RigCable]]:
-    """Bodies (load, drones) and cables (from the drone to the load) of the start.
-
-    `start` describes the rigid links of `shape_of`. Segments are per cable, None for the number of
-    links; gravity is in m/s2.
-    """
-    tree = build_tree(shape_of)
-    motion = np.zeros((len(tree.bodies), 27))
-    first = np.append(tree.first_coordinate, tree.n_coordinates)
-    parents = np.array([body.parent for body in tree.bodies])
-    still = np.zeros(tree.n_coordinates)
-    body_motion(start.coordinates, still, parents, first, joint_table(tree), motion)
-    load = motion[0]
-    arms = np.array(system.load.cable_attachments_m) @ load[:9].reshape(3, 3).T
-    directions = motion[tree.first_link, :9].reshape(-1, 3, 3)[:, :, 0]
-    link_weights = np.array([k.link_mass_kg * gravity for k in system.cables])
-    weight = system.load.mass_kg * gravity
-    thrust = motion[tree.drone, :9].reshape(-1, 3, 3)[:, :, 2]
-    lifted = gravity * np.array(
-        [k.mass_kg + d.mass_kg for k, d in zip(system.cables, system.drones, strict=True)]
-    )
-    forces = None
-    if weight > 0.0:
-        forces = holding_forces(directions, arms, link_weights, weight, thrust, lifted)
-    bodies = [rig_body(system.load, load[9:12], load[:9].reshape(3, 3))]
-    cables = []
-    for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
-        m = motion[tree.drone[i]].copy()
-        hook = m[:9].reshape(3, 3) @ drone.cable_attachment_m
-        joints = motion[tree.first_link[i] : tree.drone[i], 9:12]
-        n = cable.links if segments is None else segments
-        if forces is None:
-            nodes = resampled(np.vstack([joints, m[9:12] + hook]), n)
-        else:
-            shape = n, cable.length_m, cable.mass_kg, gravity
-            nodes = hanging_nodes(forces[i], *shape, lines[i].strain)
-            nodes += load[9:12] + arms[i]
-            m[9:12] = nodes[-1] - hook
-        bodies.append(rig_body(drone, m[9:12], m[:9].reshape(3, 3), i))
-        points = np.array([system.load.cable_attachments_m[i], drone.cable_attachment_m])
-        size = cable.length_m, cable.mass_kg
-        made = RigCable((0, 1 + i), points, nodes, *size, **lines[i]._asdict(), reverse=True)
-        cables.append(made)
-    return bodies, cables
-
-
-# ---------- Any rig from its description: bodies where the scenario puts them, cables between thei
-
-UNTURNED_KG_M2 = 1e6
-"""Inertia of a pushed anchor that keeps its orientation: turns by 1e-6 rad in a second per N m."""
-
-
-TAUT = 1.0005
-"""Length of a cable over its free length in the first guess of an equilibrium."""
-
-
-def rig_parts(
-    system: RigSystem, start: StartSpec, drives: RigSpec, lines: Sequence[Line], gravity: float
-) -> tuple[list[RigBody], list[RigCable]]:
-    """Bodies (load or what stands for it, drones, anchors) and cables of a rig.
-
-    `drives` says which anchors are pushed; gravity is in m/s2.
-
-    Raises:
-        ConfigError: The start does not fit the system.
-    """
-    bodies = _bodies(system, start, drives)
-    names = body_names(system)
-    rows = {name: row for row, name in enumerate(names, start=int(system.load is None))}
-    cables = []
-    for i, (cable, line) in enumerate(zip(system.cables, lines, strict=True)):
-        if cable.links > MOST_SEGMENTS:
-            raise ConfigError(
-                f"system.cables.{i}.links = {cable.links}: an elastic cable has at most "
-                f"{MOST_SEGMENTS} segments"
-            )
-        ends = system.ends(i)
-        a, b = ends
-        shape = _shape_of(start, i, system.n_cables)
-        places = [_place(bodies[rows[end.body]], end) for end in (a, b)]
-        made = RigCable(
-            (rows[a.body], rows[b.body]),
-            np.array([a.point_m, b.point_m]),
-            np.linspace(places[0], places[1], cable.links + 1),
-            cable.length_m,
-            cable.mass_kg,
-            clamps=(_direction(a, 1.0), _direction(b, -1.0)),
-            reverse=_is_reverse(ends),
-            **line._asdict(),
-        )
-        _lay(made, bodies, cable, line, shape, gravity, i)
-        _check_ends(made, bodies, i)
-        _move_along(made, bodies)
-        cables.append(made)
-    return bodies, cables
-
-
-def _is_reverse(ends: tuple[CableEnd, CableEnd]) -> bool:
-    """Whether end 2 comes first in the tables: an anchor before a drone before a load."""
-    order = {"anchor": 0, "drone": 1, "load": 2}
-    ranks = [order[end.body.split("_")[0]] for end in ends]
-    return ranks[0] >= ranks[1]
+def _moving_body(part: Load | Drone, state: BodyState, drone: int = -1) -> RigBody:
+    rotation = rotation_of(state.orientation_wxyz)
+    body = _body(part, np.array(state.position_enu_m), rotation, drone)
+    body.velocity_enu_m_s = np.array(state.velocity_enu_m_s, float)
+    body.omega_enu_rad_s = rotation @ np.array(state.omega_body_rad_s, float)
+    return body
 
 
 def _bodies(system: RigSystem, start: StartSpec, drives: RigSpec) -> list[RigBody]:
@@ -498,9 +413,9 @@ def _bodies(system: RigSystem, start: StartSpec, drives: RigSpec) -> list[RigBod
             raise ConfigError(f"start.load: system {system.name} has no load")
         bodies = [RigBody(prescribed=True)]  # row 0 of the state
     else:
-        bodies = [moving_body(system.load, start.load or _guess(system, start))]
+        bodies = [_moving_body(system.load, start.load or _guess(system, start))]
     for i, (drone, state) in enumerate(zip(system.drones, given, strict=True)):
-        bodies.append(moving_body(drone, state, i))
+        bodies.append(_moving_body(drone, state, i))
     for i, anchor in enumerate(system.anchors, start=1):
         bodies.append(_anchor_body(anchor, drives.pushed(i)))
     return bodies
@@ -509,7 +424,7 @@ def _bodies(system: RigSystem, start: StartSpec, drives: RigSpec) -> list[RigBod
 def _anchor_body(anchor: Anchor, pushed: bool) -> RigBody:
     inertia = np.zeros((3, 3))
     if pushed:
-        inertia = np.array(anchor.inertia_kg_m2 or UNTURNED_KG_M2 * np.eye(3))
+        inertia = np.array(anchor.inertia_kg_m2 or FIXED_INERTIA_KG_M2 * np.eye(3))
     return RigBody(
         mass_kg=anchor.mass_kg or 0.0,
         inertia_kg_m2=inertia,
@@ -520,7 +435,7 @@ def _anchor_body(anchor: Anchor, pushed: bool) -> RigBody:
 
 
 def _guess(system: RigSystem, start: StartSpec) -> BodyState:
-    """Where a load may hang: below the middle of what holds it."""
+    """First guess of the load's position: below the middle of its supports."""
     if start.kind != "equilibrium":
         raise ConfigError("start.load is missing: give the position_enu_m of the load")
     drones = [np.array(d.position_enu_m) for d in start.drones or ()]
@@ -567,7 +482,6 @@ def _lay(
     made: RigCable,
     bodies: Sequence[RigBody],
     cable: Cable,
-    line: Line,
     shape: CableStart,
     gravity: float,
     index: int,
@@ -585,12 +499,12 @@ def _lay(
         if shape.strain is not None:
             made.length_m = chord / (1.0 + shape.strain)
             made.mass_kg = cable.mass_kg * made.length_m / cable.length_m
-    elif made.bends or not line.slack:
+    elif made.bends or not made.slack:
         _relax_alone(made, bodies, gravity, where)
     else:
         size = cable.links, cable.length_m, cable.mass_kg, gravity
         try:
-            made.nodes_enu_m = nodes_between(begin, end, *size, line.strain)
+            made.nodes_enu_m = nodes_between(begin, end, *size, made.strain)
         except ConfigError:  # as long as its span, or straight up
             _relax_alone(made, bodies, gravity, where)
 

@@ -5,26 +5,29 @@ six degrees of freedom (or prescribed motion). The first and last node of a cabl
 bodies. World frame unless said otherwise, SI units.
 
 `stage` is the stage that is being solved, `known_...` what it knows from before (x = known_x +
-d h v), `first_...` the first stage of the step; plain names are the state at the end of the last
+d h v); plain names are the state at the end of the last
 step.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, cast
 
 import numpy as np
 from numba import carray
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 
+from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
+from musls_description.obstacles import SOLID
 from musls_description.records import pointer
-from musls_sim.plants.rigid_body import MOTION, ROTOR, WRENCH, Records
-
-Array = NDArray[np.float64]
+from musls_sim.plants.elastic.line import AXIAL, LAW, MEMORY
+from musls_sim.plants.rigid_body import MOTION, ROTOR, WRENCH
 
 VECTOR = ("f8", (3,))
 MATRIX = ("f8", (3, 3))
+FLOAT = np.dtype(float)
 
 
 def _record(*fields: tuple, numbers: str = "", integers: str = "") -> np.dtype:  # type: ignore[type-arg]
@@ -52,8 +55,8 @@ NODE = _record(
 
 SEGMENT = _record(
     ("direction", *VECTOR),
-    # `tension` belongs to the linearised stage, `elastic_tension` is its part without damping.
-    numbers="""rest_length inverse_rest_length length length_rate tension elastic_tension stiffness
+    ("memory", MEMORY),
+    numbers="""rest_length inverse_rest_length length length_rate tension stiffness
     geometric_stiffness alive taut peak_tension"""
     # Tension at which it breaks, share of the period at which it is to be cut, tension at the begin
     # of the step and in its first stage, whether it breaks at the end of the step; what happened:
@@ -61,54 +64,46 @@ SEGMENT = _record(
     " break_force cut_at begin_tension first_tension marked broken_at broken_tension broken_energy",
 )
 
-LAW = _record(("coefficients", "f8", (4,)), numbers="strain energy")
-"""Piece of a tabulated axial law: strain where it begins, cubic of the force, energy up to it."""
-
 BAND = 8
 """Half the band width of a cable that bends, without the diagonal."""
-WIDEST_BORDER = 8
+BORDER = 8
 ENDS = 14
-"""Tail and border of a cable together."""
 
-ROW = _record(("band", "f8", (1 + BAND,)), ("border", "f8", (WIDEST_BORDER,)), numbers="right")
+ROW = _record(("band", "f8", (1 + BAND,)), ("border", "f8", (BORDER,)), numbers="right")
 """Row of the equations of a cable, see `solver`."""
-
-BORDERED, FROM_PRESCRIBED, FROM_LEAF = 0, 1, 2
-"""How end 1 of a cable is treated (`fold`): by a border; as a prescribed motion; together with its
-free body, which has no other cable (a leaf)."""
 
 CABLE = _record(
     # At its two ends.
     ("point", "f8", (2, 3)),  # in the frame of the body
-    (
-        "axis",
-        "f8",
-        (2, 3),
-    ),  # direction of a clamp from end 1 towards end 2, in the frame of the body
+    ("axis", "f8", (2, 3)),  # direction of a clamp from end 1 towards end 2, likewise
     ("axis_world", "f8", (2, 3)),
     ("axis_rate", "f8", (2, 3)),
-    ("moment", "f8", (2, 3)),  # conjugate to the direction of a clamp
     ("force", "f8", (2, 3)),  # on the body
+    ("moment", "f8", (2, 3)),  # the same about the body's centre of mass
+    ("twist", "f8", (2, 3)),  # moment on the body of what twists the cable, not in the former
     ("clamp_factor", "f8", (2,)),
     ("stored", "f8", (2,)),  # length on the winch
     ("out_rate", "f8", (2,)),  # rate at which free length comes out
     ("out_acceleration", "f8", (2,)),
-    ("reel_force", "f8", (2,)),  # on what comes out
+    ("reel_torque", "f8", (2,)),  # on the shaft
     ("ratio", "f8", (2,)),  # length per angle of the shaft
+    ("axial", AXIAL),
     ("body", "i8", (2,)),
     ("clamped", "i8", (2,)),
     ("reel", "i8", (2,)),  # shaft, -1 for none
-    # Border with itself and its right-hand side; tail and border after the elimination.
-    ("corner", "f8", (WIDEST_BORDER, WIDEST_BORDER)),
-    ("edge", "f8", (WIDEST_BORDER,)),
+    # What the elimination leaves, see `solver`.
+    ("unknown", "i8", (ENDS,)),  # of the bodies and shafts at the ends, -1 for none
     ("ends", "f8", (ENDS, ENDS)),
     ("ends_right", "f8", (ENDS,)),
     ("end_shift", "f8", (ENDS,)),
-    numbers="""axial_stiffness axial_damping bending_stiffness bending_damping drag_across
+    numbers="""bending_stiffness bending_damping drag_across
     drag_along rest_length rest_length_rate bending_energy start_length linear_density
     shortest_length length_shift stop_stiffness stop_force stop_slope""",
-    integers="""first_node segments first_segment first_row bends slack law_first law_rows border
-    tail fold reels""",
+    # Where its equations are, see `solver`: first row, that of node 0, from node to node, rows that
+    # are eliminated, columns of the border, size of what is left, end (0 or 1) at which it begins,
+    # whether a leaf is there.
+    integers="""first_node segments first_segment bends reels
+    first_row row_0 row_step begin end low high size first_end leaf""",
 )
 
 RIGID = _record(
@@ -128,44 +123,42 @@ BODY = _record(
     *_vectors("acceleration angular_momentum torque"),
     ("stage", RIGID),
     *_vectors("known_position known_velocity known_turn known_angular_momentum"),
-    *_vectors("first_velocity first_acceleration first_turn_rate first_torque"),
     ("external", WRENCH),  # rotors, air, inputs
     *_vectors("force moment"),  # right-hand side
     *_vectors("shift spin"),  # solution: translation, turn
-    ("reaction", "f8", (6,)),  # force and moment that a prescribed body needs
+    ("reaction", WRENCH),  # what a prescribed body needs
     ("reference_rotation", *MATRIX),  # of a prescribed body at the begin of the period
     ("path", "f8", (2, 18)),  # motion of a prescribed body at begin and end of the period
-    # A leaf: inverse S^-1 of its matrix, S^-1 P^T, the matrix of its point, its own displacement
-    # without the cable and that of its point.
-    ("leaf_inverse", "f8", (6, 6)),
-    ("leaf_arm", "f8", (6, 3)),
-    ("leaf_stiffness", *MATRIX),
-    ("leaf_free", "f8", (6,)),
-    ("leaf_shift", *VECTOR),
+    ("own_matrix", "f8", (6, 6)),  # of translation and turn, without cables
+    # Of the cable ends on it: what they lack of momentum, and so of acceleration.
+    *_vectors("lump_momentum lump_acceleration"),
     numbers="mass radius contact_stiffness contact_damping lump_mass",
-    # First row in the matrix of the bodies, -1 for leaves and prescribed bodies; row of its rotors.
-    integers="dof drone first_corner corners free",
+    # First row in the matrix of the bodies, -1 for prescribed bodies and leaves (see `solver`); row
+    # of its rotors; whether the ground pushed in the last solution.
+    integers="dof drone first_corner corners free pressed",
 )
 
 CORNER = _record(
     ("place", *VECTOR),
     ("force", *VECTOR),
-    ("anchor", "f8", (2,)),
-    numbers="active slipping touched",
+    ("anchor", *VECTOR),
+    numbers="normal_force active slipping touched",
+    integers="surface",
 )
-"""Corner of a body that can touch the ground."""
+"""Corner of a body that can touch a surface, one for each."""
 
 FEED, DRUM, PULLEY = 0, 1, 2
 
 SHAFT = _record(
     ("drive", "f8", (2,)),  # at begin and end of the period
+    ("last_drive", "f8", (2,)),  # in the last period
     ("axis", *VECTOR),  # in the frame of the body
     ("axis_world", *VECTOR),
     ("cable", "i8", (2,)),
     ("end", "i8", (2,)),
     numbers="""angle rate acceleration stage_angle stage_rate stage_acceleration known_angle
-    known_rate first_rate first_acceleration begin_angle brake by_rate inertia radius lowest_angle
-    highest_angle"""
+    known_rate begin_angle brake last_brake by_rate inertia radius
+    lowest_angle highest_angle"""
     # Cable out per angle, its slope, cable out and its rates; right-hand side and solution; torques
     # of the drive and of friction, its limit and slope by the angle, where it sticks; direction in
     # which it slides, 0 if it sticks.
@@ -191,13 +184,14 @@ SYSTEM = _record(
     ("stage_losses", LOSSES),
     ("wind", *VECTOR),
     ("bracket", "f8", (4,)),  # of the time of a break
-    ("address", "i8", (17,)),  # of the tables, in the order of `Tables`
-    ("rows", "i8", (17,)),  # how many each has
-    # `can_break` is not 0 if a segment has a break force or is to be cut in this period, `jumped`
-    # if a drive jumped at its begin.
-    numbers="gravity ground ground_friction tolerance energy_tolerance can_break jumped",
+    # Of the tables, in the order of `Tables`: where they are, rows, numbers or records in a row.
+    ("address", "i8", (22,)),
+    ("rows", "i8", (22,)),
+    ("columns", "i8", (22,)),
+    # `can_break` is not 0 if a segment has a break force or is to be cut in this period.
+    numbers="gravity ground ground_friction tolerance energy_tolerance can_break period",
     # All tables are in one memory; so many numbers of it are what a step changes for good.
-    integers="n_dofs n_rotors memory changing",
+    integers="n_dofs memory changing",
 )
 
 UNKNOWN = _record(numbers="value", integers="first")
@@ -205,7 +199,7 @@ UNKNOWN = _record(numbers="value", integers="first")
 
 
 class Tables(NamedTuple):
-    """State, constants and work space.
+    """State, constants and work space; a step changes those up to `speed` for good.
 
     Attributes:
         nodes: `NODE`, those of a cable behind each other from end 1 to end 2.
@@ -216,6 +210,7 @@ class Tables(NamedTuple):
         shafts: `SHAFT`, winches, then pulleys.
         system: `SYSTEM`, (1,).
         speed: Rotor speeds, (n_drones, n_rotors) [rad/s].
+        solids: `SOLID` of ground and obstacles.
         laws: `LAW` of all tabulated axial laws.
         rows: `ROW` of all cables.
         matrix: Matrix of the bodies and shafts, lower triangle.
@@ -225,6 +220,10 @@ class Tables(NamedTuple):
         shown: State of the bodies in the columns of `PlantState.motion`, (n_bodies, 16).
         force: Forces at the ends of the cables, see `output.collect`, (n_cables, 2, 3).
         peak: Largest tension of each cable within the period, (n_cables,).
+        command: Rotor commands, (n_drones, n_rotors) [rad/s].
+        wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
+        wrench_enu: The same in the world frame, (n_bodies, 6).
+        kept: Room for what changes at the begin of the period and at the begin of a step, (2, n).
     """
 
     nodes: Records
@@ -235,6 +234,7 @@ class Tables(NamedTuple):
     shafts: Records
     system: Records
     speed: Array
+    solids: Records
     laws: Records
     rows: Records
     matrix: Array
@@ -244,42 +244,26 @@ class Tables(NamedTuple):
     shown: Array
     force: Array
     peak: Array
-
-
-class Drive(NamedTuple):
-    """What acts in a period.
-
-    Attributes:
-        period: Its length [s].
-        command: Rotor commands, (n_drones, n_rotors) [rad/s].
-        wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
-        wrench_enu: The same in the world frame, (n_bodies, 6).
-    """
-
-    period: float
     command: Array
     wrench_body: Array
     wrench_enu: Array
-
-
-CHANGING = 8
-"""So many of the tables, the first ones, are what a step changes for good."""
+    kept: Array
 
 
 # ---------- The tables in compiled code
 #
 # A step takes the record of the system alone, a mere pointer, and opens the tables out of it where
-# it needs them. Nobody owns these views: a tuple of arrays would be counted in every call.
+# it needs them. The views own no memory: references to arrays would be counted in every call.
 
 
 def note_tables(tables: Tables, memory: Array) -> None:
     """Note in the record of the system where the tables are in their memory."""
     system = tables.system[0]
     system["memory"] = memory.ctypes.data
-    system["changing"] = sum(table.nbytes // 8 for table in tables[:CHANGING])
+    system["changing"] = tables.kept.shape[1]
     system["address"] = [table.ctypes.data for table in tables]
-    system["n_rotors"] = tables.speed.shape[1]
     system["rows"] = [len(table) for table in tables]
+    system["columns"] = [int(np.prod(table.shape[1:])) for table in tables]
 
 
 @compiled()
@@ -288,97 +272,46 @@ def system_at(address):
     return carray(pointer(address), (1,), SYSTEM)[0]
 
 
-@compiled()
-def nodes_of(t):
-    """See `Tables.nodes`."""
-    return carray(pointer(t.address[0]), (t.rows[0],), NODE)
+def _records_of(name: str, dtype: DTypeLike) -> Callable[..., Records]:
+    """Compiled function that opens a table of records out of the record of the system."""
+    k = Tables._fields.index(name)
+
+    @compiled()
+    def records(t):
+        return carray(pointer(t.address[k]), (t.rows[k],), dtype)
+
+    return cast(Callable[..., Records], records)
 
 
-@compiled()
-def segments_of(t):
-    """See `Tables.segments`."""
-    return carray(pointer(t.address[1]), (t.rows[1],), SEGMENT)
+def _rows_of(name: str, dtype: DTypeLike = FLOAT) -> Callable[..., Array]:
+    """The same for a table of two dimensions."""
+    k = Tables._fields.index(name)
+
+    @compiled()
+    def table(t):
+        return carray(pointer(t.address[k]), (t.rows[k], t.columns[k]), dtype)
+
+    return cast(Callable[..., Array], table)
 
 
-@compiled()
-def cables_of(t):
-    """See `Tables.cables`."""
-    return carray(pointer(t.address[2]), (t.rows[2],), CABLE)
-
-
-@compiled()
-def bodies_of(t):
-    """See `Tables.bodies`."""
-    return carray(pointer(t.address[3]), (t.rows[3],), BODY)
-
-
-@compiled()
-def corners_of(t):
-    """See `Tables.corners`."""
-    return carray(pointer(t.address[4]), (t.rows[4],), CORNER)
-
-
-@compiled()
-def shafts_of(t):
-    """See `Tables.shafts`."""
-    return carray(pointer(t.address[5]), (t.rows[5],), SHAFT)
-
-
-@compiled()
-def speed_of(t):
-    """See `Tables.speed`."""
-    return carray(pointer(t.address[7]), (t.rows[7], t.n_rotors), np.float64)
-
-
-@compiled()
-def laws_of(t):
-    """See `Tables.laws`."""
-    return carray(pointer(t.address[8]), (t.rows[8],), LAW)
-
-
-@compiled()
-def rows_of(t):
-    """See `Tables.rows`."""
-    return carray(pointer(t.address[9]), (t.rows[9],), ROW)
-
-
-@compiled()
-def matrix_of(t):
-    """See `Tables.matrix`."""
-    return carray(pointer(t.address[10]), (t.rows[10], t.rows[10]), np.float64)
-
-
-@compiled()
-def unknowns_of(t):
-    """See `Tables.unknowns`."""
-    return carray(pointer(t.address[11]), (t.rows[11],), UNKNOWN)
-
-
-@compiled()
-def rotors_of(t):
-    """See `Tables.rotors`."""
-    return carray(pointer(t.address[12]), (t.rows[12], t.n_rotors), ROTOR)
-
-
-@compiled()
-def stage_speed_of(t):
-    """See `Tables.stage_speed`."""
-    return carray(pointer(t.address[13]), (t.rows[13], t.n_rotors), np.float64)
-
-
-@compiled()
-def shown_of(t):
-    """See `Tables.shown`."""
-    return carray(pointer(t.address[14]), (t.rows[14], 16), np.float64)
-
-
-@compiled()
-def force_of(t):
-    """See `Tables.force`."""
-    return carray(pointer(t.address[15]), (t.rows[15], 2, 3), np.float64)
-
-
-@compiled()
-def peak_of(t):
-    """See `Tables.peak`."""
-    return carray(pointer(t.address[16]), (t.rows[16],), np.float64)
+nodes_of = _records_of("nodes", NODE)
+segments_of = _records_of("segments", SEGMENT)
+cables_of = _records_of("cables", CABLE)
+bodies_of = _records_of("bodies", BODY)
+corners_of = _records_of("corners", CORNER)
+shafts_of = _records_of("shafts", SHAFT)
+solids_of = _records_of("solids", SOLID)
+laws_of = _records_of("laws", LAW)
+rows_of = _records_of("rows", ROW)
+unknowns_of = _records_of("unknowns", UNKNOWN)
+rotors_of = _rows_of("rotors", ROTOR)
+speed_of = _rows_of("speed")
+matrix_of = _rows_of("matrix")
+stage_speed_of = _rows_of("stage_speed")
+shown_of = _rows_of("shown")
+force_of = _rows_of("force")  # of a cable in one row: at end 1, at end 2
+peak_of = _rows_of("peak")
+command_of = _rows_of("command")
+wrench_body_of = _rows_of("wrench_body")
+wrench_enu_of = _rows_of("wrench_enu")
+kept_of = _rows_of("kept")

@@ -21,10 +21,10 @@ from __future__ import annotations
 import math
 
 from musls_description.compiled import compiled
-from musls_description.records import memory_at
-from musls_description.vectors import add, add_scaled, dot, increase, put, scale, sub
+from musls_description.records import copy_numbers, copy_table, memory_at
+from musls_description.vectors import add, add_scaled, increase, put, scale, sub
 from musls_sim.plants.elastic.bodies import (
-    predict_euler,
+    external_wrenches,
     predict_first_stage,
     predict_second_stage,
     rewind_body,
@@ -39,20 +39,24 @@ from musls_sim.plants.elastic.breaks import (
     overload,
     part,
 )
+from musls_sim.plants.elastic.cable import remember_strains
 from musls_sim.plants.elastic.output import collect, fastest_body, react, state_energies
 from musls_sim.plants.elastic.reels import (
     begin_shafts,
-    predict_shafts,
+    predict_first_shafts,
+    predict_second_shafts,
+    radius_at,
     react_shafts,
     set_lengths,
     settle_shafts,
     start_shafts,
 )
-from musls_sim.plants.elastic.stage import solve_stage, update_wrenches
+from musls_sim.plants.elastic.stage import solve_stage
 from musls_sim.plants.elastic.state import (
-    Drive,
     bodies_of,
+    command_of,
     corners_of,
+    kept_of,
     nodes_of,
     rotors_of,
     segments_of,
@@ -61,7 +65,8 @@ from musls_sim.plants.elastic.state import (
     stage_speed_of,
     system_at,
 )
-from musls_sim.plants.rigid_body import spin_rotors
+from musls_sim.plants.interface import SPEED_LIMIT_M_S
+from musls_sim.plants.rigid_body import power_of, spin_rotors
 
 GAMMA = 2.0 - math.sqrt(2.0)
 D = 0.5 * GAMMA
@@ -117,16 +122,20 @@ def _predict_node(node, dh):
 
 
 @compiled()
-def _predict_first(t, dh, time):
-    """What the first stage knows, and where everything is by the guess."""
+def _predict_first(t, known, dh, time):
+    """Predict the first stage and place everything by the guess.
+
+    It knows the state and so much of its rates: `dh`, nothing in an implicit Euler step.
+    """
+    copy_table(stage_speed_of(t), speed_of(t))
     for node in nodes_of(t):
-        put(node.known_position, add_scaled(node.position, dh, node.velocity))
-        put(node.known_velocity, add_scaled(node.velocity, dh, node.acceleration))
+        put(node.known_position, add_scaled(node.position, known, node.velocity))
+        put(node.known_velocity, add_scaled(node.velocity, known, node.acceleration))
         put(node.stage.acceleration, node.acceleration)
         _predict_node(node, dh)
-    predict_shafts(t, _FIRST, dh, 0.0)
+    predict_first_shafts(t, known)
     for body in bodies_of(t):
-        predict_first_stage(body, dh, time)
+        predict_first_stage(body, known, time)
 
 
 @compiled()
@@ -140,23 +149,9 @@ def _predict_second(t, wh, dh):
         change = sub(stage.acceleration, node.acceleration)
         put(stage.acceleration, add_scaled(stage.acceleration, AHEAD, change))
         _predict_node(node, dh)
-    predict_shafts(t, _SECOND, wh, AHEAD)
+    predict_second_shafts(t, wh, AHEAD)
     for body in bodies_of(t):
         predict_second_stage(body, wh, AHEAD)
-
-
-@compiled()
-def _predict_euler(t, dh):
-    """Set up an implicit Euler step from the state."""
-    stage_speed_of(t)[:] = speed_of(t)
-    for node in nodes_of(t):
-        put(node.known_position, node.position)
-        put(node.known_velocity, node.velocity)
-        put(node.stage.acceleration, node.acceleration)
-        _predict_node(node, dh)
-    predict_shafts(t, _EULER, dh, 0.0)
-    for body in bodies_of(t):
-        predict_euler(body)
 
 
 # ---------- Begin and end
@@ -172,36 +167,18 @@ def _old_wrenches(t, sign):
 
 
 @compiled()
-def _count(t, losses, weight, in_stage):
-    """Add work and losses over a share of a step."""
+def _count(t, losses, weight):
+    """Add work and losses over a share of a step; at its begin the stage is the state."""
     sums, work = t.sums, losses.air + losses.drives
     for body in bodies_of(t):
-        v, omega = body.velocity, body.omega
-        if in_stage:
-            v, omega = body.stage.velocity, body.stage.omega
-        work += dot(body.external.force, v) + dot(body.external.moment, omega)
+        work += power_of(body.stage, body.external)
         if body.free == 0:
-            reaction = body.reaction
-            work += dot(reaction, v) + dot(reaction[3:6], omega)
+            work += power_of(body.stage, body.reaction)
     sums.work += weight * work
     sums.absolute_work += weight * abs(work)
     sums.loss_cables += weight * losses.cables
     sums.loss_ground += weight * losses.ground
     sums.loss_air -= weight * losses.air
-
-
-@compiled()
-def _copy_losses(source, target):
-    target.cables, target.ground, target.air = source.cables, source.ground, source.air
-    target.drives, target.switched = source.drives, source.switched
-
-
-@compiled()
-def _copy_sums(source, target):
-    target.work, target.absolute_work = source.work, source.absolute_work
-    target.loss_cables, target.loss_ground = source.loss_cables, source.loss_ground
-    target.loss_air, target.loss_breaks = source.loss_air, source.loss_breaks
-    target.iterations, target.euler_steps = source.iterations, source.euler_steps
 
 
 @compiled()
@@ -216,114 +193,116 @@ def _settle(t):
         put(node.velocity, node.stage.velocity)
         put(node.acceleration, node.stage.acceleration)
     settle_shafts(t)
+    remember_strains(t)
     for segment in segments_of(t):
         segment.peak_tension = max(segment.peak_tension, segment.tension)
         segment.taut = 1.0 if segment.tension > 0.0 else 0.0
 
 
 @compiled()
-def _begin_first(t, drive, share):
+def _begin_first(t, share):
     """Set up the first stage of a step; returns the stage's weight [s]."""
-    h, system = share * drive.period, t
-    stage_speed_of(t)[:] = speed_of(t)
+    h = share * t.period
     _old_wrenches(t, -1.0)
-    update_wrenches(t, drive, speed_of(t))
+    external_wrenches(t, speed_of(t))
     _old_wrenches(t, 1.0)
-    _copy_sums(system.sums, system.old_sums)
-    _count(t, system.losses, W * h, False)
-    spin_rotors(stage_speed_of(t), drive.command, rotors_of(t), GAMMA * h)
-    _predict_first(t, D * h, GAMMA * h)
+    t.old_sums = t.sums
+    _count(t, t.losses, W * h)
+    _predict_first(t, D * h, D * h, GAMMA * h)
+    spin_rotors(stage_speed_of(t), command_of(t), rotors_of(t), GAMMA * h)
     return D * h
 
 
 @compiled()
-def _begin_second(t, drive, share):
+def _begin_second(t, share):
     """Count the first stage of a step and set up the second; returns the stage's weight [s]."""
-    h = share * drive.period
-    _count(t, t.stage_losses, W * h, True)
-    spin_rotors(stage_speed_of(t), drive.command, rotors_of(t), (1.0 - GAMMA) * h)
+    h = share * t.period
+    _count(t, t.stage_losses, W * h)
+    spin_rotors(stage_speed_of(t), command_of(t), rotors_of(t), (1.0 - GAMMA) * h)
     _predict_second(t, W * h, D * h)
     return D * h
 
 
 @compiled()
-def _begin_stage(t, drive, mode, begin, end, euler):
+def _begin_stage(t, mode, begin, end, euler):
     """Set up a stage of a step between two times; returns its weight [s] and its time (shares)."""
     length = end - begin
     if mode == _FIRST:
-        return _begin_first(t, drive, length), begin + GAMMA * length
+        return _begin_first(t, length), begin + GAMMA * length
     if mode == _SECOND:
-        return _begin_second(t, drive, length), end
+        return _begin_second(t, length), end
     if mode == _EULER:
-        dh = length * drive.period / EULER_STEPS
-        _predict_euler(t, dh)
-        spin_rotors(stage_speed_of(t), drive.command, rotors_of(t), dh)
-        return dh, begin + length * (euler + 1.0) / EULER_STEPS
-    _predict_euler(t, START_STEP_S)
+        dh = length * t.period / EULER_STEPS
+        _predict_first(t, 0.0, dh, 0.0)
+        spin_rotors(stage_speed_of(t), command_of(t), rotors_of(t), dh)
+        return dh, begin + length * (euler + 1.0 / EULER_STEPS)
+    _predict_first(t, 0.0, START_STEP_S, 0.0)
     return START_STEP_S, begin
 
 
 @compiled()
 def _end_euler(t, dh):
     """Count an implicit Euler step and make its end the state."""
-    _count(t, t.stage_losses, dh, True)
-    speed_of(t)[:] = stage_speed_of(t)
+    _count(t, t.stage_losses, dh)
+    copy_table(speed_of(t), stage_speed_of(t))
     _settle(t)
 
 
 @compiled()
 def _end_start(t):
     """Take the accelerations of the tiny step, and leave the state."""
-    _copy_losses(t.stage_losses, t.losses)
+    t.losses = t.stage_losses
     start_shafts(t)
     for node in nodes_of(t):
         put(node.acceleration, node.stage.acceleration)
     for body in bodies_of(t):
         put(body.acceleration, body.stage.acceleration)
         put(body.torque, body.stage.torque)
+        rewind_body(body)
     for segment in segments_of(t):
         segment.taut = 1.0 if segment.tension > 0.0 else 0.0
 
 
 @compiled()
-def _end_second(t, x, kept, h, switched, rough):
+def _end_second(t, x, h, switched, rough):
     """Count the second stage; its end is the new state unless the step makes energy."""
-    _count(t, t.stage_losses, D * h, True)
+    _count(t, t.stage_losses, D * h)
     held = switched > 0.0 or rough
     before = allowed = 0.0
     if held:
-        kept[1] = x
+        copy_numbers(kept_of(t)[1], x)
         before, moving = _stored_energy(t)
         allowed = t.energy_tolerance
         if switched == 0.0:
             allowed = max(allowed, ENERGY_SHARE * moving)
     _settle(t)
     if held and _gained(t, before) > allowed:
-        x[:] = kept[1]
-        _copy_sums(t.old_sums, t.sums)
+        copy_numbers(x, kept_of(t)[1])
+        t.sums = t.old_sums
         return False
-    _copy_losses(t.stage_losses, t.losses)
-    speed_of(t)[:] = stage_speed_of(t)
+    t.losses = t.stage_losses
+    copy_table(speed_of(t), stage_speed_of(t))
     return True
 
 
 @compiled()
-def _rewind(t, drive):
+def _rewind(t):
     """Undo the stages of a step: what they overwrote beside the stage follows from the state."""
     for body in bodies_of(t):
         rewind_body(body)
     for corner in corners_of(t):
         if corner.touched == 0.0:
             corner.active = 0.0
-    update_wrenches(t, drive, speed_of(t))
-    _copy_sums(t.old_sums, t.sums)
+    external_wrenches(t, speed_of(t))
+    t.sums = t.old_sums
 
 
 @compiled()
 def _stored_energy(t):
     """Energy of the state, and of it what is in motion, stretch and bending [J]."""
-    if shafts_of(t).shape[0] > 0:
-        set_lengths(t, True)
+    for shaft in shafts_of(t):
+        shaft.out = radius_at(shaft, shaft.angle)[2]
+    set_lengths(t)
     kinetic, potential, axial, bending = state_energies(t)
     return kinetic + potential + axial + bending, kinetic + axial + bending
 
@@ -351,7 +330,7 @@ def _search(low, low_gap, high, high_gap, trial):
 
 @compiled()
 def _next_trial(t, begin, now, bracket, trial):
-    """What the trial of a step from `begin` to `now` says about its end."""
+    """Next end of a step to try after the trial from `begin` to `now`."""
     end, peak, when, rise = check_overload(t)
     length = now - begin
     known = bracket[1] > 0.0
@@ -395,57 +374,39 @@ def _part(t, at):
 
 
 @compiled()
-def advance(
-    address, kept, steps, refinements, period, limit, command, wind, wrench_body, wrench_enu
-):
+def advance(address, steps, refinements, period):
     """Advance one control period in equal steps, finer ones where a stage does not converge.
 
-    Takes the address of the system's record, room for two copies of what changes (begin of the
-    period, begin of a step), steps (0: find the accelerations), how often they may be halved, the
-    period [s], the highest speed of a body [m/s] and what acts. Returns the steps used; -1 where
-    none was short enough, -2 where a body is too fast.
+    Takes the address of the system's record, steps (0: find the accelerations), how often they may
+    be halved, the period [s]. Returns the steps used; -1 where none was short enough, -2 where a
+    body is too fast.
     """
     t = system_at(address)
-    x = memory_at(t.memory, t.changing)
-    drive = Drive(period, command, wrench_body, wrench_enu)
-    put(t.wind, wind)
-    used = _advance(t, x, kept, drive, steps, refinements)
-    if used < 0:
-        return used
-    collect(t, period if steps > 0 else 0.0)
-    if steps == 0:
-        return 0
-    return used if fastest_body(bodies_of(t)) <= limit else -2
-
-
-@compiled()
-def _advance(t, x, kept, drive, steps, refinements):
-    """Take the steps of a period; returns how many, -1 where a stage has no solution."""
-    s, losses = t, t.stage_losses
-    fragile, bracket = s.can_break > 0.0, s.bracket
+    t.period, x = period, memory_at(t.memory, t.changing)
+    losses, kept, bracket, fragile = t.stage_losses, kept_of(t), t.bracket, t.can_break > 0.0
     for segment in segments_of(t):
         segment.peak_tension = 0.0
-    begin_shafts(t)
-    start = steps == 0
+    jumped = begin_shafts(t)
+    start = finding = steps == 0
     if start:
         part(t, 0.0)
-    again = start or (fragile and _part(t, 0.0) > 0) or s.jumped > 0.0
-    _copy_sums(s.sums, s.old_sums)
+    again = start or (fragile and _part(t, 0.0) > 0) or jumped
+    t.old_sums = t.sums
     if steps > 1 or fragile:
-        kept[0] = x
+        copy_numbers(kept[0], x)
     elif again:
-        kept[1] = x
-    mode, level, i, euler, trial = _START if again else _FIRST, 0, 0, 0, 0
+        copy_numbers(kept[1], x)
+    mode, level, i, euler, trial = _START if again else _FIRST, 0, 0, 0.0, 0
     at, now, switched, before, allowed, rough = 0.0, 0.0, 0.0, 0.0, 0.0, False
     while start or i < steps:
         if mode == _FIRST and trial == 0:
             now = (i + 1) / steps
             if fragile:
                 now = _plan(t, at, now, bracket)
-        dh, share = _begin_stage(t, drive, mode, at, now, euler)
+        dh, share = _begin_stage(t, mode, at, now, euler)
         # The only call: each function that calls this one takes half a minute to compile.
-        solved = solve_stage(t, dh, share, drive, MAX_NEWTON_ITERATIONS)
-        s.sums.iterations += solved
+        solved = solve_stage(t, dh, share, MAX_NEWTON_ITERATIONS)
+        t.sums.iterations += solved
         failed = solved == 0
         if failed and (start or level == refinements):
             return -1
@@ -462,7 +423,7 @@ def _advance(t, x, kept, drive, steps, refinements):
                 if fragile:
                     now = _next_trial(t, at, now, bracket, trial)
                 if now != tried:
-                    _rewind(t, drive)
+                    _rewind(t)
                     mode = _FIRST
                     continue
                 # Not in steps without refinement: those of a search for an equilibrium.
@@ -470,27 +431,27 @@ def _advance(t, x, kept, drive, steps, refinements):
                     switched + losses.switched,
                     refinements > 0 and (rough or solved > 1),
                 )
-                if not _end_second(t, x, kept, (now - at) * drive.period, switched, rough):
+                if not _end_second(t, x, (now - at) * t.period, switched, rough):
                     failed = (
                         switched == 0.0 and level < refinements
                     )  # too coarse for a smooth motion
                     if not failed:
                         before, moving = _stored_energy(t)
-                        mode, euler = _EULER, 0
-                        allowed = EULER_ENERGY_TOLERANCE * s.energy_tolerance
+                        mode, euler = _EULER, 0.0
+                        allowed = EULER_ENERGY_TOLERANCE * t.energy_tolerance
                         allowed = max(allowed, ENERGY_SHARE * moving)
                         continue
             elif mode == _EULER:
                 _end_euler(t, dh)
-                euler += 1
-                if euler < EULER_STEPS:
+                euler += 1.0 / EULER_STEPS
+                if euler < 1.0:
                     continue
-                s.sums.euler_steps += 1.0
+                t.sums.euler_steps += 1.0
                 failed = level < refinements and _gained(t, before) > allowed
             else:
                 _end_start(t)
         if failed:
-            _give_up(t, x, kept, drive, mode, steps > 1 or fragile)
+            _give_up(t, x, mode, steps > 1 or fragile)
             level, steps, i, at, trial = level + 1, 2 * steps, 0, 0.0, 0
             mode = _START if fragile or again else _FIRST
             continue
@@ -503,16 +464,18 @@ def _advance(t, x, kept, drive, steps, refinements):
             if not start and at >= (i + 1) / steps:
                 i += 1
             start = False
-    return steps
+    collect(t, 0.0 if finding else period)
+    return steps if finding or fastest_body(bodies_of(t)) <= SPEED_LIMIT_M_S else -2
 
 
 @compiled()
-def _give_up(t, x, kept, drive, mode, copied):
+def _give_up(t, x, mode, copied):
     """Return to the begin of the period, and keep it."""
+    kept = kept_of(t)
     if copied:
-        x[:] = kept[0]
+        copy_numbers(x, kept[0])
         return
     if mode >= _EULER:
-        x[:] = kept[1]
-    _rewind(t, drive)
-    kept[0] = x
+        copy_numbers(x, kept[1])
+    _rewind(t)
+    copy_numbers(kept[0], x)

@@ -1,4 +1,4 @@
-"""Motion of load and drones between the cables: states, their derivatives, prescribed drones."""
+"""Motion of load and drones: states, their derivatives, prescribed drones, drones on rods."""
 
 from __future__ import annotations
 
@@ -8,22 +8,37 @@ from musls_description.compiled import compiled
 from musls_description.vectors import (
     add,
     cross,
+    dot,
     from_rotation_vector,
+    increase,
     put,
     quaternion_product,
     rotate,
     rotate_back_by,
     scale,
+    sub,
+    unit,
 )
-from musls_sim.plants.massless.records import corners_of, rotors_of, speeds_of
+from musls_sim.plants.massless.records import (
+    bodies_of,
+    cables_of,
+    corners_of,
+    forces_of,
+    rotors_of,
+    solids_of,
+    speeds_of,
+    whole_of,
+)
 from musls_sim.plants.rigid_body import (
     add_body_drag,
     add_corners,
     add_inputs,
     add_rotors,
     angular_acceleration,
+    arm_velocity,
     clear,
     power_of,
+    push_at,
 )
 
 
@@ -51,7 +66,7 @@ def collect_wrench(t, body, i, speed):
     clear(wrench)
     add_body_drag(body, body.drag, t.wind, wrench)
     if body.near != 0:
-        add_corners(body, corners_of(t), t.ground, t.friction, wrench)
+        add_corners(body, corners_of(t), solids_of(t), t.friction, wrench)
     lost = -power_of(body, wrench)
     if i > 0:
         add_rotors(body, rotors_of(t)[i - 1], speeds_of(t, speed)[i - 1], t.wind, wrench)
@@ -144,3 +159,55 @@ def _cubic(c, t):
     value = add(c[0], scale(t, add(c[1], scale(t, add(c[2], scale(t, c[3]))))))
     rate = add(c[1], scale(t, add(scale(2.0, c[2]), scale(3.0 * t, c[3]))))
     return value, rate, add(scale(2.0, c[2]), scale(6.0 * t, c[3]))
+
+
+# ---------- Load and drones on massless rods: one rigid body (Li et al., "RotorTM", 2023, eq. 24)
+
+
+@compiled()
+def move_structure(t, speed):
+    """Derivatives of the whole; what acts on each part from outside is left in its wrench."""
+    whole, bodies = whole_of(t), bodies_of(t)
+    place(whole)
+    t.driven = t.lost = 0.0
+    clear(whole.wrench)
+    for i in range(len(bodies)):
+        body = bodies[i]
+        arm = rotate(whole.rotation, body.place)
+        put(body.position, add(arm, whole.position))
+        put(body.omega, whole.omega)
+        put(body.velocity, arm_velocity(whole, arm))
+        for a in range(3):
+            for b in range(3):
+                body.rotation[a, b] = (
+                    whole.rotation[a, 0] * body.beside[0, b]
+                    + whole.rotation[a, 1] * body.beside[1, b]
+                    + whole.rotation[a, 2] * body.beside[2, b]
+                )
+        collect_wrench(t, body, i, speed)
+        push_at(whole.wrench, body.wrench.force, arm)
+        increase(whole.wrench.moment, body.wrench.moment)
+    accelerate(whole, t.gravity)
+
+
+@compiled()
+def rod_forces(t):
+    """Force of each rod on the load: what its drone does not need for its own acceleration.
+
+    Every rod is the only one of its drone, clamped at both ends, so the drone's balance gives it
+    without assumptions; how clamped rods share the load does not enter.
+    """
+    whole, bodies, cables, forces = whole_of(t), bodies_of(t), cables_of(t), forces_of(t)
+    omega, alpha = whole.state.omega, whole.rate.omega
+    for k in range(len(cables)):
+        body, c, row = bodies[k + 1], cables[k], forces[k]
+        turning = add(cross(alpha, body.place), cross(omega, cross(omega, body.place)))
+        acceleration = add(whole.rate.velocity, rotate(whole.rotation, turning))
+        f = sub(body.wrench.force, scale(body.mass, acceleration))
+        f = (f[0], f[1], f[2] - body.mass * t.gravity)
+        u, _ = unit(rotate(whole.rotation, sub(c.drone_point, c.load_point)))
+        flat = np.sqrt(u[0] * u[0] + u[1] * u[1])
+        c1, s1 = (u[0] / flat, u[1] / flat) if flat > 1e-9 else (1.0, 0.0)
+        row[0] = row[3] = c.tension = dot(f, u)
+        row[1] = row[4] = -f[0] * s1 + f[1] * c1
+        row[2] = row[5] = -u[2] * (f[0] * c1 + f[1] * s1) + flat * f[2]

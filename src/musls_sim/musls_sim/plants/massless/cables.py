@@ -30,10 +30,17 @@ from musls_description.vectors import (
     times,
     unit,
 )
-from musls_sim.plants.massless.bodies import accelerate, collect_wrench, follow, place
+from musls_sim.plants.massless.bodies import (
+    accelerate,
+    collect_wrench,
+    follow,
+    move_structure,
+    place,
+    rod_forces,
+)
 from musls_sim.plants.massless.records import (
-    JERKED,
-    MOST_EVENTS,
+    IMPACT,
+    MAX_EVENTS,
     SLACKENED,
     TIGHTENED,
     bodies_of,
@@ -53,10 +60,13 @@ SOFT = 1e-9
 
 @compiled()
 def rates(t, speed, now):
-    """Derivatives in a state, with the cables taut that are marked so.
+    """Derivatives in a state, with the cables taut that are marked so, or with rods.
 
     Tensions, gaps and rates are left in the cables, powers in the system.
     """
+    if t.rigid != 0:
+        move_structure(t, speed)
+        return
     free_motion(t, speed, now)
     m = gather(t, False)
     solve_active(matrix_of(t), factor_of(t), rows_of(t), m)
@@ -356,14 +366,14 @@ def _count_impulses(t, m, now):
         change = impulse * max(c.own, 1e-9)
         if change < (TOLD_M_S if c.was_taut != 0 else 1e-3 * TOLD_M_S):
             continue
-        write_event(t, now, JERKED if c.was_taut != 0 else TIGHTENED, k, impulse, loss)
+        write_event(t, now, IMPACT if c.was_taut != 0 else TIGHTENED, k, impulse, loss)
         c.was_taut = 1
 
 
 @compiled()
 def write_event(t, now, kind, k, impulse, loss):
     """Write one event where there is room, and count it."""
-    if t.happened < MOST_EVENTS:
+    if t.happened < MAX_EVENTS:
         e = events_of(t)[t.happened]
         e.time, e.kind, e.cable, e.impulse, e.loss = now, kind, k, impulse, loss
     t.happened += 1
@@ -384,6 +394,10 @@ LEAVING_M_S = 1e-9
 @compiled()
 def decide(t, speed, now, moving):
     """Find anew which cables are taut: impacts, then tensions; leaves the derivatives there."""
+    if t.rigid != 0:
+        move_structure(t, speed)
+        rod_forces(t)
+        return
     free_motion(t, speed, now)
     mark_at_length(t)
     cables = cables_of(t)

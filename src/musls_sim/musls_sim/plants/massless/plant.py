@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
+from musls_description.arrays import Array
 from musls_description.errors import ConfigError
+from musls_description.obstacles import AnyObstacle
 from musls_description.rotations import yaw_of
 from musls_description.spawn import HangingEquilibrium, ground_spawn, hanging_equilibrium
 from musls_description.system import SlungLoadSystem, slung_system
+from musls_sim.plants.accuracy import step_s
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
@@ -20,50 +25,48 @@ from musls_sim.plants.changes import (
     check_cut,
     scale_rotors,
 )
-from musls_sim.plants.drone_paths import DronePaths
+from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     Change,
     EnergyAudit,
+    EventRecord,
     Plant,
-    PlantEvent,
     PlantInputs,
     PlantSetup,
     PlantState,
     PrescribedMotion,
     Reaction,
     SimulationDiverged,
+    substeps,
 )
-from musls_sim.plants.massless.records import MOST_EVENTS, SLACKENED
+from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED
 from musls_sim.plants.massless.start import Motion, build_records, freed, motion_of, weightless
 from musls_sim.plants.massless.step import advance
-from musls_sim.plants.rigid_links.step_control import substeps
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
 
-Array = NDArray[np.float64]
+Records = NDArray[np.void]
 
 ENDLESS_M = 1e6
 """Length of a cable that is not held at both ends."""
 
-KINDS = ("cable_slack", "cable_taut", "cable_jerked")
+EVENT_KINDS = ("cable_slack", "cable_taut", "cable_impact")
 """Kinds of events, by their number in the records."""
 
 REACH_M = 1e-6
 """By how much the ends of a cable may be further apart than its length at the start."""
 
 
-class MasslessPlant(Plant):
-    """Cables without mass, stretch and bending between load and drones, see `interface.Plant`.
-
-    Of the cables only length and ends count. See `docs/massless.md`.
+class LightLinesPlant(Plant):
+    """Load and drones joined by cables or rods without mass, see `interface.Plant`.
 
     Attributes:
-        happened: Cables that went slack or taut, see `interface.Plant`.
-        held_by: What holds each cable: "both" ends, the "drone", the "load", or "nobody", (n,).
+        moving: Records of what is integrated: load and drones, or the one body that they make.
     """
 
-    cable_model = "massless"
+    system: SlungLoadSystem
+    moving: Records
 
     def __init__(
         self,
@@ -75,22 +78,19 @@ class MasslessPlant(Plant):
         ground_height_enu_m: float | None = 0.0,
         rotor_speed_rad_s: Array | None = None,
         restitution: float = 0.0,
+        obstacles: Sequence[AnyObstacle] = (),
     ) -> None:
         """Build the records in the start.
 
         The longest time step in the air is 4 ms by default. Rotor speeds, (n_drones, n_rotors), are
         0 by default; a ground height of None means no ground. `restitution` is the share of the
         separation rate with which a cable's ends come back after an impact, from 0 to 1.
-
-        Raises:
-            ConfigError: A cable does not reach.
         """
         self.system = system
         self.gravity_m_s2 = gravity_m_s2
         self.period_s = CONTROL_PERIOD_S
         self.substeps = substeps(CONTROL_PERIOD_S if physics_step_s is None else physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
-        self._ground = ground_height_enu_m
         self._memory, self.records = build_records(
             system,
             start,
@@ -98,24 +98,106 @@ class MasslessPlant(Plant):
             ground_height_enu_m=ground_height_enu_m,
             step_s=self.physics_step_s,
             restitution=restitution,
+            obstacles=obstacles,
         )
         self._address = self._memory.ctypes.data
         t, n = self.records, system.n_drones
+        self.moving = t.bodies
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
         t.end_speed[:] = t.speed
         self.state = PlantState(t.shown, t.speed, t.force.reshape(n, 2, 3), t.cables["peak"])
         self.reaction = Reaction.zeros(system)
-        self.happened: list[PlantEvent] = []
-        self.held_by = ["both"] * n
-        self._periods = 0
+        self._ground = ground_height_enu_m
         self._motion: PrescribedMotion | None = None
-        self._paths: DronePaths | None = None
-        self._first_look()
+        self._begin(start)
 
-    def _first_look(self) -> None:
-        """Check the lengths, find tensions and energy of the start."""
+    def _begin(self, start: Motion) -> None:
+        """Find tensions and energy of the start."""
         self._advance(PlantInputs.zeros(self.system), 0.0)
+        self.forget_inputs()
+        self._start_j = self.energy_j
+
+    @property
+    def refined_periods(self) -> int:
+        """Periods with an event or with steps shorter than the usual."""
+        return int(self.records.system[0]["refined"])
+
+    def _advance(self, inputs: PlantInputs, period_s: float) -> int:
+        """Advance a time with the inputs held; returns the number of events."""
+        self.records.command[...] = inputs.rotor_command_rad_s  # may be strided: one compiled step
+        count = advance(
+            self._address,
+            period_s,
+            self._motion is not None,
+            inputs.wind_enu_m_s,
+            inputs.wrench_body,
+            inputs.wrench_enu,
+        )
+        if count < 0:
+            raise SimulationDiverged(
+                f"simulation diverged at {self.time_s:.3f} s: a body moves faster than "
+                f"{SPEED_LIMIT_M_S:g} m/s, or turns too fast to be followed; check sizes, rotor "
+                "commands, wind and forces"
+            )
+        return int(count)
+
+    def apply(self, change: Change) -> None:
+        """Change the system between two periods, see `interface.Plant.apply`."""
+        if isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self.records.rotors, change)
+        else:
+            super().apply(change)
+        self.forget_inputs()
+
+    def forget_inputs(self) -> None:
+        """Look at the cables anew in the next step: something was changed from outside."""
+        self.records.system[0]["wind"] = np.nan
+
+    @property
+    def energy_j(self) -> float:
+        """Kinetic and potential energy of what moves by itself [J]."""
+        free = self.moving[self.moving["free"] != 0]
+        mass, y = free["mass"], free["state"]
+        kinetic = mass @ np.sum(y["velocity"] ** 2, axis=1)
+        kinetic += np.einsum("ni,nij,nj", y["omega"], free["inertia"], y["omega"])
+        return float(0.5 * kinetic + self.gravity_m_s2 * mass @ y["position"][:, 2])
+
+    @property
+    def audit(self) -> EnergyAudit:
+        """Work, losses and energies since the start."""
+        world = self.records.system[0]
+        return EnergyAudit(
+            work_j=float(world["work"]),
+            absolute_work_j=float(world["absolute_work"]),
+            loss_j=float(world["loss"] + world["impact_loss"]),
+            start_j=self._start_j,
+            energy_j=self.energy_j,
+        )
+
+    @property
+    def spurious_energy_j(self) -> float:
+        """Energy that the integration made from nothing so far; 0 if it only took some."""
+        return self.audit.spurious_j
+
+
+class MasslessPlant(LightLinesPlant):
+    """Cables without mass, stretch and bending between load and drones, see `interface.Plant`.
+
+    Of the cables only length and ends count. See `docs/massless.md`.
+
+    Attributes:
+        happened: Cables that went slack or taut, see `interface.Plant`.
+        held_by: What holds each cable: "both" ends, the "drone", the "load", or "nobody", (n,).
+    """
+
+    cable_model = "massless"
+
+    def _begin(self, start: Motion) -> None:
+        self.happened: list[EventRecord] = []
+        self.held_by = ["both"] * self.system.n_drones
+        self._paths: PoseEnds | None = None
+        super()._begin(start)
         gaps = self.records.cables["gap"]
         worst = int(gaps.argmax())
         if gaps[worst] > REACH_M:
@@ -124,24 +206,6 @@ class MasslessPlant(Plant):
                 f"cable_{worst + 1} of {length:g} m does not reach over "
                 f"{length + gaps[worst]:.6g} m from the load to drone_{worst + 1}"
             )
-        self.forget_inputs()
-        self._start_j = self.energy_j
-
-    def forget_inputs(self) -> None:
-        """Look at the cables anew in the next step: something was changed from outside."""
-        self.records.system[0]["wind"] = np.nan
-
-    # -------------------------------------------------------------------------------- the step
-
-    @property
-    def time_s(self) -> float:
-        """Simulated time, exact multiple of the period."""
-        return self._periods * self.period_s
-
-    @property
-    def refined_periods(self) -> int:
-        """Periods with an event or with steps shorter than the usual."""
-        return int(self.records.system[0]["refined"])
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""
@@ -151,27 +215,9 @@ class MasslessPlant(Plant):
             count = self._advance(inputs, self.period_s)
         else:
             count = self._follow(inputs, self._motion)
-        if count < 0:
-            raise SimulationDiverged(
-                f"simulation diverged at {self.time_s:.3f} s: a body moves faster than "
-                f"{SPEED_LIMIT_M_S:g} m/s; check rotor commands, wind and forces"
-            )
         if count:
             self._tell(count)
         self._periods += 1
-
-    def _advance(self, inputs: PlantInputs, period_s: float) -> int:
-        return int(
-            advance(
-                self._address,
-                period_s,
-                self._motion is not None,
-                inputs.rotor_command_rad_s,
-                inputs.wind_enu_m_s,
-                inputs.wrench_body,
-                inputs.wrench_enu,
-            )
-        )
 
     def _follow(self, inputs: PlantInputs, motion: PrescribedMotion) -> int:
         """One period with the drones on their paths."""
@@ -188,13 +234,13 @@ class MasslessPlant(Plant):
         held = PlantInputs(np.zeros_like(t.speed), inputs.wind_enu_m_s, inputs.wrench_body, enu)
         count = self._advance(held, self.period_s)
         self.reaction.end_force_n[:] = t.cables["impulse"] / self.period_s
-        self._write_audit(self.reaction.audit)
+        vars(self.reaction.audit).update(vars(self.audit))
         return count
 
     def _prescribe(self, motion: PrescribedMotion | None) -> None:
         """Let the drones follow a path, or fly again."""
         self._motion, free = motion, motion is None
-        self._paths = None if motion is None else DronePaths(motion.pose)
+        self._paths = None if motion is None else PoseEnds(motion.pose)
         for body, drone in zip(self.records.bodies[1:], self.system.drones, strict=True):
             body["free"], body["inverse_mass"] = free, free / drone.mass_kg
             body["inverse_inertia"] = free * np.linalg.inv(np.array(drone.inertia_kg_m2))
@@ -206,12 +252,12 @@ class MasslessPlant(Plant):
     def _tell(self, count: int) -> None:
         """Turn the events of the period into text."""
         begin_s = self.time_s
-        for event in self.records.events[: min(count, MOST_EVENTS)]:
+        for event in self.records.events[: min(count, MAX_EVENTS)]:
             cable = f"cable_{event['cable'] + 1}"
             if event["kind"] != SLACKENED:
                 cable += f": impulse {event['impulse']:.4g} N s, {event['loss']:.4g} J lost"
             time_s = begin_s + float(event["time"])
-            self.happened.append(PlantEvent(time_s, KINDS[event["kind"]], cable))
+            self.happened.append(EventRecord(time_s, EVENT_KINDS[event["kind"]], cable))
 
     # ------------------------------------------------- cables that are cut, let go and hooked up
     #
@@ -221,14 +267,12 @@ class MasslessPlant(Plant):
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
-        if isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self.records.rotors, change)
-        elif isinstance(change, CutCable | ReleaseHook | AttachHook):
+        if isinstance(change, CutCable | ReleaseHook | AttachHook):
             check_cut(self.system, change)
             self._hold(change.cable - 1, change)
+            self.forget_inputs()
         else:
             super().apply(change)
-        self.forget_inputs()
 
     def _hold(self, i: int, change: CutCable | ReleaseHook | AttachHook) -> None:
         """Take a cable off the load, the drone, or both, or hang it on the load again: slack."""
@@ -249,7 +293,7 @@ class MasslessPlant(Plant):
         """See `interface.Plant`."""
         return self.held_by[cable] == "drone"
 
-    def hook_miss(self, cable: int) -> tuple[float, float]:
+    def hook_gap(self, cable: int) -> tuple[float, float]:
         """See `interface.Plant`: the hook hangs straight below the drone.
 
         Infinitely far as long as the cable does not reach from the drone.
@@ -290,45 +334,15 @@ class MasslessPlant(Plant):
 
     @property
     def taut(self) -> Array:
-        """Which cables are taut, (n,) of bool."""
+        """Taut cables, (n,) of bool."""
         flags: Array = self.records.cables["taut"] != 0
         return flags
-
-    @property
-    def energy_j(self) -> float:
-        """Kinetic and potential energy of load and drones that fly [J]."""
-        free = self.records.bodies[self.records.bodies["free"] != 0]
-        mass, y = free["mass"], free["state"]
-        kinetic = mass @ np.sum(y["velocity"] ** 2, axis=1)
-        kinetic += np.einsum("ni,nij,nj", y["omega"], free["inertia"], y["omega"])
-        return float(0.5 * kinetic + self.gravity_m_s2 * mass @ y["position"][:, 2])
-
-    @property
-    def audit(self) -> EnergyAudit:
-        """Work, losses and energies since the start."""
-        audit = EnergyAudit()
-        self._write_audit(audit)
-        return audit
-
-    @property
-    def spurious_energy_j(self) -> float:
-        """Energy that the integration made from nothing so far; 0 if it only took some."""
-        return self.audit.made_j
-
-    def _write_audit(self, audit: EnergyAudit) -> None:
-        world = self.records.system[0]
-        audit.work_j, audit.absolute_work_j = float(world["work"]), float(world["absolute_work"])
-        audit.loss_j = float(world["loss"] + world["impact_loss"])
-        audit.start_j, audit.energy_j = self._start_j, self.energy_j
 
 
 # ---------- The shape of a slack cable: that of a fine line
 
 STRAIGHT = 1e-6
 """Share of the length by which the ends are closer, below which the line is drawn straight."""
-
-MOST_STEPS = 20
-"""Of Newton's method; it takes 6."""
 
 
 def hanging_line(
@@ -351,7 +365,7 @@ def hanging_line(
     else:
         # sqrt(l^2 - h^2) = 2 c sinh(w / 2 c) with w the width, h the rise: find 1 / c.
         ratio = np.sqrt(length_m**2 - rise**2) / flat
-        c = 0.5 * flat / _arc(float(ratio))
+        c = 0.5 * flat / brentq(lambda s: math.sinh(s) - ratio * s, 1e-6, 20.0)
         middle = 0.5 * flat - c * np.arctanh(rise / length_m)
         begin = np.sinh(-middle / c)
         x = middle + c * np.arcsinh(begin + along * length_m / c)
@@ -363,17 +377,6 @@ def hanging_line(
     return shape
 
 
-def _arc(ratio: float) -> float:
-    """Solve sinh(s) / s = ratio > 1 by Newton's method for its logarithm, which is convex in s."""
-    s = math.sqrt(6.0 * math.log(ratio))
-    for _ in range(MOST_STEPS):
-        step = (math.log(math.sinh(s) / s) - math.log(ratio)) / (1.0 / math.tanh(s) - 1.0 / s)
-        s -= step
-        if abs(step) < 1e-14 * s:
-            break
-    return s
-
-
 # ---------- The plant of a scenario
 
 
@@ -381,24 +384,21 @@ def build(setup: PlantSetup) -> MasslessPlant:
     """Inextensible cables without mass that go slack and snap taut; compiled, the fastest.
 
     They start on the ground, hanging in the air, or in a given state.
-
-    Raises:
-        ConfigError: The start cannot be reached with these cables.
     """
     physics = setup.physics
     system = slung_system(setup.system, "cable_model = massless")
-    assert setup.equilibrium is not None  # every slung load has one
-    step = physics.step_size_s
     make = functools.partial(
         MasslessPlant,
         system,
-        physics_step_s=None if isinstance(step, str) else step,
+        physics_step_s=step_s(system, physics, order=4),
         gravity_m_s2=physics.gravity_m_s2,
         restitution=physics.cable_restitution,
+        obstacles=setup.obstacles,
     )
     if setup.start.kind == "ground":
         return make(motion_of(system, ground_spawn(system)))
     if setup.start.kind == "air":
+        assert setup.equilibrium is not None  # such a flight begins in formation
         rest, motion = hanging(system, setup.equilibrium, physics.gravity_m_s2)
         return make(motion, rotor_speed_rad_s=trim_speeds_rad_s(system, rest))
     motion = given_motion(system, setup.start)
@@ -411,11 +411,7 @@ def build(setup: PlantSetup) -> MasslessPlant:
 def hanging(
     system: SlungLoadSystem, chains: HangingEquilibrium, gravity_m_s2: float
 ) -> tuple[HangingEquilibrium, Motion]:
-    """How a system hangs on massless cables below drones where chains have them.
-
-    Raises:
-        ConfigError: The cables do not reach.
-    """
+    """Equilibrium on massless cables below the drones' places of the chain model."""
     before = motion_of(freed(system), chains.configuration)
     yaws = yaw_of(before.orientation_wxyz)
     light = weightless(freed(system))
@@ -425,11 +421,7 @@ def hanging(
 
 
 def given_motion(system: SlungLoadSystem, start: StartSpec) -> Motion:
-    """Motion of load and drones of a start of kind "state".
-
-    Raises:
-        ConfigError: The number of drones is wrong.
-    """
+    """Motion of load and drones of a start of kind "state"."""
     if start.load is None or start.drones is None or len(start.drones) != system.n_drones:
         raise ConfigError(f"start.drones must have {system.n_drones} entries")
     bodies = (start.load, *start.drones)

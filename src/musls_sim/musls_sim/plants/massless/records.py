@@ -8,7 +8,9 @@ import numpy as np
 from numba import carray
 from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.compiled import compiled
+from musls_description.obstacles import SOLID
 from musls_description.records import pointer
 from musls_sim.plants.rigid_body import (
     CONTACT,
@@ -19,7 +21,6 @@ from musls_sim.plants.rigid_body import (
     collect_state,
 )
 
-Array = NDArray[np.float64]
 Records = NDArray[np.void]
 
 STATE = np.dtype(
@@ -49,7 +50,7 @@ BODY = np.dtype(
         ("path", float, (4, 3)),  # cubic of a prescribed drone's position in the period,
         ("turning", float, (4, 3)),  # of its rotation vector (world) since the begin,
         ("attitude", float, 4),  # and its attitude there
-        ("place", float, 3),  # place and attitude in a rigid structure, see `rigid_rods`
+        ("place", float, 3),  # place and attitude in a rigid structure
         ("beside", float, (3, 3)),
     ]
 )
@@ -106,32 +107,57 @@ EVENT = np.dtype(
     ]
 )
 
-SLACKENED, TIGHTENED, JERKED = 0, 1, 2
+SLACKENED, TIGHTENED, IMPACT = 0, 1, 2
 """Kinds: a cable went slack, a slack one taut; a taut one took part in the others' impact."""
 
-MOST_EVENTS = 512
+MAX_EVENTS = 512
 
-TABLES = (
-    "bodies",
-    "cables",
-    "corners",
-    "rotors",
-    "rows",
-    "matrix",
-    "factor",
-    "events",
-    "speed",
-    "middle_speed",
-    "end_speed",
-    "shown",
-    "force",
-    "command",
-)
+
+class Tables(NamedTuple):
+    """All records of n drones; k corners, r rotors a drone.
+
+    Attributes:
+        system: One record, (1,) of `SYSTEM`.
+        bodies: Load, then drones, (1 + n,) of `BODY`.
+        whole: Load and drones joined by rigid rods, (1,) of `BODY`.
+        cables: (n,) of `CABLE`.
+        corners: Eight a body and surface, (k,) of `CORNER`.
+        rotors: (n, r) of `ROTOR`.
+        rows: (n,) of `ROW`.
+        matrix: Effect of tensions on the second derivatives of the distances, of the rows, (n, n).
+        factor: Cholesky factor of a part of it, (n, n).
+        events: (MAX_EVENTS,) of `EVENT`.
+        speed: Rotor speeds at the begin of the period, (n, r).
+        middle_speed: The same in the middle of the step.
+        end_speed: The same at its end.
+        shown: `PlantState.motion`, (1 + n, 16).
+        force: `PlantState.cable_force_n` as (n, 6).
+        command: Rotor speeds commanded, (n, r).
+        solids: Ground and obstacles, of `SOLID`.
+    """
+
+    system: Records
+    bodies: Records
+    whole: Records
+    cables: Records
+    corners: Records
+    rotors: Records
+    rows: Records
+    matrix: Array
+    factor: Array
+    events: Records
+    speed: Array
+    middle_speed: Array
+    end_speed: Array
+    shown: Array
+    force: Array
+    command: Array
+    solids: Records
+
 
 SYSTEM = np.dtype(
     [
         ("gravity", float),
-        ("ground", float),  # height, NaN for none
         ("friction", float),
         ("restitution", float),
         ("step", float),  # longest steps in the air and on the ground
@@ -151,51 +177,17 @@ SYSTEM = np.dtype(
         ("loss", float),  # to air and ground
         ("impact_loss", float),
         ("refined", np.int64),  # periods with more steps than usual
+        ("rigid", np.int64),  # 1 for rods: the whole moves, and its parts with it
+        ("n_moving", np.int64),  # bodies that are integrated, and where they are in memory
+        ("moving", np.int64),
         ("n_cables", np.int64),
         ("n_rotors", np.int64),  # of a drone
         ("n_corners", np.int64),
-        *((table, np.int64) for table in TABLES),  # where they are in memory
+        ("n_solids", np.int64),
+        *((table, np.int64) for table in Tables._fields[1:]),  # where they are in memory
     ]
 )
 """What compiled functions are given: everything else is found from it, by `bodies_of`, ..."""
-
-
-class Tables(NamedTuple):
-    """All records of n drones; k corners, r rotors a drone.
-
-    Attributes:
-        system: One record, (1,) of `SYSTEM`.
-        bodies: Load, then drones, (1 + n,) of `BODY`.
-        cables: (n,) of `CABLE`.
-        corners: Eight a body, (k,) of `CORNER`.
-        rotors: (n, r) of `ROTOR`.
-        rows: (n,) of `ROW`.
-        matrix: Effect of tensions on the second derivatives of the distances, of the rows, (n, n).
-        factor: Cholesky factor of a part of it, (n, n).
-        events: (MOST_EVENTS,) of `EVENT`.
-        speed: Rotor speeds at the begin of the period, (n, r).
-        middle_speed: The same in the middle of the step.
-        end_speed: The same at its end.
-        shown: `PlantState.motion`, (1 + n, 16).
-        force: `PlantState.cable_force_n` as (n, 6).
-        command: Rotor speeds commanded, (n, r).
-    """
-
-    system: Records
-    bodies: Records
-    cables: Records
-    corners: Records
-    rotors: Records
-    rows: Records
-    matrix: Array
-    factor: Array
-    events: Records
-    speed: Array
-    middle_speed: Array
-    end_speed: Array
-    shown: Array
-    force: Array
-    command: Array
 
 
 @compiled()
@@ -208,6 +200,18 @@ def record_at(address, dtype):
 def bodies_of(t):
     """Load and drones."""
     return carray(pointer(t.bodies), (t.n_cables + 1,), BODY)
+
+
+@compiled()
+def moving_of(t):
+    """Bodies that are integrated: load and drones, or the structure they belong to."""
+    return carray(pointer(t.moving), (t.n_moving,), BODY)
+
+
+@compiled()
+def whole_of(t):
+    """Load and drones as one rigid body."""
+    return carray(pointer(t.whole), (1,), BODY)[0]
 
 
 @compiled()
@@ -241,6 +245,12 @@ def corners_of(t):
 
 
 @compiled()
+def solids_of(t):
+    """Ground and obstacles."""
+    return carray(pointer(t.solids), (t.n_solids,), SOLID)
+
+
+@compiled()
 def rotors_of(t):
     """Rotors of all drones."""
     return carray(pointer(t.rotors), (t.n_cables, t.n_rotors), ROTOR)
@@ -249,7 +259,7 @@ def rotors_of(t):
 @compiled()
 def events_of(t):
     """Events of the period."""
-    return carray(pointer(t.events), (MOST_EVENTS,), EVENT)
+    return carray(pointer(t.events), (MAX_EVENTS,), EVENT)
 
 
 @compiled()
@@ -265,17 +275,8 @@ def forces_of(t):
 
 
 @compiled()
-def copy_table(out, values):
-    """Copy a table of numbers; `out[:] = values` takes seconds to compile."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = values[i, j]
-
-
-@compiled()
-def keep_inputs(t, command, wind, in_body, in_world):
+def keep_inputs(t, wind, in_body, in_world):
     """Write the inputs into the records; whether wind or wrenches differ from those before."""
-    copy_table(speeds_of(t, t.command), command)
     held, changed, bodies = t.wind, False, bodies_of(t)
     for k in range(3):
         changed |= held[k] != wind[k]

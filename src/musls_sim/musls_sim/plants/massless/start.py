@@ -1,14 +1,17 @@
-"""Where load and drones are at the start, for plants without chains, and their records in it."""
+"""Start of plants without chains: motion of load and drones, and their records."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.drone import Drone
+from musls_description.obstacles import AnyObstacle
 from musls_description.records import pack
 from musls_description.rotations import from_matrix
 from musls_description.spawn import Configuration
@@ -18,24 +21,22 @@ from musls_sim.plants.massless.records import (
     BODY,
     CABLE,
     EVENT,
-    MOST_EVENTS,
+    MAX_EVENTS,
     ROW,
     SYSTEM,
-    TABLES,
     Tables,
 )
 from musls_sim.plants.rigid_body import (
-    CORNER,
     contact_step_s,
     corner_constants,
+    corner_records,
     rotor_records,
+    surfaces_of,
 )
-from musls_sim.plants.rigid_links.multibody import body_motion, joint_table
 
-Array = NDArray[np.float64]
 Records = NDArray[np.void]
 
-LEAST_MASS_KG = 1e-12
+MIN_MASS_KG = 1e-12
 """Mass of a cable as good as none, the least that a description takes."""
 
 
@@ -65,13 +66,9 @@ class Motion:
 def motion_of(system: SlungLoadSystem, start: Configuration) -> Motion:
     """Load and drones of a configuration of rigid links, at rest."""
     tree = build_tree(system)
-    motion = np.zeros((len(tree.bodies), 27))
-    first = np.append(tree.first_coordinate, tree.n_coordinates)
-    parents = np.array([body.parent for body in tree.bodies])
-    still = np.zeros(tree.n_coordinates)
-    body_motion(start.coordinates, still, parents, first, joint_table(tree), motion)
-    rows = motion[[0, *tree.drone]]
-    return Motion.at_rest(rows[:, 9:12], from_matrix(rows[:, :9].reshape(-1, 3, 3)))
+    rotations, positions = tree.poses(start.coordinates)
+    rows = [0, *tree.drone]
+    return Motion.at_rest(positions[rows], from_matrix(rotations[rows]))
 
 
 def weightless(system: SlungLoadSystem) -> SlungLoadSystem:
@@ -80,7 +77,7 @@ def weightless(system: SlungLoadSystem) -> SlungLoadSystem:
         dataclasses.replace(
             cable,
             links=1,
-            mass_kg=LEAST_MASS_KG,
+            mass_kg=MIN_MASS_KG,
             joint=dataclasses.replace(cable.joint, stiffness_n_m_rad=0.0),
         )
         for cable in system.cables
@@ -113,6 +110,7 @@ def build_records(
     ground_height_enu_m: float | None,
     step_s: float,
     restitution: float,
+    obstacles: Sequence[AnyObstacle],
 ) -> tuple[Array, Tables]:
     """Records of a system in its start: their memory, which begins with the first, and views.
 
@@ -121,18 +119,18 @@ def build_records(
     """
     n, r = system.n_drones, system.n_rotors
     parts: list[Load | Drone] = [system.load, *system.drones]
-    corners = np.zeros(8 * len(parts), CORNER)
-    corners["place"] = np.vstack([part.collision.corners_m for part in parts])
+    solids = surfaces_of(ground_height_enu_m, obstacles)
+    corners = corner_records([part.collision for part in parts], len(solids))
     bodies = np.zeros(1 + n, BODY)
     for i, (body, part) in enumerate(zip(bodies, parts, strict=True)):
-        _write_body(body, part, 8 * i)
+        _write_body(body, part, 8 * len(solids) * i, 8 * len(solids))
     state = bodies["state"]
     state["position"], state["velocity"] = start.position_enu_m, start.velocity_enu_m_s
     state["attitude"], state["omega"] = start.orientation_wxyz, start.omega_body_rad_s
     t = np.zeros(1, SYSTEM)
     t["n_cables"], t["n_rotors"], t["n_corners"] = n, r, len(corners)
+    t["n_solids"] = len(solids)
     t["gravity"], t["friction"] = gravity_m_s2, system.ground_friction
-    t["ground"] = np.nan if ground_height_enu_m is None else ground_height_enu_m
     t["restitution"], t["step"], t["wind"] = restitution, step_s, np.nan
     t["contact_step"] = min(
         contact_step_s(p.mass_kg, _turning(p), p.collision.corners_m) for p in parts
@@ -141,35 +139,38 @@ def build_records(
     arrays = {
         "system": t,
         "bodies": bodies,
+        "whole": np.zeros(1, BODY),
         "cables": _cables(system, parts),
         "corners": corners,
         "rotors": rotor_records(system),
         "rows": np.zeros(n, ROW),
         "matrix": np.zeros((n, n)),
         "factor": np.zeros((n, n)),
-        "events": np.zeros(MOST_EVENTS, EVENT),
+        "events": np.zeros(MAX_EVENTS, EVENT),
         "speed": np.zeros((n, r)),
         "middle_speed": np.zeros((n, r)),
         "end_speed": np.zeros((n, r)),
         "shown": np.zeros((1 + n, 16)),
         "force": np.zeros((n, 6)),
         "command": np.zeros((n, r)),
+        "solids": solids,
     }
     memory, begin, views = pack(arrays)
-    for table, first in zip(TABLES, begin[1:-1], strict=True):
+    for table, first in zip(Tables._fields[1:], begin[1:-1], strict=True):
         views["system"][table] = memory.ctypes.data + 8 * first
+    views["system"]["moving"], views["system"]["n_moving"] = views["system"]["bodies"], 1 + n
     return memory, Tables(**views)
 
 
-def _write_body(body: np.void, part: Load | Drone, first_corner: int) -> None:
-    inertia, corners = np.array(part.inertia_kg_m2), part.collision.corners_m
+def _write_body(body: np.void, part: Load | Drone, first_corner: int, corners: int) -> None:
+    inertia = np.array(part.inertia_kg_m2)
     body["mass"], body["inverse_mass"], body["free"] = part.mass_kg, 1.0 / part.mass_kg, 1
     body["inertia"], body["drag"] = inertia, part.drag_n_s_m
     if inertia.any():  # a point mass does not turn
         body["inverse_inertia"] = np.linalg.inv(inertia)
     body["stiffness"], body["damping"] = corner_constants(part.mass_kg)
-    body["radius"] = np.linalg.norm(corners, axis=1).max()
-    body["first_corner"], body["corners"] = first_corner, len(corners)
+    body["radius"] = np.linalg.norm(part.collision.corners_m, axis=1).max()
+    body["first_corner"], body["corners"] = first_corner, corners
 
 
 def _cables(system: SlungLoadSystem, parts: list[Load | Drone]) -> Records:

@@ -1,4 +1,4 @@
-"""One control period of load and drones on massless cables, in compiled code.
+"""One control period of load and drones on massless cables or rods, in compiled code.
 
 Between events the cables' modes are fixed and everything is smooth: Runge-Kutta's classical method
 of fourth order. Where a step ends with a slack cable beyond its length or a taut one that pushes,
@@ -11,29 +11,31 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_description.records import copy_table
 from musls_description.vectors import dot, put, scale
 from musls_sim.plants.interface import SPEED_LIMIT_M_S
-from musls_sim.plants.massless.bodies import copy_state, move, normalise
+from musls_sim.plants.massless.bodies import copy_state, move, normalise, rod_forces
 from musls_sim.plants.massless.cables import decide, project, rates
 from musls_sim.plants.massless.records import (
     SYSTEM,
     bodies_of,
     cables_of,
-    copy_table,
     corners_of,
     forces_of,
     keep_inputs,
+    moving_of,
     record_at,
     rotors_of,
     show_bodies,
+    solids_of,
     speeds_of,
 )
-from musls_sim.plants.rigid_body import fastest_body, look_for_ground, settle_corners
+from musls_sim.plants.rigid_body import fastest_body, look_for_surfaces, settle_corners
 
 BEYOND_M = 1e-13
 """How far beyond its length a cable is when it has reached it."""
 
-MOST_LOCATED = 300
+MAX_LOCATED = 300
 """Events of a period that are located in time; the rest of it goes on in short steps."""
 
 SHORT_S = 1e-4
@@ -42,25 +44,28 @@ SHORT_S = 1e-4
 TURN = 0.25
 """Largest angle that the fastest motion turns through in a step [rad]."""
 
+MAX_STEPS = 20_000
+"""In a control period; more are asked for by a body that turns absurdly fast."""
+
 BRACKET_S = 1e-11
 """Width to which an event is enclosed."""
 
 
 @compiled()
-def advance(address, period, prescribed, command, wind, in_body, in_world):
+def advance(address, period, prescribed, wind, in_body, in_world):
     """Advance one control period with the inputs held; returns the number of events, or -1."""
     t, now, steps = record_at(address, SYSTEM), 0.0, 0
     bodies, cables, forces = bodies_of(t), cables_of(t), forces_of(t)
     t.happened, moving = 0, period > 0.0
     for c in cables:
         put(c.impulse, (0.0, 0.0, 0.0))
-    if keep_inputs(t, command, wind, in_body, in_world) or prescribed:
+    if keep_inputs(t, wind, in_body, in_world) or prescribed:
         decide(t, t.speed, now, moving)
     for c in cables:
         c.peak = c.tension
     while now < period:
-        near = look_for_ground(bodies, corners_of(t), t.ground, t.step)
-        located = t.happened < MOST_LOCATED
+        near = look_for_surfaces(bodies, corners_of(t), solids_of(t), t.step)
+        located = t.happened < MAX_LOCATED
         longest = step_length(t, near)
         if not located:
             longest = min(longest, SHORT_S)
@@ -73,7 +78,7 @@ def advance(address, period, prescribed, command, wind, in_body, in_world):
             now = period
         if event:
             decide(t, t.end_speed, now, moving)
-        if not fastest_body(bodies)[1] < SPEED_LIMIT_M_S:
+        if steps >= MAX_STEPS or not fastest_body(bodies)[1] < SPEED_LIMIT_M_S:
             return -1
     if period > 0.0:
         copy_table(speeds_of(t, t.speed), speeds_of(t, t.end_speed))
@@ -88,7 +93,7 @@ def advance(address, period, prescribed, command, wind, in_body, in_world):
 def step_length(t, near):
     """Longest step for the present motion."""
     fastest2 = load = 0.0
-    for body in bodies_of(t):
+    for body in moving_of(t):
         if body.free != 0:
             fastest2 = max(fastest2, dot(body.state.omega, body.state.omega))
     for c in cables_of(t):
@@ -104,13 +109,13 @@ def one_step(t, now, h, located):
     """Step up to h, or to just behind the first event."""
     begin_step(t)
     trial(t, now, h)
-    if overstepped(t):
+    if events_crossed(t):
         return (locate(t, now, h) if located else h), True
-    inside = suspicion(t, h) if located else 0.0
+    inside = possible_event(t, h) if located else 0.0
     if inside == 0.0:
         return h, False
     trial(t, now, inside)
-    if overstepped(t):
+    if events_crossed(t):
         return locate(t, now, inside), True
     trial(t, now, h)
     return h, False
@@ -119,7 +124,7 @@ def one_step(t, now, h, located):
 @compiled()
 def begin_step(t):
     """Keep where the step begins."""
-    for body in bodies_of(t):
+    for body in moving_of(t):
         copy_state(body.begin, body.state)
         copy_state(body.first, body.rate)
     t.first_driven, t.first_lost = t.driven, t.lost
@@ -136,12 +141,14 @@ def end_step(t, h, near):
     t.work += h * t.mean_driven
     t.loss += h * t.mean_lost
     t.absolute_work += abs(h * t.mean_driven)
+    if t.rigid != 0:
+        rod_forces(t)
     for c in cables_of(t):
         c.peak = max(c.peak, c.tension)
         for k in range(3):
             c.impulse[k] += 0.5 * h * (c.begin_force[k] + c.tension * c.along[k])
     if near:
-        settle_corners(bodies_of(t), corners_of(t), t.friction)
+        settle_corners(bodies_of(t), corners_of(t), solids_of(t), t.friction)
     if t.taut > 0:
         project(t)
 
@@ -171,14 +178,14 @@ def trial(t, now, h):
     The derivatives at the end are left in the bodies, gaps, rates and tensions in the cables, the
     mean powers in the system.
     """
-    bodies, cables = bodies_of(t), cables_of(t)
+    moving, cables = moving_of(t), cables_of(t)
     spin_to(t, now + 0.5 * h, t.middle_speed)
     spin_to(t, now + h, t.end_speed)
     for c in cables:
         c.least = np.inf
     driven, lost = t.first_driven, t.first_lost
     for stage in range(1, 5):
-        for body in bodies:
+        for body in moving:
             if stage == 1:
                 copy_state(body.total, body.first)
                 move(body.state, body.begin, 0.5 * h, body.first)
@@ -202,7 +209,7 @@ def trial(t, now, h):
 
 
 @compiled()
-def overstepped(t):
+def events_crossed(t):
     """Write the event functions after a trial into the cables; whether any is positive.
 
     Slack cables: gap beyond the threshold; taut ones: how far tension is below zero.
@@ -215,7 +222,7 @@ def overstepped(t):
 
 
 @compiled()
-def suspicion(t, h):
+def possible_event(t, h):
     """Time within a step at which a cable may be beyond its length or push, not so at its end.
 
     Of slack cables the gap is taken as the cubic of the values and rates at both ends.
@@ -273,7 +280,7 @@ def locate(t, now, high):
         if turn % 6 > 3 or turn > 40 or not low < at < high:
             at = 0.5 * (low + high)
         trial(t, now, at)
-        if overstepped(t):
+        if events_crossed(t):
             high = at
             for c in cables:
                 c.value_high = c.value

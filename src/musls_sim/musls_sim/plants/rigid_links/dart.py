@@ -1,20 +1,18 @@
-"""Writer of the system's tree as one DART skeleton, and of the world around it."""
+"""The mechanism in DART: skeleton, contacts, world."""
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import dartpy
 import numpy as np
-from dartpy.dynamics import Skeleton
-from numpy.typing import NDArray
 
-from musls_description.compiled import compiled
+from musls_description.arrays import Array
 from musls_description.drone import Box
-from musls_description.errors import ConfigError
+from musls_description.obstacles import CYLINDER, PLANE
 from musls_description.system import SlungLoadSystem
-from musls_description.tree import STOP_RAD, Body, Tree
-from musls_sim.plants.rigid_links.tables import Views
-
-Array = NDArray[np.float64]
+from musls_description.tree import Body, Tree
+from musls_sim.plants.rigid_body import Records, surfaces_of
 
 
 def _isometry(rotation: Array, position: Array) -> dartpy.math.Isometry3:
@@ -73,27 +71,40 @@ def _add_box(node: dartpy.dynamics.BodyNode, box: Box, friction: float) -> None:
     shape.getDynamicsAspect().setFrictionCoeff(friction)
 
 
-def add_ground_contact(
+def add_contact(
     world: dartpy.simulation.World,
     skeleton: dartpy.dynamics.Skeleton,
     tree: Tree,
     system: SlungLoadSystem,
-    height_m: float,
+    surfaces: Records,
 ) -> None:
-    """Add a flat ground that load and drones touch with their collision boxes."""
-    ground = dartpy.dynamics.Skeleton("ground")
-    _, node = ground.createWeldJointAndBodyNodePair(None)
-    plane = node.createShapeNode(dartpy.dynamics.PlaneShape([0.0, 0.0, 1.0], height_m))
-    plane.createCollisionAspect()
-    plane.createDynamicsAspect()
-    plane.getDynamicsAspect().setFrictionCoeff(system.ground_friction)
-    ground.setMobile(False)
-    world.addSkeleton(ground)
+    """Add surfaces, records of `SOLID`, that load and drones touch with their collision boxes."""
+    still = dartpy.dynamics.Skeleton("surfaces")
+    _, node = still.createWeldJointAndBodyNodePair(None)
+    for solid in surfaces:
+        shape = node.createShapeNode(_shape(solid))
+        if solid["kind"] != PLANE:
+            shape.setRelativeTransform(_isometry(solid["rotation"], solid["position"]))
+        shape.createCollisionAspect()
+        shape.createDynamicsAspect()
+        shape.getDynamicsAspect().setFrictionCoeff(system.ground_friction)
+    still.setMobile(False)
+    world.addSkeleton(still)
     _add_box(skeleton.getBodyNode(0), system.load.collision, system.ground_friction)
     for index, drone in zip(tree.drone, system.drones, strict=True):
         _add_box(skeleton.getBodyNode(int(index)), drone.collision, system.ground_friction)
     # Of DART's collision detectors only ODE's handles boxes on an infinite plane well.
     world.getConstraintSolver().setCollisionDetector(dartpy.collision.OdeCollisionDetector())
+
+
+def _shape(solid: np.void) -> dartpy.dynamics.Shape:
+    if solid["kind"] == PLANE:
+        normal = solid["rotation"][:, 2]
+        return dartpy.dynamics.PlaneShape(normal.tolist(), float(normal @ solid["position"]))
+    if solid["kind"] == CYLINDER:
+        radius, height = float(solid["size"][0]), 2.0 * float(solid["size"][2])
+        return dartpy.dynamics.CylinderShape(radius, height)
+    return dartpy.dynamics.BoxShape((2.0 * solid["size"]).tolist())
 
 
 def build_world(
@@ -110,106 +121,31 @@ def build_world(
     return world
 
 
-# ---------- Friction and stops of cable joints, which DART integrates implicitly
+def bare_step_us(
+    system: SlungLoadSystem,
+    tree: Tree,
+    positions: Array,
+    step_s: float,
+    repetitions: int,
+    batch: int,
+) -> float:
+    """Time DART alone needs for a physics step of a mechanism, in flight [us].
 
-CHANGE = 0.01
-"""Relative change of an axis' damping from which it counts: telling DART of it costs time."""
-
-STICK_RATE_RAD_S = 0.02
-"""Rate w_s below which a joint counts as stuck (creep)."""
-
-STIFFNESS_N_M_RAD = 5.0
-DAMPING_N_M_S_RAD = 0.01
-
-START_SLACK_RAD = np.radians(5.0)
-"""How far beyond a stop a flight may start."""
-
-
-# Coulomb friction. DART's own joint friction is a constraint per axis, solved exactly in an LCP
-# that grows with the number of joints (the seed paper measured that it halves the speed). Here
-# each axis gets the torque -tau_f w / sqrt(w^2 + w_s^2), which tends to Coulomb's law for rates
-# above w_s and creeps at w_s r / sqrt(1 - r^2), r = tau / tau_f, when it sticks. It enters as
-# additional joint damping tau_f / sqrt(w^2 + w_s^2) with w from the beginning of the step; DART
-# integrates damping implicitly, so any step is stable.
-#
-# Stops. Beyond `tree.STOP_RAD` a spring and a damper hold a joint's second axis back from where
-# it is singular, only while it is there.
-
-
-@compiled()
-def joint_changes(t, q, dq):
-    """Springs and damping of all joints for the coming step, in the tables."""
-    for k in range(1, t.side.shape[0]):
-        if t.parents[k] < 0:
-            continue
-        second = t.first[k] + 1
-        angle = q[second]
-        now = 1 if angle > STOP_RAD else (-1 if angle < -STOP_RAD else 0)
-        turned = now != t.side[k]
-        if turned:
-            t.side[k] = now
-            t.rest[second] = now * STOP_RAD
-            t.stiffness[second] = STIFFNESS_N_M_RAD if now else t.own_stiffness[second]
-            t.extra_damping[second] = DAMPING_N_M_S_RAD if now else 0.0
-        for c in range(t.first[k], t.first[k + 1]):
-            spring = turned and c == second
-            if not spring and t.friction[c] == 0.0:
-                continue
-            damping = t.own_damping[c] + t.extra_damping[c]
-            if t.friction[c] > 0.0:
-                damping += t.friction[c] / np.sqrt(dq[c] ** 2 + STICK_RATE_RAD_S**2)
-            if spring or np.abs(damping - t.damping[c]) > CHANGE * t.damping[c]:
-                t.damping[c] = damping
-                t.changes[0] += 1
-
-
-class JointForces:
-    """Hands the joints' springs and damping to DART."""
-
-    def __init__(self, skeleton: Skeleton, tree: Tree, views: Views) -> None:
-        """Find the joints; none is at its stop yet."""
-        self._views, self._bodies = views, tree.bodies
-        self._axes = [(skeleton.getJoint(0), axis) for axis in range(6)]
-        for k, body in enumerate(tree.bodies[1:], 1):
-            self._axes += [(skeleton.getJoint(k), axis) for axis in range(body.freedom)]
-        self._told = views.own_damping.copy(), views.own_stiffness.copy(), views.rest.copy()
-        self._seen = -1
-
-    def check_start(self, positions: Array) -> None:
-        """Refuse a start at rest, coordinates (n_dofs,), in which a stop would kick the cable.
-
-        Raises:
-            ConfigError: A second axis is well beyond its stop.
-        """
-        angles = np.abs(positions[self._views.first[1:-1] + 1])
-        worst = int(angles.argmax())
-        if angles[worst] > STOP_RAD + START_SLACK_RAD:
-            raise ConfigError(
-                f"{self._bodies[1 + worst].name}: at the start the joint below it is bent sideways "
-                f"by {np.degrees(angles[worst]):.0f} degrees, its stop is at "
-                f"{np.degrees(STOP_RAD):.0f}: slack cables with so few links cannot be laid out, "
-                "choose more links per cable (or start in the air)"
-            )
-
-    def apply(self, positions: Array, velocities: Array) -> None:
-        """Set springs and damping for the coming step from coordinates and rates, (n_dofs,)."""
-        joint_changes(self._views, positions, velocities)
-        self.hand_over()
-
-    def hand_over(self) -> None:
-        """Tell DART of what has changed since it was told last."""
-        views = self._views
-        if views.changes[0] == self._seen:
-            return
-        self._seen = int(views.changes[0])
-        now = views.damping, views.stiffness, views.rest
-        damping, stiffness, rest = map(np.not_equal, now, self._told)
-        for c in np.flatnonzero(damping | stiffness | rest).tolist():
-            joint, axis = self._axes[c]
-            if damping[c]:
-                joint.setDampingCoefficient(axis, views.damping[c])
-            if stiffness[c] or rest[c]:
-                joint.setRestPosition(axis, views.rest[c])
-                joint.setSpringStiffness(axis, views.stiffness[c])
-        for told, value in zip(self._told, now, strict=True):
-            told[:] = value
+    Steps it in a configuration, lifted clear of the ground, and takes the median over
+    batches, short ones because a busy machine slows the long ones.
+    """
+    skeleton = build_skeleton(tree)
+    world = build_world(skeleton, step_s, 9.80665)
+    add_contact(world, skeleton, tree, system, surfaces_of(0.0, ()))
+    start = positions.copy()
+    start[5] += 1000.0
+    rest = np.zeros_like(start)
+    times = []
+    for _ in range(repetitions):
+        skeleton.setPositions(start)
+        skeleton.setVelocities(rest)
+        begin = perf_counter()
+        for _ in range(batch):
+            world.step()
+        times.append((perf_counter() - begin) / batch)
+    return float(np.median(times) * 1e6)

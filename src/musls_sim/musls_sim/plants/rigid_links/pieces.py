@@ -8,11 +8,12 @@ energy is only lost (the nearest motion in the metric of the kinetic energy).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from musls_description.arrays import Array
 from musls_description.rotations import (
     from_matrix,
     from_rotation_vector,
@@ -21,18 +22,7 @@ from musls_description.rotations import (
     rotation_vector,
 )
 from musls_description.tree import QUARTER_TURN, Body, Tree
-from musls_sim.plants.rigid_links.multibody import (
-    MOTION_COLUMNS,
-    body_motion,
-    joint_space_inertia,
-    joint_table,
-    motion_axes,
-    parent_coordinates,
-)
-from musls_sim.plants.rigid_links.rows import OMEGA, POSITION, VELOCITY
-
-Array = NDArray[np.float64]
-
+from musls_sim.plants.rigid_links.mechanism import Tables, joint_space_inertia, of_centres
 
 STIFF_M2 = 0.005
 """What turning joints costs when a hook is drawn into its place, over the mass of the piece: one
@@ -54,56 +44,29 @@ class Pieces:
     positions: Array
     velocities: Array
 
-    @property
-    def motion(self) -> Array:
-        """Motion of all bodies, see `kinematics.body_motion`, (n_bodies, 27)."""
-        tree = self.tree
-        motion = np.zeros((len(tree.bodies), MOTION_COLUMNS))
-        body_motion(
-            self.positions, self.velocities, parents(tree), firsts(tree), joint_table(tree), motion
-        )
-        return motion
 
-    def inertia(self, masses: Array) -> Array:
-        """Joint-space inertia matrix, (n_dofs, n_dofs)."""
-        tree = self.tree
-        tables = self.motion, parents(tree), firsts(tree), joint_table(tree), masses
-        extra = np.zeros(tree.n_coordinates)
-        inertia: Array = joint_space_inertia(*tables, parent_coordinates(tree), extra)
-        return inertia
+Placed = Callable[[Pieces], Tables]
+"""Gives the records of pieces, all bodies placed and moved."""
 
 
-def parents(tree: Tree) -> NDArray[np.int64]:
-    """Parent of each body, (n_bodies,)."""
-    return np.array([body.parent for body in tree.bodies])
-
-
-def firsts(tree: Tree) -> NDArray[np.int64]:
-    """First coordinate of each body, then their number, (n_bodies + 1,)."""
-    return np.append(tree.first_coordinate, tree.n_coordinates)
-
-
-def opened(pieces: Pieces, body: int) -> Pieces:
+def opened(pieces: Pieces, body: int, records: Tables) -> Pieces:
     """Open the closed joint of a body, which becomes the first of a piece; nothing else moves."""
-    old, m = pieces.tree.bodies[body], pieces.motion[body]
+    old, m = pieces.tree.bodies[body], records.bodies[body]
     loose = Body(
         old.name, -1, np.eye(3), np.zeros(3), np.eye(3), np.zeros(3),
         old.mass_kg, old.com_m, old.inertia_kg_m2, axes="",
     )  # fmt: skip
-    turn = rotation_vector(from_matrix(m[:9].reshape(3, 3)))
-    place = np.concatenate([turn, m[POSITION : POSITION + 3]])
-    rate = np.concatenate([m[OMEGA : OMEGA + 3], m[VELOCITY : VELOCITY + 3]])
-    return _with(pieces, body, loose, place, rate)
+    place = np.concatenate([rotation_vector(from_matrix(m["rotation"])), m["position"]])
+    return _with(pieces, body, loose, place, np.concatenate([m["omega"], m["velocity"]]))
 
 
-def closed(pieces: Pieces, body: int, original: Body, masses: Array) -> Pieces:
+def closed(pieces: Pieces, body: int, original: Body, placed: Placed) -> Pieces:
     """Close the hook of a cable's first link on the load, see the module.
 
     The link's end is drawn into the hook first, along the way that moves the least mass; the rest
     of its piece follows. The hook turns freely about three axes.
 
-    The body is the first of a piece and hung on the load as `original` in the beginning. Masses
-    as they are now, from `inertia.mass_table`, (n_bodies, 13).
+    The body is the first of a piece and hung on the load as `original` in the beginning.
     """
     joint = original.joint_in_parent_rotation @ original.joint_in_child_rotation.T
     hook = replace(
@@ -112,35 +75,19 @@ def closed(pieces: Pieces, body: int, original: Body, masses: Array) -> Pieces:
         joint_in_parent_rotation=joint @ QUARTER_TURN,
         joint_in_child_rotation=QUARTER_TURN,
     )
-    before = pieces.motion
-    load = before[0, :9].reshape(3, 3)
-    place = before[0, POSITION : POSITION + 3] + load @ original.joint_in_parent_position_m
-    drawn = _drawn(pieces, body, place, masses)
-    link = drawn.motion[body, :9].reshape(3, 3)
-    relative = hook.joint_in_parent_rotation.T @ load.T @ link @ hook.joint_in_child_rotation
-    angles = intrinsic_xyz(relative)
-    joined = _with(drawn, body, hook, angles, np.zeros(3))
-    kept = momenta(before, masses, drawn.motion)
-    return replace(joined, velocities=_projected(joined, kept, masses))
-
-
-def momenta(motion: Array, masses: Array, places: Array | None = None) -> Array:
-    """Angular momentum about the world's origin and momentum of each body, (n_bodies, 6).
-
-    From the motion of `kinematics.body_motion`, (n_bodies, 27), and `inertia.mass_table`,
-    (n_bodies, 13). `places` is motion with other places of the bodies, to which they take their
-    velocities and spins along.
-    """
-    result = np.empty((len(motion), 6))
-    for row, m, at, mass in zip(
-        result, motion, motion if places is None else places, masses, strict=True
-    ):
-        turn, omega = m[:9].reshape(3, 3), m[OMEGA : OMEGA + 3]
-        spin = turn @ mass[4:].reshape(3, 3) @ turn.T @ omega
-        row[3:] = mass[0] * (m[VELOCITY : VELOCITY + 3] + np.cross(omega, turn @ mass[1:4]))
-        centre = at[POSITION : POSITION + 3] + at[:9].reshape(3, 3) @ mass[1:4]
-        row[:3] = spin + np.cross(centre, row[3:])
-    return result
+    before = placed(pieces)
+    centre, inertia = of_centres(before)
+    momenta = np.einsum("kij,kja,a->ki", inertia, centre, pieces.velocities, optimize=True)
+    load = before.bodies[0]
+    place = load["position"] + load["rotation"] @ original.joint_in_parent_position_m
+    drawn = _drawn(pieces, body, place, before)
+    turn = load["rotation"].T @ placed(drawn).bodies[body]["rotation"]
+    relative = hook.joint_in_parent_rotation.T @ turn @ hook.joint_in_child_rotation
+    joined = _with(drawn, body, hook, intrinsic_xyz(relative), np.zeros(3))
+    after = placed(joined)
+    right = np.einsum("kia,ki->a", of_centres(after)[0], momenta)
+    rates = np.asarray(np.linalg.solve(joint_space_inertia(after), right), np.float64)
+    return replace(joined, velocities=rates)
 
 
 def _with(pieces: Pieces, body: int, joint: Body, place: Array, rate: Array) -> Pieces:
@@ -156,17 +103,17 @@ def _with(pieces: Pieces, body: int, joint: Body, place: Array, rate: Array) -> 
     )
 
 
-def _drawn(pieces: Pieces, body: int, place: Array, masses: Array) -> Pieces:
+def _drawn(pieces: Pieces, body: int, place: Array, records: Tables) -> Pieces:
     """Move the origin of a piece's first body to a place, the rest by least mass times way."""
     tree = pieces.tree
-    first = tree.first_coordinate
+    first = np.append(tree.first_coordinate, tree.n_coordinates)
     last = body + 1
     while last < len(tree.bodies) and tree.bodies[last].parent >= body:
         last += 1
-    begin, end = int(first[body]), int(firsts(tree)[last])
-    inertia = pieces.inertia(masses)[begin:end, begin:end]
+    begin, end = int(first[body]), int(first[last])
+    inertia = joint_space_inertia(records)[begin:end, begin:end]
     joints = np.arange(6, end - begin)
-    inertia[joints, joints] += STIFF_M2 * masses[body:last, 0].sum()
+    inertia[joints, joints] += STIFF_M2 * records.bodies["mass"][body:last].sum()
     way = place - pieces.positions[begin + 3 : begin + 6]
     given = np.zeros(end - begin, bool)
     given[3:6] = True
@@ -181,17 +128,3 @@ def _drawn(pieces: Pieces, body: int, place: Array, masses: Array) -> Pieces:
     positions[begin : begin + 3] = rotation_vector(turn)
     positions[begin + 3 : begin + 6] = place
     return replace(pieces, positions=positions)
-
-
-def _projected(joined: Pieces, beyond: Array, masses: Array) -> Array:
-    """Rates of the joined tree with the momenta of all bodies before, (n_dofs,)."""
-    tree = joined.tree
-    first, above = firsts(tree), parents(tree)
-    axes = motion_axes(joined.motion, above, first, joint_table(tree))
-    right = np.empty(tree.n_coordinates)
-    for k in range(len(tree.bodies) - 1, -1, -1):
-        right[first[k] : first[k + 1]] = axes[first[k] : first[k + 1]] @ beyond[k]
-        if above[k] >= 0:
-            beyond[above[k]] += beyond[k]
-    rates: Array = np.asarray(np.linalg.solve(joined.inertia(masses), right), np.float64)
-    return rates

@@ -1,0 +1,137 @@
+"""Terminal output of the commands: notes, tables, progress of long work."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
+
+
+def tell(kind: str, text: object) -> None:
+    """Write a line to standard error; `kind` is "warning", "note" or "error"."""
+    print(f"musls: {kind}: {text}", file=sys.stderr)
+
+
+def new_console(*, markup: bool = True, soft_wrap: bool = True) -> Console:
+    """Standard output; wide where it is no terminal, so that tables keep their lines."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 140
+    return Console(highlight=False, emoji=False, markup=markup, soft_wrap=soft_wrap, width=width)
+
+
+def new_table(
+    first: str = "",
+    *numbers: str,
+    title: str | None = None,
+    rows: Iterable[Sequence[str]] = (),
+) -> Table:
+    """A table without lines; after the first column there are numbers."""
+    from rich.table import Table
+
+    table = Table(
+        title=title, title_justify="left", box=None, pad_edge=False, header_style="bold",
+        padding=(0, 2, 0, 0),
+    )  # fmt: skip
+    if first:
+        table.add_column(first, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+# ---------- Progress: a bar on a terminal, elsewhere a line where there is news
+
+LINE_EVERY_S = 10.0
+"""Least time between two lines where there is no terminal."""
+
+DRAW_EVERY_S = 0.1
+"""Time between two pictures of the bar, at least."""
+
+
+class ProgressDisplay:
+    """A context manager around long work; nothing of it stays on a terminal."""
+
+    def __init__(self, title: str, text: str = "") -> None:
+        self._title, self._text = title, text
+        self._bar: Progress | None = None
+        self._done = threading.Event()
+        self._writer: threading.Thread | None = None
+        self._next_draw_s = 0.0
+
+    def __enter__(self) -> ProgressDisplay:
+        from rich.console import Console
+
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        if console.is_terminal:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                TextColumn("[bold]{task.description}"),
+                BarColumn(bar_width=24),
+                TextColumn("{task.fields[state]}", markup=False),
+                TimeElapsedColumn(),
+                console=console,
+                transient=True,
+                refresh_per_second=2,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(self._title, total=None, state=self._text)
+            self._bar.refresh()
+        else:
+            # A thread, because work such as compiling gives no sign of life.
+            self._writer = threading.Thread(target=self._write_lines, daemon=True)
+            self._writer.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._done.set()
+        if self._writer is not None:
+            self._writer.join()
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, text: str, share: float | None = None) -> None:
+        """Tell where the work stands."""
+        self._text = text
+        if self._bar is None:
+            return
+        self._bar.update(self._task, state=text)
+        if share is not None:
+            self._bar.update(self._task, total=1.0, completed=min(max(share, 0.0), 1.0))
+        now = monotonic()
+        if now >= self._next_draw_s:
+            self._bar.refresh()
+            self._next_draw_s = now + DRAW_EVERY_S
+
+    def share(self, share: float) -> None:
+        """Tell which part of the work is done."""
+        self.update(f"{100 * share:.0f} %", share)
+
+    def count(self, done: int, total: int) -> None:
+        """Tell how many of several flights are done."""
+        self.update(f"{done} of {total} done", done / total)
+
+    def note(self, text: str) -> None:
+        """Write a line that stays."""
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False)
+        else:
+            print(text, file=sys.stderr)
+
+    def _write_lines(self) -> None:
+        said = ""
+        while not self._done.wait(LINE_EVERY_S):
+            line = f"musls: {self._title}: {' '.join(self._text.split())}"
+            if line != said:
+                print(line, file=sys.stderr)
+            said = line

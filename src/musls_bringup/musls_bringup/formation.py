@@ -1,0 +1,161 @@
+"""Places for the drones of any system, with margins and a picture: what `musls formation` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from musls_description.arrays import Array
+from musls_description.drone import tip_radius_m
+from musls_description.errors import ConfigError
+from musls_description.spawn import HangingEquilibrium, NoEquilibriumError, hanging_equilibrium
+from musls_description.system import SlungLoadSystem
+from musls_sim.plants.massless.start import freed
+from musls_sim.preflight.feasibility import DroneMargins, drone_margins
+from musls_sim.scenario.formation import fitting_formation, holds, tips_apart_m, why_none
+
+STARTS = 240
+"""Of attachments along a closed line, of which that with its middle nearest the load's is taken."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Places that hold a load level.
+
+    Attributes:
+        places_m: Of the drones in the frame of the load's set-point, (n, 3).
+        margins: Of each drone at rest there.
+        shares: Upright pull of each cable over an even share of the load's weight, (n,).
+        tips_apart_m: Least distance of rotor tips, seen from above.
+    """
+
+    system: SlungLoadSystem
+    places_m: Array
+    rest: HangingEquilibrium
+    margins: Sequence[DroneMargins]
+    shares: Array
+    tips_apart_m: float
+
+
+def propose(system: SlungLoadSystem) -> Proposal:
+    """Find the formation that a scenario of this system gets if it gives none.
+
+    Raises:
+        ConfigError: No places hold the load level; says why.
+    """
+    n = system.n_drones
+    cone = fitting_formation(system, {})
+    places = np.round(cone.offsets_m(n), 4) + 0.0
+    reason = None if holds(system, places) else why_none(system)
+    if reason is not None:
+        raise ConfigError(f"{system.name}: {reason}")
+    yaws = np.arctan2(places[:, 1], places[:, 0]) + np.pi
+    try:
+        rest = hanging_equilibrium(freed(system), places, drone_yaws_rad=yaws)
+    except NoEquilibriumError as error:
+        raise ConfigError(f"{system.name}: {error}") from None
+    margins = [
+        drone_margins(drone, thrust, float(tension))
+        for drone, thrust, tension in zip(
+            system.drones, rest.drone_force_n, rest.load_end_tension_n, strict=True
+        )
+    ]
+    upright = rest.cable_force_n[:, 2]
+    return Proposal(
+        system, places, rest, margins, n * upright / upright.sum(), tips_apart_m(system, places)
+    )
+
+
+def with_drones(system: SlungLoadSystem, count: int) -> SlungLoadSystem:
+    """The system with so many drones and cables like its first.
+
+    The attachments are spread evenly along the line that joins those of the system: a closed one,
+    or from end to end where they stand in a row. A single one is above the centre of mass, two are
+    on both sides of it.
+    """
+    at_load = np.array(system.load.cable_attachments_m)
+    spread = _along(at_load, count) if count > 1 else at_load.mean(axis=0)[None] * [0.0, 0.0, 1.0]
+    places = tuple((float(x), float(y), float(z)) for x, y, z in np.round(spread, 4) + 0.0)
+    return replace(
+        system,
+        load=replace(system.load, cable_attachments_m=places),
+        drones=(system.drones[0],) * count,
+        cables=(system.cables[0],) * count,
+    )
+
+
+def _along(corners_m: Array, count: int) -> Array:
+    """Points at even distances along the line through given ones, (count, 3)."""
+    centre = corners_m.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(corners_m - centre, full_matrices=False)
+    if count == 2 and sizes[0] > 1e-6:  # on both sides of the centre of mass
+        half = 0.5 * np.ptp((corners_m - centre) @ axes[0]) * axes[0]
+        return np.array([half, -half]) * [1.0, 1.0, 0.0] + [0.0, 0.0, centre[2]]
+    if len(corners_m) < 3 or sizes[1] < 1e-6:  # in a row, or all in one place
+        path = corners_m[np.argsort((corners_m - centre) @ axes[0])]
+        begins = [np.linspace(0.0, 1.0, count)]
+    else:
+        azimuth = np.arctan2(corners_m[:, 1] - centre[1], corners_m[:, 0] - centre[0])
+        path = corners_m[np.argsort(azimuth)]
+        path = np.vstack([path, path[:1]])
+        begins = [(np.arange(count) + k / STARTS) / count for k in range(STARTS)]
+    arc = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1)))
+    spread = [
+        np.column_stack([np.interp(at * arc[-1], arc, path[:, k]) for k in range(3)])
+        for at in begins
+    ]
+    return min(spread, key=lambda points: float(np.linalg.norm(points[:, :2].mean(axis=0))))
+
+
+def pasted(found: Proposal, *, attachments: bool) -> str:
+    """YAML text to paste into a scenario; with the load's attachments where they are new."""
+    lines = ["formation:", "  places_m:"]
+    lines += [f"    - [{', '.join(f'{v:g}' for v in place)}]" for place in found.places_m]
+    if attachments:
+        lines += ["# and in the system:", "load:", "  cable_attachments_m:"]
+        lines += [
+            f"    - [{', '.join(f'{v:g}' for v in place)}]"
+            for place in found.system.load.cable_attachments_m
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def draw(found: Proposal, path: Path) -> None:
+    """Write a picture from above and from the side: load, cables, rotor discs, shares."""
+    from matplotlib.patches import Circle, Polygon
+
+    from musls_analysis.figures import style
+
+    system, places = found.system, found.places_m
+    at_load = np.array(system.load.cable_attachments_m)
+    corners = system.load.collision.corners_m
+    tips = [tip_radius_m(drone) for drone in system.drones]
+    reach = 1.05 * float((np.abs(places[:, :2]).max(axis=1) + tips).max())
+    top, bottom = float(places[:, 2].max()) + 0.3, float(corners[:, 2].min()) - 0.2
+    with style.styled():
+        side = style.WIDTH_IN * 0.5 * (top - bottom) / (2.0 * reach)
+        figure = style.new_figure(max(style.WIDTH_IN * 0.5, side) + 0.3)
+        views = figure.subplots(1, 2)
+        for ax, up in zip(views, (1, 2), strict=True):
+            low, high = corners.min(axis=0)[[0, up]], corners.max(axis=0)[[0, up]]
+            box = [low, (high[0], low[1]), high, (low[0], high[1])]
+            ax.add_patch(Polygon(box, color=style.colour("load"), alpha=0.25))
+            for i, place in enumerate(places):
+                ink = style.colour(f"drone_{i + 1}")
+                ends = np.array([at_load[i], place])[:, [0, up]]
+                ax.plot(*ends.T, color=style.CABLE, lw=1.0)
+                if up == 1:
+                    ax.add_patch(Circle(place[:2], tips[i], color=ink, alpha=0.3))
+                    text = f"{i + 1}: {found.shares[i]:.2f}"
+                    ax.annotate(text, place[:2], ha="center", va="center", fontsize=7)
+                else:
+                    ax.plot([place[0] - tips[i], place[0] + tips[i]], [place[2]] * 2, color=ink)
+            ax.set_aspect("equal")
+            ax.set(xlim=(-reach, reach), xlabel="x [m]", ylabel="yz"[up - 1] + " [m]")
+        views[0].set(ylim=(-reach, reach), title="From above: drone and share of the weight")
+        views[1].set(ylim=(bottom, top), title="From the side")
+        style.margins(figure, 0.6, 0.15, 0.45, 0.3, wspace=0.25)
+        style.save(figure, path)

@@ -1,0 +1,72 @@
+"""`musls formation`: places to paste, margins, a picture, true reasons."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from musls_bringup.cli.app import main
+from musls_bringup.formation import propose, with_drones
+from musls_bringup.shipped import SCENARIOS
+from musls_description.library import load_system
+from musls_sim.scenario.scenario import load_scenario
+
+
+def beam(path, count, length_m):
+    """A beam with attachments in a row."""
+    x = 0.4 * (np.arange(count) - (count - 1) / 2.0)
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "name": "beam",
+                "load": {
+                    "mass_kg": 0.5 * count,
+                    "shape": {"kind": "box", "size_m": [0.4 * count, 0.1, 0.1]},
+                    "cable_attachments_m": [[round(float(v), 2), 0.0, 0.05] for v in x],
+                },
+                "drones": {"from": "x500"},
+                "cables": {"mass_kg": 0.02, "radius_m": 0.002, "links": 1, "length_m": length_m},
+            }
+        )
+    )
+    return path
+
+
+def test_what_is_printed_can_be_pasted(tmp_path, capsys):
+    system = beam(tmp_path / "beam.yaml", 5, 2.0)
+    assert main(["formation", str(system), "--out", str(tmp_path / "out")]) == 0
+    text = (tmp_path / "out" / "formation.yaml").read_text()
+    assert capsys.readouterr().out.find(text) > 0
+    with Image.open(tmp_path / "out" / "formation.png") as picture:
+        assert np.ptp(np.asarray(picture)) > 100
+    scenario = {"name": "own", "system": str(system), "start": "air", **yaml.safe_load(text)}
+    scenario["mission"] = {"stages": [{"kind": "hold"}]}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(scenario))
+    given = load_scenario(tmp_path / "own.yaml").formation.places_m
+    assert given is not None and list(map(list, given)) == scenario["formation"]["places_m"]
+    assert main(["check", str(tmp_path / "own.yaml")]) == 0
+    assert main(["formation", str(system), "--out", str(tmp_path / "out")]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 8])
+def test_any_number_of_drones(count):
+    found = propose(with_drones(load_system("x500_trio"), count))
+    assert len(found.places_m) == count
+    np.testing.assert_allclose(found.shares, 1.0, atol=0.25)
+    assert count == 1 or min(m.thrust_margin for m in found.margins) > 1.1
+    assert count == 1 or found.tips_apart_m > 0.2
+
+
+def test_places_of_the_paper_are_kept():
+    found = propose(load_system("x500_trio"))
+    np.testing.assert_allclose(
+        found.places_m, load_scenario(SCENARIOS / "hold.yaml").formation.offsets_m(3), atol=1e-4
+    )
+
+
+def test_discs_that_do_not_fit_are_told(tmp_path, capsys):
+    assert main(["formation", str(beam(tmp_path / "beam.yaml", 12, 0.6))]) == 2
+    assert "no places side by side were found for 12 rotor discs" in capsys.readouterr().err

@@ -1,0 +1,213 @@
+"""The chain to drones keeps people safe: faults, what is done and how soon, with stand-ins."""
+
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ros_probe import FlightProbe, needs_ros
+
+from musls_bringup.ros import graph
+
+pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
+
+
+def swapped(i, j):
+    """Motion capture takes two drones for each other."""
+    return {f"/drone_{i}/pose": f"/drone_{j}/pose", f"/drone_{j}/pose": f"/drone_{i}/pose"}
+
+
+def test_drones_in_each_others_places_are_not_armed(nodes, probe, ground):
+    from std_srvs.srv import Trigger
+
+    nodes.start(replace(graph.simulator(ground), remappings=swapped(1, 2)))
+    nodes.start(graph.offboard(3))
+    nodes.start(graph.formation(ground))
+    assert probe.until(lambda: probe.phases == {"idle"} and len(probe.statuses) == 3)
+    probe.positions()
+
+    def refused():
+        answer = probe.call(Trigger, "/formation/start", Trigger.Request(), again=True)
+        return "by the shortest ways drone_1 would fly to that of drone_2 (" in answer.message
+
+    assert probe.until(refused), nodes.log("formation")
+    nodes.start(graph.formation(ground, autostart=True), name="second")
+    assert probe.until(lambda: not nodes.running("second"))
+    assert probe.phases == {"idle"} and all(s.arming_state == 1 for s in probe.statuses)
+
+
+@pytest.mark.slow
+def test_nodes_fly_in_a_namespace_with_px4s_of_any_name(nodes, probe, air):
+    from px4_msgs import msg as px4
+    from rosgraph_msgs.msg import Clock
+    from std_msgs.msg import String
+
+    from musls_control.nodes.stepped_node import LATCHED
+    from musls_control.offboard import px4_topic
+
+    far = {}
+    for kind, way in (
+        (px4.OffboardControlMode, "in"), (px4.TrajectorySetpoint, "in"), (px4.VehicleCommand, "in"),
+        (px4.VehicleStatus, "out"), (px4.VehicleCommandAck, "out"),
+    ):  # fmt: skip
+        far[f"/hall1/{px4_topic(2, way, kind)}"] = f"/{px4_topic('uav7', way, kind)}"
+    sim = graph.simulator(air, realtime=False)
+    named = graph.offboard(3, px4_namespaces=["px4_1", "/uav7", "px4_3"])
+    for node in (replace(sim, remappings=far), named, graph.formation(air, autostart=True)):
+        nodes.start(replace(node, namespace="/hall1"))
+    probe.listen(Clock, "/clock")
+    probe.listen(String, "/hall1/mission/stage", LATCHED)
+    assert probe.until(lambda: probe.text("/hall1/mission/stage") == "hold"), nodes.log("offboard")
+    names = [name for name, _ in probe.node.get_topic_names_and_types()]
+    ours = ("/hall1/", "/uav7/", "/clock", "/tf", "/diagnostics", "/parameter_events", "/rosout")
+    strays = [n for n in names if not n.startswith(ours) and probe.node.count_publishers(n)]
+    assert strays == []
+
+
+# ---------- Faults in flight: what is done, and how soon
+
+
+class Watcher(FlightProbe):
+    """Notes what the guard says and when, in simulated time."""
+
+    def __init__(self):
+        from rosgraph_msgs.msg import Clock
+        from std_msgs.msg import String
+
+        super().__init__()
+        self.now_s, self.said, self.bridges = 0.0, [], []
+        self.node.create_subscription(Clock, "/clock", self._on_clock, 1)
+        self.node.create_subscription(String, "/events", self._on_event, 10)
+
+    def _on_clock(self, message):
+        self.now_s = message.clock.sec + message.clock.nanosec * 1e-9
+
+    def _on_event(self, message):
+        if message.data.startswith("guard: "):
+            self.said.append((self.now_s, message.data.removeprefix("guard: ")))
+
+    def bridge(self, kind, origin, target, profile):
+        """A link: passes messages on until `cut`."""
+        out = self.node.create_publisher(kind, target, profile)
+        self.bridges.append(self.node.create_subscription(kind, origin, out.publish, profile))
+
+    def cut(self):
+        for subscription in self.bridges:
+            self.node.destroy_subscription(subscription)
+
+    def after(self, begin_s, words):
+        """Time from the fault to the guard's first word of a step, None if it did not come."""
+        return next((at - begin_s for at, what in self.said if what.startswith(words)), None)
+
+
+def link_of(watcher, instance):
+    """Topics of a PX4 pass through the test, which can cut them; returns the simulator's names."""
+    from px4_msgs import msg as px4
+
+    from musls_control.nodes.stepped_node import FROM_PX4
+    from musls_control.offboard import px4_topic
+
+    far = {}
+    for kind in (px4.OffboardControlMode, px4.TrajectorySetpoint, px4.VehicleCommand):
+        near = px4_topic(instance, "in", kind)
+        far[near] = f"/far/{near}"
+        watcher.bridge(kind, near, far[near], FROM_PX4)
+    near = px4_topic(instance, "out", px4.VehicleStatus)
+    far[near] = f"/far/{near}"
+    watcher.bridge(px4.VehicleStatus, far[near], near, FROM_PX4)
+    return far
+
+
+def leaves_offboard(watcher, _):
+    from px4_msgs.msg import VehicleCommand
+
+    out = watcher.node.create_publisher(VehicleCommand, "/px4_2/fmu/in/vehicle_command", 10)
+    assert watcher.until(out.get_subscription_count)
+    hold = {"param1": 1.0, "param2": 4.0, "param3": 3.0}
+    out.publish(VehicleCommand(command=176, target_system=3, from_external=True, **hold))
+
+
+def falls(watcher, _):
+    from std_msgs.msg import String
+
+    out = watcher.node.create_publisher(String, "/musls/apply_event", 10)
+    assert watcher.until(out.get_subscription_count)
+    out.publish(String(data='{"kind": "drone_lost", "drone": 2}'))
+
+
+def loses_sight(_, nodes):
+    nodes.stop("mocap_relay", signal.SIGKILL)
+
+
+def loses_link(watcher, _):
+    watcher.cut()
+
+
+def loses_offboard(_, nodes):
+    nodes.stop("offboard", signal.SIGKILL)
+
+
+FAULTS = [
+    # what happens, what is said of it, longest times to pause, to lowering, to landing
+    (leaves_offboard, "drone_2: has left offboard mode", 0.5, 4.0, None),
+    (loses_link, "drone_2: no status", 2.2, 6.0, None),
+    (falls, "drone_2: ", 2.0, 6.0, 16.0),
+    (loses_sight, "load: no pose for ", 1.0, 5.0, 15.0),
+    (loses_offboard, "m from its set-point", 30.0, 34.0, 44.0),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("happens", "what", "pause_s", "lower_s", "land_s"),
+    FAULTS,
+    ids=lambda v: getattr(v, "__name__", ""),
+)
+def test_a_fault_pauses_then_lowers_then_lands(
+    nodes, domain, ground, happens, what, pause_s, lower_s, land_s
+):
+    watcher = Watcher()
+    try:
+        fly_with_fault(nodes, watcher, ground, happens, what, (pause_s, lower_s, land_s))
+    finally:
+        watcher.close()
+
+
+def fly_with_fault(nodes, watcher, ground, happens, what, limits_s):
+    from diagnostic_msgs.msg import DiagnosticArray
+
+    bodies = ["load", "drone_1", "drone_2", "drone_3"]
+    names = {f"/{body}/pose": f"/mocap/{body}/pose" for body in bodies}
+    if happens is loses_link:
+        names |= link_of(watcher, 2)
+    sim = graph.simulator(ground, realtime=True, offboard_loss_action="land")
+    nodes.start(replace(sim, remappings=names))
+    relay = {"drones": [1, 2, 3], "use_sim_time": True, "longest_latency_s": 2.0}
+    nodes.start(graph.NodeSpec("musls_control", "mocap_relay", relay))
+    nodes.start(graph.offboard(3))
+    nodes.start(graph.formation(ground, autostart=True))
+    watcher.listen(DiagnosticArray, "/diagnostics")
+    assert watcher.until(lambda: watcher.stage == "circle"), nodes.log("formation")
+    watcher.spin(2.0)
+    assert watcher.said == []
+    health = watcher.last["/diagnostics"].status
+    assert [s.name for s in health] == [f"formation: {body}" for body in bodies]
+    assert all(s.level == b"\0" for s in health)
+    begin_s = watcher.now_s
+    happens(watcher, nodes)
+    assert watcher.until(
+        lambda: any(s.level == b"\2" for s in watcher.last["/diagnostics"].status), 60.0
+    )
+    done = [words for words, limit in zip(STEPS, limits_s, strict=True) if limit is not None]
+    assert watcher.until(lambda: watcher.after(begin_s, done[-1]) is not None, 120.0), watcher.said
+    times_s = [watcher.after(begin_s, words) for words in done]
+    print(happens.__name__, np.round(times_s, 2), watcher.said)
+    assert what in watcher.said[0][1]
+    assert all(0.0 < t < limit for t, limit in zip(times_s, limits_s, strict=False)), times_s
+    if happens is not loses_offboard:  # then nobody can tell the drones anything any more
+        assert watcher.until(lambda: "landed" in watcher.phases, 120.0), watcher.phases
+        assert watcher.until(lambda: watcher.text("/formation/state") == "done", 60.0)
+        print("done after", round(watcher.now_s - begin_s, 1), watcher.phases)
+
+
+STEPS = ("paused", "lowering the load", "landing all drones")

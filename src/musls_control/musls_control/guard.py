@@ -1,0 +1,131 @@
+"""The guard of a flight with real drones: what is wrong, and what is done about it, without ROS.
+
+A fault pauses the formation at once. What lasts has the load lowered where it is, after which the
+drones land around it; if a drone is still lost from sight or far from its place then, all land in
+PX4's own land mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from musls_description.arrays import Array
+
+
+class GuardStep(str, Enum):
+    """Level of the guard: watching, or what it did last."""
+
+    WATCH = "watching"
+    PAUSE = "paused"
+    LOWER = "lowering the load"
+    LAND = "landing all drones"
+
+
+@dataclass(frozen=True)
+class GuardSettings:
+    """Limits of a flight, and how long a fault may last.
+
+    Attributes:
+        pose_age_s: Age of the newest pose of a body.
+        tracking_error_m: Distance of a drone from where it was to be in the last `LAG_S`.
+        lower_after_s: Time that a fault lasts in a pause before the load is lowered.
+        land_after_s: Time from there until all land, if a drone is not where it ought to be.
+    """
+
+    pose_age_s: float = 0.5
+    tracking_error_m: float = 1.5
+    lower_after_s: float = 3.0
+    land_after_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class Health:
+    """Age of the pose, tracking error and phase of a body at one time.
+
+    Attributes:
+        pose_age_s: Infinite before the first pose.
+        error_m: See `tracking_error_m`; 0 for the load, which swings.
+        phase: Of a drone in the offboard protocol, see `Phase`; "" for the load.
+    """
+
+    pose_age_s: float
+    error_m: float = 0.0
+    phase: str = ""
+
+
+_PHASES = {
+    "silent": "no status",
+    "released": "has left offboard mode",
+    "landed": "is disarmed",
+    "failed": "could not be commanded",
+    "holding": "hears no set-points",
+}
+
+
+class Guard:
+    """Decides what is to be done about faults.
+
+    Attributes:
+        settings: May be changed at any time.
+        step: What was done last.
+    """
+
+    def __init__(self) -> None:
+        self.settings, self.step = GuardSettings(), GuardStep.WATCH
+        self._since_s = 0.0
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether the flight is ended."""
+        return self.step in (GuardStep.LOWER, GuardStep.LAND)
+
+    def fault(self, health: Health) -> str:
+        """Fault of a body in words, "" for none."""
+        if health.phase in _PHASES:
+            return _PHASES[health.phase]
+        if self._is_lost(health):
+            return f"no pose for {health.pose_age_s:.1f} s"
+        if self._is_astray(health):
+            return f"{health.error_m:.1f} m from its set-point"
+        return ""
+
+    def look(self, time_s: float, bodies: Mapping[str, Health]) -> GuardStep | None:
+        """Take a look at all bodies; returns what is to be done now, None for nothing new."""
+        faulty = any(map(self.fault, bodies.values()))
+        urgent = any(self._is_lost(b) or self._is_astray(b) for b in bodies.values())
+        lasted_s, settings = time_s - self._since_s, self.settings
+        if self.step is GuardStep.PAUSE and not faulty:
+            return self._do(GuardStep.WATCH, time_s)
+        if self.step is GuardStep.WATCH and faulty:
+            return self._do(GuardStep.PAUSE, time_s)
+        if self.step is GuardStep.PAUSE and lasted_s >= settings.lower_after_s:
+            return self._do(GuardStep.LOWER, time_s)
+        if self.step is GuardStep.LOWER and urgent and lasted_s >= settings.land_after_s:
+            return self._do(GuardStep.LAND, time_s)
+        return None
+
+    def _do(self, step: GuardStep, time_s: float) -> GuardStep:
+        self.step, self._since_s = step, time_s
+        return step
+
+    def _is_lost(self, health: Health) -> bool:
+        return health.pose_age_s > self.settings.pose_age_s
+
+    def _is_astray(self, health: Health) -> bool:
+        return health.error_m > self.settings.tracking_error_m
+
+
+LAG_S = 1.5
+"""Time by which a drone may follow late: at 2 m/s PX4's position loop is a second behind."""
+
+
+def tracking_error_m(setpoints_enu_m: Array, position_enu_m: Array) -> float:
+    """Distance of a drone from the nearest of its last set-points.
+
+    `setpoints_enu_m`: those of the last `LAG_S`, (k, 3); NaN where a part is "not given".
+    """
+    return float(np.sqrt(np.nansum((setpoints_enu_m - position_enu_m) ** 2, axis=1).min()))

@@ -1,0 +1,130 @@
+"""Checks before drones are armed: places, reach of cables, distances, speeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from musls_control.formation import drone_poses
+from musls_control.mission.closest import closest_in_plan
+from musls_control.mission.plan import FlightPlan, GroundSpot
+from musls_description.arrays import Array
+from musls_description.errors import ConfigError
+from musls_description.system import RigSystem
+
+SHAPED_BY_PX4 = ("take_off", "land")
+"""Stages that begin with one vertical step of the set-points, which PX4's own ramps shape."""
+
+
+@dataclass(frozen=True)
+class ArmingLimits:
+    """Limits that a plan and the places of the drones must keep.
+
+    Attributes:
+        reach_margin_m: Farther than a cable is long by so much, a drone is not tied to it; covers
+            noise and the places of markers.
+        tips_apart_m: Least distance of the rotor tips of two drones in the plan.
+        setpoint_speed_m_s: Largest speed of a drone's set-points.
+    """
+
+    reach_margin_m: float = 0.1
+    tips_apart_m: float = 0.05
+    setpoint_speed_m_s: float = 6.0
+
+
+def check_before_arming(
+    system: RigSystem, plan: FlightPlan, limits: ArmingLimits, *, tied: bool = True
+) -> None:
+    """Refuse to arm for a plan that begins where load and drones stand, or in the air.
+
+    `tied`: whether the cables join load and drones at the start.
+
+    Raises:
+        ConfigError: Names the drone, the distance or speed, and what is allowed.
+    """
+    if plan.ground is not None:
+        _check_places(plan, plan.ground)
+        if tied:
+            _check_reach(system, plan.ground, limits)
+    closest = closest_in_plan(system, plan)
+    if closest is not None and closest.tips_m < limits.tips_apart_m:
+        i, j = closest.pair
+        stage = plan.stage_at(round(closest.time_s * plan.rate_hz))
+        raise ConfigError(
+            f"drone_{i} and drone_{j}: the plan brings their rotor tips within "
+            f"{closest.tips_m:.2f} m in stage {stage} (centres {closest.centres_m:.2f} m); at "
+            f"least {limits.tips_apart_m:g} m is allowed (tips_apart_m)"
+        )
+    _check_speeds(plan, limits.setpoint_speed_m_s)
+
+
+def _check_places(plan: FlightPlan, ground: GroundSpot) -> None:
+    """Refuse drones that stand in another order than the formation's: their cables would cross.
+
+    The order is right where no other one has shorter ways into the formation (squares).
+    """
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    places = _first_formation(plan)[:, :2]
+    standing = ground.drone_position_enu_m[:, :2]
+    apart_m = np.linalg.norm(standing[:, None] - places, axis=2)
+    drones, nearest = linear_sum_assignment(apart_m**2)
+    kept = np.sum(apart_m.diagonal() ** 2)
+    if np.sum(apart_m[drones, nearest] ** 2) >= kept * (1.0 - 1e-6):
+        return
+    told = ", ".join(
+        f"drone_{i + 1} would fly to that of drone_{j + 1} ({apart_m[i, j]:.2f} m; "
+        f"{apart_m[i, i]:.2f} m to its own)"
+        for i, j in zip(drones, nearest, strict=True)
+        if i != j
+    )
+    raise ConfigError(
+        f"drones stand in each other's places: by the shortest ways {told}; exchange them with "
+        "their cables, or their names in the motion capture (rigid_bodies)"
+    )
+
+
+def _first_formation(plan: FlightPlan) -> Array:
+    """Places of the drones when the formation stands for the first time, (n, 3)."""
+    formed = np.flatnonzero(plan.stage == plan.stage_names.index("form_up"))
+    return plan.drone_position_enu_m[formed[-1]]
+
+
+def _check_reach(system: RigSystem, ground: GroundSpot, limits: ArmingLimits) -> None:
+    """Refuse drones that stand farther from the load's attachments than their cables are long."""
+    places = {"load": ground.load_position_enu_m}
+    names = [f"drone_{i + 1}" for i in range(system.n_drones)]
+    places.update(zip(names, ground.drone_position_enu_m, strict=True))
+    yaw = np.array([ground.load_yaw_rad])
+    for k, cable in enumerate(system.cables):
+        at_load, at_drone = sorted(system.ends(k), key=lambda end: end.body != "load")
+        if at_load.body != "load" or at_drone.body not in names:
+            continue  # no drone hangs on it
+        (turned,), _ = drone_poses(
+            places["load"][None], yaw, np.array([at_load.point_m]), np.zeros(1)
+        )
+        far_m = float(np.linalg.norm(places[at_drone.body] - turned[0]))
+        reach_m = cable.length_m + float(np.linalg.norm(at_drone.point_m))
+        if far_m > reach_m + limits.reach_margin_m:
+            raise ConfigError(
+                f"{at_drone.body} stands {far_m:.2f} m from its attachment on the load; its cable "
+                f"reaches {reach_m:.2f} m (reach_margin_m {limits.reach_margin_m:g})"
+            )
+
+
+def _check_speeds(plan: FlightPlan, largest_m_s: float) -> None:
+    """Refuse set-points of a drone that move too fast."""
+    velocity = np.diff(plan.drone_position_enu_m, axis=0) * plan.rate_hz
+    begins = np.diff(plan.stage) != 0
+    shaped = [k for k, name in enumerate(plan.stage_names) if name in SHAPED_BY_PX4]
+    velocity[begins & np.isin(plan.stage[1:], shaped), :, 2] = 0.0
+    speed = np.linalg.norm(velocity, axis=2)
+    if not speed.size:
+        return
+    row, drone = np.unravel_index(speed.argmax(), speed.shape)
+    if speed[row, drone] > largest_m_s:
+        raise ConfigError(
+            f"drone_{drone + 1}: its set-point moves at {speed[row, drone]:.2f} m/s in stage "
+            f"{plan.stage_at(int(row) + 1)}; {largest_m_s:g} m/s is allowed (setpoint_speed_m_s)"
+        )

@@ -1,0 +1,595 @@
+"""A time step of the rigid-link mechanism: second order, one evaluation of the dynamics.
+
+Drift, kick, drift: positions q go to the middle of the step with the rates v that are known,
+accelerations a are those there, and
+
+    q' = q + h/2 v,   v+ = v + h a(q', v'),   q+ = q' + h/2 v+.
+
+The velocity terms (gyroscopic and Coriolis moments, air) need the rates v' in the middle of the
+step, which are carried on there by the accelerations of the last two steps, a1 and a2:
+
+    v' = v + h/2 (2 a1 - a2).
+
+Where they turn out to have been guessed badly (in the first step, in an impact) the dynamics are
+evaluated again with v' = v + h/2 a.
+
+Corners on the ground and pieces of cable that lie on it act with the place and velocity that they
+have at the end of the step, linearised: a force F - B a with B = h c + h^2/2 k, so B joins the
+articulated inertia. Which corners push and which slip is found by evaluating again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_description.compiled import compiled
+from musls_description.obstacles import depth_and_normal
+from musls_description.vectors import (
+    add,
+    add_scaled,
+    cross,
+    dot,
+    from_matrix,
+    increase,
+    norm,
+    put,
+    rotate,
+    rotation_between,
+    scale,
+    sub,
+)
+from musls_sim.plants.rigid_body import (
+    GROUND_DAMPING_N_S_M2,
+    GROUND_STIFFNESS_N_M2,
+    add_body_drag,
+    add_inputs,
+    add_rotors,
+    arm_velocity,
+    clear,
+    corner_force,
+    power_of,
+    settle_corners,
+    spin_rotors,
+)
+from musls_sim.plants.rigid_links.articulated import (
+    accelerate,
+    eliminate,
+    free_acceleration,
+    joint_torque,
+    own_inertia,
+    read3,
+    transmitted_force,
+    yield_at,
+)
+from musls_sim.plants.rigid_links.mechanism import (
+    bodies_of,
+    compliance_of,
+    coordinates_of,
+    edges_of,
+    first_links_of,
+    forces_of,
+    guides_of,
+    move_bodies,
+    numbers_of,
+    place_bodies,
+    rotors_of,
+    selected_of,
+    slacks_of,
+    solids_of,
+    speeds_of,
+    targets_of,
+    turn_free_bodies,
+    wrenches_of,
+)
+from musls_sim.plants.rigid_links.slack import begin_slack, end_slack, move_slack, slacks_hold
+
+MAX_EVALUATIONS = 12
+"""Of the dynamics in a step."""
+
+MISS = 0.5
+"""Error of an angular acceleration by badly guessed rates that calls for another evaluation, over
+the fastest rate there is or 1 rad/s: rate times rate [rad/s^2]."""
+
+SHARE_MISS = 0.02
+"""Change of the share of sticking friction that does so, over the share."""
+
+
+@compiled()
+def step(t, h):
+    """Advance by a time step with the inputs held; whether forces are finite."""
+    begin_step(t, h)
+    for turn in range(MAX_EVALUATIONS):
+        if not evaluate(t, h):
+            return False
+        settled = contacts_hold(t, h, turn) if t.touches != 0 else True
+        settled &= slacks_hold(t, h, turn)
+        if rates_hold(t, h) and settled:
+            break
+    end_step(t, h)
+    return True
+
+
+@compiled()
+def guided_step(t, h):
+    """The same with the drones on prescribed paths; apart, as flights do not compile it."""
+    begin_step(t, h)
+    for turn in range(MAX_EVALUATIONS):
+        if not evaluate(t, h):
+            return False
+        settled = contacts_hold(t, h, turn) if t.touches != 0 else True
+        settled &= slacks_hold(t, h, turn)
+        settled &= rates_hold(t, h)
+        if poses_hold(t, h, turn) and settled:
+            break
+    end_step(t, h)
+    return True
+
+
+@compiled()
+def begin_step(t, h):
+    """Positions and rotors in the middle of the step, and what is guessed before it."""
+    begin_slack(t, h)
+    spin_rotors(speeds_of(t, t.speed), speeds_of(t, t.command), rotors_of(t), 0.5 * h)
+    drift(t, 0.5 * h)
+    place_bodies(t)
+    find_contacts(t, h)
+    guess_rates(t, h)
+
+
+@compiled()
+def drift(t, h):
+    """Move positions on with the rates."""
+    angle, rate = numbers_of(t, t.angle), numbers_of(t, t.rate)
+    turn_free_bodies(t, h)
+    move_slack(t, h)
+    bodies = bodies_of(t)
+    for k in range(bodies.shape[0]):
+        if bodies[k].parent >= 0:
+            for d in range(bodies[k].first, bodies[k].first + bodies[k].freedom):
+                angle[d] += h * rate[d]
+
+
+@compiled()
+def guess_rates(t, h):
+    """Rates in the middle of the step, carried on from the last two; the first time as they are."""
+    rate, middle = numbers_of(t, t.rate), numbers_of(t, t.middle_rate)
+    last, earlier = numbers_of(t, t.last_change), numbers_of(t, t.earlier_change)
+    ahead = 0.0
+    if t.fresh == 0:
+        ahead = (h + t.last_step) / (t.last_step + t.earlier_step)
+    for d in range(rate.shape[0]):
+        middle[d] = rate[d] + 0.5 * h * (last[d] + ahead * (last[d] - earlier[d]))
+
+
+@compiled()
+def rates_hold(t, h):
+    """Whether the rates in the middle of the step were guessed well; corrects them if not."""
+    rate, middle = numbers_of(t, t.rate), numbers_of(t, t.middle_rate)
+    change, last = numbers_of(t, t.change), numbers_of(t, t.last_change)
+    miss, fastest = 0.0, 1.0
+    for d in range(rate.shape[0]):
+        then = rate[d] + 0.5 * h * change[d]
+        miss = max(miss, abs(then - middle[d]))
+        fastest = max(fastest, abs(then))
+    if t.fresh == 0 and miss * fastest <= MISS:
+        return True
+    for d in range(rate.shape[0]):
+        middle[d] = rate[d] + 0.5 * h * change[d]
+        if t.fresh != 0:
+            last[d] = change[d]
+    if t.fresh == 1:
+        t.fresh = 2
+        return False
+    return miss * fastest <= MISS
+
+
+@compiled()
+def evaluate(t, h):
+    """Accelerations of all coordinates with the present guess of the rates; whether finite."""
+    bodies = bodies_of(t)
+    move_bodies(t, t.middle_rate)
+    finite = add_outside(t)
+    for k in range(bodies.shape[0]):
+        own_inertia(bodies[k], t.gravity)
+    if t.touches != 0:
+        add_contacts(t, h)
+    for k in range(bodies.shape[0] - 1, -1, -1):
+        if bodies[k].parent >= 0:
+            eliminate(t, k, h)
+    for k in range(bodies.shape[0]):
+        accelerate(t, k)
+    t.evaluations += 1
+    return finite
+
+
+@compiled()
+def add_outside(t):
+    """Wrenches of rotors, air and inputs on load and drones; whether they are finite."""
+    bodies, selected = bodies_of(t), selected_of(t)
+    rotors, speed = rotors_of(t), speeds_of(t, t.speed)
+    in_body, in_world = wrenches_of(t, t.wrench_body), wrenches_of(t, t.wrench_enu)
+    guide = guides_of(t)
+    total = air = 0.0
+    for i in range(selected.shape[0]):
+        body = bodies[selected[i]]
+        wrench = body.wrench
+        clear(wrench)
+        add_body_drag(body, body.drag, t.wind, wrench)
+        air += power_of(body, wrench)
+        if i > 0:
+            add_rotors(body, rotors[i - 1], speed[i - 1], t.wind, wrench)
+            if t.guided != 0:
+                increase(wrench.moment, guide[i - 1])
+                increase(wrench.force, guide[i - 1, 3:])
+        add_inputs(body, in_body[i], in_world[i], wrench)
+        for k in range(3):
+            total += wrench.force[k] + wrench.moment[k]
+    t.air = air
+    return np.isfinite(total)
+
+
+@compiled()
+def end_step(t, h):
+    """After the last evaluation: tensions, work, rates and positions at the end of the step."""
+    rate, change = numbers_of(t, t.rate), numbers_of(t, t.change)
+    last, earlier = numbers_of(t, t.last_change), numbers_of(t, t.earlier_change)
+    note_cable_forces(t)
+    add_work(t, h)
+    end_slack(t, h)
+    if t.touches != 0:
+        settle_corners(bodies_of(t), edges_of(t), solids_of(t), t.friction)
+    if t.fresh != 0:
+        t.last_step, t.fresh = h, 0
+        for d in range(rate.shape[0]):
+            last[d] = change[d]
+    t.earlier_step, t.last_step = t.last_step, h
+    for d in range(rate.shape[0]):
+        rate[d] += h * change[d]
+        earlier[d], last[d] = last[d], change[d]
+    spin_rotors(speeds_of(t, t.speed), speeds_of(t, t.command), rotors_of(t), 0.5 * h)
+    drift(t, 0.5 * h)
+
+
+@compiled()
+def note_cable_forces(t):
+    """Force at both ends of all cables in the frames of their links, and the largest tensions.
+
+    And the largest change of a tension from the last step to this one.
+    """
+    bodies, selected, first = bodies_of(t), selected_of(t), first_links_of(t)
+    shown, peak = forces_of(t)
+    for i in range(first.shape[0]):
+        drone = selected[1 + i]
+        for end in range(2):
+            body = bodies[drone] if end == 1 else bodies[first[i]]
+            link = bodies[drone - 1] if end == 1 else body
+            x, y, z = 0.0, 0.0, 0.0
+            if body.parent >= 0:
+                x, y, z = transmitted_force(body)
+            r, before = link.rotation, shown[i, end, 0]
+            for k in range(3):
+                shown[i, end, k] = -(r[0, k] * x + r[1, k] * y + r[2, k] * z)
+            peak[i] = max(peak[i], shown[i, end, 0])
+            t.jump = max(t.jump, abs(shown[i, end, 0] - before))
+
+
+# ---------- Contact with ground and obstacles
+
+
+@compiled()
+def find_contacts(t, h):
+    """Note corners and pieces of cable that may touch a surface in this step.
+
+    The surface under a corner is a plane within the step.
+    """
+    bodies, edges, selected = bodies_of(t), edges_of(t), selected_of(t)
+    solids = solids_of(t)
+    t.touches = 0
+    low = False
+    for k in range(bodies.shape[0]):
+        body = bodies[k]
+        body.soft = 0
+        if body.length > 0.0 and body.position[2] < t.ground:
+            low = True
+    if not (low or t.near != 0):
+        return
+    move_bodies(t, t.rate)
+    for k in range(bodies.shape[0]):
+        put(bodies[k].begin_omega, bodies[k].omega)
+        put(bodies[k].begin_velocity, bodies[k].velocity)
+        below = bodies[k].length > 0.0 and bodies[k].position[2] < t.ground
+        if below and soft_force(bodies[k], (0.0, 0.0, 0.0), h, t.ground)[2] > 0.0:
+            bodies[k].soft = 1
+    touches = low
+    for i in range(selected.shape[0]):
+        body = bodies[selected[i]]
+        if body.near == 0:
+            continue
+        for q in range(body.first_corner, body.first_corner + body.corners):
+            edge = edges[q]
+            put(edge.push, (0.0, 0.0, 0.0))
+            arm = rotate(body.rotation, edge.place)
+            velocity = arm_velocity(body, arm)
+            place = add_scaled(add(body.position, arm), 0.5 * h, velocity)
+            if edge.stuck == 0:
+                edge.share = 1.0
+            edge.pushes = 0
+            depth, normal = depth_and_normal(solids[edge.surface], place)
+            put(edge.normal, normal)
+            edge.level = depth + dot(normal, place)
+            if depth > 0.0 and corner_force(body, edge, place, velocity, depth, normal)[0] > 0.0:
+                edge.pushes = 1
+            touches = True
+    t.touches = 1 if touches else 0
+
+
+@compiled()
+def corner_then(body, edge, change, h):
+    """Depth of a corner at the end of a step, and the force on it if it sticks, see `corner_force`.
+
+    `change` is its acceleration but for the centripetal one.
+    """
+    arm = rotate(body.rotation, edge.place)
+    turning = cross(body.omega, cross(body.omega, arm))
+    velocity = add(body.begin_velocity, cross(body.begin_omega, arm))
+    velocity = add_scaled(velocity, h, add(turning, change))
+    place = add_scaled(add(body.position, arm), 0.5 * h, velocity)
+    depth = edge.level - dot(edge.normal, place)
+    up, across = corner_force(body, edge, place, velocity, depth, edge.normal)
+    return depth, up, across
+
+
+@compiled()
+def soft_force(body, change, h, ground):
+    """Force of soft ground on a piece of cable, at the place and velocity of the step's end."""
+    velocity = add_scaled(body.begin_velocity, h, change)
+    depth = ground - body.position[2] - 0.5 * h * velocity[2]
+    damping = -body.length * GROUND_DAMPING_N_S_M2
+    up = body.length * GROUND_STIFFNESS_N_M2 * depth + damping * velocity[2]
+    return damping * velocity[0], damping * velocity[1], up
+
+
+@compiled()
+def add_contacts(t, h):
+    """Forces of the ground at no acceleration, and what they yield to it."""
+    bodies, edges = bodies_of(t), edges_of(t)
+    for k in range(bodies.shape[0]):
+        body = bodies[k]
+        arm = sub(body.position, body.joint)
+        if body.soft != 0:
+            damp = h * body.length * GROUND_DAMPING_N_S_M2
+            stiff = 0.5 * h * h * body.length * GROUND_STIFFNESS_N_M2
+            push_joint(body, arm, soft_force(body, (0.0, 0.0, 0.0), h, t.ground))
+            yield_at(body, arm, (damp, 0.0, 0.0, damp, 0.0, damp + stiff))
+        if body.near == 0:
+            continue
+        for q in range(body.first_corner, body.first_corner + body.corners):
+            edge = edges[q]
+            if edge.pushes == 0:
+                continue
+            _, up, across = corner_then(body, edge, (0.0, 0.0, 0.0), h)
+            share, damp, stiff = edge.share, h * body.damping, 0.5 * h * h * body.stiffness
+            aside = share * (damp + stiff if edge.stuck != 0 else damp)
+            point = add(arm, rotate(body.rotation, edge.place))
+            push_joint(body, point, add_scaled(scale(share, across), up, edge.normal))
+            yield_at(body, point, along_and_across(edge.normal, damp + stiff, aside))
+
+
+@compiled()
+def along_and_across(n, along, across):
+    """A symmetric matrix with one factor along a direction, one across it: xx, xy, xz, ..."""
+    more = along - across
+    return (
+        across + more * n[0] * n[0], more * n[0] * n[1], more * n[0] * n[2],
+        across + more * n[1] * n[1], more * n[1] * n[2], across + more * n[2] * n[2],
+    )  # fmt: skip
+
+
+@compiled()
+def push_joint(body, arm, force):
+    """Let a force at an arm from the joint act on a body."""
+    put(body.force, sub(body.force, force))
+    put(body.moment, sub(body.moment, cross(arm, force)))
+
+
+@compiled()
+def contacts_hold(t, h, turn):
+    """Whether the right corners pushed and slipped; corrects that if not. Keeps their forces."""
+    bodies, edges, selected = bodies_of(t), edges_of(t), selected_of(t)
+    hold = True
+    for i in range(selected.shape[0]):
+        body = bodies[selected[i]]
+        if body.near == 0:
+            continue
+        for q in range(body.first_corner, body.first_corner + body.corners):
+            edge = edges[q]
+            arm = rotate(body.rotation, edge.place)
+            point = add(sub(body.position, body.joint), arm)
+            change = add(body.linear, cross(body.angular, point))
+            depth, up, across = corner_then(body, edge, change, h)
+            put(edge.push, (0.0, 0.0, 0.0))
+            if edge.pushes == 0:
+                if depth > 0.0 and up > 0.0 and turn < MAX_EVALUATIONS // 2:
+                    edge.pushes, hold = 1, False
+                continue
+            if up <= 0.0:
+                edge.pushes, hold = 0, False
+                continue
+            size = norm(across)
+            share = min(1.0, t.friction * up / size) if size > 0.0 else 1.0
+            hold &= abs(share - edge.share) <= SHARE_MISS * share
+            edge.share = share
+            put(edge.push, add_scaled(scale(share, across), up, edge.normal))
+    return hold
+
+
+# ---------- Work of all forces
+
+
+@compiled()
+def add_work(t, h):
+    """Add work and losses of a step to those of the period.
+
+    All forces work along the mean of the rates before and after, which for the kinetic energy is
+    exact.
+    """
+    bodies, edges, selected = bodies_of(t), edges_of(t), selected_of(t)
+    rows, angle, rate = coordinates_of(t), numbers_of(t, t.angle), numbers_of(t, t.rate)
+    change, last_change = numbers_of(t, t.change), numbers_of(t, t.last_change)
+    driven, lost = -t.air, -t.air
+    for d in range(rate.shape[0]):
+        torque, felt = joint_torque(rows[d], angle[d], rate[d], last_change[d], h)
+        lost -= (torque - felt * change[d]) * (rate[d] + 0.5 * h * change[d])
+    for i in range(selected.shape[0]):
+        body = bodies[selected[i]]
+        driven += power_of(body, body.wrench)
+    if t.touches != 0:
+        for k in range(bodies.shape[0]):
+            lost -= power_of_ground(bodies[k], edges, h, t.ground)
+    t.work += h * driven
+    t.loss += h * lost
+    t.absolute_work += h * abs(driven)
+    t.exchanged += h * (abs(driven) + abs(lost))
+
+
+@compiled()
+def power_of_ground(body, edges, h, ground):
+    """Power of the ground's forces on a body [W]."""
+    power = 0.0
+    if body.soft != 0:
+        change = add(body.linear, cross(body.angular, sub(body.position, body.joint)))
+        power += dot(soft_force(body, change, h, ground), body.velocity)
+    if body.near != 0:
+        for q in range(body.first_corner, body.first_corner + body.corners):
+            arm = rotate(body.rotation, edges[q].place)
+            power += dot(edges[q].push, arm_velocity(body, arm))
+    return power
+
+
+# ---------- Drones that are moved along prescribed paths
+#
+# Wrenches on the drones are found that bring each drone to its prescribed pose: not at the end of
+# the step but in the middle of the next one, where positions are that the rates of this step's end
+# lead to. Accelerations are linear in the wrenches, and their responses to unit wrenches give one
+# linear system of 6 equations a drone. What is missing to the pose is found from the coordinates
+# there, and the wrenches are corrected until nothing is missing (SHAKE; Ryckaert, Ciccotti and
+# Berendsen, J. Comput. Phys. 23, 1977). The wrenches are the reaction of the motion: force, moment
+# and power that a drone (or a hand) would need.
+
+POSE_MISS = 1e-9
+"""Miss of a pose [m, rad] that is not corrected any more."""
+
+
+@compiled()
+def poses_hold(t, h, turn):
+    """Whether the drones come to their poses; corrects the wrenches on them if not."""
+    guide, target = guides_of(t), targets_of(t)
+    inverse = compliance_of(t)
+    miss = np.empty(inverse.shape[0])
+    misses(t, h, target, miss)
+    if np.abs(miss).max() < POSE_MISS:
+        return True
+    if turn == 0:
+        respond(t, inverse)
+        inverse[:] = np.linalg.inv(inverse)
+    for i in range(miss.shape[0]):
+        for j in range(miss.shape[0]):
+            guide[i // 6, i % 6] += inverse[i, j] * miss[j] / (h * h)
+    return False
+
+
+@compiled()
+def misses(t, h, target, miss):
+    """Turns and ways that are missing to the drones' poses in the middle of the next step."""
+    bodies, selected = bodies_of(t), selected_of(t)
+    angle, rate, change = numbers_of(t, t.angle), numbers_of(t, t.rate), numbers_of(t, t.change)
+    load = bodies[0]
+    kept_angle, kept_rate, kept_place = angle.copy(), rate.copy(), read3(load.place)
+    q = load.attitude
+    kept_attitude = (q[0], q[1], q[2], q[3])
+    slacks = slacks_of(t)
+    kept_slack, kept_slide = slacks["length"].copy(), slacks["rate"].copy()
+    for d in range(rate.shape[0]):
+        rate[d] += h * change[d]
+    for i in range(slacks.shape[0]):
+        slacks[i].rate += h * slacks[i].change
+    drift(t, h)
+    place_bodies(t)
+    for i in range(1, selected.shape[0]):
+        body = bodies[selected[i]]
+        pose, now = target[i - 1], from_matrix(body.rotation)
+        row = 6 * (i - 1)
+        put(miss[row : row + 3], rotation_between(now, pose[3:7]))
+        put(miss[row + 3 : row + 6], sub(pose, body.position))
+    for d in range(rate.shape[0]):
+        angle[d], rate[d] = kept_angle[d], kept_rate[d]
+    for i in range(slacks.shape[0]):
+        slacks[i].length, slacks[i].rate = kept_slack[i], kept_slide[i]
+    put(load.place, kept_place)
+    for k in range(4):
+        q[k] = kept_attitude[k]
+    place_bodies(t)
+
+
+@compiled()
+def respond(t, response):
+    """Accelerations of all drones by unit moments and forces on each, (6 n, 6 n)."""
+    bodies, rows, selected = bodies_of(t), coordinates_of(t), selected_of(t)
+    slacks = slacks_of(t)
+    for one in range(response.shape[0]):
+        for k in range(bodies.shape[0]):
+            put(bodies[k].moment, (0.0, 0.0, 0.0))
+            put(bodies[k].force, (0.0, 0.0, 0.0))
+        drone = bodies[selected[1 + one // 6]]
+        if one % 6 < 3:
+            drone.moment[one % 6] = -1.0
+        else:
+            drone.force[one % 6 - 3] = -1.0
+            put(drone.moment, cross(sub(drone.position, drone.joint), drone.force))
+        for k in range(bodies.shape[0] - 1, 0, -1):
+            respond_below(bodies[k], bodies[bodies[k].parent], rows, slacks)
+        angular, linear = free_acceleration(bodies[0], bodies[0].moment, bodies[0].force)
+        put(bodies[0].angular, angular)
+        put(bodies[0].linear, linear)
+        for k in range(1, bodies.shape[0]):
+            respond_above(bodies[k], bodies[bodies[k].parent], rows, slacks)
+        for i in range(1, selected.shape[0]):
+            body = bodies[selected[i]]
+            row = 6 * (i - 1)
+            arm = sub(body.position, body.joint)
+            put(response[row : row + 3, one], body.angular)
+            put(response[row + 3 : row + 6, one], add(body.linear, cross(body.angular, arm)))
+
+
+@compiled()
+def respond_below(body, up, rows, slacks):
+    """Pass moment and force on to the body below, see `articulated.eliminate`."""
+    moment, force = read3(body.moment), read3(body.force)
+    if body.slides >= 0:
+        row = slacks[body.slides]
+        row.left = -dot(row.along, force)
+        moment = add_scaled(moment, row.left * row.inverse, row.turning)
+        force = add_scaled(force, row.left * row.inverse, row.pushing)
+    for d in range(body.first + body.freedom - 1, body.first - 1, -1):
+        row = rows[d]
+        row.left = -dot(row.axis, moment)
+        moment = add_scaled(moment, row.left * row.inverse, row.turning)
+        force = add_scaled(force, row.left * row.inverse, row.pushing)
+    increase(up.moment, add(moment, cross(body.arm, force)))
+    increase(up.force, force)
+
+
+@compiled()
+def respond_above(body, up, rows, slacks):
+    """Pass accelerations on to the body above, see `articulated.accelerate`."""
+    angular, linear = read3(up.angular), add(up.linear, cross(up.angular, body.arm))
+    for d in range(body.first, body.first + body.freedom):
+        row = rows[d]
+        change = row.left - dot(row.turning, angular) - dot(row.pushing, linear)
+        angular = add_scaled(angular, change * row.inverse, row.axis)
+    if body.slides >= 0:
+        row = slacks[body.slides]
+        change = row.left - dot(row.turning, angular) - dot(row.pushing, linear)
+        linear = add_scaled(linear, change * row.inverse, row.along)
+    put(body.angular, angular)
+    put(body.linear, linear)

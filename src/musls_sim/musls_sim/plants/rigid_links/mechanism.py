@@ -1,0 +1,648 @@
+"""Records of the rigid-link mechanism: its bodies, joint coordinates and what acts on them.
+
+The tree of bodies is that of `musls_description.tree`. All records of a plant lie in one piece of
+memory, which begins with a record of the system; compiled functions get its address and find the
+other tables from it. Vectors are in the world frame where nothing else is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import carray
+from numpy.typing import NDArray
+
+from musls_description.arrays import Array
+from musls_description.compiled import compiled
+from musls_description.drone import Drone
+from musls_description.obstacles import SOLID, AnyObstacle
+from musls_description.records import pack, pointer
+from musls_description.rotations import from_rotation_vector, rotation_vector
+from musls_description.system import Load, SlungLoadSystem
+from musls_description.tree import Tree
+from musls_description.vectors import (
+    add,
+    add_scaled,
+    body_axes_in_world,
+    column,
+    cross,
+    increase,
+    put,
+    quaternion_product,
+    rotate,
+    scale,
+    sub,
+    write_matrix,
+)
+from musls_description.vectors import from_rotation_vector as turn_quaternion
+from musls_sim.plants.rigid_body import (
+    CONTACT,
+    CORNER,
+    MOTION,
+    ROTOR,
+    WRENCH,
+    corner_constants,
+    corner_records,
+    rotor_records,
+    surfaces_of,
+)
+
+Records = NDArray[np.void]
+
+BODY = np.dtype(
+    [
+        *MOTION,
+        *CONTACT,
+        ("parent", np.int64),  # -1 for the first body of a piece
+        ("first", np.int64),  # first coordinate
+        ("freedom", np.int64),  # number of coordinates: 6 of a free body, else axes of the joint
+        ("straight", np.int64),  # 1 if both rotations of the joint are identities
+        ("parent_turn", float, (3, 3)),  # joint frame in the parent's frame
+        ("parent_place", float, 3),
+        ("own_turn", float, (3, 3)),  # the same in this body's frame at zero angles
+        ("own_place", float, 3),
+        ("mass", float),
+        ("com", float, 3),  # centre of mass
+        ("inertia", float, (3, 3)),  # about it, body frame
+        ("drag", float, 3),
+        ("length", float),  # of cable for which a body stands
+        ("slides", np.int64),  # cable whose first link this is and which has slack, else -1
+        ("attitude", float, 4),  # of a free body: unit quaternion, and place of its origin
+        ("place", float, 3),
+        ("begin_attitude", float, 4),  # the same at the begin of the period
+        ("begin_place", float, 3),
+        ("begin_omega", float, 3),  # with the rates at the begin of the step
+        ("begin_velocity", float, 3),
+        ("wrench", WRENCH),  # from outside, about the origin
+        ("joint", float, 3),  # place of the joint; a free body's is its origin
+        ("arm", float, 3),  # from the parent's joint to it
+        ("centripetal", float, 3),  # acceleration of it by the parent's angular velocity
+        ("spin", float, 6),  # articulated inertia about the joint, see `articulated`
+        ("coupling", float, 9),
+        ("inert", float, 6),
+        ("moment", float, 3),  # what is needed if nothing accelerates
+        ("force", float, 3),
+        ("angular", float, 3),  # acceleration of the body, and of its joint's place
+        ("linear", float, 3),
+        ("soft", np.int64),  # whether soft ground pushes
+    ]
+)
+
+COORDINATE = np.dtype(
+    [
+        ("damping", float),
+        ("stiffness", float),
+        ("friction", float),
+        ("second", np.int64),  # 1 for the axis that has stops
+        ("axis", float, 3),
+        ("turning", float, 3),  # articulated inertia times the axis: moment, force
+        ("pushing", float, 3),
+        ("left", float),  # what is left of the torque
+        ("inverse", float),  # one over the inertia that the coordinate feels
+        ("drift", float, 3),  # angular acceleration by the rates
+    ]
+)
+"""A coordinate of a joint. Those of a free body (angular, then linear velocity) use none of it."""
+
+EDGE = np.dtype(
+    [
+        *CORNER.descr,
+        ("share", float),  # of the sticking friction that there is, less than 1 if it slips
+        ("pushes", np.int64),
+        ("begin_stuck", np.int64),  # at the begin of the period
+        ("begin_anchor", float, 3),
+        ("normal", float, 3),  # of the surface in this step, and its height along the normal
+        ("level", float),
+    ]
+)
+"""A corner of a box that may touch a surface."""
+
+SLACK = np.dtype(
+    [
+        ("length", float),  # by which the first link has slid into its joint
+        ("rate", float),
+        ("begin_length", float),  # the same at the begin of the period
+        ("begin_rate", float),
+        ("middle_rate", float),  # rate in the middle of the step, an estimate
+        ("change", float),  # acceleration; given where the slide is braked
+        ("braked_s", float),  # time for which it will be braked still, 0 if it slides freely
+        ("begin_braked_s", float),
+        ("begin_change", float),
+        ("tension", float),
+        ("weight", float),  # of the cable: how hard it may push
+        ("along", float, 3),  # direction of the slide, from the link into the joint
+        ("turning", float, 3),  # as of other coordinates
+        ("pushing", float, 3),
+        ("left", float),
+        ("inverse", float),
+        ("drift", float, 3),  # acceleration by the rates
+    ]
+)
+"""Slack of a cable, see `slack`."""
+
+LEDGER = np.dtype(
+    [
+        ("energy", float),  # mechanical energy now
+        ("balance", float),  # that less the work of all forces
+        ("low", float),  # its lowest value so far
+        ("spurious", float),  # its largest rise above that
+        ("exchanged", float),  # work so far, without regard to sign
+        ("kinetic", float),  # largest kinetic energy
+        ("now_kinetic", float),  # kinetic energy now
+        ("recent", float),  # rise of the balance and exchange of about the last second
+        ("recent_exchanged", float),
+    ]
+)
+"""Energy balance [J], see `period.account`."""
+
+TABLES = (
+    "bodies", "coordinates", "edges", "slacks", "rotors", "speed", "begin_speed", "command",
+    "angle", "rate", "change", "last_change", "earlier_change", "middle_rate", "begin", "selected",
+    "first_links",
+    "wrench_body", "wrench_enu", "guide", "target", "compliance", "begin_force", "shown", "force",
+    "peak", "solids",
+)  # fmt: skip
+
+SYSTEM = np.dtype(
+    [
+        ("gravity", float),
+        ("ground", float),  # height, NaN for none
+        ("friction", float),
+        ("ahead", float),  # time for which the ground is looked for
+        ("last_step", float),  # length of the last step and of the one before
+        ("earlier_step", float),
+        ("begin_last_step", float),  # the same at the begin of the period
+        ("begin_earlier_step", float),
+        ("begin_fresh", np.int64),
+        ("fresh", np.int64),  # 1 if there are no steps to carry on from
+        ("near", np.int64),  # whether anything may touch the ground
+        ("touches", np.int64),  # whether anything does
+        ("evaluations", np.int64),  # so far
+        ("wind", float, 3),
+        ("guided", np.int64),  # whether drones are moved along paths
+        ("jump", float),  # largest change of a tension within a step of the period
+        ("air", float),  # power of the air on the bodies
+        ("work", float),  # of the other outside forces in the period
+        ("absolute_work", float),
+        ("loss", float),  # to joints, air and ground
+        ("exchanged", float),
+        ("ledger", LEDGER),
+        ("begin_ledger", LEDGER),
+        ("n_bodies", np.int64),
+        ("n_coordinates", np.int64),
+        ("n_drones", np.int64),
+        ("n_rotors", np.int64),  # of a drone
+        ("n_edges", np.int64),
+        ("n_solids", np.int64),
+        *((table, np.int64) for table in TABLES),  # where they are in memory
+    ]
+)
+"""What compiled functions are given: everything else is found from it, by `bodies_of`, ..."""
+
+
+class Tables(NamedTuple):
+    """All records of n drones; b bodies, c coordinates, k corners, r rotors a drone.
+
+    Attributes:
+        system: One record, (1,) of `SYSTEM`.
+        bodies: In the order of the tree, (b,) of `BODY`.
+        coordinates: (c,) of `COORDINATE`.
+        edges: Eight for each surface, of the load and each drone, (k,) of `EDGE`.
+        slacks: Of all cables, (n,) of `SLACK`.
+        rotors: (n, r) of `ROTOR`.
+        speed: Rotor speeds, (n, r) [rad/s].
+        begin_speed: The same at the begin of the period.
+        command: Commanded ones.
+        angle: Of the joints, 0 for free bodies, (c,).
+        rate: Rates of all coordinates, (c,).
+        change: Their accelerations in this step, (c,).
+        last_change: In the last step.
+        earlier_change: In the one before.
+        middle_rate: Rates in the middle of the step, an estimate.
+        begin: Angles, rates, last and earlier changes at the begin of the period, (4, c).
+        selected: Body index of load and drones, (1 + n,).
+        first_links: Body index of each cable's first link, (n,).
+        wrench_body: Inputs, see `PlantInputs`, (1 + n, 6).
+        wrench_enu: The same, (1 + n, 6).
+        guide: Moment and force that move prescribed drones, (n, 6).
+        target: Their poses in the middle of the next step: place, quaternion, (n, 7).
+        compliance: Accelerations that these wrenches give, or the inverse, (6 n, 6 n).
+        begin_force: `force` at the begin of the period, (6 n,).
+        shown: `PlantState.motion`, (1 + n, 16).
+        force: `PlantState.cable_force_n`, (n, 2, 3).
+        peak: `PlantState.tension_peak_n`, (n,).
+        solids: Surfaces: ground and obstacles, of `SOLID`.
+    """
+
+    system: Records
+    bodies: Records
+    coordinates: Records
+    edges: Records
+    slacks: Records
+    rotors: Records
+    speed: Array
+    begin_speed: Array
+    command: Array
+    angle: Array
+    rate: Array
+    change: Array
+    last_change: Array
+    earlier_change: Array
+    middle_rate: Array
+    begin: Array
+    selected: NDArray[np.int64]
+    first_links: NDArray[np.int64]
+    wrench_body: Array
+    wrench_enu: Array
+    guide: Array
+    target: Array
+    compliance: Array
+    begin_force: Array
+    shown: Array
+    force: Array
+    peak: Array
+    solids: Records
+
+
+@compiled()
+def system_at(address):
+    """The record of the system at its address."""
+    return carray(pointer(address), (1,), SYSTEM)[0]
+
+
+@compiled()
+def bodies_of(t):
+    """All bodies, parents before children."""
+    return carray(pointer(t.bodies), (t.n_bodies,), BODY)
+
+
+@compiled()
+def coordinates_of(t):
+    """Coordinates of all joints."""
+    return carray(pointer(t.coordinates), (t.n_coordinates,), COORDINATE)
+
+
+@compiled()
+def edges_of(t):
+    """Corners of load and drones."""
+    return carray(pointer(t.edges), (t.n_edges,), EDGE)
+
+
+@compiled()
+def solids_of(t):
+    """Surfaces that load and drones may touch: ground and obstacles."""
+    return carray(pointer(t.solids), (t.n_solids,), SOLID)
+
+
+@compiled()
+def slacks_of(t):
+    """Slack of all cables."""
+    return carray(pointer(t.slacks), (t.n_drones,), SLACK)
+
+
+@compiled()
+def rotors_of(t):
+    """Rotors of all drones."""
+    return carray(pointer(t.rotors), (t.n_drones, t.n_rotors), ROTOR)
+
+
+@compiled()
+def speeds_of(t, place):
+    """Rotor speeds: `t.speed`, `t.begin_speed` or `t.command`."""
+    return carray(pointer(place), (t.n_drones, t.n_rotors), np.float64)
+
+
+@compiled()
+def numbers_of(t, place):
+    """A number for each coordinate: `t.angle`, `t.rate`, `t.change`, ..."""
+    return carray(pointer(place), (t.n_coordinates,), np.float64)
+
+
+@compiled()
+def selected_of(t):
+    """Body index of load and drones."""
+    return carray(pointer(t.selected), (1 + t.n_drones,), np.int64)
+
+
+@compiled()
+def first_links_of(t):
+    """Body index of each cable's first link."""
+    return carray(pointer(t.first_links), (t.n_drones,), np.int64)
+
+
+@compiled()
+def forces_of(t):
+    """Forces at the ends of the cables, (n, 2, 3), and their largest tensions."""
+    forces = carray(pointer(t.force), (t.n_drones, 2, 3), np.float64)
+    return forces, carray(pointer(t.peak), (t.n_drones,), np.float64)
+
+
+@compiled()
+def wrenches_of(t, place):
+    """Rows of moment and force of load and drones: `t.wrench_body`, `t.wrench_enu`."""
+    return carray(pointer(place), (1 + t.n_drones, 6), np.float64)
+
+
+@compiled()
+def guides_of(t):
+    """Moment and force that move prescribed drones."""
+    return carray(pointer(t.guide), (t.n_drones, 6), np.float64)
+
+
+@compiled()
+def targets_of(t):
+    """Places and quaternions to which they are moved."""
+    return carray(pointer(t.target), (t.n_drones, 7), np.float64)
+
+
+@compiled()
+def compliance_of(t):
+    """Accelerations of prescribed drones by unit wrenches, or the inverse."""
+    return carray(pointer(t.compliance), (6 * t.n_drones, 6 * t.n_drones), np.float64)
+
+
+# ---------- Records of a system
+
+
+def build_records(
+    system: SlungLoadSystem,
+    tree: Tree,
+    *,
+    gravity_m_s2: float,
+    ground_height_enu_m: float | None,
+    ahead_s: float,
+    obstacles: Sequence[AnyObstacle] = (),
+) -> tuple[Array, Tables]:
+    """Records of a tree with all angles and rates 0: their memory and views of it.
+
+    The memory begins with the record of the system. The ground and obstacles are looked
+    for `ahead_s` ahead; a height of None means no ground.
+    """
+    bodies = tree_bodies(tree)
+    for first, last, cable in zip(tree.first_link, tree.drone, system.cables, strict=True):
+        bodies["length"][first:last] = cable.link_length_m
+    bodies["slides"] = -1
+    parts: list[Load | Drone] = [system.load, *system.drones]
+    solids = surfaces_of(ground_height_enu_m, obstacles)
+    edges = corner_records([part.collision for part in parts], len(solids), EDGE)
+    slacks = np.zeros(system.n_drones, SLACK)
+    slacks["weight"] = [gravity_m_s2 * cable.mass_kg for cable in system.cables]
+    selected = np.array([0, *tree.drone])
+    for i, (row, part) in enumerate(zip(selected, parts, strict=True)):
+        body, corners = bodies[row], 8 * len(solids)
+        body["drag"] = part.drag_n_s_m
+        body["stiffness"], body["damping"] = corner_constants(part.mass_kg)
+        body["radius"] = np.linalg.norm(part.collision.corners_m, axis=1).max()
+        body["first_corner"], body["corners"] = corners * i, corners
+    n, r, c = system.n_drones, system.n_rotors, tree.n_coordinates
+    t = np.zeros(1, SYSTEM)
+    t["n_bodies"], t["n_coordinates"], t["n_drones"], t["n_rotors"] = len(bodies), c, n, r
+    t["gravity"], t["friction"] = gravity_m_s2, system.ground_friction
+    t["ground"] = np.nan if ground_height_enu_m is None else ground_height_enu_m
+    t["ahead"], t["fresh"] = ahead_s, 1
+    t["n_edges"], t["n_solids"] = len(edges), len(solids)
+    shown = np.zeros((1 + n, 16))
+    shown[:, 6] = 1.0
+    arrays = {
+        "system": t,
+        "bodies": bodies,
+        "coordinates": tree_coordinates(tree),
+        "edges": edges,
+        "slacks": slacks,
+        "rotors": rotor_records(system),
+        **{name: np.zeros((n, r)) for name in ("speed", "begin_speed", "command")},
+        **{name: np.zeros(c) for name in TABLES[8:14]},
+        "begin": np.zeros((4, c)),
+        "selected": selected,
+        "first_links": np.array(tree.first_link),
+        **{name: np.zeros((1 + n, 6)) for name in ("wrench_body", "wrench_enu")},
+        "guide": np.zeros((n, 6)),
+        "target": np.zeros((n, 7)),
+        "compliance": np.zeros((6 * n, 6 * n)),
+        "begin_force": np.zeros(6 * n),
+        "shown": shown,
+        "force": np.zeros((n, 2, 3)),
+        "peak": np.zeros(n),
+        "solids": solids,
+    }
+    memory, begin, views = pack(arrays)
+    for table, first in zip(TABLES, begin[1:-1], strict=True):
+        views["system"][table] = memory.ctypes.data + 8 * first
+    return memory, Tables(**views)
+
+
+def tree_bodies(tree: Tree) -> Records:
+    """Bodies and joints of a tree at no place yet, (b,) of `BODY`."""
+    bodies = np.zeros(len(tree.bodies), BODY)
+    for row, body, first in zip(bodies, tree.bodies, tree.first_coordinate, strict=True):
+        row["parent"], row["first"], row["freedom"] = body.parent, first, body.freedom
+        turns = body.joint_in_parent_rotation, body.joint_in_child_rotation
+        row["straight"] = all(np.array_equal(turn, np.eye(3)) for turn in turns)
+        row["parent_turn"], row["own_turn"] = turns
+        row["parent_place"] = body.joint_in_parent_position_m
+        row["own_place"] = body.joint_in_child_position_m
+        row["mass"], row["com"], row["inertia"] = body.mass_kg, body.com_m, body.inertia_kg_m2
+        row["attitude"][0] = 1.0
+    return bodies
+
+
+def tree_coordinates(tree: Tree) -> Records:
+    """Joints' coordinates of a tree, (c,) of `COORDINATE`."""
+    rows = np.zeros(tree.n_coordinates, COORDINATE)
+    for body, first in zip(tree.bodies, tree.first_coordinate, strict=True):
+        for k, axis in enumerate(body.axes, int(first)):
+            rows[k]["damping"] = body.damping_n_m_s_rad
+            rows[k]["friction"] = body.friction_n_m
+            # A rope resists bending, not turning about itself.
+            rows[k]["stiffness"] = 0.0 if axis == "x" else body.stiffness_n_m_rad
+        if body.axes:
+            rows[int(first) + 1]["second"] = 1
+    return rows
+
+
+def adopt(t: Tables, old: Tables) -> Tables:
+    """Let records of another tree of the same bodies go on with what is shown of the old ones."""
+    for name in ("rotors", "speed", "shown", "force", "peak"):
+        t.system[name] = getattr(old, name).ctypes.data
+    for name in ("mass", "inertia"):
+        t.bodies[name] = old.bodies[name]
+    t.edges[:], t.command[:], t.slacks[:] = old.edges, old.command, old.slacks
+    t.bodies["slides"] = old.bodies["slides"]
+    return t._replace(
+        rotors=old.rotors, speed=old.speed, shown=old.shown, force=old.force, peak=old.peak
+    )
+
+
+def set_positions(t: Tables, positions: Array) -> None:
+    """Enter coordinates: rotation vector and place of free bodies, angles of joints, (c,)."""
+    t.angle[:] = positions
+    for body in (t.bodies[k] for k in np.flatnonzero(t.bodies["parent"] < 0)):
+        first = body["first"]
+        body["attitude"] = from_rotation_vector(positions[first : first + 3])
+        body["place"] = positions[first + 3 : first + 6]
+        t.angle[first : first + 6] = 0.0
+
+
+def positions_of(t: Tables) -> Array:
+    """The same back, (c,)."""
+    positions: Array = t.angle.copy()
+    for body in (t.bodies[k] for k in np.flatnonzero(t.bodies["parent"] < 0)):
+        first = body["first"]
+        positions[first : first + 3] = rotation_vector(body["attitude"])
+        positions[first + 3 : first + 6] = body["place"]
+    return positions
+
+
+# ---------- Motion of all bodies from coordinates and rates
+
+
+@compiled()
+def turn_free_bodies(t, h):
+    """Move free bodies on with their rates: rotation and place."""
+    bodies, rate = bodies_of(t), numbers_of(t, t.rate)
+    for k in range(bodies.shape[0]):
+        body = bodies[k]
+        if body.parent >= 0:
+            continue
+        i = body.first
+        turn = turn_quaternion((h * rate[i], h * rate[i + 1], h * rate[i + 2]))
+        q = quaternion_product(turn, body.attitude)
+        size = np.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+        for j in range(4):
+            body.attitude[j] = q[j] / size
+        increase(body.place, (h * rate[i + 3], h * rate[i + 4], h * rate[i + 5]))
+
+
+@compiled()
+def turned_about(angle, a, b):
+    """Two unit vectors a, b after a turn by an angle about the third, a x b."""
+    c, s = np.cos(angle), np.sin(angle)
+    return (
+        (c * a[0] + s * b[0], c * a[1] + s * b[1], c * a[2] + s * b[2]),
+        (c * b[0] - s * a[0], c * b[1] - s * a[1], c * b[2] - s * a[2]),
+    )
+
+
+@compiled()
+def combined(r, m):
+    """Columns of the product of two rotations, nine numbers."""
+    x, y, z = rotate(r, column(m, 0)), rotate(r, column(m, 1)), rotate(r, column(m, 2))
+    return x, y, z
+
+
+@compiled()
+def place_bodies(t):
+    """Rotation and place of all bodies, and the axes of their joints."""
+    bodies, rows, angle = bodies_of(t), coordinates_of(t), numbers_of(t, t.angle)
+    for k in range(bodies.shape[0]):
+        body = bodies[k]
+        if body.parent < 0:
+            write_matrix(body.rotation, body_axes_in_world(body.attitude))
+            put(body.position, body.place)
+            put(body.joint, body.place)
+            continue
+        up, d = bodies[body.parent], body.first + body.freedom - 2
+        r = up.rotation
+        x, y, z = column(r, 0), column(r, 1), column(r, 2)
+        if body.straight == 0:
+            x, y, z = combined(r, body.parent_turn)
+        if body.freedom == 3:
+            put(rows[d - 1].axis, x)
+            y, z = turned_about(angle[d - 1], y, z)
+        put(rows[d].axis, y)
+        z, x = turned_about(angle[d], z, x)
+        put(rows[d + 1].axis, z)
+        x, y = turned_about(angle[d + 1], x, y)
+        joint = add(up.position, rotate(r, body.parent_place))
+        if body.straight == 0:
+            # Child frame = joint frame times the transpose of the joint frame seen from the child.
+            own = body.own_turn
+            x, y, z = beyond(own[0], x, y, z), beyond(own[1], x, y, z), beyond(own[2], x, y, z)
+        write_matrix(body.rotation, (*x, *y, *z))
+        put(body.joint, joint)
+        put(body.arm, sub(joint, up.joint))
+        put(body.position, sub(joint, rotate(body.rotation, body.own_place)))
+        if body.slides >= 0:
+            row = slacks_of(t)[body.slides]
+            put(row.along, scale(-1.0, column(body.rotation, 0)))
+            increase(body.position, scale(row.length, row.along))
+
+
+@compiled()
+def beyond(row, x, y, z):
+    """A row of a matrix times axes: an axis of a frame that is turned back by it."""
+    return add(add(scale(row[0], x), scale(row[1], y)), scale(row[2], z))
+
+
+@compiled()
+def move_bodies(t, place):
+    """Velocities of all bodies at rates: `t.rate` or `t.middle_rate`."""
+    bodies, rows, rate = bodies_of(t), coordinates_of(t), numbers_of(t, place)
+    for k in range(bodies.shape[0]):
+        body, i = bodies[k], bodies[k].first
+        if body.parent < 0:
+            put(body.omega, (rate[i], rate[i + 1], rate[i + 2]))
+            put(body.velocity, (rate[i + 3], rate[i + 4], rate[i + 5]))
+            continue
+        up = bodies[body.parent]
+        omega = (up.omega[0], up.omega[1], up.omega[2])
+        velocity = add(up.velocity, cross(omega, sub(body.joint, up.position)))
+        for d in range(i, i + body.freedom):
+            omega = add_scaled(omega, rate[d], rows[d].axis)
+        put(body.omega, omega)
+        put(body.velocity, add(velocity, cross(omega, sub(body.position, body.joint))))
+        if body.slides >= 0:
+            row = slacks_of(t)[body.slides]
+            slide = row.rate if place == t.rate else row.middle_rate
+            increase(body.velocity, scale(slide, row.along))
+
+
+# ---------- Jacobians and the joint-space inertia, where they are wanted once
+
+
+def jacobians(t: Tables) -> Array:
+    """Angular and linear velocity of each body's origin by the coordinates' rates, (b, 6, c).
+
+    In the present places.
+    """
+    bodies = t.bodies
+    jacobian = np.zeros((len(bodies), 6, len(t.rate)))
+    for k, body in enumerate(bodies):
+        first, last = body["first"], body["first"] + body["freedom"]
+        if body["parent"] < 0:
+            jacobian[k][:, first:last] = np.eye(6)
+            continue
+        up = body["parent"]
+        jacobian[k] = shifted(jacobian[up], body["position"] - bodies["position"][up])
+        axes = t.coordinates["axis"][first:last].T
+        jacobian[k][:3, first:last] = axes
+        jacobian[k][3:, first:last] = np.cross(axes.T, body["position"] - body["joint"]).T
+    return jacobian
+
+
+def shifted(jacobian: Array, arm: Array) -> Array:
+    """The Jacobian of a point at an arm from that of another point of the body, (6, c)."""
+    linear = jacobian[3:] + np.cross(jacobian[:3].T, arm).T
+    moved: Array = np.vstack([jacobian[:3], linear])
+    return moved
+
+
+def of_centres(t: Tables) -> tuple[Array, Array]:
+    """Jacobians of the centres of mass, (b, 6, c), and inertias in the world, (b, 6, 6)."""
+    centre = np.zeros((len(t.bodies), 6, len(t.rate)))
+    inertia = np.zeros((len(t.bodies), 6, 6))
+    for k, (body, jacobian) in enumerate(zip(t.bodies, jacobians(t), strict=True)):
+        turn = body["rotation"]
+        centre[k] = shifted(jacobian, turn @ body["com"])
+        inertia[k, :3, :3] = turn @ body["inertia"] @ turn.T
+        inertia[k, 3:, 3:] = body["mass"] * np.eye(3)
+    return centre, inertia
+
+
+def joint_space_inertia(t: Tables) -> Array:
+    """Inertia matrix of all coordinates, (c, c)."""
+    centre, inertia = of_centres(t)
+    total: Array = np.einsum("kia,kij,kjb->ab", centre, inertia, centre, optimize=True)
+    return total

@@ -1,0 +1,331 @@
+"""A control period of the mechanism: its steps, the state after it, and whether to believe it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import carray
+
+from musls_description.compiled import compiled
+from musls_description.records import pointer
+from musls_description.vectors import dot, put, rotate, rotate_back, times
+from musls_sim.plants.interface import SPEED_LIMIT_M_S
+from musls_sim.plants.rigid_body import (
+    arm_velocity,
+    collect_state,
+    fastest_body,
+    near_surface,
+    point_position,
+)
+from musls_sim.plants.rigid_links.integrator import evaluate, guided_step, note_cable_forces, step
+from musls_sim.plants.rigid_links.mechanism import (
+    bodies_of,
+    edges_of,
+    forces_of,
+    move_bodies,
+    numbers_of,
+    place_bodies,
+    selected_of,
+    solids_of,
+    speeds_of,
+    system_at,
+    targets_of,
+    wrenches_of,
+)
+from musls_sim.plants.rigid_links.slack import keep_slack, rewind_slack
+
+OK, TOO_COARSE, RUNAWAY, SPURIOUS_ENERGY, DOUBTFUL, UNBALANCED, NOT_FINITE = range(7)
+"""Verdicts on a period: the steps were too long for the tension or the joint rates; not physical
+any more; too much of the run's energy is spurious, or much of it is; the period made energy; the
+forces from outside are not finite."""
+
+RATE, PERIOD, ALLOWED_J, WEIGHT, JUMP, TENSION = range(6)
+"""What `limits` holds for a step: largest joint rate [rad/s]; length of the control period [s];
+energy that a period may make [J]; weight of all bodies [N]; largest change of a tension from one
+step to the next [N]; from there on, the largest tension that
+the step holds for each cable [N]."""
+
+WARN_SHARE, END_SHARE = 0.01, 0.05
+"""Spurious energy that is warned of, and that ends a run: a share of the kinetic energy and the
+work exchanged, over the whole run and over about the last second."""
+
+FLOOR_LIFT_M = 0.01
+"""And what lifts the whole system by this height, which is free."""
+
+MEMORY_S = 1.0
+"""Time constant of "the last second"."""
+
+
+@compiled()
+def advance(address, h, count, command, wind, in_body, in_world, limits):
+    """Advance one control period in steps of equal length with the inputs held; the verdict.
+
+    No step: finds the cables' forces in a state that was set from outside, with the inputs as they
+    are (the ground carries nothing).
+    """
+    t = system_at(address)
+    if count == 0:
+        place_bodies(t)
+        copy(numbers_of(t, t.middle_rate), numbers_of(t, t.rate))
+        t.touches = 0
+        evaluate(t, h)
+        note_cable_forces(t)
+        return OK
+    begin_period(t)
+    keep_inputs(t, command, wind, in_body, in_world)
+    verdict = OK
+    for _ in range(count):
+        if not step(t, h):
+            return NOT_FINITE
+        now = check_step(t, limits)
+        if now == RUNAWAY:
+            return now
+        verdict = max(verdict, now)
+    return end_period(t, verdict, limits)
+
+
+@compiled()
+def advance_guided(address, h, count, command, wind, in_body, in_world, limits, poses, load):
+    """The same with the drones on paths: their poses half a step after each step, (count, n, 7).
+
+    And an additional moment and force on the load in each step, (count, 6).
+    """
+    t = system_at(address)
+    begin_period(t)
+    keep_inputs(t, command, wind, in_body, in_world)
+    target, enu = targets_of(t), wrenches_of(t, t.wrench_enu)
+    verdict = OK
+    for k in range(count):
+        for i in range(target.shape[0]):
+            copy(target[i], poses[k, i])
+        for i in range(6):
+            enu[0, i] = in_world[0, i] + load[k, i]
+        if not guided_step(t, h):
+            return NOT_FINITE
+        now = check_step(t, limits)
+        if now == RUNAWAY:
+            return now
+        verdict = max(verdict, now)
+    return end_period(t, verdict, limits)
+
+
+@compiled()
+def begin_period(t):
+    """Keep the state to go back to, and look for ground and obstacles."""
+    bodies, edges, selected = bodies_of(t), edges_of(t), selected_of(t)
+    begin = carray(pointer(t.begin), (4, t.n_coordinates), np.float64)
+    for row, place in enumerate((t.angle, t.rate, t.last_change, t.earlier_change)):
+        copy(begin[row], numbers_of(t, place))
+    copy_speeds(t, t.begin_speed, t.speed)
+    keep_slack(t)
+    for k in range(bodies.shape[0]):
+        if bodies[k].parent < 0:
+            put(bodies[k].begin_place, bodies[k].place)
+            copy(bodies[k].begin_attitude, bodies[k].attitude)
+    near = False
+    for i in range(selected.shape[0]):
+        near |= near_surface(bodies[selected[i]], edges, solids_of(t), t.ahead)
+    t.near = 1 if near else 0
+    if near:
+        for q in range(edges.shape[0]):
+            edges[q].begin_stuck = edges[q].stuck
+            put(edges[q].begin_anchor, edges[q].anchor)
+    copy(force_numbers(t, t.begin_force), force_numbers(t, t.force))
+    t.jump = 0.0
+    t.begin_last_step, t.begin_earlier_step, t.begin_fresh = t.last_step, t.earlier_step, t.fresh
+    copy_ledger(t.begin_ledger, t.ledger)
+    t.work = t.absolute_work = t.loss = t.exchanged = 0.0
+    _, peak = forces_of(t)
+    for i in range(peak.shape[0]):
+        peak[i] = 0.0
+
+
+@compiled()
+def rewind(address):
+    """Go back to the begin of the period."""
+    t = system_at(address)
+    bodies, edges = bodies_of(t), edges_of(t)
+    begin = carray(pointer(t.begin), (4, t.n_coordinates), np.float64)
+    for row, place in enumerate((t.angle, t.rate, t.last_change, t.earlier_change)):
+        copy(numbers_of(t, place), begin[row])
+    copy_speeds(t, t.speed, t.begin_speed)
+    rewind_slack(t)
+    for k in range(bodies.shape[0]):
+        if bodies[k].parent < 0:
+            put(bodies[k].place, bodies[k].begin_place)
+            copy(bodies[k].attitude, bodies[k].begin_attitude)
+    if t.near != 0:
+        for q in range(edges.shape[0]):
+            edges[q].stuck = edges[q].begin_stuck
+            put(edges[q].anchor, edges[q].begin_anchor)
+    t.last_step, t.earlier_step, t.fresh = t.begin_last_step, t.begin_earlier_step, t.begin_fresh
+    copy(force_numbers(t, t.force), force_numbers(t, t.begin_force))
+    copy_ledger(t.ledger, t.begin_ledger)
+    place_bodies(t)
+    move_bodies(t, t.rate)
+
+
+@compiled()
+def force_numbers(t, place):
+    """Forces at the ends of the cables, now (`t.force`) or before, (6 n,)."""
+    return carray(pointer(place), (6 * t.n_drones,), np.float64)
+
+
+@compiled()
+def copy(out, values):
+    """Copy numbers; `out[:] = values` takes seconds to compile."""
+    for i in range(len(out)):
+        out[i] = values[i]
+
+
+@compiled()
+def copy_ledger(out, ledger):
+    """Copy the energy balance."""
+    out.energy, out.kinetic, out.now_kinetic = ledger.energy, ledger.kinetic, ledger.now_kinetic
+    out.balance, out.low, out.spurious = ledger.balance, ledger.low, ledger.spurious
+    out.exchanged, out.recent = ledger.exchanged, ledger.recent
+    out.recent_exchanged = ledger.recent_exchanged
+
+
+@compiled()
+def copy_speeds(t, to, place):
+    """Copy rotor speeds."""
+    out, values = speeds_of(t, to), speeds_of(t, place)
+    for i in range(out.shape[0]):
+        copy(out[i], values[i])
+
+
+@compiled()
+def keep_inputs(t, command, wind, in_body, in_world):
+    """Write the inputs into the records."""
+    out = speeds_of(t, t.command)
+    body, world = wrenches_of(t, t.wrench_body), wrenches_of(t, t.wrench_enu)
+    put(t.wind, wind)
+    for i in range(body.shape[0]):
+        copy(body[i], in_body[i])
+        copy(world[i], in_world[i])
+        if i > 0:
+            copy(out[i - 1], command[i - 1])
+
+
+# ---------- Whether the steps were short enough
+
+
+@compiled()
+def check_step(t, limits):
+    """Whether a step was too long for the tension or the joint rates it met, or ran away."""
+    bodies, rate = bodies_of(t), numbers_of(t, t.rate)
+    _, peak = forces_of(t)
+    fastest_joint = fastest_free = 0.0
+    for k in range(bodies.shape[0]):
+        i = bodies[k].first
+        for d in range(i, i + bodies[k].freedom):
+            size = abs(rate[d])
+            if not np.isfinite(size):
+                return RUNAWAY
+            if bodies[k].parent < 0 and (k == 0 or d >= i + 3):
+                fastest_free = max(fastest_free, size)
+            else:
+                fastest_joint = max(fastest_joint, size)
+    if fastest_free > SPEED_LIMIT_M_S or fastest_joint > 20.0 * SPEED_LIMIT_M_S:
+        return RUNAWAY
+    coarse = fastest_joint > limits[RATE] or t.jump > limits[JUMP]
+    for i in range(peak.shape[0]):
+        if not np.isfinite(peak[i]):
+            return RUNAWAY
+        coarse |= peak[i] > limits[TENSION + i]
+    return TOO_COARSE if coarse else OK
+
+
+@compiled()
+def end_period(t, verdict, limits):
+    """State and energy after a period, and the verdict on it."""
+    place_bodies(t)
+    move_bodies(t, t.rate)
+    if not fastest_body(bodies_of(t))[1] < SPEED_LIMIT_M_S:
+        return RUNAWAY
+    before = t.ledger.balance
+    account(t, limits[PERIOD])
+    energy = check_energy(t.ledger, before, limits[WEIGHT], limits[ALLOWED_J])
+    if energy == SPURIOUS_ENERGY or verdict == OK:
+        verdict = energy
+    collect(t, limits[PERIOD])
+    return verdict
+
+
+@compiled()
+def collect(t, period):
+    """Write the motion of load and drones into `PlantState.motion`."""
+    bodies, selected = bodies_of(t), selected_of(t)
+    shown = carray(pointer(t.shown), (selected.shape[0], 16), np.float64)
+    for i in range(selected.shape[0]):
+        collect_state(bodies[selected[i]], period, shown[i])
+
+
+@compiled()
+def restart(address):
+    """Show a state that was set from outside; energy is counted anew."""
+    t = system_at(address)
+    place_bodies(t)
+    move_bodies(t, t.rate)
+    collect(t, 0.0)
+    kinetic, weight = mechanical_energy(t)
+    ledger = t.ledger
+    ledger.balance = ledger.low = ledger.spurious = ledger.exchanged = 0.0
+    ledger.recent = ledger.recent_exchanged = 0.0
+    ledger.energy, ledger.kinetic = kinetic + weight, kinetic
+    t.fresh = 1
+
+
+# ---------- Energy
+
+
+@compiled()
+def mechanical_energy(t):
+    """Kinetic energy and that of weight [J]."""
+    bodies = bodies_of(t)
+    kinetic = weight = 0.0
+    for k in range(bodies.shape[0]):
+        body = bodies[k]
+        velocity = arm_velocity(body, rotate(body.rotation, body.com))
+        omega = rotate_back(body.rotation, body.omega)
+        turning = dot(omega, times(body.inertia, omega))
+        kinetic += 0.5 * (body.mass * dot(velocity, velocity) + turning)
+        weight += body.mass * t.gravity * point_position(body, body.com)[2]
+    return kinetic, weight
+
+
+@compiled()
+def account(t, period):
+    """Enter a period into the ledger.
+
+    The balance is the energy less the work of all forces, dampers, springs and the ground included.
+    What the balance rises is spurious.
+    """
+    kinetic, weight = mechanical_energy(t)
+    ledger = t.ledger
+    made = kinetic + weight - ledger.energy - t.work + t.loss
+    ledger.energy = kinetic + weight
+    ledger.kinetic = max(ledger.kinetic, kinetic)
+    ledger.exchanged += t.exchanged
+    ledger.balance += made
+    ledger.low = min(ledger.low, ledger.balance)
+    ledger.spurious = max(ledger.spurious, ledger.balance - ledger.low)
+    kept = 1.0 - period / MEMORY_S
+    ledger.recent = max(kept * ledger.recent + made, 0.0)
+    ledger.recent_exchanged = kept * ledger.recent_exchanged + t.exchanged
+    ledger.now_kinetic = kinetic
+
+
+@compiled()
+def check_energy(ledger, before, weight, allowed_j):
+    """Whether a control period made too much energy, or the run so far."""
+    floor = FLOOR_LIFT_M * weight
+    whole = ledger.kinetic + ledger.exchanged
+    recent = ledger.now_kinetic + ledger.recent_exchanged
+    made, lately = ledger.spurious - floor, ledger.recent - floor
+    if made > END_SHARE * whole or lately > END_SHARE * recent:
+        return SPURIOUS_ENERGY
+    doubtful = made > WARN_SHARE * whole or lately > WARN_SHARE * recent
+    if ledger.balance - before > (0.05 if doubtful else 1.0) * allowed_j:
+        return UNBALANCED
+    return DOUBTFUL if doubtful else OK

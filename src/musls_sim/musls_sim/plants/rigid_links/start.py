@@ -1,0 +1,177 @@
+"""Builds the rigid-link plant of a scenario."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from musls_description.arrays import Array
+from musls_description.errors import ConfigError
+from musls_description.rotations import from_matrix, matrix, rotation_vector
+from musls_description.spawn import Configuration, ground_spawn, slung_state
+from musls_description.system import SlungLoadSystem, slung_system
+from musls_sim.plants.accuracy import accurate_step_s
+from musls_sim.plants.interface import PlantSetup, substeps
+from musls_sim.plants.rigid_links.mechanism import jacobians
+from musls_sim.plants.rigid_links.plant import RigidLinksPlant
+from musls_sim.plants.rigid_links.step_control import (
+    ENGAGEMENT_MARGIN,
+    TENSION_MARGIN,
+    fixed_step_s,
+    stable_step_s,
+)
+from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.scenario.physics import CONTROL_PERIOD_S, BodyState, StartSpec
+
+if TYPE_CHECKING:  # they take long to import and few flights need them
+    from musls_sim.plants.gazebo import BridgedPlant, GazeboPlant
+
+
+ATTITUDE_MISS_RAD = 0.01
+"""By how much the attitude of a drone may miss the one that a start asks for."""
+
+
+def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
+    """Chains of rigid links with universal joints: the seed paper's cables.
+
+    They start on the ground, hanging in the air, or in a given state.
+    """
+    physics, start, equilibrium = setup.physics, setup.start, setup.equilibrium
+    system = slung_system(setup.system, "cable_model = rigid_links")
+    rotors = None
+    if start.kind == "state":
+        configuration = _configuration_of(system, start, physics.gravity_m_s2)
+    elif start.kind == "air":
+        assert equilibrium is not None  # such a flight begins in formation
+        rotors = trim_speeds_rad_s(system, equilibrium)
+        configuration = equilibrium.configuration
+    else:
+        configuration = ground_spawn(system)
+    if physics.engine in ("gazebo", "gazebo_px4"):
+        return _on_gazebo(setup, system, configuration, rotors)
+    make: Callable[..., RigidLinksPlant] = functools.partial(RigidLinksPlant, refine=physics.refine)
+    if physics.engine == "dart" or physics.exact_friction:
+        from musls_sim.plants.rigid_links.dart_plant import DartPlant
+
+        make = functools.partial(DartPlant, exact_friction=physics.exact_friction)
+    step = physics.step_size_s
+    plant = make(
+        system,
+        configuration,
+        physics_step_s=_auto_step_s(setup, system) if isinstance(step, str) else step,
+        gravity_m_s2=physics.gravity_m_s2,
+        rotor_speed_rad_s=rotors,
+        obstacles=setup.obstacles,
+    )
+    if start.kind == "state":
+        plant.start_moving(_rates_of(plant, start))
+    return plant
+
+
+def _on_gazebo(
+    setup: PlantSetup,
+    system: SlungLoadSystem,
+    configuration: Configuration,
+    rotor_speed_rad_s: Array | None,
+) -> GazeboPlant | BridgedPlant:
+    """The same on a Gazebo server, whose step nothing refines: it has to hold jerks as well."""
+    from musls_sim.plants.gazebo import BridgedPlant, GazeboPlant
+
+    physics, start = setup.physics, setup.start
+    if start.kind == "state":
+        bodies = (start.load, *(start.drones or ()))
+        if any(np.any(b.velocity_enu_m_s) or np.any(b.omega_body_rad_s) for b in bodies if b):
+            raise ConfigError(
+                f"physics.engine = {physics.engine}: a world starts at rest; give no velocities"
+            )
+    step = physics.step_size_s
+    bridged = physics.engine == "gazebo_px4"
+    if isinstance(step, str):
+        if bridged:
+            step = fixed_step_s(system, physics.gravity_m_s2)
+        else:
+            limit = stable_step_s(system, physics.gravity_m_s2, ENGAGEMENT_MARGIN)
+            step = CONTROL_PERIOD_S / substeps(limit)
+    make = BridgedPlant if bridged else GazeboPlant
+    return make(
+        system,
+        configuration,
+        physics_step_s=step,
+        gravity_m_s2=physics.gravity_m_s2,
+        rotor_speed_rad_s=rotor_speed_rad_s,
+        obstacles=setup.obstacles,
+    )
+
+
+def _auto_step_s(setup: PlantSetup, system: SlungLoadSystem) -> float:
+    """Largest step that divides the period, holds the mission's tensions and is accurate."""
+    physics = setup.physics
+    margin = ENGAGEMENT_MARGIN if setup.snaps_taut else TENSION_MARGIN
+    limit = stable_step_s(system, physics.gravity_m_s2, margin)
+    if physics.engine == "embedded":
+        limit = min(limit, accurate_step_s(system, physics, order=2))
+    return CONTROL_PERIOD_S / substeps(limit)
+
+
+def _rotation(body: BodyState) -> Array:
+    """Body frame to world, (3, 3)."""
+    return matrix(np.array(body.orientation_wxyz))
+
+
+def _bodies(start: StartSpec, n_drones: int) -> tuple[BodyState, tuple[BodyState, ...]]:
+    if start.load is None or start.drones is None:
+        raise ConfigError("start.kind = state: load and drones are missing")
+    if len(start.drones) != n_drones:
+        raise ConfigError(f"start.drones has {len(start.drones)} entries for {n_drones} drones")
+    return start.load, start.drones
+
+
+def _configuration_of(
+    system: SlungLoadSystem, start: StartSpec, gravity_m_s2: float
+) -> Configuration:
+    """Chains that hang between load and drones in given poses."""
+    load, drones = _bodies(start, system.n_drones)
+    configuration, reached = slung_state(
+        system,
+        np.array(load.position_enu_m),
+        _rotation(load),
+        np.array([drone.position_enu_m for drone in drones]),
+        np.array([_rotation(drone) for drone in drones]),
+        gravity_m_s2,
+    )
+    for i, (drone, rotation) in enumerate(zip(drones, reached, strict=True)):
+        miss = np.linalg.norm(rotation_vector(from_matrix(_rotation(drone).T @ rotation)))
+        if miss > ATTITUDE_MISS_RAD:
+            raise ConfigError(
+                f"start.drones.{i}.orientation_wxyz: cable_{i + 1} does not twist, so the yaw of "
+                f"drone_{i + 1} follows from it and misses the wanted one by "
+                f"{np.degrees(miss):.1f} degrees; choose another yaw, or cables with twist: free"
+            )
+    return configuration
+
+
+def _rates_of(plant: RigidLinksPlant, start: StartSpec) -> Array:
+    """Rates of all coordinates that give load and drones their velocities, (n_dofs,).
+
+    Of all joint rates that do, the smallest ones.
+    """
+    load, drones = _bodies(start, plant.system.n_drones)
+    jacobian = np.vstack(list(jacobians(plant.records)[plant.tree.drone]))
+    free = np.array([*(_rotation(load) @ load.omega_body_rad_s), *load.velocity_enu_m_s])
+    wanted = np.concatenate(
+        [[*(_rotation(d) @ d.omega_body_rad_s), *d.velocity_enu_m_s] for d in drones]
+    )
+    rest = wanted - jacobian[:, :6] @ free
+    joints = np.linalg.lstsq(jacobian[:, 6:], rest, rcond=1e-9)[0]
+    miss = np.abs(jacobian[:, 6:] @ joints - rest).reshape(-1, 6).max(axis=1)
+    worst = int(miss.argmax())
+    if miss[worst] > 1e-6:
+        raise ConfigError(
+            f"start.drones.{worst}: cable_{worst + 1} does not let drone_{worst + 1} move like "
+            f"this beside the load (off by {miss[worst]:.3g} m/s or rad/s): a taut cable keeps its "
+            "length, and one that does not twist turns its drone"
+        )
+    return np.concatenate([free, joints])

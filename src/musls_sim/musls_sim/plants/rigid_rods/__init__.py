@@ -1,1 +1,0 @@
-"""Rigid rods: load and drones as one composite body."""

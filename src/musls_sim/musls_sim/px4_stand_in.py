@@ -1,0 +1,318 @@
+"""The embedded simulator where PX4 and Gazebo stand: commanders, plant and autopilot, no ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+
+from musls_control.autopilot import COM_OF_LOSS_T_S, LandingTimer, hold_or_land
+from musls_control.controllers import FormationSpec
+from musls_control.px4_cascade.takeoff import TakeoffState
+from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
+from musls_description.arrays import Array
+from musls_description.errors import ConfigError
+from musls_description.rotations import yaw_of
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.scenario.scenario import RecordingSpec, Scenario
+from musls_sim.session.compose import Components, flies_delivery
+from musls_sim.session.guidance import Guidance, check_hooks_of
+from musls_sim.session.session import Session
+
+# ---------- PX4's commander as an offboard flight meets it: arming, modes, failsafes
+#
+# Behaviour of PX4 v1.15 to v1.17: offboard mode needs a fresh stream of OffboardControlMode, is
+# left when the stream stops for COM_OF_LOSS_T and taken again when it comes back; vehicles disarm
+# themselves COM_DISARM_LAND after landing and COM_DISARM_PRFLT after arming without take-off.
+
+COM_DISARM_PRFLT_S = 10.0
+FORCE = 21196.0
+"""Second parameter of a disarm command that is meant in flight too."""
+
+
+class NavState(IntEnum):
+    """Modes that are supported, numbered as in VehicleStatus."""
+
+    LOITER = 4
+    OFFBOARD = 14
+    LAND = 18
+
+
+class Result(IntEnum):
+    """Answers, numbered as in VehicleCommandAck."""
+
+    ACCEPTED = 0
+    TEMPORARILY_REJECTED = 1
+    UNSUPPORTED = 3
+
+
+class DisarmReason(IntEnum):
+    """Numbered as in VehicleStatus."""
+
+    NONE = 0
+    COMMAND = 4
+    LANDED = 7
+    NO_TAKE_OFF = 8
+
+
+COMMAND_LAND, COMMAND_SET_MODE, COMMAND_ARM_DISARM = 21, 176, 400
+
+_MODES = {(6, 0): NavState.OFFBOARD, (4, 3): NavState.LOITER, (4, 6): NavState.LAND}
+"""PX4's custom main and sub mode."""
+
+
+@dataclass
+class TrajectoryInput:
+    """The last TrajectorySetpoint, NED, vectors (3,); NaN means "not given"."""
+
+    position_ned_m: Array
+    velocity_ned_m_s: Array
+    acceleration_ned_m_s2: Array
+    yaw_ned_rad: float
+    yaw_rate_ned_rad_s: float
+
+
+class Commander:
+    """Arming, mode and set-point of one drone.
+
+    Attributes:
+        wanted: The mode that was asked for.
+        nav_state: The mode that is flown; another than `wanted` in a failsafe.
+        failsafe: Whether the mode is left for a lost stream.
+        took_off_at_s: Time of take-off, None on the ground.
+    """
+
+    def __init__(self, *, in_air: bool, loss_action: NavState = NavState.LOITER) -> None:
+        """Start disarmed on the ground, or armed and holding in the air.
+
+        `loss_action`: mode when the stream of an offboard flight stops (COM_OBL_RC_ACT).
+        """
+        self.armed = in_air
+        self.wanted = self.nav_state = NavState.LOITER
+        self.failsafe = False
+        self.armed_at_s: float | None = 0.0 if in_air else None
+        self.took_off_at_s: float | None = 0.0 if in_air else None
+        self.disarm_reason = DisarmReason.NONE
+        self._loss_action = loss_action
+        self._heartbeat_s = -np.inf
+        self._trajectory: TrajectoryInput | None = None
+        self._hold: Array | None = None
+        self._landing = LandingTimer()
+
+    def heartbeat(self, time_s: float) -> None:
+        """Take note of an OffboardControlMode that asks for trajectory control."""
+        self._heartbeat_s = time_s
+
+    def trajectory(self, given: TrajectoryInput) -> None:
+        """Take a TrajectorySetpoint."""
+        self._trajectory = given
+
+    def command(
+        self, time_s: float, number: int, param1: float, param2: float, param3: float = 0.0
+    ) -> Result:
+        """Answer a VehicleCommand that is meant for this vehicle."""
+        if number == COMMAND_ARM_DISARM:
+            if round(param1) not in (0, 1):
+                return Result.UNSUPPORTED
+            return self._arm(time_s) if round(param1) else self._disarm_by_command(param2)
+        if number == COMMAND_LAND:
+            self.wanted = NavState.LAND
+            return Result.ACCEPTED
+        if number != COMMAND_SET_MODE:
+            return Result.UNSUPPORTED
+        mode = _MODES.get((int(param2), int(param3)))
+        if int(param1) != 1 or mode is None:
+            return Result.UNSUPPORTED
+        if mode is NavState.OFFBOARD and not self._has_stream(time_s):
+            return Result.TEMPORARILY_REJECTED
+        self.wanted = mode
+        return Result.ACCEPTED
+
+    def step(self, time_s: float, measured: Array, landed: bool, flying: bool, row: Array) -> None:
+        """Choose the mode and write the set-point for the autopilot.
+
+        `measured`: row of `Estimate`, (16,).
+        `flying`: whether the take-off ramp is over.
+        `row`: row of `DroneSetpoints`, (12,), overwritten.
+        """
+        if self.armed and flying and self.took_off_at_s is None:
+            self.took_off_at_s = time_s
+        self._disarm_by_itself(time_s, landed)
+        lost = self.wanted is NavState.OFFBOARD and not self._has_stream(time_s)
+        mode = self._loss_action if lost else self.wanted
+        self.failsafe = lost and self.armed
+        if mode is not self.nav_state:
+            self.nav_state, self._hold = mode, None
+        row[:] = np.nan
+        row[10], row[11] = 0.0, float(self.armed)
+        if mode is NavState.OFFBOARD and self._trajectory is not None:
+            self._follow(self._trajectory, row)
+        else:
+            self._hold_place(measured, landed, row)
+
+    def _has_stream(self, time_s: float) -> bool:
+        fresh = time_s - self._heartbeat_s <= COM_OF_LOSS_T_S
+        return fresh and self._trajectory is not None
+
+    def _arm(self, time_s: float) -> Result:
+        if not self.armed:
+            if self.wanted is NavState.OFFBOARD and not self._has_stream(time_s):
+                return Result.TEMPORARILY_REJECTED  # the mode could not run
+            self.armed, self.armed_at_s, self.took_off_at_s = True, time_s, None
+            self._landing.reset()
+        return Result.ACCEPTED
+
+    def _disarm_by_command(self, param2: float) -> Result:
+        flies = self.took_off_at_s is not None and not self._landing.landed
+        if self.armed and flies and param2 != FORCE:
+            return Result.TEMPORARILY_REJECTED
+        self._disarm(DisarmReason.COMMAND)
+        return Result.ACCEPTED
+
+    def _disarm(self, reason: DisarmReason) -> None:
+        self.armed, self.armed_at_s, self.took_off_at_s = False, None, None
+        self.disarm_reason = reason
+        self._landing.reset()
+
+    def _disarm_by_itself(self, time_s: float, landed: bool) -> None:
+        is_time = self._landing.update(time_s, self.armed and landed)
+        if not self.armed or not landed or self.armed_at_s is None:
+            return
+        if self.took_off_at_s is None:
+            if time_s - self.armed_at_s >= COM_DISARM_PRFLT_S:
+                self._disarm(DisarmReason.NO_TAKE_OFF)
+        elif is_time:
+            self._disarm(DisarmReason.LANDED)
+
+    @staticmethod
+    def _follow(given: TrajectoryInput, row: Array) -> None:
+        row[0:3] = world_enu_ned(given.position_ned_m)
+        row[3:6] = world_enu_ned(given.velocity_ned_m_s)
+        row[6:9] = world_enu_ned(given.acceleration_ned_m_s2)
+        row[9] = yaw_enu_ned(given.yaw_ned_rad)
+        rate = given.yaw_rate_ned_rad_s
+        row[10] = -rate if np.isfinite(rate) else 0.0
+
+    def _hold_place(self, measured: Array, landed: bool, row: Array) -> None:
+        if self._hold is None:
+            self._hold = np.array([*measured[0:3], yaw_of(measured[6:10])])
+        hold_or_land(row, self._hold, lands=self.nav_state is NavState.LAND, landed=landed)
+        if landed:
+            self._hold[2] = measured[2]
+
+
+# ---------- Guidance by set-points and commands from a ROS graph, as PX4 takes them
+
+PERIODS_PER_WINDOW = 5
+"""Control periods between two decisions of the commanders: 20 ms."""
+
+WINDOW_HZ = 1.0 / (PERIODS_PER_WINDOW * CONTROL_PERIOD_S)
+"""Rate at which the state is published, too."""
+
+
+class CommandedGuidance(Guidance):
+    """One commander a drone decides what the drone is to do."""
+
+    def __init__(self, components: Components, commanders: Sequence[Commander]) -> None:
+        # An event `abort` does nothing here: the formation hears of it on /events.
+        super().__init__(len(commanders), can_abort=flies_delivery(components.scenario))
+        self.commanders, self._components = tuple(commanders), components
+
+    def step(self, tick: int) -> None:
+        """Decide, once in a window of periods."""
+        if tick % PERIODS_PER_WINDOW:
+            return
+        autopilot, plant = self._components.autopilot, self._components.plant
+        measured = self._components.estimator.estimate.drones.data
+        landed, takeoff = autopilot.landed, autopilot.takeoff_state
+        for i, commander in enumerate(self.commanders):
+            commander.step(
+                tick * plant.period_s,
+                measured[i],
+                bool(landed[i]),
+                takeoff[i] == TakeoffState.FLIGHT,
+                self.setpoint.data[i],
+            )
+
+
+def flown_by_graph(scenario: Scenario) -> Scenario:
+    """The scenario as the simulator sees it when the graph's nodes control: formation only."""
+    if scenario.contingency is not None:
+        raise ConfigError(
+            "contingency: the ROS graph has no node that finds new formations: fly it "
+            "with musls fly, or leave it out (--set contingency=null)"
+        )
+    flies_delivery(scenario)
+    return replace(scenario, controller=FormationSpec(), recording=RecordingSpec(rate_hz=WINDOW_HZ))
+
+
+def check_delivery(session: Session) -> None:
+    """Refuse a delivery whose hooks the simulator cannot open and close (raises ConfigError)."""
+    given = session.scenario.mission.delivery
+    if given is not None and flies_delivery(session.scenario):
+        check_hooks_of(given, len(session.scenario.system.cables), session.events)
+
+
+def stand_in_session(
+    scenario: Scenario, loss_action: NavState = NavState.LOITER, *, force: bool = False
+) -> tuple[Session, Sequence[Commander]]:
+    """Make a session whose drones do what their commanders are told.
+
+    `scenario`: what to simulate; its mission only tells where an air start hangs.
+    `force`: fly in spite of too little thrust.
+    """
+    if scenario.autopilot.kind != "builtin":
+        raise ConfigError(
+            f"autopilot.kind = {scenario.autopilot.kind}: these vehicles have the built-in "
+            "autopilot only; a real PX4 has topics of its own"
+        )
+    in_air = scenario.start.kind != "ground"
+    commanders = [Commander(in_air=in_air, loss_action=loss_action) for _ in scenario.system.drones]
+    session = Session(
+        flown_by_graph(scenario),
+        force=force,
+        make_guidance=lambda components, observers: CommandedGuidance(components, commanders),
+    )
+    check_delivery(session)
+    return session, commanders
+
+
+# ---------- When the simulator may go on: it waits for whoever answers each of its clock messages
+
+ANSWERS_TO_LOCK = 3
+
+
+class Lockstep:
+    """Answers of all drones' companions."""
+
+    def __init__(self, n_drones: int) -> None:
+        self._streak = np.zeros(n_drones, int)
+        self._answered = np.zeros(n_drones, bool)
+        self._asked_us = 0
+
+    @property
+    def locked(self) -> bool:
+        """Whether anybody is waited for."""
+        return bool((self._streak >= ANSWERS_TO_LOCK).any())
+
+    @property
+    def complete(self) -> bool:
+        """Whether everybody who is waited for has answered."""
+        return not ((self._streak >= ANSWERS_TO_LOCK) & ~self._answered).any()
+
+    def ask(self, time_us: int) -> None:
+        """A clock message is being sent."""
+        self._asked_us = time_us
+        self._answered[:] = False
+
+    def answer(self, drone: int, time_us: int) -> None:
+        """A set-point of a drone (from 0) has come, stamped by its sender."""
+        self._answered[drone] |= time_us >= self._asked_us
+
+    def close(self) -> list[int]:
+        """The window is over; returns the drones (from 0) that are given up."""
+        given_up = (self._streak >= ANSWERS_TO_LOCK) & ~self._answered
+        self._streak = np.where(self._answered, self._streak + 1, 0)
+        return np.flatnonzero(given_up).tolist()

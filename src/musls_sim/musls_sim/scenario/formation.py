@@ -1,0 +1,408 @@
+"""The formation that follows from a system: the load hangs level at its set-point, in even shares.
+
+The paper's cone (radius 1.0 m, height 2.2962 m) is kept wherever it fits. Elsewhere each drone
+flies in the direction of its cable's attachment, with the cable inclined as in the paper and rotor
+tips apart, and so high that the load hangs at its set-point. Where that does not hold the load
+level with tensions that are balanced, or brings rotors together (a beam, an L), places are proposed
+that do: `proposed_places_m`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog, lsq_linear, minimize
+
+from musls_control.formation import Cone
+from musls_description.arrays import Array
+from musls_description.drone import tip_radius_m
+from musls_description.errors import ConfigError
+from musls_description.rotations import from_yaw, rotate
+from musls_description.spawn import drones_above, grasp_matrix, hanging_equilibrium
+from musls_description.system import SlungLoadSystem
+from musls_sim.plants.massless.start import freed
+from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
+
+INCLINATION_RAD = 0.363
+"""Of the paper's cables from the vertical, 20.8 degrees."""
+
+STEEPEST_RAD = 1.0
+"""Inclination beyond which rotors would mostly pull at each other."""
+
+FITTING_SAG_M = 0.2
+"""The load may hang so far from its set-point in a formation that counts as fitting."""
+
+FITTING_RAD = np.radians(5.0)
+"""The attachments may point so far off the drones in a formation that counts as fitting."""
+
+TIPS_APART_M = 0.4
+"""Least distance of the rotor tips of neighbours."""
+
+FITTING_TIPS_M = 0.2
+"""Least distance of the rotor tips in a formation that counts as fitting."""
+
+CENTRAL_M = 0.02
+"""An attachment nearer to the load's axis has no direction."""
+
+LEVEL_M = 0.02
+"""Drones whose heights differ by less fly at one height."""
+
+BALANCE = 0.01
+"""Force and moment that straight cables may miss, over the weight, in a formation that fits."""
+
+SHARES = 0.3, 2.5
+"""Of an even share of the weight: the least and the most that a cable carries, if it can be."""
+
+SLACK_SHARE = 0.05
+"""Of an even share: a cable that can carry no more hangs as good as slack."""
+
+STARTS = 4
+"""Of the search for places, for each distance of rotor tips."""
+
+MOST_AT_ONCE = 24
+"""Drones for which places are proposed; the search grows with the cube of their number."""
+
+
+def fitting_formation(system: SlungLoadSystem, given: Mapping[str, Any]) -> Cone:
+    """Complete a formation from the system.
+
+    `given`: keys of `formation` that the scenario gives; they are kept.
+    """
+    if given.get("places_m") is not None:
+        return Cone(**given)
+    azimuths, even = _azimuths_rad(system)
+    first = given.get("first_azimuth_rad")
+    if first is None:
+        first = float(azimuths[0]) if even else 0.0
+    asked = Cone(**{"first_azimuth_rad": first, **given})
+    shape = [key for key in ("radius_m", "height_m") if given.get(key) is not None]
+    if len(shape) == 2 or _fits(system, asked, given):
+        return asked
+    if even or "first_azimuth_rad" in given:
+        azimuths = asked.azimuths_rad(system.n_drones)
+    radius = np.full(system.n_drones, given.get("radius_m", np.nan))
+    if np.isnan(radius).any():
+        radius = _radii_m(system, azimuths)
+    heights = np.full(system.n_drones, given.get("height_m", np.nan))
+    if np.isnan(heights).any():
+        heights = _heights_m(system, azimuths, radius)
+    x, y = radius * np.cos(azimuths), radius * np.sin(azimuths)
+    places = np.column_stack([x, y, heights])
+    if not given and not holds(system, places):
+        proposed = proposed_places_m(system)
+        if proposed is not None:
+            return with_places(proposed)
+        places = _at_height(system, places)
+        heights = places[:, 2]
+    if even and max(np.ptp(heights), np.ptp(radius)) < LEVEL_M:
+        return Cone(
+            radius_m=float(radius.mean()),
+            height_m=float(heights.mean()),
+            first_azimuth_rad=float(first),
+        )
+    return with_places(places)
+
+
+def _at_height(system: SlungLoadSystem, places_m: Array) -> Array:
+    """Places, (n, 3), so high that a load that does not hang level is at its set-point."""
+    try:
+        rest = hanging_equilibrium(freed(system), places_m)
+    except ConfigError:
+        return places_m  # the checks before the flight say why
+    return np.asarray(places_m - [0.0, 0.0, rest.configuration.load_position_enu_m[2]])
+
+
+def with_places(places_m: Array) -> Cone:
+    """Formation of given places, (n, 3)."""
+    return Cone(
+        radius_m=float(np.linalg.norm(places_m[:, :2], axis=1).mean()),
+        height_m=float(places_m[:, 2].mean()),
+        first_azimuth_rad=float(np.arctan2(places_m[0, 1], places_m[0, 0])),
+        places_m=tuple((float(x), float(y), float(z)) for x, y, z in places_m),
+    )
+
+
+def _azimuths_rad(system: SlungLoadSystem) -> tuple[Array, bool]:
+    """Direction of each drone in the load's frame, (n,), and whether they are evenly spaced."""
+    n = system.n_drones
+    even = 2.0 * np.pi * np.arange(n) / n
+    places = np.array(system.load.cable_attachments_m)[:, :2]
+    if (np.linalg.norm(places, axis=1) < CENTRAL_M).any():
+        return even, True
+    azimuths = np.arctan2(places[:, 1], places[:, 0])
+    off = np.angle(np.exp(1j * (azimuths - even)))
+    mean = float(np.angle(np.exp(1j * off).mean()))
+    spread = np.abs(np.angle(np.exp(1j * (off - mean)))).max()
+    if spread < FITTING_RAD:
+        return even + (0.0 if abs(mean) < FITTING_RAD else mean), True
+    gaps = np.diff(np.sort(np.mod(azimuths, 2.0 * np.pi)), append=np.nan)
+    if n > 1 and np.nanmin(gaps) < np.pi / n / 2.0:  # too close to each other
+        return even, True
+    return azimuths, False
+
+
+def _ends(system: SlungLoadSystem, azimuths: Array, radius_m: Array) -> tuple[Array, Array]:
+    """Vectors of straight cables from attachment to drone.
+
+    Returns:
+        Distance aside, (n,), and what is to be added to the cable's upright part for the height of
+        the drone's place over the load's, (n,).
+    """
+    at_load = np.array(system.load.cable_attachments_m)
+    hook = np.array([drone.cable_attachment_m for drone in system.drones])
+    # Horizontal places as complex numbers; each drone faces the load's axis.
+    place = (radius_m - (hook[:, 0] + 1j * hook[:, 1])) * np.exp(1j * azimuths)
+    return np.abs(place - (at_load[:, 0] + 1j * at_load[:, 1])), at_load[:, 2] - hook[:, 2]
+
+
+def _heights_m(system: SlungLoadSystem, azimuths: Array, radius_m: Array) -> Array:
+    """Heights over the load's set-point at which straight cables hold it there, (n,)."""
+    aside, added = _ends(system, azimuths, radius_m)
+    lengths = np.array([cable.length_m for cable in system.cables])
+    # A radius beyond the cables is refused by the checks before the flight, which say why.
+    upright = np.sqrt(np.maximum(lengths**2 - aside**2, (0.1 * lengths) ** 2))
+    return np.asarray(upright + added)
+
+
+def _fits(system: SlungLoadSystem, cone: Cone, given: Mapping[str, Any]) -> bool:
+    """Whether the load hangs near its set-point and unturned in a formation."""
+    azimuths, even = _azimuths_rad(system)
+    off = np.angle(np.exp(1j * (azimuths - cone.azimuths_rad(system.n_drones))))
+    if not even or ("first_azimuth_rad" not in given and np.abs(off).max() > FITTING_RAD):
+        return False
+    radius = np.full(system.n_drones, cone.radius_m)
+    aside, _ = _ends(system, azimuths, radius)
+    if (aside >= [cable.length_m for cable in system.cables]).any():
+        return False
+    if system.n_drones > 1:
+        tips = max(tip_radius_m(drone) for drone in system.drones)
+        neighbours = 2.0 * cone.radius_m * np.sin(np.pi / system.n_drones)
+        if neighbours < 2.0 * tips + FITTING_TIPS_M:
+            return False
+    heights = _heights_m(system, azimuths, radius)
+    return bool(np.abs(heights - cone.height_m).max() <= FITTING_SAG_M)
+
+
+def _radii_m(system: SlungLoadSystem, azimuths: Array) -> Array:
+    """Radii with cables inclined alike, as in the paper, and rotor tips apart, (n,)."""
+    if system.n_drones == 1:
+        return np.zeros(1)
+    inner = np.linalg.norm(np.array(system.load.cable_attachments_m)[:, :2], axis=1)
+    inner += np.array([drone.cable_attachment_m[0] for drone in system.drones])
+    lengths = np.array([cable.length_m for cable in system.cables])
+    around = np.sort(np.mod(azimuths, 2.0 * np.pi))
+    gap = float(np.diff(around, append=around[0] + 2.0 * np.pi).min())
+    tips = max(tip_radius_m(drone) for drone in system.drones)
+    apart = (2.0 * tips + TIPS_APART_M) / (2.0 * np.sin(min(gap, np.pi) / 2.0))
+    needed = np.arcsin(np.clip((apart - inner.min()) / lengths.min(), 0.0, 1.0))
+    inclination = min(max(INCLINATION_RAD, float(needed)), STEEPEST_RAD)
+    return np.asarray(inner + lengths * np.sin(inclination))
+
+
+# ---------- Places that hold any load: straight cables first, then the exact chains
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Pulls that each cable can carry of a level load, over an even share of its weight.
+
+    Attributes:
+        even: Most even upright pulls, (n,).
+        least: Least that a cable may carry in a formation.
+        most: Most that a cable may carry in a formation.
+        lowest: As much as the cable that carries least can carry at most.
+    """
+
+    even: Array
+    least: float
+    most: float
+    lowest: float
+
+
+def upright_shares(system: SlungLoadSystem) -> Shares | None:
+    """Find how upright cables can hold the level load; None where they cannot."""
+    at_load = np.array(system.load.cable_attachments_m)
+    n, size_m = len(at_load), max(float(np.linalg.norm(at_load, axis=1).max()), 0.1)
+    balance = np.vstack([at_load[:, :2].T / size_m, np.ones(n)]) / n
+    weight = np.eye(3)[2]
+    # Shares `lowest` + what is more: the largest lowest one.
+    columns = np.column_stack([balance, balance.sum(axis=1)])
+    found = linprog(
+        -np.eye(n + 1)[n],
+        A_ub=np.vstack([columns[:2], -columns[:2]]),
+        b_ub=np.full(4, 0.5 * BALANCE),
+        A_eq=columns[2:],
+        b_eq=weight[2:],
+    )
+    if found.status != 0:
+        return None
+    lowest = float(found.x[n])
+    least = min(SHARES[0], 0.5 * lowest)
+    even, _ = _most_even(balance, weight, least)
+    return Shares(even, least, max(SHARES[1], 1.5 * float(even.max())), lowest)
+
+
+def _most_even(balance: Array, weight: Array, least: float = 0.0) -> tuple[Array, float]:
+    """Shares nearest to 1, none smaller, with balance @ shares = weight; and what they miss."""
+    n = balance.shape[1]
+    rows = np.vstack([1e3 * balance, np.eye(n) / np.sqrt(n)])
+    wanted = np.concatenate([1e3 * weight, np.ones(n) / np.sqrt(n)])
+    shares = lsq_linear(rows, wanted, (least, np.inf)).x
+    return shares, float(np.abs(balance @ shares - weight).max())
+
+
+def holds(system: SlungLoadSystem, places_m: Array) -> bool:
+    """Whether drones at places (n, 3) hold the level load in balanced shares, rotors apart.
+
+    Cables are taken as straight, and the drones as facing the load's axis.
+    """
+    can = upright_shares(system)
+    if can is None or tips_apart_m(system, places_m) < FITTING_TIPS_M:
+        return False
+    n, at_load = system.n_drones, np.array(system.load.cable_attachments_m)
+    yaws = np.arctan2(places_m[:, 1], places_m[:, 0]) + np.pi
+    hooks = rotate(from_yaw(yaws), np.array([d.cable_attachment_m for d in system.drones]))
+    along = places_m + hooks - at_load
+    if (np.linalg.norm(along[:, :2], axis=1) > np.tan(1.01 * STEEPEST_RAD) * along[:, 2]).any():
+        return False
+    upright = along / along[:, 2:]
+    size_m = max(float(np.linalg.norm(at_load, axis=1).max()), 0.1)
+    wrench = np.einsum("ijk,jk->ij", grasp_matrix(at_load).reshape(6, n, 3), upright)
+    balance = wrench / [[1.0], [1.0], [1.0], [size_m], [size_m], [size_m]] / n
+    shares, missed = _most_even(balance, np.eye(6)[2], 0.8 * can.least)
+    return bool(missed < BALANCE and shares.max() < 1.2 * can.most)
+
+
+def tips_apart_m(system: SlungLoadSystem, places_m: Array) -> float:
+    """Least distance of rotor tips, seen from above: who flies below another is in its air."""
+    tips = np.array([tip_radius_m(drone) for drone in system.drones])
+    gaps = np.linalg.norm(places_m[:, None, :2] - places_m[None, :, :2], axis=2)
+    gaps -= tips[:, None] + tips[None]
+    return float(gaps[np.triu_indices(len(tips), 1)].min(initial=np.inf))
+
+
+@lru_cache(maxsize=8)
+def proposed_places_m(system: SlungLoadSystem) -> Array | None:
+    """Places of the drones that hold a level load in balanced shares, rotors apart, (n, 3).
+
+    Found are the slopes of the cables and the weight that each carries: as even as can be, inclined
+    outwards as in the paper where the attachments are far out, such that forces and moments on the
+    load balance and rotor discs stay apart seen from above. None where that is not possible.
+    """
+    if system.n_drones > MOST_AT_ONCE:
+        return None
+    for clearance_m in (TIPS_APART_M, 1.1 * FITTING_TIPS_M):
+        for turn_rad in 2.0 * np.pi * np.arange(STARTS) / STARTS:
+            places = _search(system, clearance_m, turn_rad)
+            if places is not None:
+                return places
+    return None
+
+
+def _search(system: SlungLoadSystem, clearance_m: float, turn_rad: float) -> Array | None:
+    """Places with rotor tips so far apart, (n, 3), or None; the turn gives another start."""
+    n = system.n_drones
+    at_load = np.array(system.load.cable_attachments_m)
+    lengths = np.array([cable.length_m for cable in system.cables])
+    tips = np.array([tip_radius_m(drone) for drone in system.drones])
+    apart = (tips[:, None] + tips[None] + clearance_m)[np.triu_indices(n, 1)]
+    size_m = max(float(np.linalg.norm(at_load, axis=1).max()), 0.1)
+    scale = np.array([1.0, 1.0, 1.0, *[1.0 / size_m] * 3])
+    grasp = scale[:, None] * grasp_matrix(at_load) / n
+    weight = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+
+    def forces(x: Array) -> Array:  # over an even share of the weight
+        return np.column_stack([x[: 2 * n].reshape(n, 2) * x[2 * n :, None], x[2 * n :]])
+
+    def hooks(x: Array) -> Array:
+        slope = x[: 2 * n].reshape(n, 2)
+        inclined = np.sqrt(1.0 + (slope * slope).sum(axis=1, keepdims=True))
+        return np.asarray(at_load[:, :2] + lengths[:, None] * slope / inclined)
+
+    def clear(x: Array) -> Array:
+        place = hooks(x)
+        gap = (place[:, None] - place[None])[np.triu_indices(n, 1)]
+        return np.asarray((gap * gap).sum(axis=1) / apart**2 - 1.0)
+
+    can = upright_shares(system)
+    if can is None:
+        return None
+    start = _spread(at_load[:, :2], tips.max() * 2.0 + clearance_m, turn_rad)
+    outwards = at_load[:, :2] if np.ptp(at_load[:, :2]) > CENTRAL_M else start - start.mean(axis=0)
+    farthest = max(float(np.linalg.norm(outwards, axis=1).max()), CENTRAL_M)
+    wanted = np.tan(INCLINATION_RAD) * outwards / farthest * (n > 1)
+    steepest = np.tan(STEEPEST_RAD)
+
+    def uneven(x: Array) -> float:
+        off = x[: 2 * n].reshape(n, 2) - wanted
+        return float(((x[2 * n :] - can.even) ** 2).sum() + 0.1 * (off * off).sum())
+
+    aside = start - at_load[:, :2]
+    upright = np.sqrt(np.maximum(lengths**2 - (aside * aside).sum(axis=1), (0.5 * lengths) ** 2))
+    first = np.concatenate([(aside / upright[:, None]).ravel(), can.even])
+    found = minimize(
+        uneven,
+        first,
+        method="SLSQP",
+        bounds=[(-steepest, steepest)] * (2 * n) + [(can.least, can.most)] * n,
+        constraints=[
+            {"type": "eq", "fun": lambda x: grasp @ forces(x).ravel() - weight},
+            {"type": "ineq", "fun": clear},
+            {"type": "ineq", "fun": lambda x: steepest**2 - (x[: 2 * n] ** 2).reshape(n, 2).sum(1)},
+        ],
+        options={"maxiter": 300, "ftol": 1e-10},
+    )
+    share_n = system.load.mass_kg * STANDARD_GRAVITY_M_S2 / n
+    places = np.column_stack([hooks(found.x), np.zeros(n)])
+    for _ in range(3):  # each drone faces the load's axis, and its hook turns with it
+        yaws = np.arctan2(places[:, 1], places[:, 0]) + np.pi
+        places = drones_above(
+            freed(system), np.zeros(3), np.eye(3), share_n * forces(found.x),
+            STANDARD_GRAVITY_M_S2, yaws,
+        )  # fmt: skip
+    return places if holds(system, places) else None
+
+
+def why_none(system: SlungLoadSystem) -> str | None:
+    """Why no formation holds the load level; None if one does."""
+    can = upright_shares(system)
+    if can is None:
+        return (
+            "the load's centre of mass is not between its cable_attachments_m, so that no "
+            "formation holds it level"
+        )
+    if can.lowest < SLACK_SHARE:
+        return (
+            "the load's centre of mass is on the edge of its cable_attachments_m: a level load "
+            f"leaves a cable with {100.0 * can.lowest:.2g} % of an even share at most"
+        )
+    if proposed_places_m(system) is None:
+        disc_m = 2.0 * max(tip_radius_m(drone) for drone in system.drones)
+        longest_m = max(cable.length_m for cable in system.cables)
+        return (
+            f"no places side by side were found for {system.n_drones} rotor discs of {disc_m:.2f} "
+            f"m, {FITTING_TIPS_M:g} m apart, above these attachments on cables of {longest_m:g} m"
+        )
+    return None
+
+
+def _spread(places_m: Array, apart_m: float, turn_rad: float) -> Array:
+    """Points near given ones, (n, 2), that are pushed apart until none is nearer than asked for."""
+    n = len(places_m)
+    # No two start in one place.
+    angle = turn_rad + np.pi * (3.0 - np.sqrt(5.0)) * np.arange(n)
+    aside = 0.02 * apart_m * np.sqrt(np.arange(n))[:, None]
+    place = places_m + aside * np.column_stack([np.cos(angle), np.sin(angle)])
+    for _ in range(1000):
+        gap = place[:, None] - place[None]
+        distance = np.linalg.norm(gap, axis=2) + np.eye(n)
+        short = np.triu(np.maximum(apart_m - distance, 0.0), 1)
+        short += short.T
+        if short.max(initial=0.0) < 1e-3 * apart_m:
+            break
+        place = place + 0.3 * (short[..., None] / distance[..., None] * gap).sum(axis=1)
+    return np.asarray(place)

@@ -1,0 +1,573 @@
+"""Collisions: drones that hit each other, the load, a cable, the ground; all of them obstacles.
+
+A drone is its rotors' discs and the box of its landing gear, the load is its box. Two of these
+convex bodies touch where projecting a point from one onto the other and back ends in one place
+(von Neumann's alternating projections); else it ends in the two points that are nearest to each
+other. A cable hits a rotor where one of its segments passes through the disc. What hits each other
+in the air goes on through each other; which contacts a plant knows is its affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.mission.plan import FlightPlan
+from musls_description.compiled import compiled
+from musls_description.drone import Box, propeller_radius_m
+from musls_description.errors import ConfigError, MuslsError
+from musls_description.obstacles import AnyObstacle, nearest_point, solids_of
+from musls_description.rotations import from_yaw
+from musls_description.schema import Vector3
+from musls_description.system import RigSystem
+from musls_description.vectors import (
+    add,
+    add_scaled,
+    cross,
+    dot,
+    norm,
+    put,
+    rotate_back_by,
+    rotate_by,
+    scale,
+    sub,
+)
+from musls_sim.plants.interface import Plant
+
+HARD_LANDING_M_S = 1.0
+"""A drone that meets the ground faster than this, downwards, has hit it."""
+
+TOUCH_M = 1e-3
+"""Bodies closer than this touch."""
+
+MAX_PROJECTIONS = 100
+"""Alternating projections converge slowly only where bodies just touch."""
+
+BOUNCE_PERIODS = 125
+"""Control periods (0.5 s) within which bodies that touch again have the same collision."""
+
+CABLE_PERIODS = 5
+"""Control periods between two looks at the cables."""
+
+PLAN_PERIOD_S = 0.04
+"""Time between two looks at a plan."""
+
+STRETCH = 1.05
+"""Largest stretched over free length of a cable that is looked for near a drone."""
+
+BOX, DISC = 0, 1
+
+CONVEX = np.dtype(
+    [
+        ("kind", np.int64),
+        ("body", np.int64),  # row of the state's motion
+        ("place", float, 3),  # of its centre, body frame
+        ("size", float, 3),  # half edges of a box; radius of a disc across z
+    ]
+)
+
+CABLE = np.dtype(
+    [
+        ("index", np.int64),
+        ("body_1", np.int64),
+        ("point_1", float, 3),  # in the body's frame
+        ("body_2", np.int64),
+        ("point_2", float, 3),
+    ]
+)
+
+CLOSEST = np.dtype(
+    [
+        ("gap", float),  # smallest distance so far
+        ("body", np.int64),  # what came so close: load, drones, then cables
+        ("point", float, 3),  # of the obstacle
+        ("time", float),
+    ]
+)
+
+TOUCHING = np.dtype(
+    [
+        ("body", np.int64),
+        ("speed", float),  # -1 where nothing is touched
+        ("point", float, 3),
+    ]
+)
+
+
+class CollisionError(MuslsError):
+    """Bodies collided, and the scenario ends there (`limits.collision: end`)."""
+
+
+# ---------- Contact of two convex bodies
+
+
+@compiled()
+def to_body(row, point):
+    """Place in a body's frame of a point in the world; `row` is the body's motion."""
+    return rotate_back_by(row[6:10], sub(point, row))
+
+
+@compiled()
+def to_world(row, place):
+    """Point in the world of a place in a body's frame."""
+    return add(row, rotate_by(row[6:10], place))
+
+
+@compiled()
+def project(convex, row, point):
+    """Return the point of a convex body that is nearest to a point, both in the world."""
+    x, y, z = sub(to_body(row, point), convex.place)
+    a, b, c = convex.size[0], convex.size[1], convex.size[2]
+    if convex.kind == DISC:
+        share = min(1.0, a / max(np.hypot(x, y), 1e-12))
+        inside = (share * x, share * y, 0.0)
+    else:
+        inside = (min(max(x, -a), a), min(max(y, -b), b), min(max(z, -c), c))
+    return to_world(row, add(convex.place, inside))
+
+
+@compiled()
+def touch(one, other, motion):
+    """Whether two convex bodies touch, and where."""
+    point = to_world(motion[other.body], other.place)
+    for _ in range(MAX_PROJECTIONS):
+        on_one = project(one, motion[one.body], point)
+        on_other = project(other, motion[other.body], on_one)
+        if norm(sub(on_other, on_one)) < TOUCH_M:
+            return True, on_other
+        if norm(sub(on_other, point)) < 0.01 * TOUCH_M:
+            break
+        point = on_other
+    return False, point
+
+
+@compiled()
+def point_velocity(row, point):
+    """Velocity of a point of a moving body."""
+    arm = sub(point, row)
+    return add(row[3:6], cross(rotate_by(row[6:10], row[10:13]), arm))
+
+
+@compiled()
+def contact(ones, others, motion):
+    """Return the relative speed of two bodies where they touch, -1 if they do not."""
+    for p in range(len(ones)):
+        for q in range(len(others)):
+            one, other = ones[p], others[q]
+            touches, point = touch(one, other, motion)
+            if touches:
+                v = point_velocity(motion[one.body], point)
+                return norm(sub(v, point_velocity(motion[other.body], point)))
+    return -1.0
+
+
+# ---------- Distances to obstacles, which stand still
+
+
+@compiled()
+def reach_along(convex, row, direction):
+    """Support function of a convex body about its centre; the direction is not of unit length."""
+    u, v, w = rotate_back_by(row[6:10], direction)
+    a, b, c = convex.size[0], convex.size[1], convex.size[2]
+    if convex.kind == DISC:
+        return a * np.hypot(u, v)
+    return a * abs(u) + b * abs(v) + c * abs(w)
+
+
+@compiled()
+def gap_to(convex, row, solid, limit):
+    """Return the distance of a convex body and a solid, and the solid's point nearest to it.
+
+    The solid is behind the plane across the way between two nearest points: what is left of that
+    distance with the body's reach is a lower bound. Ends where that is beyond the limit, too.
+    """
+    centre = to_world(row, convex.place)
+    point = nearest_point(solid, centre)
+    gap = np.inf
+    for _ in range(MAX_PROJECTIONS):
+        on_body = project(convex, row, point)
+        point = nearest_point(solid, on_body)
+        way = sub(on_body, point)
+        gap = norm(way)
+        if gap < TOUCH_M:
+            break
+        least = (dot(way, sub(centre, point)) - reach_along(convex, row, way)) / gap
+        if least > limit or gap - least < TOUCH_M:
+            break
+    return gap, point
+
+
+@compiled()
+def segment_gap(a, b, solid):
+    """Return the distance of a straight line from a to b and a solid, and the solid's point."""
+    along = sub(b, a)
+    share, gap = 0.5, np.inf
+    length2 = max(dot(along, along), 1e-12)
+    point = a[0], a[1], a[2]
+    for _ in range(MAX_PROJECTIONS):
+        on_line = add_scaled(a, share, along)
+        point = nearest_point(solid, on_line)
+        before, gap = gap, norm(sub(on_line, point))
+        if gap < TOUCH_M or before - gap < 0.01 * TOUCH_M:
+            break
+        share = min(max(dot(sub(point, a), along) / length2, 0.0), 1.0)
+    return gap, point
+
+
+@compiled()
+def note_gap(closest, touching, gap, point, speed, time_s):
+    """Take in a distance to an obstacle: its smallest so far, and where it is touched now."""
+    if gap < closest.gap:
+        closest.gap, closest.body, closest.time = gap, touching.body, time_s
+        put(closest.point, point)
+    if gap < TOUCH_M and speed > touching.speed:
+        touching.speed = speed
+        put(touching.point, point)
+
+
+@compiled()
+def watch_bodies(convexes, first, reach, motion, solids, closest, touching, time_s):
+    """Distances of load and drones to obstacles; whether any is touched.
+
+    Only what may be closer than ever before is looked at. `closest`: records of `CLOSEST`, one an
+    obstacle; `touching`: of `TOUCHING`, (n, obstacles).
+    """
+    touches = False
+    for row in touching:
+        for record in row:
+            record.speed = -1.0
+    for s in range(len(solids)):
+        solid = solids[s]
+        for i in range(len(reach)):
+            far = norm(sub(nearest_point(solid, motion[i]), motion[i])) - reach[i]
+            limit = max(closest[solid.obstacle].gap, TOUCH_M)
+            if far > limit:
+                continue
+            for p in range(first[i], first[i + 1]):
+                gap, point = gap_to(convexes[p], motion[i], solid, limit)
+                speed = norm(point_velocity(motion[i], point))
+                note_gap(
+                    closest[solid.obstacle], touching[i, solid.obstacle], gap, point, speed, time_s
+                )
+                touches |= gap < TOUCH_M
+    return touches
+
+
+@compiled()
+def watch_cable(nodes, solids, closest, touching, time_s):
+    """The same for the segments of a cable, (k, 3); `touching`: (obstacles,)."""
+    touches = False
+    for record in touching:
+        record.speed = -1.0
+    for s in range(len(solids)):
+        solid = solids[s]
+        for k in range(1, len(nodes)):
+            middle = scale(0.5, add(nodes[k - 1], nodes[k]))
+            half = 0.5 * norm(sub(nodes[k], nodes[k - 1]))
+            far = norm(sub(nearest_point(solid, middle), middle)) - half
+            if not far > max(closest[solid.obstacle].gap, TOUCH_M):
+                gap, point = segment_gap(nodes[k - 1], nodes[k], solid)
+                note_gap(closest[solid.obstacle], touching[solid.obstacle], gap, point, 0.0, time_s)
+                touches |= gap < TOUCH_M
+    return touches
+
+
+@compiled()
+def depth_and_fall(convex, motion):
+    """Depth below z = 0 of a convex body's lowest point, and the speed with which it goes down."""
+    row = motion[convex.body]
+    up = rotate_back_by(row[6:10], (0.0, 0.0, 1.0))  # the vertical in the body's frame
+    a, b, c = convex.size[0], convex.size[1], convex.size[2]
+    if convex.kind == DISC:
+        share = -a / max(np.hypot(up[0], up[1]), 1e-12)
+        lowest = (share * up[0], share * up[1], 0.0)
+    else:
+        lowest = (-np.copysign(a, up[0]), -np.copysign(b, up[1]), -np.copysign(c, up[2]))
+    point = to_world(row, add(convex.place, lowest))
+    return -point[2], -point_velocity(row, point)[2]
+
+
+@compiled()
+def ground_contact(convexes, motion):
+    """Return how fast a drone meets the ground, -1 for one that does not, or stands or lands."""
+    speed = -1.0
+    for p in range(len(convexes)):
+        depth, fall = depth_and_fall(convexes[p], motion)
+        if depth > 0.0 and (convexes[p].kind == DISC or fall > HARD_LANDING_M_S):
+            speed = max(speed, abs(fall))
+    return speed
+
+
+@compiled()
+def find_contacts(convexes, first, reach, motion, speed_m_s):
+    """Write with which speed bodies touch, -1 where they do not; whether any do.
+
+    Body i has the convex bodies first[i] to first[i + 1] within reach[i] of its centre of mass.
+    `speed_m_s`: of each pair (n, n), and on the diagonal with the ground.
+    """
+    n, any_touch = len(reach), False
+    for i in range(n):
+        for j in range(i, n):
+            speed_m_s[i, j] = -1.0
+            if i == j:
+                if i > 0 and motion[i, 2] < reach[i]:
+                    speed_m_s[i, i] = ground_contact(convexes[first[i] : first[i + 1]], motion)
+            elif norm(sub(motion[i], motion[j])) < reach[i] + reach[j]:
+                speed_m_s[i, j] = contact(
+                    convexes[first[i] : first[i + 1]], convexes[first[j] : first[j + 1]], motion
+                )
+            any_touch |= speed_m_s[i, j] >= 0.0
+    return any_touch
+
+
+@compiled()
+def find_near_cables(cables, reach, motion, lengths_m, near):
+    """Write which bodies a cable may touch, (n_cables, n); whether there are any.
+
+    A cable of length L from A to B keeps to the points P with |PA| + |PB| <= L.
+    """
+    any_near = False
+    for k in range(len(cables)):
+        cable = cables[k]
+        a = to_world(motion[cable.body_1], cable.point_1)
+        b = to_world(motion[cable.body_2], cable.point_2)
+        for i in range(1, len(reach)):
+            way = norm(sub(motion[i], a)) + norm(sub(motion[i], b))
+            is_near = way < STRETCH * lengths_m[cable.index] + 2.0 * reach[i]
+            near[k, i] = is_near and i != cable.body_1 and i != cable.body_2
+            any_near |= near[k, i]
+    return any_near
+
+
+@compiled()
+def cut(convex, motion, nodes):
+    """Whether a cable, (k, 3), passes through a disc."""
+    row = motion[convex.body]
+    before = sub(to_body(row, nodes[0]), convex.place)
+    for k in range(1, len(nodes)):
+        after = sub(to_body(row, nodes[k]), convex.place)
+        if before[2] * after[2] < 0.0:
+            share = before[2] / (before[2] - after[2])
+            crossing = add(scale(1.0 - share, before), scale(share, after))
+            if np.hypot(crossing[0], crossing[1]) < convex.size[0]:
+                return True
+        before = after
+    return False
+
+
+# ---------- The watch of a flight
+
+
+@dataclass(frozen=True)
+class Collision:
+    """Two bodies that begin to touch.
+
+    Attributes:
+        bodies: Their names; "ground", "cable_1", ... and obstacles among them.
+        speed_m_s: Relative speed where they touch; None for a cable.
+        place_enu_m: Where an obstacle is touched.
+    """
+
+    bodies: tuple[str, str]
+    speed_m_s: float | None
+    place_enu_m: Vector3 | None = None
+
+    def __str__(self) -> str:
+        """Text of the event."""
+        speed = "" if self.speed_m_s is None else f" at {self.speed_m_s:.1f} m/s"
+        place = ""
+        if self.place_enu_m is not None:
+            x, y, z = np.round(self.place_enu_m, 2) + 0.0
+            place = f", at ({x:.2f}, {y:.2f}, {z:.2f}) m"
+        return f"{self.bodies[0]} and {self.bodies[1]}{speed}{place}"
+
+
+class CollisionWatch:
+    """Says which bodies begin to touch.
+
+    Cables are looked at every 20 ms, those of load and drones, near where they are fastened: of one
+    that has come loose a part may be missed. A drone that touches the load at the start stands on
+    it or is fixed to it: that is no collision. Nor is it one that a body stands on an obstacle.
+
+    Attributes:
+        obstacles: Obstacles that are watched.
+        closest: Smallest distance to each obstacle so far, records of `CLOSEST`.
+    """
+
+    def __init__(self, plant: Plant, obstacles: Sequence[AnyObstacle] = ()) -> None:
+        """Prepare for a system in its state at the start."""
+        self._plant, self._motion = plant, plant.state.motion
+        system = plant.system
+        n = system.n_drones + 1
+        self._names = ["load", *(f"drone_{i}" for i in range(1, n))]
+        self._convexes, self._first = _convex_bodies(system)
+        sizes = np.linalg.norm(self._convexes["place"], axis=1)
+        sizes += np.linalg.norm(self._convexes["size"], axis=1)
+        spans = [slice(*span) for span in pairwise(self._first)]
+        self._reach = np.array([sizes[span].max(initial=0.0) for span in spans])
+        self._discs = [self._convexes[span][1:] for span in spans]  # the first is a box
+        self._speed = np.full((n, n), -1.0)
+        self._lengths_m = np.array([cable.length_m for cable in system.cables])
+        self._cables = _fastened_cables(system, self._names)
+        self._near = np.zeros((len(self._cables), n), dtype=bool)
+        self._touched: dict[tuple[str, str], int] = {}
+        self.obstacles, self._solids = obstacles, solids_of(obstacles)
+        self._bodies = [*self._names, *(f"cable_{k + 1}" for k in range(system.n_cables))]
+        self.closest = np.zeros(len(obstacles), CLOSEST)
+        self.closest["gap"] = np.inf
+        self._touching = np.zeros((len(self._bodies), len(obstacles)), TOUCHING)
+        self._touching["body"] = np.arange(len(self._bodies))[:, None]
+        self._standing = np.zeros(n, dtype=bool)
+        for one, other in (collision.bodies for collision in self.look(0)):
+            if one != "load" and other != "ground" and other in self._names:
+                raise ConfigError(f"{one} and {other} overlap at the start: place them apart")
+        self._standing = self._speed[0] >= 0.0
+        self._touched.clear()  # what touches the ground fast has yet to be told
+        self._refuse_overlap()
+
+    def look(self, tick: int) -> list[Collision]:
+        """Look at the state; what touches and has not for half a second."""
+        found: dict[tuple[str, str], Collision] = {}
+        if find_contacts(self._convexes, self._first, self._reach, self._motion, self._speed):
+            self._speed[0, self._standing] = -1.0
+            for i, j in np.argwhere(self._speed >= 0.0):
+                pair = self._names[i], "ground" if i == j else self._names[j]
+                found[pair] = Collision(pair, float(self._speed[i, j]))
+        cables = (tick + 1) % CABLE_PERIODS == 0
+        if cables:
+            found |= {pair: Collision(pair, None) for pair in self._cut_cables()}
+        if self.obstacles:
+            touched = self._touched_obstacles(
+                self._convexes, (tick + 1) * self._plant.period_s, cables
+            )
+            found |= {collision.bodies: collision for collision in touched}
+        new = []
+        for pair, collision in found.items():
+            if tick - self._touched.get(pair, -BOUNCE_PERIODS) >= BOUNCE_PERIODS:
+                new.append(collision)
+            self._touched[pair] = tick
+        return new
+
+    def distances(self) -> list[dict[str, Any]]:
+        """Smallest distance to each obstacle so far, what came so close, when and where."""
+        return [
+            {
+                "obstacle": obstacle.name,
+                "distance_m": 0.0 if row["gap"] < TOUCH_M else float(row["gap"]),
+                "body": self._bodies[row["body"]],
+                "time_s": float(row["time"]),
+                "place_enu_m": row["point"].tolist(),
+            }
+            for obstacle, row in zip(self.obstacles, self.closest, strict=True)
+        ]
+
+    def _touched_obstacles(
+        self, convexes: NDArray[np.void], time_s: float, cables: bool
+    ) -> list[Collision]:
+        """Bodies that touch an obstacle now."""
+        n, touching = len(self._names), self._touching
+        watched = self._solids, self.closest
+        bodies = convexes, self._first, self._reach, self._motion
+        touches = watch_bodies(*bodies, *watched, touching[:n], time_s)
+        if cables:
+            for k in range(len(touching) - n):
+                nodes = np.ascontiguousarray(self._plant.cable_nodes_enu_m(k))
+                touches |= watch_cable(nodes, *watched, touching[n + k], time_s)
+        if not touches:
+            return []
+        found = []
+        for i, j in np.argwhere(touching["speed"] >= 0.0):
+            x, y, z = touching[i, j]["point"].tolist()
+            speed_m_s = float(touching[i, j]["speed"]) if i < n else None
+            pair = self._bodies[i], self.obstacles[j].name
+            found.append(Collision(pair, speed_m_s, (x, y, z)))
+        return found
+
+    def _refuse_overlap(self) -> None:
+        """Refuse what is inside an obstacle at the start; what stands on one may."""
+        if not self.obstacles:
+            return
+        smaller = self._convexes.copy()
+        smaller["size"] = np.maximum(smaller["size"] - 3.0 * TOUCH_M, 0.0)
+        for collision in self._touched_obstacles(smaller, 0.0, cables=True):
+            one, other = collision.bodies
+            raise ConfigError(f"{one} and obstacle {other} overlap at the start: place them apart")
+        self.closest["gap"] = np.inf
+        for collision in self._touched_obstacles(self._convexes, 0.0, cables=True):
+            self._touched[collision.bodies] = 0
+
+    def _cut_cables(self) -> Iterator[tuple[str, str]]:
+        """Pairs of drone and cable where the cable passes through a rotor."""
+        state = self._plant.state
+        lengths_m = state.free_length_m if state.reels else self._lengths_m
+        if find_near_cables(self._cables, self._reach, self._motion, lengths_m, self._near):
+            for k, index in enumerate(self._cables["index"]):
+                if self._near[k].any():
+                    nodes = np.ascontiguousarray(self._plant.cable_nodes_enu_m(index))
+                    for i in np.flatnonzero(self._near[k]):
+                        if any(cut(disc, self._motion, nodes) for disc in self._discs[i]):
+                            yield self._names[i], f"cable_{index + 1}"
+
+
+def obstacles_in_plan(
+    system: RigSystem, plan: FlightPlan, obstacles: Sequence[AnyObstacle]
+) -> list[str]:
+    """Bodies that a plan brings into obstacles: level drones and the load at their set-points."""
+    n = system.n_drones + 1
+    convexes, first = _convex_bodies(system)
+    reach = np.full(n, np.inf)
+    closest, touching = np.zeros(len(obstacles), CLOSEST), np.zeros((n, len(obstacles)), TOUCHING)
+    closest["gap"], touching["body"] = np.inf, np.arange(n)[:, None]
+    motion, found = np.zeros((n, 16)), dict[tuple[int, int], float]()
+    solids, each = solids_of(obstacles), max(1, round(PLAN_PERIOD_S * plan.rate_hz))
+    for k in range(0, len(plan.stage), each):
+        motion[0, :3], motion[0, 6:10] = plan.load_pose[k, :3], plan.load_orientation_wxyz[k]
+        motion[1:, :3] = plan.drone_position_enu_m[k]
+        motion[1:, 6:10] = from_yaw(plan.drone_yaw_rad[k])
+        if watch_bodies(convexes, first, reach, motion, solids, closest, touching, 0.0):
+            for i, j in np.argwhere(touching["speed"] >= 0.0):
+                found.setdefault((int(i), int(j)), k / plan.rate_hz)
+    return [
+        f"the plan brings {'load' if i == 0 else f'drone_{i}'} into {obstacles[j].name} "
+        f"at {time_s:.1f} s, in '{plan.stage_names[plan.stage[round(time_s * plan.rate_hz)]]}'"
+        for (i, j), time_s in found.items()
+    ]
+
+
+def _convex_bodies(system: RigSystem) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+    """Convex bodies of load and drones, and where those of each begin, (n_drones + 2,)."""
+    load = system.load
+    rows: list[tuple[int, int, Vector3, Vector3]] = []
+    first = [0]
+    if load is not None:
+        point = BOX, 0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+        rows.append(point if load.point_mass else _box(0, load.collision))
+    for i, drone in enumerate(system.drones, start=1):
+        first.append(len(rows))
+        rows.append(_box(i, drone.collision))
+        size = (propeller_radius_m(drone), 0.0, 0.0)
+        rows += [(DISC, i, rotor.position_m, size) for rotor in drone.rotors]
+    return np.array(rows, CONVEX), np.array([*first, len(rows)])
+
+
+def _box(body: int, box: Box) -> tuple[int, int, Vector3, Vector3]:
+    x, y, z = box.size_m
+    return BOX, body, box.center_m, (x / 2.0, y / 2.0, z / 2.0)
+
+
+def _fastened_cables(system: RigSystem, names: Sequence[str]) -> NDArray[np.void]:
+    """Cables between load and drones, records of `CABLE`."""
+    ends = [(k, *system.ends(k)) for k in range(system.n_cables)]
+    return np.array(
+        [
+            (k, names.index(one.body), one.point_m, names.index(two.body), two.point_m)
+            for k, one, two in ends
+            if one.body in names and two.body in names
+        ],
+        CABLE,
+    )

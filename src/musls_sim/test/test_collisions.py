@@ -1,0 +1,140 @@
+"""Collisions: contact of discs and boxes against brute force, and the events of flights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from musls_bringup.api import fly, load_scenario
+from musls_description.drone import tip_radius_m
+from musls_description.errors import ConfigError
+from musls_sim.session import collisions
+from musls_sim.session.collisions import BOX, CONVEX, DISC, CollisionError, CollisionWatch
+from musls_sim.session.session import Session
+
+
+def sampled(convex: np.void, motion: np.ndarray) -> np.ndarray:
+    """Points of a convex body in the world: a grid over the disc or the box."""
+    a, b, c = convex["size"]
+    if convex["kind"] == DISC:
+        radius, angle = np.meshgrid(np.linspace(0.0, a, 25), np.linspace(0.0, 2.0 * np.pi, 90))
+        grid = np.stack([radius * np.cos(angle), radius * np.sin(angle), 0.0 * angle], axis=-1)
+    else:
+        axes = [np.linspace(-half, half, 13) for half in (a, b, c)]
+        grid = np.stack(np.meshgrid(*axes), axis=-1)
+    row = motion[convex["body"]]
+    turn = Rotation.from_quat(row[6:10], scalar_first=True)
+    return row[:3] + turn.apply(convex["place"] + grid.reshape(-1, 3))
+
+
+def test_contact_agrees_with_sampled_bodies():
+    rng = np.random.default_rng(5)
+    touching = 0
+    for _ in range(300):
+        motion = np.zeros((2, 16))
+        motion[1, :3] = rng.uniform(-0.5, 0.5, 3)
+        motion[:, 6:10] = Rotation.random(2, rng=rng).as_quat(scalar_first=True)
+        bodies = np.zeros(2, CONVEX)
+        for i, body in enumerate(bodies):
+            body["kind"], body["body"] = rng.choice([DISC, BOX]), i
+            body["place"], body["size"] = rng.uniform(-0.1, 0.1, 3), rng.uniform(0.1, 0.3, 3)
+        one, other = (sampled(body, motion) for body in bodies)
+        least = np.linalg.norm(one[:, None] - other[None], axis=2).min()
+        touches, point = collisions.touch(bodies[0], bodies[1], motion)
+        if least > 0.06:  # farther than the grid is wide
+            assert not touches
+        if touches:
+            touching += 1
+            for samples in (one, other):
+                assert np.linalg.norm(samples - point, axis=1).min() < 0.06
+    assert 30 < touching < 270
+
+
+@pytest.mark.parametrize(("gap_m", "touches"), [(-0.002, True), (0.003, False)])
+def test_discs_side_by_side_above_and_across_each_other(gap_m, touches):
+    radius = 0.12
+    bodies = np.zeros(2, CONVEX)
+    bodies["kind"], bodies["body"], bodies["size"] = DISC, [0, 1], radius
+    beside, across = np.zeros((2, 16)), np.zeros((2, 16))
+    beside[:, 6] = across[0, 6] = 1.0
+    beside[1, 0] = 2.0 * radius + gap_m
+    across[1, 6:8] = np.sqrt(0.5)  # turned by 90 degrees about x: its edge points at the other
+    across[1, 2] = radius + gap_m
+    for motion in (beside, across):
+        assert collisions.touch(bodies[0], bodies[1], motion)[0] == touches
+
+
+CLOSE = {"formation.radius_m": 1.2, "formation.height_m": 2.29}
+"""A formation in which the loss of drone 1 lets drones 2 and 6 swing into each other."""
+
+
+def collided(session: Session) -> list[str]:
+    return [event.what for event in session.events.happened if event.kind == "collision"]
+
+
+def test_lost_drone_leads_two_others_into_each_other():
+    session = Session(load_scenario("drone_lost", CLOSE))
+    distance_m = {}
+    while not any(what.startswith("drone_2 and drone_6 at ") for what in collided(session)):
+        session.advance(1)
+        places = session.state.position_enu_m
+        distance_m[session.time_s] = np.linalg.norm(places[2] - places[6])
+    reach_m = 2.0 * tip_radius_m(session.scenario.system.drones[0])
+    assert 0.5 * reach_m < distance_m[session.time_s] < reach_m
+    assert session.events.happened[-1].time_s == pytest.approx(session.time_s)
+    assert 4.8 < session.time_s < 5.0
+
+
+def test_flight_ends_with_its_first_collision_if_asked():
+    scenario = load_scenario("drone_lost", {"limits.collision": "end", **CLOSE})
+    with pytest.raises(CollisionError, match=r"collision at 4\.[89]\d* s: drone_2 and "):
+        fly(scenario)
+
+
+def moved(changes: dict[int, list[float]], velocity_m_s: float = 0.0) -> Session:
+    """A session of "hold" whose drones were put elsewhere, as a plant would."""
+    session = Session(load_scenario("hold"))
+    for drone, place in changes.items():
+        session.state.position_enu_m[drone] = place
+        session.state.velocity_enu_m_s[drone, 2] = velocity_m_s
+    return session
+
+
+def test_fast_ground_is_a_collision_and_a_landing_is_none():
+    for speed, expected in ((-0.7, []), (-3.0, ["drone_2 and ground at 3.0 m/s"])):
+        session = moved({2: [5.0, 5.0, 0.05]}, speed)
+        assert [str(found) for found in session.collisions.look(0)] == expected
+
+
+def test_hard_ground_at_the_start_is_told_in_flight():
+    session = moved({2: [5.0, 5.0, 0.05]}, -3.0)
+    watch = CollisionWatch(session.plant)
+    assert [str(found) for found in watch.look(0)] == ["drone_2 and ground at 3.0 m/s"]
+
+
+def test_bodies_that_touch_again_at_once_have_one_collision():
+    session = moved({2: [5.0, 5.0, 0.05]}, -3.0)
+    watch = session.collisions
+    assert len(watch.look(0)) == 1
+    assert not watch.look(100)
+    assert len(watch.look(300)) == 1
+
+
+def test_drone_in_a_cable_is_seen_and_its_own_cable_is_not():
+    session = Session(load_scenario("hold"))
+    session.advance(1)
+    middle = session.plant.cable_nodes_enu_m(0)[5]
+    assert not session.collisions.look(4)
+    rotor = session.scenario.system.drones[1].rotors[0]
+    session.state.position_enu_m[2] = middle - np.array(rotor.position_m)
+    session.state.orientation_wxyz[2] = 1.0, 0.0, 0.0, 0.0
+    assert "drone_2 and cable_1" in [str(found) for found in session.collisions.look(4)]
+
+
+def test_drones_that_overlap_at_the_start_are_refused():
+    scenario = load_scenario("drone_lost")
+    with Session(scenario) as session:
+        session.state.position_enu_m[2] = session.state.position_enu_m[3] + 0.01
+        with pytest.raises(ConfigError, match="drone_2 and drone_3 overlap at the start"):
+            CollisionWatch(session.plant)

@@ -1,0 +1,118 @@
+"""Slack of straight cables: they do not push, and snap taut with a jerk that has a height."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from plant_helpers import (
+    G,
+    advance,
+    hovering_plant,
+    kinetic_energy,
+    momenta,
+    sinking_plant,
+    with_cables,
+)
+
+from musls_description.library import load_system
+from musls_sim.plants.rigid_links.slack import BRAKE_S
+from musls_sim.scenario.scenario import load_scenario
+from musls_sim.session.session import Session
+
+SHM = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios" / "shm.yaml"
+SPEED_M_S = 0.3
+
+
+def pushes(plant):
+    """How hard the cables push, over their weight, (n,)."""
+    weights = G * np.array([cable.mass_kg for cable in plant.system.cables])
+    return -plant.state.tension_n.min(axis=1) / weights
+
+
+@pytest.mark.parametrize("step_s", [0.004, 0.001])
+def test_touch_down_under_straight_cables(step_s):
+    """No cable pushes with more than its weight; chains without slack, as DART's, do with 40 N."""
+    plant, speeds = sinking_plant(15, physics_step_s=step_s)
+    slack = 0.0
+    for _ in range(100):
+        advance(plant, speeds)
+        assert (pushes(plant) < 1.0 + 1e-9).all()
+        slack = max(slack, plant.records.slacks["length"].max())
+    assert 0.002 < slack < 0.1
+
+
+def test_tension_at_touch_down_converges():
+    """Measured: 17.14, 17.27 and 17.34 N at 4, 2 and 1 ms."""
+
+    def peak(step_s):
+        plant, speeds = sinking_plant(15, physics_step_s=step_s)
+        largest = 0.0
+        for _ in range(25):
+            advance(plant, speeds)
+            largest = max(largest, plant.state.tension_peak_n.max())
+        return largest
+
+    assert peak(0.004) == pytest.approx(peak(0.001), rel=0.02)
+
+
+def test_tension_at_take_up_converges():
+    """The load of `shm` is jerked off the ground and falls back once: 15.3 and 16.6 N."""
+
+    def peak(step_s):
+        scenario = load_scenario(SHM, [f"physics.step_size_s={step_s}"])
+        largest = 0.0
+        with Session(scenario, force=True) as session:
+            session.advance(round(14.5 / 0.004))
+            for _ in range(250):
+                session.advance(1)
+                assert (pushes(session.plant) < 1.0 + 1e-9).all()
+                largest = max(largest, session.state.tension_peak_n.max())
+        return largest
+
+    assert peak(0.004) == pytest.approx(peak(0.001), rel=0.1)
+
+
+def powerless(system, **options):
+    """A system in its hanging equilibrium whose rotors and bodies feel no air."""
+    plant, _, rest = hovering_plant(system, **options)
+    plant.records.bodies["drag"] = 0.0
+    for what in ("thrust", "torque", "drag"):
+        plant.records.rotors[what] = 0.0
+    return plant, rest
+
+
+def test_a_drone_falls_all_but_freely_above_a_load_that_stands():
+    """Its straight cable bears no more than the cable's weight of it."""
+    system = with_cables(load_system("x500_solo"), {"damping_n_m_s_rad": 0.0})
+    _, rest = powerless(system)
+    ground = rest.configuration.load_position_enu_m[2] + system.load.collision.bottom_m
+    plant, _ = powerless(system, ground_height_enu_m=float(ground))
+    for _ in range(25):
+        advance(plant, 0.0)
+    mass, cable = system.drones[0].mass_kg, system.cables[0].mass_kg
+    fallen = -0.1 * G * mass / (mass + cable)
+    assert plant.state.velocity_enu_m_s[1, 2] == pytest.approx(fallen, rel=1e-3)
+
+
+@pytest.mark.parametrize("step_s", [0.004, 0.001])
+def test_a_cable_that_snaps_taut_is_an_inelastic_impact(step_s):
+    """Both ends go on together, the momentum stays, half m v^2 of the reduced mass is lost."""
+    system = with_cables(load_system("x500_solo"), {"damping_n_m_s_rad": 0.0})
+    plant, _ = powerless(
+        system, ground_height_enu_m=None, gravity_m_s2=1e-12, physics_step_s=step_s
+    )
+    slack = plant.records.slacks[0]
+    slack["length"], slack["rate"] = 0.02, -SPEED_M_S
+    plant.records.bodies["slides"][1] = 0
+    plant.start_moving(np.zeros(len(plant.records.rate)))
+    momentum, energy = momenta(plant)[0], kinetic_energy(plant)
+    largest = 0.0
+    for _ in range(50):
+        advance(plant, 0.0)
+        largest = max(largest, plant.state.tension_peak_n.max())
+    assert slack["length"] == slack["rate"] == 0.0
+    assert momenta(plant)[0] == pytest.approx(momentum, rel=1e-9, abs=1e-9)
+    load = system.load.mass_kg
+    reduced = load * (system.mass_kg - load) / system.mass_kg
+    assert energy - kinetic_energy(plant) == pytest.approx(0.5 * reduced * SPEED_M_S**2, rel=1e-6)
+    assert largest == pytest.approx(reduced * SPEED_M_S / BRAKE_S, rel=0.03)
