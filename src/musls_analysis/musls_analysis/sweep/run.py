@@ -259,7 +259,10 @@ class WorkerProcess:
 
     def _started(self) -> subprocess.Popen[bytes]:
         process = self._process
-        if process is None or process.poll() is not None:
+        if process is not None and process.poll() is not None:  # it died between two runs
+            _end(process)
+            process = None
+        if process is None:
             path = os.pathsep.join(filter(None, sys.path))
             # A session of its own: Ctrl-C is for the sweep, which then ends its processes.
             self._process = process = subprocess.Popen(
