@@ -19,9 +19,6 @@ def worker_processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """Give so many processes; an exception, such as that of Ctrl-C, ends them at once.
 
     Ctrl-C on a terminal reaches all of its processes; these leave it to the one that started them.
-
-    Raises:
-        MuslsError: One of them died.
     """
     others = set(active_children())
     # Spawned, not forked: numba and DART keep threads.

@@ -279,11 +279,7 @@ FLYER = "musls_bringup.fly:fly_run"
 
 
 def plan_sweep(name: str | Path | None) -> tuple[Path, Plan]:
-    """File and plan of a sweep.
-
-    Raises:
-        ConfigError: No such sweep, or something in it is wrong.
-    """
+    """File and plan of a sweep."""
     from musls_analysis.sweep.plan import load_sweep, make_plan
 
     path = sweep_path(None if name is None else str(name))

@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 
 
 def check(scenario: Scenario) -> Feasibility:
-    """Judge whether a scenario can be flown.
-
-    Raises:
-        ConfigError: The scenario makes no sense: the cables do not reach, the cable model does not
-            have this system, ...
-    """
+    """Judge whether a scenario can be flown."""
     if scenario.mission.duration_s is not None:
         raise ConfigError(
             f"{scenario.name}: mission.duration_s: there is nothing to check, no mission is flown"
@@ -250,9 +245,6 @@ def prepare(scenario: Scenario, *, force: bool = False) -> Components:
     """Make everything that a flight needs, and check it, without flying.
 
     A real PX4 is not started.
-
-    Raises:
-        ConfigError: It cannot be flown.
     """
     autopilot = scenario.autopilot
     if autopilot.kind != "builtin":

@@ -66,11 +66,7 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
 
 
 def chosen_folder(out: Path | None, name: str, *, overwrite: bool) -> Path:
-    """The folder asked for, else the default one of a name.
-
-    Raises:
-        ResultError: As `check_folder`.
-    """
+    """The folder asked for, else the default one of a name."""
     folder = out or default_folder(name)
     check_folder(folder, overwrite=overwrite)
     return folder

@@ -108,11 +108,7 @@ def _step_s(scenario: Scenario) -> float:
 
 
 def _with_step(scenario: Scenario, step_s: float, finer_segments: int) -> Scenario:
-    """The same scenario with another step, and cables of so many times as many segments.
-
-    Raises:
-        ConfigError: The step is too small, or the segments are too many.
-    """
+    """The same scenario with another step, and cables of so many times as many segments."""
     step_s = CONTROL_PERIOD_S / round(CONTROL_PERIOD_S / step_s)
     if step_s < MIN_STEP_S:
         raise ConfigError(

@@ -33,11 +33,7 @@ class DroneSetpoints:
     """
 
     def __init__(self, data: np.ndarray) -> None:
-        """Make the views.
-
-        Raises:
-            ValueError: Memory that compiled code would misread.
-        """
+        """Make the views."""
         check_memory(data, (SETPOINT_COLUMNS,), "DroneSetpoints")
         self.data = data
         self.position_enu_m = data[:, 0:3]
@@ -71,11 +67,7 @@ class MotorCommands:
     """
 
     def __init__(self, data: np.ndarray) -> None:
-        """Make the views.
-
-        Raises:
-            ValueError: Memory that compiled code would misread.
-        """
+        """Make the views."""
         check_memory(data, (2, data.shape[-1]), "MotorCommands")
         self.data, self.throttle, self.omega_cmd_rad_s = data, data[:, 0], data[:, 1]
 

@@ -26,11 +26,7 @@ MOTION_COLUMNS = 16
 
 
 def check_memory(data: Array, row_shape: tuple[int, ...], name: str) -> None:
-    """Refuse memory that a compiled kernel would misread.
-
-    Raises:
-        ValueError: Another shape or type, or gaps between the numbers.
-    """
+    """Refuse memory that a compiled kernel would misread."""
     if data.shape[1:] != row_shape or data.dtype != np.float64 or not data.flags.c_contiguous:
         raise ValueError(
             f"{name} needs a C-contiguous float64 array of shape {('n', *row_shape)}, "
@@ -52,11 +48,7 @@ class BodyMotion:
     """
 
     def __init__(self, data: Array) -> None:
-        """Make the views.
-
-        Raises:
-            ValueError: Memory that compiled code would misread.
-        """
+        """Make the views."""
         check_memory(data, (MOTION_COLUMNS,), type(self).__name__)
         self.data, self.records = data, data.view(MOTION).reshape(-1)
         self.position_enu_m = data[:, 0:3]

@@ -270,11 +270,7 @@ class Vehicle:
 def vehicles(
     drones: Sequence[int], namespaces: Sequence[str] = ("",), system_ids: Sequence[int] = (0,)
 ) -> list[Vehicle]:
-    """PX4s of drones; [""] and [0] stand for those of their instances.
-
-    Raises:
-        ConfigError: Other numbers of values than drones, one twice, or one that cannot be.
-    """
+    """PX4s of drones; [""] and [0] stand for those of their instances."""
     found = [px4_namespace(i) for i in drones] if list(namespaces) == [""] else list(namespaces)
     ids = [target_system(i) for i in drones] if list(system_ids) == [0] else list(system_ids)
     for name, values in (("drones", drones), ("px4_namespaces", found), ("system_ids", ids)):

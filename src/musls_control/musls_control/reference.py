@@ -216,11 +216,7 @@ class Reference:
     """
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
-        """Put pieces together.
-
-        Raises:
-            ValueError: There is none, or they are not in order.
-        """
+        """Put pieces together."""
         self.pieces: Sequence[Piece] = tuple(pieces)
         self._from_s = [piece.from_s for piece in self.pieces]
         if not self.pieces or self._from_s != sorted(self._from_s):

@@ -141,9 +141,6 @@ def inertia_instead_of(given_kg_m2: Matrix3, shape: AnyShape, mass_kg: float) ->
 
     `given_kg_m2` is its field `inertia_kg_m2`: zero, or from the same shape with another mass, as
     a copy with a new mass brings it along.
-
-    Raises:
-        ValueError: Another inertia is given as well.
     """
     follows = inertia_of(shape, mass_kg)
     given = np.array(given_kg_m2)

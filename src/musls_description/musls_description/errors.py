@@ -46,11 +46,7 @@ def is_full_disk(error: BaseException | None) -> bool:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Around what writes a file or folder: where the system refuses that, the error names it.
-
-    Raises:
-        MuslsError: It cannot be written.
-    """
+    """Around what writes a file or folder: where the system refuses that, the error names it."""
     try:
         yield
     except OSError as error:
@@ -59,11 +55,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give a temporary path that becomes `path` when the block ends without an error.
-
-    Raises:
-        MuslsError: It cannot be written.
-    """
+    """Give a temporary path that becomes `path` when the block ends without an error."""
     work = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
         with writing(path):

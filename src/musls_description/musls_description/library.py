@@ -63,22 +63,14 @@ def load_system(name: str) -> RigSystem:
 
 
 def build_system(data: Any, where: str, text: str | None = None) -> RigSystem:
-    """Build a system from plain data, short forms allowed.
-
-    Raises:
-        ConfigError: Unknown, missing or invalid field.
-    """
+    """Build a system from plain data, short forms allowed."""
     file = SourceFile((), where, text)
     data = expand_system(data, file)
     return build(system_class(data), data, where, text)
 
 
 def expand_system(data: Any, file: SourceFile, below: tuple[str, ...] = ()) -> Any:
-    """Write out the short forms of a system's data (see the module's text).
-
-    Raises:
-        ConfigError: A part that does not exist.
-    """
+    """Write out the short forms of a system's data (see the module's text)."""
     if not isinstance(data, Mapping):
         return data
     data = {present_key(k, file.place((*below, k))): value for k, value in data.items()}

@@ -315,9 +315,6 @@ class Propulsion:
 
         At full voltage the battery's current is the sum of the motors', so its resistance counts
         as often as there are rotors; the electronics are left out.
-
-        Raises:
-            ValueError: There is no battery.
         """
         if self.motor is None or self.battery is None:
             raise ValueError("no battery")

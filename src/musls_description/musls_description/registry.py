@@ -124,11 +124,7 @@ def load_file(path: str | Path) -> ModuleType:
 
 
 def load_class(source: str) -> type:
-    """Find a class given as "file.py:Class" or "package.module:Class".
-
-    Raises:
-        ConfigError: No such file, module or class.
-    """
+    """Find a class given as "file.py:Class" or "package.module:Class"."""
     place, _, name = source.rpartition(":")
     if not place or not name:
         raise ConfigError(f"{source}: expected file.py:Class or package.module:Class")
@@ -148,11 +144,7 @@ def load_class(source: str) -> type:
 
 
 def check_arguments(function: Any, given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Check named arguments against a signature and its annotations.
-
-    Raises:
-        ConfigError: An argument is unknown, missing or of a wrong type.
-    """
+    """Check named arguments against a signature and its annotations."""
     signature = inspect.signature(function).parameters.values()
     parameters = {p.name: p for p in signature if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     takes_any = any(p.kind is p.VAR_KEYWORD for p in signature)

@@ -239,11 +239,7 @@ MAX_MISSING = 50
 def build(
     cls: type[T], data: Any, where: str, text: str | None = None, sources: Sources | None = None
 ) -> T:
-    """Build a specification from plain data.
-
-    Raises:
-        ConfigError: Unknown, missing or invalid field.
-    """
+    """Build a specification from plain data."""
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where}: expected a mapping of {cls.__name__}, not {_short(data)}")
     try:

@@ -149,11 +149,7 @@ class ElasticLine:
 
 
 def check_law(law: Sequence[tuple[float, float]]) -> None:
-    """Refuse a table of strain and force that is no axial law.
-
-    Raises:
-        ValueError: Fewer than two pairs, not increasing, or with a force at strain 0.
-    """
+    """Refuse a table of strain and force that is no axial law."""
     if len(law) < 2:
         raise ValueError(f"law needs at least two pairs [strain, force], not {len(law)}")
     for k, (low, high) in enumerate(pairwise(law)):

@@ -246,11 +246,7 @@ class CdrStack:
         self._at = ENCAPSULATION
 
     def numbers(self, dtype: str, count: int = 1) -> np.ndarray:
-        """Read numbers from every message, (n, count); the type is without byte order, "f8".
-
-        Raises:
-            ValueError: The messages end before.
-        """
+        """Read numbers from every message, (n, count); the type is without byte order, "f8"."""
         if count == 0:
             return np.empty((self.size, 0), dtype)
         width = np.dtype(dtype).itemsize
@@ -326,11 +322,7 @@ def _dtype(name: str) -> str:
 
 
 def decode(messages: Sequence[bytes], msgtype: str) -> list[tuple[np.ndarray, Fields]]:
-    """Decode serialised messages of one type, e.g. "geometry_msgs/msg/PoseStamped".
-
-    Raises:
-        ValueError: A message is too short for its type.
-    """
+    """Decode serialised messages of one type, e.g. "geometry_msgs/msg/PoseStamped"."""
     lengths = np.fromiter(map(len, messages), np.int64, len(messages))
     pending = []
     for length in np.unique(lengths):
@@ -360,9 +352,6 @@ def decode_columns(
 
     Each field of all messages comes in their order: as an array, or if its shape is not the same in
     all of them, as a list.
-
-    Raises:
-        ValueError: A message is too short for its type.
     """
     stacks = decode(messages, msgtype)
     order = np.argsort(np.concatenate([chosen for chosen, _ in stacks]), kind="stable")

@@ -111,9 +111,6 @@ def run_sweep(
 
     The flyer is explained at `Job`; `watch` is called at the start and after each run. The runs
     are made in so many processes of this machine, or by the Dask scheduler at an address.
-
-    Raises:
-        SweepError: No cluster, or the disk is full.
     """
     sweep, runs = plan.sweep, {run.id: run for run in plan.runs}
     done = store.finished(runs, failed_too=not retry_failed)

@@ -210,11 +210,7 @@ class Store:
         self.scratch = folder / "scratch"
 
     def check(self, *, resume: bool) -> None:
-        """Refuse a folder that must not be written.
-
-        Raises:
-            SweepError: It exists and `resume` is not asked for, or it is no sweep's.
-        """
+        """Refuse a folder that must not be written."""
         # os.path, because Path raises for names that are too long.
         if not os.path.exists(self.folder):
             return
@@ -229,11 +225,7 @@ class Store:
 
     @contextmanager
     def opened(self, text: str) -> Iterator[None]:
-        """Make the folder, keep the text of the sweep file in it and other sweeps out of it.
-
-        Raises:
-            SweepError: Another sweep is running in it, or it cannot be written.
-        """
+        """Make the folder, keep the text of the sweep file in it and other sweeps out of it."""
         try:
             for part in ("runs", "series", "logs"):
                 (self.folder / part).mkdir(parents=True, exist_ok=True)

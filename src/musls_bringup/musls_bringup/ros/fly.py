@@ -49,9 +49,6 @@ def check_guided(scenario: Scenario) -> None:
     """Refuse controllers with real PX4s on the graph: set-points of the formation only.
 
     Through DDS the motion reached the formation node 0.14 to 0.4 s late, and a load was lost.
-
-    Raises:
-        ConfigError: Another controller.
     """
     kind = scenario.controller.kind
     if kind != FormationSpec().kind:
@@ -63,12 +60,7 @@ def check_guided(scenario: Scenario) -> None:
 
 
 def check_px4(scenario: Scenario) -> None:
-    """See that PX4 and its agent are here and can fly it, before anything starts.
-
-    Raises:
-        ConfigError: See `check_guided`.
-        Px4Error: One is missing.
-    """
+    """See that PX4 and its agent are here and can fly it, before anything starts."""
     if scenario.autopilot.kind == "px4":
         check_guided(scenario)
         from musls_sim.px4.install import find_px4
@@ -81,11 +73,7 @@ def check_px4(scenario: Scenario) -> None:
 
 
 def check_messages(px4: str, release: str, installed: str | None) -> None:
-    """Refuse messages that are surely not those of the PX4 that is to fly.
-
-    Raises:
-        Px4Error: They are of another release.
-    """
+    """Refuse messages that are surely not those of the PX4 that is to fly."""
     from musls_sim.px4.install import Px4Error
 
     known = px4_interface().releases

@@ -134,11 +134,7 @@ class Graph:
         return self._processes[name].pid
 
     def check(self, names: Sequence[str] | None = None) -> None:
-        """Raise if a node has ended that should not.
-
-        Raises:
-            NodeFailed: With the last line of its log.
-        """
+        """Raise if a node has ended that should not."""
         for name in names or list(self._processes):
             if not self.running(name):
                 code = self._processes[name].returncode

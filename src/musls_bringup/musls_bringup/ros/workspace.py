@@ -305,11 +305,7 @@ def _version_in(text: str) -> int:
 
 
 def check_ros() -> None:
-    """Refuse to go on without rclpy and the messages.
-
-    Raises:
-        RosSetupError: Says what is missing and what helps.
-    """
+    """Refuse to go on without rclpy and the messages."""
     if find_spec("rclpy") is None:
         raise RosSetupError(
             "rclpy is missing: ./musls ros setup installs it, or source a ROS 2 Jazzy "
@@ -322,11 +318,7 @@ def check_ros() -> None:
 
 
 def set_up(say: Callable[[str], None] = lambda text: None, px4: str | None = None) -> list[str]:
-    """Build and install the message packages that are missing.
-
-    Raises:
-        RosSetupError: Something needed is not there, or the build fails.
-    """
+    """Build and install the message packages that are missing."""
     if find_spec("rclpy") is None:
         check_ros()
     packages = missing_packages(px4)

@@ -71,11 +71,7 @@ class OpenLoopSpec:
     moment_body_nm: tuple[Vector3, ...] | None = None
 
     def build(self, setup: ControlSetup) -> Controller:
-        """Make the controller.
-
-        Raises:
-            ConfigError: The number of rows is not the number of drones.
-        """
+        """Make the controller."""
         n = setup.system.n_drones
         moments = self.moment_body_nm or ((0.0, 0.0, 0.0),) * n
         for name, rows in (("thrust_n", self.thrust_n), ("moment_body_nm", moments)):
@@ -113,11 +109,7 @@ class PythonSpec:
     parameters: dict[str, Any] = Field(default_factory=dict)
 
     def build(self, setup: ControlSetup) -> Controller:
-        """Load the class and make the controller.
-
-        Raises:
-            ConfigError: No such file or class, or the parameters do not fit.
-        """
+        """Load the class and make the controller."""
         found = load_class(self.source)
         where = f"controller.source = {self.source}"
         if not issubclass(found, Controller):

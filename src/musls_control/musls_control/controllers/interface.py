@@ -120,11 +120,7 @@ class ControllerError(UserCodeError):
 
 
 def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
-    """Tell a controller what it is to fly.
-
-    Raises:
-        ControllerError: It failed.
-    """
+    """Tell a controller what it is to fly."""
     try:
         controller.prepare(setup)
     except MuslsError:
@@ -134,11 +130,7 @@ def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
 
 
 def level_of(controller: Controller) -> ControlLevel:
-    """Level of a controller.
-
-    Raises:
-        ConfigError: It has none, or an unknown one.
-    """
+    """Level of a controller."""
     level = getattr(controller, "level", None)
     try:
         return ControlLevel(level)
@@ -168,22 +160,14 @@ class WatchedController:
         self.calls, self.total_s = 0, 0.0
 
     def start(self, time_s: float, estimate: Estimate) -> None:
-        """Tell it that it takes over.
-
-        Raises:
-            ControllerError: It failed.
-        """
+        """Tell it that it takes over."""
         try:
             self._controller.start(time_s, estimate)
         except RAISED as error:
             raise failure_of(self._controller, "start", f"at {time_s:.3f} s", error) from error
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
-        """Ask for the commands.
-
-        Raises:
-            ControllerError: It failed, or returned something of a wrong shape or not finite.
-        """
+        """Ask for the commands."""
         begin = perf_counter()
         try:
             commands = self._controller.step(time_s, reference, estimate)

@@ -39,9 +39,6 @@ def check_before_arming(
     """Refuse to arm for a plan that begins where load and drones stand, or in the air.
 
     `tied`: whether the cables join load and drones at the start.
-
-    Raises:
-        ConfigError: Names the drone, the distance or speed, and what is allowed.
     """
     if plan.ground is not None:
         _check_places(plan, plan.ground)

@@ -328,11 +328,7 @@ def run(
 
 
 def _begin(args: list[str] | None) -> None:
-    """Initialise ROS.
-
-    Raises:
-        MuslsError: Its arguments or the parameter file cannot be read.
-    """
+    """Initialise ROS."""
     try:
         # Not rclpy's handlers, which take the context away in the midst of a step.
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)

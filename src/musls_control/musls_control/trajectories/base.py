@@ -191,9 +191,6 @@ def watched(kind: type) -> type:
     """Let the methods of a user's class check what they return and say where they failed.
 
     The class is changed in place, once; what it inherits is left alone.
-
-    Raises:
-        ConfigError: A method that a trajectory must have is missing.
     """
     if not isinstance(kind, type):
         raise ConfigError(f"trajectory {kind!r}: must be a class")

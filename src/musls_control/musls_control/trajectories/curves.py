@@ -304,11 +304,7 @@ class Helix(Ramped):
 
 
 def check_rotation(rotation_rad: Vector3) -> None:
-    """Refuse amplitudes for which roll, pitch and yaw are not unique.
-
-    Raises:
-        ValueError: The pitch reaches a right angle, or the roll a half turn.
-    """
+    """Refuse amplitudes for which roll, pitch and yaw are not unique."""
     if abs(rotation_rad[1]) >= QUARTER or abs(rotation_rad[0]) >= 2.0 * QUARTER:
         raise ValueError(
             f"rotation_rad = {list(rotation_rad)}: roll must stay below pi, pitch below pi / 2"

@@ -56,11 +56,7 @@ Points = Annotated[tuple[Point, ...], Field(min_length=2, max_length=MAX_SMOOTH_
 
 
 def check_distinct(points: tuple[Waypoint, ...]) -> None:
-    """Refuse points without a way between them.
-
-    Raises:
-        ValueError: Two successive points coincide.
-    """
+    """Refuse points without a way between them."""
     for k, (one, other) in enumerate(itertools.pairwise(points)):
         if np.linalg.norm(np.subtract(one.position_m, other.position_m)) < 1e-9:
             raise ValueError(

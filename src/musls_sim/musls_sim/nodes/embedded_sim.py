@@ -329,11 +329,7 @@ class RealDrone:
         """PX4 speaks for itself."""
 
     def check(self, age_s: float) -> None:
-        """See that PX4 is on the graph.
-
-        Raises:
-            Px4Error: Its status did not come in time.
-        """
+        """See that PX4 is on the graph."""
         if not self._heard and age_s > STATUS_LIMIT_S:
             raise Px4Error(
                 f"drone_{self._index + 1}: PX4 runs, but nothing comes on {self._status_topic} "

@@ -417,11 +417,7 @@ _VELOCITY = 3
 
 
 def velocities(message: bytes) -> list[float]:
-    """Field `velocity` of a gz.msgs.Actuators [rad/s], read without protobuf's Python package.
-
-    Raises:
-        ValueError: It is no such message.
-    """
+    """Field `velocity` of a gz.msgs.Actuators [rad/s], read without protobuf's Python package."""
     found: list[float] = []
     at = 0
     while at < len(message):

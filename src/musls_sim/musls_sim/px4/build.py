@@ -110,10 +110,6 @@ def airframe_scripts(
     """Write the airframe of each drone, with parameters that the firmware knows.
 
     `chosen`: parameters that win over PX4's start-up scripts, too.
-
-    Raises:
-        ConfigError: See `airframe_script`.
-        Px4Error: The firmware lacks a parameter.
     """
     for name in (name for own in (*defaults, *chosen) for name in own):
         if firmware.lacks(name):
@@ -135,10 +131,6 @@ def build(setup: AutopilotSetup, agent: XrceAgent | None = None) -> Px4Sitl:
     Nothing is started yet.
 
     `agent`: brings them into a ROS graph, from where they are then flown.
-
-    Raises:
-        ConfigError: The scenario starts in the air, or has drones that PX4 SITL cannot fly.
-        Px4Error: There is no PX4 here.
     """
     scenario = setup.scenario
     if scenario.start.kind != "ground":

@@ -26,10 +26,6 @@ class GraphSession(Session):
         """Build everything and start the agent; `start` brings the PX4s up.
 
         `force`: fly in spite of too little thrust.
-
-        Raises:
-            ConfigError: The scenario cannot work.
-            Px4Error: PX4 or the agent is missing or failed.
         """
         super().__init__(
             flown_by_graph(scenario),
@@ -51,12 +47,7 @@ class GraphSession(Session):
         self._begin_of_px4_s = self.px4s.clock_s
 
     def advance(self, periods: int = 1) -> None:
-        """Fly a number of control periods.
-
-        Raises:
-            Px4Error: A PX4 or the agent died or stopped answering.
-            SimulationDiverged: The physics failed.
-        """
+        """Fly a number of control periods."""
         self.px4s.agent.check_alive()
         super().advance(periods)
 

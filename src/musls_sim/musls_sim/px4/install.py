@@ -37,9 +37,6 @@ def find_px4(
     """Find PX4: by PX4_BIN, on PATH, or in an installed px4 package.
 
     `environment`: holds PX4_BIN and PATH.
-
-    Raises:
-        Px4Error: There is none, or it lacks its scripts.
     """
     program = find_program("px4", "PX4_BIN", HOW_TO_GET, environment, package_folders)
     firmware = read_firmware(program.resolve())  # links are followed to the installation
@@ -56,11 +53,7 @@ def find_program(
     environment: Mapping[str, str],
     package_folders: Sequence[Path] = (),
 ) -> Path:
-    """Find a program: by an environment variable, on PATH, or in `bin` of a folder.
-
-    Raises:
-        Px4Error: There is none; says how to get it.
-    """
+    """Find a program: by an environment variable, on PATH, or in `bin` of a folder."""
     if named := environment.get(variable):
         if not (os.path.isfile(named) and os.access(named, os.X_OK)):
             raise Px4Error(f"{variable} = {named}: no such program; {how_to_get}")

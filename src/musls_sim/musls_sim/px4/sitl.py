@@ -98,11 +98,7 @@ class Vehicle:
         )
 
     def connect(self, patience_s: float) -> None:
-        """Wait until PX4 has connected to the simulator.
-
-        Raises:
-            Px4Error: It ended, or did not connect in time.
-        """
+        """Wait until PX4 has connected to the simulator."""
         deadline = monotonic() + patience_s
         self._instance.listener.settimeout(0.1)
         while self._hil is None:
@@ -299,10 +295,6 @@ class Px4Sitl(Autopilot):
         Args:
             setpoint: First set-points, (n_drones, 12).
             estimate: True state of load and drones, (1 + n_drones, 16).
-
-        Raises:
-            Px4Error: One did not start, failed its checks or refused.
-            ConfigError: A chosen parameter does not exist.
         """
         try:
             self._boot(estimate)
@@ -396,9 +388,6 @@ class Px4Sitl(Autopilot):
             setpoint: Set-points, (n_drones, 12).
             estimate: True state of load and drones, (1 + n_drones, 16).
             out: Commands, (n_drones, 2, n_rotors), overwritten.
-
-        Raises:
-            Px4Error: One died, stopped answering, disarmed or left offboard mode.
         """
         self._guide(setpoint)
         self._cycle(estimate)
@@ -550,12 +539,7 @@ class GraphPx4(Px4Sitl):
         self.origin_error_m = np.zeros(len(self._layouts))
 
     def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
-        """Bring the PX4s up; the drones stand still meanwhile.
-
-        Raises:
-            Px4Error: One did not start or found no position.
-            ConfigError: A chosen parameter does not exist.
-        """
+        """Bring the PX4s up; the drones stand still meanwhile."""
         try:
             self._boot(estimate)
         except BaseException:

@@ -252,9 +252,6 @@ class BagFile:
 
         `folder`: must not exist; folders above it are made.
         `types`: message type of each topic; the channels are numbered from 1 in this order.
-
-        Raises:
-            RecordingError: The folder exists or cannot be made; nothing is left behind.
         """
         self.folder = folder
         self._types = dict(types)

@@ -69,9 +69,6 @@ class ReceivedBag:
         """Create the bag.
 
         `buffer_s`: recorded time kept in memory for sorting.
-
-        Raises:
-            RecordingError: The folder exists or cannot be made.
         """
         self.topics = recorded_topics(system)
         self._channel = {topic: k for k, topic in enumerate(self.topics, start=1)}
@@ -92,9 +89,6 @@ class ReceivedBag:
 
         `data`: CDR with its header.
         `time_ns`: its time; needed if its type has no stamp.
-
-        Raises:
-            RecordingError: The disk does not take the data.
         """
         if time_ns is None:
             time_ns = stamp_ns(self.topics[topic], data)
@@ -121,11 +115,7 @@ class ReceivedBag:
         return self._counted.missing(self._channel)
 
     def close(self) -> None:
-        """Write the rest and finish the bag; further calls do nothing.
-
-        Raises:
-            RecordingError: The disk does not take it.
-        """
+        """Write the rest and finish the bag; further calls do nothing."""
         if self._bag is None:
             return
         bag, self._bag = self._bag, None

@@ -218,9 +218,6 @@ class BagRecorder(MemoryRecorder):
         """Create the bag; the rates are those of `MemoryRecorder`.
 
         `buffer_s`: flight time of a chunk: what a killed process loses.
-
-        Raises:
-            RecordingError: The folder exists or cannot be made.
         """
         super().__init__(
             system, step_period_s=step_period_s, rate_hz=rate_hz, shape_rate_hz=shape_rate_hz
@@ -264,11 +261,7 @@ class BagRecorder(MemoryRecorder):
         self._texts_written = {topic: len(texts) for topic, texts in self.texts.items()}
 
     def close(self) -> None:
-        """Write the rest and finish the bag; further calls do nothing.
-
-        Raises:
-            RecordingError: The disk does not take it.
-        """
+        """Write the rest and finish the bag; further calls do nothing."""
         if self._bag is None:
             return
         self.flush()

@@ -73,12 +73,7 @@ def compose(
     make_autopilot: MakeAutopilot | None = None,
     with_load: bool = False,
 ) -> Components:
-    """Check a scenario and build everything.
-
-    Raises:
-        ConfigError: The scenario cannot work.
-        Px4Error: A real PX4 is asked for and there is none.
-    """
+    """Check a scenario and build everything."""
     if scenario.cable_model != "elastic":
         slung_system(scenario.system, f"cable_model = {scenario.cable_model}")
     scenario.rig.check(scenario.system)

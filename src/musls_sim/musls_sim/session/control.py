@@ -39,12 +39,7 @@ def make_controller(
     period_s: float,
     given: Controller | Callable[..., Controller] | None = None,
 ) -> Controller | None:
-    """Make the controller of a scenario, None for the formation's set-points alone.
-
-    Raises:
-        ConfigError: No such class, or its parameters do not fit.
-        ControllerError: It failed getting to know the system.
-    """
+    """Make the controller of a scenario, None for the formation's set-points alone."""
     if given is None and isinstance(scenario.controller, FormationSpec):
         return None
     system = scenario.system.formation or slung_system(

@@ -156,11 +156,7 @@ _KINDS: dict[type, tuple[Any, str]] = {
 
 
 def _checked(event: Event, name: str, answer: Any, kind: type[Answer]) -> Answer:
-    """Answer of an event, checked for its type.
-
-    Raises:
-        UserCodeError: It is not.
-    """
+    """Answer of an event, checked for its type."""
     kinds, words = _KINDS[kind]
     if isinstance(answer, kinds) and (kind is not float or answer > 0.0):
         return kind(answer)

@@ -178,11 +178,7 @@ class Loop:
         self._insert(name, 0, new, step)
 
     def insert_after(self, name: str, new: str, step: Step) -> None:
-        """Put a step of one's own after another one, see `insert_before`.
-
-        Raises:
-            ConfigError: There is no such step, or there is one of the new name already.
-        """
+        """Put a step of one's own after another one, see `insert_before`."""
         self._insert(name, 1, new, step)
 
     def _insert(self, name: str, behind: int, new: str, step: Step) -> None:

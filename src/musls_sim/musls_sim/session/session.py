@@ -312,11 +312,7 @@ class Session(Loop):
         self.events.trigger(name)
 
     def start(self) -> None:
-        """Start autopilot and observers; `advance` does it if it has not been done.
-
-        Raises:
-            Px4Error: A real PX4 did not start.
-        """
+        """Start autopilot and observers; `advance` does it if it has not been done."""
         if self._started:
             return
         try:

@@ -235,11 +235,7 @@ class Engine:
         self._set_paths(self.time_s)
 
     def step(self) -> None:
-        """Advance one control period.
-
-        Raises:
-            SimulationDiverged: No step was short enough.
-        """
+        """Advance one control period."""
         self._set_paths(self.time_s)
         for memory in self._memories:
             memory.begin(self.period_s)
