@@ -12,8 +12,7 @@ import numpy as np
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
 from musls_analysis.view.scene import Subject
 from musls_control.formation import drone_poses
-from musls_control.mission.closest import closest_in_plan
-from musls_control.mission.plan import FlightPlan
+from musls_control.mission.plan import FlightPlan, closest_in_plan
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw

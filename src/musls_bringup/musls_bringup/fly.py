@@ -20,7 +20,7 @@ from musls_analysis.report.summary import summarise
 from musls_bringup.results import Ending, result_folder
 from musls_bringup.shipped import VERSION
 from musls_control.controllers import Controller
-from musls_control.mission.closest import closest_in_plan
+from musls_control.mission.plan import closest_in_plan
 from musls_description.errors import MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.preflight.feasibility import assess

@@ -32,7 +32,7 @@ from musls_description.schema import to_yaml
 from musls_description.spawn import ground_spawn
 from musls_description.system import slung_system
 from musls_description.tree import build_tree
-from musls_sim.autopilots import loaded_hover_parameters
+from musls_sim.autopilots import loaded_hover_parameters, parameter_text
 from musls_sim.plants.rigid_links.step_control import fixed_step_s
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.scenario.scenario import Scenario
@@ -136,14 +136,9 @@ def px4_parameters(scenario: Scenario, *, force: bool = False) -> list[dict[str,
 def _px4_list(scenario: Scenario, *, force: bool) -> str:
     lines, system = [], slung_system(scenario.system, "Gazebo")
     for i, parameters in enumerate(px4_parameters(scenario, force=force)):
-        pairs = [f"{name}={_number(value)}" for name, value in parameters.items()]
+        pairs = [f"{name}={parameter_text(value)}" for name, value in parameters.items()]
         lines.append(" ".join([str(i + 1), drone_name(system, i), *pairs]))
     return "\n".join(lines) + "\n"
-
-
-def _number(value: float) -> str:
-    """PX4's shell reads whole numbers for either type of parameter, fractions for floats only."""
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -44,11 +44,11 @@ from musls_analysis.paper.flights import (
 from musls_analysis.paper.imperfections import DroneFit, identify, write_fit
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import Recording
-from musls_analysis.workers import worker_processes
 from musls_bringup import api
 from musls_bringup.fly import fly_run
 from musls_bringup.results import result_folder
 from musls_bringup.shipped import find_scenario
+from musls_control.parent import worker_processes
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.errors import ConfigError
 from musls_description.schema import to_data

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from numpy.polynomial import Polynomial
 from scipy.interpolate import BSpline
 
-from musls_control.trajectories.corridor import PARTS, CorridorBox, Tube
-from musls_control.trajectories.min_derivative import MinDerivative, PathEnd
+from musls_control.trajectories.min_derivative import (
+    PARTS,
+    CorridorBox,
+    MinDerivative,
+    PathEnd,
+    Tube,
+)
 from musls_control.trajectories.splines import (
     bernstein_rows,
     best_times,

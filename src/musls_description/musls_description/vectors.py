@@ -98,6 +98,12 @@ def put(out, a):
 
 
 @compiled()
+def put_quaternion(out, q):
+    """Write a quaternion into an array or the field of a record."""
+    out[0], out[1], out[2], out[3] = q[0], q[1], q[2], q[3]
+
+
+@compiled()
 def increase(out, a):
     """Add a vector to an array or the field of a record."""
     out[0] += a[0]

@@ -98,6 +98,11 @@ def loaded_hover_parameters(scenario: Scenario, hover: Hover) -> list[dict[str, 
     return parameters
 
 
+def parameter_text(value: float) -> str:
+    """PX4's shell reads whole numbers for either type of parameter, fractions for floats only."""
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
 # ---------- The built-in autopilot: PX4's control chain with the rotor geometry of the drones
 
 

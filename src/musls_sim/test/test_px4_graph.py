@@ -13,7 +13,7 @@ from px4_helpers import HOP, SHIPPED, children_of, install_agent, install_peer
 
 from musls_control.offboard import target_system
 from musls_sim.px4 import sitl
-from musls_sim.px4.graph_session import GraphSession
+from musls_sim.px4.build import GraphSession
 from musls_sim.px4.install import Px4Error
 from musls_sim.px4.process import VARIABLE, XrceAgent, claim_instances, find_agent
 from musls_sim.scenario.scenario import load_scenario

@@ -24,7 +24,7 @@ from scipy.spatial.transform import Rotation, Slerp
 from musls_analysis.recordings.recording import LOAD
 from musls_analysis.replay.motion import DRONES, ReplaySpec, Vector
 from musls_analysis.replay.replay import ELASTIC, RIGID_LINKS, Replay, ReplayResult
-from musls_analysis.workers import worker_processes
+from musls_control.parent import worker_processes
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, near_names
 from musls_description.schema import to_yaml

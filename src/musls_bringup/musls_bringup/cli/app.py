@@ -90,7 +90,7 @@ COMMANDS = {
     "model": ("model:run", "model x500_trio --format world --out worlds"),
     "ros": ("ros:app", "ros fly circle"),
     "new": ("new:run", "new scenario my_first --system my_system.yaml"),
-    "list": ("list:run", "list systems"),
+    "list": ("describe:list_shipped", "list systems"),
     "describe": ("describe:run", "describe mission.stages.circle"),
     "test": ("test:run", "test -k catenary"),
 }

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from musls_control.formation import drone_poses
-from musls_control.mission.closest import closest_in_plan
-from musls_control.mission.plan import FlightPlan, GroundSpot
+from musls_control.mission.plan import FlightPlan, GroundSpot, closest_in_plan
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.system import RigSystem

@@ -14,6 +14,7 @@ from musls_description.vectors import (
     cross,
     dot,
     norm,
+    put_quaternion,
     quaternion_product,
     scale,
     world_z_in_body,
@@ -21,12 +22,6 @@ from musls_description.vectors import (
 
 #: Below this the axes count as (anti)parallel.
 PARALLEL_EPSILON = 1e-5
-
-
-@compiled()
-def put_quaternion(out, q):
-    """Write a quaternion into an array or the field of a record."""
-    out[0], out[1], out[2], out[3] = q[0], q[1], q[2], q[3]
 
 
 @compiled()

@@ -25,7 +25,6 @@ from musls_control.px4_cascade.attitude_control import (
     control_rates,
     filter_gyro,
     first_order_alpha,
-    put_quaternion,
     set_attitude_from_thrust,
 )
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
@@ -53,7 +52,7 @@ from musls_control.px4_frames import (
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
-from musls_description.vectors import put, yaw_of
+from musls_description.vectors import put, put_quaternion, yaw_of
 
 # ---------- State of the chain after power-up, or of a drone that is already in the air
 

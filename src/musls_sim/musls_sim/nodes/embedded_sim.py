@@ -62,7 +62,7 @@ from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
 if TYPE_CHECKING:
-    from musls_sim.px4.graph_session import GraphSession
+    from musls_sim.px4.build import GraphSession
 
 
 # ---------- Joint angles of the cables, for robot_state_publisher and a URDF
@@ -420,7 +420,7 @@ class EmbeddedSim(DescribedNode):
         self, scenario: Scenario, logs: Path, force: bool
     ) -> tuple[GraphSession, list[RealDrone]]:
         """Real PX4s, up and waiting, and what is heard of them."""
-        from musls_sim.px4.graph_session import GraphSession  # pymavlink is slow to import
+        from musls_sim.px4.build import GraphSession  # pymavlink is slow to import
 
         log = self.get_logger()
         log.info("starting PX4s and agent")

@@ -323,7 +323,6 @@ class GazeboPlant(Plant):
         self.reaction = Reaction.zeros(system)
         self._inputs = PlantInputs.zeros(system)
         self._links["rotation"], self._links["position"] = tree.poses(start.coordinates)
-        self._periods = 0
         self._collect(0.0)
 
     def _collect(self, period_s: float) -> None:
@@ -338,11 +337,6 @@ class GazeboPlant(Plant):
             gravity_m_s2=self._gravity_m_s2, physics_only=True,
             obstacles=self._obstacles,
         )  # fmt: skip
-
-    @property
-    def time_s(self) -> float:
-        """Simulated time, exact multiple of the period."""
-        return self._periods * self.period_s
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`; no prescribed motion."""
@@ -544,25 +538,9 @@ class BridgedPlant(GazeboPlant):
 
     changes = ()
 
-    def __init__(
-        self,
-        system: SlungLoadSystem,
-        start: Configuration,
-        *,
-        physics_step_s: float,
-        gravity_m_s2: float = 9.80665,
-        rotor_speed_rad_s: Array | None = None,
-        obstacles: Sequence[AnyObstacle] = (),
-    ) -> None:
-        """Load the world into a server of its own; args and errors as of `GazeboPlant`."""
-        super().__init__(
-            system,
-            start,
-            physics_step_s=physics_step_s,
-            gravity_m_s2=gravity_m_s2,
-            rotor_speed_rad_s=rotor_speed_rad_s,
-            obstacles=obstacles,
-        )
+    def __init__(self, system: SlungLoadSystem, start: Configuration, **options: Any) -> None:
+        """Load the world into a server of its own; options as of `GazeboPlant`."""
+        super().__init__(system, start, **options)
         self._links["drag"] = 0.0
         self._idle = self._inputs
         self._server.every, self._hold_s = self.substeps, self.period_s

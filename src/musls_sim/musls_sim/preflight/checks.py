@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from musls_control.formation import Cone, drone_poses
-from musls_control.mission.closest import closest_pair
-from musls_control.mission.plan import estimated_duration_s
+from musls_control.mission.plan import closest_pair, estimated_duration_s
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
 from musls_description.drone import tip_radius_m

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from musls_control.formation import drone_poses
-from musls_control.mission.closest import Closest
+from musls_control.mission.plan import Closest
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.arrays import Array
 from musls_description.drone import propeller_radius_m

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_control.mission.closest import Closest, closest_in_plan, closest_pair
-from musls_control.mission.plan import FlightPlan
+from musls_control.mission.plan import Closest, FlightPlan, closest_in_plan, closest_pair
 from musls_description.arrays import Array
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError

@@ -1,20 +1,26 @@
-"""Builds the real autopilot of a scenario: airframes as PX4 is told them, one PX4 a drone."""
+"""Real PX4s of a scenario: airframes as PX4 is told them, and the session that a graph commands."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.allocation import rotor_layout
 from musls_description.errors import ConfigError
-from musls_sim.autopilots import AutopilotSetup, loaded_hover_parameters
+from musls_sim.autopilots import AutopilotSetup, loaded_hover_parameters, parameter_text
 from musls_sim.plants.gazebo import BridgedPlant
 from musls_sim.px4.in_gazebo import Px4InGazebo
 from musls_sim.px4.install import Firmware, Px4Error, find_px4
-from musls_sim.px4.process import XrceAgent
+from musls_sim.px4.process import XrceAgent, find_agent
 from musls_sim.px4.sensors import Sensors
 from musls_sim.px4.sitl import RATE_HZ, GraphPx4, Px4Sitl
+from musls_sim.px4_stand_in import check_delivery, flown_by_graph
+from musls_sim.scenario.scenario import Scenario
+from musls_sim.session.compose import flies_delivery
+from musls_sim.session.guidance import Guidance
+from musls_sim.session.session import Session
 
 MAX_MAIN_OUTPUTS = 8
 FIRST_MOTOR_FUNCTION = 101
@@ -94,8 +100,11 @@ def airframe_script(
             "# @name musls multicopter in lockstep",
             "# @type Multicopter",
             ". ${R}etc/init.d/rc.mc_defaults",
-            *(f"param set-default {name} {_number(value)}" for name, value in values.items()),
-            *(f"param set {name} {_number(value)}" for name, value in chosen.items()),
+            *(
+                f"param set-default {name} {parameter_text(value)}"
+                for name, value in values.items()
+            ),
+            *(f"param set {name} {parameter_text(value)}" for name, value in chosen.items()),
             "",
         ]
     )
@@ -118,11 +127,6 @@ def airframe_scripts(
                 "v1.18 have it"
             )
     return [airframe_script(*each) for each in zip(layouts, defaults, chosen, strict=True)]
-
-
-def _number(value: float) -> str:
-    """PX4's shell reads whole numbers for either type of parameter, fractions for floats only."""
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 def build(setup: AutopilotSetup, agent: XrceAgent | None = None) -> Px4Sitl:
@@ -173,3 +177,59 @@ def build(setup: AutopilotSetup, agent: XrceAgent | None = None) -> Px4Sitl:
     if agent is not None:
         return GraphPx4(agent, firmware, layouts, airframes, sensors, **options)
     return Px4Sitl(firmware, layouts, airframes, sensors, **options)
+
+
+# ---------- Session whose drones are flown by real PX4s that a ROS graph commands
+
+
+class GraphSession(Session):
+    """Plant and PX4s in lockstep; simulated time is PX4's.
+
+    Attributes:
+        px4s: The PX4s and their agent.
+    """
+
+    def __init__(self, scenario: Scenario, logs: Path, *, force: bool = False) -> None:
+        """Build everything and start the agent; `start` brings the PX4s up.
+
+        `force`: fly in spite of too little thrust.
+        """
+        super().__init__(
+            flown_by_graph(scenario),
+            force=force,
+            autopilot_logs=logs,
+            make_autopilot=_px4s,
+            make_guidance=lambda components, observers: Guidance(
+                scenario.system.n_drones, can_abort=flies_delivery(scenario)
+            ),
+        )
+        check_delivery(self)
+        assert isinstance(self.components.autopilot, GraphPx4)
+        self.px4s = self.components.autopilot
+        self._begin_of_px4_s = 0.0
+
+    def start(self) -> None:
+        """Bring the PX4s up (raises Px4Error)."""
+        super().start()
+        self._begin_of_px4_s = self.px4s.clock_s
+
+    def advance(self, periods: int = 1) -> None:
+        """Fly a number of control periods."""
+        self.px4s.agent.check_alive()
+        super().advance(periods)
+
+    @property
+    def graph_time_s(self) -> float:
+        """PX4's time, which is that of the graph: PX4 refuses what is stamped otherwise."""
+        return self._begin_of_px4_s + self.time_s
+
+
+def _px4s(setup: AutopilotSetup) -> GraphPx4:
+    agent = XrceAgent(find_agent(), setup.logs / "agent.log")
+    try:
+        px4s = build(setup, agent)
+        assert isinstance(px4s, GraphPx4)
+    except BaseException:
+        agent.close()
+        raise
+    return px4s

@@ -28,6 +28,7 @@ from musls_description.vectors import (
     from_rotation_vector,
     increase,
     put,
+    put_quaternion,
     quaternion_product,
     rotate_back_by,
     rotate_by,
@@ -275,23 +276,18 @@ def stationary_gains(transition: Array, process: Array, variance: float) -> Arra
 
 
 @compiled()
-def _put_quaternion(out, q):
-    out[0], out[1], out[2], out[3] = q[0], q[1], q[2], q[3]
-
-
-@compiled()
 def _copy(out, body):
     """Copy the motion of a body, without its acceleration."""
     put(out.position, body.position)
     put(out.velocity, body.velocity)
-    _put_quaternion(out.attitude, body.attitude)
+    put_quaternion(out.attitude, body.attitude)
     put(out.omega, body.omega)
 
 
 @compiled()
 def _turn(body, angle):
     """Turn a body by a rotation vector in its own frame."""
-    _put_quaternion(body.attitude, turned(body.attitude, angle))
+    put_quaternion(body.attitude, turned(body.attitude, angle))
 
 
 @compiled()
@@ -319,7 +315,7 @@ def _take_sample(truth, noise, sensors, p):
     """Sample a body's pose by motion capture."""
     put(p.sampled_position, add(truth.position, scale(sensors.position_noise, noise.position)))
     turn = scale(sensors.attitude_noise, noise.attitude)
-    _put_quaternion(p.sampled_attitude, turned(truth.attitude, turn))
+    put_quaternion(p.sampled_attitude, turned(truth.attitude, turn))
 
 
 @compiled()
@@ -408,6 +404,6 @@ def _sense(truth, faults, sensed):
         level = from_rotation_vector((f.tilt[0], f.tilt[1], 0.0))
         put(s.position, add(t.position, rotate_by(t.attitude, f.offset)))
         put(s.velocity, add(t.velocity, rotate_by(t.attitude, cross(t.omega, f.offset))))
-        _put_quaternion(s.attitude, quaternion_product(t.attitude, level))
+        put_quaternion(s.attitude, quaternion_product(t.attitude, level))
         put(s.omega, rotate_back_by(level, t.omega))
         put(s.acceleration, t.acceleration)

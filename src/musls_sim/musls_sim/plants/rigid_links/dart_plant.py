@@ -7,7 +7,7 @@ integrated implicitly; thrust, drag and the ground under the cables enter as gen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import dartpy
 import numpy as np
@@ -16,7 +16,6 @@ from dartpy.dynamics import Skeleton
 from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
-from musls_description.obstacles import AnyObstacle
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import STOP_RAD, Tree
@@ -117,30 +116,17 @@ class DartPlant(RigidLinksPlant):
         system: SlungLoadSystem,
         start: Configuration,
         *,
-        physics_step_s: float | None = None,
-        gravity_m_s2: float = 9.80665,
-        ground_height_enu_m: float | None = 0.0,
         exact_friction: bool = False,
-        rotor_speed_rad_s: Array | None = None,
-        obstacles: Sequence[AnyObstacle] = (),
+        **options: Any,
     ) -> None:
-        """Build the skeleton in its start configuration, at rest; see `RigidLinksPlant`.
+        """Build the skeleton in its start configuration, at rest; options as of `RigidLinksPlant`.
 
         With `exact_friction` DART solves joint friction as constraints, else it is regularised.
         """
-        super().__init__(
-            system,
-            start,
-            physics_step_s=physics_step_s,
-            gravity_m_s2=gravity_m_s2,
-            ground_height_enu_m=ground_height_enu_m,
-            refine=False,
-            rotor_speed_rad_s=rotor_speed_rad_s,
-            obstacles=obstacles,
-        )
+        super().__init__(system, start, refine=False, **options)
         tree = self.tree
         self.skeleton = build_skeleton(tree, friction_as_constraint=exact_friction)
-        self.world = build_world(self.skeleton, self.physics_step_s, gravity_m_s2)
+        self.world = build_world(self.skeleton, self.physics_step_s, self.gravity_m_s2)
         surfaces = self.records.solids
         if len(surfaces):
             add_contact(self.world, self.skeleton, tree, system, surfaces)

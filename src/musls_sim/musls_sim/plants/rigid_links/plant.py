@@ -231,7 +231,6 @@ class RigidLinksPlant(Plant):
         self.substeps = substeps(limit if physics_step_s is None else physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
         self.levels = Levels(system, self.period_s, self.substeps, refine=refine)
-        self._periods = 0
         self._ground, self._obstacles = ground_height_enu_m, obstacles
         self.whole = self.tree = build_tree(system)
         check_stops(self.tree, start.coordinates)
@@ -288,11 +287,6 @@ class RigidLinksPlant(Plant):
     def velocities(self) -> Array:
         """Their rates: the load's angular and linear velocity (world), joint rates, (n_dofs,)."""
         return np.array(self.records.rate)
-
-    @property
-    def time_s(self) -> float:
-        """Simulated time, exact multiple of the period."""
-        return self._periods * self.period_s
 
     @property
     def spurious_energy_j(self) -> float:
