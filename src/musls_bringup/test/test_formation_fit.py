@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import yaml
 
+import musls
 from musls_bringup.shipped import SCENARIOS
 from musls_control.formation import Cone
 from musls_description.drone import tip_radius_m
 from musls_description.library import build_system
+from musls_description.rotations import yaw_of
 from musls_description.schema import to_yaml
 from musls_description.strict_yaml import read_yaml
 from musls_sim.preflight.checks import check_hover, hover_in_formation
@@ -91,6 +93,30 @@ def test_formation_that_turns_the_load_is_named():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_hover(straight, hover_in_formation(straight, np.array([0.0, 0.0, 1.0, 0.0])))
+
+
+def test_cables_that_turn_drones_are_named(tmp_path):
+    """By as much as they do in flight; ropes, the default, let the drones look anywhere."""
+    plank = system([11.3, 168.7, 191.3, 348.7], [2.0] * 4, inner_m=0.51)
+    (tmp_path / "plank.yaml").write_text(yaml.safe_dump(plank))
+    places = [[x, y, 1.86] for x, y in ((1.0, 0.7), (-1.0, 0.7), (-1.0, -0.7), (1.0, -0.7))]
+    for twist in ("free", "locked"):
+        changes = {"system": str(tmp_path / "plank.yaml"), "start": "air"}
+        changes |= {"system.cables.twist": twist, "formation.places_m": places}
+        scenario = musls.load_scenario("hold", {**changes, "mission.stages.0.duration_s": 1.0})
+        hover = hover_in_formation(scenario, np.array([0.0, 0.0, 1.0, 0.0]))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            drones = [musls.fly(scenario).body(f"drone_{i}") for i in (1, 2, 3, 4)]
+        ends = [(d.orientation_wxyz[-1], d.setpoint.orientation_wxyz[-1]) for d in drones]
+        turns = np.array([yaw_of(is_) - yaw_of(asked) for is_, asked in ends])
+        turns_deg = np.degrees(np.angle(np.exp(1j * turns)))
+        assert turns_deg == pytest.approx(np.degrees(hover.drone_turn_rad), abs=1.5)
+        named = [str(w.message) for w in told if "the cable turns drone_" in str(w.message)]
+        if twist == "free":
+            assert abs(turns_deg).max() < 1.0 and not named
+        else:
+            assert abs(turns_deg).min() > 15.0 and named
 
 
 def test_result_holds_the_whole_formation(tmp_path):

@@ -114,7 +114,10 @@ def chain_from_directions(
 
 
 def _solve_twist(yaw_error: Callable[[float], float]) -> float:
-    """Twist at which the drone's yaw is right: it goes about one to one into the yaw."""
+    """Twist at which the drone's yaw is right.
+
+    It goes about one to one into the yaw of a drone above its cable, little beside a lying one.
+    """
     twist, error, slope = 0.0, yaw_error(0.0), 1.0
     for _ in range(50):
         if abs(error) < 1e-12:
@@ -122,7 +125,7 @@ def _solve_twist(yaw_error: Callable[[float], float]) -> float:
         step = np.clip(-error / slope, -1.0, 1.0)
         new_error = yaw_error(twist + step)
         # The secant, kept away from the turning points that a strongly bent joint makes.
-        slope = np.clip((new_error - error) / step, 0.2, 5.0)
+        slope = np.clip((new_error - error) / step, 0.01, 5.0)
         twist, error = twist + step, new_error
     raise ConfigError(
         f"no twist of the cable gives its drone the yaw that is asked for (error {error:.3g} rad)"

@@ -456,8 +456,9 @@ class Cable:
     """A cable: as rigid links, a chain of equal cylinders with universal joints (Fig. 2).
 
     `links` links have links + 1 joints: at the load, between links, at the drone. A link lies
-    along its x axis; the joint axes are its y and z, so the chain does not twist (assumption A3).
-    `twist: free` lets it turn about its own axis at the load, as a rope or a swivel does.
+    along its x axis; the joint axes are its y and z, so the chain itself does not twist (assumption
+    A3). As a rope or a swivel does, it turns about its own axis at the load, unless `twist: locked`
+    takes that axis away, as in the paper: a taut cable then holds the yaw of its drone.
 
     Attributes:
         mass_kg: Mass of the whole cable (m_ic).
@@ -465,8 +466,8 @@ class Cable:
         radius_m: Radius (r_ic).
         links: Number of rigid links (n_i), or of elastic segments.
         joint: Damping, stiffness and friction of each joint of rigid links; by default none.
-        twist: "locked" as in the paper, "free" for a third axis (the load's vertical) in the joint
-            at the load of rigid links.
+        twist: "free" for a third axis (the load's vertical) in the joint at the load of rigid
+            links, "locked" for none.
         elastic: What it is made of, for elastic segments.
         ends: The two places that it joins; left out, cable i joins load attachment i and drone i.
     """
@@ -476,7 +477,7 @@ class Cable:
     radius_m: Positive
     links: Annotated[int, Field(ge=1, le=1000), Number]
     joint: CableJoint = Field(default_factory=lambda: CableJoint(damping_n_m_s_rad=0.0))
-    twist: Literal["locked", "free"] = "locked"
+    twist: Literal["locked", "free"] = "free"
     elastic: ElasticLine = Field(default_factory=ElasticLine)
     ends: tuple[CableEnd, CableEnd] | None = None
 

@@ -326,7 +326,7 @@ def test_bad_overrides_name_key_and_value(tiny, override, words):
         ("from: rope", "from: roap", "sys.yaml, line 12: unknown part 'roap': "),
         ("from: rope", "from: [1]", "sys.yaml, line 12: unknown part [1]: "),
         ("from: x500", "from: ../x500", "sys.yaml, line 11: unknown part '../x500': "),
-        ("{from: rope}", "{from: rope, links: 0}", "sys.yaml, line 12: cables.0.links = 0: "),
+        ("{from: rope, ", "{from: rope, links: 0, ", "sys.yaml, line 12: cables.0.links = 0: "),
         ("load:", "load: [", "sys.yaml, line 5: "),
     ],
 )
@@ -433,6 +433,7 @@ def check(scenario, *, force=False):
     return hover
 
 
+@pytest.mark.filterwarnings(r"ignore:system.cables.1.twist = locked")  # `unequal`: by 7.8 deg
 @pytest.mark.parametrize("name", NAMES)
 def test_shipped_scenarios_can_fly(name):
     hover = check(load_scenario(SHIPPED / f"{name}.yaml"))

@@ -14,6 +14,7 @@ from musls_control.mission.spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
+from musls_description.rotations import yaw_of
 from musls_description.spawn import (
     HangingEquilibrium,
     NoEquilibriumError,
@@ -21,7 +22,7 @@ from musls_description.spawn import (
     hanging_equilibrium,
 )
 from musls_description.system import SlungLoadSystem, formation_of
-from musls_sim.plants.massless.start import freed
+from musls_sim.plants.massless.start import freed, motion_of
 from musls_sim.preflight.trim import drag_n_s_m
 from musls_sim.scenario.formation import fitting_formation, why_none
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
@@ -205,7 +206,7 @@ MOST_PULL = 2.0
 
 
 LARGEST_TURN_RAD = np.radians(5.0)
-"""Yaw of the hanging load from its set-point beyond which the formation is named."""
+"""Yaw of the hanging load, or of a drone on its cable, from its set-point that is named."""
 
 
 @dataclass(frozen=True)
@@ -217,13 +218,16 @@ class Hover:
         weakest: Number of that drone, from 1.
         sag_m: How much lower the load hangs than its set-point.
         turn_rad: By how much the load is turned from its set-point's yaw.
+        drone_turn_rad: By how much the cables turn the drones from their set-points' yaws,
+            (n_drones,).
     """
 
     equilibrium: HangingEquilibrium
     thrust_margin: float
     weakest: int
     sag_m: float
-    turn_rad: float = 0.0
+    turn_rad: float
+    drone_turn_rad: np.ndarray
 
 
 def formation_refusal(system: SlungLoadSystem, cone: Cone, reason: str) -> str:
@@ -244,24 +248,25 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
 
     `load_pose`: set-point of the load: x, y, z [m], yaw [rad], (4,).
     """
-    system, cone = formation_of(scenario.system, "formation"), scenario.formation
+    cone = scenario.formation
+    system = freed(formation_of(scenario.system, "formation"))
     n = system.n_drones
     drones, yaws = drone_poses(
         load_pose[None, :3], load_pose[None, 3], cone.offsets_m(n), cone.azimuths_rad(n)
     )
     try:
         equilibrium = hanging_equilibrium(
-            freed(system), drones[0], scenario.physics.gravity_m_s2, float(load_pose[3]), yaws[0]
+            system, drones[0], scenario.physics.gravity_m_s2, float(load_pose[3]), yaws[0]
         )
     except NoEquilibriumError as error:
         raise ConfigError(formation_refusal(system, cone, str(error))) from None
     needed = np.linalg.norm(equilibrium.drone_force_n, axis=1)
     margins = np.array([d.max_thrust_n for d in system.drones]) / needed
     sag = load_pose[2] - equilibrium.configuration.load_position_enu_m[2]
-    x, y, _ = equilibrium.configuration.load_rotation[:, 0]
-    turn = np.angle(np.exp(1j * (np.arctan2(y, x) - load_pose[3])))
+    hanging = yaw_of(motion_of(system, equilibrium.configuration).orientation_wxyz)
+    turns = np.angle(np.exp(1j * (hanging - [load_pose[3], *yaws[0]])))
     weakest = int(margins.argmin()) + 1
-    return Hover(equilibrium, float(margins.min()), weakest, float(sag), float(turn))
+    return Hover(equilibrium, float(margins.min()), weakest, float(sag), float(turns[0]), turns[1:])
 
 
 def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> None:
@@ -292,6 +297,7 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
     for text in [
         *_misfit_caution(scenario, hover),
         *_turn_caution(scenario, hover),
+        *_drone_turn_caution(scenario, hover),
         *cautions(scenario),
     ]:
         warnings.warn(text, stacklevel=2)
@@ -359,6 +365,18 @@ def _turn_caution(scenario: Scenario, hover: Hover) -> list[str]:
         f"formation: the load will hang turned by {np.degrees(hover.turn_rad):.1f} deg from the "
         f"yaw of its set-point; {remedy}"
     ]
+
+
+def _drone_turn_caution(scenario: Scenario, hover: Hover) -> Iterator[str]:
+    """Whether a cable that does not twist turns its drone away from the yaw that it is to have."""
+    turned = np.abs(hover.drone_turn_rad)
+    k = int(turned.argmax())
+    if scenario.cable_model == "rigid_links" and turned[k] > LARGEST_TURN_RAD:
+        yield (
+            f"system.cables.{k}.twist = {scenario.system.cables[k].twist}: the cable turns "
+            f"drone_{k + 1} by {np.degrees(turned[k]):.1f} deg from the yaw of its set-point; "
+            "with system.cables.twist = free it looks where it is to"
+        )
 
 
 def _check_ground(scenario: Scenario, hover: Hover) -> None:
