@@ -12,8 +12,7 @@ from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.plants import PLANTS
-from musls_sim.plants.accuracy import accurate_step_s, swing_rad_s
-from musls_sim.plants.interface import PlantInputs, PlantSetup
+from musls_sim.plants.interface import PlantInputs, PlantSetup, accurate_step_s, swing_rad_s
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import BodyState, PhysicsSpec, StartSpec
 from musls_sim.scenario.scenario import load_scenario

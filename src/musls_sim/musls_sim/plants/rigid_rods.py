@@ -16,10 +16,10 @@ from musls_description.errors import ConfigError
 from musls_description.rotations import matrix, yaw_of
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import Load, SlungLoadSystem, slung_system
-from musls_sim.plants.accuracy import step_s
 from musls_sim.plants.interface import (
     PlantInputs,
     PlantSetup,
+    step_s,
 )
 from musls_sim.plants.massless.plant import LightLinesPlant, given_motion, hanging
 from musls_sim.plants.massless.start import Motion

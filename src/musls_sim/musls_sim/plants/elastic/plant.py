@@ -12,7 +12,6 @@ from musls_description.errors import ConfigError
 from musls_description.obstacles import AnyObstacle
 from musls_description.spawn import Configuration, ground_spawn
 from musls_description.system import Pulley, RigSystem, Winch, slung_system
-from musls_sim.plants.accuracy import step_s
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
@@ -42,6 +41,7 @@ from musls_sim.plants.interface import (
     Pose,
     PrescribedMotion,
     Reaction,
+    step_s,
     substeps,
 )
 from musls_sim.plants.rigid_body import rotor_records

@@ -16,7 +16,6 @@ from musls_description.obstacles import AnyObstacle
 from musls_description.rotations import yaw_of
 from musls_description.spawn import HangingEquilibrium, ground_spawn, hanging_equilibrium
 from musls_description.system import SlungLoadSystem, slung_system
-from musls_sim.plants.accuracy import step_s
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
@@ -38,6 +37,7 @@ from musls_sim.plants.interface import (
     PrescribedMotion,
     Reaction,
     SimulationDiverged,
+    step_s,
     substeps,
 )
 from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED

@@ -13,8 +13,7 @@ from musls_description.errors import ConfigError
 from musls_description.rotations import from_matrix, matrix, rotation_vector
 from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import SlungLoadSystem, slung_system
-from musls_sim.plants.accuracy import accurate_step_s
-from musls_sim.plants.interface import PlantSetup, substeps
+from musls_sim.plants.interface import PlantSetup, accurate_step_s, substeps
 from musls_sim.plants.rigid_links.mechanism import jacobians
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.rigid_links.step_control import (
@@ -54,7 +53,7 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
         return _on_gazebo(setup, system, configuration, rotors)
     make: Callable[..., RigidLinksPlant] = functools.partial(RigidLinksPlant, refine=physics.refine)
     if physics.engine == "dart" or physics.exact_friction:
-        from musls_sim.plants.rigid_links.dart_plant import DartPlant
+        from musls_sim.plants.rigid_links.dart import DartPlant
 
         make = functools.partial(DartPlant, exact_friction=physics.exact_friction)
     step = physics.step_size_s
