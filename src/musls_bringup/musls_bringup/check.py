@@ -146,8 +146,7 @@ def cone_margin(scenario: Scenario, angle_deg: Array, load_kg: Array) -> Array:
         drone.max_thrust_n / np.hypot(drone.mass_kg * gravity + share_n, aside_n)
         for drone in system.drones
     ]
-    lowest: Array = np.min(margins, axis=0)
-    return lowest
+    return np.min(margins, axis=0)
 
 
 def margins_figure(scenario: Scenario) -> Figure:

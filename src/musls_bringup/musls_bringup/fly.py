@@ -295,30 +295,23 @@ def _facts(
     session: Session, result: FlightResult, compile_s: float, failure: BaseException | None
 ) -> dict[str, Any]:
     """The flight's part of summary.json; the pace does not count what is compiled only once."""
-    plant, scenario, hover = session.plant, session.scenario, session.components.hover
-    watch, interrupted = session.separation, isinstance(failure, KeyboardInterrupt)
+    physics, watch, interrupted = (
+        session.scenario.physics,
+        session.separation,
+        isinstance(failure, KeyboardInterrupt),
+    )
     return {
         "sim_time_s": result.sim_time_s,
         "wall_time_s": result.wall_time_s,
         "compile_s": compile_s,
         "real_time_factor": result.sim_time_s / max(result.wall_time_s - compile_s, 1e-9),
-        "step_size_s": plant.physics_step_s,
-        "accuracy": scenario.physics.accuracy if scenario.physics.step_size_s == "auto" else None,
-        "steps": result.periods * plant.substeps,
-        "refined_periods": plant.refined_periods,
-        "spurious_energy_j": plant.spurious_energy_j,
+        **session.numbers(),
+        "accuracy": physics.accuracy if physics.step_size_s == "auto" else None,
+        "spurious_energy_j": session.plant.spurious_energy_j,
         "loop_step_us": result.wall_time_s / max(result.periods, 1) * 1e6,
-        "plant_step_us": result.plant_step_us,
         "controller_step_us": result.controller_step_us,
-        "bare_dart_step_us": plant.bare_step_us(),
-        "links_per_cable": [cable.links for cable in scenario.system.cables],
-        "n_drones": scenario.system.n_drones,
-        "thrust_margin": None if hover is None else hover.thrust_margin,
-        "sag_m": None if hover is None else hover.sag_m,
-        "ends_on_ground": scenario.start.kind == "ground",
         "landed": result.landed,
         "interrupted": interrupted or result.interrupted,
-        "seed": scenario.seed,
         "versions": versions(session.components.autopilot.firmware),
         "check": _check(session),
         "separation": watch and watch.closest and vars(watch.closest),

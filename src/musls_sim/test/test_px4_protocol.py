@@ -137,7 +137,7 @@ def test_a_px4_whose_link_is_lost_is_sent_no_setpoints(tmp_path, peer):
 )
 def test_trouble_ends_the_flight_in_its_own_words(tmp_path, peer, monkeypatch, behaviour, words):
     monkeypatch.setattr(start_up, "STEP_LIMIT_S", 1.0)
-    monkeypatch.setattr(start_up, "BOOT_LIMIT_S", 0.5 if behaviour == "lost" else 60.0)
+    monkeypatch.setattr(start_up.Px4Sitl, "boot_limit_s", 0.5 if behaviour == "lost" else 60.0)
     monkeypatch.setattr(sitl, "CONNECT_LIMIT_S", 0.3 if behaviour == "deaf" else 30.0)
     peer(behaviour)
     run = px4_flight(tmp_path)

@@ -131,8 +131,7 @@ def mean_cycle(body: Slices, euler_mean: bool = False) -> MeanCycle:
 
 def known_mean(values: Array) -> Array:
     """Mean over the first axis; NaN does not count, and is the mean of nothing."""
-    mean: Array = np.ma.masked_invalid(values).mean(axis=0).filled(np.nan)
-    return mean
+    return np.ma.masked_invalid(values).mean(axis=0).filled(np.nan)
 
 
 def _mean_and_half_width(values: Array) -> tuple[Array, Array]:

@@ -352,8 +352,7 @@ def circle_through(x: Array, y: Array) -> tuple[float, float, float]:
 def main_axis(centred: Array) -> Array:
     """Line along which points lie (T, 3), towards the side where its largest component is > 0."""
     axis = np.linalg.svd(centred, full_matrices=False)[2][0]
-    axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
-    return axis
+    return axis * np.sign(axis[np.argmax(np.abs(axis))])
 
 
 def harmonic(rate: float, t: Array, s: Array) -> tuple[Array, float]:

@@ -423,8 +423,7 @@ def _places(one: CutStage, tracks: Mapping[str, PoseTrack], n: int) -> Array | N
 
 def _horizontal(places: Array) -> NDArray[np.complex128]:
     """Places about their centre as complex numbers, (n,)."""
-    found: NDArray[np.complex128] = (places - places.mean(axis=0))[:, :2] @ np.array([1.0, 1.0j])
-    return found
+    return (places - places.mean(axis=0))[:, :2] @ np.array([1.0, 1.0j])
 
 
 def _turn(have: NDArray[np.complex128], want: NDArray[np.complex128]) -> float:

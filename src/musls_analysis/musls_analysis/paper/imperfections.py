@@ -378,8 +378,7 @@ def displacements(
     forward, back, _ = cont2discrete(loop, step_s, "bilinear")
     c, s = np.cos(yaw_rad), np.sin(yaw_rad)
     pushes = np.array([[c, s], [-s, c]]) * (time_s >= airborne_s)
-    found: Array = np.moveaxis(lfilter(np.ravel(forward), back, pushes), 1, 2)
-    return found
+    return np.moveaxis(lfilter(np.ravel(forward), back, pushes), 1, 2)
 
 
 # ---------- Weighted least squares over cycles, with intervals by bootstrap
@@ -494,8 +493,7 @@ def estimate(units: Sequence[Unit], prior: Array, draws: int = DRAWS, seed: int 
 
 def _left(unit: Unit, value: Array) -> Array:
     """Residual that parameters leave, (rows,)."""
-    found: Array = unit.residual - unit.sensitivity @ value
-    return found
+    return unit.residual - unit.sensitivity @ value
 
 
 def _solved(equations: Array) -> Array:

@@ -723,16 +723,7 @@ READERS: Registry[Reader] = Registry(
 
 @user_code()
 def read_recording(path: Path | str, options: ReadOptions | None = None) -> Recording:
-    """Read a flight, real or simulated.
-
-    Args:
-        path: Bag (folder or .mcap, .db3), result folder of `musls fly`, folder with one storage
-            file, log file of the seed paper's flights, or CSV excerpt.
-        options: What the recording does not say.
-
-    Returns:
-        The recording, its poses at strictly increasing times; what was dropped is in `warnings`.
-    """
+    """Read a flight, see `musls.read_recording`."""
     path, options = Path(path), options or ReadOptions()
     # os.path, because Path raises for names that are too long.
     if not os.path.exists(path):

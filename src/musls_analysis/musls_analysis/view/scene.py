@@ -420,10 +420,9 @@ def _rim(pulley: Pulley, far: Sequence[CableEnd], tracks: Mapping[str, PoseTrack
     normal = normal / np.linalg.norm(normal)
     beside = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
     beside /= np.linalg.norm(beside)
-    rim: np.ndarray = centre + pulley.radius_m * (
+    return centre + pulley.radius_m * (
         _RIM[:, :1] * beside + _RIM[:, 1:2] * np.cross(normal, beside)
     )
-    return rim
 
 
 # ---------- Two recordings: the second is laid over the first in time

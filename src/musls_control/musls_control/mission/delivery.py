@@ -169,8 +169,7 @@ class PayloadScale:
         """Mass that hung on each drone's rotors within the window, its own included, (n,)."""
         assert self._begin_m_s is not None and self._last_m_s is not None
         rise = self._last_m_s - self._begin_m_s
-        masses: Array = self.factor * self._impulse / (self._gravity * self._time_s + rise)
-        return masses
+        return self.factor * self._impulse / (self._gravity * self._time_s + rise)
 
     def tare(self) -> None:
         """The drones carried nothing within the window: learn the true thrust constants."""

@@ -60,14 +60,12 @@ class ForcesToSetpoints:
     @property
     def hover_thrust(self) -> Array:
         """Collective command that the autopilots take for their hover, (n,)."""
-        thrust: Array = self._thrust["command"] / self._thrust["ratio"]
-        return thrust
+        return self._thrust["command"] / self._thrust["ratio"]
 
     def throttle(self, rotor_speed_rad_s: Array) -> Array:
         """Motor commands that give rotor speeds, (n, n_rotors)."""
         slowest, fastest = self._thrust["slowest"][:, None], self._thrust["fastest"][:, None]
-        commands: Array = (rotor_speed_rad_s - slowest) / (fastest - slowest)
-        return commands
+        return (rotor_speed_rad_s - slowest) / (fastest - slowest)
 
     def start(self, rotor_speed_rad_s: Array, drones: BodyMotion) -> None:
         """Take over in flight: the present command is about that of hover at the present tilt.

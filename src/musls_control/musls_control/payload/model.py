@@ -183,8 +183,7 @@ class PayloadModel:
         # Of four and more cables many tensions fit: the smallest, which are even ones.
         rows = np.vstack([_BALANCE_WEIGHT * matrix * scale[:, None], np.eye(n)])
         tension, _ = nnls(rows, np.concatenate([_BALANCE_WEIGHT * weight * scale, np.zeros(n)]))
-        forces: Array = tension[:, None] * directions
-        return forces
+        return tension[:, None] * directions
 
     # Squared natural frequencies of the system by itself
 
@@ -204,8 +203,7 @@ class PayloadModel:
         moved = np.einsum("n,ni->i", self.drone_mass_kg, arms[:, [1, 0]] ** 2)
         along = np.sum(arms * self.resting_n, axis=0)
         held = np.maximum([along[1] + along[2], along[0] + along[2]], 0.0)
-        tilt: Array = held / (np.diag(self.inertia_kg_m2)[:2] + moved)
-        return tilt
+        return held / (np.diag(self.inertia_kg_m2)[:2] + moved)
 
     @property
     def yaw_1_s2(self) -> float:
@@ -216,8 +214,7 @@ class PayloadModel:
 
 def _steiner(arm: Array) -> Array:
     """Inertia of a unit point mass, (3, 3)."""
-    inertia: Array = arm @ arm * np.eye(3) - np.outer(arm, arm)
-    return inertia
+    return arm @ arm * np.eye(3) - np.outer(arm, arm)
 
 
 def derive_gains(

@@ -110,8 +110,7 @@ class Link:
     def quaternion_xyzw(self) -> Array:
         """Rotation to the parent's frame, (4,)."""
         rotation, _ = self.body.pose_in_parent(self.coordinates)
-        quaternion: Array = Rotation.from_matrix(rotation).as_quat(canonical=True)
-        return quaternion
+        return Rotation.from_matrix(rotation).as_quat(canonical=True)
 
     @property
     def scoped_name(self) -> str:

@@ -128,15 +128,13 @@ class _Problem:
 
     def turned(self, x: Array) -> Array:
         """Attachment points about the load's centre, (m, 3) [m]."""
-        found: Array = self.anchors @ tilt_matrix((x[-2], x[-1])).T
-        return found
+        return self.anchors @ tilt_matrix((x[-2], x[-1])).T
 
     def drones_at(self, x: Array) -> Array:
         """Places of the drones about the load's centre for straight cables, (m, 3) [m]."""
         middle = self.forces(x) + self.half_cable_n
         along = middle / np.linalg.norm(middle, axis=1, keepdims=True)
-        found: Array = self.turned(x) + self.length_m[:, None] * along - self.hooks
-        return found
+        return self.turned(x) + self.length_m[:, None] * along - self.hooks
 
     def thrusts(self, x: Array) -> Array:
         """Of the drones, (m, 3) [N]."""
@@ -173,8 +171,7 @@ class _Problem:
 
         def spare(y: Array) -> Array:
             shares = np.linalg.norm(self.thrusts(y[:-1]), axis=1) / self.full_n
-            left: Array = y[-1] - shares
-            return left
+            return y[-1] - shares
 
         found = self._solve(
             lambda y: float(y[-1]), np.append(start, most),
@@ -245,8 +242,7 @@ class _Problem:
 
         def lengths(q: Array) -> Array:
             turn = from_rotation_vector(q[3:])
-            found: Array = np.linalg.norm(ends - q[:3] - rotate(turn, anchors), axis=1)
-            return found
+            return np.linalg.norm(ends - q[:3] - rotate(turn, anchors), axis=1)
 
         def energy(q: Array) -> float:
             lift = self.weight_n * q[2] + rotate(from_rotation_vector(q[3:]), hung)[2]

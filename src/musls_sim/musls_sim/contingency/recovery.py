@@ -94,8 +94,7 @@ class Situation:
     @property
     def pose(self) -> Array:
         """Set-point of the load: x, y, z [m], yaw [rad], (4,)."""
-        pose: Array = self.plan.load_pose[self.row]
-        return pose
+        return self.plan.load_pose[self.row]
 
     def places(self, pose: Array) -> Array:
         """Places of the drones for poses of the load, (k, 4) to (k, n, 3); those lost stay."""
@@ -437,8 +436,7 @@ class Contingency:
         self._note(time_s, "reallocated", self._sentence(found))
 
     def _planned_places(self) -> Array:
-        places: Array = self._guidance.plan.drone_position_enu_m[self._guidance.row].copy()
-        return places
+        return self._guidance.plan.drone_position_enu_m[self._guidance.row].copy()
 
     def _formation(self) -> Reallocation | None:
         lost = np.flatnonzero(self._gone | self._idle) + 1

@@ -506,23 +506,11 @@ class EmbeddedSim(DescribedNode):
 
     def _write_statistics(self) -> None:
         """Write the numbers of the flight's summary, for the command that started the node."""
-        session = self.session
-        plant, hover, scenario = session.plant, session.components.hover, session.scenario
-        firmware = session.components.autopilot.firmware
-        numbers = {
-            "step_size_s": plant.physics_step_s,
-            "steps": session.tick * plant.substeps,
-            "refined_periods": plant.refined_periods,
-            "plant_step_us": session.plant_s / max(session.tick - 1, 1) * 1e6,
-            "bare_dart_step_us": plant.bare_step_us(),
-            "links_per_cable": [cable.links for cable in scenario.system.cables],
-            "n_drones": scenario.system.n_drones,
-            "thrust_margin": None if hover is None else hover.thrust_margin,
-            "sag_m": None if hover is None else hover.sag_m,
-            "ends_on_ground": scenario.start.kind == "ground",
-            "landed": bool(session.components.autopilot.landed.all()),
+        autopilot = self.session.components.autopilot
+        firmware = autopilot.firmware
+        numbers = self.session.numbers() | {
+            "landed": bool(autopilot.landed.all()),
             "lost_answers": self._lost,
-            "seed": scenario.seed,
             "firmware": None if firmware is None else [str(firmware.binary), firmware.version],
         }
         Path(self._statistics).write_text(json.dumps(numbers), encoding="utf-8")

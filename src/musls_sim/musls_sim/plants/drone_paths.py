@@ -81,8 +81,7 @@ class PoseEnds:
 
 def _turn(begin_wxyz: Array, end_wxyz: Array) -> Array:
     """Rotation vectors from one attitude to another, world, (n, 3) [rad]."""
-    turn: Array = rotation_vector(product(end_wxyz, begin_wxyz * [1.0, -1.0, -1.0, -1.0]))
-    return turn
+    return rotation_vector(product(end_wxyz, begin_wxyz * [1.0, -1.0, -1.0, -1.0]))
 
 
 def _cubic(x0: Array, v0: Array, x1: Array, v1: Array, length_s: float) -> Array:

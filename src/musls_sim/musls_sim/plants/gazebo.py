@@ -396,8 +396,7 @@ class GazeboPlant(Plant):
     def cable_end_rotations(self, index: int) -> Array:
         """See `interface.Plant`."""
         ends = [self._first[index], self._drone[index] - 1]
-        turns: Array = self._links["rotation"][ends]
-        return turns
+        return self._links["rotation"][ends]
 
 
 # ---------- Motor commands of PX4's bridges, from Gazebo's transport

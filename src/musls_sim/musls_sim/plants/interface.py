@@ -310,7 +310,7 @@ class Plant:
     @property
     def spurious_energy_j(self) -> float | None:
         """Energy that the integration made from nothing so far [J]; None where it is not known."""
-        return None
+        return None if self.audit is None else self.audit.spurious_j
 
     @property
     def audit(self) -> EnergyAudit | None:

@@ -150,8 +150,7 @@ class RigidRodsPlant(LightLinesPlant):
         whole, rod = self.moving[0], self.records.cables[index]
         ends = np.array([rod["load_point"], rod["drone_point"]]) @ whole["rotation"].T
         low, high = whole["position"] + ends
-        points: Array = np.linspace(low, high, self.system.cables[index].links + 1)
-        return points
+        return np.linspace(low, high, self.system.cables[index].links + 1)
 
 
 def _check_rates(whole: Composite, start: Motion) -> None:

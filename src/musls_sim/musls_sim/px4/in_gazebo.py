@@ -152,6 +152,7 @@ class Px4InGazebo(Px4Sitl):
     """
 
     realtime = True
+    boot_limit_s = BOOT_LIMIT_S
 
     def __init__(
         self,
@@ -176,9 +177,6 @@ class Px4InGazebo(Px4Sitl):
             "PX4_GZ_MODEL_NAME": drone_name(self._plant.system, index),
         }
         return BridgedVehicle(link, index, instance, self.firmware, root, log, variables=variables)
-
-    def _boot_limit_s(self) -> float:
-        return BOOT_LIMIT_S
 
     def start(self, setpoint: Any, estimate: Estimate) -> None:
         """See `Px4Sitl.start`; from here on the plant moves the world."""

@@ -220,6 +220,7 @@ class Px4Sitl(Autopilot):
     rate_hz = RATE_HZ
     has_sensors = has_failsafe = True
     realtime = False
+    boot_limit_s = BOOT_LIMIT_S
 
     def __init__(
         self,
@@ -298,11 +299,14 @@ class Px4Sitl(Autopilot):
         """
         try:
             self._boot(estimate)
-            self._ground_enu_m = estimate.drones.position_enu_m[:, 2].copy()
-            self._arm(setpoint, estimate)
+            self._prepare(setpoint, estimate)
         except BaseException:
             self.close()
             raise
+
+    def _prepare(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
+        self._ground_enu_m = estimate.drones.position_enu_m[:, 2].copy()
+        self._arm(setpoint, estimate)
 
     def _boot(self, estimate: Estimate) -> None:
         """Start all PX4s and let them find where they are, at real-time speed.
@@ -310,7 +314,7 @@ class Px4Sitl(Autopilot):
         Their start-up scripts take real time; simulated time is not to run away from them.
         """
         self._launch()
-        limit_s = self._boot_limit_s()
+        limit_s = self.boot_limit_s
         deadline = next_frame = monotonic()
         deadline += limit_s
         while not all(vehicle.is_up for vehicle in self._vehicles):
@@ -323,9 +327,6 @@ class Px4Sitl(Autopilot):
             sleep(max(next_frame - monotonic(), 0.0))
         self._check_parameters()
         self._survey(estimate)
-
-    def _boot_limit_s(self) -> float:
-        return BOOT_LIMIT_S
 
     def _survey(self, estimate: Estimate) -> None:
         """Let the estimators settle, then see where they believe to be: estimated minus true.
@@ -538,13 +539,7 @@ class GraphPx4(Px4Sitl):
         self.agent = agent
         self.origin_error_m = np.zeros(len(self._layouts))
 
-    def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
-        """Bring the PX4s up; the drones stand still meanwhile."""
-        try:
-            self._boot(estimate)
-        except BaseException:
-            self.close()
-            raise
+    def _prepare(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
         place_ned_m = world_enu_ned(estimate.drones.position_enu_m)
         self.origin_error_m = np.linalg.norm(self._offset_ned_m + place_ned_m, axis=1)
 

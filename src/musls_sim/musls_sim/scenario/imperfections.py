@@ -119,5 +119,4 @@ def _with_thrust(drone: Drone, share: Array) -> Drone:
 
 def tilt_matrix(tilt_rad: tuple[float, float]) -> Array:
     """Rotation matrix of a rotation about the body's x and y axes, (3, 3)."""
-    tilt: Array = matrix(from_rotation_vector(np.array([*tilt_rad, 0.0])))
-    return tilt
+    return matrix(from_rotation_vector(np.array([*tilt_rad, 0.0])))

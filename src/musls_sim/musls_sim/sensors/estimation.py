@@ -271,8 +271,7 @@ def stationary_gains(transition: Array, process: Array, variance: float) -> Arra
     """
     first = np.eye(len(transition))[:, :1]
     covariance = solve_discrete_are(transition.T, first, process, [[variance]])
-    gains: Array = covariance[:, 0] / (covariance[0, 0] + variance)
-    return gains
+    return covariance[:, 0] / (covariance[0, 0] + variance)
 
 
 @compiled()

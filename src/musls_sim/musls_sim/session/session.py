@@ -96,8 +96,7 @@ class TensionPeaks:
     @property
     def largest_n(self) -> Array:
         """Largest tension of each cable so far, (n_cables,)."""
-        largest: Array = np.maximum(self._before, self.recent_n)
-        return largest
+        return np.maximum(self._before, self.recent_n)
 
 
 MakeController = type[Controller] | Callable[..., Controller]
@@ -355,6 +354,23 @@ class Session(Loop):
             self.guidance.landed,
             self.stopped,
         )
+
+    def numbers(self) -> dict[str, Any]:
+        """What a flight's summary says of steps, pace and system."""
+        plant, scenario, hover = self.plant, self.scenario, self.components.hover
+        return {
+            "step_size_s": plant.physics_step_s,
+            "steps": self.tick * plant.substeps,
+            "refined_periods": plant.refined_periods,
+            "plant_step_us": self.plant_s / max(self.tick - 1, 1) * 1e6,
+            "bare_dart_step_us": plant.bare_step_us(),
+            "links_per_cable": [cable.links for cable in scenario.system.cables],
+            "n_drones": scenario.system.n_drones,
+            "thrust_margin": None if hover is None else hover.thrust_margin,
+            "sag_m": None if hover is None else hover.sag_m,
+            "ends_on_ground": scenario.start.kind == "ground",
+            "seed": scenario.seed,
+        }
 
     def _watch_separation(self, tick: int) -> None:
         """Note when the drones come too close to each other."""

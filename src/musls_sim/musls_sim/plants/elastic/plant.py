@@ -445,11 +445,6 @@ class ElasticPlant(Plant):
             energy_j=float(self.engine.energy_j().sum()),
         )
 
-    @property
-    def spurious_energy_j(self) -> float:
-        """Energy that the integration made from nothing so far; 0 if it only took some."""
-        return self.audit.spurious_j
-
     def _note_reaction(self) -> None:
         """Force that moves each cable's end, at the end of the period, and the audit."""
         for i in range(self.system.n_drones):

@@ -175,11 +175,6 @@ class LightLinesPlant(Plant):
             energy_j=self.energy_j,
         )
 
-    @property
-    def spurious_energy_j(self) -> float:
-        """Energy that the integration made from nothing so far; 0 if it only took some."""
-        return self.audit.spurious_j
-
 
 class MasslessPlant(LightLinesPlant):
     """Cables without mass, stretch and bending between load and drones, see `interface.Plant`.

@@ -513,8 +513,7 @@ class RigidLinksPlant(Plant):
     def cable_end_rotations(self, index: int) -> Array:
         """Rotations of a cable's first and last link, world, (2, 3, 3)."""
         ends = [self.tree.first_link[index], self.tree.drone[index] - 1]
-        turns: Array = self.records.bodies["rotation"][ends]
-        return turns
+        return self.records.bodies["rotation"][ends]
 
     def bare_step_us(self, repetitions: int = 20, batch: int = 10) -> float:
         """See `interface.Plant`."""
