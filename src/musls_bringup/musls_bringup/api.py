@@ -29,6 +29,7 @@ from musls_description.schema import to_data
 from musls_description.strict_yaml import parse_yaml
 from musls_description.system import RigSystem, slung_system
 from musls_sim.scenario.scenario import Scenario
+from musls_sim.scenario.scenario import load_scenario as read_scenario
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Values by key ({"system.cables.links": 29}), or texts as for `--set` ("seed=3")."""
+
+AnyScenario = Scenario | Mapping[str, Any] | str | Path
+"""A scenario, what its file would hold, or its name or file."""
 
 Flown = recordings.Recording | str | Path
 """A recording, or where to read it."""
@@ -104,12 +108,14 @@ def read_recording(path: Path | str, options: ReadOptions | None = None) -> Reco
     return Recording.of(readers.read_recording(path, options))
 
 
-def load_scenario(name: str | Path, overrides: Overrides = ()) -> Scenario:
+def load_scenario(name: AnyScenario, overrides: Overrides = ()) -> Scenario:
     """Read a scenario.
 
     Args:
-        name: A shipped scenario ("circle"), a YAML file, or a result folder.
-        overrides: Keys to change.
+        name: A shipped scenario ("circle"), a YAML file, a result folder, what a file would hold
+            ({"system": "x500_trio", "mission": {...}}), or a scenario to change.
+        overrides: Keys to change. What is given for a key replaces all that it holds; below a key
+            goes a dot. Numbers and arrays may be NumPy's, a system may be a `RigSystem`.
 
     Raises:
         ConfigError: Unknown scenario or key, or a value that is not allowed.
@@ -119,11 +125,13 @@ def load_scenario(name: str | Path, overrides: Overrides = ()) -> Scenario:
             overrides = [f"{key}={_as_text(value)}" for key, value in overrides.items()]
         except TypeError as error:
             raise ConfigError(f"overrides: {error}: numbers, texts, lists and mappings") from None
+    if isinstance(name, (Mapping, Scenario)):
+        return read_scenario(to_data(name), list(overrides))
     return find_scenario(str(name), list(overrides))
 
 
 def fly(
-    scenario: Scenario | str | Path,
+    scenario: AnyScenario,
     *,
     controller: Controller | Callable[[], Controller] | None = None,
     out: str | Path | None = None,
@@ -139,7 +147,7 @@ def fly(
     `recording` of the exception (and in `out`).
 
     Args:
-        scenario: What to fly; a name or file is read first.
+        scenario: What to fly, see `load_scenario`.
         controller: A controller of one's own instead of the scenario's.
         out: Folder for what the command `musls fly` writes; None writes nothing.
         overwrite: Replace an older result in `out`.
@@ -180,7 +188,7 @@ def fly(
 
 def replay(
     recording: Flown,
-    system: RigSystem | str = "x500_trio_swivel",
+    system: RigSystem | Mapping[str, Any] | str = "x500_trio_swivel",
     *,
     cable_model: str = "rigid_links",
     spec: ReplaySpec | None = None,
@@ -198,7 +206,9 @@ def replay(
         ConfigError: The recording or the cable model does not fit the system.
         SimulationDiverged: The physics failed.
     """
-    chosen = slung_system(load_system(system) if isinstance(system, str) else system, "replay")
+    chosen = slung_system(
+        system if isinstance(system, RigSystem) else load_system(system), "replay"
+    )
     replayed = Replay(_recording(recording), spec or ReplaySpec())
     return replayed.run(chosen, cable_model=cable_model)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from musls_analysis.comparison.convergence import Convergence
 from musls_analysis.report.summary import summarise
-from musls_bringup.api import load_scenario
+from musls_bringup.api import AnyScenario, load_scenario
 from musls_bringup.fly import Flight, fly_in_memory, slack_threshold_n
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
@@ -52,7 +51,7 @@ def check_verifiable(scenario: Scenario, *, segments: bool) -> None:
 
 
 def verify(
-    scenario: Scenario | str | Path,
+    scenario: AnyScenario,
     first: Flight | None = None,
     *,
     controller: Controller | Callable[[], Controller] | None = None,
@@ -63,7 +62,7 @@ def verify(
     """Fly a scenario with its step, half of it and a quarter of it, and compare.
 
     Args:
-        scenario: With the built-in autopilot; a name or file is read first.
+        scenario: With the built-in autopilot, see `load_scenario`.
         first: The flight with the whole step, if it was flown already.
         controller: A controller of one's own: one that can be flown again, or what makes it.
         segments: Halve the length of the cables' segments together with the step.

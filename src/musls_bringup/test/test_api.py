@@ -9,6 +9,7 @@ from rich.console import Console
 import musls
 from musls_analysis.recordings.recording import Event, PoseTrack, Stage
 from musls_bringup.api import Recording
+from musls_description.schema import to_data, to_yaml
 
 
 @pytest.fixture
@@ -39,3 +40,47 @@ def test_notebooks_and_terminals_show_it(run):
     console = Console(width=120, record=True, file=StringIO())
     console.print(run)
     assert "lift" in console.export_text()
+
+
+def test_scenarios_and_systems_written_in_python():
+    """The same flight as from files, with NumPy's numbers; a mistake names its key."""
+    system = to_data(musls.load_system("x500_trio"))
+    system["load"]["mass_kg"] = np.float64(1.66)
+    system["load"]["cable_attachments_m"] = np.array(system["load"]["cable_attachments_m"])
+    hold = {"kind": "hold", "position_m": np.array([0.0, 0.0, 1.0]), "duration_s": np.float32(0.5)}
+    stages = {"settle_s": 0, "stages": [hold]}
+    written = {"name": "hold", "system": system, "start": "air", "mission": stages}
+    changes = {"start": "air", "mission": stages}
+    named = musls.load_scenario("hold", {"system": "x500_trio", **changes})
+    written["description"] = named.description
+    assert to_data(musls.load_scenario(written)) == to_data(named)
+    assert to_data(musls.load_scenario("hold", {"system": system, **changes})) == to_data(named)
+    typed = {"system": musls.load_system("x500_trio"), **changes}
+    assert to_data(musls.load_scenario("hold", typed)) == to_data(named)
+    assert musls.load_scenario(named, {"seed": np.int64(7)}).seed == 7
+    assert musls.load_system(system) == named.system
+    run, other = musls.fly(written), musls.fly(named)
+    assert (run.body("load").position_enu_m == other.body("load").position_enu_m).all()
+    system["load"]["mass_kg"] = -1.0
+    for source, more in ((written, {}), ("hold", {"system": system})):
+        with pytest.raises(musls.ConfigError, match=r"load\.mass_kg = -1\.0"):
+            musls.load_scenario(source, more)
+
+
+def test_parts_from_files_of_ones_own(tmp_path):
+    """`from: frame.yaml` lies beside the system's file; its keys are checked as all others."""
+    part = to_data(musls.load_system("x500_solo").drones[0])
+    (tmp_path / "frame.yaml").write_text(to_yaml({**part, "mass_kg": 2.3}))
+    (tmp_path / "own.yaml").write_text(
+        "name: own\nload: {mass_kg: 0.5, shape: {kind: box, size_m: [0.2, 0.2, 0.1]},"
+        " cable_attachments_m: [[0, 0, 0.05]]}\n"
+        "drones: {from: frame.yaml, cable_attachment_m: [0, 0, -0.05]}\ncables: {from: rope}\n"
+    )
+    drone = musls.load_system(str(tmp_path / "own.yaml")).drones[0]
+    assert drone.mass_kg == 2.3 and drone.cable_attachment_m == (0.0, 0.0, -0.05)
+    for bad, message in ((None, "no such file"), ("from: x500", "without from"), ("a: [", "line")):
+        (tmp_path / "frame.yaml").unlink(missing_ok=True)
+        if bad is not None:
+            (tmp_path / "frame.yaml").write_text(bad)
+        with pytest.raises(musls.ConfigError, match=rf"own.yaml, line 3: from: .*{message}"):
+            musls.load_system(str(tmp_path / "own.yaml"))

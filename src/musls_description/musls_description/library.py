@@ -1,8 +1,8 @@
 """Shipped and user-written systems: find by name, expand the short forms, build, save.
 
 A system file may shorten what repeats: `drones` and `cables` may be one mapping that holds for
-all, and a mapping may start `from: NAME`, a file in `systems/parts/`, whose keys it then
-overrides.
+all, and a mapping may start `from: NAME`, a file in `systems/parts/` or a file
+of one's own (`from: frame.yaml`, beside the system's file), whose keys it then overrides.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from musls_description.errors import ConfigError, near_names
-from musls_description.schema import build
+from musls_description.schema import build, to_data
 from musls_description.strict_yaml import (
     SourceFile,
     is_file,
@@ -51,12 +51,14 @@ def system_path(name: str, relative_to: Path | None = None) -> Path:
     return SYSTEMS / f"{name}.yaml"
 
 
-def load_system(name: str) -> RigSystem:
-    """Read a system by shipped name or from a file.
+def load_system(name: str | Mapping[str, Any]) -> RigSystem:
+    """Read a system by shipped name, from a file, or from what a file would hold.
 
     Raises:
         ConfigError: Unknown name, bad YAML, or a field that is wrong.
     """
+    if isinstance(name, Mapping):
+        return build_system(to_data(name), "system")
     path = system_path(name)
     text = read_text(path)
     return build_system(parse_yaml(text, str(path)), str(path), text)
@@ -94,19 +96,35 @@ def expand_system(data: Any, file: SourceFile, below: tuple[str, ...] = ()) -> A
 def _with_base(item: Any, file: SourceFile, path: tuple[str | int, ...]) -> Any:
     if not isinstance(item, Mapping) or "from" not in item:
         return item
-    name = item["from"]
-    parts = sorted(path.stem for path in (SYSTEMS / "parts").glob("*.yaml"))
-    if name not in parts:
-        text = repr(name) if not isinstance(name, str) else f"'{name}'"
-        where = file.place((*path, "from"))
-        raise ConfigError(f"{where}: unknown part {shown(text)}: {near_names(name, parts)}")
+    part = _part(item["from"], file.place((*path, "from")), Path(file.name).parent)
     own = {k: v for k, v in item.items() if k != "from"}
     # A shape takes the place of the part's inertia.
     replaced = {"inertia_kg_m2"} if "shape" in own else set()
-    return {**{k: v for k, v in _part(name).items() if k not in replaced}, **own}
+    return {**{k: v for k, v in part.items() if k not in replaced}, **own}
+
+
+def _part(name: Any, where: str, folder: Path) -> Mapping[str, Any]:
+    """Content of a shipped part, or of a file of one's own, seen from a folder."""
+    parts = sorted(path.stem for path in (SYSTEMS / "parts").glob("*.yaml"))
+    if name in parts:
+        return _shipped_part(name)
+    if not isinstance(name, str) or not name.endswith((".yaml", ".yml")):
+        text = repr(name) if not isinstance(name, str) else f"'{name}'"
+        near = near_names(name, parts)
+        raise ConfigError(f"{where}: unknown part {shown(text)}: {near}, or a file, NAME.yaml")
+    try:
+        data = read_yaml(folder / name)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: from: {error}") from None
+    if not isinstance(data, Mapping) or "from" in data:
+        raise ConfigError(
+            f"{where}: from: {shown(str(folder / name), 200)}: must be a mapping of the part's "
+            "keys, without from"
+        )
+    return data
 
 
 @functools.cache
-def _part(name: str) -> dict[str, Any]:
+def _shipped_part(name: str) -> dict[str, Any]:
     """Content of a shipped part; to be copied before it is changed."""
     return read_yaml(SYSTEMS / "parts" / f"{name}.yaml")

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
@@ -254,7 +255,10 @@ adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
 
 
 def to_data(value: Any) -> Any:
-    """Turn a specification into plain mappings, lists and scalars: the inverse of `build`."""
+    """Turn a specification into plain mappings, lists and scalars: the inverse of `build`.
+
+    NumPy's numbers and arrays become Python's, paths become texts.
+    """
     if dataclasses.is_dataclass(value):
         if hasattr(value, "as_written"):  # some of its fields follow from others
             return to_data(value.as_written())
@@ -265,7 +269,9 @@ def to_data(value: Any) -> Any:
         return {key: to_data(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_data(item) for item in value]
-    return value
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    return str(value) if isinstance(value, Path) else value
 
 
 # libyaml's emitter, where it was built in, takes a third of the time and writes the same.

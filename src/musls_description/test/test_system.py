@@ -106,7 +106,7 @@ def _set(data, path, value):
         ("cables.links", 0, ["links = 0", "greater than or equal to 1"]),
         ("cables.links", 2.5, ["links = 2.5", "integer"]),
         ("cables.joint", {}, ["damping_n_m_s_rad", "bending_damping_n_m2_s"]),
-        ("cables.from", "roap", ["unknown part 'roap'", "'rope'"]),
+        ("cables.from", "roap", ["unknown part 'roap'", "'rope'", "or a file"]),
         ("drones", [{"from": "x500"}], ["3 load.cable_attachments_m", "1 drones"]),
     ],
 )

@@ -23,7 +23,16 @@ from musls_description.errors import ConfigError
 from musls_description.library import expand_system, system_path
 from musls_description.obstacles import WorldSpec
 from musls_description.registry import NameIn, Registry, load_file, user_code
-from musls_description.schema import Finite, Fraction, NonNegative, Number, Positive, build, spec
+from musls_description.schema import (
+    Finite,
+    Fraction,
+    NonNegative,
+    Number,
+    Positive,
+    build,
+    spec,
+    to_data,
+)
 from musls_description.strict_yaml import (
     Override,
     SourceFile,
@@ -224,9 +233,10 @@ class Scenario:
 
 
 @user_code()
-def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
+def load_scenario(source: Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Scenario:
     """Read a scenario file, write out its system, apply overrides, check everything.
 
+    `source`: the file, or what it would hold; files that this names count from the current folder.
     `overrides`: `key.path=value` each, `system=NAME` or `imperfections=FILE`; a key below a list
     holds for all its elements unless an index picks one (`system.cables.links=29`,
     `system.cables.0.links=5`).
@@ -235,9 +245,12 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
         ConfigError: Anything wrong, in one line that names the file (the scenario's or the
             system's) or the override.
     """
-    text = read_text(path)
+    if isinstance(source, Mapping):
+        path, text, data = Path("scenario"), None, to_data(source)
+    else:
+        path, text = source, read_text(source)
+        data = parse_yaml(text, str(path))
     file = SourceFile((), str(path), text)
-    data = parse_yaml(text, str(path))
     if not isinstance(data, Mapping):
         raise ConfigError(f"{path}: expected a mapping of Scenario, not {shown(repr(data))}")
     data = copy.deepcopy(dict(data))
@@ -253,6 +266,9 @@ def load_scenario(path: Path, overrides: Sequence[str] = ()) -> Scenario:
         whole += named
         if named:
             data[key] = named[-1].partition("=")[2]
+            if data[key].lstrip().startswith("{"):
+                data[key] = parse_yaml(data[key], f"--set {key}")
+                files.insert(0, SourceFile((key,), f"--set {key}", None))
         if isinstance(data.get(key), str):
             try:
                 place = find(data[key], relative_to=Path() if named else path.parent)
@@ -289,8 +305,8 @@ def _names_file(override: str, key: str) -> bool:
     found, _, value = override.partition("=")
     if found != key or (key == "imperfections" and "{" in value):
         return False
-    if key == "system" and value.strip()[:1] in ("", "{", "["):
-        raise ConfigError(f"--set {shown(override)}: must be a system's name or its file")
+    if key == "system" and value.strip()[:1] in ("", "["):
+        raise ConfigError(f"--set {shown(override)}: must be a system's name, its file or its keys")
     return True
 
 
