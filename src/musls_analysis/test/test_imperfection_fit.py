@@ -1,10 +1,19 @@
 """Identification of drone imperfections: linear answers, intervals, the turning frame."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from musls_analysis.paper.flights import turning_frame
-from musls_analysis.paper.imperfections import alike, displacements, estimate, units_of
+from musls_analysis.paper.imperfections import (
+    StageModel,
+    alike,
+    displacements,
+    estimate,
+    heights_that_carry_over,
+    units_of,
+)
 
 PX4 = {"MPC_XY_P": 0.95, "MPC_XY_VEL_P_ACC": 1.8, "MPC_XY_VEL_I_ACC": 0.4, "MPC_XY_VEL_D_ACC": 0.2}
 RATE = 0.2
@@ -76,3 +85,16 @@ def test_parameters_that_do_the_same_are_named_and_the_prior_holds_them():
     assert found.value[:2] == pytest.approx([1.0, 1.0], abs=0.02)  # their sum, shared
     assert found.value[2] == 0.0  # nothing is said about it
     assert alike(["a", "b", "c"], found) == ["a and b are hard to tell apart (+1.00)"]
+
+
+def test_a_height_of_one_flight_that_another_does_not_have_does_not_carry_over():
+    """Drone 1 is 30 mm high in all recordings, drone 2 +30 mm in one flight, -30 in another."""
+    generator = np.random.default_rng(3)
+    none = np.zeros(0)
+    models = []
+    for stage in ("circle", "shm", "engage"):
+        high = [[0.03, 0.03], [0.03, -0.03]] + 0.005 * generator.standard_normal((2, 2))
+        above = np.broadcast_to(high[:, None], (2, 60, 2))  # (flights, phases, drones)
+        models.append(StageModel(stage, none, none, none, none, above, none, np.arange(2)))
+    assert heights_that_carry_over(models).tolist() == [True, False]
+    assert heights_that_carry_over([replace(models[0], recording=np.zeros(2, int))]).all()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.signal import cont2discrete, lfilter
 from scipy.stats import t as student
 
@@ -92,14 +93,20 @@ def identify(
 
     first = models(None)
     found = _estimate(first, 1.0)
-    faults = imperfections_of(*(its.value for its in found))
+    carry = heights_that_carry_over(first)
+    faults = imperfections_of(found[0].value, found[1].value, found[2].value * carry)
     again = models(faults)
     factor = _factor(first, again, found[0].value)
     push, lean, height = (
         replace(more, value=more.value + about, low=more.low + about, high=more.high + about)
         for more, about in zip(_estimate(again, factor), _values_of(faults), strict=True)
     )
-    notes = [*_notes(push), *(line for mission in flown for line in mission.remarks)]
+    height = replace(
+        height, value=height.value * carry, low=height.low * carry, high=height.high * carry
+    )
+    dropped = ", ".join(f"drone_{i + 1}" for i in np.flatnonzero(~carry))
+    notes = [f"heights of {dropped}: no help on recordings left out, taken as 0"] * bool(dropped)
+    notes += [*_notes(push), *(line for mission in flown for line in mission.remarks)]
     stages: dict[str, int] = {}
     for mission in flown:
         for stage, cuts in mission.real.items():
@@ -187,6 +194,23 @@ def _estimate(models: Sequence[StageModel], factor: float) -> tuple[Estimated, .
         of_constants("lean", PRIOR_TILT_RAD),
         of_constants("above", PRIOR_HEIGHT_M),
     )
+
+
+def heights_that_carry_over(models: Sequence[StageModel]) -> NDArray[np.bool_]:
+    """Drones whose height helps on recordings from which it was not learnt, (n,).
+
+    Each recording, a stage of a flight, is left out once and predicted by the mean of the others. A
+    height is kept if that lowers the mean square error by more than its standard error (Breiman et
+    al., Classification and Regression Trees, 1984, section 3.4.3). One recording cannot tell.
+    """
+    every = [m.above[m.recording == k] for m in models for k in np.unique(m.recording)]
+    if len(every) < 2:
+        return np.ones(every[0].shape[-1], bool)
+    means = np.array([np.nanmean(above, axis=(0, 1)) for above in every])
+    others = (means.sum(axis=0) - means) / (len(every) - 1)
+    gain = means**2 - (means - others) ** 2
+    kept: NDArray[np.bool_] = gain.mean(axis=0) > gain.std(axis=0, ddof=1) / np.sqrt(len(every))
+    return kept
 
 
 def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Array) -> float:
@@ -281,6 +305,7 @@ class StageModel:
         above: Recorded minus simulated height, (cycles, M, n) [m].
         lean: Recorded relative to simulated attitude, about each body's x and y,
             (cycles, M, 2 n) [rad].
+        recording: Number of the recording that a cycle is from, (cycles,).
     """
 
     stage: str
@@ -290,6 +315,7 @@ class StageModel:
     off: Array
     above: Array
     lean: Array
+    recording: Array
 
     def sensitivity(self, factor: float) -> Array:
         """Of `off` to all pushes, drone by drone, then the delay, (M, 2 n, 2 n + 1)."""
@@ -322,8 +348,9 @@ def stage_model(
         q = relative(recorded.orientation_wxyz, middle)
         lean.append(2.0 * q[..., 1:3] * np.sign(q[..., :1]))
     return StageModel(
-        stage, np.array(push), np.array(late), np.array(simulated),
-        *(np.concatenate(part, axis=-1) for part in (off, above, lean)),
+        stage, np.array(push), np.array(late), np.array(simulated), np.concatenate(off, axis=-1),
+        np.concatenate(above, axis=-1), np.concatenate(lean, axis=-1),
+        np.repeat(np.arange(len(real)), [len(one.cycles) for one in real]),
     )  # fmt: skip
 
 
