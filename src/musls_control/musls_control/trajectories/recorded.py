@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from musls_control.trajectories.base import ORDERS, Once
@@ -54,8 +55,8 @@ def read_table(path: str, columns: Sequence[str]) -> Array:
     return table
 
 
-def read_bag_poses(path: str, topic: str) -> tuple[Array, Array]:
-    """Read a topic of `POSE_STAMPED`: stamps [s]; x, y, z [m], yaw, roll, pitch [rad], (m, 6)."""
+def read_bag_poses(path: str, topic: str) -> tuple[NDArray[np.int64], Array]:
+    """Read a topic of `POSE_STAMPED`: stamps [ns]; x, y, z [m], yaw, roll, pitch [rad], (m, 6)."""
     from rosbags.rosbag2 import Reader
     from rosbags.typesys import Stores, get_typestore
 
@@ -74,7 +75,7 @@ def read_bag_poses(path: str, topic: str) -> tuple[Array, Array]:
                 if connection.msgtype == POSE_STAMPED:
                     message: Any = store.deserialize_cdr(data, POSE_STAMPED)
                     stamp, pose = message.header.stamp, message.pose
-                    times.append(stamp.sec + 1e-9 * stamp.nanosec)
+                    times.append(1_000_000_000 * stamp.sec + stamp.nanosec)
                     p, q = pose.position, pose.orientation
                     rows.append([p.x, p.y, p.z, q.w, q.x, q.y, q.z])
     except Exception as error:  # what rosbags, struct, zstd and sqlite3 raise has no common base
@@ -82,9 +83,9 @@ def read_bag_poses(path: str, topic: str) -> tuple[Array, Array]:
     if types.get(topic) != POSE_STAMPED:
         poses = sorted(name for name, kind in types.items() if kind == POSE_STAMPED)
         raise ConfigError(f"{path}: no poses on '{shown(topic)}': {near_names(topic, poses)}")
-    stamps, table = np.array(times), np.array(rows).reshape(-1, 7)
-    if (np.diff(stamps) <= 0.0).any():
-        late = stamps[1:][np.diff(stamps) <= 0.0][0]
+    stamps, table = np.array(times, np.int64), np.array(rows).reshape(-1, 7)
+    if (np.diff(stamps) <= 0).any():
+        late = 1e-9 * stamps[1:][np.diff(stamps) <= 0][0]
         raise ConfigError(f"{path}: the stamps of {topic} do not ascend at {late:g} s")
     roll, pitch, yaw = roll_pitch_yaw(table[:, 3:]).T
     return stamps, np.column_stack([table[:, :3], yaw, roll, pitch])
@@ -138,7 +139,8 @@ class Recorded(Once):
             times, poses = table[:, 0], np.zeros((len(table), 6))
             poses[:, : table.shape[1] - 1] = table[:, 1:]
         else:
-            times, poses = read_bag_poses(self.path, self.topic)
+            stamps_ns, poses = read_bag_poses(self.path, self.topic)
+            times = 1e-9 * stamps_ns.astype(np.float64)
         used = np.ones(len(times), bool)
         if self.from_s is not None:
             used &= times >= self.from_s

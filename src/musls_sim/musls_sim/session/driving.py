@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from musls_control.trajectories.recorded import read_bag_poses, read_table
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
@@ -23,7 +24,10 @@ from musls_sim.scenario.rig import (
     RigSpec,
 )
 
-# ---------- The way of a body in a bag, for an anchor that moves as recorded
+# ---------- The recorded way of a body, for an anchor that moves so
+
+COLUMNS = ("time_s", "x_enu_m", "y_enu_m", "z_enu_m")
+"""Of a recorded motion."""
 
 
 def bag_of(file: str) -> Path | None:
@@ -32,42 +36,19 @@ def bag_of(file: str) -> Path | None:
     return next((p for p in (path, path / "bag") if (p / "metadata.yaml").is_file()), None)
 
 
-def read_path(bag: Path, body: str | None) -> tuple[Array, Array]:
-    """Times from the first pose on (k,) [s], and positions (k, 3) [m, ENU].
-
-    `body`: "load", "drone_1", "anchor_1": topic /BODY/pose, geometry_msgs/msg/PoseStamped.
-    """
-    from rosbags.highlevel import AnyReader, AnyReaderError
-    from rosbags.rosbag2 import ReaderError
-    from rosbags.typesys import Stores, get_typestore
-
-    rows = []
-    try:
-        with AnyReader([bag], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
-            poses = [c for c in reader.connections if c.msgtype == "geometry_msgs/msg/PoseStamped"]
-            chosen = [c for c in poses if c.topic == f"/{body}/pose"]
-            if not chosen:
-                has = [c.topic[1:-5] for c in poses if c.topic.endswith("/pose")]
-                raise ConfigError(
-                    f"{bag}: body must be one of {', '.join(sorted(has)) or 'none'}, not {body!r}"
-                )
-            for connection, _, raw in reader.messages(connections=chosen):
-                message: Any = reader.deserialize(raw, connection.msgtype)
-                stamp, at = message.header.stamp, message.pose.position
-                rows.append([stamp.sec, stamp.nanosec, at.x, at.y, at.z])
-    except (AnyReaderError, ReaderError, OSError) as error:
-        raise ConfigError(f"{bag}: {error}") from None
-    table = np.array(rows, float).reshape(-1, 5)
-    time: Array = (table[:, 0] - table[:1, 0]) + 1e-9 * (table[:, 1] - table[:1, 1])
-    return time, table[:, 2:]
+def recorded_path(drive: AnchorRecording) -> tuple[Array, Array]:
+    """Times (k,) [s], of a bag from its first pose on, and positions (k, 3) [m, ENU]."""
+    bag = bag_of(drive.file)
+    if bag is None:
+        table = read_table(drive.file, COLUMNS)
+        return table[:, 0], table[:, 1:]
+    stamps_ns, poses = read_bag_poses(str(bag), f"/{drive.body}/pose")
+    return 1e-9 * (stamps_ns - stamps_ns[:1]).astype(np.float64), poses[:, :3]
 
 
 # ---------- Paths and inputs over time, evaluated for many control periods at once
 
 ROUNDING_S = 1e-9
-
-COLUMNS = ("time_s", "x_enu_m", "y_enu_m", "z_enu_m")
-"""Of a recorded motion."""
 
 
 class Signal:
@@ -146,13 +127,9 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
 
     pieces: PPoly
     if isinstance(drive, AnchorRecording):
-        bag = bag_of(drive.file)
-        time, position = _read_csv(drive.file) if bag is None else read_path(bag, drive.body)
-        finite = np.isfinite(time).all() and np.isfinite(position).all()
-        if len(time) < 4 or (np.diff(time) <= 0.0).any() or not finite:
-            raise ConfigError(
-                f"{drive.file}: needs at least 4 rows of finite numbers, time_s increasing"
-            )
+        time, position = recorded_path(drive)
+        if len(time) < 4:
+            raise ConfigError(f"{drive.file}: needs at least 4 rows, has {len(time)}")
         pieces = CubicSpline(time, position)
     else:
         time, position = np.array(drive.time_s), np.array(drive.position_enu_m)
@@ -169,21 +146,6 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
     offset = np.array(place_m, float) if drive.relative else np.zeros(3)
     pieces.c[-1] += offset
     return Signal(pieces.x, pieces.c, position[0] + offset, position[-1] + offset, derivatives=2)
-
-
-def _read_csv(file: str) -> tuple[Array, Array]:
-    """Times (k,) and positions (k, 3) of a recorded motion."""
-    try:
-        with open(file, encoding="utf-8") as stream:
-            names = [name.strip() for name in stream.readline().split(",")]
-            rows = np.loadtxt(stream, delimiter=",", ndmin=2)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{file}: {error}") from None
-    missing = [name for name in COLUMNS if name not in names]
-    if missing or rows.shape[1:] != (len(names),):
-        raise ConfigError(f"{file}: needs the columns {', '.join(COLUMNS)}, has {', '.join(names)}")
-    time, *position = (rows[:, names.index(name)] for name in COLUMNS)
-    return time, np.column_stack(position)
 
 
 BLOCK = 1000
