@@ -9,7 +9,7 @@ from musls_description.library import load_system, system_names
 from musls_description.spawn import ground_spawn, hanging_equilibrium
 from musls_sim.plants.changes import CutCable, LoadMass
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
-from musls_sim.plants.rigid_links.dart import DartPlant, outside
+from musls_sim.plants.rigid_links.dart_plant import DartPlant, outside
 from musls_sim.plants.rigid_links.mechanism import set_positions
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s

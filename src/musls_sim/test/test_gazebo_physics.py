@@ -25,7 +25,7 @@ from plant_helpers import advance, formation, trio, with_cables, without_rotor_d
 from musls_description.library import load_system
 from musls_description.models import single_model_sdf, world_sdf
 from musls_description.spawn import hanging_equilibrium
-from musls_sim.plants.rigid_links.dart import DartPlant
+from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 
 PERIODS, SAMPLE = 500, 5

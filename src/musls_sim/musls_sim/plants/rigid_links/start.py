@@ -53,7 +53,7 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
         return _on_gazebo(setup, system, configuration, rotors)
     make: Callable[..., RigidLinksPlant] = functools.partial(RigidLinksPlant, refine=physics.refine)
     if physics.engine == "dart" or physics.exact_friction:
-        from musls_sim.plants.rigid_links.dart import DartPlant
+        from musls_sim.plants.rigid_links.dart_plant import DartPlant
 
         make = functools.partial(DartPlant, exact_friction=physics.exact_friction)
     step = physics.step_size_s
