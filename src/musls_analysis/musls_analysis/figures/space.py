@@ -20,6 +20,7 @@ from musls_analysis.recordings.recording import (
     parted_s,
     pieces_of,
 )
+from musls_description.obstacles import shown_faces, widened
 
 SNAPSHOTS = 5
 """Odd and prime: after whole turns of a periodic flight the moments do not coincide."""
@@ -31,28 +32,13 @@ def bounds_enu_m(recording: Recording) -> np.ndarray:
     low = np.min([np.nanmin(t.position_enu_m, axis=0) for t in tracks], axis=0)
     high = np.max([np.nanmax(t.position_enu_m, axis=0) for t in tracks], axis=0)
     margin = 0.04 * np.max(high - low) + 0.05
-    return np.stack(_with_obstacles(recording, low - margin, high + margin))
-
-
-def _with_obstacles(
-    recording: Recording, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same, wider where obstacles stand."""
-    if not recording.obstacles:
-        return low, high
-    from musls_description.obstacles import widened  # it imports compiled code
-
-    return widened(recording.obstacles, low, high)
+    return np.stack(widened(recording.obstacles, low - margin, high + margin))
 
 
 def _draw_obstacles(
     ax: Any, recording: Recording, low: np.ndarray, high: np.ndarray, dimensions: int
 ) -> None:
     """Draw the faces of all obstacles between two corners (3,)."""
-    if not recording.obstacles:
-        return
-    from musls_description.obstacles import shown_faces  # it imports compiled code
-
     collection = PolyCollection if dimensions == 2 else Poly3DCollection
     for _, faces in shown_faces(recording.obstacles, low, high):
         polygons = [face[:, :dimensions] for face in faces]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,13 +37,11 @@ from musls_analysis.recordings.recording import (
 )
 from musls_control.formation import Cone, drone_poses
 from musls_description.errors import ConfigError
+from musls_description.obstacles import AnyObstacle, WorldSpec
 from musls_description.registry import Registry, user_code
 from musls_description.rotations import from_roll_pitch_yaw, product, rotate
 from musls_description.schema import build
 from musls_description.strict_yaml import parse_yaml, read_text, shown
-
-if TYPE_CHECKING:
-    from musls_description.obstacles import AnyObstacle
 
 
 @dataclass(frozen=True)
@@ -754,8 +752,6 @@ def _obstacles_beside(path: Path) -> Sequence[AnyObstacle]:
     world = data.get("world") if isinstance(data, Mapping) else None
     if not (isinstance(world, Mapping) and world.get("obstacles")):
         return ()
-    from musls_description.obstacles import WorldSpec  # it imports compiled code
-
     return build(WorldSpec, world, str(scenario)).obstacles
 
 

@@ -31,6 +31,7 @@ from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.rotations import rotate
 from musls_description.system import CableEnd, Pulley, RigSystem
+from musls_sim.scenario.scenario import load_scenario
 
 DEFAULT_SYSTEM = "x500_trio"
 
@@ -258,8 +259,6 @@ def open_subject(
     if system or not scenario.is_file():
         rig = load_system(system or DEFAULT_SYSTEM)
     else:
-        from musls_sim.scenario.scenario import load_scenario  # imports compiled code
-
         rig = load_scenario(scenario).system
     return Subject(recording, rig, folder.stem, offsets)
 

@@ -23,7 +23,8 @@ from musls_control.graph_flight import STEP_S, read_mission_file
 from musls_control.offboard import px4_namespace
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
-from musls_sim.px4.install import Firmware
+from musls_sim.px4.install import Firmware, Px4Error, find_px4
+from musls_sim.px4.process import find_agent
 from musls_sim.scenario.scenario import Scenario
 
 # ---------- Real PX4s that fly the embedded simulator's drones
@@ -63,9 +64,6 @@ def check_px4(scenario: Scenario) -> None:
     """See that PX4 and its agent are here and can fly it, before anything starts."""
     if scenario.autopilot.kind == "px4":
         check_guided(scenario)
-        from musls_sim.px4.install import find_px4
-        from musls_sim.px4.process import find_agent
-
         firmware = find_px4()
         find_agent()
         if firmware.release is not None:
@@ -74,8 +72,6 @@ def check_px4(scenario: Scenario) -> None:
 
 def check_messages(px4: str, release: str, installed: str | None) -> None:
     """Refuse messages that are surely not those of the PX4 that is to fly."""
-    from musls_sim.px4.install import Px4Error
-
     known = px4_interface().releases
     if {release, installed} <= set(known) and installed is not None:
         ours, theirs = px4_msgs(installed).messages, px4_msgs(release).messages

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import null_space
+from scipy.optimize import minimize
 
 from musls_description.arrays import Array
 from musls_description.drone import tip_radius_m
@@ -200,8 +202,6 @@ class _Problem:
         start: Array,
         constraints: Sequence[tuple[str, Callable[[Array], Array]]],
     ) -> Array | None:
-        from scipy.optimize import minimize
-
         limits: list[Any] = [{"type": kind, "fun": what} for kind, what in constraints]
         found = minimize(
             cost, start, method="SLSQP", constraints=limits, options={"maxiter": 200, "ftol": 1e-9}
@@ -233,8 +233,6 @@ class _Problem:
         The second variation of the potential energy plus the cables' tensions times their lengths
         (Lagrange) must be positive for every motion that stretches no cable.
         """
-        from scipy.linalg import null_space
-
         forces, anchors, pose = self.forces(x), self.turned(x), tilt_matrix((x[-2], x[-1]))
         tension = np.linalg.norm(forces, axis=1)
         ends = anchors + self.length_m[:, None] * forces / tension[:, None]

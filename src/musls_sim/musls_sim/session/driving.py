@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline, PPoly
 
 from musls_control.trajectories.recorded import read_bag_poses, read_table
 from musls_description.arrays import Array
@@ -66,8 +67,6 @@ class Signal:
             last: Held after the last knot, (columns,).
             derivatives: How many of them follow the values in the columns of `ends`.
         """
-        from scipy.interpolate import PPoly
-
         around = np.zeros((len(coefficients), len(knots_s) + 1, len(first)))
         around[:, 1:-1] = coefficients
         around[-1, 0], around[-1, -1] = first, last
@@ -123,8 +122,6 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
 
     `place_m`: where it is at the start, (3,).
     """
-    from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline, PPoly
-
     pieces: PPoly
     if isinstance(drive, AnchorRecording):
         time, position = recorded_path(drive)
