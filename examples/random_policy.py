@@ -1,7 +1,13 @@
 """The Gymnasium environment with random actions: what a learning library would drive."""
 
-import gymnasium
+import sys
+
 import numpy as np
+
+try:
+    import gymnasium
+except ImportError:
+    sys.exit(f"this example needs gymnasium: `{sys.executable} -m pip install gymnasium`")
 
 import musls.envs  # noqa: F401 (makes the environment known)
 

@@ -171,7 +171,7 @@ def test_no_display(flight_bag, monkeypatch):
 def test_missing_rerun(monkeypatch):
     monkeypatch.setitem(sys.modules, "rerun", None)
     monkeypatch.delitem(sys.modules, "musls_analysis.view.rerun_log", raising=False)
-    with pytest.raises(MuslsError, match=r"needs rerun-sdk: pip install 'musls\[view\]'"):
+    with pytest.raises(MuslsError, match=r"needs rerun-sdk: `.*python.* -m pip install rerun-sdk`"):
         import_module("musls_analysis.view.rerun_log")
 
 

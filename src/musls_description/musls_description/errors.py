@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,6 +32,11 @@ class MuslsError(Exception):
 
 class ConfigError(MuslsError, ValueError):
     """A file, key or value is wrong; the message names it, its value and what is allowed."""
+
+
+def install_command(*packages: str) -> str:
+    """Command that adds packages to the Python that runs, from a clone or a wheel alike."""
+    return f"`{sys.executable} -m pip install {' '.join(packages)}`"
 
 
 # ---------- Files that cannot be written

@@ -30,7 +30,7 @@ from musls_analysis.sweep.plan import Plan, wanted_series
 from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepError, extract, pack
 from musls_control.parent import end_with
 from musls_description import ONE_THREAD
-from musls_description.errors import MuslsError, is_full_disk, writing
+from musls_description.errors import MuslsError, install_command, is_full_disk, writing
 from musls_description.schema import build
 
 _CONNECT_S = 10
@@ -182,7 +182,7 @@ def _on_cluster(scheduler: str) -> Iterator[Executor]:
     try:
         from dask.distributed import Client
     except ImportError:
-        raise SweepError("--scheduler needs Dask: pip install 'musls[sweep]'") from None
+        raise SweepError(f"--scheduler needs Dask: {install_command('distributed')}") from None
     try:
         client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -15,7 +15,7 @@ from PIL import Image
 
 from musls_analysis.view.picture import Layout, Picture, PictureOptions
 from musls_analysis.view.scene import Subject
-from musls_description.errors import ConfigError, MuslsError, whole_file
+from musls_description.errors import ConfigError, MuslsError, install_command, whole_file
 
 PNG_SCALE, MP4_SCALE = 2.0, 1.5
 MAX_FRAMES = {"gif": 4000, "mp4": 20_000}
@@ -166,5 +166,6 @@ def ffmpeg_program() -> str:
         return imageio_ffmpeg.get_ffmpeg_exe()
     program = shutil.which("ffmpeg")
     if program is None:
-        raise MuslsError("--mp4 needs ffmpeg: pip install 'musls[view]'; --gif does not need it")
+        command = install_command("imageio-ffmpeg")
+        raise MuslsError(f"--mp4 needs ffmpeg: {command}; --gif does not need it")
     return program

@@ -29,7 +29,7 @@ from musls_analysis.view.picture import (
     subject_styles,
 )
 from musls_analysis.view.scene import BoxShape, Shape, Subject, sample, staged_subject
-from musls_description.errors import MuslsError, whole_file
+from musls_description.errors import MuslsError, install_command, whole_file
 from musls_description.obstacles import shown_faces, triangles
 
 try:
@@ -37,7 +37,7 @@ try:
     import rerun.blueprint as rrb
 except ImportError:
     raise MuslsError(
-        "the viewer needs rerun-sdk: pip install 'musls[view]'; --png and --gif do not need it"
+        f"the viewer needs rerun-sdk: {install_command('rerun-sdk')}; --png and --gif work without"
     ) from None
 
 ROOTS = ("run", "with")

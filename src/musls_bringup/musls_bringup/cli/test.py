@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from musls_description import ONE_THREAD
-from musls_description.errors import ConfigError, MuslsError
+from musls_description.errors import ConfigError, MuslsError, install_command
 
 
 def run(
@@ -26,7 +26,9 @@ def run(
     if slow and every:
         raise ConfigError("--slow and --all exclude each other: --slow runs the slow tests only")
     if find_spec("pytest") is None:
-        raise MuslsError("pytest is missing: pip install 'musls[test]'")
+        raise MuslsError(
+            f"pytest is missing: {install_command('pytest', 'pytest-timeout', 'hypothesis')}"
+        )
     selection = ["-m", "slow"] if slow else ["-m", ""] if every else []
     args = [absolute_path(arg) for arg in pytest_args or []]
     command = [sys.executable, "-m", "pytest", "-rs", *selection, *parallel(args), *args]

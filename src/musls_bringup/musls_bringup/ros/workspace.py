@@ -332,7 +332,10 @@ def set_up(say: Callable[[str], None] = lambda text: None, px4: str | None = Non
             "with ROS) and source it"
         )
     if not (Path(sys.prefix) / "share" / GENERATOR).is_dir():
-        raise RosSetupError("the message generators are missing: pip install 'musls[ros]'")
+        raise RosSetupError(
+            "the message generators are missing: `./musls ros setup` in a clone installs them, or "
+            "pip install the wheel's file name followed by [ros]"
+        )
     say(f"building {', '.join(names)} with colcon, about a minute")
     work = Path(sys.prefix) / "ros"
     shutil.rmtree(work, ignore_errors=True)
