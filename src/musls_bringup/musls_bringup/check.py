@@ -11,6 +11,8 @@ import numpy as np
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
 from musls_analysis.view.scene import Subject
+from musls_control.contingency.loss import MIN_DRONES
+from musls_control.contingency.reallocation import Reallocation, reallocate
 from musls_control.formation import drone_poses
 from musls_control.mission.plan import FlightPlan, closest_in_plan
 from musls_description.arrays import Array
@@ -18,11 +20,10 @@ from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw
 from musls_description.schema import to_data
 from musls_description.system import formation_of
-from musls_sim.contingency.reallocation import Reallocation, reallocate
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.preflight.feasibility import Feasibility, assess
 from musls_sim.preflight.separation import check_separation
-from musls_sim.scenario.scenario import MIN_DRONES, Scenario
+from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.collisions import obstacles_in_plan
 from musls_sim.session.compose import Components, flight_plan
 from musls_sim.session.session import Session
@@ -61,7 +62,11 @@ def losses(scenario: Scenario) -> list[Reallocation | None]:
         return []
     numbers = range(1, scenario.system.n_drones + 1)
     hangs = spec.hook == "hold"
-    return [reallocate(scenario, [i], [i] if hangs else [], spec) for i in numbers]
+    system, gravity = formation_of(scenario.system, "contingency"), scenario.physics.gravity_m_s2
+    return [
+        reallocate(system, scenario.formation, gravity, [i], spec, hanging=[i] if hangs else [])
+        for i in numbers
+    ]
 
 
 def loss_sentence(scenario: Scenario, number: int, found: Reallocation | None) -> str:
@@ -204,7 +209,7 @@ def losses_figure(scenario: Scenario, lost: Sequence[Reallocation | None]) -> Fi
         ax.plot(*places[others, :2].T, "o", mfc="none", mec=style.CABLE, ms=8)
         says = "no formation holds the load"
         if left is not None:
-            margins = [margin.thrust_margin for margin in left.margins]
+            margins = left.thrust_margins.tolist()
             says = f"margin {min(margins):.2f}"
             for i, margin in zip(others, margins, strict=True):
                 x, y = left.offsets_m[i, :2]

@@ -11,9 +11,13 @@ import numpy as np
 from musls_description.arrays import Array
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
-from musls_description.spawn import HangingEquilibrium, NoEquilibriumError, hanging_equilibrium
+from musls_description.spawn import (
+    HangingEquilibrium,
+    NoEquilibriumError,
+    freed,
+    hanging_equilibrium,
+)
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.massless.start import freed
 from musls_sim.preflight.feasibility import DroneMargins, drone_margins
 from musls_sim.scenario.formation import fitting_formation, holds, tips_apart_m, why_none
 

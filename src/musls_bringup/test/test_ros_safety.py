@@ -8,6 +8,9 @@ import pytest
 from ros_probe import FlightProbe, needs_ros
 
 from musls_bringup.ros import graph
+from musls_bringup.shipped import find_scenario
+from musls_description.drone import tip_radius_m
+from musls_description.schema import to_yaml
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
 
@@ -208,6 +211,65 @@ def fly_with_fault(nodes, watcher, ground, happens, what, limits_s):
         assert watcher.until(lambda: "landed" in watcher.phases, 120.0), watcher.phases
         assert watcher.until(lambda: watcher.text("/formation/state") == "done", 60.0)
         print("done after", round(watcher.now_s - begin_s, 1), watcher.phases)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "happens", "limit_s", "end"),
+    [
+        ("hexa_survives", loses_link, 4.0, "its hook opens; new formation"),
+        ("hexa_survives", falls, 0.8, "the mission goes on"),
+        ("quad_survives", leaves_offboard, 2.0, "the load is set down"),
+    ],
+    ids=["link of one of six", "fall of one of six", "one of four leaves offboard"],
+)
+def test_the_others_go_on_without_a_drone_that_is_lost(nodes, domain, tmp_path, name, happens,
+                                                       limit_s, end):  # fmt: skip
+    """The hook of the lost drone opens; the others take its part, and land clear of it."""
+    file = tmp_path / "survives.yaml"
+    scenario = find_scenario(name, ["events=[]", "system.cables.links=5"])
+    file.write_text(to_yaml(scenario))
+    watcher, n = Watcher(), scenario.system.n_drones
+    try:
+        sim = graph.simulator(file, realtime=False, offboard_loss_action="land")
+        far = link_of(watcher, 2) if happens is loses_link else {}
+        nodes.start(replace(sim, remappings=far))
+        nodes.start(graph.offboard(n))
+        nodes.start(graph.formation(file, autostart=True))
+        from geometry_msgs.msg import PoseStamped
+
+        places = {}
+        for body in ("load", *(f"drone_{i + 1}" for i in range(n))):
+            topic = f"/{body}/pose"
+            watcher.node.create_subscription(
+                PoseStamped, topic, lambda m, b=body: places.__setitem__(b, m.pose.position), 1
+            )
+        assert watcher.until(lambda: watcher.stage == "line", 300.0), nodes.log("formation")
+        watcher.spin(1.0)
+        begin_s = watcher.now_s
+        happens(watcher, nodes)
+        found = "going on without a drone: drone_2: "
+        assert watcher.until(lambda: watcher.after(begin_s, found) is not None, 60.0), watcher.said
+        print(name, happens.__name__, round(watcher.after(begin_s, found), 2), watcher.said)
+        assert watcher.after(begin_s, found) < limit_s
+        assert end in watcher.said[-1][1]
+        nearest_m, tips_m = np.inf, 2 * tip_radius_m(scenario.system.drones[0])
+
+        def down():
+            nonlocal nearest_m
+            others = [p for body, p in places.items() if body not in ("load", "drone_2")]
+            lost = places["drone_2"]
+            away = [np.linalg.norm([p.x - lost.x, p.y - lost.y, p.z - lost.z]) for p in others]
+            nearest_m = min(nearest_m, *away)
+            return watcher.text("/formation/state") == "done"
+
+        assert watcher.until(down, 240.0), (watcher.said, watcher.stage, nodes.log("formation"))
+        print("done after", round(watcher.now_s - begin_s, 1), "tips", nearest_m - tips_m)
+        assert nearest_m > tips_m
+        assert places["load"].z < 0.3
+        assert not any(what.startswith(STEPS[1:]) for _, what in watcher.said), watcher.said
+    finally:
+        watcher.close()
 
 
 STEPS = ("paused", "lowering the load", "landing all drones")

@@ -1,15 +1,24 @@
-"""Flights through a ROS graph, without ROS: mission file, heard motion, controller, delivery."""
+"""Flights through a ROS graph, without ROS: mission file, motion, controller, delivery, loss."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from musls_control.autopilot import DroneSetpoints
+from musls_control.contingency.loss import MIN_DRONES, ContingencySpec, LossDetector
+from musls_control.contingency.reallocation import reallocate, sentence
+from musls_control.contingency.rest_of_flight import (
+    Situation,
+    continued,
+    landed,
+    landed_clear,
+    room_to_land,
+)
 from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import Controller, level_of, prepare_controller
 from musls_control.estimate import Estimate
@@ -30,6 +39,7 @@ from musls_control.mission.spec import MissionSpec
 from musls_control.payload.actuation import ForcesToSetpoints
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
+from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
 from musls_description.schema import Positive, build, spec
@@ -240,6 +250,95 @@ class GraphDelivery(ReceivedMotion):
             self.watch.tell_abort(0.0)
 
 
+# ---------- A contingency that flies in a ROS graph: places of drones in, rest of the flight out
+
+
+class GraphContingency:
+    """Finds the rest of a flight without a drone, for the first one that is lost.
+
+    The formations are found beforehand, because each takes up to a second. They keep clear of the
+    place of the lost drone, where it may hover or sink; its hook at the load is to be opened.
+    """
+
+    def __init__(
+        self,
+        system: SlungLoadSystem,
+        formation: Cone,
+        mission: MissionSpec,
+        gravity_m_s2: float,
+        spec: ContingencySpec,
+    ) -> None:
+        self._system, self._mission, self.spec = system, mission, spec
+        self._offsets_m, n = formation.offsets_m(system.n_drones), system.n_drones
+        self.answers = [
+            reallocate(system, formation, gravity_m_s2, [i], spec, hovering=[i])
+            for i in range(1, n + 1)
+        ]
+        even_n = system.load.mass_kg * gravity_m_s2 / n
+        self._detector = LossDetector(spec, np.full(n, even_n), np.inf)
+        self._estimate, self._seen_s = Estimate.zeros(n), -np.inf
+
+    def fallen(self, time_s: float, drones_enu_m: Array, setpoint_enu_m: Array) -> list[int]:
+        """Drones (from 0) that fall, by their places, (n, 3), now and at the last call."""
+        drones = self._estimate.drones
+        since_s, self._seen_s = time_s - self._seen_s, time_s
+        drones.velocity_enu_m_s[:] = (drones_enu_m - drones.position_enu_m) / max(since_s, 1e-3)
+        drones.position_enu_m[:] = drones_enu_m
+        if since_s > LONGEST_STEP_S:
+            return []
+        return [drone for drone, _ in self._detector.fallen(self._estimate, setpoint_enu_m)]
+
+    def without(
+        self, plan: FlightPlan, row: int, drone: int, place_enu_m: Array, *, falls: bool
+    ) -> tuple[FlightPlan, str] | None:
+        """The rest of a flight without a drone (from 0) that is at a place, (3,), and what it is.
+
+        Returns:
+            None where the others would come too near a drone that does not fall.
+        """
+        found, spec, offsets = self.answers[drone], self.spec, self._offsets_m.copy()
+        if found is not None:
+            offsets[:] = found.offsets_m
+        offsets[drone] = np.nan
+        now = Situation(plan, row, plan.drone_position_enu_m[row].copy(), offsets)
+        ways = [self._landed(now, reforms=found is not None and found.thrust_margin > 1.0)]
+        if found is not None and found.thrust_margin >= spec.margin and spec.then == "continue":
+            ways.insert(0, continued(now, self._mission, spec.speed_m_s))
+        for way in ways:
+            if falls or self._is_clear(way, drone, place_enu_m):
+                self._offsets_m = offsets
+                goes_on = len(ways) > 1 and way is ways[0]
+                done = replace(spec, then="continue" if goes_on else "land")
+                return way, sentence(found, done)
+        return None
+
+    def down(self, plan: FlightPlan, row: int) -> FlightPlan:
+        """The way down, after a loss, from a row of the plan that is flown."""
+        drones = plan.drone_position_enu_m[row].copy()
+        return self._landed(Situation(plan, row, drones, self._offsets_m), reforms=True)
+
+    def beside(
+        self, plan: FlightPlan, row: int, lost: int, drones_enu_m: Array
+    ) -> FlightPlan | None:
+        """The rest of a landing clear of a drone (from 0) on the ground; None where it is clear."""
+        gone = np.arange(self._system.n_drones) == lost
+        room = room_to_land(self._system, self.spec.clearance_m)
+        return landed_clear(plan, row, gone, drones_enu_m, *room)
+
+    def _landed(self, now: Situation, *, reforms: bool) -> FlightPlan:
+        speed, lower = self.spec.speed_m_s, self.spec.lower_speed_m_s
+        system, mission = self._system, self._mission
+        return landed(now, system, mission, reforms=reforms, speed_m_s=speed, lower_m_s=lower)
+
+    def _is_clear(self, way: FlightPlan, drone: int, place_enu_m: Array) -> bool:
+        """Whether the others keep clear of what is above and below a place."""
+        radii = np.array([tip_radius_m(d) for d in self._system.drones])
+        others = np.arange(len(radii)) != drone
+        level = way.drone_position_enu_m[:, others, :2] - place_enu_m[:2]
+        tips_m = np.linalg.norm(level, axis=2) - radii[others] - radii[drone]
+        return bool(tips_m.min() >= 0.5 * self.spec.clearance_m)
+
+
 @spec
 class ControllerSetting:
     """Parts of a scenario that a controller must know.
@@ -247,10 +346,12 @@ class ControllerSetting:
     Attributes:
         controller: Which one.
         gravity_m_s2: Gravity.
+        contingency: What is done about a drone that is lost; None for nothing.
     """
 
     controller: AnyController
     gravity_m_s2: Positive = 9.80665
+    contingency: ContingencySpec | None = None
 
 
 @dataclass(frozen=True)
@@ -260,8 +361,8 @@ class MissionFile:
     Attributes:
         system: Masses, inertias, cables.
         lands: Whether the flight starts and ends on the ground.
-        flown: What a controller or a delivery must know; None where the formation's set-points of
-            a plan without gates fly.
+        flown: What a controller, a delivery or a contingency must know; None where only the
+            formation's set-points of a plan without gates fly.
     """
 
     name: str
@@ -309,6 +410,26 @@ class MissionFile:
         system = slung_system(self.system, "mission.kind = delivery")
         return GraphDelivery(self.mission, self.formation, system, flown.gravity_m_s2)
 
+    def contingency(self) -> GraphContingency | None:
+        """Make what answers the loss of a drone, None without one and for a start in the air."""
+        flown = self.flown
+        spec = None if flown is None else flown.contingency
+        if flown is None or spec is None or not self.lands:
+            return None
+        if flown.controller.kind != FormationSpec().kind or self.mission.kind == "delivery":
+            raise ConfigError(
+                "contingency changes the set-points of the formation and needs controller.kind: "
+                "formation and a mission without delivery; or leave contingency out"
+            )
+        system = formation_of(self.system, "contingency")
+        if system.n_drones < MIN_DRONES or spec.hook != "release":
+            raise ConfigError(
+                f"contingency: in the ROS graph {MIN_DRONES} or more drones and hook: release are "
+                f"needed; there are {system.n_drones} drones and hook: {spec.hook}"
+            )
+        gravity = flown.gravity_m_s2
+        return GraphContingency(system, self.formation, self.mission, gravity, spec)
+
     def check(self, plan: FlightPlan, limits: ArmingLimits) -> None:
         """Refuse to arm for a plan, see `check_before_arming` (raises ConfigError)."""
         given = self.mission.delivery
@@ -350,14 +471,15 @@ def read_mission_file(path: Path) -> MissionFile:
 
 
 def _controller_setting(data: Mapping[str, Any], where: str) -> ControllerSetting | None:
-    """Parts that the scenario's controller or delivery must know, None for other missions."""
+    """Parts that controller, delivery or contingency must know; None without any of these."""
     controller = data.get("controller", "formation")
     kind = controller.get("kind") if isinstance(controller, Mapping) else controller
     mission = data["mission"]
     delivers = isinstance(mission, Mapping) and mission.get("kind") == "delivery"
-    if kind == FormationSpec().kind and not delivers:
+    contingency = data.get("contingency")
+    if kind == FormationSpec().kind and not delivers and contingency is None:
         return None
-    known = {"controller": controller}
+    known = {"controller": controller, "contingency": contingency}
     physics = data.get("physics")
     if isinstance(physics, Mapping) and "gravity_m_s2" in physics:
         known["gravity_m_s2"] = physics["gravity_m_s2"]

@@ -1,6 +1,7 @@
 """The guard of a flight with real drones: what is wrong, and what is done about it, without ROS.
 
-A fault pauses the formation at once. What lasts has the load lowered where it is, after which the
+A fault pauses the formation at once. Where the others can go on without a drone whose fault lasts,
+they do (`GraphContingency`). What lasts otherwise has the load lowered where it is, after which the
 drones land around it; if a drone is still lost from sight or far from its place then, all land in
 PX4's own land mode.
 """
@@ -21,6 +22,7 @@ class GuardStep(str, Enum):
 
     WATCH = "watching"
     PAUSE = "paused"
+    SURVIVE = "going on without a drone"
     LOWER = "lowering the load"
     LAND = "landing all drones"
 
@@ -32,12 +34,15 @@ class GuardSettings:
     Attributes:
         pose_age_s: Age of the newest pose of a body.
         tracking_error_m: Distance of a drone from where it was to be in the last `LAG_S`.
+        give_up_after_s: Time that a fault of one drone lasts before it is given up, where the
+            others can go on without it.
         lower_after_s: Time that a fault lasts in a pause before the load is lowered.
         land_after_s: Time from there until all land, if a drone is not where it ought to be.
     """
 
     pose_age_s: float = 0.5
     tracking_error_m: float = 1.5
+    give_up_after_s: float = 1.0
     lower_after_s: float = 3.0
     land_after_s: float = 10.0
 
@@ -100,13 +105,28 @@ class Guard:
         lasted_s, settings = time_s - self._since_s, self.settings
         if self.step is GuardStep.PAUSE and not faulty:
             return self._do(GuardStep.WATCH, time_s)
-        if self.step is GuardStep.WATCH and faulty:
+        if self.step in (GuardStep.WATCH, GuardStep.SURVIVE) and faulty:
             return self._do(GuardStep.PAUSE, time_s)
         if self.step is GuardStep.PAUSE and lasted_s >= settings.lower_after_s:
             return self._do(GuardStep.LOWER, time_s)
         if self.step is GuardStep.LOWER and urgent and lasted_s >= settings.land_after_s:
             return self._do(GuardStep.LAND, time_s)
         return None
+
+    def given_up(self, time_s: float, bodies: Mapping[str, Health]) -> str:
+        """The drone that the others can go on without, "" for none.
+
+        Its fault has lasted, it is the only one, and all are seen.
+        """
+        faulty = [body for body, health in bodies.items() if self.fault(health)]
+        lasts = time_s - self._since_s >= self.settings.give_up_after_s
+        seen = not any(map(self._is_lost, bodies.values()))
+        alone = self.step is GuardStep.PAUSE and len(faulty) == 1
+        return faulty[0] if alone and lasts and seen else ""
+
+    def survive(self, time_s: float) -> GuardStep:
+        """A drone is given up: watch the others."""
+        return self._do(GuardStep.SURVIVE, time_s)
 
     def _do(self, step: GuardStep, time_s: float) -> GuardStep:
         self.step, self._since_s = step, time_s

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 from musls_control.formation import Cone
+from musls_control.graph_flight import read_mission_file
 from musls_control.guard import Guard, GuardStep, Health, tracking_error_m
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState
 from musls_control.mission.spec import MissionSpec
-from musls_description.schema import build
+from musls_description.drone import tip_radius_m
+from musls_description.library import load_system
+from musls_description.schema import build, to_data, to_yaml
 
 FINE = Health(0.02, 0.3, "flying")
 
@@ -75,3 +78,79 @@ def test_the_load_is_lowered_where_it_is_and_drones_land_around_it():
     out = seen[-1].drone_position_enu_m[:, :2] - [2.0, 1.0]
     assert np.linalg.norm(out, axis=1) == pytest.approx(np.full(3, 1.5))
     assert {now.stage for now in seen} == {"abort", "lower", "slacken", "spread", "land"}
+
+
+# ---------- A contingency: the others go on without a drone
+
+
+def test_only_a_single_fault_that_lasts_gives_a_drone_up_and_all_must_be_seen():
+    bodies = {"load": Health(0.02), "drone_1": FINE, "drone_2": Health(0.02, 0.3, "silent")}
+    guard = Guard()
+    assert guard.look(5.0, bodies) is GuardStep.PAUSE
+    assert guard.given_up(5.9, bodies) == ""
+    assert guard.given_up(6.0, bodies) == "drone_2"
+    assert guard.given_up(6.0, bodies | {"drone_1": Health(0.02, 0.3, "released")}) == ""
+    assert guard.given_up(6.0, bodies | {"load": Health(0.6)}) == ""
+    assert guard.survive(6.0) is GuardStep.SURVIVE
+    left = {body: health for body, health in bodies.items() if body != "drone_2"}
+    assert guard.look(6.1, left) is None
+    assert guard.look(6.2, left | {"drone_1": Health(0.02, 0.3, "silent")}) is GuardStep.PAUSE
+    assert guard.look(9.3, left | {"drone_1": Health(0.02, 0.3, "silent")}) is GuardStep.LOWER
+
+
+@pytest.fixture(scope="module")
+def survives(tmp_path_factory):
+    """Way without a drone, plan of the whole flight and its middle row, for a hexa."""
+    file = tmp_path_factory.mktemp("hexa") / "hexa.yaml"
+    system = to_data(load_system("x500_hexa"))
+    stage = {"kind": "line", "start_m": [0, -1, 1], "end_m": [0, 1, 1], "speed_m_s": 0.4}
+    data = {
+        "system": system,
+        "mission": {"stages": [stage | {"repetitions": 1}]},
+        "formation": {"radius_m": 1.4, "height_m": 2.205},
+        "contingency": {},
+    }
+    file.write_text(to_yaml(data))
+    found = read_mission_file(file)
+    places = found.formation.offsets_m(6, 1.9) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
+    plan = found.plan(np.array([0.0, 0.0, 0.05]), 0.0, places)
+    line = np.flatnonzero(plan.stage == plan.stage_names.index("line"))
+    return found, plan, int(line[len(line) // 2])
+
+
+@pytest.mark.parametrize("falls", [True, False])
+def test_without_a_drone_set_points_never_jump_and_keep_clear_of_one_that_hovers(survives, falls):
+    found, plan, row = survives
+    way = found.contingency()
+    place = plan.drone_position_enu_m[row, 1]
+    rest, what = way.without(plan, row, 1, place, falls=falls)
+    assert ("goes on" in what) == ("line" in rest.stage_names)
+    drones = np.concatenate([plan.drone_position_enu_m[row : row + 1], rest.drone_position_enu_m])
+    steps = np.linalg.norm(np.diff(drones, axis=0), axis=2)
+    assert steps[:-1].max() < 0.4  # at 5 Hz; the last one is PX4's landing
+    assert np.ptp(drones[:, 1], axis=0).max() == 0.0  # of the lost one they stay
+    assert "reform" in rest.stage_names
+    assert not falls or "line" in rest.stage_names
+    tips_m = 2 * tip_radius_m(found.system.drones[1])
+    level = np.linalg.norm(np.delete(drones, 1, axis=1)[..., :2] - place[:2], axis=2)
+    assert falls or level.min() > tips_m
+    down = way.down(rest, 5)
+    assert down.landing_speed_m_s is not None
+    first = np.linalg.norm(down.drone_position_enu_m[0] - rest.drone_position_enu_m[5], axis=1)
+    assert first.max() < 0.2
+
+
+def test_beside_a_drone_that_stands_in_the_way_nothing_is_tried(survives):
+    found, plan, row = survives
+    near = plan.drone_position_enu_m[row, 2] + [0.1, 0.0, 0.0]
+    assert found.contingency().without(plan, row, 1, near, falls=False) is None
+
+
+def test_a_fall_is_seen_in_two_looks(survives):
+    way = survives[0].contingency()
+    asked = survives[1].drone_position_enu_m[survives[2]]
+    assert way.fallen(1.0, asked - [0.0, 0.0, 0.6], asked) == []  # no speed yet
+    low = asked - [0.0, 0.0, 0.6]
+    low[3, 2] -= 0.2
+    assert way.fallen(1.1, low, asked) == [3]
+    assert way.fallen(9.0, low - [0.0, 0.0, 0.2], asked) == []  # nothing is known of between

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -313,6 +313,17 @@ def hanging_equilibrium(
             f"([{', '.join(f'{v:.2f}' for v in rest.misfit_m[worst])}] m from there)"
         )
     return rest
+
+
+def freed(system: SlungLoadSystem) -> SlungLoadSystem:
+    """The system with its drones free to look anywhere, where its load is a point.
+
+    Cables that do not twist need attachments beside each other to say where the drones look.
+    """
+    if not system.load.point_mass:
+        return system
+    cables = tuple(replace(cable, twist="free") for cable in system.cables)
+    return replace(system, cables=cables)
 
 
 def drones_above(

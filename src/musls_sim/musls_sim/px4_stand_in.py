@@ -15,10 +15,11 @@ from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import yaw_of
+from musls_sim.scenario.events import Release
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import RecordingSpec, Scenario
 from musls_sim.session.compose import Components, flies_delivery
-from musls_sim.session.guidance import Guidance, check_hooks_of
+from musls_sim.session.guidance import AT_ONCE, Guidance, check_hooks_of
 from musls_sim.session.session import Session
 
 # ---------- PX4's commander as an offboard flight meets it: arming, modes, failsafes
@@ -239,20 +240,22 @@ class CommandedGuidance(Guidance):
 
 def flown_by_graph(scenario: Scenario) -> Scenario:
     """The scenario as the simulator sees it when the graph's nodes control: formation only."""
-    if scenario.contingency is not None:
-        raise ConfigError(
-            "contingency: the ROS graph has no node that finds new formations: fly it "
-            "with musls fly, or leave it out (--set contingency=null)"
-        )
     flies_delivery(scenario)
-    return replace(scenario, controller=FormationSpec(), recording=RecordingSpec(rate_hz=WINDOW_HZ))
+    return replace(
+        scenario,
+        controller=FormationSpec(),
+        contingency=None,  # the formation node's
+        recording=RecordingSpec(rate_hz=WINDOW_HZ),
+    )
 
 
-def check_delivery(session: Session) -> None:
-    """Refuse a delivery whose hooks the simulator cannot open and close (raises ConfigError)."""
-    given = session.scenario.mission.delivery
-    if given is not None and flies_delivery(session.scenario):
-        check_hooks_of(given, len(session.scenario.system.cables), session.events)
+def check_hooks(session: Session, scenario: Scenario) -> None:
+    """Refuse what asks for hooks that the simulator cannot open and close (raises ConfigError)."""
+    given = scenario.mission.delivery
+    if given is not None and flies_delivery(scenario):
+        check_hooks_of(given, len(scenario.system.cables), session.events)
+    if scenario.contingency is not None:
+        session.events.check(Release(when=AT_ONCE, cable=1))
 
 
 def stand_in_session(
@@ -275,7 +278,7 @@ def stand_in_session(
         force=force,
         make_guidance=lambda components, observers: CommandedGuidance(components, commanders),
     )
-    check_delivery(session)
+    check_hooks(session, scenario)
     return session, commanders
 
 

@@ -11,12 +11,12 @@ from plant_helpers import formation
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_description.schema import NO_INERTIA
-from musls_description.spawn import ground_spawn, hanging_equilibrium
+from musls_description.spawn import freed, ground_spawn, hanging_equilibrium
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.massless.plant import MasslessPlant, hanging
-from musls_sim.plants.massless.start import freed, motion_of
+from musls_sim.plants.massless.start import motion_of
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from musls_control.contingency.loss import MIN_THRUST_MARGIN
 from musls_control.trajectories import Circle, Engage
 from musls_description.errors import ConfigError
 from musls_description.library import SYSTEMS, load_system, system_names
@@ -16,7 +17,6 @@ from musls_sim.autopilots import AutopilotSetup
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.scenario.scenario import (
     AUTOPILOTS,
-    MIN_THRUST_MARGIN,
     Scenario,
     load_scenario,
 )

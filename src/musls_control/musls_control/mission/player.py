@@ -7,6 +7,7 @@ are now, so that set-points never jump.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -88,6 +89,9 @@ class PlanPlayer:
         return self.plan.reference.at(time_s - self.begin_s)
 
 
+WayDown = Callable[[FlightPlan, int], FlightPlan]
+
+
 class PlayState(str, Enum):
     """State of the player."""
 
@@ -158,6 +162,7 @@ class FlightPlayer(PlanPlayer):
         self._paused_at_s: float | None = None
         self._resume = PlayState.FLYING
         self._rows_before, self.row, self._lands = 0, 0, False
+        self._down: WayDown | None = None
 
     @property
     def moving(self) -> bool:
@@ -240,6 +245,8 @@ class FlightPlayer(PlanPlayer):
             raise Refused(f"no goal accepted: {self.state.value}")
         if self.keeper is not None:
             raise Refused("no goal accepted: a delivery is flown")
+        if self._down is not None:
+            raise Refused("no goal accepted: a drone is lost")
         pose, ground = self.plan.load_pose[self.row], self._whole.ground
         rest = -np.inf if ground is None else ground.load_position_enu_m[2] + 1e-9
         if pose[2] <= rest or self._stage in (*LOWERING, *LANDING):
@@ -293,6 +300,16 @@ class FlightPlayer(PlanPlayer):
         self._replace(self._way_down(ground, carries=False), time_s)
         self.state = PlayState.ABORTING
 
+    def swap(self, plan: FlightPlan, time_s: float, down: WayDown | None = None) -> None:
+        """Fly another rest of the flight, which begins where the set-points are; ends a pause.
+
+        `down`: makes the way down from a row of a plan from now on, when the formation is another.
+        """
+        if self.state is PlayState.PAUSED:
+            self.state = self._resume
+        self._down = down or self._down
+        self._replace(plan, time_s)
+
     def finish(self) -> None:
         """All drones are down and disarmed."""
         self.state = PlayState.DONE
@@ -324,6 +341,8 @@ class FlightPlayer(PlanPlayer):
     def _way_down(self, ground: GroundSpot, *, carries: bool = True) -> FlightPlan:
         """The rest of an aborted flight; `carries` the load to its planned place first."""
         pose, whole, stage = self.plan.load_pose[self.row], self._whole, self._stage
+        if self._down is not None:
+            return self._down(self.plan, self.row)
         if stage in BELOW_FORMATION:  # touch down below the present places
             return self._draft(LANDING[1]).plan(ground)
         if self.keeper is not None and stage != "form_up":

@@ -35,8 +35,10 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
+from musls_control.contingency.rest_of_flight import UNWATCHED
 from musls_control.graph_flight import (
     STEP_S,
+    GraphContingency,
     GraphControl,
     GraphDelivery,
     MissionFile,
@@ -132,6 +134,7 @@ _GUARD_SETTINGS = {
         100.0,
         "Distance of a drone from its last set-points that is one [m].",
     ),
+    "give_up_after_s": (0.0, 600.0, "A drone with a fault that lasts so long is given up [s]."),
     "lower_after_s": (0.0, 600.0, "A fault that lasts so long has the load lowered [s]."),
     "land_after_s": (0.0, 600.0, "A drone astray so long after that has all land [s]."),
 }
@@ -166,6 +169,8 @@ class FormationNode(ManagedNode):
         self._bodies = ["load", *(f"drone_{i + 1}" for i in range(self._file.n_drones))]
         self._control: GraphControl | None
         self._delivery: GraphDelivery | None
+        self._contingency: GraphContingency | None
+        self._given_up, self._lands_beside = "", False
         self._poses: dict[str, np.ndarray] = {}
         self._heard_s: dict[str, float] = {}
         self._phases: dict[str, str] = {}
@@ -253,7 +258,8 @@ class FormationNode(ManagedNode):
 
     def _take_file(self, file: MissionFile) -> None:
         """Fly this mission from the next start on; a controller or a delivery always listens."""
-        control, delivery = file.control(STEP_S), file.delivery()
+        control, delivery, contingency = file.control(STEP_S), file.delivery(), file.contingency()
+        self._contingency = contingency
         self._file, self._control, self._delivery = file, control, delivery
         self._motion: ReceivedMotion | None = control or delivery
         for subscription in self._motion_inputs:
@@ -261,7 +267,7 @@ class FormationNode(ManagedNode):
         self._motion_inputs = []
         if self._motion is not None:
             self._motion_inputs = listen_to_motion(self, self._bodies, self._motion, self._heard)
-        if delivery is not None and self._apply_out is None:
+        if (delivery or self._contingency) is not None and self._apply_out is None:
             self._apply_out = self.create_publisher(String, APPLY, 10)
             self.create_subscription(String, EVENTS, self._on_event, 100)
 
@@ -305,7 +311,8 @@ class FormationNode(ManagedNode):
                     raise
                 self.get_logger().error(f"not started: {error}")
                 return self._give_up()
-        player, phases = self._player, set(self._phases.values())
+        player = self._player
+        phases = {phase for drone, phase in self._phases.items() if drone != self._given_up}
         if player.state is PlayState.IDLE:
             if "failed" in phases:
                 self.get_logger().error("not started: a drone could not be armed")
@@ -336,12 +343,54 @@ class FormationNode(ManagedNode):
         if player is None or player.state in (PlayState.IDLE, PlayState.DONE):
             self._guard.step = GuardStep.WATCH
         elif self.get_parameter("guard").value and not player.touches_down:
-            step = self._guard.look(time_s, bodies)
+            watched = {body: h for body, h in bodies.items() if body != self._given_up}
+            survives = self._survive(player, time_s, watched)
+            step = None if survives else self._guard.look(time_s, watched)
             if step is not None:
-                self._act(step, player, time_s, bodies)
+                self._act(step, player, time_s, watched)
         if not self._reported_s <= time_s < self._reported_s + REPORT_EVERY_S:
             self._reported_s = time_s
             self._diagnostics_out.publish(self._report(time_s, bodies))
+
+    def _survive(self, player: FlightPlayer, time_s: float, bodies: dict[str, Health]) -> bool:
+        """Go on without a drone that is lost, where there is a way; only one is given up."""
+        way, hooks = self._contingency, self._apply_out
+        if way is None or hooks is None or not self._recent or self._without_pose():
+            return False
+        places = np.array([self._poses[drone][:3] for drone in self._bodies[1:]])
+        if self._given_up:
+            self._land_beside(way, player, time_s, places)
+            return False
+        falls = way.fallen(time_s, places, self._recent[-1])
+        name = f"drone_{falls[0] + 1}" if falls else self._guard.given_up(time_s, bodies)
+        if not name or self._stage in UNWATCHED or not hooks.get_subscription_count():
+            return False
+        lost = self._bodies.index(name) - 1
+        found = way.without(player.plan, player.row, lost, places[lost], falls=bool(falls))
+        if found is None:
+            return False
+        plan, what = found
+        self._apply_event({"kind": "release", "cable": lost + 1})
+        player.swap(plan, time_s, way.down)
+        self._given_up = name
+        self._tell_step(
+            self._guard.survive(time_s),
+            f"{name}: {'falls' if falls else self._guard.fault(bodies[name])}; its hook opens; "
+            + what,
+        )
+        return True
+
+    def _land_beside(
+        self, way: GraphContingency, player: FlightPlayer, time_s: float, places: np.ndarray
+    ) -> None:
+        """Land clear of the drone that was given up, once the others begin to spread out."""
+        if self._stage != "spread" or self._lands_beside:
+            return
+        self._lands_beside = True
+        lost = self._bodies.index(self._given_up) - 1
+        plan = way.beside(player.plan, player.row, lost, places)
+        if plan is not None:
+            player.swap(plan, time_s)
 
     def _health(self, body: str, time_s: float) -> Health:
         """Health of a body; a drone's distance from its set-point only in flight."""
@@ -362,7 +411,9 @@ class FormationNode(ManagedNode):
         elif step is GuardStep.LAND:
             self._land.call_async(Trigger.Request())
         faults = [f"{b}: {what}" for b, h in bodies.items() if (what := self._guard.fault(h))]
-        why = ", ".join(faults) or "faults are over: resume or abort"
+        self._tell_step(step, ", ".join(faults) or "faults are over: resume or abort")
+
+    def _tell_step(self, step: GuardStep, why: str) -> None:
         self._tell_event("guard", f"{step.value}: {why}")
         self.get_logger().error(f"guard: {step.value}: {why}")
 
@@ -473,6 +524,7 @@ class FormationNode(ManagedNode):
     def _give_up(self, state: str = "idle") -> None:
         """End the stream; the next start makes a new plan."""
         self._player, self._wanted, self._shown = None, False, None
+        self._given_up, self._lands_beside = "", False
         self._recent.clear()
         self._published.clear()
         self._poses.clear()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from musls_control.contingency.loss import MIN_THRUST_MARGIN
 from musls_control.formation import Cone, drone_poses
 from musls_control.mission.plan import closest_pair, estimated_duration_s
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S, MissionSpec
@@ -18,15 +19,16 @@ from musls_description.rotations import yaw_of
 from musls_description.spawn import (
     HangingEquilibrium,
     NoEquilibriumError,
+    freed,
     ground_radius_m,
     hanging_equilibrium,
 )
 from musls_description.system import SlungLoadSystem, formation_of
-from musls_sim.plants.massless.start import freed, motion_of
+from musls_sim.plants.massless.start import motion_of
 from musls_sim.preflight.trim import drag_n_s_m
 from musls_sim.scenario.formation import fitting_formation, why_none
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
-from musls_sim.scenario.scenario import MIN_THRUST_MARGIN, Scenario
+from musls_sim.scenario.scenario import Scenario
 
 # ---------- Mission: length, size, speed, and whether cables stay slack
 

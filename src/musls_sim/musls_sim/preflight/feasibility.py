@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from musls_control.contingency.loss import MIN_THRUST_MARGIN
 from musls_control.formation import drone_poses
 from musls_control.mission.plan import Closest
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
@@ -22,7 +23,7 @@ from musls_description.spawn import hanging_equilibrium
 from musls_description.system import Drone, formation_of
 from musls_sim.preflight.checks import Hover, flight_duration_s
 from musls_sim.preflight.trim import drag_n_s_m
-from musls_sim.scenario.scenario import MIN_THRUST_MARGIN, Scenario
+from musls_sim.scenario.scenario import Scenario
 
 # ---------- Forces in a formation that accelerates as one, in moving air
 #

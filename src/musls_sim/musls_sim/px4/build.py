@@ -16,7 +16,7 @@ from musls_sim.px4.install import Firmware, Px4Error, find_px4
 from musls_sim.px4.process import XrceAgent, find_agent
 from musls_sim.px4.sensors import Sensors
 from musls_sim.px4.sitl import RATE_HZ, GraphPx4, Px4Sitl
-from musls_sim.px4_stand_in import check_delivery, flown_by_graph
+from musls_sim.px4_stand_in import check_hooks, flown_by_graph
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compose import flies_delivery
 from musls_sim.session.guidance import Guidance
@@ -203,7 +203,7 @@ class GraphSession(Session):
                 scenario.system.n_drones, can_abort=flies_delivery(scenario)
             ),
         )
-        check_delivery(self)
+        check_hooks(self, scenario)
         assert isinstance(self.components.autopilot, GraphPx4)
         self.px4s = self.components.autopilot
         self._begin_of_px4_s = 0.0

@@ -22,9 +22,8 @@ from musls_description.arrays import Array
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw, rotate
-from musls_description.spawn import drones_above, grasp_matrix, hanging_equilibrium
+from musls_description.spawn import drones_above, freed, grasp_matrix, hanging_equilibrium
 from musls_description.system import SlungLoadSystem
-from musls_sim.plants.massless.start import freed
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 
 INCLINATION_RAD = 0.363

@@ -17,7 +17,6 @@ from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.registry import user_code
-from musls_sim.contingency.recovery import contingency_of
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.preflight.separation import SeparationWatch
@@ -26,6 +25,7 @@ from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.collisions import CollisionError, CollisionWatch
 from musls_sim.session.compose import Components, MakeAutopilot, compose, mission_guidance
+from musls_sim.session.contingency import contingency_of
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.driving import RigDriver
 from musls_sim.session.event_queue import EventQueue

@@ -14,7 +14,7 @@ from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.obstacles import AnyObstacle
 from musls_description.rotations import yaw_of
-from musls_description.spawn import HangingEquilibrium, ground_spawn, hanging_equilibrium
+from musls_description.spawn import HangingEquilibrium, freed, ground_spawn, hanging_equilibrium
 from musls_description.system import SlungLoadSystem, slung_system
 from musls_sim.plants.changes import (
     AttachHook,
@@ -41,7 +41,7 @@ from musls_sim.plants.interface import (
     substeps,
 )
 from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED
-from musls_sim.plants.massless.start import Motion, build_records, freed, motion_of, weightless
+from musls_sim.plants.massless.start import Motion, build_records, motion_of, weightless
 from musls_sim.plants.massless.step import advance
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec

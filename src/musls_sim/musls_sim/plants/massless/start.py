@@ -85,17 +85,6 @@ def weightless(system: SlungLoadSystem) -> SlungLoadSystem:
     return dataclasses.replace(system, cables=cables)
 
 
-def freed(system: SlungLoadSystem) -> SlungLoadSystem:
-    """The system with its drones free to look anywhere, where its load is a point.
-
-    Cables that do not twist need attachments beside each other to say where the drones look.
-    """
-    if not system.load.point_mass:
-        return system
-    cables = tuple(dataclasses.replace(cable, twist="free") for cable in system.cables)
-    return dataclasses.replace(system, cables=cables)
-
-
 # ---------- The records of a system in its start
 
 NOISE = 1e-12

@@ -18,15 +18,13 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.optimize import minimize
 
+from musls_control.contingency.loss import ContingencySpec
+from musls_control.formation import Cone
 from musls_description.arrays import Array
 from musls_description.drone import tip_radius_m
-from musls_description.rotations import from_rotation_vector, from_yaw, rotate
-from musls_description.spawn import drones_above
-from musls_description.system import formation_of
-from musls_sim.plants.massless.start import freed
-from musls_sim.preflight.feasibility import DroneMargins, drone_margins
-from musls_sim.scenario.imperfections import tilt_matrix
-from musls_sim.scenario.scenario import ContingencySpec, Scenario
+from musls_description.rotations import from_rotation_vector, from_yaw, matrix, rotate
+from musls_description.spawn import drones_above, freed
+from musls_description.system import SlungLoadSystem
 
 STEEPEST_LOAD_RAD = np.deg2rad(30.0)
 """Tilt of the load that a formation may ask for."""
@@ -44,37 +42,63 @@ RESERVE_GIVEN, SLIGHTLY = 0.5, 0.002
 """Share of the thrust margin above the one to keep that is given for moving less, and the least."""
 
 
+ASTRAY_M = 0.3
+"""So far from its place a drone may stop that leaves a moving formation: it follows late."""
+
+
 @dataclass(frozen=True)
 class Reallocation:
     """Formation of the drones that are left, carrying the load.
 
     Attributes:
         offsets_m: Places in the frame of the load's set-point, (n, 3); NaN for those lost.
-        margins: Of each remaining drone, in their order.
+        thrust_margins: Full thrust over needed thrust of each remaining drone, in their order.
+        tension_n: Of their cables at the load.
     """
 
     offsets_m: Array
-    margins: Sequence[DroneMargins]
+    thrust_margins: Array
+    tension_n: Array
     load_tilt_deg: float
 
     @property
     def thrust_margin(self) -> float:
         """Least thrust margin."""
-        return min(m.thrust_margin for m in self.margins)
+        return float(self.thrust_margins.min())
+
+
+def sentence(found: Reallocation | None, spec: ContingencySpec) -> str:
+    """One line about what a loss leads to."""
+    if found is None:
+        return "no formation holds the load: it is set down at once"
+    margin = f"thrust margin {found.thrust_margin:.2f}, load leans {found.load_tilt_deg:.0f} deg"
+    if found.thrust_margin < spec.margin:
+        return f"too little thrust to go on ({margin}): the load is set down"
+    return f"new formation ({margin}): " + (
+        "the mission goes on" if spec.then == "continue" else "landing"
+    )
 
 
 def reallocate(
-    scenario: Scenario, lost: Sequence[int], hanging: Sequence[int], spec: ContingencySpec
+    system: SlungLoadSystem,
+    formation: Cone,
+    gravity_m_s2: float,
+    lost: Sequence[int],
+    spec: ContingencySpec,
+    *,
+    hanging: Sequence[int] = (),
+    hovering: Sequence[int] = (),
 ) -> Reallocation | None:
     """Find a formation for the drones that are left.
 
     `lost`: numbers of the drones that do not carry, from 1.
     `hanging`: those of them that hang from the load by their cables.
+    `hovering`: those of them that stay in their places, or sink there: the others keep clear.
 
     Returns:
         The formation, whose margin may be too small to carry on; None if nothing holds the load.
     """
-    problem = _Problem(scenario, lost, hanging, spec.clearance_m)
+    problem = _Problem(system, formation, gravity_m_s2, lost, hanging, hovering, spec.clearance_m)
     best, share = problem.strongest()
     if best is None or share <= 0.0:
         return None
@@ -89,15 +113,21 @@ class _Problem:
     """Unknowns x: forces on the load (m, 3) over the weight, then roll and pitch of the load."""
 
     def __init__(
-        self, scenario: Scenario, lost: Sequence[int], hanging: Sequence[int], clearance_m: float
+        self,
+        system: SlungLoadSystem,
+        formation: Cone,
+        g: float,
+        lost: Sequence[int],
+        hanging: Sequence[int],
+        hovering: Sequence[int],
+        clearance_m: float,
     ) -> None:
-        system, g = formation_of(scenario.system, "contingency"), scenario.physics.gravity_m_s2
         n, load = system.n_drones, system.load
         self.gravity = g
         self.left = left = [i for i in range(n) if i + 1 not in lost]
         self.count = len(left)
-        self.azimuths = scenario.formation.azimuths_rad(n)
-        self.places = scenario.formation.offsets_m(n)[left]
+        self.azimuths = formation.azimuths_rad(n)
+        self.places = formation.offsets_m(n)[left]
         self.weight_n, self.moment_n_m = load.mass_kg * g, np.zeros(3)
         for number in hanging:
             hung = (system.drones[number - 1].mass_kg + system.cables[number - 1].mass_kg) * g
@@ -123,14 +153,23 @@ class _Problem:
         self.full_n = np.array([drone.max_thrust_n for drone in drones])
         tips = np.array([tip_radius_m(drone) for drone in drones])
         self.apart_m = tips[:, None] + tips[None] + clearance_m
+        stays = [number - 1 for number in hovering]
+        self.obstacles = formation.offsets_m(n)[stays, :2]
+        others = np.array([tip_radius_m(system.drones[i]) for i in stays])
+        self.clear_m = tips[:, None] + others[None] + clearance_m + ASTRAY_M
 
     def forces(self, x: Array) -> Array:
         """Of the cables on the load, (m, 3) [N]."""
         return x[: 3 * self.count].reshape(-1, 3) * self.weight_n
 
+    def tilted(self, x: Array) -> Array:
+        """Rotation of the load by its tilt, (3, 3)."""
+        found: Array = matrix(from_rotation_vector(np.array([x[-2], x[-1], 0.0])))
+        return found
+
     def turned(self, x: Array) -> Array:
         """Attachment points about the load's centre, (m, 3) [m]."""
-        return self.anchors @ tilt_matrix((x[-2], x[-1])).T
+        return self.anchors @ self.tilted(x).T
 
     def drones_at(self, x: Array) -> Array:
         """Places of the drones about the load's centre for straight cables, (m, 3) [m]."""
@@ -146,7 +185,7 @@ class _Problem:
         """Force and moment on the load, zero in equilibrium, (6,)."""
         forces = self.forces(x) / self.weight_n
         total = forces.sum(axis=0) - [0.0, 0.0, 1.0]
-        hung = tilt_matrix((x[-2], x[-1])) @ self.moment_n_m / self.weight_n
+        hung = self.tilted(x) @ self.moment_n_m / self.weight_n
         moment = np.cross(self.turned(x), forces).sum(axis=0) + np.cross(hung, [0.0, 0.0, -1.0])
         return np.concatenate([total, 5.0 * moment])
 
@@ -158,7 +197,9 @@ class _Problem:
         apart = np.linalg.norm(drones[i] - drones[j], axis=1) - self.apart_m[i, j]
         flat = (STEEPEST_CABLE * forces[:, 2]) ** 2 - (forces[:, :2] ** 2).sum(axis=1)
         lean = STEEPEST_LOAD_RAD**2 - x[-2] ** 2 - x[-1] ** 2
-        return np.concatenate([apart, flat, forces[:, 2] - MIN_SHARE / self.count, [lean]])
+        away = np.linalg.norm(drones[:, None, :2] - self.obstacles[None], axis=2) - self.clear_m
+        carries = forces[:, 2] - MIN_SHARE / self.count
+        return np.concatenate([apart, flat, carries, [lean], away.ravel()])
 
     def first_guess(self) -> Array:
         """Even shares, along the present places."""
@@ -214,18 +255,15 @@ class _Problem:
 
     def solution(self, x: Array) -> Reallocation:
         """Places of the drones by the exact shapes of the chains, and what is left of thrusts."""
-        rotation, forces = tilt_matrix((x[-2], x[-1])), self.forces(x)
+        rotation, forces = self.tilted(x), self.forces(x)
         offsets = np.full((len(self.azimuths), 3), np.nan)
         offsets[self.left] = drones_above(
             freed(self.system), np.zeros(3), rotation, forces, self.gravity,
             self.azimuths[self.left] + np.pi,
         )  # fmt: skip
-        margins = [
-            drone_margins(drone, thrust, float(np.linalg.norm(force)))
-            for drone, thrust, force in zip(self.drones, self.thrusts(x), forces, strict=True)
-        ]
+        margins = self.full_n / np.linalg.norm(self.thrusts(x), axis=1)
         tilt = float(np.degrees(np.arccos(np.clip(rotation[2, 2], -1.0, 1.0))))
-        return Reallocation(offsets, margins, tilt)
+        return Reallocation(offsets, margins, np.linalg.norm(forces, axis=1), tilt)
 
     def stable(self, x: Array) -> bool:
         """Whether the load comes back when it is moved a little while the drones stay.
@@ -233,7 +271,7 @@ class _Problem:
         The second variation of the potential energy plus the cables' tensions times their lengths
         (Lagrange) must be positive for every motion that stretches no cable.
         """
-        forces, anchors, pose = self.forces(x), self.turned(x), tilt_matrix((x[-2], x[-1]))
+        forces, anchors, pose = self.forces(x), self.turned(x), self.tilted(x)
         tension = np.linalg.norm(forces, axis=1)
         ends = anchors + self.length_m[:, None] * forces / tension[:, None]
         hung = pose @ self.moment_n_m  # weight of what hangs times where

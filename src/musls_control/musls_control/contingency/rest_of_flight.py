@@ -1,0 +1,242 @@
+"""The rest of a flight after a loss as set-points: new formation, then on, or down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.formation import Cone, drone_poses
+from musls_control.mission.plan import FlightPlan
+from musls_control.mission.spec import GROUND_PHASES, MissionSpec
+from musls_control.reference import Piece, Reference, StraightMove
+from musls_control.trajectories.base import smoothstep
+from musls_description.arrays import Array
+from musls_description.drone import tip_radius_m
+from musls_description.spawn import ground_radius_m
+from musls_description.system import SlungLoadSystem
+
+TAUT_SHARE = 0.95
+"""Drones land no farther from the load than this share of their cable."""
+
+UNWATCHED = GROUND_PHASES - {"lift"}
+"""Phases in which nothing is watched: the load stands, or is being set down."""
+
+ASIDE_M = np.array([1.0, 1.0])
+"""Outwards and upwards: where a drone without cable goes, out of the others' way."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """State of a flight at the moment its plan is replaced.
+
+    Attributes:
+        drones_enu_m: Present set-points of the drones, (n, 3).
+        offsets_m: New places in the frame of the load's set-point, (n, 3); NaN for drones that
+            do not fly any more.
+    """
+
+    plan: FlightPlan
+    row: int
+    drones_enu_m: Array
+    offsets_m: Array
+
+    @property
+    def pose(self) -> Array:
+        """Set-point of the load: x, y, z [m], yaw [rad], (4,)."""
+        return self.plan.load_pose[self.row]
+
+    def places(self, pose: Array) -> Array:
+        """Places of the drones for poses of the load, (k, 4) to (k, n, 3); those lost stay."""
+        found, _ = drone_poses(
+            pose[:, :3], pose[:, 3], self.offsets_m, np.zeros(len(self.offsets_m))
+        )
+        return np.where(np.isnan(found), self.drones_enu_m, found)
+
+
+def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightPlan:
+    """New formation, then the rest of the plan in it."""
+    old, begin = now.plan, min(now.row + 1, len(now.plan.stage) - 1)
+    pose, planned = old.load_pose[begin:], old.drone_position_enu_m[begin:]
+    # Where the drones leave the formation, to land, the way there starts at the new places.
+    leaves = np.isin([old.stage_names[k] for k in old.stage[begin:]], ("spread", "land"))
+    drones = now.places(pose)
+    if leaves.any():
+        row = int(leaves.argmax())
+        count = min(max(1, int(mission.form_up_s * old.rate_hz)), len(pose) - row)
+        ahead = np.arange(len(pose) - row) + 1.0
+        left = smoothstep(np.clip(1.0 - ahead / count, 0.0, 1.0))
+        shift = drones[row] - planned[row]
+        drones[row:] = planned[row:] + left[:, None, None] * shift
+        gone = np.isnan(now.offsets_m[:, 0])
+        drones[row:, gone] = now.drones_enu_m[gone]
+    rest = replace(old.part(begin), drone_position_enu_m=drones)
+    return _joined(_reformed(now, mission, speed_m_s), rest)
+
+
+def landed(
+    now: Situation,
+    system: SlungLoadSystem,
+    mission: MissionSpec,
+    *,
+    reforms: bool,
+    speed_m_s: float,
+    lower_m_s: float,
+) -> FlightPlan:
+    """Set the load down where it is, then land around it."""
+    if reforms:
+        plan = _reformed(now, mission, speed_m_s)
+    else:  # the move down begins where the set-points are
+        plan = _plan(now, "lower", Reference.rest(now.pose), now.drones_enu_m[None])
+    resting = now.pose.copy()
+    resting[2] = min(-system.load.collision.bottom_m, now.pose[2])
+    slack = resting.copy()
+    slack[2] = min(mission.slack_height_m, resting[2])
+    plan = _joined(plan, _carried(now, "lower", now.pose, resting, lower_m_s))
+    plan = _joined(plan, _carried(now, "slacken", resting, slack, lower_m_s))
+    start = plan.drone_position_enu_m[-1]
+    end = start.copy()
+    for i in np.flatnonzero(~np.isnan(now.offsets_m[:, 0])):
+        outward = start[i, :2] - slack[:2]
+        outward /= max(float(np.linalg.norm(outward)), 1e-9)
+        anchor_m = float(np.hypot(*system.load.cable_attachments_m[i][:2]))
+        end[i, :2] = slack[:2] + outward * (anchor_m + ground_radius_m(system, int(i)))
+        end[i, 2] = -system.drones[i].collision.bottom_m
+    low = end + [0.0, 0.0, mission.rise_m]
+    low = np.where(np.isnan(now.offsets_m), start, low)
+    spread = _flown(now, "spread", slack, start, low, mission.form_up_s, mission.settle_s)
+    land = _plan(now, "land", Reference.rest(slack), end[None])
+    land = replace(land, landing_speed_m_s=mission.landing_speed_m_s)
+    return _joined(_joined(plan, spread), land)
+
+
+def _reformed(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightPlan:
+    """The way to the new formation, with the load's set-point at rest."""
+    places = now.places(now.pose[None])[0]
+    farthest = float(np.linalg.norm(places - now.drones_enu_m, axis=1).max())
+    # A smooth move is 1.5 times as fast in its middle as on average.
+    duration_s = max(1.0, 1.5 * farthest / speed_m_s)
+    return _flown(now, "reform", now.pose, now.drones_enu_m, places, duration_s, mission.settle_s)
+
+
+def _carried(now: Situation, name: str, start: Array, end: Array, speed_m_s: float) -> FlightPlan:
+    """A straight move of the load, in formation."""
+    rate = now.plan.rate_hz
+    share = _shares(now, float(np.linalg.norm(end[:3] - start[:3])) / speed_m_s)
+    move = Piece(-1.0 / rate, -1.0 / rate, StraightMove(start, end, len(share) / rate))
+    pose = start + share[:, None] * (end - start)
+    return _plan(now, name, Reference([move]), now.places(pose))
+
+
+def _flown(
+    now: Situation,
+    name: str,
+    load_pose: Array,
+    start: Array,
+    end: Array,
+    duration_s: float,
+    hold_s: float,
+) -> FlightPlan:
+    """A smooth move of the drones, (n, 3) to (n, 3), and a rest; the load's set-point rests."""
+    share = smoothstep(_shares(now, duration_s))
+    share = np.append(share, np.ones(int(hold_s * now.plan.rate_hz)))
+    drones = start + share[:, None, None] * (end - start)
+    return _plan(now, name, Reference.rest(load_pose), drones)
+
+
+def _shares(now: Situation, duration_s: float) -> Array:
+    """Share of a move at each of its rows; the first one already moves, (k,)."""
+    count = max(1, int(np.ceil(duration_s * now.plan.rate_hz - 1e-9)))
+    return (1.0 + np.arange(count)) / count
+
+
+def _plan(now: Situation, name: str, reference: Reference, drones: Array) -> FlightPlan:
+    """Plan of one phase; the drones' headings stay."""
+    yaw = np.tile(now.plan.drone_yaw_rad[now.row], (len(drones), 1))
+    stage = np.zeros(len(drones), np.int64)
+    return FlightPlan(now.plan.rate_hz, reference, drones, yaw, stage, (name,))
+
+
+def _joined(first: FlightPlan, rest: FlightPlan) -> FlightPlan:
+    """One plan, then another one of the same rate."""
+    return replace(
+        rest,
+        reference=first.reference.then(rest.reference, first.duration_s),
+        drone_position_enu_m=np.vstack([first.drone_position_enu_m, rest.drone_position_enu_m]),
+        drone_yaw_rad=np.vstack([first.drone_yaw_rad, rest.drone_yaw_rad]),
+        stage=np.concatenate([first.stage, rest.stage + len(first.stage_names)]),
+        stage_names=(*first.stage_names, *rest.stage_names),
+    )
+
+
+def room_to_land(system: SlungLoadSystem, clearance_m: float) -> tuple[Array, Array]:
+    """Least level distance of each two drones, (n, n), and farthest from the load, (n,) [m]."""
+    radii = np.array([tip_radius_m(drone) for drone in system.drones])
+    hooks = np.array(system.load.cable_attachments_m)[:, :2]
+    lengths = np.array([cable.length_m for cable in system.cables])
+    reach_m = np.linalg.norm(hooks, axis=1) + TAUT_SHARE * lengths
+    return radii[:, None] + radii[None] + clearance_m, reach_m
+
+
+def landed_clear(
+    plan: FlightPlan,
+    row: int,
+    lost: NDArray[np.bool_],
+    drones_enu_m: Array,
+    apart_m: Array,
+    reach_m: Array,
+) -> FlightPlan | None:
+    """The rest of a landing with places that keep clear of the drones that lie on the ground.
+
+    `plan`: its drones begin to spread out at `row`.
+    `lost`: drones that do not fly any more, (n,).
+    `drones_enu_m`: where all drones are, (n, 3).
+    `apart_m`, `reach_m`: see `room_to_land`.
+
+    Returns:
+        None where the places are clear already.
+    """
+    plan = plan.part(row)
+    planned = plan.drone_position_enu_m
+    spots = planned[-1, :, :2].copy()
+    spots[lost] = drones_enu_m[lost, :2]
+    clear = _moved_apart(spots, lost, apart_m, plan.load_pose[-1, :2], reach_m)
+    shift = np.where(lost[:, None], 0.0, clear - spots)
+    if np.abs(shift).max() < 1e-3:
+        return None
+    spreading = max(int((plan.stage == plan.stage[0]).sum()) - 1, 1)
+    share = np.minimum(np.arange(len(planned)) / spreading, 1.0)
+    moved = planned.copy()
+    moved[:, :, :2] += smoothstep(share)[:, None, None] * shift
+    return replace(plan, drone_position_enu_m=moved)
+
+
+def _moved_apart(
+    spots: Array, fixed: NDArray[np.bool_], apart_m: Array, load_enu_m: Array, reach_m: Array
+) -> Array:
+    """Move places within reach of the load, by little, until they are apart; (n, 2)."""
+    places = spots.copy()
+    for _ in range(300):
+        way = places[:, None] - places[None]
+        distance = np.linalg.norm(way, axis=2) + 1e9 * np.eye(len(places))
+        missing = np.maximum(apart_m - distance, 0.0)
+        missing[np.ix_(fixed, fixed)] = 0.0
+        if missing.max() < 1e-4:
+            break
+        # Each of two gives way by half, one beside a fixed place by all of it.
+        share = np.where(fixed[:, None], 0.0, np.where(fixed[None], 1.0, 0.5))
+        places += ((share * missing / np.maximum(distance, 1e-9))[:, :, None] * way).sum(axis=1)
+        out = places - load_enu_m
+        too_far = reach_m / np.maximum(np.linalg.norm(out, axis=1), 1e-9)
+        places[~fixed] = (load_enu_m + np.minimum(too_far, 1.0)[:, None] * out)[~fixed]
+    return places
+
+
+def aside(formation: Cone, n_drones: int, drone: int) -> Array:
+    """Place of a drone (from 0) that has lost its cable, in the frame of the load's set-point."""
+    place: Array = formation.offsets_m(n_drones)[drone].copy()
+    outward = place[:2] / max(float(np.linalg.norm(place[:2])), 1e-9)
+    place[:2] += ASIDE_M[0] * outward
+    place[2] += ASIDE_M[1]
+    return place
