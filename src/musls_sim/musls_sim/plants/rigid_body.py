@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from musls_description.arrays import Array
 from musls_description.compiled import compiled
-from musls_description.drone import Box
 from musls_description.obstacles import (
     PLANE,
     SOLID,
@@ -230,16 +229,18 @@ def add_soft_ground(body, ground, length, wrench):
         increase(wrench.force, (damping * v[0], damping * v[1], up))
 
 
-# ---------- A box on hard surfaces, the ground and obstacles: springs and dampers at its corners
+# ---------- A body on hard surfaces, the ground and obstacles: springs and dampers at its corners
 # that only push, friction that sticks. The body's record needs `CONTACT`'s fields besides, each
-# corner one of `CORNER` for each surface that it may touch.
+# corner one of `CORNER` for each surface that it may touch. Load and drones have the corners of
+# their boxes, a link of cable has a round one at its joint.
 
 CONTACT = [
     ("stiffness", float),  # of a corner [N/m]
     ("damping", float),  # [N s/m]
     ("radius", float),  # of all corners round the origin
+    ("rounding", float),  # radius of the corners themselves
     ("first_corner", np.int64),
-    ("corners", np.int64),  # their number, eight a surface
+    ("corners", np.int64),  # their number, as many for each surface
     ("near", np.int64),  # 1 if a surface is within reach
 ]
 
@@ -262,14 +263,18 @@ def surfaces_of(ground_height_m: float | None, obstacles: Iterable[AnyObstacle])
     return np.concatenate([grounds, solids_of(obstacles)])
 
 
-def corner_records(boxes: Iterable[Box], surfaces: int, dtype: np.dtype = CORNER) -> Records:
-    """Corners of boxes for each of so many surfaces, (boxes * surfaces * 8,)."""
-    corners = [np.tile(box.corners_m, (surfaces, 1)) for box in boxes]
-    records = np.zeros(8 * surfaces * len(corners), dtype)
-    records["place"] = np.concatenate([np.zeros((0, 3)), *corners])
-    records["surface"] = np.tile(np.repeat(np.arange(surfaces), 8), len(corners))
-    return records
+def corner_records(corners_m: Iterable[Array], surfaces: int, dtype: np.dtype = CORNER) -> Records:
+    """Corners of bodies, (k, 3) each, for each of so many surfaces, (sum k * surfaces,)."""
+    parts = [np.zeros(0, dtype)]
+    for corners in corners_m:
+        parts.append(np.zeros(surfaces * len(corners), dtype))
+        parts[-1]["place"] = np.tile(corners, (surfaces, 1))
+        parts[-1]["surface"] = np.repeat(np.arange(surfaces), len(corners))
+    return np.concatenate(parts)
 
+
+TOUCHING = ("load", "drones")
+"""What touches the ground and obstacles where nothing else is said, see `physics.contact`."""
 
 STATIC_SINK_M = 5e-4
 """Depth to which a body's own weight presses four corners into the ground."""
@@ -324,10 +329,12 @@ def near_surface(body, corners, solids, ahead_s):
     if body.corners == 0:
         return False
     speed = norm(body.velocity) + body.radius * norm(body.omega)
-    way = ahead_s * (speed + 10.0 * ahead_s)
+    way = ahead_s * (speed + 10.0 * ahead_s) + body.rounding
+    each = body.corners // len(solids)
     for s in range(len(solids)):
         if depth_and_normal(solids[s], body.position)[0] + body.radius + way > 0.0:
-            for q in range(body.first_corner + 8 * s, body.first_corner + 8 * s + 8):
+            first = body.first_corner + each * s
+            for q in range(first, first + each):
                 point = add(body.position, rotate(body.rotation, corners[q].place))
                 if depth_and_normal(solids[s], point)[0] + way > 0.0:
                     body.near = 1

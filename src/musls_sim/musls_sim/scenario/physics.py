@@ -67,6 +67,9 @@ class PhysicsSpec:
         refine: Halve the step for the moments in which a jerk asks for it.
         cable_restitution: Share of the rate of separation with which the ends of a massless cable
             come back after a jerk; 0 for none.
+        contact: What the ground and obstacles hold up with dry friction: load, drones, cables.
+            Without "cables" these lie on soft ground and hang through obstacles; with it each of
+            their nodes is a ball of the cable's radius. In rigid_links and elastic.
     """
 
     engine: Literal["embedded", "dart", "gazebo", "gazebo_px4"] = "embedded"
@@ -76,6 +79,15 @@ class PhysicsSpec:
     exact_friction: bool = False
     refine: bool = True
     cable_restitution: Fraction = 0.0
+    contact: tuple[Literal["load", "drones", "cables"], ...] = ("load", "drones")
+
+    def __post_init__(self) -> None:
+        in_dart = self.exact_friction or self.engine != "embedded"
+        if in_dart and set(self.contact) != {"load", "drones"}:
+            raise ValueError(
+                f"contact: [{', '.join(self.contact)}] needs engine: embedded without "
+                "exact_friction, must be [load, drones] with others"
+            )
 
 
 # ---------- Start of a flight

@@ -141,7 +141,13 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
             f"physics.engine = {scenario.physics.engine}: it has rigid links only, not "
             f"cable_model = {scenario.cable_model}"
         )
-    if scenario.cable_model in ("rigid_links", "elastic"):
+    if scenario.cable_model not in ("rigid_links", "elastic"):
+        if set(scenario.physics.contact) != {"load", "drones"}:
+            raise ConfigError(
+                f"physics.contact = {', '.join(scenario.physics.contact)}: must be load, drones "
+                f"with cable_model = {scenario.cable_model}; choose rigid_links or elastic"
+            )
+    else:
         extended_load(scenario.system, f"cable_model = {scenario.cable_model}")
     setup = PlantSetup(
         weakened(scenario.system, scenario.imperfections),

@@ -109,7 +109,7 @@ def build_records(
     n, r = system.n_drones, system.n_rotors
     parts: list[Load | Drone] = [system.load, *system.drones]
     solids = surfaces_of(ground_height_enu_m, obstacles)
-    corners = corner_records([part.collision for part in parts], len(solids))
+    corners = corner_records([part.collision.corners_m for part in parts], len(solids))
     bodies = np.zeros(1 + n, BODY)
     for i, (body, part) in enumerate(zip(bodies, parts, strict=True)):
         _write_body(body, part, 8 * len(solids) * i, 8 * len(solids))

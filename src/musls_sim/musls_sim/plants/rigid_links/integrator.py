@@ -282,8 +282,7 @@ def find_contacts(t, h):
 
     The surface under a corner is a plane within the step.
     """
-    bodies, edges, selected = bodies_of(t), edges_of(t), selected_of(t)
-    solids = solids_of(t)
+    bodies, edges, solids = bodies_of(t), edges_of(t), solids_of(t)
     t.touches = 0
     low = False
     for k in range(bodies.shape[0]):
@@ -301,8 +300,8 @@ def find_contacts(t, h):
         if below and soft_force(bodies[k], (0.0, 0.0, 0.0), h, t.ground)[2] > 0.0:
             bodies[k].soft = 1
     touches = low
-    for i in range(selected.shape[0]):
-        body = bodies[selected[i]]
+    for k in range(bodies.shape[0]):
+        body = bodies[k]
         if body.near == 0:
             continue
         for q in range(body.first_corner, body.first_corner + body.corners):
@@ -315,6 +314,7 @@ def find_contacts(t, h):
                 edge.share = 1.0
             edge.pushes = 0
             depth, normal = depth_and_normal(solids[edge.surface], place)
+            depth += body.rounding
             put(edge.normal, normal)
             edge.level = depth + dot(normal, place)
             if depth > 0.0 and corner_force(body, edge, place, velocity, depth, normal)[0] > 0.0:
@@ -395,10 +395,9 @@ def push_joint(body, arm, force):
 @compiled()
 def contacts_hold(t, h, turn):
     """Whether the right corners pushed and slipped; corrects that if not. Keeps their forces."""
-    bodies, edges, selected = bodies_of(t), edges_of(t), selected_of(t)
-    hold = True
-    for i in range(selected.shape[0]):
-        body = bodies[selected[i]]
+    bodies, edges, hold = bodies_of(t), edges_of(t), True
+    for k in range(bodies.shape[0]):
+        body = bodies[k]
         if body.near == 0:
             continue
         for q in range(body.first_corner, body.first_corner + body.corners):

@@ -7,7 +7,7 @@ other tables from it. Vectors are in the world frame where nothing else is said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +42,7 @@ from musls_sim.plants.rigid_body import (
     CORNER,
     MOTION,
     ROTOR,
+    TOUCHING,
     WRENCH,
     corner_constants,
     corner_records,
@@ -117,7 +118,7 @@ EDGE = np.dtype(
         ("level", float),
     ]
 )
-"""A corner of a box that may touch a surface."""
+"""A corner of a body that may touch a surface."""
 
 SLACK = np.dtype(
     [
@@ -168,7 +169,7 @@ TABLES = (
 SYSTEM = np.dtype(
     [
         ("gravity", float),
-        ("ground", float),  # height, NaN for none
+        ("ground", float),  # height of the soft one under cables, NaN for none
         ("friction", float),
         ("ahead", float),  # time for which the ground is looked for
         ("last_step", float),  # length of the last step and of the one before
@@ -209,7 +210,7 @@ class Tables(NamedTuple):
         system: One record, (1,) of `SYSTEM`.
         bodies: In the order of the tree, (b,) of `BODY`.
         coordinates: (c,) of `COORDINATE`.
-        edges: Eight for each surface, of the load and each drone, (k,) of `EDGE`.
+        edges: Those of each body for each surface, (k,) of `EDGE`.
         slacks: Of all cables, (n,) of `SLACK`.
         rotors: (n, r) of `ROTOR`.
         speed: Rotor speeds, (n, r) [rad/s].
@@ -286,13 +287,13 @@ def coordinates_of(t):
 
 @compiled()
 def edges_of(t):
-    """Corners of load and drones."""
+    """Corners of all bodies."""
     return carray(pointer(t.edges), (t.n_edges,), EDGE)
 
 
 @compiled()
 def solids_of(t):
-    """Surfaces that load and drones may touch: ground and obstacles."""
+    """Surfaces that bodies may touch: ground and obstacles."""
     return carray(pointer(t.solids), (t.n_solids,), SOLID)
 
 
@@ -374,33 +375,46 @@ def build_records(
     ground_height_enu_m: float | None,
     ahead_s: float,
     obstacles: Sequence[AnyObstacle] = (),
+    contact: Collection[str] = TOUCHING,
 ) -> tuple[Array, Tables]:
     """Records of a tree with all angles and rates 0: their memory and views of it.
 
     The memory begins with the record of the system. The ground and obstacles are looked
-    for `ahead_s` ahead; a height of None means no ground.
+    for `ahead_s` ahead; a height of None means no ground. `contact`: what touches them, as
+    `physics.contact`.
     """
     bodies = tree_bodies(tree)
-    for first, last, cable in zip(tree.first_link, tree.drone, system.cables, strict=True):
-        bodies["length"][first:last] = cable.link_length_m
-    bodies["slides"] = -1
+    selected = np.array([0, *tree.drone])
     parts: list[Load | Drone] = [system.load, *system.drones]
+    points = [np.zeros((0, 3))] * len(bodies)  # that touch surfaces
+    kinds = ["load", *["drones"] * system.n_drones]
+    for row, part, kind in zip(selected, parts, kinds, strict=True):
+        bodies["drag"][row] = part.drag_n_s_m
+        bodies["stiffness"][row], bodies["damping"][row] = corner_constants(part.mass_kg)
+        if kind in contact:
+            points[row] = part.collision.corners_m
+            bodies["radius"][row] = np.linalg.norm(points[row], axis=1).max()
+    hard = corner_constants(bodies["mass"].sum())
+    for first, last, cable in zip(tree.first_link, tree.drone, system.cables, strict=True):
+        links = slice(first, last)
+        bodies["length"][links] = cable.link_length_m
+        if "cables" in contact:
+            points[links] = [np.zeros((1, 3))] * cable.links
+            bodies["stiffness"][links], bodies["damping"][links] = hard
+            bodies["rounding"][links] = cable.radius_m
+    bodies["slides"] = -1
     solids = surfaces_of(ground_height_enu_m, obstacles)
-    edges = corner_records([part.collision for part in parts], len(solids), EDGE)
+    edges = corner_records(points, len(solids), EDGE)
+    bodies["corners"] = [len(solids) * len(place) for place in points]
+    bodies["first_corner"] = np.cumsum(bodies["corners"]) - bodies["corners"]
     slacks = np.zeros(system.n_drones, SLACK)
     slacks["weight"] = [gravity_m_s2 * cable.mass_kg for cable in system.cables]
-    selected = np.array([0, *tree.drone])
-    for i, (row, part) in enumerate(zip(selected, parts, strict=True)):
-        body, corners = bodies[row], 8 * len(solids)
-        body["drag"] = part.drag_n_s_m
-        body["stiffness"], body["damping"] = corner_constants(part.mass_kg)
-        body["radius"] = np.linalg.norm(part.collision.corners_m, axis=1).max()
-        body["first_corner"], body["corners"] = corners * i, corners
     n, r, c = system.n_drones, system.n_rotors, tree.n_coordinates
     t = np.zeros(1, SYSTEM)
     t["n_bodies"], t["n_coordinates"], t["n_drones"], t["n_rotors"] = len(bodies), c, n, r
     t["gravity"], t["friction"] = gravity_m_s2, system.ground_friction
-    t["ground"] = np.nan if ground_height_enu_m is None else ground_height_enu_m
+    soft = ground_height_enu_m is not None and "cables" not in contact
+    t["ground"] = ground_height_enu_m if soft else np.nan
     t["ahead"], t["fresh"] = ahead_s, 1
     t["n_edges"], t["n_solids"] = len(edges), len(solids)
     shown = np.zeros((1 + n, 16))

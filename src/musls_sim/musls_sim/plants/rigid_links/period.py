@@ -111,7 +111,7 @@ def advance_guided(address, h, count, command, wind, in_body, in_world, limits, 
 @compiled()
 def begin_period(t):
     """Keep the state to go back to, and look for ground and obstacles."""
-    bodies, edges, selected = bodies_of(t), edges_of(t), selected_of(t)
+    bodies, edges = bodies_of(t), edges_of(t)
     begin = carray(pointer(t.begin), (4, t.n_coordinates), np.float64)
     for row, place in enumerate((t.angle, t.rate, t.last_change, t.earlier_change)):
         copy(begin[row], numbers_of(t, place))
@@ -122,8 +122,8 @@ def begin_period(t):
             put(bodies[k].begin_place, bodies[k].place)
             copy(bodies[k].begin_attitude, bodies[k].attitude)
     near = False
-    for i in range(selected.shape[0]):
-        near |= near_surface(bodies[selected[i]], edges, solids_of(t), t.ahead)
+    for k in range(bodies.shape[0]):
+        near |= near_surface(bodies[k], edges, solids_of(t), t.ahead)
     t.near = 1 if near else 0
     if near:
         for q in range(edges.shape[0]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from musls_sim.plants.interface import (
     SimulationDiverged,
     substeps,
 )
-from musls_sim.plants.rigid_body import fastest_body
+from musls_sim.plants.rigid_body import TOUCHING, fastest_body
 from musls_sim.plants.rigid_links.mechanism import (
     Tables,
     adopt,
@@ -209,13 +209,14 @@ class RigidLinksPlant(Plant):
         refine: bool = True,
         rotor_speed_rad_s: Array | None = None,
         obstacles: Sequence[AnyObstacle] = (),
+        contact: Collection[str] = TOUCHING,
     ) -> None:
         """Build the records in the start configuration, at rest.
 
         The default time step is the largest stable one up to 4 ms. Where a cable's tension or a
         joint's rate turns out too large for it, `refine` halves it (repeatedly) for that period.
         Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground height of None means no
-        ground.
+        ground; `contact` is `physics.contact`.
         """
         self.system = system
         self.gravity_m_s2 = gravity_m_s2
@@ -231,7 +232,7 @@ class RigidLinksPlant(Plant):
         self.substeps = substeps(limit if physics_step_s is None else physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
         self.levels = Levels(system, self.period_s, self.substeps, refine=refine)
-        self._ground, self._obstacles = ground_height_enu_m, obstacles
+        self._ground, self._obstacles, self._contact = ground_height_enu_m, obstacles, contact
         self.whole = self.tree = build_tree(system)
         check_stops(self.tree, start.coordinates)
         self._memory, self.records = self._records_of(self.tree)
@@ -257,6 +258,7 @@ class RigidLinksPlant(Plant):
             ground_height_enu_m=self._ground,
             ahead_s=self.period_s,
             obstacles=self._obstacles,
+            contact=self._contact,
         )
 
     def start_moving(self, rates: Array) -> None:

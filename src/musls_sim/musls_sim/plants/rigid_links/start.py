@@ -51,7 +51,9 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
         configuration = ground_spawn(system)
     if physics.engine in ("gazebo", "gazebo_px4"):
         return _on_gazebo(setup, system, configuration, rotors)
-    make: Callable[..., RigidLinksPlant] = functools.partial(RigidLinksPlant, refine=physics.refine)
+    make: Callable[..., RigidLinksPlant] = functools.partial(
+        RigidLinksPlant, refine=physics.refine, contact=physics.contact
+    )
     if physics.engine == "dart" or physics.exact_friction:
         from musls_sim.plants.rigid_links.dart_plant import DartPlant
 
