@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +39,25 @@ class ConfigError(MuslsError, ValueError):
 def install_command(*packages: str) -> str:
     """Command that adds packages to the Python that runs, from a clone or a wheel alike."""
     return f"`{sys.executable} -m pip install {' '.join(packages)}`"
+
+
+# ---------- Files from data
+
+
+def file_name(text: str) -> str:
+    """Name of one file or folder from a text of data, such as a stage's name; never a path."""
+    return re.sub(r"^[.-]|[^\w.+-]", "_", text)[:LONGEST_NAME] or "_"
+
+
+def check_regular(path: Path | str) -> None:
+    """Refuse to read what is no file: a pipe would be waited for, a device has no end.
+
+    Raises:
+        ConfigError: Something else has this name; without the name, as readers put it before.
+        OSError: There is nothing that can be read.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):
+        raise ConfigError("cannot be read: not a file (a pipe or a device)")
 
 
 # ---------- Files that cannot be written

@@ -71,6 +71,10 @@ Vector3 = tuple[Finite, Finite, Finite]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
 
+FileName = Annotated[str, Field(pattern=r"^[\w+][\w.+-]*$", max_length=100)]
+"""Name of a file or folder, without its place; not hidden, no option."""
+
+
 def _box_edges(edges: Vector3) -> Vector3:
     if min(edges) <= 0.0:
         raise ValueError(f"all three edges must be > 0, not {list(edges)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 import math
 import os
 import re
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, check_regular
 
 MAX_DEPTH = 100
 """Mappings and lists inside one another; a resolved scenario has 7."""
@@ -186,14 +187,30 @@ def read_yaml(path: Path) -> Any:
     return parse_yaml(read_text(path), str(path))
 
 
+def read_json(path: Path) -> Any:
+    """Read a JSON file."""
+    try:
+        return json.loads(read_text(path))
+    except RecursionError:
+        reason = _TOO_DEEP
+    except ValueError as error:
+        if isinstance(error, ConfigError):
+            raise
+        reason = f"not valid JSON: {error}"
+    raise ConfigError(f"{shown(str(path), 200)}: {reason}")
+
+
 def read_text(path: Path) -> str:
     """Read a UTF-8 text file."""
     name = shown(str(path), 200)
     try:
+        check_regular(path)
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError(f"{name}: no such file") from None
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from None
     except OSError as error:
         raise ConfigError(f"{name}: cannot be read: {error.strerror or error}") from None
     except ValueError:  # a NUL in the name

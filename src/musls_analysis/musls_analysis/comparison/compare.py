@@ -25,7 +25,7 @@ from musls_analysis.comparison.errors import (
 )
 from musls_analysis.recordings.recording import PoseTrack, bridged_s, gaps, resample
 from musls_description.arrays import Array
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, file_name
 from musls_description.rotations import (
     chordal_mean,
     from_roll_pitch_yaw,
@@ -637,7 +637,7 @@ def write_comparison(
         for row in table_rows(comparisons):
             writer.writerow(f"{v:.6g}" if isinstance(v, float) else v for v in row)
     for comparison in comparisons:
-        _write_means(comparison, folder / f"mean_{comparison.stage}.csv")
+        _write_means(comparison, folder / f"mean_{file_name(comparison.stage)}.csv")
     summary = {**about, "stages": {c.stage: _summary(c) for c in comparisons}}
     text = json.dumps(summary, indent=2, allow_nan=False)
     (folder / SUMMARY).write_text(text + "\n", encoding="utf-8")

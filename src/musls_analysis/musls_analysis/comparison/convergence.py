@@ -180,14 +180,15 @@ class Convergence:
 
     def plot(self) -> Figure:
         """Draw how far the flights with h and h/2 are from that with h/4 over time."""
-        from musls_analysis.figures.style import new_figure
+        from musls_analysis.figures.style import logarithmic, new_figure
 
         figure = new_figure(3.0)
         figure.set_layout_engine("constrained")
         axes = figure.add_subplot()
         for distance, share in zip(self.distance_m, (1.0, 0.5), strict=True):
             label = f"{1e3 * share * self.step_size_s:g} ms"
-            axes.semilogy(self.time_s, 1e3 * np.maximum(distance, 1e-9), label=label)
+            axes.plot(self.time_s, 1e3 * np.maximum(distance, 1e-9), label=label)
+        logarithmic(axes, "y")
         axes.set_xlabel("time [s]")
         axes.set_ylabel(f"distance to steps of {250.0 * self.step_size_s:g} ms [mm]")
         axes.legend()

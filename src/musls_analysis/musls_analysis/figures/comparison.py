@@ -17,6 +17,7 @@ from musls_analysis.figures.over_time import pose_axes, value_limits
 from musls_analysis.figures.space import spatial_axes
 from musls_analysis.paper.flights import Turning
 from musls_analysis.recordings.recording import LOAD
+from musls_description.errors import file_name
 
 REAL_LINE: style.LineStyle = {"color": style.INK, "linewidth": 1.1}
 """The real system looks like this in every figure; simulated ones have the body's colour."""
@@ -160,7 +161,7 @@ def write_figures(
     folder.mkdir()
     with style.styled():
         for comparison in comparisons:
-            stage = comparison.stage
+            stage = file_name(comparison.stage)
             style.save(mean_paths_figure(comparison), folder / f"{stage}_paths_3d.png")
             style.save(cycle_errors_figure(comparison), folder / f"{stage}_errors.png")
             for body in comparison.errors:

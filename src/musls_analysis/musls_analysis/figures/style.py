@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
@@ -20,6 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import get_font_names
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogFormatter
 from PIL import Image
 
 from musls_analysis.recordings.recording import Event, Recording
@@ -107,6 +108,14 @@ def for_paper(width_m: float, font: str) -> AbstractContextManager[None]:
         "svg.fonttype": "none",
     }
     return matplotlib.rc_context(settings)
+
+
+def logarithmic(ax: Axes, name: Literal["x", "y"]) -> None:
+    """Let an axis be logarithmic; its ticks are plain texts, as all others."""
+    ax.set(**{f"{name}scale": "log"})
+    axis = ax.xaxis if name == "x" else ax.yaxis
+    axis.set_major_formatter(LogFormatter())
+    axis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
 
 
 class NotebookFigure(Figure):

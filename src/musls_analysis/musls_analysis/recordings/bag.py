@@ -35,7 +35,7 @@ from musls_analysis.recordings.recording import (
     resample,
     stages_from_changes,
 )
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, check_regular
 from musls_description.rotations import rotate
 from musls_description.strict_yaml import shown
 from musls_sim.recording.bag_file import MAGIC
@@ -93,6 +93,8 @@ def read_messages(path: Path, choose: Choose) -> RawBag:
     source = storage_in(path) if os.path.isdir(path) else path
     if source is None:
         raise ConfigError("not a rosbag2 bag (no metadata.yaml in it)")
+    if os.path.exists(source):
+        check_regular(source)
     file = os.path.isfile(source) and source.suffix in STORAGE_SUFFIXES
     if not (file or os.path.isdir(source)):
         what = "unknown storage" if os.path.exists(source) else "no such folder"

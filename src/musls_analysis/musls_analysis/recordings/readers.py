@@ -36,7 +36,7 @@ from musls_analysis.recordings.recording import (
     stages_from_changes,
 )
 from musls_control.formation import Cone, drone_poses
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, check_regular
 from musls_description.obstacles import AnyObstacle, WorldSpec
 from musls_description.registry import Registry, user_code
 from musls_description.rotations import from_roll_pitch_yaw, product, rotate
@@ -739,7 +739,7 @@ def read_recording(path: Path | str, options: ReadOptions | None = None) -> Reco
 
 def folder_of_run(path: Path) -> Path:
     """The folder that `musls fly` wrote a recording into; the path itself of other recordings."""
-    folder = path.resolve()
+    folder = Path(os.path.realpath(path))  # resolve() raises for links in a circle
     if folder.suffix in STORAGE_SUFFIXES:
         folder = folder.parent
     return folder.parent if folder.name == "bag" else folder
@@ -780,6 +780,7 @@ def _bag_in(folder: Path) -> Path:
 
 def _first_lines(path: Path) -> list[str]:
     try:
+        check_regular(path)
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
     except OSError as error:

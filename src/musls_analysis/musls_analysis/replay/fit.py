@@ -28,7 +28,7 @@ from musls_control.parent import worker_processes
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, near_names
 from musls_description.schema import to_yaml
-from musls_description.strict_yaml import read_text
+from musls_description.strict_yaml import read_json
 from musls_description.system import Cable, SlungLoadSystem
 from musls_sim.plants.elastic.line import line_of
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
@@ -668,8 +668,10 @@ def with_fit(setup: Setup, path: Path) -> Setup:
     """The setup with the values of a fit, from its fit.json or the folder that holds it."""
     file = path / FIT if os.path.isdir(path) else path
     try:
-        entries = json.loads(read_text(file))["parameters"]
+        entries = read_json(file)["parameters"]
         values = {name: float(entry["value"]) for name, entry in entries.items()}
+    except ConfigError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ConfigError(f"{file}: not the {FIT} of a fit") from None
     if not all(map(math.isfinite, values.values())):

@@ -16,7 +16,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator, ScalarFormatter
+from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
 from musls_analysis.figures import style
@@ -30,6 +30,7 @@ from musls_analysis.sweep.plan import (
     SweepSpec,
 )
 from musls_analysis.sweep.store import FAILED, FINISHED, Store, signal, stage_window
+from musls_description.errors import file_name
 
 # ---------- Names, units and colours
 
@@ -92,6 +93,9 @@ def signal_text(name: str) -> str:
     return f"{style.label(body)} {metric_text(kind).axis.replace('[mm]', '[m]')}"
 
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def value_text(value: Any) -> str:
     """A parameter's value, short."""
     if isinstance(value, bool):
@@ -99,7 +103,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, (int, float)):
         if value and not 1e-3 <= abs(value) < 1e5:
             mantissa, _, exponent = f"{value:.3e}".partition("e")
-            return rf"${float(mantissa):g}\times10^{{{int(exponent)}}}$"
+            return f"{float(mantissa):g}×10{str(int(exponent)).translate(_RAISED)}"
         return f"{value:.4g}"
     return str(value)
 
@@ -189,7 +193,7 @@ class _Axis:
     def set_up(self, ax: Axes) -> None:
         ax.set_xlabel(self.label)
         if self.log:
-            ax.set_xscale("log")
+            style.logarithmic(ax, "x")
         if not self.numeric or len(self.values) <= _MAX_TICKS:
             places = self.values if self.numeric else range(len(self.values))
             ax.xaxis.set_minor_locator(NullLocator())
@@ -257,8 +261,7 @@ def _finish(ax: Axes, axis: _Axis, rows: Rows, log: bool) -> None:
     axis.set_up(ax)
     failed = [axis.place(row) for row in rows if row["status"] == FAILED]
     if log:
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter(ScalarFormatter())
+        style.logarithmic(ax, "y")
     else:
         low, high = min(0.0, ax.get_ylim()[0]), ax.get_ylim()[1]
         ax.set_ylim(low, high + (0.17 if failed else 0.03) * (high - low))
@@ -506,7 +509,7 @@ def _named(figures: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     used: set[str] = set()
     for figure in figures:
         usual = {"overlay": "overlay_{stage}", "metric": "metrics"}.get(figure.kind, figure.kind)
-        base = figure.name or usual.format(stage=getattr(figure, "stage", ""))
+        base = figure.name or file_name(usual.format(stage=getattr(figure, "stage", "")))
         name = next(n for n in (base, *(f"{base}_{k}" for k in range(2, 1000))) if n not in used)
         used.add(name)
         yield name, figure

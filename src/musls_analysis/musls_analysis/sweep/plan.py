@@ -38,6 +38,7 @@ from musls_control.mission.spec import PHASES
 from musls_description.errors import ConfigError, near_names
 from musls_description.keys import split_unit
 from musls_description.schema import (
+    FileName,
     Finite,
     NonNegative,
     Number,
@@ -69,7 +70,7 @@ class OverlayFigure:
     """
 
     kind: Literal["overlay"] = "overlay"
-    name: str = ""
+    name: FileName | None = None
     stage: str
     signals: Columns
     by: str | None = None
@@ -94,7 +95,7 @@ class MetricFigure:
     """
 
     kind: Literal["metric"] = "metric"
-    name: str = ""
+    name: FileName | None = None
     x: str | None = None
     panels: Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)]
     log: bool = False
@@ -113,7 +114,7 @@ class MapFigure:
     """
 
     kind: Literal["map"] = "map"
-    name: str = ""
+    name: FileName | None = None
     x: str | None = None
     y: str | None = None
     metrics: Columns
@@ -131,7 +132,7 @@ class RunsFigure:
     """
 
     kind: Literal["parallel", "distribution"]
-    name: str = ""
+    name: FileName | None = None
     metrics: Columns
 
 
@@ -288,7 +289,7 @@ class SweepSpec:
         timeout_s: Wall time after which a run is ended and counts as failed.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=100)]
+    name: FileName
     description: str = ""
     scenario: str
     set: dict[str, Any] = Field(default_factory=dict)

@@ -258,7 +258,11 @@ class Store:
         """Record of a run, None if it has not been made."""
         try:
             return json.loads((self.folder / "runs" / f"{run}.json").read_bytes())
-        except (FileNotFoundError, ValueError):  # ValueError: a broken disk; make the run again
+        except (
+            FileNotFoundError,
+            RecursionError,
+            ValueError,
+        ):  # the others: a broken disk; make the run again
             return None
 
     def series(self, run: str) -> Series:

@@ -20,6 +20,8 @@ from musls_description.errors import ConfigError, MuslsError, install_command, w
 PNG_SCALE, MP4_SCALE = 2.0, 1.5
 MAX_FRAMES = {"gif": 4000, "mp4": 20_000}
 """Pillow keeps all frames of a GIF in memory, 0.6 MB each."""
+SLOWEST = 0.001
+"""Frames, and seconds of flight, per second of a film."""
 MAX_GIF_FRAMES_PER_S = 50.0
 """Viewers slow down delays below 0.02 s."""
 _PALETTE_SAMPLES = 12
@@ -39,8 +41,8 @@ class FilmOptions:
 
     def __post_init__(self) -> None:
         for name, value, most in (("fps", self.fps, 120.0), ("speed", self.speed, 1000.0)):
-            if not 0.0 < value <= most:
-                raise ConfigError(f"{name} is {value:g}, must be above 0 and at most {most:g}")
+            if not SLOWEST <= value <= most:
+                raise ConfigError(f"{name} is {value:g}, must be from {SLOWEST:g} to {most:g}")
 
     def times_s(self, window_s: tuple[float, float], kind: str = "mp4") -> np.ndarray:
         """Shown time of each frame of a "gif" or "mp4"."""

@@ -198,6 +198,7 @@ def run(argv: Sequence[str]) -> int:
     args, debug = split_debug(argv)
     command = typer.main.get_command(app)
     try:
+        check_present_folder()
         with warnings.catch_warnings():
             warnings.showwarning = show_warning  # type: ignore[assignment]
             status = command.main(args, prog_name="musls", standalone_mode=False)
@@ -209,6 +210,15 @@ def run(argv: Sequence[str]) -> int:
     except MuslsError as error:
         return report(str(error), debug)
     return status if isinstance(status, int) else 0
+
+
+def check_present_folder() -> None:
+    """Raises MuslsError if the folder that the command runs in has been deleted."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        reason = error.strerror or error
+        raise MuslsError(f"present folder: {reason}: change to one that exists") from None
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

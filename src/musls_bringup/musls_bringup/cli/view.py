@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from enum import Enum
@@ -23,6 +22,7 @@ from musls_bringup.cli.options import (
 from musls_bringup.cli.terminal import ProgressDisplay, tell
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
 from musls_description.errors import ConfigError, writing
+from musls_description.strict_yaml import read_json
 
 if TYPE_CHECKING:
     from musls_analysis.view.scene import Subject
@@ -135,7 +135,7 @@ def run(
     """Shows load, drones, cables, set-points and tensions in 3-D over time."""
     kind = _kind(png, gif, mp4, save, web)
     within("--trail", trail, 0.0, LONGEST_TRAIL_S, " s")
-    path = save or out or Path(f"{recording.resolve().stem}.{kind}")
+    path = save or out or Path(f"{Path(os.path.realpath(recording)).stem}.{kind}")
     if kind not in ("viewer", "web"):
         _check_file(path, kind, overwrite)
     if out and kind not in ("png", "gif", "mp4"):
@@ -275,7 +275,7 @@ def figures(
     flight = read_recording(recording)
     written: dict[str, Any] = {}
     if (recording / "summary.json").is_file():
-        written = json.loads((recording / "summary.json").read_text(encoding="utf-8"))
+        written = read_json(recording / "summary.json")
     known = {k: v for k, v in written.items() if k == "slack_threshold_n" and v}
     summary = summarise(flight, **known) | written
     folder = out or (recording if recording.is_dir() else Path()) / "figures"

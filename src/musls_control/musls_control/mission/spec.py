@@ -27,7 +27,7 @@ SLOWEST_M_S, FASTEST_M_S = 1e-3, 30.0
 Rate = Annotated[float, Field(ge=LOWEST_RATE_HZ, le=250.0, allow_inf_nan=False), Number]
 Settling = Annotated[float, Field(ge=0.0, le=LONGEST_PHASE_S, allow_inf_nan=False), Number]
 TurnRate = Annotated[float, Field(ge=1e-3, le=30.0, allow_inf_nan=False), Number]
-Phase = Annotated[float, Field(gt=0.0, le=LONGEST_PHASE_S, allow_inf_nan=False), Number]
+Phase = Annotated[float, Field(ge=0.01, le=LONGEST_PHASE_S, allow_inf_nan=False), Number]
 Speed = Annotated[float, Field(ge=SLOWEST_M_S, le=FASTEST_M_S, allow_inf_nan=False), Number]
 Height = Annotated[float, Field(ge=-1000.0, le=1000.0, allow_inf_nan=False), Number]
 

@@ -25,6 +25,7 @@ from musls_description.library import expand_system, system_path
 from musls_description.obstacles import WorldSpec
 from musls_description.registry import NameIn, Registry, load_file, user_code
 from musls_description.schema import (
+    FileName,
     Finite,
     Number,
     build,
@@ -53,9 +54,6 @@ from musls_sim.scenario.physics import (
 )
 from musls_sim.scenario.rig import RigSpec, resolve_files
 from musls_sim.scenario.sensors import AnyEstimation, LimitsSpec, MotionCaptureSpec, Px4SensorSpec
-
-MAX_NAME_LENGTH = 100
-"""Of a scenario; the names of folders hold 255 letters, date and time included."""
 
 AUTOPILOTS: Registry[Any] = Registry(
     "autopilot",
@@ -159,7 +157,7 @@ class Scenario:
         seed: Seed of all noise; the same seed gives the same run bit for bit.
     """
 
-    name: Annotated[str, Field(pattern=r"^[\w.+-]+$", max_length=MAX_NAME_LENGTH)]
+    name: FileName
     description: str = ""
     system: AnySystem
     extensions: tuple[str, ...] = ()
