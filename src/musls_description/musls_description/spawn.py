@@ -629,10 +629,7 @@ def ground_spawn(
     directions, yaws = [], []
     for i in range(system.n_drones):
         azimuth = load_yaw_rad + cable_azimuth_rad(system, i)
-        start = position[2] + system.load.cable_attachments_m[i][2]
-        drone = system.drones[i]
-        end = ground_height_enu_m - drone.collision.bottom_m + drone.cable_attachment_m[2]
-        links = _bow(system.cables[i].links, azimuth, (end - start) / system.cables[i].length_m)
+        links = _bow(system.cables[i].links, azimuth, _slope_on_ground(system, i))
         directions.append(np.vstack([links, [0.0, 0.0, 1.0]]))
         yaws.append(azimuth + np.pi)
     return configuration_from_directions(system, position, rotation, directions, np.array(yaws))
@@ -640,12 +637,23 @@ def ground_spawn(
 
 def ground_radius_m(system: SlungLoadSystem, index: int) -> float:
     """Horizontal distance between a cable's ends in `ground_spawn` [m]."""
-    drone, cable = system.drones[index], system.cables[index]
-    rise = (drone.cable_attachment_m[2] - drone.collision.bottom_m) - (
-        system.load.cable_attachments_m[index][2] - system.load.collision.bottom_m
-    )
-    links = _bow(cable.links, 0.0, rise / cable.length_m)
+    cable = system.cables[index]
+    links = _bow(cable.links, 0.0, _slope_on_ground(system, index))
     return float(np.hypot(*(links[:, :2].sum(axis=0) * cable.link_length_m)))
+
+
+def _slope_on_ground(system: SlungLoadSystem, index: int) -> float:
+    """Rise of a cable over its length where load and drones stand on the ground."""
+    drone, load, cable = system.drones[index], system.load, system.cables[index]
+    end = drone.cable_attachment_m[2] - drone.collision.bottom_m
+    start = load.cable_attachments_m[index][2] - load.collision.bottom_m
+    if abs(end - start) >= cable.length_m:
+        raise ConfigError(
+            f"cable {index + 1} of {cable.length_m:g} m does not reach from the load to its drone "
+            f"where both stand on the ground: its ends are {start:.3g} m and {end:.3g} m high; "
+            "choose a longer cable, lower attachments or a start in the air"
+        )
+    return float((end - start) / cable.length_m)
 
 
 def _bow(links: int, azimuth_rad: float, slope: float) -> Array:

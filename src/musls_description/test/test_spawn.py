@@ -163,3 +163,16 @@ def test_a_slack_chain_reaches_wherever_its_length_allows(links):
             end = directions.sum(axis=0) * cable.link_length_m
             np.testing.assert_allclose(end, [beside, 0.0, above], atol=1e-6)
     assert slack_chain(cable, np.array([0.0, 0.0, 2.01]), G) is None
+
+
+def test_a_cable_that_cannot_reach_on_the_ground_is_named():
+    system = load_system("x500_trio")
+    load = dataclasses.replace(
+        system.load,
+        cable_attachments_m=tuple(
+            (x, y, z + 3.0 * (i == 1))
+            for i, (x, y, z) in enumerate(system.load.cable_attachments_m)
+        ),
+    )
+    with pytest.raises(ConfigError, match=r"cable 2 of 2\.42 m does not reach .* on the ground"):
+        ground_spawn(dataclasses.replace(system, load=load))

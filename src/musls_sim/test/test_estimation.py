@@ -12,6 +12,7 @@ import pytest
 from plant_helpers import G, advance, hovering_plant, trio
 from scipy.spatial.transform import Rotation
 
+from musls_description.errors import ConfigError
 from musls_description.library import load_system
 from musls_sim.plants.interface import PlantState
 from musls_sim.scenario.sensors import MotionCaptureSpec
@@ -366,3 +367,9 @@ def test_gains_are_those_of_the_alpha_beta_filter(dt, acceleration, noise):
     beta = 2.0 * (2.0 - alpha) - 4.0 * np.sqrt(1.0 - alpha)
     gains = stationary_gains(transition, process, noise**2)
     assert gains == pytest.approx([alpha, beta / dt], rel=1e-6)
+
+
+def test_noises_without_a_stationary_filter_are_named():
+    transition, process = np.array([[1.0, 0.01], [0.0, 1.0]]), 1e-8 * np.eye(2)
+    with pytest.raises(ConfigError, match=r"estimation: measurements with .* no stationary filter"):
+        stationary_gains(transition, process, 1e300)

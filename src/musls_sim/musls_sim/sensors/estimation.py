@@ -19,6 +19,7 @@ from scipy.linalg import solve_discrete_are
 from musls_control.estimate import MOTION, Estimate
 from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
+from musls_description.errors import ConfigError
 from musls_description.rotations import from_rotation_vector as from_turn
 from musls_description.rotations import product
 from musls_description.vectors import (
@@ -268,9 +269,19 @@ def stationary_gains(transition: Array, process: Array, variance: float) -> Arra
 
     Returns:
         P h / (h' P h + r), (n,), with P = F P F' - F P h (h' P h + r)^-1 h' P F' + Q.
+
+    Raises:
+        ConfigError: The noises are too far apart for the equation to be solved in doubles.
     """
     first = np.eye(len(transition))[:, :1]
-    covariance = solve_discrete_are(transition.T, first, process, [[variance]])
+    try:
+        covariance = solve_discrete_are(transition.T, first, process, [[variance]])
+    except np.linalg.LinAlgError:
+        raise ConfigError(
+            f"estimation: measurements with a standard deviation of {np.sqrt(variance):.3g} and "
+            f"motion that changes by {np.sqrt(process.max()):.3g} between two of them have no "
+            "stationary filter; choose noises and a rate that are nearer to each other"
+        ) from None
     return covariance[:, 0] / (covariance[0, 0] + variance)
 
 
