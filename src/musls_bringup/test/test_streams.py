@@ -113,3 +113,18 @@ def test_quick_work_says_nothing(capsys, monkeypatch):
         shown.update("half", 0.5)
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_an_interrupt_while_modules_are_imported_ends_without_traceback():
+    code = """
+import sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "musls_bringup.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from musls_bringup.cli import main
+sys.exit(main())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, env=os.environ | PATHS)
+    assert (run.returncode, run.stderr) == (130, b"")

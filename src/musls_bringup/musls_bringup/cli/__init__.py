@@ -1,5 +1,15 @@
 """The `musls` command."""
 
-from musls_bringup.cli.app import main
+from collections.abc import Sequence
 
-__all__ = ["main"]
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns the exit code, see `musls_bringup.cli.app.main`.
+
+    Its modules take some time to import; Ctrl-C in that time ends it without a traceback.
+    """
+    try:
+        from musls_bringup.cli import app
+    except KeyboardInterrupt:
+        return 130
+    return app.main(argv)
