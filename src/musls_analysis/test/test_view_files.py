@@ -199,7 +199,8 @@ def test_unwritable_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("fields", "words"),
-    [({"fps": 0.0}, "fps is 0"), ({"fps": 500.0}, "at most 120"), ({"speed": -1.0}, "speed is -1"),
+    [({"fps": 0.0}, "fps is 0"), ({"fps": 500.0}, "from 0.001 to 120"),
+     ({"speed": -1.0}, "speed is -1"),
      ({"speed": np.nan}, "speed is nan")],
 )  # fmt: skip
 def test_film_options(fields, words):

@@ -126,6 +126,7 @@ def leaves_offboard(watcher, _):
 
     out = watcher.node.create_publisher(VehicleCommand, "/px4_2/fmu/in/vehicle_command", 10)
     assert watcher.until(out.get_subscription_count)
+    watcher.spin(0.5)  # the readers find the writer a little later, and take nothing from before
     hold = {"param1": 1.0, "param2": 4.0, "param3": 3.0}
     out.publish(VehicleCommand(command=176, target_system=3, from_external=True, **hold))
 
@@ -135,6 +136,7 @@ def falls(watcher, _):
 
     out = watcher.node.create_publisher(String, "/musls/apply_event", 10)
     assert watcher.until(out.get_subscription_count)
+    watcher.spin(0.5)
     out.publish(String(data='{"kind": "drone_lost", "drone": 2}'))
 
 

@@ -1,4 +1,4 @@
-"""`physics.contact`: cables on the ground and on obstacles against closed forms, in both plants."""
+"""`physics.contact`: cables on the ground and on obstacles against closed forms, in rigid links."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from musls_bringup.api import load_scenario
 from musls_description.errors import ConfigError
 from musls_description.obstacles import WorldSpec, depth_and_normal, solids_of
 from musls_description.schema import build
-from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import Plant, PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.session.session import Session
 
 G = 9.80665
-MODELS = ("rigid_links", "elastic")
 LEVEL = [1.0, 0.0, 0.0, 0.0]
 LINKS = 40
 RADIUS_M = 0.3
@@ -30,11 +28,10 @@ BOX = {"kind": "box", "name": "box", "size_m": [0.3, 1, 0.4], "position_enu_m": 
 TABLE = {"kind": "box", "name": "table", "size_m": [0.5, 1, 0.4], "position_enu_m": [0, 0, 3.0]}
 
 
-def solo(model: str, load: list[float], drone: list[float], obstacles: list[dict], **more) -> Plant:
+def solo(load: list[float], drone: list[float], obstacles: list[dict], **more) -> Plant:
     """A load and a drone on a slack cable of 2 m."""
     bodies = [{"position_enu_m": place, "orientation_wxyz": LEVEL} for place in (load, drone)]
     changes = {
-        "cable_model": model,
         "system.cables.twist": "free",
         "system.cables.links": LINKS,
         "start": {"kind": "state", "load": bodies[0], "drones": bodies[1:]},
@@ -75,10 +72,9 @@ def weight_n_m(plant: Plant) -> float:
     return cable.mass_kg / cable.length_m * G
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_lying_cable_is_carried_by_the_ground(model):
+def test_lying_cable_is_carried_by_the_ground():
     """What hangs pulls at the drone, what lies does not; it lies on its surface."""
-    plant = solo(model, [0.0, 0.0, 0.05], [0.9, 0.0, 1.85], [])
+    plant = solo([0.0, 0.0, 0.05], [0.9, 0.0, 1.85], [])
     move(plant, [[1.1, 0.0, 0.7], [1.1, 0.0, 0.7]], 2.0)
     tension = plant.state.tension_n[0, 1]
     link_n = weight_n_m(plant) * plant.system.cables[0].link_length_m
@@ -88,12 +84,11 @@ def test_lying_cable_is_carried_by_the_ground(model):
     assert lying == pytest.approx(plant.system.cables[0].radius_m, abs=2e-4)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_cable_that_is_pulled_over_a_pole_obeys_the_capstan_equation(model):
+def test_cable_that_is_pulled_over_a_pole_obeys_the_capstan_equation():
     """T_2 / T_1 = exp(mu phi), pulled one way and let go the other (Euler, Eytelwein)."""
     mu = 0.3
     start = [-0.36, 0.0, 1.2], [-0.36, 0.0, 3.249]
-    plant = solo(model, *start, [POLE], **{"system.ground_friction": mu})
+    plant = solo(*start, [POLE], **{"system.ground_friction": mu})
     top = 2.0 + RADIUS_M
     move(plant, [[0.4, 0.0, 2.8], [1.0, 0.0, top], [1.0, 0.0, top]], 1.5)
     assert deepest_m(plant, [POLE]) < 2e-3
@@ -103,8 +98,7 @@ def test_cable_that_is_pulled_over_a_pole_obeys_the_capstan_equation(model):
 
 
 def test_slack_cable_lies_on_a_box():
-    """In rigid links; elastic ones may find no solution at an edge this sharp."""
-    plant = solo("rigid_links", [-0.6, 0.0, 0.05], [-0.6, 0.0, 2.09], [BOX])
+    plant = solo([-0.6, 0.0, 0.05], [-0.6, 0.0, 2.09], [BOX])
     move(plant, [[0.3, 0.0, 1.4], [0.75, 0.0, 0.5], [0.75, 0.0, 0.5]], 2.0)
     nodes, radius = plant.cable_nodes_enu_m(0), plant.system.cables[0].radius_m
     on_top = np.abs(nodes[:, 0]) < 0.05
@@ -113,16 +107,13 @@ def test_slack_cable_lies_on_a_box():
 
 
 def energy_j(plant: Plant) -> float:
-    if isinstance(plant, RigidLinksPlant):
-        return float(plant.records.system[0]["ledger"]["energy"])
-    assert isinstance(plant, ElasticPlant)
-    return float(plant.engine.energy_j().sum())
+    assert isinstance(plant, RigidLinksPlant)
+    return float(plant.records.system[0]["ledger"]["energy"])
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_contact_of_a_cable_makes_no_energy(model):
+def test_contact_of_a_cable_makes_no_energy():
     """Load and drone fall on both sides of a table, the cable catches on it, all come to rest."""
-    plant = solo(model, [-0.45, 0.0, 4.3], [0.45, 0.0, 4.3], [TABLE])
+    plant = solo([-0.45, 0.0, 4.3], [0.45, 0.0, 4.3], [TABLE])
     rows = []
     for _ in range(500):
         plant.step(PlantInputs.zeros(plant.system))
@@ -136,8 +127,9 @@ def test_contact_of_a_cable_makes_no_energy(model):
     ("changes", "told"),
     [
         ({"physics.contact": ["rope"]}, "physics.contact"),
-        ({"cable_model": "massless"}, "choose rigid_links or elastic"),
-        ({"cable_model": "rigid_rods"}, "choose rigid_links or elastic"),
+        ({"cable_model": "massless"}, "choose rigid_links"),
+        ({"cable_model": "rigid_rods"}, "choose rigid_links"),
+        ({"cable_model": "elastic"}, "choose rigid_links"),
         ({"physics.engine": "dart"}, "needs engine: embedded"),
         ({"physics.exact_friction": True}, "needs engine: embedded"),
     ],
@@ -149,9 +141,8 @@ def test_what_has_no_such_contact_says_so_in_one_line(changes, told):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_a_load_without_contact_falls_through_the_ground(model):
-    plant = solo(model, [0.0, 0.0, 0.3], [0.2, 0.0, 2.2], [], **{"physics.contact": ["drones"]})
+def test_a_load_without_contact_falls_through_the_ground():
+    plant = solo([0.0, 0.0, 0.3], [0.2, 0.0, 2.2], [], **{"physics.contact": ["drones"]})
     inputs = PlantInputs.zeros(plant.system)
     for _ in range(100):
         plant.step(inputs)

@@ -73,6 +73,8 @@ def test_a_random_system_flies_or_is_told_why_not(tmp_path, seed):
             assert scenario.system.n_drones < 3 or not hangs_level(
                 scenario.system.load.cable_attachments_m
             )
+        elif "slack cables with so few links cannot be laid out" in str(error):
+            assert any(cable.links < 5 for cable in scenario.system.cables)
         else:
             assert "no places side by side were found" in str(error)
             assert crowded(scenario.system)

@@ -254,6 +254,9 @@ class WorkerProcess:
             self._process.kill()
             _end(self._process)
 
+    def __del__(self) -> None:
+        self.close()  # that of a thread of Dask's, which ends without a word
+
     def _started(self) -> subprocess.Popen[bytes]:
         process = self._process
         if process is not None and process.poll() is not None:  # it died between two runs

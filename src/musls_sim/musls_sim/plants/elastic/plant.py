@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from musls_sim.plants.interface import (
     step_s,
     substeps,
 )
-from musls_sim.plants.rigid_body import TOUCHING, rotor_records
+from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
 from musls_sim.scenario.rig import RigSpec
@@ -179,7 +179,6 @@ class ElasticPlant(Plant):
         segments: int | None = None,
         drives: RigSpec | None = None,
         obstacles: Sequence[AnyObstacle] = (),
-        contact: Collection[str] = TOUCHING,
     ) -> None:
         """Build the tables in the start configuration.
 
@@ -192,7 +191,7 @@ class ElasticPlant(Plant):
         strain) and bending stiffness are those of all cables, by default of what each is made of;
         `segments` are per cable of a slung load, by default the number of links. `drives` says
         which anchors are pushed. Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground
-        height of None means no ground; `contact` is `physics.contact`.
+        height of None means no ground.
         """
         self.system = system
         self.gravity_m_s2 = gravity_m_s2
@@ -210,11 +209,6 @@ class ElasticPlant(Plant):
             winches=rig_winches(system, drives or RigSpec()),
             pulleys=[_pulley(pulley) for pulley in system.pulleys],
         )
-        for body in rig.bodies:
-            if ("drones" if body.drone >= 0 else "load") not in contact:
-                body.corners_m = np.zeros((0, 3))
-        for made, cable in zip(rig.cables, system.cables, strict=True):
-            made.contact_radius_m = cable.radius_m if "cables" in contact else None
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
             rotor_speed_rad_s = settle(rig, system)
         self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s)
@@ -475,7 +469,6 @@ def build(setup: PlantSetup) -> ElasticPlant:
         gravity_m_s2=physics.gravity_m_s2,
         drives=setup.rig,
         obstacles=setup.obstacles,
-        contact=physics.contact,
     )
     formation = system.formation
     if formation is None and start.kind in ("ground", "air"):

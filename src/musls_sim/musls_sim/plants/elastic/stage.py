@@ -55,7 +55,6 @@ from musls_sim.plants.elastic.solver import (
 from musls_sim.plants.elastic.state import (
     bodies_of,
     cables_of,
-    corners_of,
     matrix_of,
     nodes_of,
     rows_of,
@@ -184,8 +183,6 @@ def _error(t, losses, dh):
 def solve_stage(t, dh, share, iterations):
     """Solve one stage at a share of the period; returns the linear solutions used, 0 if none."""
     losses, part = t.stage_losses, 1.0
-    for corner in corners_of(t):
-        corner.lifts = 0.0
     for iteration in range(iterations + 1):
         place_bodies(t, dh, share, iteration > 0)
         place_reels(t, dh, share)
