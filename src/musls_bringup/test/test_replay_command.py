@@ -71,7 +71,7 @@ def test_a_wrong_reference_point_shows(flown, tmp_path):
         (["--cable-model", "spring:3"], "unknown cable model 'spring:3'"),
         (["--cable-model", "rod", "--cable-model", "rigid_links:1"], "given twice"),
         (["--cable-model", "rigid_rods"], "leave nothing to predict"),
-        (["--with-fit", str(Path(__file__).parents[3] / "pyproject.toml")], "not the fit.json"),
+        (["--with-fit", str(Path(__file__).parents[3] / "pyproject.toml")], "not valid JSON"),
     ],
 )
 def test_bad_input_is_one_line(flown, tmp_path, capsys, options, words):
