@@ -98,6 +98,14 @@ class Watcher(FlightProbe):
         for subscription in self.bridges:
             self.node.destroy_subscription(subscription)
 
+    def tell(self, topic, message):
+        """Publish once, to readers that have had time to find this writer; returns when."""
+        out = self.node.create_publisher(type(message), topic, 10)
+        assert self.until(out.get_subscription_count)
+        self.spin(0.5)
+        out.publish(message)
+        return self.now_s
+
     def after(self, begin_s, words):
         """Time from the fault to the guard's first word of a step, None if it did not come."""
         return next((at - begin_s for at, what in self.said if what.startswith(words)), None)
@@ -121,35 +129,38 @@ def link_of(watcher, instance):
     return far
 
 
+# Each brings its fault about and returns when, in simulated time.
+
+
 def leaves_offboard(watcher, _):
     from px4_msgs.msg import VehicleCommand
 
-    out = watcher.node.create_publisher(VehicleCommand, "/px4_2/fmu/in/vehicle_command", 10)
-    assert watcher.until(out.get_subscription_count)
-    watcher.spin(0.5)  # the readers find the writer a little later, and take nothing from before
     hold = {"param1": 1.0, "param2": 4.0, "param3": 3.0}
-    out.publish(VehicleCommand(command=176, target_system=3, from_external=True, **hold))
+    command = VehicleCommand(command=176, target_system=3, from_external=True, **hold)
+    return watcher.tell("/px4_2/fmu/in/vehicle_command", command)
 
 
 def falls(watcher, _):
     from std_msgs.msg import String
 
-    out = watcher.node.create_publisher(String, "/musls/apply_event", 10)
-    assert watcher.until(out.get_subscription_count)
-    watcher.spin(0.5)
-    out.publish(String(data='{"kind": "drone_lost", "drone": 2}'))
+    return watcher.tell("/musls/apply_event", String(data='{"kind": "drone_lost", "drone": 2}'))
 
 
-def loses_sight(_, nodes):
+def loses_sight(watcher, nodes):
+    begin_s = watcher.now_s
     nodes.stop("mocap_relay", signal.SIGKILL)
+    return begin_s
 
 
 def loses_link(watcher, _):
     watcher.cut()
+    return watcher.now_s
 
 
-def loses_offboard(_, nodes):
+def loses_offboard(watcher, nodes):
+    begin_s = watcher.now_s
     nodes.stop("offboard", signal.SIGKILL)
+    return begin_s
 
 
 FAULTS = [
@@ -198,8 +209,7 @@ def fly_with_fault(nodes, watcher, ground, happens, what, limits_s):
     health = watcher.last["/diagnostics"].status
     assert [s.name for s in health] == [f"formation: {body}" for body in bodies]
     assert all(s.level == b"\0" for s in health)
-    begin_s = watcher.now_s
-    happens(watcher, nodes)
+    begin_s = happens(watcher, nodes)
     assert watcher.until(
         lambda: any(s.level == b"\2" for s in watcher.last["/diagnostics"].status), 60.0
     )
@@ -248,8 +258,7 @@ def test_the_others_go_on_without_a_drone_that_is_lost(nodes, domain, tmp_path, 
             )
         assert watcher.until(lambda: watcher.stage == "line", 300.0), nodes.log("formation")
         watcher.spin(1.0)
-        begin_s = watcher.now_s
-        happens(watcher, nodes)
+        begin_s = happens(watcher, nodes)
         found = "going on without a drone: drone_2: "
         assert watcher.until(lambda: watcher.after(begin_s, found) is not None, 60.0), watcher.said
         print(name, happens.__name__, round(watcher.after(begin_s, found), 2), watcher.said)
