@@ -84,8 +84,7 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
     """Make the decorator for a compiled function.
 
     No fast-math: results are to repeat bit for bit. NumPy's error model: a division by zero gives
-    inf as in C++ and costs no branch. The compiled code releases Python's global lock. Nobody
-    calls it by a pointer from C: leaving those entry points out saves 8 % of the compile time.
+    inf as in C++ and costs no branch. The compiled code releases Python's global lock.
     """
 
     def decorate(function: Function) -> Function:
@@ -94,11 +93,7 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
         _settings.CACHE_DIR = str(_cache_folder(function.__module__))
         try:
             dispatcher: Any = numba.njit(
-                cache=True,
-                error_model="numpy",
-                fastmath=False,
-                nogil=True,
-                no_cfunc_wrapper=True,
+                cache=True, error_model="numpy", fastmath=False, nogil=True
             )(function)
         finally:
             _settings.CACHE_DIR = before
