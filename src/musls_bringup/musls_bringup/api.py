@@ -28,6 +28,7 @@ from musls_description.library import load_system
 from musls_description.schema import to_data
 from musls_description.strict_yaml import parse_yaml
 from musls_description.system import RigSystem, slung_system
+from musls_description.tables import Rows
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.scenario import load_scenario as read_scenario
 from musls_sim.session.loop import Observer
@@ -251,7 +252,7 @@ def sweep(
     workers: int | None = None,
     scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> list[dict[str, Any]]:
+) -> Rows[dict[str, Any]]:
     """Fly a parameter study.
 
     Args:
@@ -262,7 +263,8 @@ def sweep(
         progress: Told the numbers of runs made and of all runs.
 
     Returns:
-        A row a run: its parameters and its results; a failed run has the reason under "reason".
+        A row (a dictionary) a run: its parameters and its results; a failed run has the reason
+        under "reason".
 
     Raises:
         ConfigError: Something in the study is wrong.
@@ -281,7 +283,7 @@ def sweep(
         count = workers or plan.sweep.workers or available_cores()
         with store.opened(path.read_text(encoding="utf-8")):
             run_sweep(plan, store, FLYER, watch, workers=count, scheduler=scheduler)
-        return make_rows(plan, store)
+        return Rows(make_rows(plan, store))
 
 
 FLYER = "musls_bringup.fly:fly_run"

@@ -7,9 +7,12 @@ argument of a compiled call costs Python time.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from musls_description.arrays import Array
+from musls_description.tables import Shown, Table, vector
 
 MOTION = np.dtype(
     [
@@ -34,7 +37,7 @@ def check_memory(data: Array, row_shape: tuple[int, ...], name: str) -> None:
         )
 
 
-class BodyMotion:
+class BodyMotion(Shown):
     """Motion of several bodies, a row each.
 
     Attributes:
@@ -56,6 +59,14 @@ class BodyMotion:
         self.orientation_wxyz = data[:, 6:10]
         self.omega_body_rad_s = data[:, 10:13]
         self.acceleration_enu_m_s2 = data[:, 13:16]
+
+    def shown(self) -> Iterator[str | Table]:
+        """A row per body, in the order of the arrays."""
+        columns = ("position_enu_m", "velocity_enu_m_s", "orientation_wxyz", "omega_body_rad_s")
+        arrays = [getattr(self, name) for name in columns]
+        yield type(self).__name__
+        rows = [(str(i), *(vector(a[i]) for a in arrays)) for i in range(len(self.position_enu_m))]
+        yield Table(("row", *columns), rows)
 
     @classmethod
     def zeros(cls, bodies: int) -> BodyMotion:

@@ -8,7 +8,7 @@ than a position (velocity, acceleration, jerk and snap as feed-forward) read it 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from musls_control.trajectories.base import (
 )
 from musls_description.arrays import Array
 from musls_description.rotations import from_roll_pitch_yaw, matrix
+from musls_description.tables import Shown, Table, vector
 
 _BLOCK = 512
 """Samples that `SteppedReference` evaluates at once."""
@@ -31,8 +32,8 @@ _LEVEL = np.zeros((ORDERS, 2))
 _LEVEL.flags.writeable = False
 
 
-@dataclass(frozen=True)
-class LoadReference:
+@dataclass(frozen=True, repr=False)
+class LoadReference(Shown):
     """Set-point of the load at one time, ENU.
 
     Attributes:
@@ -43,6 +44,12 @@ class LoadReference:
 
     derivatives: Array
     tilt: Array = field(default_factory=lambda: _LEVEL)
+
+    def shown(self) -> Iterator[str | Table]:
+        """Derivatives by their order."""
+        rows = [(str(k), vector(row)) for k, row in enumerate(self.derivatives)]
+        yield "LoadReference"
+        yield Table(("derivative", "x y z [m], yaw [rad]"), rows)
 
     @property
     def position_enu_m(self) -> Array:

@@ -279,6 +279,9 @@ class Registry(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return len(dict.fromkeys([*self._entries, *self._installed]))
 
+    def __repr__(self) -> str:
+        return f"<{self.what}: {', '.join(self)}>"
+
     def unknown(self, name: object) -> str:
         """Text for a name that is not known."""
         return f"unknown {self.what} '{name}': {near_names(str(name), sorted(self))}"

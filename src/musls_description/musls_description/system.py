@@ -12,7 +12,8 @@ with the origin in the centre of mass, SI units throughout.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -35,6 +36,7 @@ from musls_description.schema import (
     adapter,
     spec,
 )
+from musls_description.tables import Shown, Table
 
 # ---------- Parts of general rigs: anchors, cable ends and materials, winches, pulleys
 
@@ -508,7 +510,7 @@ class Cable:
 
 
 @spec
-class RigSystem:
+class RigSystem(Shown):
     """Load, drones and anchors joined by cables in any way; simulated by elastic cables.
 
     Attributes:
@@ -544,6 +546,26 @@ class RigSystem:
                 f"all drones must have the same number of rotors, not {sorted(counts)}"
             )
         check_rig(self)
+
+    def shown(self) -> Iterator[str | Table]:
+        """Number, mass and size of the parts."""
+        yield f"{self.name}: {self.description}".rstrip(": ")
+        rows = []
+        if self.load is not None:
+            edges = " x ".join(f"{edge:g}" for edge in self.load.collision.size_m)
+            size = "point mass" if self.load.point_mass else f"box around it {edges} m"
+            rows.append(("load", "1", f"{self.load.mass_kg:g}", size))
+        for drone, count in Counter(self.drones).items():
+            what = f"{drone.model}, {self.n_rotors} rotors of {drone.rotors[0].max_thrust_n:.3g} N"
+            rows.append(("drones", str(count), f"{drone.mass_kg:g}", what))
+        for cable, count in Counter(self.cables).items():
+            what = f"{cable.length_m:g} m long, {cable.links} links"
+            rows.append(("cables", str(count), f"{cable.mass_kg:g}", what))
+        for part in ("anchors", "winches", "pulleys"):
+            if count := len(getattr(self, part)):
+                rows.append((part, str(count), "", ""))
+        rows.append(("all", "", f"{self.mass_kg:.4g}", ""))
+        yield Table(("part", "number", "mass of each [kg]", ""), rows)
 
     @property
     def n_drones(self) -> int:

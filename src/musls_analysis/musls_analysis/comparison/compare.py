@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from musls_description.rotations import (
     rotation_vector,
     wrapped,
 )
+from musls_description.tables import Shown, Table
 
 CONFIDENCE_FACTOR = 1.959963984540054
 """Two-sided 95 % of the normal distribution: mean +- 1.96 s / sqrt(n)."""
@@ -172,6 +173,10 @@ SMALLEST_OVERLAP = 0.5
 """Share of the cycle for which there must be poses of both."""
 FULL_OVERLAP = 0.99
 LAG_STEP_S = 0.01
+BY_MOTION = (
+    "cycles found in the motion of the drones, because not all recordings have set-points: "
+    "how late the drones follow them does not show"
+)
 LATE_S = 0.05
 """Difference of a body's lag to those of all others from which it is told."""
 _PERIODS_DIFFER_WARNING, _PERIODS_DIFFER_ERROR = 0.02, 0.1
@@ -270,8 +275,8 @@ class AskedErrors:
     held: bool
 
 
-@dataclass(frozen=True)
-class StageComparison:
+@dataclass(frozen=True, repr=False)
+class StageComparison(Shown):
     """One stage of a real and a simulated system; mean cycles, errors and fits are by body.
 
     Attributes:
@@ -303,6 +308,26 @@ class StageComparison:
     by_motion: bool = False
     frames: Mapping[str, FrameFit] = field(default_factory=dict)
     asked: Mapping[str, AskedErrors] = field(default_factory=dict)
+
+    def shown(self) -> Iterator[str | Table]:
+        """Errors of each body, then the lag and what was averaged."""
+        heads = (self.stage, "trans. (mm)", "geo. (deg)", "at lag: trans. (mm)", "geo. (deg)")
+        rows = [
+            (
+                body.replace("_", " "),
+                f"{1e3 * e.translational_error_m:.1f}", f"{e.geodesic_error_deg:.1f}",
+                f"{1e3 * e.lagged_translational_error_m:.1f}", f"{e.lagged_geodesic_error_deg:.1f}",
+            )
+            for body, e in self.errors.items()
+        ]  # fmt: skip
+        yield Table(heads, rows)
+        late = f"sim {abs(self.lag_s):.2f} s {'late' if self.lag_s > 0 else 'early'}"
+        yield (
+            f"lag: {late if self.lag_s else 'none'}; {self.real_cycles} real and "
+            f"{self.sim_cycles} simulated cycles of {self.period_s:.2f} s"
+        )
+        if self.by_motion:
+            yield BY_MOTION
 
 
 def compare_stage(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ import numpy as np
 from musls_analysis.recordings.recording import LOAD, Recording
 from musls_analysis.report.summary import PEAK_PLACES, numbers_by_path
 from musls_description.arrays import Array
+from musls_description.tables import Shown, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,8 +78,8 @@ class Converged:
         return f"{scale * self.values[0]:.{min(digits, 3)}f} {unit} +- {shown} {unit}"
 
 
-@dataclass(frozen=True)
-class Convergence:
+@dataclass(frozen=True, repr=False)
+class Convergence(Shown):
     """Figures of a flight and their convergence, as `musls fly --verify` shows them.
 
     Attributes:
@@ -167,6 +168,18 @@ class Convergence:
         if self.events:
             parts.append(f"other events with other steps: {', '.join(self.events)}")
         return "; ".join(parts)
+
+    def shown(self) -> Iterator[str | Table]:
+        """Each figure with its error and its values at h, h/2 and h/4."""
+        steps = [f"{1e3 * self.step_size_s / k:g} ms" for k in (1, 2, 4)]
+        rows = [
+            (name, "none" if f.error is None else f"{f.error:.2g}", *(f"{v:.4g}" for v in f.values))
+            for name, f in self.figures.items()
+        ]
+        order = "" if self.order is None else f", order {self.order:.1f}"
+        off_mm = 1e3 * self.distance_m[0].max()
+        yield f"{self.body.replace('_', ' ')} {off_mm:.2g} mm off at most{order}"
+        yield Table(("figure", "error", *steps), rows)
 
     def as_data(self) -> dict[str, Any]:
         """For summary.json."""

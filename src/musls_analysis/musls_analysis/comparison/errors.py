@@ -7,9 +7,8 @@ what a flight stack saw. A mean is that of the samples of a stage, as in the pap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +16,10 @@ import numpy as np
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_control.mission.spec import GROUND_PHASES
 from musls_description.rotations import relative
+from musls_description.tables import Shown, Table
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    import rich.table
 
 
 def translational_error_m(position_a: np.ndarray, position_b: np.ndarray) -> np.ndarray:
@@ -119,7 +119,7 @@ class StageError:
     held_geodesic_error_deg: float
 
 
-class ErrorTable(tuple[StageError, ...]):
+class ErrorTable(Shown, tuple[StageError, ...]):
     """A sequence of errors, bodies in their order, stages in that of time."""
 
     def by_body(self) -> dict[str, dict[str, dict[str, float]]]:
@@ -131,18 +131,11 @@ class ErrorTable(tuple[StageError, ...]):
             result.setdefault(row.body, {})[row.stage] = numbers
         return result
 
-    def __repr__(self) -> str:
-        rows = [_HEADINGS, *self._cells()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if k < 2 else cell.rjust(width)
-                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        )
+    def shown(self) -> Iterator[Table]:
+        """A row per body and stage."""
+        yield Table(_HEADINGS, list(self._cells()), names=2)
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> rich.table.Table:
         from rich.table import Table
 
         table = Table("body", "stage", title="error to reference")
@@ -151,13 +144,6 @@ class ErrorTable(tuple[StageError, ...]):
         for cells in self._cells():
             table.add_row(*cells)
         return table
-
-    def _repr_html_(self) -> str:
-        def row(cells: Sequence[str], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-        body = "".join(row(cells, "td") for cells in self._cells())
-        return f"<table><thead>{row(_HEADINGS, 'th')}</thead><tbody>{body}</tbody></table>"
 
     def _cells(self) -> Iterator[tuple[str, ...]]:
         for body, stage, *numbers in (tuple(asdict(row).values()) for row in self):

@@ -19,6 +19,7 @@ from musls_control.mission.spec import PHASES
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import slerp
+from musls_description.tables import Rows, Shown, Table, arrays_of
 
 if TYPE_CHECKING:  # it imports compiled code
     from musls_description.obstacles import AnyObstacle
@@ -46,8 +47,8 @@ def interpolated(at_s: Array, time_s: Array, values: Array) -> Array:
     return np.stack(columns, axis=-1)
 
 
-@dataclass(frozen=True, eq=False)
-class PoseTrack:
+@dataclass(frozen=True, eq=False, repr=False)
+class PoseTrack(Shown):
     """Poses over time.
 
     Attributes:
@@ -99,8 +100,8 @@ class PoseTrack:
         return self.part(keep)
 
 
-@dataclass(frozen=True, eq=False)
-class TwistTrack:
+@dataclass(frozen=True, eq=False, repr=False)
+class TwistTrack(Shown):
     """Velocities over time.
 
     Attributes:
@@ -122,8 +123,8 @@ class TwistTrack:
         return TwistTrack(time_s, velocity, omega)
 
 
-@dataclass(frozen=True, eq=False)
-class CableTrack:
+@dataclass(frozen=True, eq=False, repr=False)
+class CableTrack(Shown):
     """Tension, shape and free length of one cable over time.
 
     Attributes:
@@ -155,8 +156,8 @@ class CableTrack:
         return self.time_s, self.tension_n.max(axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class SignalTrack:
+@dataclass(frozen=True, eq=False, repr=False)
+class SignalTrack(Shown):
     """A recorded signal, see `musls_sim.recording.signals.SIGNALS`; its columns are attributes.
 
     Attributes:
@@ -166,6 +167,11 @@ class SignalTrack:
 
     time_s: Array
     columns: Mapping[str, Any]
+
+    def shown(self) -> Iterable[str | Table]:
+        """Shapes and ranges of the columns."""
+        yield "SignalTrack"
+        yield arrays_of({"time_s": self.time_s, **self.columns})
 
     def __getattr__(self, name: str) -> Any:
         """A column."""
@@ -208,8 +214,8 @@ class Event:
     what: str
 
 
-@dataclass(frozen=True, eq=False)
-class Body:
+@dataclass(frozen=True, eq=False, repr=False)
+class Body(Shown):
     """All that was recorded of the load or of a drone ("load", "drone_1", ...).
 
     Velocities and rotor speeds are given at the times of the poses; simulated ones were recorded
@@ -222,6 +228,14 @@ class Body:
     twist: TwistTrack | None = None
     rotors: SignalTrack | None = None
     setpoint: PoseTrack | None = None
+
+    def shown(self) -> Iterable[str | Table]:
+        """Shapes and ranges of what was recorded."""
+        names = ["time_s", "position_enu_m", "orientation_wxyz"]
+        names += ["velocity_enu_m_s", "omega_body_rad_s"] if self.twist else []
+        names += ["rotor_speed_rad_s"] if self.rotors else []
+        yield f"Body {self.name}"
+        yield arrays_of({name: getattr(self, name) for name in names})
 
     @property
     def time_s(self) -> Array:
@@ -347,6 +361,8 @@ class Recording:
         """Check that there is something to look at."""
         if not self.bodies or any(len(track.time_s) == 0 for track in self.bodies.values()):
             raise ConfigError(f"{self.source or 'recording'}: a body without poses")
+        object.__setattr__(self, "stages", Rows(self.stages))  # frozen; shown as tables
+        object.__setattr__(self, "events", Rows(self.events))
 
     @property
     def time_s(self) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from musls_description.errors import ConfigError, near_names
 from musls_description.schema import to_yaml
 from musls_description.strict_yaml import read_json
 from musls_description.system import Cable, SlungLoadSystem
+from musls_description.tables import Shown, Table
 from musls_sim.plants.elastic.line import line_of
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
@@ -50,8 +51,8 @@ class Setup:
     spec: ReplaySpec
 
 
-@dataclass(frozen=True)
-class Parameter:
+@dataclass(frozen=True, repr=False)
+class Parameter(Shown):
     """One number of a setup.
 
     Attributes:
@@ -73,6 +74,10 @@ class Parameter:
     read: Callable[[Setup], float]
     put: Callable[[Setup, float], Setup]
     log: bool = False
+
+    def shown(self) -> Iterator[str]:
+        """Name, bounds and unit."""
+        yield f"{self.name}: {self.lower:.4g} to {self.upper:.4g} {self.unit}".rstrip()
 
     def to_scale(self, value: float) -> float:
         """Value on the scale of the fit."""
@@ -318,8 +323,8 @@ MAX_ROUNDS = 20
 TOLERANCE = 1e-3
 
 
-@dataclass(frozen=True)
-class FitResult:
+@dataclass(frozen=True, repr=False)
+class FitResult(Shown):
     """Result of a fit.
 
     Attributes:
@@ -346,6 +351,13 @@ class FitResult:
     replays: int
     converged: bool
     samples: int
+
+    def shown(self) -> Iterator[str | Table]:
+        """The parameters, then how near the load is predicted before and after."""
+        found = numbers(self, "")
+        yield Table(FIT_HEADINGS, fit_table(found))
+        yield from fit_doubts(found)
+        yield fit_sentence(found)
 
     @property
     def values(self) -> dict[str, float]:
@@ -680,6 +692,27 @@ def with_fit(setup: Setup, path: Path) -> Setup:
         return put_all(setup, values)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+
+
+FIT_HEADINGS = ("parameter", "value", "+-", "unit", "start", "bounds", "")
+
+
+def fit_doubts(found: Mapping[str, Any]) -> list[str]:
+    """What speaks against the fit, one line each."""
+    groups = [", ".join(group) for group in found["hard_to_tell_apart"]]
+    doubts = [f"hard to tell apart: {group}" for group in groups]
+    return doubts if found["converged"] else [*doubts, "the fit has not converged"]
+
+
+def fit_sentence(found: Mapping[str, Any]) -> str:
+    """How near the load is predicted before and after the fit."""
+    before, after = found["before"], found["after"]
+    return (
+        f"fitted to {found['samples']} poses in {found['replays']} replays: "
+        f"{1e3 * before['translational_error_m']:.1f} mm, {before['geodesic_error_deg']:.1f} deg "
+        f"before, {1e3 * after['translational_error_m']:.1f} mm, "
+        f"{after['geodesic_error_deg']:.1f} deg after"
+    )
 
 
 def fit_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:

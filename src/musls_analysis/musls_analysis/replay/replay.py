@@ -9,7 +9,7 @@ damper (the lead-in) and then let go; only the time after that counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from musls_description.errors import ConfigError, near_names
 from musls_description.rotations import roll_pitch_yaw, yaw_of
 from musls_description.spawn import Configuration, hanging_equilibrium, slung_between
 from musls_description.system import SlungLoadSystem, slung_system
+from musls_description.tables import Shown, Table
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import (
     EnergyAudit,
@@ -153,8 +154,8 @@ NOTE_EVERY = 5
 """Periods between two rows of a result (20 ms)."""
 
 
-@dataclass(frozen=True)
-class ReplayResult:
+@dataclass(frozen=True, repr=False)
+class ReplayResult(Shown):
     """Result of a replay.
 
     Attributes:
@@ -179,6 +180,16 @@ class ReplayResult:
     audit: EnergyAudit
     position_miss_m: float
     attitude_miss_rad: float
+
+    def shown(self) -> Iterator[str | Table]:
+        """How near the load is predicted, then the cables."""
+        time_s = self.load.time_s
+        yield (
+            f"load predicted within {1e3 * self.translational_error_m:.1f} mm and "
+            f"{np.degrees(self.geodesic_error_rad):.1f}° (mean over {time_s[-1] - time_s[0]:.1f} s)"
+        )
+        rows = [(f"cable {i}", f"{n:.1f}") for i, n in enumerate(self.max_tension_n, start=1)]
+        yield Table(("", "largest tension [N]"), rows)
 
     @property
     def translational_error_m(self) -> float:

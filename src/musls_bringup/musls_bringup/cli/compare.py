@@ -20,6 +20,7 @@ from musls_bringup.cli.options import (
 )
 from musls_bringup.cli.terminal import new_console, new_table, tell
 from musls_description.errors import ConfigError
+from musls_description.tables import Table
 
 if TYPE_CHECKING:
     from musls_analysis.comparison.compare import CompareOptions, StageComparison
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
 
 LONGEST_LAG_S = 60.0
 """Each hundredth of a second is tried, either way."""
-
-BY_MOTION = (
-    "cycles found in the motion of the drones, because not all recordings have set-points: "
-    "how late the drones follow them does not show"
-)
 
 _Real = Annotated[
     Path, typer.Argument(help="Real flight: bag, flight log or CSV excerpt.", metavar="REAL")
@@ -199,22 +195,11 @@ def _asked_lines(comparison: StageComparison) -> list[str]:
 def _conclude(comparisons: Sequence[StageComparison], about: dict, folder: Path) -> None:
     console = new_console()
     for c in comparisons:
-        heads = "trans. (mm)", "geo. (deg)", "at lag: trans. (mm)", "geo. (deg)"
-        table = new_table(c.stage, *heads)
-        for body, e in c.errors.items():
-            table.add_row(
-                body.replace("_", " "),
-                f"{1e3 * e.translational_error_m:.1f}", f"{e.geodesic_error_deg:.1f}",
-                f"{1e3 * e.lagged_translational_error_m:.1f}", f"{e.lagged_geodesic_error_deg:.1f}",
-            )  # fmt: skip
-        console.print(table)
-        late = f"sim {abs(c.lag_s):.2f} s {'late' if c.lag_s > 0 else 'early'}"
-        console.print(
-            f"lag: {late if c.lag_s else 'none'}; {c.real_cycles} real and {c.sim_cycles} "
-            f"simulated cycles of {c.period_s:.2f} s"
-        )
-        if c.by_motion:
-            console.print(BY_MOTION)
+        for part in c.shown():
+            if isinstance(part, Table):
+                console.print(new_table(*part.headings, rows=part.rows))
+            else:
+                console.print(part)
         for line in [*_offset_lines(c), *_frame_lines(c), *_asked_lines(c)]:
             console.print(line)
         console.print()

@@ -151,24 +151,21 @@ def _setup(
 
 def _fitted(replay: Replay, setup: Setup, fit: Callable[..., FitResult], work: Path) -> Setup:
     """Fit, write and print; the setup with what was found."""
-    from musls_analysis.replay.fit import fit_table, write_fit
+    from musls_analysis.replay.fit import (
+        FIT_HEADINGS,
+        fit_doubts,
+        fit_sentence,
+        fit_table,
+        write_fit,
+    )
 
     with ProgressDisplay("fitting") as shown:
         result = fit(replay, setup.system, progress=shown.update)
     found = write_fit(result, replay.recorded.source, work)
-    heads = "parameter", "value", "+-", "unit", "start", "bounds", ""
-    new_console().print(new_table(*heads, rows=fit_table(found)))
-    for group in found["hard_to_tell_apart"]:
-        tell("warning", f"hard to tell apart: {', '.join(group)}")
-    if not result.converged:
-        tell("warning", "the fit has not converged")
-    before, after = found["before"], found["after"]
-    typer.echo(
-        f"fitted to {found['samples']} poses in {found['replays']} replays: "
-        f"{1e3 * before['translational_error_m']:.1f} mm, {before['geodesic_error_deg']:.1f} deg "
-        f"before, {1e3 * after['translational_error_m']:.1f} mm, "
-        f"{after['geodesic_error_deg']:.1f} deg after"
-    )
+    new_console().print(new_table(*FIT_HEADINGS, rows=fit_table(found)))
+    for line in fit_doubts(found):
+        tell("warning", line)
+    typer.echo(fit_sentence(found))
     return result.setup
 
 

@@ -16,6 +16,7 @@ from musls_description.errors import ConfigError, MuslsError
 from musls_description.obstacles import AnyObstacle
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import RigSystem
+from musls_description.tables import Shown
 from musls_description.tree import Tree
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, PhysicsSpec, StartSpec
 from musls_sim.scenario.rig import RigSpec
@@ -74,7 +75,7 @@ class SimulationDiverged(MuslsError):  # noqa: N818 (the name says what happened
     """The state became non-finite or left all physical bounds."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PlantState(BodyMotion):
     """State after the last step. Row 0 is the load, row i drone i. The plant writes in place.
 
@@ -148,8 +149,8 @@ class PrescribedMotion:
     load_wrench: Callable[[float], Array] | None = None
 
 
-@dataclass
-class PlantInputs:
+@dataclass(repr=False)
+class PlantInputs(Shown):
     """Inputs of a plant during one control period. Row 0 is the load.
 
     The arrays keep their memory: a caller sets an input in place.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,6 +41,7 @@ from musls_description.strict_yaml import (
     shown,
 )
 from musls_description.system import AnySystem
+from musls_description.tables import Shown, Table
 from musls_sim.plants import PLANTS
 from musls_sim.scenario.events import AnyEvent
 from musls_sim.scenario.formation import fitting_formation
@@ -128,7 +129,7 @@ CableModel = Annotated[str, NameIn(PLANTS)]
 
 
 @spec
-class Scenario:
+class Scenario(Shown):
     """Everything about one run.
 
     Attributes:
@@ -178,6 +179,22 @@ class Scenario:
     contingency: ContingencySpec | None = None
     recording: RecordingSpec = Field(default_factory=RecordingSpec)
     seed: Annotated[int, Field(ge=0, lt=2**64), Number] = 0
+
+    def shown(self) -> Iterator[str | Table]:
+        """What is flown by whom; the whole text is in scenario.yaml of a result."""
+        system, drones = self.system, self.system.n_drones
+        yield f"Scenario {self.name}: {self.description}".rstrip(": ")
+        rows = [
+            ("system", f"{system.name}: {drones} drones, {system.n_cables} cables"),
+            ("start", self.start.kind),
+            ("mission", ", ".join(stage.kind for stage in self.mission.stages)),
+            ("controller", self.controller.kind),
+            ("autopilot", self.autopilot.kind),
+            ("cable_model", self.cable_model),
+            ("events", ", ".join(event.kind for event in self.events) or "none"),
+            ("seed", str(self.seed)),
+        ]
+        yield Table(("key", "value"), rows, names=2)
 
 
 @user_code()

@@ -128,6 +128,9 @@ class Session(Loop):
         plant_s: Wall time spent in the plant, without the first period, which compiles.
     """
 
+    def __repr__(self) -> str:
+        return f"<Session {self.scenario.name}: {self.time_s:.3f} s, stage {self.stage}>"
+
     @user_code()
     def __init__(
         self,
